@@ -19,7 +19,8 @@ usage: ./run.sh [--cuda] demo [TEXT_FILE] [-- OPTION...]
        ./run.sh [--cuda] bench [-- OPTION...]
 
   demo   trains word embeddings on TEXT_FILE (without one: on the glosses of WordNet)
-  test   builds and runs the tests, then once more under AddressSanitizer and UndefinedBehaviorSanitizer
+  test   builds and runs the tests, then those of memory and files once more under AddressSanitizer and
+         UndefinedBehaviorSanitizer
   bench  builds and runs the benchmarks; their JSON goes to build/bench
 
   --cuda   uses the CUDA backend with the Kokkos in FERRY_KOKKOS_CUDA_ROOT, Kokkos_ROOT or ~/.local/kokkos-cuda
@@ -27,6 +28,7 @@ usage: ./run.sh [--cuda] demo [TEXT_FILE] [-- OPTION...]
 Environment:
   Kokkos_ROOT      a Kokkos 4.6 to 5.x of yours; without one, and where CMake finds none, a prebuilt Kokkos is fetched
   FERRY_JOBS       compilations at a time (default: the processors, at most one for each 2.5 GB of memory)
+  FERRY_TEST_ALL   1 also tests the benchmarks, the examples, and the code and the time of the compiler (.ci/run)
   FERRY_VERBOSE    1 shows the output of every step
   FERRY_CACHE_DIR  where the tools and packages are kept (default: .cache in this folder)
 TEXT
@@ -334,14 +336,19 @@ command_test() {
     options+=(-DFERRY_BUILD_BENCHMARKS=OFF -DFERRY_BUILD_EXAMPLES=OFF -DFERRY_BUILD_TOOLS=OFF)
   fi
   configure "$preset" "$preset" "${options[@]}"
-  compile "$preset"
+  local targets=() without=()
+  if [ "$cuda" = 0 ] && [ "${FERRY_TEST_ALL:-0}" != 1 ]; then
+    targets=(ferry tools/all tests/all)
+    without=(--label-exclude 'benchmark|compiler|example')
+  fi
+  compile "$preset" "${targets[@]}"
   if [ "$cuda" = 1 ] && ! has_gpu; then
     printf '== built with CUDA, but this machine has no GPU: a sample of the tests is compiled, those that need none are run\n'
     run_tests "Tests without a GPU" cuda --label-exclude 'unit|slow'
   elif [ "$cuda" = 1 ]; then
     run_tests "Tests on the GPU" cuda
   else
-    run_tests "Tests with 1, 2 and 5 OpenMP threads" host
+    run_tests "Tests with 1, 2 and 5 OpenMP threads" host "${without[@]}"
     configure host-asan host-asan "-DFERRY_TEST_UNITY=$batch"
     compile host-asan
     run_tests "Tests under AddressSanitizer and UndefinedBehaviorSanitizer" host-asan

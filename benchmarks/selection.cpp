@@ -95,7 +95,7 @@ void measure_point(session& run, const std::string& point, const View& table, st
     }
   }
   for (const auto& candidate : explanation.candidates)
-    setting.emplace_back(std::string(name(candidate.path)) + "_predicted_ms", candidate.seconds * 1e3);
+    setting.emplace_back(std::string(name(candidate.path)) + "_by_rates_ms", candidate.seconds * 1e3);
   const double ratio = chosen / best;
   setting.insert(setting.end(), {{"picked", picked},
                                  {"fastest", fastest},

@@ -59,15 +59,15 @@ function(ferry_add_benchmark name)
   add_dependencies(ferry_benchmarks ${name})
 endfunction()
 
-# ferry_test_options(<target>): GCC compiles at -Og in two thirds of the time of -O1, in half of that of -O3. Four benchmarks
-# check their results at full optimization, see benchmarks/CMakeLists.txt. (For CUDA see tests/CMakeLists.txt: nvcc does not take a
-# second level.)
+# ferry_test_options(<target>): nine tenths of a test's compile time at -Og are the optimiser, whose inliner works for what must be
+# inlined at -O0 as well. Without either it is half. The verbs that the library holds, four benchmarks and the programs below flags/
+# check what is computed at full optimization. (For CUDA see tests/CMakeLists.txt: nvcc does not take a second level.)
 function(ferry_test_options target)
-  set(level -O1)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    set(level -Og)
+  target_compile_options(${target} PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O0>")
+  if(NOT Kokkos_ENABLE_CUDA AND CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
+    # An attribute may be written as a macro; code of another instruction set is not compiled here.
+    target_compile_definitions(${target} PRIVATE always_inline=unused)
   endif()
-  target_compile_options(${target} PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:${level}>")
 endfunction()
 
 # ferry_test_precompiled(<target>): the tests' precompiled header, for a target with their flags.
@@ -86,12 +86,13 @@ function(ferry_check_only target)
   endif()
 endfunction()
 
-# ferry_add_test(<name> [WITHOUT_KERNELS] <source>...): a Catch2 program. On a host backend it runs once for each number of OpenMP
-# threads; once in all where the number makes no difference to what is tested.
+# ferry_add_test(<name> [ONE_RUN] [OWN_OPTIONS] <source>...): a Catch2 program. On a host backend it runs once for each number of
+# OpenMP threads; ONE_RUN, with two threads: the code under test has no kernel of its own, and other programs run those that it calls
+# with each number. With OWN_OPTIONS the caller chooses how it is compiled.
 set(FERRY_TEST_THREADS 1 2 5 CACHE STRING "Numbers of OpenMP threads with which each test program runs")
 set(FERRY_TEST_UNITY 1 CACHE STRING "Number of a test program's sources that are compiled as one")
 function(ferry_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test WITHOUT_KERNELS "" "")
+  cmake_parse_arguments(PARSE_ARGV 1 test "ONE_RUN;OWN_OPTIONS" "" "")
   set(test_sources ${test_UNPARSED_ARGUMENTS})
   ferry_add_executable(${name} ${test_sources})
   # Sources of one program instantiate the same templates: batches of them compile in a third of the time. Of even size.
@@ -102,8 +103,10 @@ function(ferry_add_test name)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
   endif()
   target_link_libraries(${name} PRIVATE ferry_test_support)
-  ferry_test_options(${name})
-  ferry_test_precompiled(${name})
+  if(NOT test_OWN_OPTIONS)
+    ferry_test_options(${name})
+    ferry_test_precompiled(${name})
+  endif()
   if(Kokkos_ENABLE_CUDA)
     add_test(NAME ${name} COMMAND ${name})
     # One GPU, and some tests fill it. OpenMP's threads wait passively: where one processor is busy, those that spin lose a time
@@ -113,13 +116,16 @@ function(ferry_add_test name)
   endif()
   # Threads that wait leave their processor to other tests: each program counts as one. Long tests to which the number of OpenMP
   # threads makes no difference have the tag [once].
-  list(GET FERRY_TEST_THREADS -1 last)
-  foreach(threads IN LISTS FERRY_TEST_THREADS)
+  set(numbers ${FERRY_TEST_THREADS})
+  if(test_ONE_RUN AND 2 IN_LIST numbers)
+    set(numbers 2)
+  elseif(test_ONE_RUN)
+    list(GET numbers -1 numbers)
+  endif()
+  list(GET numbers -1 last)
+  foreach(threads IN LISTS numbers)
     set(without)
     if(NOT threads EQUAL last)
-      if(test_WITHOUT_KERNELS)
-        continue()
-      endif()
       set(without "~[once]")
     endif()
     add_test(NAME ${name}.threads${threads} COMMAND ${name} ${without})

@@ -96,11 +96,10 @@ std::int64_t* sort_into(launch_context<Exec>& call, const kernels::any_row_keys&
 
 }  // namespace
 
-void refuse_plan_rows(const std::string& rows) {
-  throw invalid_argument("ferry::make_plan: the number of rows is " + rows + ", must be >= 0");
-}
-
 void require_plan_shapes(const untyped_array& indices, std::int64_t rows, bool clamps) {
+  if (rows < 0)
+    throw invalid_argument("ferry::make_plan: the number of rows is " + std::to_string(rows) +
+                           ", must be >= 0");
   require_rank_one("make_plan", indices, "indices");
   if (clamps && rows == 0 && indices.shape.rows() > 0)
     refuse_to_clamp("make_plan", indices.shape.rows(), "the table");

@@ -19,15 +19,15 @@ template <ExecutionSpace Exec>
 machine_identity identity_of(const Exec& exec) {
   using backend = execution_backend<Exec>;
   const typename backend::device_guard on(exec);
-  machine_identity made;
+  machine_identity identity;
   auto id = backend::device_identity();
-  made.device = std::move(id.device);
-  made.driver = std::move(id.driver);
+  identity.device = std::move(id.device);
+  identity.driver = std::move(id.driver);
   if constexpr (is_host_exec<Exec>)
-    made.threads = std::to_string(exec.concurrency());
+    identity.threads = std::to_string(exec.concurrency());
   else
-    made.threads = std::to_string(Kokkos::DefaultHostExecutionSpace().concurrency());
-  return made;
+    identity.threads = std::to_string(Kokkos::DefaultHostExecutionSpace().concurrency());
+  return identity;
 }
 
 template <ExecutionSpace Exec>
@@ -44,29 +44,29 @@ std::string origin_of_defaults(const Exec& exec) {
 /// FERRY_PROFILE names must be a profile.
 template <ExecutionSpace Exec>
 known_profile load_profile(const Exec& exec) {
-  known_profile made{default_profile(exec), origin_of_defaults(exec) + ": "};
+  known_profile result{default_profile(exec), origin_of_defaults(exec) + ": "};
   const std::string path = profile_path(execution_backend<Exec>::name);
   const bool named = named_profile() != nullptr;
   if (path.empty()) {
-    made.origin += "neither FERRY_PROFILE nor XDG_CACHE_HOME nor HOME is set";
-    return made;
+    result.origin += "neither FERRY_PROFILE nor XDG_CACHE_HOME nor HOME is set";
+    return result;
   }
   std::string why;
   bool missing = false;
   const std::string text = read_text(path, why, missing);
   if (missing) {
-    made.origin += "there is no " + path + ", which ferry::calibrate would write";
-    return made;
+    result.origin += "there is no " + path + ", which ferry::calibrate would write";
+    return result;
   }
   bool unusable = true;
-  if (why.empty()) why = from_text(text, identity_of(exec), made.profile, unusable);
+  if (why.empty()) why = from_text(text, identity_of(exec), result.profile, unusable);
   if (why.empty()) {
-    made.origin = "read from " + path;
-    return made;
+    result.origin = "read from " + path;
+    return result;
   }
   if (named && unusable) throw io_error("ferry: the profile " + path + " (FERRY_PROFILE) " + why);
-  made.origin += path + " " + why;
-  return made;
+  result.origin += path + " " + why;
+  return result;
 }
 
 /// The profiles of an execution space by device.

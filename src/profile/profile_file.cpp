@@ -3,22 +3,22 @@
 
 namespace ferry::detail {
 
-std::string to_text(const machine_profile& profile, const machine_identity& of) {
-  std::string made;
-  add_line(made, "ferry", of.ferry);
-  add_line(made, "device", of.device);
-  add_line(made, "driver", of.driver);
-  add_line(made, "threads", of.threads);
+std::string to_text(const machine_profile& profile, const machine_identity& identity) {
+  std::string text;
+  add_line(text, "ferry", identity.ferry);
+  add_line(text, "device", identity.device);
+  add_line(text, "driver", identity.driver);
+  add_line(text, "threads", identity.threads);
   std::string measured;
   for (std::size_t i = 0; i < reading_names.size(); ++i)
     if ((profile.measured >> i & 1u) != 0u)
       measured.append(measured.empty() ? "" : " ").append(reading_names[i]);
-  add_line(made, "measured", measured);
-  for (const auto& field : profile_fields) add_line(made, field.name, number_text(profile.*field.member));
-  return made;
+  add_line(text, "measured", measured);
+  for (const auto& field : profile_fields) add_line(text, field.name, number_text(profile.*field.member));
+  return text;
 }
 
-std::string from_text(std::string_view text, const machine_identity& of, machine_profile& into,
+std::string from_text(std::string_view text, const machine_identity& identity, machine_profile& profile,
                       bool& malformed) {
   malformed = true;
   std::string why;
@@ -29,31 +29,34 @@ std::string from_text(std::string_view text, const machine_identity& of, machine
       if (line.key == key) return &line;
     return nullptr;
   };
-  const std::pair<std::string_view, const std::string*> names[] = {
-      {"ferry", &of.ferry}, {"device", &of.device}, {"driver", &of.driver}, {"threads", &of.threads}};
+  const std::pair<std::string_view, const std::string*> names[] = {{"ferry", &identity.ferry},
+                                                                   {"device", &identity.device},
+                                                                   {"driver", &identity.driver},
+                                                                   {"threads", &identity.threads}};
   for (const auto& [key, value] : names) {
     const profile_line* line = find(key);
     if (line == nullptr) return "lacks a line " + in_quotes(key);
     if (line->value == *value) continue;
     malformed = false;
-    return "is of " + std::string(key) + " " + in_quotes(line->value) + ", not " + in_quotes(*value);
+    return "is of " + std::string(key) + " " + in_quotes(line->value) + ", not " + in_quotes(*value) +
+           "; ferry::calibrate writes a new file";
   }
-  machine_profile read;
+  machine_profile values;
   for (const auto& field : profile_fields) {
     const profile_line* line = find(field.name);
     if (line == nullptr) return "lacks a line " + in_quotes(field.name);
     const auto number = number_of(line->value);
     if (!number || !is_usable(field, *number))
       return "has " + in_quotes(line->value) + " for " + in_quotes(field.name);
-    read.*field.member = *number;
+    values.*field.member = *number;
   }
   const profile_line* measured = find("measured");
   if (measured == nullptr) return "lacks a line \"measured\"";
   const std::string list = " " + std::string(measured->value) + " ";
   for (std::size_t i = 0; i < reading_names.size(); ++i)
-    if (list.find(" " + std::string(reading_names[i]) + " ") != std::string::npos) read.measured |= 1u << i;
+    if (list.find(" " + std::string(reading_names[i]) + " ") != std::string::npos) values.measured |= 1u << i;
   malformed = false;
-  into = read;
+  profile = values;
   return {};
 }
 
@@ -76,14 +79,14 @@ std::string read_text(const std::string& path, std::string& why, bool& missing) 
   std::string text;
   missing = false;
   const auto unreadable = [&why](const char* reason) { why = std::string("can't be read: ") + reason; };
-  struct stat found {};
-  if (::stat(path.c_str(), &found) != 0) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
     missing = errno == ENOENT;
     unreadable(std::strerror(errno));
     return text;
   }
-  if (!S_ISREG(found.st_mode)) {  // opening a pipe would wait for a writer
-    unreadable(S_ISDIR(found.st_mode) ? "it is a folder" : "it is no ordinary file");
+  if (!S_ISREG(status.st_mode)) {  // opening a pipe would wait for a writer
+    unreadable(S_ISDIR(status.st_mode) ? "it is a folder" : "it is no ordinary file");
     return text;
   }
   const file_stream stream(std::fopen(path.c_str(), "rbe"));
@@ -103,12 +106,12 @@ std::string read_text(const std::string& path, std::string& why, bool& missing) 
 }
 
 void require_replaceable(const std::string& path) {
-  struct stat found {};
-  if (::lstat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode)) return;
-  const char* what = S_ISDIR(found.st_mode)   ? "a folder"
-                     : S_ISLNK(found.st_mode) ? "a symbolic link"
-                                              : "no ordinary file";
-  throw io_error("ferry: " + path + ": can't be written: it is " + what);
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return;
+  const char* kind = S_ISDIR(status.st_mode)   ? "a folder"
+                     : S_ISLNK(status.st_mode) ? "a symbolic link"
+                                               : "no ordinary file";
+  throw io_error("ferry: " + path + ": can't be written: it is " + kind);
 }
 
 std::FILE* open_new(const std::string& path, std::string& name) {
@@ -119,14 +122,14 @@ std::FILE* open_new(const std::string& path, std::string& name) {
     if (descriptor >= 0 || errno != EEXIST) break;
   }
   if (descriptor < 0) return nullptr;
-  std::FILE* made = ::fdopen(descriptor, "wb");
-  if (made == nullptr) {
+  std::FILE* stream = ::fdopen(descriptor, "wb");
+  if (stream == nullptr) {
     const int reason = errno;
     ::close(descriptor);
     std::remove(name.c_str());
     errno = reason;
   }
-  return made;
+  return stream;
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -134,8 +137,8 @@ void write_text(const std::string& path, const std::string& text) {
     throw io_error("ferry: " + path + ": " + what + ": " + std::strerror(errno));
   };
   require_replaceable(path);
-  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
-    ::mkdir(path.substr(0, at).c_str(), 0777);  // on failure, opening the file reports the reason
+  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
+    ::mkdir(path.substr(0, slash).c_str(), 0777);  // on failure, opening the file reports the reason
   std::string fresh;
   std::FILE* stream = open_new(path, fresh);
   if (stream == nullptr) fail("can't be written");

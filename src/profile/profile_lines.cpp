@@ -12,14 +12,14 @@ namespace ferry::detail {
 std::string in_quotes(std::string_view text) { return std::string("\"").append(text).append("\""); }
 
 std::vector<profile_line> read_lines(std::string_view text, std::string& why) {
-  std::vector<profile_line> found;
+  std::vector<profile_line> lines;
   if (text.substr(0, text.find_first_not_of(" \t\r\n") + 1).ends_with('{')) {
     why = "is a JSON object, as earlier versions of ferry wrote; ferry::calibrate writes a new file";
-    return found;
+    return lines;
   }
   if (!text.ends_with('\n')) {
     why = "does not end with a line feed, so it was cut off";
-    return found;
+    return lines;
   }
   for (std::size_t number = 1; !text.empty(); ++number) {
     std::string_view line = text.substr(0, text.find('\n'));
@@ -29,23 +29,23 @@ std::vector<profile_line> read_lines(std::string_view text, std::string& why) {
     const std::size_t blank = line.find(' ');
     if (blank == 0 || blank == std::string_view::npos) {
       why = "has no key and value in line " + std::to_string(number);
-      return found;
+      return lines;
     }
-    const profile_line made{line.substr(0, blank), line.substr(blank + 1)};
-    for (const profile_line& earlier : found)
-      if (earlier.key == made.key) {
-        why = "has " + in_quotes(made.key) + " a second time in line " + std::to_string(number);
-        return found;
+    const profile_line entry{line.substr(0, blank), line.substr(blank + 1)};
+    for (const profile_line& earlier : lines)
+      if (earlier.key == entry.key) {
+        why = "has " + in_quotes(entry.key) + " a second time in line " + std::to_string(number);
+        return lines;
       }
-    found.push_back(made);
+    lines.push_back(entry);
   }
-  return found;
+  return lines;
 }
 
-void add_line(std::string& to, std::string_view key, std::string_view value) {
-  to.append(key).push_back(' ');
-  for (const char c : value) to.push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
-  to.push_back('\n');
+void add_line(std::string& text, std::string_view key, std::string_view value) {
+  text.append(key).push_back(' ');
+  for (const char c : value) text.push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
+  text.push_back('\n');
 }
 
 std::optional<double> number_of(std::string_view text) {

@@ -91,6 +91,9 @@ struct page_addresser : ferry::kernels::addressed_table {
 
 }  // namespace ferry_test
 
+template <class T, class Space>
+inline constexpr bool ferry::detail::is_table_object<ferry_test::paged_table<T, Space>> = true;
+
 namespace ferry::detail {
 
 template <class T, class Space>

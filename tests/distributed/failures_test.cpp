@@ -180,8 +180,9 @@ TEST_CASE("a rank that dies between two phases of a verb ends the verbs of the o
                                                                                                        : 0;
         const std::int32_t no_kernels = 0;
         if (asks == 1 && phases > 0) (void)call.all_gather(std::span(&no_kernels, 1));
-        using notice = ferry::detail::batch_notice<ferry::detail::no_offer>;
-        const std::vector<std::byte> nothing(sizeof(notice) + 3 * sizeof(std::int64_t));
+        constexpr std::size_t header =
+            sizeof(ferry::detail::batch_findings) + sizeof(ferry::detail::batch_offer);
+        const std::vector<std::byte> nothing(header + 3 * sizeof(std::int64_t));
         if (phases > asks) (void)call.all_gather(std::span(nothing));
         throw std::runtime_error("killed");
       });

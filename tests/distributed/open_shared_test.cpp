@@ -136,8 +136,8 @@ TEST_CASE("A process opens an allocation once", "[share]") {
   const watchdog guard("many tensors");
   tensor weights = made(), others = made("others");
   const auto handle = ferry::share(weights), same = ferry::share(weights), other = ferry::share(others);
-  CHECK(handle.record().loan.lease.number == same.record().loan.lease.number);
-  CHECK(handle.record().loan.lease.number != other.record().loan.lease.number);
+  CHECK(handle.record().segment.lease.number == same.record().segment.lease.number);
+  CHECK(handle.record().segment.lease.number != other.record().segment.lease.number);
   forked child([&](forked& self) {
     bool well = true;
     {
@@ -208,7 +208,7 @@ TEST_CASE("An opened tensor can be shared again", "[share]") {
     return true;
   });
   const auto passed = first.hear<ferry::shared_handle>();
-  CHECK(passed.record().loan.lease.process == ::getpid());
+  CHECK(passed.record().segment.lease.process == ::getpid());
   forked second([&](forked& self) {
     const auto there = open_one(passed);
     self.say();
@@ -256,8 +256,8 @@ TEST_CASE("Handles that do not fit are refused", "[share]") {
   CHECK(has(changed([](auto& of) { of.home.numbers += 1; }), "another container"));
   CHECK(has(changed([](auto& of) { of.space = {}; }), "opened as a tensor in process_space"));
   // A process that has another's number has not its file.
-  CHECK(has(changed([](auto& of) { of.loan.lease.file += 2; }), "has ended or is of another user"));
-  CHECK(has(changed([](auto& of) { of.loan.lease.number += 2; }), "has ended in process"));
+  CHECK(has(changed([](auto& of) { of.segment.lease.file += 2; }), "has ended or is of another user"));
+  CHECK(has(changed([](auto& of) { of.segment.lease.number += 2; }), "has ended in process"));
   process_space::refuses = true;
   forked child([&](forked&) {
     return has(said<ferry::device_error>([&] { (void)open_one(handle); }), "'weights' [10 x 4] of float") &&
@@ -295,7 +295,7 @@ TEST_CASE("A handle of a process that has ended opens nothing", "[share]") {
     return true;
   });
   const auto handle = child.hear<ferry::shared_handle>();
-  CHECK(handle.record().loan.lease.process == child.process());
+  CHECK(handle.record().segment.lease.process == child.process());
   std::optional<tensor> there(open_one(handle));
   CHECK(is_whole(*there));
   if (killed) {

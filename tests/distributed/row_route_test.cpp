@@ -139,7 +139,7 @@ void pull_from(int ranks, std::size_t columns, std::size_t gap) {
   std::vector<std::vector<T>> content;
   std::vector<ferry::tensor<T, ferry::device_space>> there;
   std::vector<detail::routed_lists> lists(static_cast<std::size_t>(ranks));
-  detail::batch_meeting<detail::batch_offer> met;
+  detail::batch_headers headers;
   int number = 0;
   for (int r = 0; r < ranks; ++r) {
     const auto place = static_cast<std::size_t>(r);
@@ -155,13 +155,14 @@ void pull_from(int ranks, std::size_t columns, std::size_t gap) {
     values.extents[1] = static_cast<std::int64_t>(columns);  // columns of wider rows
     const auto route = detail::route_by_kernels<ferry::bounds::check>(
         "scatter", exec, table, detail::read_only(ferry::make_ref(which.back())), values, lists[place]);
-    met.offers.push_back(detail::offer_batch(exec, exec, lists[place], values));
+    headers.offers.push_back(detail::offer_batch(exec, exec, lists[place], values));
     for (std::size_t owner = 0; owner < static_cast<std::size_t>(ranks); ++owner)
-      met.counts.push_back(route.begin[owner + 1] - route.begin[owner]);
+      headers.counts.push_back(route.begin[owner + 1] - route.begin[owner]);
   }
-  REQUIRE(detail::can_pull<main_exec>(met.offers));
+  REQUIRE(detail::can_pull<main_exec>(headers.offers));
   for (int owner = 0; owner < ranks; ++owner) {
-    const auto pulled = detail::pull_rows<T>("scatter", exec, owner, met, static_cast<std::int64_t>(columns));
+    const auto pulled =
+        detail::pull_rows<T>("scatter", exec, owner, headers, static_cast<std::int64_t>(columns));
     exec.fence("pulled");
     std::vector<std::int64_t> expected_rows;
     std::vector<T> expected;
@@ -180,8 +181,8 @@ void pull_from(int ranks, std::size_t columns, std::size_t gap) {
     REQUIRE(same_bits(rows_here.data(), expected_rows.data(), expected_rows.size()));
     REQUIRE(same_bits(values_here.data(), expected.data(), expected.size()));
   }
-  met.offers.back().is_made = 0;
-  REQUIRE(!detail::can_pull<main_exec>(met.offers));
+  headers.offers.back().is_made = 0;
+  REQUIRE(!detail::can_pull<main_exec>(headers.offers));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/cache.hpp>
+#include <ferry/distributed.hpp>
 #include <ferry/ferry.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -12,6 +13,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,7 @@ constexpr std::size_t launches_of_library = 1;
 /// The functions of ferry from the one that called the library's launch() outwards, for each label of a kernel.
 using calls = std::map<std::string, std::vector<std::string>>;
 calls* seen = nullptr;
+std::mutex guard;  // ranks are threads
 
 std::string demangled(const char* symbol) {
   const std::string line(symbol);
@@ -56,6 +59,7 @@ std::string function_of(const std::string& signature) {
 
 void note_calls(const char* label, std::uint32_t, std::uint64_t*) {
   if (seen == nullptr) return;
+  const std::lock_guard<std::mutex> lock(guard);
   void* addresses[200];
   const int depth = backtrace(addresses, 200);
   const std::unique_ptr<char*, void (*)(void*)> symbols(backtrace_symbols(addresses, depth), &std::free);
@@ -117,6 +121,31 @@ TEST_CASE("a step reaches its kernel in seven calls", "[frames]") {
   REQUIRE(way.size() >= 2);
   CHECK(way.back() == "ferry::step");
   CHECK(way.size() <= 7 - launches_of_library);
+}
+
+TEST_CASE("a step on a sharded table reaches its kernel in ten calls", "[frames]") {
+  const Kokkos::DefaultExecutionSpace exec;
+  const auto comm = ferry::communicator::threads(2);
+  ferry::sharded_table<float, ferry::device_space> table("table", comm, 50, 8);
+  ferry::init::zeros(exec, table);
+  const ferry::optim::adam adam;
+  auto state = ferry::optim::make_state(adam, table);
+  const auto run = [&] {
+    const batch rank;
+    ferry::step(rank.exec, adam, table, state, rank.indices, rank.rows).wait();
+  };
+  for (const bool by_ranks : {false, true}) {
+    const auto way = way_to("ferry::step::direct", [&] {
+      if (by_ranks)
+        comm.run([&](int) { run(); });
+      else
+        run();
+    });
+    INFO((by_ranks ? "by ranks" : "by the group") << listed(way));
+    REQUIRE(way.size() >= 2);
+    CHECK(way.back() == "ferry::step");
+    CHECK(way.size() <= 10 - launches_of_library);
+  }
 }
 
 TEST_CASE("a scatter reaches its kernel in six calls", "[frames]") {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs the lines that README.md gives for an installation with Conan, as they are there, in an empty home and in a copy of
-the tree; then builds a program that requires the package, in another folder. The copy must be as it was afterwards.
+the tree; then builds a program that requires the package, in another folder. The copy must be as it was afterwards. The empty
+home holds one setting of Conan, for a quick compilation.
 
     readme.py [--keep]    prints "N passed, M failed"; --keep leaves the folders for a look at them
 """
@@ -83,6 +84,12 @@ def add_stand_in(folder, env):
     run(f"conan remote remove conancenter && conan remote add conancenter '{folder}' --type local-recipes-index", folder, env)
 
 
+def compile_quickly(home):
+    """Packages of this home are compiled without the optimiser: other tests run the library's code."""
+    (home / ".conan2").mkdir()
+    (home / ".conan2/global.conf").write_text('tools.cmake.cmaketoolchain:extra_variables={"CMAKE_CXX_FLAGS_RELEASE": "-O0 -DNDEBUG"}\n')
+
+
 def consume(last_line, source, folder, env):
     """A program of its own that requires the package, with the options of the last line."""
     for name in ("main.cpp", "CMakeLists.txt"):
@@ -103,6 +110,7 @@ def test(case, work, tools):
         folder.mkdir(parents=True)
     copy_tree(source)
     before = contents(source)
+    compile_quickly(home)
     env = environment(home, tools)
     if tools:
         add_stand_in(work / "stand-in", env)

@@ -160,8 +160,8 @@ TEST_CASE("the defaults of a host backend are a host's, by its threads", "[profi
     facts.row_bytes = 512;
     facts.positions = 1 << 20;
     facts.on_host = true;
-    const auto seconds =
-        ferry::detail::predict(host_defaults(count), facts, ferry::path_kind::direct).seconds;
+    const auto costs = ferry::detail::costs_of(host_defaults(count), facts);
+    const double seconds = costs[ferry::path_kind::direct].seconds(facts.positions);
     return static_cast<double>(facts.positions) / seconds * 1e-6;
   };
   double before = 0.0;

@@ -57,9 +57,9 @@ TEMPLATE_TEST_CASE("explain names the path that the profile gives", "[explain]",
   CHECK(made.picked == ferry::detail::choose_route(exec, facts, candidates));
   for (const auto& one : made.candidates) {
     CHECK(candidates.contains(one.path));
-    const double seconds = ferry::detail::predict(ferry::current_profile(exec), facts, one.path).seconds;
-    CHECK(one.seconds == seconds);
-    CHECK(one.gb_per_s == 100 * 32 * 4 / seconds * 1e-9);
+    const auto cost = ferry::detail::costs_of(ferry::current_profile(exec), facts)[one.path];
+    CHECK(one.seconds == cost.seconds(100));
+    CHECK(one.gb_per_s == 32 * 4 / cost.row_ns);
   }
   CHECK_THAT(made.call, ContainsSubstring("'weights' [1000 x 32] in " + std::string(TestType::name)));
   CHECK(made.profile == ferry::profile_origin(exec));
@@ -96,37 +96,47 @@ TEST_CASE("explain for another batch, another instance and a plan", "[explain]")
   CHECK_THROWS_AS(static_cast<void>(ferry::explain(verb::gather, table, -1)), ferry::invalid_argument);
 }
 
-TEST_CASE("reasons name what limits a path", "[explain]") {
+TEST_CASE("reasons name what limits a path, and the numbers that decided", "[explain]") {
   const path_set all{path_kind::direct, path_kind::ordered, path_kind::staged, path_kind::cooperative};
   const ferry::machine_profile profile;
-  const auto of = [&](std::string_view space, std::int64_t gib, std::int64_t row_bytes, std::int64_t n) {
-    auto made = ferry::detail::explain_choice(
+  const auto explained = [&](std::string_view space, std::int64_t gib, std::int64_t row_bytes,
+                             std::int64_t n) {
+    auto report = ferry::detail::explain_choice(
         profile, move_facts{verb::gather, space, "device_space", gib << 30, row_bytes, n}, all);
-    check_table(made);
-    return made;
+    check_table(report);
+    CHECK_THAT(report.to_string(), ContainsSubstring("compared: " + report.compared));
+    return report;
   };
-  const auto reason = [](const ferry::explanation& made, path_kind by) {
-    for (const auto& one : made.candidates)
-      if (one.path == by) return one.reason;
+  const auto reason = [](const ferry::explanation& report, path_kind path) {
+    for (const auto& line : report.candidates)
+      if (line.path == path) return line.reason;
     return std::string();
   };
-  const auto large = of("pinned_space", 16, 128, 1 << 20);
+  const auto large = explained("pinned_space", 16, 128, 1 << 20);
   CHECK(large.picked == path_kind::cooperative);
   CHECK_THAT(reason(large, path_kind::direct),
-             ContainsSubstring("small pages: 35 Mrow/s") && ContainsSubstring("0.7 GiB"));
+             ContainsSubstring("10 us to start, then 28.22 ns a row: pages"));
   CHECK_THAT(reason(large, path_kind::ordered), ContainsSubstring("shared by sorted rows"));
   CHECK_THAT(reason(large, path_kind::staged),
-             ContainsSubstring("host's threads") && ContainsSubstring("times the fastest"));
-  const auto small = of("mapped_space", 1, 16, 1000);
+             ContainsSubstring("host's threads") && ContainsSubstring("times the picked one"));
+  CHECK_THAT(large.compared,
+             ContainsSubstring("within four times each other's rate") &&
+                 ContainsSubstring("2.50 ns of the link") &&
+                 ContainsSubstring("look-ups 26.92 ns, sorted 6.61 ns") &&
+                 ContainsSubstring("2.63 ns of the host's threads") &&
+                 ContainsSubstring("table has 16.00 GiB, pages stay translated up to 0.62 GiB"));
+  const auto small = explained("mapped_space", 1, 16, 1000);
   CHECK(small.picked == path_kind::direct);
-  CHECK_THAT(reason(small, path_kind::direct), ContainsSubstring("us to start"));
-  CHECK_THAT(reason(small, path_kind::ordered), ContainsSubstring("to sort the indices"));
-  CHECK_THAT(reason(of("mapped_space", 16, 16, 1 << 20), path_kind::direct),
-             ContainsSubstring("Mrow/s, however short"));
-  CHECK_THAT(reason(of("mapped_space", 16, 4096, 1 << 18), path_kind::direct),
-             ContainsSubstring("link's bytes"));
-  CHECK_THAT(reason(of("device_space", 16, 512, 1 << 20), path_kind::direct),
+  CHECK_THAT(small.compared, ContainsSubstring("no other path saves"));
+  CHECK_THAT(reason(explained("mapped_space", 16, 16, 1 << 20), path_kind::ordered),
+             ContainsSubstring("however short"));
+  const auto wide = explained("mapped_space", 16, 4096, 1 << 18);
+  CHECK_THAT(reason(wide, path_kind::direct), ContainsSubstring("link's bytes"));
+  CHECK_THAT(wide.compared, ContainsSubstring("within a tenth of the link's time"));
+  CHECK_THAT(reason(explained("device_space", 16, 512, 1 << 20), path_kind::direct),
              ContainsSubstring("device's memory"));
+  CHECK_THAT(explained("pinned_space", 2, 512, 1 << 20).compared, ContainsSubstring("sorted rows save"));
+  CHECK_THAT(explained("pinned_space", 64, 64, 1 << 17).compared, ContainsSubstring("host's threads save"));
 }
 
 }  // namespace ferry_test::explain_test

@@ -249,6 +249,12 @@ TEST_CASE("a view of sizes given one by one", "[tensor]") {
   CHECK(view.rows() == 2);
   CHECK(view.width() == 12);
   CHECK(view(1, 2, 3) == 23.0f);
+  const ferry::tensor_view<float, ferry::pageable_space, ferry::extents<ferry::dyn>> flat(memory.data(), 24);
+  CHECK(flat.rank() == 1);
+  CHECK(flat(23) == 23.0f);
+  using of_width_4 = ferry::tensor_view<float, ferry::pageable_space, ferry::extents<ferry::dyn, 4>>;
+  CHECK(of_width_4(memory.data(), 6)(5, 3) == 23.0f);
+  CHECK_THROWS_AS(of_width_4(memory.data(), 6, 5), ferry::invalid_argument);
   using wrong = ferry::tensor_view<float, ferry::pageable_space>;
   CHECK_THROWS_MATCHES(wrong(memory.data(), 2, -3), ferry::invalid_argument,
                        MessageMatches(ContainsSubstring("-3 is negative")));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A number is no array.
-// expected-error: clone takes tensors, slices, views, spans, vectors, and types with ferry::array_traits
+// expected-error: tables and batches must be a ferry::tensor
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

@@ -22,6 +22,10 @@ namespace detail {
 /// Of a range of tables. <ranges> would take a compiler a tenth of a second in every source.
 template <class Range>
 using element_of_range = std::iter_value_t<decltype(std::ranges::begin(std::declval<Range&>()))>;
+template <class Range>
+inline constexpr bool is_range_of_tables = requires {
+  typename element_of_range<Range>;
+};
 }  // namespace detail
 
 /// Tables of one element type and one memory space, of any numbers and widths of rows; made by
@@ -32,6 +36,9 @@ struct table_list {
   using memory_space = Space;                       ///< of all tables
   std::vector<detail::array_ref<T, Space>> tables;  ///< in the order in which they were given
 };
+
+template <class T, class Space>
+inline constexpr bool detail::is_table_list<table_list<T, Space>> = true;
 
 /// The tables as one argument of gather_bags, which pools the bags of all of them in one launch. Does not
 /// compile for a temporary tensor, vector or array.
@@ -64,6 +71,17 @@ template <class Tables>
   return made;
 }
 
+/// Refuses what is no table. Does not compile.
+template <class... Arguments>
+  requires(!(sizeof...(Arguments) >= 1 && (detail::holds_elements<Arguments>() && ...)) &&
+           !(sizeof...(Arguments) == 1 && (detail::is_range_of_tables<Arguments> && ...)))
+table_list<const float, pageable_space> for_each_table(const Arguments&...) {
+  static_assert(
+      sizeof...(Arguments) > 1000,
+      "ferry: for_each_table takes tables of one element type in one memory space, tensors say, or a range of them; 8-bit, cached and sharded tables are pooled one by one.");
+  return {};
+}
+
 /// Pools bags of many tables in one launch, as FBGEMM's batched tables do.
 ///
 ///   tables    for_each_table of T tables, each with a width of its own
@@ -78,7 +96,8 @@ template <class Tables>
 /// contents. Messages about bad indices and offsets name the table and the bag within it. Under bounds::clamp
 /// wait() throws out_of_range for the indices of a table without rows.
 template <class Exec, class T, class Space, class Indices, class Offsets, class Pooled, class... Policies>
-  requires(!detail::AnArray<Policies> && ...)
+  requires(detail::Fits<detail::gather_bags_arguments, const Exec&, const table_list<T, Space>&,
+                        const Indices&, const Offsets&, Pooled, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(
     const Exec& exec, const table_list<T, Space>& tables, const Indices& indices, const Offsets& offsets,
     Pooled&& pooled, Policies...) {
@@ -92,7 +111,9 @@ template <class Exec, class T, class Space, class Indices, class Offsets, class 
 /// As above, with the weights of the positions, for pooling::sum and pooling::mean.
 template <class Exec, class T, class Space, class Indices, class Offsets, class Pooled, class Weights,
           class... Policies>
-  requires(detail::AnArray<Weights> && (!detail::AnArray<Policies> && ...))
+  requires(detail::AnArray<Weights>&&
+               detail::Fits<detail::gather_bags_arguments, const Exec&, const table_list<T, Space>&,
+                            const Indices&, const Offsets&, Pooled, const Weights&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(
     const Exec& exec, const table_list<T, Space>& tables, const Indices& indices, const Offsets& offsets,
     Pooled&& pooled, const Weights& weights, Policies...) {

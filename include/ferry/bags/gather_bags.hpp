@@ -128,7 +128,8 @@ ticket pool_rows_of(const Exec& exec, const Table& table, const Indices& indices
 /// for indices outside of the table, and unless bounds are unchecked for offsets that are negative, decrease
 /// or exceed the number of positions. The bags concerned keep their contents, the others are pooled.
 template <class Exec, class Table, class Indices, class Offsets, class Pooled, class... Policies>
-  requires(!detail::AnArray<Policies> && ...)
+  requires(detail::takes_bags<Table>&& detail::Fits<detail::gather_bags_arguments, const Exec&, const Table&,
+                                                    const Indices&, const Offsets&, Pooled, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(
     const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets, Pooled&& pooled,
     Policies...) {
@@ -146,7 +147,9 @@ template <class Exec, class Table, class Indices, class Offsets, class Pooled, c
 ///             Under pooling::max the array that receives, for each bag and column, the position that the
 ///             maximum comes from: bags x width of int32 or int64, -1 for empty bags. step_bags takes it.
 template <class Exec, class Table, class Indices, class Offsets, class Pooled, class Extra, class... Policies>
-  requires(detail::AnArray<Extra> && (!detail::AnArray<Policies> && ...))
+  requires(detail::takes_bags<Table>&& detail::AnArray<Extra>&&
+               detail::Fits<detail::gather_bags_arguments, const Exec&, const Table&, const Indices&,
+                            const Offsets&, Pooled, Extra, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(
     const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets, Pooled&& pooled,
     Extra&& extra, Policies...) {

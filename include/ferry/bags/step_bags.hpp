@@ -37,7 +37,10 @@ namespace ferry {
 /// bytes per position, 8 more with weights, and one row per bag for pooling::mean and pooling::max.
 template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
           class Indices, class Offsets, class Grads, class... Policies>
-  requires(!detail::AnArray<Policies> && ...)
+  requires(
+      detail::takes_bags<Table>&& detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, Table,
+                                               optim::state<StateRule, StateType, StateSpace>&,
+                                               const Indices&, const Offsets&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
     const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
     const Indices& indices, const Offsets& offsets, const Grads& pooled_grads, Policies...) {
@@ -53,7 +56,10 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
 ///             multiplied. Under pooling::max the positions of the maxima, as gather_bags wrote them.
 template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
           class Indices, class Offsets, class Grads, class Extra, class... Policies>
-  requires(detail::AnArray<Extra> && (!detail::AnArray<Policies> && ...))
+  requires(detail::takes_bags<Table>&& detail::AnArray<Extra>&&
+               detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, Table,
+                            optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Offsets&,
+                            const Grads&, const Extra&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
     const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
     const Indices& indices, const Offsets& offsets, const Grads& pooled_grads, const Extra& extra,
@@ -77,7 +83,10 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
 /// must be in memory that kernels of `exec` reach.
 template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
           class Indices, class Offsets, class Grads, class Weights, class WeightGrads, class... Policies>
-  requires(detail::AnArray<Weights>&& detail::AnArray<WeightGrads> && (!detail::AnArray<Policies> && ...))
+  requires(detail::takes_bags<Table>&& detail::AnArray<Weights>&& detail::AnArray<WeightGrads>&&
+               detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, Table,
+                            optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Offsets&,
+                            const Grads&, const Weights&, WeightGrads, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
     const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
     const Indices& indices, const Offsets& offsets, const Grads& pooled_grads, const Weights& weights,

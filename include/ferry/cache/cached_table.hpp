@@ -5,6 +5,7 @@
 #include <ferry/cache/cache_policy.hpp>
 #include <ferry/cache/detail/backing_table.hpp>
 #include <ferry/cache/detail/make_cache.hpp>
+#include <ferry/cache/detail/refused_cache.hpp>
 #include <ferry/cache/statistics.hpp>
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/runtime/ticket.hpp>
@@ -72,7 +73,7 @@ class cached_table {
   /// Puts a cache in front of `table`. Blocks until it is ready. Throws invalid_argument for options that do
   /// not fit, for an 8-bit table that the device does not reach (pageable_space on most machines) and for one
   /// that has a cached_table; out_of_range for rows that are not in the table; bad_alloc, budget_exceeded.
-  cached_table(Table& table, Policy policy, Directory = {})
+  cached_table(Table& table, Policy policy, Directory = {}) requires detail::is_cacheable<Table>
       : policy_(std::move(policy)),
         table_(traits::ref(table)),
         state_(table),
@@ -172,4 +173,26 @@ class cached_table {
   std::unique_ptr<detail::row_cache> core_;
 };
 
+/// Of arguments that have no cache. Does not compile, and says why.
+template <CachePolicy Policy, DirectoryPolicy Directory>
+class cached_table<detail::refused_table, Policy, Directory> {
+ public:
+  /// Refuses all arguments.
+  template <class... Arguments>
+  explicit cached_table(Arguments&&...) {
+    detail::refuse_cached_table<Arguments...>();
+  }
+};
+/// Deduces the class that refuses them.
+template <class... Arguments>
+  requires(detail::is_refused_cache<Arguments...>())
+cached_table(Arguments&&...)
+->cached_table<detail::refused_table, detail::refused_policy>;
+
 }  // namespace ferry
+
+template <class Table, class Policy, class Directory>
+inline constexpr bool ferry::detail::is_table_object<ferry::cached_table<Table, Policy, Directory>> = true;
+template <class Table, class Policy, class Directory>
+inline constexpr bool ferry::detail::is_records<ferry::cached_table<Table, Policy, Directory>> =
+    ferry::detail::is_records<Table>;

@@ -20,10 +20,10 @@
 
 namespace ferry {
 
-/// The predicted time of a verb for `n` rows of a cached table, with the expected hit rate and the bytes over
-/// the link. The hit rate is that of the verbs so far; before the first one, the share of the rows that fit
-/// into the cache. Arguments and errors are those of explain for any table. Nothing is moved. Waits for the
-/// verbs in flight.
+/// The time of a verb by the profile's rates for `n` rows of a cached table, with the expected hit rate and
+/// the bytes over the link. The hit rate is that of the verbs so far; before the first one, the share of the
+/// rows that fit into the cache. Arguments and errors are those of explain for any table. Nothing is moved.
+/// Waits for the verbs in flight.
 template <class BatchSpace = void, class Table, class Policy, class Directory,
           class Exec = Kokkos::DefaultExecutionSpace>
 [[nodiscard]] cache::explanation explain(verb what, const cached_table<Table, Policy, Directory>& table,

@@ -55,30 +55,31 @@ machine_profile calibrate(const Exec& exec, const calibration_options& options =
     throw invalid_argument("ferry::calibrate: max_seconds is " + std::to_string(options.max_seconds) +
                            ", must be >= 0");
   const std::size_t bytes = std::min(options.max_bytes, detail::quarter_of_free_memory());
-  detail::known_profile found;
-  found.profile = default_profile(exec);
+  detail::known_profile result;
+  result.profile = default_profile(exec);
   try {
-    found.profile = detail::calibration<Exec>(exec, found.profile, options.max_seconds, bytes).run();
+    result.profile = detail::calibration<Exec>(exec, result.profile, options.max_seconds, bytes).run();
   } catch (const bad_alloc&) {  // no memory for a batch
   }
-  found.origin = found.profile.measured != 0u ? "measured by this program"
-                                              : detail::origin_of_defaults(exec) +
-                                                    ": ferry::calibrate had no time or memory for a reading";
+  result.origin =
+      result.profile.measured != 0u
+          ? "measured by this program"
+          : detail::origin_of_defaults(exec) + ": ferry::calibrate had no time or memory for a reading";
   if (!path.empty()) {
     try {
-      detail::write_text(path, detail::to_text(found.profile, detail::identity_of(exec)));
-      found.origin += ", saved to " + path;
-    } catch (const io_error& unwritten) {
+      detail::write_text(path, detail::to_text(result.profile, detail::identity_of(exec)));
+      result.origin += ", saved to " + path;
+    } catch (const io_error& failure) {
       if (detail::named_profile() != nullptr) {
-        holder::set(exec, std::move(found));
+        holder::set(exec, std::move(result));
         throw;
       }
-      found.origin.append(", not saved: ").append(unwritten.what());
+      result.origin.append(", not saved: ").append(failure.what());
     }
   }
-  const machine_profile made = found.profile;
-  holder::set(exec, std::move(found));
-  return made;
+  const machine_profile profile = result.profile;
+  holder::set(exec, std::move(result));
+  return profile;
 }
 
 }  // namespace ferry

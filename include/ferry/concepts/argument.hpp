@@ -31,9 +31,17 @@ inline constexpr bool is_state = false;
 template <class T>
 inline constexpr bool is_records = false;
 
-/// Whether T is a table whose rows are spread over ranks.
+/// Whether T is a table that is no array, cached or sharded say. Its verbs are overloads of their own.
 template <class T>
-inline constexpr bool is_sharded = false;
+inline constexpr bool is_table_object = false;
+
+/// Whether T is the plan of a table object.
+template <class T>
+inline constexpr bool is_plan_object = false;
+
+/// Whether T is a list of tables.
+template <class T>
+inline constexpr bool is_table_list = false;
 
 }  // namespace detail
 }  // namespace ferry

@@ -22,9 +22,10 @@ namespace ferry::mpi {
 /// A process may call the verbs anywhere: it acts for its rank. An exception that leaves communicator::run
 /// breaks the group. Throws invalid_argument unless the deadline is positive, and communication_error where
 /// MPI fails.
-[[nodiscard]] inline ferry::communicator communicator(MPI_Comm of, const communicator_options& options = {}) {
+[[nodiscard]] inline ferry::communicator communicator(MPI_Comm group,
+                                                      const communicator_options& options = {}) {
   return ferry::communicator(std::make_shared<ferry::detail::mpi_transport>(
-      of, ferry::detail::checked_deadline("mpi::communicator", options.deadline)));
+      group, ferry::detail::checked_deadline("mpi::communicator", options.deadline)));
 }
 
 #else

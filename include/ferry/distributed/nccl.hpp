@@ -65,18 +65,18 @@ class any_order {
         if (const ncclResult_t code = ncclGetUniqueId(&mine.id); code != ncclSuccess)
           throw communication_error(std::string("ferry::nccl: ncclGetUniqueId failed: ") +
                                     ncclGetErrorString(code));
-      const auto all = call.all_gather(std::span<const decltype(mine)>(&mine, 1));
+      const auto notes = call.all_gather(std::span<const decltype(mine)>(&mine, 1));
       if (group_->local_count() == group_->size())
-        for (std::size_t r = 0; r < all.size(); ++r)
-          for (std::size_t other = 0; other < r; ++other)
-            if (all[r].device == all[other].device)
-              throw invalid_argument("ferry::nccl::any_order: ranks " + std::to_string(other) + " and " +
+        for (std::size_t r = 0; r < notes.size(); ++r)
+          for (std::size_t earlier = 0; earlier < r; ++earlier)
+            if (notes[r].device == notes[earlier].device)
+              throw invalid_argument("ferry::nccl::any_order: ranks " + std::to_string(earlier) + " and " +
                                      std::to_string(r) + " are both on device " +
-                                     std::to_string(all[r].device) + "; NCCL needs a device for each rank");
+                                     std::to_string(notes[r].device) + "; NCCL needs a device for each rank");
       const typename backend::device_guard on(device_);
-      auto* made = new ferry::detail::nccl_link(rank_, group_->size(), all[0].id, deadline);
+      auto* link = new ferry::detail::nccl_link(rank_, group_->size(), notes[0].id, deadline);
       link_ = std::shared_ptr<ferry::detail::nccl_link>(
-          made, [device = device_](const ferry::detail::nccl_link* ended) {
+          link, [device = device_](const ferry::detail::nccl_link* ended) {
             const typename backend::device_guard there(device, std::nothrow);
             delete ended;
           });
@@ -162,15 +162,15 @@ template <class Exec, class Array>
     if (!ref.is_contiguous())
       throw invalid_argument("ferry::all_reduce: " + ref.describe() +
                              " is not dense; nccl::any_order sums dense arrays");
-    detail::launch_context<Exec> of(exec, "all_reduce");
-    of.refuse_capture("but all_reduce waits for other ranks");
-    of.writes_to(ref);
+    detail::launch_context<Exec> launch_call(exec, "all_reduce");
+    launch_call.refuse_capture("but all_reduce waits for other ranks");
+    launch_call.writes_to(ref);
     call.agree();  // nothing is enqueued that would wait for a rank that does not come
     try {
       if (ref.size() != 0) {
         link.enqueue_sum(ref.data, ref.size(), detail::nccl_type<value>(), backend::native_queue(exec));
-        const detail::event_handle done = of.mark();
-        link.wait("ncclAllReduce", [&] { return done == nullptr || done->ready(); });
+        const detail::event_handle end = launch_call.mark();
+        link.wait("ncclAllReduce", [&] { return end == nullptr || end->ready(); });
       }
       call.agree();  // other ranks may read memory of this one until they have their sums
     } catch (...) {
@@ -178,7 +178,7 @@ template <class Exec, class Array>
       throw;
     }
     call.close();
-    return of.finish();
+    return launch_call.finish();
   });
 }
 

@@ -59,8 +59,8 @@ void dequantize_table(launch_context<Exec>& of, const rowwise_int8_tensor<Space>
 /// to = the values of an 8-bit table, computed in double and rounded once to float, double, half_t or
 /// bhalf_t. Shapes, policies, ordering and errors are those of quantize.
 template <class Exec, class Space, class To, class... Policies>
-  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<To>()) ==
-           detail::flaw::none)
+  requires(detail::Fits<detail::dequantize_arguments, const Exec&, const rowwise_int8_tensor<Space>&, To,
+                        Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket dequantize(
     const Exec& exec, const rowwise_int8_tensor<Space>& table, To&& to, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;

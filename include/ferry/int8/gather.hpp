@@ -94,7 +94,8 @@ ticket gather_apart(const Exec& exec, const rowwise_int8_tensor<Space>& table, c
 /// Records travel, and the execution space converts them: in the gathering kernel itself where the table is
 /// in its memory and the path is direct.
 template <class Exec, class Space, class Indices, class Out, class... Policies>
-  requires(detail::flaw_of_row_verb<Exec, rowwise_int8_tensor<Space>, Indices, Out>() == detail::flaw::none)
+  requires(detail::Fits<detail::gather_arguments, const Exec&, const rowwise_int8_tensor<Space>&,
+                        const Indices&, Out, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const rowwise_int8_tensor<Space>& table, const Indices& indices, Out&& out,
     Policies...) {

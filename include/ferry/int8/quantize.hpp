@@ -68,8 +68,8 @@ void quantize_table(launch_context<Exec>& of, const array_ref<Value, FromSpace>&
 /// thread. The operands must live until the work has ended, see ferry::ticket. Throws invalid_argument for
 /// shapes that differ.
 template <class Exec, class From, class Space, class... Policies>
-  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<From>()) ==
-           detail::flaw::none)
+  requires(detail::Fits<detail::quantize_arguments, const Exec&, const From&, rowwise_int8_tensor<Space>&,
+                        Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket quantize(
     const Exec& exec, const From& from, rowwise_int8_tensor<Space>& table, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;

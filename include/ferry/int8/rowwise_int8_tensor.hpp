@@ -33,6 +33,13 @@ class rowwise_int8_tensor {
   template <std::integral Rows, std::integral Width>
   rowwise_int8_tensor(const std::string& label, Rows rows, Width width)
       : width_(checked_width(label, rows, width)), records_(label, rows, record_bytes(width_)) {}
+  /// Refuses arguments without a label. Does not compile.
+  template <std::integral Rows, class... Rest>
+  explicit rowwise_int8_tensor(Rows, const Rest&...) {
+    static_assert(
+        !std::integral<Rows>,
+        "ferry: the first argument of a rowwise_int8_tensor is its label: rowwise_int8_tensor<Space>(\"codes\", rows, width).");
+  }
 
   /// Rows of the table.
   [[nodiscard]] std::size_t rows() const noexcept { return records_.rows(); }

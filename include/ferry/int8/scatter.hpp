@@ -112,8 +112,8 @@ void scatter_quantized_unsorted(launch_context<Exec>& of, rowwise_int8_tensor<Sp
 /// duplicates::sum and duplicates::mean combine in the accumulation type, before the one quantisation. A
 /// batch with bad indices leaves the table unchanged. The execution space quantises, and records travel.
 template <class Exec, class Space, class Indices, class Values, class... Policies>
-  requires(detail::flaw_of_row_verb<Exec, rowwise_int8_tensor<Space>, Indices, Values>() ==
-           detail::flaw::none)
+  requires(detail::Fits<detail::scatter_arguments, const Exec&, rowwise_int8_tensor<Space>&, const Indices&,
+                        const Values&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
     const Exec& exec, rowwise_int8_tensor<Space>& table, const Indices& indices, const Values& values,
     Policies...) {

@@ -8,6 +8,7 @@
 #include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
+#include <ferry/io/detail/checkpoint_refusals.hpp>
 #include <ferry/io/detail/state_entry.hpp>
 #include <ferry/io/load_options.hpp>
 #include <ferry/io/save_options.hpp>
@@ -148,6 +149,16 @@ class checkpoint {
     add_entry(
         ferry::detail::checkpoint_part<State>::entry(name, rule, std::is_lvalue_reference_v<Rule>, state));
   }
+  /// @}
+
+  /// Refuses what a checkpoint can't hold. Does not compile.
+  /// @{
+  template <class Object>
+    requires(ferry::detail::is_refused_object<Object>())
+  void add(const std::string&, Object&&) { ferry::detail::refuse_object<Object>(); }
+  template <class Rule, class State>
+    requires(ferry::detail::is_refused_state<State>())
+  void add(const std::string&, Rule&&, State&&) { ferry::detail::refuse_state<State>(); }
   /// @}
 
   /// From now on verbs keep which rows of the tensors of an entry they change. save({.changes = true}) then

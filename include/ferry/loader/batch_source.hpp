@@ -108,6 +108,21 @@ template <class Function, Element... T>
 
 namespace detail {
 
+template <class T>
+inline constexpr bool is_batch_source = requires {
+  typename T::values;
+};
+
+/// Stands for a source that is missing.
+struct no_source {};
+
+template <class T>
+consteval void require_batch_source() {
+  static_assert(
+      is_batch_source<T>,
+      "ferry: a prefetcher gets its batches from a source: ferry::samples_of(arrays...), ferry::made_by(...), or an object like them, see ferry/loader/batch_source.hpp.");
+}
+
 /// The array of a batch of rows of `table`. Throws invalid_argument for strided rows, and unless the table
 /// has as many rows as the first one.
 batch_shape batch_shape_of(const untyped_array& table, const untyped_array& first);

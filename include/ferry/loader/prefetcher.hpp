@@ -123,4 +123,15 @@ class prefetcher {
   detail::closing<detail::pipeline, Exec> pipeline_;
 };
 
+/// Of an object that is no source. Does not compile, and says why.
+template <class Exec, class Source>
+  requires(!detail::is_batch_source<Source>)
+class prefetcher<Exec, Source> {
+ public:
+  /// Refuses the arguments.
+  prefetcher(const Exec&, const Source&, const prefetch_options& = {}) {
+    detail::require_batch_source<Source>();
+  }
+};
+
 }  // namespace ferry

@@ -149,4 +149,34 @@ class row_prefetcher {
   detail::closing<detail::row_pipeline, Exec> inside_;
 };
 
+/// Of arguments that a row_prefetcher can't take. Does not compile, and says why.
+template <class Exec, class Table, class Source>
+  requires(!(ExecutionSpace<Exec> && detail::AnArray<Table> && detail::is_batch_source<Source>))
+class row_prefetcher<Exec, Table, Source> {
+ public:
+  /// Refuses the arguments.
+  /// @{
+  row_prefetcher(const Exec&, const Table&, const Source&, const prefetch_options& = {}) { refuse(); }
+  row_prefetcher(const Exec&, const Table&, const prefetch_options&) { refuse(); }
+  /// @}
+
+ private:
+  static consteval void refuse() {
+    static_assert(
+        !detail::is_table_object<Table>,
+        "ferry: a row_prefetcher reads rows of a table that kernels dereference: a ferry::tensor, a slice or a view. Of a sharded_table or a cached_table prefetch the indices by ferry::prefetcher and gather the rows.");
+    if constexpr (!detail::is_table_object<Table>) {
+      detail::require_role<detail::roles::execution_space.kinds, Exec>();
+      if constexpr (ExecutionSpace<Exec>) {
+        detail::require_role<detail::roles::array.kinds, Table>();
+        if constexpr (detail::AnArray<Table>) detail::require_batch_source<Source>();
+      }
+    }
+  }
+};
+/// Deduces the class that refuses a call without a source or without an execution space.
+template <class First, class Second>
+row_prefetcher(const First&, const Second&, const prefetch_options&)
+    -> row_prefetcher<First, Second, detail::no_source>;
+
 }  // namespace ferry

@@ -166,6 +166,9 @@ ticket gather_current_rows(const Exec& exec, const Rule& optimizer, const Table&
 /// arguments that do not fit.
 template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
           class... Policies>
+  requires(!detail::is_table_object<std::remove_cvref_t<Table>> &&
+           detail::Fits<detail::catch_up_arguments, const Exec&, const Rule&, Table,
+                        optim::state<StateRule, StateType, StateSpace>&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
     const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
     Policies...) {
@@ -178,6 +181,8 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
 /// catch_up for records, which hold weights and state of a row in one record.
 template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
           class... Policies>
+  requires(detail::Fits<detail::catch_up_arguments, const Exec&, const Rule&,
+                        optim::records<RecordRule, T, StateType, Space>&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
     const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
     Policies...) {
@@ -201,6 +206,9 @@ template <class Exec, class Rule, class RecordRule, class T, class StateType, Me
 /// and errors are those of gather for any table.
 template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
           class Indices, class Out, class... Policies>
+  requires(!detail::is_table_object<std::remove_cvref_t<Table>> &&
+           detail::Fits<detail::gather_arguments, const Exec&, const Rule&, const Table&,
+                        optim::state<StateRule, StateType, StateSpace>&, const Indices&, Out, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Rule& rule, const Table& table,
     optim::state<StateRule, StateType, StateSpace>& state, const Indices& indices, Out&& out,
@@ -210,6 +218,8 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
 /// gather for records, which hold weights and state of a row in one record.
 template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
           class Indices, class Out, class... Policies>
+  requires(detail::Fits<detail::gather_arguments, const Exec&, const Rule&,
+                        optim::records<RecordRule, T, StateType, Space>&, const Indices&, Out, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
     const Indices& indices, Out&& out, Policies... policies) {

@@ -19,9 +19,8 @@ namespace ferry::optim {
 /// give grad_total::factor(max_norm) to grad_scale. Throws what grad_norm throws, and for a negative
 /// max_norm.
 template <class Exec, class... Grads>
+  requires(::ferry::detail::Fits<::ferry::detail::clip_grad_norm_arguments, const Exec&, double, Grads...>)
 [[nodiscard]] grad_total clip_grad_norm(const Exec& exec, double max_norm, Grads&&... grads) {
-  ::ferry::detail::require_execution_space<Exec>();
-  static_assert(sizeof...(Grads) >= 1, "ferry: clip_grad_norm needs gradients: arrays or sparse_grads.");
   require_not_negative("clip_grad_norm", "max_norm", max_norm);
   ::ferry::detail::launch_context<Exec> of(exec, "clip_grad_norm");
   ::ferry::detail::norm_job<Exec> job(of);

@@ -55,9 +55,8 @@ sparse_grads(row_plan, Grads&&) -> sparse_grads<Grads>;
 /// work has ended. Throws invalid_argument for strided rows, for a plan with another number of positions, and
 /// for memory that the device does not reach.
 template <class Exec, class... Grads>
+  requires(::ferry::detail::Fits<::ferry::detail::grad_norm_arguments, const Exec&, const Grads&...>)
 [[nodiscard]] grad_total grad_norm(const Exec& exec, const Grads&... grads) {
-  ::ferry::detail::require_execution_space<Exec>();
-  static_assert(sizeof...(Grads) >= 1, "ferry: grad_norm needs gradients: arrays or sparse_grads.");
   ::ferry::detail::launch_context<Exec> of(exec, "grad_norm");
   ::ferry::detail::norm_job<Exec> job(of);
   (job.check(grads), ...);

@@ -148,12 +148,14 @@ template <MemorySpace Space, class StateType, class Rule, class Table, class Ste
 
 /// As above, in Space and with the default element type.
 template <MemorySpace Space, class Rule, class Table, class StepCount = step_count::global>
+  requires(ferry::detail::Fits<ferry::detail::make_state_arguments, const Rule&, const Table&>)
 [[nodiscard]] auto make_state(const Rule& rule, const Table& table, StepCount policy = {}) {
   return make_state<Space, typename detail::default_state<Table>::type>(rule, table, policy);
 }
 
 /// As above, in the memory space of the table and with the default element type.
 template <class Rule, class Table, class StepCount = step_count::global>
+  requires(ferry::detail::Fits<ferry::detail::make_state_arguments, const Rule&, const Table&>)
 [[nodiscard]] auto make_state(const Rule& rule, const Table& table, StepCount policy = {}) {
   return make_state<typename detail::default_state<Table>::space>(rule, table, policy);
 }

@@ -46,7 +46,10 @@ namespace ferry {
 /// table and state are then unchanged.
 template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
           class Indices, class Grads, class... Policies>
-  requires(detail::flaw_of_row_verb<Exec, Table, Indices, Grads>() == detail::flaw::none)
+  requires(!detail::is_table_object<std::remove_cvref_t<Table>> &&
+           detail::Fits<detail::step_arguments, const Exec&, const Rule&, Table,
+                        optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Grads&,
+                        Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
     const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
     const Indices& indices, const Grads& grads, Policies...) {
@@ -75,6 +78,9 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
 /// As above, for a table of another kind: a cached_table, say.
 template <class Exec, class Rule, detail::HasWritableRows Table, class StateRule, class StateType,
           MemorySpace StateSpace, class Indices, class Grads, class... Policies>
+  requires(detail::Fits<detail::step_arguments, const Exec&, const Rule&, Table&,
+                        optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Grads&,
+                        Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
     const Exec& exec, const Rule& rule, Table& table, optim::state<StateRule, StateType, StateSpace>& state,
     const Indices& indices, const Grads& grads, Policies...) {
@@ -92,8 +98,9 @@ template <class Exec, class Rule, detail::HasWritableRows Table, class StateRule
 /// table.
 template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
           class Indices, class Grads, class... Policies>
-  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_indices<Indices>(),
-                            detail::flaw_of_array<Grads>()) == detail::flaw::none)
+  requires(detail::Fits<detail::step_arguments, const Exec&, const Rule&,
+                        optim::records<RecordRule, T, StateType, Space>&, const Indices&, const Grads&,
+                        Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
     const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
     const Indices& indices, const Grads& grads, Policies...) {

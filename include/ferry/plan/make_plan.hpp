@@ -10,12 +10,9 @@
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <type_traits>
-#include <utility>
 
 namespace ferry {
 
@@ -32,15 +29,8 @@ consteval void require_plan_arguments() {
   require_reach<Exec, Indices>();
 }
 
-[[noreturn]] void refuse_plan_rows(const std::string& rows);
-/// `clamps`: under bounds::clamp.
+/// Throws invalid_argument for a negative number of rows too. `clamps`: under bounds::clamp.
 void require_plan_shapes(const untyped_array& indices, std::int64_t rows, bool clamps);
-
-template <class Bounds, class Rows>
-void require_plan_shapes(const auto& indices, Rows rows) {
-  if (std::cmp_less(rows, 0)) refuse_plan_rows(std::to_string(rows));
-  require_plan_shapes(indices, static_cast<std::int64_t>(rows), std::is_same_v<Bounds, bounds::clamp>);
-}
 
 }  // namespace detail
 
@@ -49,22 +39,22 @@ void require_plan_shapes(const auto& indices, Rows rows) {
 ///   exec      the execution space instance that the sort is enqueued on
 ///   indices   contiguous rank-1 array of int32, uint32, int64 or uint64; in pageable memory it may be reused
 ///             when the call returns, else when the first verb with the plan has ended
-///   rows      rows of the tables that the plan is for
+///   rows      rows of the tables that the plan is for, or one of these tables
 ///   policies  bounds  default bounds::check; a verb that uses the plan reports the bad indices
 ///
 /// Does not wait for the device. Equal rows keep the order of their positions. Throws invalid_argument where
 /// the indices are not a contiguous rank-1 array, where `rows` is negative, for more than 2^31 indices, where
 /// the bits of a row number and of a position exceed 64, and where `exec` is being captured into a graph.
-template <class Exec, class Indices, std::integral Rows, class... Policies>
-  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_indices<Indices>()) ==
-           detail::flaw::none)
-[[nodiscard]] row_plan make_plan(const Exec& exec, const Indices& indices, Rows rows, Policies...) {
+template <class Exec, class Indices, class Rows, class... Policies>
+  requires(detail::Fits<detail::make_plan_arguments, const Exec&, const Indices&, const Rows&, Policies...>)
+[[nodiscard]] row_plan make_plan(const Exec& exec, const Indices& indices, const Rows& rows, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_plan_arguments<Exec, Indices, chosen>();
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   const auto ref = detail::read_only(make_ref(indices));
-  detail::require_plan_shapes<bounds_policy>(ref, rows);
-  return detail::plan_rows_of<bounds_policy>(exec, ref, static_cast<std::int64_t>(rows));
+  const std::int64_t table_rows = detail::rows_of_tables(rows);
+  detail::require_plan_shapes(ref, table_rows, std::is_same_v<bounds_policy, bounds::clamp>);
+  return detail::plan_rows_of<bounds_policy>(exec, ref, table_rows);
 }
 
 /// As above, with the arrays of the plan in memory of the caller, so that a step allocates no memory for
@@ -79,12 +69,11 @@ template <class Exec, class Indices, std::integral Rows, class... Policies>
 /// ferry::tensor, else on the same instance. The library still allocates a report from a pool, and for
 /// pageable indices and a device a page-locked copy. Throws invalid_argument for a workspace that is too
 /// small or misaligned.
-template <class Exec, class Indices, std::integral Rows, class Workspace, class... Policies>
-  requires(ArrayLike<std::remove_reference_t<Workspace>>&& detail::first_of(
-               detail::flaw_of_execution_space<Exec>(), detail::flaw_of_indices<Indices>()) ==
-           detail::flaw::none)
-[[nodiscard]] row_plan make_plan(const Exec& exec, const Indices& indices, Rows rows, Workspace&& workspace,
-                                 Policies...) {
+template <class Exec, class Indices, class Rows, class Workspace, class... Policies>
+  requires(detail::AnArray<Workspace>&& detail::Fits<detail::make_plan_arguments, const Exec&, const Indices&,
+                                                     const Rows&, Workspace, Policies...>)
+[[nodiscard]] row_plan make_plan(const Exec& exec, const Indices& indices, const Rows& rows,
+                                 Workspace&& workspace, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_plan_arguments<Exec, Indices, chosen>();
   static_assert(std::is_same_v<typename detail::traits_of<Workspace>::value_type, std::byte>,
@@ -93,12 +82,13 @@ template <class Exec, class Indices, std::integral Rows, class Workspace, class.
   detail::require_lasting<Workspace>();
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   const auto ref = detail::read_only(make_ref(indices));
-  detail::require_plan_shapes<bounds_policy>(ref, rows);
+  const std::int64_t table_rows = detail::rows_of_tables(rows);
+  detail::require_plan_shapes(ref, table_rows, std::is_same_v<bounds_policy, bounds::clamp>);
   const auto room = make_ref(workspace);
   detail::require_workspace(room.note(), room.data, room.is_contiguous(),
-                            detail::bytes_of_plan(exec, ref.rows(), static_cast<std::int64_t>(rows)));
+                            detail::bytes_of_plan(exec, ref.rows(), table_rows));
   detail::require_direct_reach("make_plan", exec, room);
-  return detail::plan_rows_of<bounds_policy>(exec, ref, static_cast<std::int64_t>(rows), room);
+  return detail::plan_rows_of<bounds_policy>(exec, ref, table_rows, room);
 }
 
 }  // namespace ferry

@@ -9,7 +9,6 @@
 #include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor.hpp>
 
-#include <concepts>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -48,14 +47,15 @@ void count_positions(const Exec& exec, const row_plan& plan,
 ///
 ///   exec      the execution space instance that sorts
 ///   indices   contiguous rank-1 array of int32, uint32, int64 or uint64
-///   rows      rows of the tables that the indices are for
+///   rows      rows of the tables that the indices are for, or one of these tables
 ///   policies  bounds  default bounds::check; under bounds::skip bad indices have no row
 ///
 /// Blocks until the rows are counted, because their number is the length of the arrays. These lie in
 /// device_space, for a host execution space of a program with a device in pageable_space. Throws out_of_range
 /// for an index outside of [0, rows) under bounds::check, and what make_plan throws.
-template <class Exec, class Indices, std::integral Rows, class... Policies>
-[[nodiscard]] auto unique(const Exec& exec, const Indices& indices, Rows rows, Policies... policies) {
+template <class Exec, class Indices, class Rows, class... Policies>
+  requires(detail::Fits<detail::unique_arguments, const Exec&, const Indices&, const Rows&, Policies...>)
+[[nodiscard]] auto unique(const Exec& exec, const Indices& indices, const Rows& rows, Policies... policies) {
   using space = detail::space_of_plans<Exec>;
   row_plan plan = make_plan(exec, indices, rows, policies...);
   const std::int64_t count = plan.unique_count();

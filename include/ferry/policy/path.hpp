@@ -91,7 +91,7 @@ struct exchange {
 };
 static_assert(PathPolicy<exchange>);
 
-/// The default: the path that current_profile predicts to be the fastest for this call; see ferry::explain.
+/// The default: the path that a rule over current_profile names for this call; see ferry::explain.
 struct automatic {
   /// Facts about the policy, see ferry::PathPolicy.
   /// @{

@@ -3,7 +3,7 @@
 
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/profile/detail/candidate_paths.hpp>
-#include <ferry/profile/detail/cost_model.hpp>
+#include <ferry/profile/detail/path_rule.hpp>
 #include <ferry/profile/detail/profile_file.hpp>
 #include <ferry/profile/machine_profile.hpp>
 #include <ferry/runtime/detail/backend.hpp>
@@ -57,9 +57,7 @@ void require_usable(const machine_profile& profile);
 /// The choice of path::automatic. A single candidate is taken without the profile.
 template <class Exec>
 path_kind choose_route(const Exec& exec, const move_facts& facts, path_set candidates) {
-  if (candidates.size() == 1)
-    for (const path_kind only : every_path_kind)
-      if (candidates.contains(only)) return only;
+  if (candidates.size() == 1) return candidates.first();
   return choose_route(profile_holder<Exec>::get(exec)->profile, facts, candidates);
 }
 

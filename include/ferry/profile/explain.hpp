@@ -6,11 +6,13 @@
 #include <ferry/profile/current_profile.hpp>
 #include <ferry/profile/detail/candidate_paths.hpp>
 #include <ferry/profile/explanation.hpp>
+#include <ferry/runtime/detail/arguments.hpp>
 #include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/tensor/array_traits.hpp>
 
 #include <Kokkos_Core.hpp>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -29,10 +31,26 @@ template <class Exec>
 using usual_batch_space =
     std::conditional_t<may_dereference<Exec, device_space>(), device_space, pageable_space>;
 
+struct explain_arguments {
+  static constexpr std::array forms{
+      call_without_policies(roles::object, roles::table, roles::integer),
+      call_without_policies(roles::object, roles::table, roles::integer, roles::execution_space),
+      call_without_policies(roles::object, roles::table, roles::integer, roles::execution_space,
+                            roles::object)};
+
+  template <bool Accepted, class...>
+  static consteval void require() {
+    static_assert(
+        Accepted,
+        "ferry: explain is called as explain(verb, table, n, exec, options), ferry::verb::gather and the rows of the batch say; exec and options may be left out.");
+  }
+};
+
 }  // namespace detail
 
-/// The path that path::automatic takes for `n` rows of `table`, with the profile's prediction for each
-/// possible path. Nothing is moved, and the rows of the table are not read.
+/// The path that path::automatic takes for `n` rows of `table`, the numbers of the profile that it compared,
+/// and for each possible path its start, and the bytes over its rate. Nothing is moved, and the rows of the
+/// table are not read.
 ///
 ///   what        verb::gather, scatter, scatter_add, step or copy; for copy, `table` is the source
 ///   table       any table that the verb takes
@@ -60,13 +78,21 @@ template <class BatchSpace = void, class Table, class Exec = Kokkos::DefaultExec
   if (n < 0)
     throw invalid_argument("ferry::explain: the number of rows is " + std::to_string(n) + ", must be >= 0");
   const auto facts = detail::facts_of<Exec, batch_space>(what, ref, n, options.planned);
-  const auto known = detail::profile_holder<Exec>::get(exec);
-  auto made = detail::explain_choice(known->profile, facts,
-                                     detail::candidate_paths<Exec, table_space, batch_space>(what));
-  made.call = std::string(name(what)) + " of " + std::to_string(n) + " rows, table " + ref.describe() +
-              ", batch in " + std::string(batch_space::name) + (options.planned ? ", with a plan" : "");
-  made.profile = known->origin;
-  return made;
+  const auto current = detail::profile_holder<Exec>::get(exec);
+  auto report = detail::explain_choice(current->profile, facts,
+                                       detail::candidate_paths<Exec, table_space, batch_space>(what));
+  report.call = std::string(name(what)) + " of " + std::to_string(n) + " rows, table " + ref.describe() +
+                ", batch in " + std::string(batch_space::name) + (options.planned ? ", with a plan" : "");
+  report.profile = current->origin;
+  return report;
+}
+
+/// Refuses other arguments. Does not compile.
+template <class... Arguments>
+  requires(detail::Refused<detail::explain_arguments, Arguments...>)
+explanation explain(const Arguments&...) {
+  detail::refuse<detail::explain_arguments, Arguments&...>();
+  return {};
 }
 
 }  // namespace ferry

@@ -56,12 +56,10 @@ struct cloned_extents<tensor_view<T, Space, Extents>> {
 /// Throws invalid_argument for an empty handle and where `exec` is being captured into a graph, and
 /// bad_alloc.
 template <MemorySpace Space, class Exec, class Array>
+  requires(detail::Fits<detail::clone_arguments, const Exec&, const Array&>)
 [[nodiscard("the copy is only to be had from the future that this returns")]] auto clone(
     const Exec& exec, const Array& array, std::string label = {}) {
-  detail::require_execution_space<Exec>();
-  static_assert(
-      ArrayLike<const Array>,
-      "ferry: clone takes tensors, slices, views, spans, vectors, and types with ferry::array_traits.");
+  detail::require_role<detail::roles::array.kinds, Array>();
   using element = std::remove_const_t<typename array_traits<Array>::value_type>;
   const auto from = make_ref(array);
   if (from.rank == 0)
@@ -80,11 +78,10 @@ template <MemorySpace Space, class Exec, class Array>
 
 /// As above, in the memory space of the array. tensor::clone(exec) calls it.
 template <class Exec, class Array>
+  requires(detail::Fits<detail::clone_arguments, const Exec&, const Array&>)
 [[nodiscard("the copy is only to be had from the future that this returns")]] auto clone(
     const Exec& exec, const Array& array, std::string label = {}) {
-  static_assert(
-      ArrayLike<const Array>,
-      "ferry: clone takes tensors, slices, views, spans, vectors, and types with ferry::array_traits.");
+  detail::require_role<detail::roles::array.kinds, Array>();
   return ferry::clone<typename array_traits<Array>::memory_space>(exec, array, std::move(label));
 }
 

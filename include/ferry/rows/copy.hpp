@@ -80,8 +80,8 @@ ticket copy_array(const Exec& exec, const array_ref<From, FromSpace>& source,
 /// extents that differ, for contiguous operands that overlap, for a destination whose elements share memory,
 /// and for memory that `exec` does not reach by the path.
 template <class Exec, class From, class To, class... Policies>
-  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<From>(),
-                            detail::flaw_of_array<To>()) == detail::flaw::none)
+  requires(detail::AnArray<From>&& detail::AnArray<To>&&
+               detail::Fits<detail::copy_arguments, const Exec&, const From&, To, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
     const Exec& exec, const From& from, To&& to, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;

@@ -148,8 +148,8 @@ ticket gather_by(const Exec& exec, const Access& access, const Named& named,
 /// out_of_range under bounds::check: the rows of the good positions are then gathered, and those of the bad
 /// positions keep their contents.
 template <class Exec, class Table, class Indices, class Out, class... Policies>
-  requires(!detail::is_optimizer_argument<Table> &&  // that is the gather of optim/catch_up.hpp
-           detail::flaw_of_row_verb<Exec, Table, Indices, Out>() == detail::flaw::none)
+  requires(detail::AnArray<Table>&& detail::Fits<detail::gather_arguments, const Exec&, const Table&,
+                                                 const Indices&, Out, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
@@ -172,7 +172,8 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
 /// As above, for a table of another kind: a cached_table, say. Arguments, bits and errors are the same; the
 /// kind of table says which paths it takes.
 template <class Exec, class Table, class Indices, class Out, class... Policies>
-  requires detail::HasRowAccess<Table>
+  requires(detail::HasRowAccess<Table>&& detail::Fits<detail::gather_arguments, const Exec&, const Table&,
+                                                      const Indices&, Out, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;

@@ -108,9 +108,9 @@ future<tensor<T, Space>> gather_into_new(const Exec& exec, const Table& table, c
 /// ferry::future. Throws as the gather into an existing batch; bad_alloc; invalid_argument where `exec` is
 /// being captured into a graph. get() throws out_of_range under bounds::check.
 template <MemorySpace Space, class Exec, class Table, class Indices, class... Policies>
-  requires(detail::HasRowAccess<Table> ||
-           detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_table<Table>(),
-                            detail::flaw_of_indices<Indices>()) == detail::flaw::none)
+  requires((!detail::is_table_object<Table> ||
+            detail::HasRowAccess<Table>)&&detail::Fits<detail::gather_new_arguments, const Exec&,
+                                                       const Table&, const Indices&, Policies...>)
 [[nodiscard("the rows are only to be had from the future that this returns")]] auto gather(
     const Exec& exec, const Table& table, const Indices& indices, Policies... asked) {
   using element = typename detail::gathered_rows<Table>::element;
@@ -121,9 +121,9 @@ template <MemorySpace Space, class Exec, class Table, class Indices, class... Po
 ///
 ///   auto rows = ferry::gather<ferry::device_space, float>(exec, table_of_half, indices);
 template <MemorySpace Space, Element T, class Exec, class Table, class Indices, class... Policies>
-  requires(detail::HasRowAccess<Table> ||
-           detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_table<Table>(),
-                            detail::flaw_of_indices<Indices>()) == detail::flaw::none)
+  requires((!detail::is_table_object<Table> ||
+            detail::HasRowAccess<Table>)&&detail::Fits<detail::gather_new_arguments, const Exec&,
+                                                       const Table&, const Indices&, Policies...>)
 [[nodiscard("the rows are only to be had from the future that this returns")]] auto gather(
     const Exec& exec, const Table& table, const Indices& indices, Policies... asked) {
   return detail::gather_into_new<T, Space>(exec, table, indices, asked...);

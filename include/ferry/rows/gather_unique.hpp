@@ -68,6 +68,8 @@ ticket gather_unique_by(const Exec& exec, const Access& access, const Indices& i
 ///
 /// Ordering, lifetimes and errors are those of gather. Rows of positions without a row keep their contents.
 template <class Exec, class Table, class Indices, class Out, class... Policies>
+  requires(detail::AnArray<Table>&& detail::Fits<detail::gather_unique_arguments, const Exec&, const Table&,
+                                                 const Indices&, Out, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_unique(
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
@@ -81,7 +83,8 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
 
 /// As above, for a table of another kind: a cached_table, say.
 template <class Exec, class Table, class Indices, class Out, class... Policies>
-  requires detail::HasRowAccess<Table>
+  requires(detail::HasRowAccess<Table>&& detail::Fits<detail::gather_unique_arguments, const Exec&,
+                                                      const Table&, const Indices&, Out, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_unique(
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;

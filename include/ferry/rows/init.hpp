@@ -117,8 +117,7 @@ namespace init {
 
 /// Every element = 0, or T{} for elements that are not numbers.
 template <class Exec, class Array>
-  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<Array>()) ==
-           detail::flaw::none)
+  requires(detail::AnArray<Array>&& detail::Fits<detail::zeros_arguments, const Exec&, Array>)
 void zeros(const Exec& exec, Array&& array) {
   ferry::detail::require_init<Exec, Array>();
   using element = ferry::detail::element_of<Array>;
@@ -129,8 +128,8 @@ void zeros(const Exec& exec, Array&& array) {
 /// Floating-point elements take the nearest number, integers drop the fraction. Throws invalid_argument where
 /// integer elements can't hold the value.
 template <class Exec, class Array, class Value>
-  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<Array>()) ==
-           detail::flaw::none)
+  requires(
+      detail::AnArray<Array>&& detail::Fits<detail::constant_arguments, const Exec&, Array, const Value&>)
 void constant(const Exec& exec, Array&& array, const Value& value) {
   ferry::detail::require_init<Exec, Array>();
   using element = ferry::detail::element_of<Array>;
@@ -148,8 +147,8 @@ void constant(const Exec& exec, Array&& array, const Value& value) {
 /// elements also where the interval holds no integer, exceeds the range of the type, or holds more than 2^53
 /// integers.
 template <class Exec, class Array>
-  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<Array>()) ==
-           detail::flaw::none)
+  requires(detail::AnArray<Array>&&
+               detail::Fits<detail::uniform_arguments, const Exec&, Array, double, double, std::uint64_t>)
 void uniform(const Exec& exec, Array&& array, double low, double high, std::uint64_t seed) {
   ferry::detail::require_init<Exec, Array>();
   ferry::detail::require_numbers<Array>();
@@ -170,8 +169,8 @@ void uniform(const Exec& exec, Array&& array, double low, double high, std::uint
 /// Normal numbers with the given mean and standard deviation; integer elements round to nearest and clamp to
 /// the range of the type. Throws invalid_argument for a negative deviation.
 template <class Exec, class Array>
-  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<Array>()) ==
-           detail::flaw::none)
+  requires(detail::AnArray<Array>&&
+               detail::Fits<detail::normal_arguments, const Exec&, Array, double, double, std::uint64_t>)
 void normal(const Exec& exec, Array&& array, double mean, double deviation, std::uint64_t seed) {
   ferry::detail::require_init<Exec, Array>();
   ferry::detail::require_numbers<Array>();
@@ -187,8 +186,8 @@ void normal(const Exec& exec, Array&& array, double mean, double deviation, std:
 /// function where they reach the array's memory space; for pageable_space and a device instance the host
 /// calls it.
 template <class Exec, class Array, class Function>
-  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<Array>()) ==
-           detail::flaw::none)
+  requires(
+      detail::AnArray<Array>&& detail::Fits<detail::custom_arguments, const Exec&, Array, const Function&>)
 void custom(const Exec& exec, Array&& array, const Function& function) {
   ferry::detail::require_init<Exec, Array>();
   using element = ferry::detail::element_of<Array>;

@@ -69,6 +69,7 @@ inline double gain_of(nonlinearity after, double slope = 0.01) {
 /// values are a pure function of seed and position. Throws invalid_argument for an array with less than 2
 /// extents and for a gain that is negative or not finite.
 template <class Exec, class Array>
+  requires(detail::Fits<detail::xavier_arguments, const Exec&, Array, double, std::uint64_t>)
 void xavier_uniform(const Exec& exec, Array&& array, double gain, std::uint64_t seed) {
   const auto fan = detail::fans_of("xavier_uniform", make_ref(array));
   detail::require_gain("xavier_uniform", gain);
@@ -79,6 +80,7 @@ void xavier_uniform(const Exec& exec, Array&& array, double gain, std::uint64_t 
 /// torch.nn.init.xavier_normal_: normal with mean 0 and deviation gain sqrt(2 / (fan_in + fan_out)); else as
 /// xavier_uniform.
 template <class Exec, class Array>
+  requires(detail::Fits<detail::xavier_arguments, const Exec&, Array, double, std::uint64_t>)
 void xavier_normal(const Exec& exec, Array&& array, double gain, std::uint64_t seed) {
   const auto fan = detail::fans_of("xavier_normal", make_ref(array));
   detail::require_gain("xavier_normal", gain);
@@ -96,6 +98,7 @@ struct kaiming_options {
 /// torch.nn.init.kaiming_uniform_ (He et al., 2015): uniform in [-b, b) with b = sqrt(3) gain / sqrt(fan),
 /// where the gain is that of the nonlinearity. Else as xavier_uniform.
 template <class Exec, class Array>
+  requires(detail::Fits<detail::kaiming_arguments, const Exec&, Array, kaiming_options, std::uint64_t>)
 void kaiming_uniform(const Exec& exec, Array&& array, const kaiming_options& options, std::uint64_t seed) {
   const auto fan = detail::fans_of("kaiming_uniform", make_ref(array));
   const double over = options.mode == fan_mode::fan_in ? fan.in : fan.out;
@@ -107,6 +110,7 @@ void kaiming_uniform(const Exec& exec, Array&& array, const kaiming_options& opt
 
 /// torch.nn.init.kaiming_normal_: normal with mean 0 and deviation gain / sqrt(fan); else as kaiming_uniform.
 template <class Exec, class Array>
+  requires(detail::Fits<detail::kaiming_arguments, const Exec&, Array, kaiming_options, std::uint64_t>)
 void kaiming_normal(const Exec& exec, Array&& array, const kaiming_options& options, std::uint64_t seed) {
   const auto fan = detail::fans_of("kaiming_normal", make_ref(array));
   const double over = options.mode == fan_mode::fan_in ? fan.in : fan.out;
@@ -120,6 +124,8 @@ void kaiming_normal(const Exec& exec, Array&& array, const kaiming_options& opti
 /// are mean 0, deviation 1, low -2 and high 2. Throws invalid_argument unless deviation > 0 and low <= high,
 /// and where the interval is so far from the mean that it has no probability in double.
 template <class Exec, class Array>
+  requires(detail::Fits<detail::trunc_normal_arguments, const Exec&, Array, double, double, double, double,
+                        std::uint64_t>)
 void trunc_normal(const Exec& exec, Array&& array, double mean, double deviation, double low, double high,
                   std::uint64_t seed) {
   detail::require_init<Exec, Array>();

@@ -41,7 +41,8 @@ consteval void require_replacing() {
 /// invalid_argument for shapes that do not fit. ticket::wait() throws out_of_range under bounds::check and
 /// invalid_argument under duplicates::reject; the table is then unchanged.
 template <class Exec, class Table, class Indices, class Values, class... Policies>
-  requires(detail::flaw_of_row_verb<Exec, Table, Indices, Values>() == detail::flaw::none)
+  requires(detail::AnArray<Table>&& detail::Fits<detail::scatter_arguments, const Exec&, Table,
+                                                 const Indices&, const Values&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
     const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
@@ -67,6 +68,8 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
 
 /// As above, for a table of another kind: a cached_table, say.
 template <class Exec, detail::HasWritableRows Table, class Indices, class Values, class... Policies>
+  requires(detail::Fits<detail::scatter_arguments, const Exec&, Table&, const Indices&, const Values&,
+                        Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
     const Exec& exec, Table& table, const Indices& indices, const Values& values, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;

@@ -25,7 +25,8 @@ namespace ferry {
 /// table once: the same bits on every backend and for every number of threads. duplicates::sum_any_order
 /// gives that up and sorts nothing. Ordering, lifetimes and errors are those of scatter.
 template <class Exec, class Table, class Indices, class Values, class... Policies>
-  requires(detail::flaw_of_row_verb<Exec, Table, Indices, Values>() == detail::flaw::none)
+  requires(detail::AnArray<Table>&& detail::Fits<detail::scatter_add_arguments, const Exec&, Table,
+                                                 const Indices&, const Values&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter_add(
     const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
@@ -52,6 +53,8 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
 
 /// As above, for a table of another kind: a cached_table, say.
 template <class Exec, detail::HasWritableRows Table, class Indices, class Values, class... Policies>
+  requires(detail::Fits<detail::scatter_add_arguments, const Exec&, Table&, const Indices&, const Values&,
+                        Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter_add(
     const Exec& exec, Table& table, const Indices& indices, const Values& values, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;

@@ -7,6 +7,7 @@
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/detail/host_element.hpp>
 #include <ferry/tensor/detail/tensor_memory.hpp>
+#include <ferry/tensor/detail/tensor_refusals.hpp>
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor_view.hpp>
@@ -79,6 +80,11 @@ class tensor {
   tensor(std::string label, const shape<Extents>& extents, T* data, std::shared_ptr<void> owner,
          ferry::device where = {})
       : memory_(std::move(label), std::move(owner), where), shape_(extents), data_(data) {}
+
+  /// Refuses arguments without a label or with extents that are no integers. Does not compile.
+  template <class First, class... Rest>
+    requires(detail::is_refused_tensor<First, Rest...>())
+  explicit tensor(const First&, const Rest&...) { detail::refuse_tensor<First, Rest...>(); }
 
   tensor(const tensor&) = delete;
   tensor& operator=(const tensor&) = delete;

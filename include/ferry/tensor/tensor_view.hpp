@@ -30,9 +30,10 @@ class tensor_view {
   KOKKOS_FUNCTION constexpr tensor_view(T* data, const shape<Extents>& extents,
                                         const std::string* label = nullptr)
       : data_(data), shape_(extents), label_(label) {}
-  /// Of dense rows; the sizes are the extents, rows first. Throws invalid_argument for a negative one.
+  /// Of dense rows; the sizes are the extents, rows first; where the type fixes some of them, all or only the
+  /// others. Throws invalid_argument for a negative one, and for one that contradicts the type.
   template <std::integral... Sizes>
-    requires(sizeof...(Sizes) >= 1 && std::is_same_v<Extents, dynamic_rank>)
+    requires(sizeof...(Sizes) >= 1)
   tensor_view(T* data, Sizes... sizes)
       : data_(data),
         shape_(shape<Extents>::make(detail::checked_extents(unnamed, sizes...), unnamed, sizeof(T))) {}

@@ -33,13 +33,13 @@ call_note& call_note::add_hidden_bytes(note_part part, const void* data, std::si
   return *this;
 }
 
-bool call_note::reads_like(const call_note& other) const {
-  return digest == other.digest && length == other.length && words() == other.words();
+bool call_note::reads_like(const call_note& note) const {
+  return digest == note.digest && length == note.length && words() == note.words();
 }
 
-void failure_text::set(std::string_view what) {
-  const std::size_t count = std::min(what.size(), text.size() - 1);
-  std::copy_n(what.data(), count, text.data());
+void failure_text::set(std::string_view message) {
+  const std::size_t count = std::min(message.size(), text.size() - 1);
+  std::copy_n(message.data(), count, text.data());
   text[count] = '\0';
 }
 

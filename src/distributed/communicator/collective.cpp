@@ -2,6 +2,7 @@
 #include <ferry/distributed/communicator/detail/collective.hpp>
 
 #include <cstddef>
+#include <exception>
 #include <span>
 #include <utility>
 
@@ -23,23 +24,23 @@ void collective::agree() {
   });
 }
 
-void collective::exchange(std::span<const outgoing_part> to, std::span<const incoming_part> from) {
-  phase([&](const call_note& note) { group_->exchange(rank_, note, to, from); });
+void collective::exchange(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming) {
+  phase([&](const call_note& note) { group_->exchange(rank_, note, outgoing, incoming); });
 }
 
-void collective::exchange_device_memory(std::span<const outgoing_part> to,
-                                        std::span<const incoming_part> from) {
-  phase([&](const call_note& note) { group_->exchange_device_memory(rank_, note, to, from); });
+void collective::exchange_device_memory(std::span<const outgoing_part> outgoing,
+                                        std::span<const incoming_part> incoming) {
+  phase([&](const call_note& note) { group_->exchange_device_memory(rank_, note, outgoing, incoming); });
 }
 
-void collective::exchange_devices(std::span<const outgoing_part> to, std::span<const incoming_part> from,
-                                  device_lane& lane) {
-  phase([&](const call_note& note) { group_->exchange_devices(rank_, note, to, from, lane); });
+void collective::exchange_devices(std::span<const outgoing_part> outgoing,
+                                  std::span<const incoming_part> incoming, device_lane& lane) {
+  phase([&](const call_note& note) { group_->exchange_devices(rank_, note, outgoing, incoming, lane); });
 }
 
-int collective::pass_descriptor(int from, int descriptor) {
+int collective::pass_descriptor(int owner, int descriptor) {
   int mine = -1;
-  phase([&](const call_note& note) { mine = group_->pass_descriptor(rank_, note, from, descriptor); });
+  phase([&](const call_note& note) { mine = group_->pass_descriptor(rank_, note, owner, descriptor); });
   return mine;
 }
 
@@ -50,15 +51,17 @@ void collective::phase(function_ref<void(const call_note&)> act) {
   open_ = true;
 }
 
-void collective::tell(const char* what) noexcept {
+void collective::tell() noexcept {
   if (!open_ || is_whole()) return;
   open_ = false;
   try {
-    const call_note note = call_note(note_).add_number(phases_);
-    if (std::exchange(reads_, false))
-      group_->end_reads(rank_, note, what);
-    else
-      group_->fail(rank_, note, what);
+    with_message_of(std::current_exception(), [this](const char* message) {
+      const call_note note = call_note(note_).add_number(phases_);
+      if (std::exchange(reads_, false))
+        group_->end_reads(rank_, note, message);
+      else
+        group_->fail(rank_, note, message);
+    });
   } catch (...) {  // the group is broken, so the others know
   }
 }

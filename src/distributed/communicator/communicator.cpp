@@ -20,9 +20,9 @@ namespace ferry {
 
 namespace detail {
 
-std::chrono::nanoseconds checked_deadline(const char* what, std::chrono::nanoseconds deadline) {
+std::chrono::nanoseconds checked_deadline(const char* function, std::chrono::nanoseconds deadline) {
   if (deadline <= std::chrono::nanoseconds(0))
-    throw invalid_argument(std::string("ferry::") + what + ": the deadline must be positive");
+    throw invalid_argument(std::string("ferry::") + function + ": the deadline must be positive");
   return std::min(deadline, std::chrono::nanoseconds(std::chrono::hours(24 * 365)));
 }
 
@@ -63,29 +63,29 @@ device communicator::device(int rank) const {
   return group_->devices() == nullptr ? ferry::device{} : group_->devices()->of(rank);
 }
 
-void communicator::require_rank(int of) const {
-  if (of < 0 || of >= size())
-    throw out_of_range("ferry::communicator: there is no rank " + std::to_string(of) + " of " +
+void communicator::require_rank(int rank) const {
+  if (rank < 0 || rank >= size())
+    throw out_of_range("ferry::communicator: there is no rank " + std::to_string(rank) + " of " +
                        std::to_string(size()));
 }
 
-std::vector<std::byte> communicator::gather_bytes(int here, std::span<const std::byte> mine) const {
+std::vector<std::byte> communicator::gather_bytes(int rank, std::span<const std::byte> mine) const {
   std::vector<std::byte> bytes(static_cast<std::size_t>(size()) * mine.size());
   detail::call_note note("all_gather of");
-  group_->all_gather(here, note.add_number(mine.size()).add(" bytes"), mine, bytes.data());
+  group_->all_gather(rank, note.add_number(mine.size()).add(" bytes"), mine, bytes.data());
   return bytes;
 }
 
 void communicator::barrier() const {
-  const int here = acting_rank();
-  if (here >= 0) group_->all_gather(here, detail::call_note("barrier"), {}, nullptr);
+  const int rank = acting_rank();
+  if (rank >= 0) group_->all_gather(rank, detail::call_note("barrier"), {}, nullptr);
 }
 
 communicator::binding::binding(std::shared_ptr<detail::transport> group, int rank)
     : group_((detail::require_own_ranks(*group), group->enter(rank), std::move(group))),
       rank_(rank),
       exceptions_(std::uncaught_exceptions()),
-      here_(group_.get(), rank) {}
+      binding_(group_.get(), rank) {}
 
 communicator::binding::~binding() {
   if (!group_->in_own_process()) return;

@@ -22,57 +22,59 @@ namespace ferry::detail {
 
 void message_transport::all_gather(int, const call_note& note, std::span<const std::byte> mine,
                                    std::byte* theirs) {
-  std::vector<outgoing_part> to;
-  std::vector<incoming_part> from;
+  std::vector<outgoing_part> outgoing;
+  std::vector<incoming_part> incoming;
   const std::size_t bytes = mine.size();
   meet(call_header::kind::all_gather, note, bytes, nullptr, [&] {
-    to.assign(static_cast<std::size_t>(size_), {mine.data(), bytes});
-    for (std::size_t r = 0; r < to.size(); ++r) from.push_back({theirs + r * bytes, bytes});
-    make_room(to);
+    outgoing.assign(static_cast<std::size_t>(size_), {mine.data(), bytes});
+    for (std::size_t r = 0; r < outgoing.size(); ++r) incoming.push_back({theirs + r * bytes, bytes});
+    make_room(outgoing);
   });
-  or_break([&] { move(note, to, from); });
+  or_break([&] { move(note, outgoing, incoming); });
 }
 
-void message_transport::exchange(int, const call_note& note, std::span<const outgoing_part> to,
-                                 std::span<const incoming_part> from) {
-  meet(call_header::kind::exchange, note, 0, nullptr, [&] { make_room(to); });
-  or_break([&] { move(note, to, from); });
+void message_transport::exchange(int, const call_note& note, std::span<const outgoing_part> outgoing,
+                                 std::span<const incoming_part> incoming) {
+  meet(call_header::kind::exchange, note, 0, nullptr, [&] { make_room(outgoing); });
+  or_break([&] { move(note, outgoing, incoming); });
 }
 
-void message_transport::exchange_device_memory(int, const call_note& note, std::span<const outgoing_part> to,
-                                               std::span<const incoming_part> from) {
-  if (!sends_device_memory()) return transport::exchange_device_memory(rank_, note, to, from);
+void message_transport::exchange_device_memory(int, const call_note& note,
+                                               std::span<const outgoing_part> outgoing,
+                                               std::span<const incoming_part> incoming) {
+  if (!sends_device_memory()) return transport::exchange_device_memory(rank_, note, outgoing, incoming);
   meet(call_header::kind::exchange, note, 0, nullptr);
   or_break([&] {
-    if (!move_device_parts(to, from, clock::now() + deadline_)) give_up(note);
+    if (!move_device_parts(outgoing, incoming, clock::now() + deadline_)) give_up(note);
   });
 }
 
-int message_transport::pass_descriptor(int, const call_note& note, int from, int descriptor) {
-  if (!passes_descriptors()) return transport::pass_descriptor(rank_, note, from, descriptor);
+int message_transport::pass_descriptor(int, const call_note& note, int owner, int descriptor) {
+  if (!passes_descriptors()) return transport::pass_descriptor(rank_, note, owner, descriptor);
   meet(call_header::kind::exchange, note, 0, nullptr);
   int mine = -1;
-  or_break([&] { mine = move_descriptor(from, descriptor, clock::now() + deadline_); });
+  or_break([&] { mine = move_descriptor(owner, descriptor, clock::now() + deadline_); });
   return mine;
 }
 
-void message_transport::wait_before_calls(const std::shared_ptr<access_tracker>& of, bool reads) {
-  std::erase_if(awaited_, [](const awaited& each) { return each.of.expired(); });
-  awaited_.push_back({of, reads});
+void message_transport::wait_before_calls(const std::shared_ptr<access_tracker>& tracker, bool reads) {
+  std::erase_if(awaited_, [](const awaited& awaited_work) { return awaited_work.tracker.expired(); });
+  awaited_.push_back({tracker, reads});
 }
 
-void message_transport::fail(int, const call_note& note, const char* what) noexcept {
+void message_transport::fail(int, const call_note& note, const char* message) noexcept {
   try {
-    meet(call_header::kind::failure, note, 0, what);
+    meet(call_header::kind::failure, note, 0, message);
   } catch (...) {
     // The caller throws its own error.
   }
 }
 
-void message_transport::abort(int, const char* what) noexcept {
+void message_transport::abort(int, const char* message) noexcept {
   if (is_broken()) return;
-  say_last(call_header::kind::abort, what);
-  break_by(trouble::peer, [] { return "ferry::communicator: this rank has left by an exception"; });
+  say_last(call_header::kind::abort, message);
+  trouble_.set(group_trouble::kind::peer,
+               [] { return "ferry::communicator: this rank has left by an exception"; });
 }
 
 void message_transport::enter(int rank) {
@@ -84,42 +86,27 @@ void message_transport::enter(int rank) {
 }
 
 void message_transport::stop(const std::string& text) {
-  break_by(trouble::late, [&] { return "ferry::communicator: " + text; });
-  throw_broken();
+  trouble_.set(group_trouble::kind::late, [&] { return "ferry::communicator: " + text; });
+  trouble_.fail();
 }
 
 void message_transport::stop_by(const call_header& last) {
-  break_by(trouble::late, [&] {
-    return last.what == call_header::kind::late
+  trouble_.set(group_trouble::kind::late, [&] {
+    return last.call_kind == call_header::kind::late
                ? last.said.c_str()
                : "ferry::communicator: a rank has left a call before its data was sent";
   });
-  throw_broken();
+  trouble_.fail();
 }
 
 void message_transport::or_break(function_ref<void()> act) {
   try {
     act();
   } catch (...) {
-    break_by(trouble::late, [] { return "ferry::communicator: this rank failed while data moved"; });
+    trouble_.set(group_trouble::kind::late,
+                 [] { return "ferry::communicator: this rank failed while data moved"; });
     throw;
   }
-}
-
-void message_transport::break_by(trouble what, function_ref<std::string()> text) noexcept {
-  if (is_broken()) return;
-  trouble_ = what;
-  try {
-    text_ = text();
-  } catch (...) {
-    text_.clear();  // out of memory: the type of the error has to do
-  }
-}
-
-void message_transport::throw_broken() const {
-  if (trouble_ == trouble::protocol) throw protocol_error(text_);
-  if (trouble_ == trouble::late) throw communication_error(text_);
-  throw peer_error(text_);
 }
 
 std::string message_transport::waited(const call_note& note) const {
@@ -128,9 +115,9 @@ std::string message_transport::waited(const call_note& note) const {
          " ms, its deadline, in " + std::string(note.words()) + " (call " + std::to_string(calls_) + ")";
 }
 
-void message_transport::say_last(call_header::kind what, const char* said) noexcept {
+void message_transport::say_last(call_header::kind kind, const char* said) noexcept {
   try {
-    call_header last{call_header::header_mark, call_note("abort"), what, 0, calls_, {}};
+    call_header last{call_header::header_mark, call_note("abort"), kind, 0, calls_, {}};
     last.said.set(said);
     send_last(last, clock::now() + std::min<std::chrono::nanoseconds>(deadline_, std::chrono::seconds(1)));
   } catch (...) {
@@ -138,44 +125,44 @@ void message_transport::say_last(call_header::kind what, const char* said) noexc
   }
 }
 
-void message_transport::meet(call_header::kind what, const call_note& note, std::uint64_t bytes,
+void message_transport::meet(call_header::kind kind, const call_note& note, std::uint64_t bytes,
                              const char* said, function_ref<void()> prepare) {
-  if (is_broken()) throw_broken();
-  call_header own{call_header::header_mark, note, what, bytes, ++calls_, {}};
-  if (said != nullptr) own.said.set(said);
-  const std::exception_ptr lost = get_ready(own, prepare);
+  if (is_broken()) trouble_.fail();
+  call_header header{call_header::header_mark, note, kind, bytes, ++calls_, {}};
+  if (said != nullptr) header.said.set(said);
+  const std::exception_ptr lost = get_ready(header, prepare);
   headers_.resize(static_cast<std::size_t>(size_));
-  headers_[static_cast<std::size_t>(rank_)] = own;
-  const std::string missing = swap_headers(own, headers_, clock::now() + deadline_);
+  headers_[static_cast<std::size_t>(rank_)] = header;
+  const std::string missing = swap_headers(header, headers_, clock::now() + deadline_);
   if (!missing.empty()) {
-    break_by(trouble::late, [&] { return waited(note) + "; not there: " + missing; });
-    say_last(call_header::kind::late, text_.c_str());  // for ranks that come later
-    throw_broken();
+    trouble_.set(group_trouble::kind::late, [&] { return waited(note) + "; not there: " + missing; });
+    say_last(call_header::kind::late, trouble_.text().c_str());  // for ranks that come later
+    trouble_.fail();
   }
   judge();
   if (lost != nullptr) std::rethrow_exception(lost);
 }
 
-void message_transport::meet(call_header::kind what, const call_note& note, std::uint64_t bytes,
+void message_transport::meet(call_header::kind kind, const call_note& note, std::uint64_t bytes,
                              const char* said) {
-  meet(what, note, bytes, said, [] {});
+  meet(kind, note, bytes, said, [] {});
 }
 
-std::exception_ptr message_transport::get_ready(call_header& own, function_ref<void()> prepare) {
+std::exception_ptr message_transport::get_ready(call_header& header, function_ref<void()> prepare) {
   try {
     prepare();
-    for (const awaited& each : awaited_) {
-      const auto alive = each.of.lock();
+    for (const awaited& work : awaited_) {
+      const auto alive = work.tracker.lock();
       if (alive == nullptr) continue;
-      if (each.reads)
+      if (work.reads)
         alive->wait_for_all();
       else
         alive->wait_for_writes();
     }
     return nullptr;
   } catch (const std::exception& failed) {
-    own.what = call_header::kind::failure;
-    own.said.set(failed.what());
+    header.call_kind = call_header::kind::failure;
+    header.said.set(failed.what());
     return std::current_exception();
   }
 }
@@ -183,26 +170,27 @@ std::exception_ptr message_transport::get_ready(call_header& own, function_ref<v
 void message_transport::judge() {
   using kind = call_header::kind;
   for (std::size_t r = 0; r < headers_.size(); ++r) {
-    const call_header& each = headers_[r];
-    if (each.what == kind::late) break_by(trouble::late, [&] { return each.said.c_str(); });
-    if (each.what == kind::abort)
-      break_by(trouble::peer, [&] {
-        return "ferry::communicator: rank " + std::to_string(r) + " failed: " + each.said.c_str();
-      });
-    if (is_broken()) throw_broken();
+    const call_header& header = headers_[r];
+    if (header.call_kind == kind::late)
+      trouble_.set(group_trouble::kind::late, [&] { return header.said.c_str(); });
+    if (header.call_kind == kind::abort)
+      trouble_.set(group_trouble::kind::peer,
+                   [&] { return text_of_abort(static_cast<int>(r), header.said.c_str()); });
+    if (is_broken()) trouble_.fail();
   }
-  const auto fails = [](const call_header& each) { return each.what == kind::failure; };
+  const auto fails = [](const call_header& header) { return header.call_kind == kind::failure; };
   const auto failed = std::find_if(headers_.begin(), headers_.end(), fails);
   const call_header* alive = nullptr;
   bool same = true;
-  for (const call_header& each : headers_) {
-    same = same && each.note.reads_like(headers_.front().note);
-    if (fails(each)) continue;
-    if (alive == nullptr) alive = &each;
-    same = same && each.note == alive->note && each.what == alive->what && each.bytes == alive->bytes;
+  for (const call_header& header : headers_) {
+    same = same && header.note.reads_like(headers_.front().note);
+    if (fails(header)) continue;
+    if (alive == nullptr) alive = &header;
+    same = same && header.note == alive->note && header.call_kind == alive->call_kind &&
+           header.bytes == alive->bytes;
   }
   if (!same) {
-    break_by(trouble::protocol, [&] {
+    trouble_.set(group_trouble::kind::protocol, [&] {
       std::string text =
           "ferry::communicator: the ranks called different verbs, or with arguments that differ: ";
       for (std::size_t r = 0; r < headers_.size(); ++r)
@@ -210,23 +198,22 @@ void message_transport::judge() {
                 std::string(headers_[r].note.words()) + " (call " + std::to_string(headers_[r].call) + ")";
       return text + hidden_difference(headers_);
     });
-    throw_broken();
+    trouble_.fail();
   }
   if (failed != headers_.end() && failed - headers_.begin() != rank_)
-    throw peer_error("ferry::communicator: rank " + std::to_string(failed - headers_.begin()) +
-                     " failed in " + std::string(failed->note.words()) + ": " + failed->said.c_str());
+    throw_peer_failed(static_cast<int>(failed - headers_.begin()), failed->note, failed->said);
 }
 
-void message_transport::move(const call_note& note, std::span<const outgoing_part> to,
-                             std::span<const incoming_part> from) {
+void message_transport::move(const call_note& note, std::span<const outgoing_part> outgoing,
+                             std::span<const incoming_part> incoming) {
   const auto self = static_cast<std::size_t>(rank_);
-  if (to[self].bytes != 0) std::copy_n(to[self].data, to[self].bytes, from[self].data);
-  if (!move_parts(to, from, clock::now() + deadline_)) give_up(note);
+  if (outgoing[self].bytes != 0) std::copy_n(outgoing[self].data, outgoing[self].bytes, incoming[self].data);
+  if (!move_parts(outgoing, incoming, clock::now() + deadline_)) give_up(note);
 }
 
 void message_transport::give_up(const call_note& note) {
-  break_by(trouble::late, [&] { return waited(note) + ", while data moved"; });
-  throw_broken();
+  trouble_.set(group_trouble::kind::late, [&] { return waited(note) + ", while data moved"; });
+  trouble_.fail();
 }
 
 }  // namespace ferry::detail

@@ -52,38 +52,38 @@ struct descriptor_message {
 }  // namespace
 
 /// After the headers nothing is under way between the ranks, so a single byte carries the descriptor.
-int socket_transport::move_descriptor(int from, int descriptor, clock::time_point until) {
-  const auto again = [] { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; };
-  const auto await = [&](int peer, short what) {
+int socket_transport::move_descriptor(int owner, int descriptor, clock::time_point until) {
+  const auto may_retry = [] { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; };
+  const auto await = [&](int peer, short events) {
     if (clock::now() >= until) stop("a file descriptor did not arrive within the deadline");
-    pollfd wait{peers_[static_cast<std::size_t>(peer)], what, 0};
+    pollfd wait{peers_[static_cast<std::size_t>(peer)], events, 0};
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - clock::now()).count();
     ::poll(&wait, 1, static_cast<int>(std::clamp<std::int64_t>(left + 1, 0, 1000)));
   };
   const auto ended = [&](int peer) { stop("the process of rank " + std::to_string(peer) + " has ended"); };
-  if (rank() == from) {
+  if (rank() == owner) {
     for (int r = 0; r < size(); ++r) {
       if (r == rank()) continue;
-      descriptor_message one;
-      one.put(descriptor);
-      while (::sendmsg(peers_[static_cast<std::size_t>(r)], &one.message, MSG_NOSIGNAL) != 1) {
-        if (!again()) ended(r);
+      descriptor_message message;
+      message.put(descriptor);
+      while (::sendmsg(peers_[static_cast<std::size_t>(r)], &message.message, MSG_NOSIGNAL) != 1) {
+        if (!may_retry()) ended(r);
         await(r, POLLOUT);
       }
     }
     return -1;
   }
   for (;;) {
-    descriptor_message one;
+    descriptor_message message;
     const ssize_t count =
-        ::recvmsg(peers_[static_cast<std::size_t>(from)], &one.message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        ::recvmsg(peers_[static_cast<std::size_t>(owner)], &message.message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (count == 1) {
-      const int made = one.take();
-      if (made < 0 && one.byte != 'd') stop("rank " + std::to_string(from) + " has left");
-      return made;  // -1 where this process may open no more files
+      const int received = message.take();
+      if (received < 0 && message.byte != 'd') stop("rank " + std::to_string(owner) + " has left");
+      return received;  // -1 where this process may open no more files
     }
-    if (count == 0 || !again()) ended(from);
-    await(from, POLLIN);
+    if (count == 0 || !may_retry()) ended(owner);
+    await(owner, POLLIN);
   }
 }
 

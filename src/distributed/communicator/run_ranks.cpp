@@ -36,9 +36,9 @@ int acting_rank(const transport& group) {
 namespace {
 
 /// Whether an exception only tells of what happened to another rank.
-bool is_consequence(const std::exception_ptr& of) {
+bool is_consequence(const std::exception_ptr& error) {
   try {
-    std::rethrow_exception(of);
+    std::rethrow_exception(error);
   } catch (const peer_error&) {
     return true;
   } catch (const communication_error&) {
@@ -48,15 +48,9 @@ bool is_consequence(const std::exception_ptr& of) {
   }
 }
 
-void abort_group(transport& group, int rank, const std::exception_ptr& of) noexcept {
+void abort_group(transport& group, int rank, const std::exception_ptr& error) noexcept {
   if (!group.in_own_process()) return;
-  try {
-    std::rethrow_exception(of);
-  } catch (const std::exception& said) {
-    group.abort(rank, said.what());
-  } catch (...) {
-    group.abort(rank, "an exception that is no std::exception");
-  }
+  with_message_of(error, [&](const char* message) { group.abort(rank, message); });
 }
 
 }  // namespace
@@ -108,12 +102,12 @@ void run_ranks(transport& group, function_ref<void(int)> function) {
     act(0);
   else
     group.leave(first, true);
-  for (std::thread& each : threads) each.join();
+  for (std::thread& thread : threads) thread.join();
   group.recover();
   if (lacking != nullptr) std::rethrow_exception(lacking);
   for (const bool any : {false, true})
-    for (const std::exception_ptr& each : errors)
-      if (each != nullptr && (any || !is_consequence(each))) std::rethrow_exception(each);
+    for (const std::exception_ptr& error : errors)
+      if (error != nullptr && (any || !is_consequence(error))) std::rethrow_exception(error);
 }
 
 }  // namespace ferry::detail

@@ -25,7 +25,7 @@ namespace ferry::detail {
 
 namespace {
 
-/// What a rank says when it connects.
+/// The first message of a rank that connects.
 struct greeting {
   std::uint64_t magic = 0x796c697772726566ull;
   std::uint64_t header_bytes = sizeof(call_header);
@@ -33,13 +33,13 @@ struct greeting {
 };
 
 /// The address of a rank: a name without a file, gone with the socket.
-socklen_t address_of(const std::string& key, int rank, sockaddr_un& to) {
+socklen_t address_of(const std::string& key, int rank, sockaddr_un& address) {
   const std::string name = "ferry." + std::to_string(::getuid()) + "." + key + "." + std::to_string(rank);
-  if (name.size() + 1 > sizeof to.sun_path)
+  if (name.size() + 1 > sizeof address.sun_path)
     throw invalid_argument("ferry::communicator::node: the key '" + key + "' is too long");
-  to = {};
-  to.sun_family = AF_UNIX;
-  std::memcpy(to.sun_path + 1, name.data(), name.size());
+  address = {};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
   return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
 }
 
@@ -82,20 +82,21 @@ socket_transport::socket_transport(int rank, int size, const std::string& key,
 socket_transport::~socket_transport() { close_all(); }
 
 void socket_transport::close_all() noexcept {
-  for (int& each : peers_)
-    if (each >= 0) ::close(std::exchange(each, -1));
+  for (int& peer : peers_)
+    if (peer >= 0) ::close(std::exchange(peer, -1));
 }
 
 /// Connects to a lower rank, which may not have begun to listen.
-int socket_transport::to_rank(const std::string& key, int to, clock::time_point until) {
+int socket_transport::to_rank(const std::string& key, int peer, clock::time_point until) {
   sockaddr_un address;
-  const socklen_t length = address_of(key, to, address);
+  const socklen_t length = address_of(key, peer, address);
   for (;;) {
-    const int made = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (made < 0) stop(std::string("no socket: ") + std::strerror(errno));
-    if (::connect(made, reinterpret_cast<const sockaddr*>(&address), length) == 0) return made;
-    ::close(made);
-    if (clock::now() >= until) stop("rank " + std::to_string(to) + " of the key '" + key + "' has not come");
+    const int connection = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connection < 0) stop(std::string("no socket: ") + std::strerror(errno));
+    if (::connect(connection, reinterpret_cast<const sockaddr*>(&address), length) == 0) return connection;
+    ::close(connection);
+    if (clock::now() >= until)
+      stop("rank " + std::to_string(peer) + " of the key '" + key + "' has not come");
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }
@@ -107,16 +108,16 @@ void socket_transport::connect_all(const std::string& key, clock::time_point unt
       if (socket >= 0) ::close(socket);
     }
   } door;
-  sockaddr_un own;
-  const socklen_t length = address_of(key, rank(), own);
+  sockaddr_un address;
+  const socklen_t length = address_of(key, rank(), address);
   door.socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (door.socket < 0 || ::bind(door.socket, reinterpret_cast<const sockaddr*>(&own), length) != 0 ||
+  if (door.socket < 0 || ::bind(door.socket, reinterpret_cast<const sockaddr*>(&address), length) != 0 ||
       ::listen(door.socket, size()) != 0)
     stop("rank " + std::to_string(rank()) + " of the key '" + key +
          "' can't be reached: " + std::strerror(errno));
   const greeting mine{.rank = rank(), .size = size()};
-  const auto keep = [&](int socket, int of) {
-    peers_[static_cast<std::size_t>(of)] = socket;
+  const auto keep = [&](int socket, int peer) {
+    peers_[static_cast<std::size_t>(peer)] = socket;
     ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) | O_NONBLOCK);
   };
   for (int r = 0; r < rank(); ++r) {
@@ -164,70 +165,70 @@ void socket_transport::connect_all(const std::string& key, clock::time_point unt
   }
 }
 
-bool socket_transport::pump(std::vector<outgoing_part>& to, std::vector<incoming_part>& from,
+bool socket_transport::pump(std::vector<outgoing_part>& outgoing, std::vector<incoming_part>& incoming,
                             clock::time_point until, int& lost) {
   std::vector<pollfd> waits;
   for (;;) {
     waits.clear();
     for (std::size_t r = 0; r < peers_.size(); ++r) {
-      const int wanted = (to[r].bytes != 0 ? POLLOUT : 0) | (from[r].bytes != 0 ? POLLIN : 0);
-      waits.push_back({wanted != 0 ? peers_[r] : -1, static_cast<short>(wanted), 0});
+      const int events = (outgoing[r].bytes != 0 ? POLLOUT : 0) | (incoming[r].bytes != 0 ? POLLIN : 0);
+      waits.push_back({events != 0 ? peers_[r] : -1, static_cast<short>(events), 0});
     }
-    if (std::all_of(waits.begin(), waits.end(), [](const pollfd& each) { return each.fd < 0; })) return true;
+    if (std::all_of(waits.begin(), waits.end(), [](const pollfd& wait) { return wait.fd < 0; })) return true;
     if (clock::now() >= until) return false;
     if (::poll(waits.data(), waits.size(), left_ms(until)) < 0 && errno != EINTR)
       stop(std::string("poll failed: ") + std::strerror(errno));
     for (std::size_t r = 0; r < peers_.size(); ++r) {
       if (waits[r].fd < 0 || waits[r].revents == 0) continue;
-      const auto again = [] { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; };
-      if (from[r].bytes != 0) {
-        const ssize_t count = ::recv(peers_[r], from[r].data, from[r].bytes, 0);
+      const auto may_retry = [] { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; };
+      if (incoming[r].bytes != 0) {
+        const ssize_t count = ::recv(peers_[r], incoming[r].data, incoming[r].bytes, 0);
         if (count > 0)
-          from[r] = {from[r].data + count, from[r].bytes - static_cast<std::size_t>(count)};
-        else if (count == 0 || (!again() && errno != ECONNRESET))  // after a reset there may be data left
+          incoming[r] = {incoming[r].data + count, incoming[r].bytes - static_cast<std::size_t>(count)};
+        else if (count == 0 || (!may_retry() && errno != ECONNRESET))  // after a reset there may be data left
           stop("the process of rank " + std::to_string(r) + " has ended");
       }
-      if (to[r].bytes != 0) {
-        const ssize_t count = ::send(peers_[r], to[r].data, to[r].bytes, MSG_NOSIGNAL);
+      if (outgoing[r].bytes != 0) {
+        const ssize_t count = ::send(peers_[r], outgoing[r].data, outgoing[r].bytes, MSG_NOSIGNAL);
         if (count > 0)
-          to[r] = {to[r].data + count, to[r].bytes - static_cast<std::size_t>(count)};
-        else if (!again())  // what it has sent before it ended may still be read
-          to[r].bytes = 0, lost = static_cast<int>(r);
+          outgoing[r] = {outgoing[r].data + count, outgoing[r].bytes - static_cast<std::size_t>(count)};
+        else if (!may_retry())  // what it has sent before it ended may still be read
+          outgoing[r].bytes = 0, lost = static_cast<int>(r);
       }
     }
   }
 }
 
-std::string socket_transport::swap_headers(const call_header& own, std::vector<call_header>& all,
+std::string socket_transport::swap_headers(const call_header& header, std::vector<call_header>& headers,
                                            clock::time_point until) {
-  std::vector<outgoing_part> to(peers_.size());
-  std::vector<incoming_part> from(peers_.size());
+  std::vector<outgoing_part> outgoing(peers_.size());
+  std::vector<incoming_part> incoming(peers_.size());
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     if (peers_[r] < 0) continue;
-    to[r] = {reinterpret_cast<const std::byte*>(&own), sizeof own};
-    from[r] = {reinterpret_cast<std::byte*>(&all[r]), sizeof own};
+    outgoing[r] = {reinterpret_cast<const std::byte*>(&header), sizeof header};
+    incoming[r] = {reinterpret_cast<std::byte*>(&headers[r]), sizeof header};
   }
   int lost = -1;
-  if (pump(to, from, until, lost)) return {};
+  if (pump(outgoing, incoming, until, lost)) return {};
   std::string missing;
   for (std::size_t r = 0; r < peers_.size(); ++r)
-    if (from[r].bytes != 0) missing += (missing.empty() ? "rank " : ", rank ") + std::to_string(r);
+    if (incoming[r].bytes != 0) missing += (missing.empty() ? "rank " : ", rank ") + std::to_string(r);
   return missing.empty() ? "a rank that does not receive" : missing;
 }
 
 void socket_transport::send_last(const call_header& last, clock::time_point until) {
-  std::vector<outgoing_part> to(peers_.size());
-  std::vector<incoming_part> from(peers_.size());
+  std::vector<outgoing_part> outgoing(peers_.size());
+  std::vector<incoming_part> incoming(peers_.size());
   for (std::size_t r = 0; r < peers_.size(); ++r)
-    if (peers_[r] >= 0) to[r] = {reinterpret_cast<const std::byte*>(&last), sizeof last};
+    if (peers_[r] >= 0) outgoing[r] = {reinterpret_cast<const std::byte*>(&last), sizeof last};
   int lost = -1;
-  (void)pump(to, from, until, lost);
+  (void)pump(outgoing, incoming, until, lost);
 }
 
-bool socket_transport::move_parts(std::span<const outgoing_part> to, std::span<const incoming_part> from,
-                                  clock::time_point until) {
-  std::vector<outgoing_part> leaving(to.begin(), to.end());
-  std::vector<incoming_part> coming(from.begin(), from.end());
+bool socket_transport::move_parts(std::span<const outgoing_part> outgoing,
+                                  std::span<const incoming_part> incoming, clock::time_point until) {
+  std::vector<outgoing_part> leaving(outgoing.begin(), outgoing.end());
+  std::vector<incoming_part> coming(incoming.begin(), incoming.end());
   leaving[static_cast<std::size_t>(rank())].bytes = 0;
   coming[static_cast<std::size_t>(rank())].bytes = 0;
   int lost = -1;
@@ -247,7 +248,7 @@ bool socket_transport::move_parts(std::span<const outgoing_part> to, std::span<c
     std::vector<outgoing_part> none(peers_.size());
     std::vector<incoming_part> rest(peers_.size());
     rest[r] = {reinterpret_cast<std::byte*>(&last) + sizeof mark, sizeof last - sizeof mark};
-    if (!pump(none, rest, until, lost)) last.what = call_header::kind::abort;
+    if (!pump(none, rest, until, lost)) last.call_kind = call_header::kind::abort;
     stop_by(last);
   }
   const bool ended = marked && pump(leaving, coming, until, lost);

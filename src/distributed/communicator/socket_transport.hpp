@@ -24,12 +24,12 @@ class socket_transport final : public message_transport {
   [[nodiscard]] bool passes_descriptors() const override { return true; }
 
  protected:
-  std::string swap_headers(const call_header& own, std::vector<call_header>& all,
+  std::string swap_headers(const call_header& header, std::vector<call_header>& headers,
                            clock::time_point until) override;
   void send_last(const call_header& last, clock::time_point until) override;
-  bool move_parts(std::span<const outgoing_part> to, std::span<const incoming_part> from,
+  bool move_parts(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming,
                   clock::time_point until) override;
-  int move_descriptor(int from, int descriptor, clock::time_point until) override;
+  int move_descriptor(int owner, int descriptor, clock::time_point until) override;
 
  private:
   void connect_all(const std::string& key, clock::time_point until);
@@ -37,8 +37,8 @@ class socket_transport final : public message_transport {
   void close_all() noexcept;
   /// Sends and receives what is left of the parts, which are moved on; false where the time is over before.
   /// `lost` becomes a rank that no longer receives.
-  bool pump(std::vector<outgoing_part>& to, std::vector<incoming_part>& from, clock::time_point until,
-            int& lost);
+  bool pump(std::vector<outgoing_part>& outgoing, std::vector<incoming_part>& incoming,
+            clock::time_point until, int& lost);
 
   std::vector<int> peers_;  ///< descriptor by rank, -1 for this one
 };

@@ -28,25 +28,20 @@ thread_transport::thread_transport(int ranks, std::chrono::nanoseconds deadline,
       deadline_(deadline),
       devices_(std::move(devices)) {}
 
-void thread_transport::throw_broken() const {
-  if (trouble_ == trouble::protocol) throw protocol_error(trouble_text_);
-  if (trouble_ == trouble::late) throw communication_error(trouble_text_);
-  throw peer_error(trouble_text_);
-}
-
 std::string thread_transport::who_reached_what() const {
   std::string text;
   for (std::size_t r = 0; r < seats_.size(); ++r) {
-    const seat& each = seats_[r];
+    const seat& rank_seat = seats_[r];
     text += (r == 0 ? "rank " : "; rank ") + std::to_string(r);
-    if (each.here)
-      text += " is in " + std::string(each.note.words());
-    else if (each.gone)
+    if (rank_seat.has_come)
+      text += " is in " + std::string(rank_seat.note.words());
+    else if (rank_seat.gone)
       text += " has left";
     else
       text += " is elsewhere";
-    if (!each.here) text += each.reached ? ", after " + std::string(each.note.words()) : ", after no call";
-    text += " (call " + std::to_string(each.calls) + ")";
+    if (!rank_seat.has_come)
+      text += rank_seat.reached ? ", after " + std::string(rank_seat.note.words()) : ", after no call";
+    text += " (call " + std::to_string(rank_seat.calls) + ")";
   }
   return text;
 }
@@ -56,17 +51,8 @@ std::string thread_transport::text_of_leaving(int rank) const {
          " has left and does not come to a call that others are in: " + who_reached_what();
 }
 
-/// Keeps the first reason, which text() composes.
-void thread_transport::break_by(trouble what, int rank, function_ref<std::string()> text) noexcept {
-  if (trouble_ == trouble::none) {
-    trouble_ = what;
-    trouble_rank_ = rank;
-    try {
-      trouble_text_ = text();
-    } catch (...) {
-      trouble_text_.clear();  // out of memory: the type of the error has to do
-    }
-  }
+void thread_transport::break_by(group_trouble::kind kind, function_ref<std::string()> text) noexcept {
+  trouble_.set(kind, text);
   changed_.notify_all();
 }
 
@@ -75,16 +61,16 @@ std::exception_ptr thread_transport::end_round(int rank) {
   std::exception_ptr lost;
   const seat& first = seats_.front();
   bool same = true;
-  for (const seat& each : seats_)
-    same = same &&
-           (each.failed || first.failed ? each.note.reads_like(first.note)
-                                        : each.note == first.note && each.mine.size() == first.mine.size());
+  for (const seat& rank_seat : seats_)
+    same = same && (rank_seat.failed || first.failed
+                        ? rank_seat.note.reads_like(first.note)
+                        : rank_seat.note == first.note && rank_seat.mine.size() == first.mine.size());
   if (!same) {
-    break_by(trouble::protocol, -1, [&] {
+    break_by(group_trouble::kind::protocol, [&] {
       return "ferry::communicator: the ranks called different verbs, or with arguments that differ: " +
              who_reached_what() + hidden_difference(seats_);
     });
-    throw_broken();
+    trouble_.fail();
   }
   failed_rank_ = -1;
   for (std::size_t r = seats_.size(); r-- > 0;)
@@ -103,9 +89,9 @@ std::exception_ptr thread_transport::end_round(int rank) {
     for (std::size_t r = 0; r < seats_.size() && !first.mine.empty(); ++r)
       std::memcpy(gathered_.data() + r * first.mine.size(), seats_[r].mine.data(), first.mine.size());
     readers_ = size();
-    for (seat& each : seats_) each.reads = true;
+    for (seat& rank_seat : seats_) rank_seat.reads = true;
   }
-  for (seat& each : seats_) each.here = false;
+  for (seat& rank_seat : seats_) rank_seat.has_come = false;
   arrived_ = 0;
   ++round_;
   changed_.notify_all();
@@ -115,16 +101,16 @@ std::exception_ptr thread_transport::end_round(int rank) {
 void thread_transport::meet(std::unique_lock<std::mutex>& lock, int rank, const call_note& note) {
   seat& mine = seat_of(rank);
   mine.reads = false;
-  if (trouble_ != trouble::none) {
+  if (trouble_.is_broken()) {
     changed_.notify_all();  // end_reads waits
-    throw_broken();
+    trouble_.fail();
   }
-  if (mine.here)
+  if (mine.has_come)
     throw invalid_argument("ferry::communicator: two threads act for rank " + std::to_string(rank) +
                            " at the same time");
   mine.note = note;
   mine.reached = true;
-  mine.here = true;
+  mine.has_come = true;
   ++mine.calls;
   ++arrived_;
   const std::uint64_t round = round_;
@@ -133,9 +119,7 @@ void thread_transport::meet(std::unique_lock<std::mutex>& lock, int rank, const 
     try {
       lost = end_round(rank);
     } catch (const std::exception& said) {
-      break_by(trouble::peer, rank, [&] {
-        return "ferry::communicator: rank " + std::to_string(rank) + " failed: " + said.what();
-      });
+      break_by(group_trouble::kind::peer, [&] { return text_of_abort(rank, said.what()); });
       throw;
     }
     if (lost != nullptr) std::rethrow_exception(lost);
@@ -143,37 +127,35 @@ void thread_transport::meet(std::unique_lock<std::mutex>& lock, int rank, const 
   }
   for (std::size_t r = 0; r < seats_.size(); ++r)
     if (seats_[r].gone) {
-      break_by(trouble::late, static_cast<int>(r), [&] { return text_of_leaving(static_cast<int>(r)); });
-      throw_broken();
+      break_by(group_trouble::kind::late, [&] { return text_of_leaving(static_cast<int>(r)); });
+      trouble_.fail();
     }
   const auto until = clock::now() + deadline_;
-  while (round_ == round && trouble_ == trouble::none)
+  while (round_ == round && !trouble_.is_broken())
     if (changed_.wait_until(lock, until) == std::cv_status::timeout && round_ == round &&
-        trouble_ == trouble::none)
-      break_by(trouble::late, rank, [&] {
+        !trouble_.is_broken())
+      break_by(group_trouble::kind::late, [&] {
         const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_).count();
         return "ferry::communicator: rank " + std::to_string(rank) + " waited for " + std::to_string(ms) +
                " ms, its deadline: " + who_reached_what();
       });
-  if (round_ == round) throw_broken();  // nobody can end this round any more
+  if (round_ == round) trouble_.fail();  // nobody can end this round any more
 }
 
 void thread_transport::throw_failed(int rank) const {
   if (failed_rank_ >= 0 && failed_rank_ != rank)
-    throw peer_error("ferry::communicator: rank " + std::to_string(failed_rank_) + " failed in " +
-                     std::string(seats_[static_cast<std::size_t>(rank)].note.words()) + ": " +
-                     failed_said_.c_str());
+    throw_peer_failed(failed_rank_, seats_[static_cast<std::size_t>(rank)].note, failed_said_);
 }
 
-/// What a rank brings to a round that is no exchange.
-void thread_transport::bring(seat& own, std::span<const std::byte> mine, const char* failed) {
-  if (own.here) return;  // meet() refuses a second thread of the rank
-  own.mine = mine;
-  own.to = {};
-  own.from = {};
-  own.lane = nullptr;
-  own.failed = failed != nullptr;
-  if (failed != nullptr) own.said.set(failed);
+/// The part of a rank in a round that is no exchange.
+void thread_transport::bring(seat& own_seat, std::span<const std::byte> mine, const char* failed) {
+  if (own_seat.has_come) return;  // meet() refuses a second thread of the rank
+  own_seat.mine = mine;
+  own_seat.outgoing = {};
+  own_seat.incoming = {};
+  own_seat.lane = nullptr;
+  own_seat.failed = failed != nullptr;
+  if (failed != nullptr) own_seat.said.set(failed);
 }
 
 void thread_transport::all_gather(int rank, const call_note& note, std::span<const std::byte> mine,
@@ -185,22 +167,21 @@ void thread_transport::all_gather(int rank, const call_note& note, std::span<con
   if (!gathered_.empty()) std::memcpy(theirs, gathered_.data(), gathered_.size());
 }
 
-void thread_transport::fail(int rank, const call_note& note, const char* what) noexcept {
+void thread_transport::fail(int rank, const call_note& note, const char* message) noexcept {
   try {
     std::unique_lock lock(guard_);
-    seat& own = seat_of(rank);
-    if (own.here) return;
-    bring(own, {}, what);
+    seat& own_seat = seat_of(rank);
+    if (own_seat.has_come) return;
+    bring(own_seat, {}, message);
     meet(lock, rank, note);
   } catch (...) {
     // The others learn of it by the break that was thrown here; the caller throws its own error.
   }
 }
 
-void thread_transport::abort(int rank, const char* what) noexcept {
+void thread_transport::abort(int rank, const char* message) noexcept {
   const std::lock_guard lock(guard_);
-  break_by(trouble::peer, rank,
-           [&] { return "ferry::communicator: rank " + std::to_string(rank) + " failed: " + what; });
+  break_by(group_trouble::kind::peer, [&] { return text_of_abort(rank, message); });
 }
 
 void thread_transport::enter(int rank) {
@@ -208,47 +189,46 @@ void thread_transport::enter(int rank) {
   if (rank < 0 || rank >= size())
     throw out_of_range("ferry::communicator: there is no rank " + std::to_string(rank) + " of " +
                        std::to_string(size()));
-  seat& own = seat_of(rank);
-  if (own.occupied)
+  seat& own_seat = seat_of(rank);
+  if (own_seat.occupied)
     throw invalid_argument("ferry::communicator: another thread acts for rank " + std::to_string(rank));
-  own.occupied = true;
-  own.gone = false;
+  own_seat.occupied = true;
+  own_seat.gone = false;
 }
 
 void thread_transport::leave(int rank, bool for_good) noexcept {
   const std::lock_guard lock(guard_);
-  seat& own = seat_of(rank);
-  own.occupied = false;
-  own.gone = for_good;
-  own.reads = false;
-  if (trouble_ != trouble::none) changed_.notify_all();  // end_reads waits
+  seat& own_seat = seat_of(rank);
+  own_seat.occupied = false;
+  own_seat.gone = for_good;
+  own_seat.reads = false;
+  if (trouble_.is_broken()) changed_.notify_all();  // end_reads waits
   if (arrived_ == 0 || !for_good) return;
-  break_by(trouble::late, rank, [&] { return text_of_leaving(rank); });
+  break_by(group_trouble::kind::late, [&] { return text_of_leaving(rank); });
 }
 
 bool thread_transport::is_occupied() const {
   const std::lock_guard lock(guard_);
-  for (const seat& each : seats_)
-    if (each.occupied) return true;
+  for (const seat& rank_seat : seats_)
+    if (rank_seat.occupied) return true;
   return false;
 }
 
 void thread_transport::recover() noexcept {
   const std::lock_guard lock(guard_);
-  for (seat& each : seats_)
-    if (each.occupied) return;
-  for (seat& each : seats_) {
-    each.gone = false;
-    each.here = false;
+  for (seat& rank_seat : seats_)
+    if (rank_seat.occupied) return;
+  for (seat& rank_seat : seats_) {
+    rank_seat.gone = false;
+    rank_seat.has_come = false;
   }
   arrived_ = 0;
-  if (trouble_ != trouble::peer) return;
-  trouble_ = trouble::none;
-  trouble_text_.clear();
+  if (!trouble_.is(group_trouble::kind::peer)) return;
+  trouble_.clear();
   // Ranks that ended early have made fewer tables.
   std::uint64_t most = 0;
-  for (const seat& each : seats_) most = each.numbers > most ? each.numbers : most;
-  for (seat& each : seats_) each.numbers = most;
+  for (const seat& rank_seat : seats_) most = rank_seat.numbers > most ? rank_seat.numbers : most;
+  for (seat& rank_seat : seats_) rank_seat.numbers = most;
 }
 
 std::uint64_t thread_transport::next_number(int rank) {

@@ -39,18 +39,18 @@ class thread_transport final : public transport {
 
   void all_gather(int rank, const call_note& note, std::span<const std::byte> mine,
                   std::byte* theirs) override;
-  void exchange(int rank, const call_note& note, std::span<const outgoing_part> to,
-                std::span<const incoming_part> from) override {
-    exchange_by(rank, note, to, from, nullptr);
+  void exchange(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
+                std::span<const incoming_part> incoming) override {
+    exchange_by(rank, note, outgoing, incoming, nullptr);
   }
   [[nodiscard]] bool passes_device_memory() const override { return true; }
-  void exchange_devices(int rank, const call_note& note, std::span<const outgoing_part> to,
-                        std::span<const incoming_part> from, device_lane& lane) override {
-    exchange_by(rank, note, to, from, &lane);
+  void exchange_devices(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
+                        std::span<const incoming_part> incoming, device_lane& lane) override {
+    exchange_by(rank, note, outgoing, incoming, &lane);
   }
   void end_reads(int rank, const call_note& note, const char* failed) override;
-  void fail(int rank, const call_note& note, const char* what) noexcept override;
-  void abort(int rank, const char* what) noexcept override;
+  void fail(int rank, const call_note& note, const char* message) noexcept override;
+  void abort(int rank, const char* message) noexcept override;
   void enter(int rank) override;
   void leave(int rank, bool for_good) noexcept override;
   [[nodiscard]] bool is_occupied() const override;
@@ -61,36 +61,33 @@ class thread_transport final : public transport {
  private:
   using clock = std::chrono::steady_clock;
 
-  /// What a rank brings to a round. Pointers are into the frame of its call, which does not end before the
+  /// The part of a rank in a round. Pointers are into the frame of its call, which does not end before the
   /// round has ended, or the rank has withdrawn from it under the mutex.
   struct seat {
     bool occupied = false;
     bool gone = false;  ///< a thread acted for it and has left
-    bool here = false;
+    bool has_come = false;
     bool reached = false;
     bool reads = false;  ///< it may read memory of others, as it has not called since the last round
     call_note note;      ///< of the call that it is in, or of its last one
     std::uint64_t calls = 0;
     std::uint64_t numbers = 0;
     std::span<const std::byte> mine;
-    std::span<const outgoing_part> to;
-    std::span<const incoming_part> from;
+    std::span<const outgoing_part> outgoing;
+    std::span<const incoming_part> incoming;
     device_lane* lane = nullptr;  ///< where `to` and `from` lie in memory of devices
     bool failed = false;
     failure_text said;
   };
-  enum class trouble { none, peer, late, protocol };
 
-  void bring(seat& own, std::span<const std::byte> mine, const char* failed);
-  void exchange_by(int rank, const call_note& note, std::span<const outgoing_part> to,
-                   std::span<const incoming_part> from, device_lane* lane);
-  void copy_parts(int rank, std::span<const incoming_part> from, device_lane* lane);
-  void break_by_failure(int rank, const std::exception_ptr& of) noexcept;
+  void bring(seat& own_seat, std::span<const std::byte> mine, const char* failed);
+  void exchange_by(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
+                   std::span<const incoming_part> incoming, device_lane* lane);
+  void copy_parts(int rank, std::span<const incoming_part> incoming, device_lane* lane);
   void meet(std::unique_lock<std::mutex>& lock, int rank, const call_note& note);
   std::exception_ptr end_round(int rank);
-  void break_by(trouble what, int rank, function_ref<std::string()> text) noexcept;
+  void break_by(group_trouble::kind kind, function_ref<std::string()> text) noexcept;
   [[nodiscard]] std::string text_of_leaving(int rank) const;
-  [[noreturn]] void throw_broken() const;
   void throw_failed(int rank) const;
   [[nodiscard]] std::string who_reached_what() const;
   seat& seat_of(int rank) { return seats_[static_cast<std::size_t>(rank)]; }
@@ -107,10 +104,7 @@ class thread_transport final : public transport {
   std::vector<std::byte> gathered_;
   int failed_rank_ = -1;
   failure_text failed_said_;
-  // Why the group is broken.
-  trouble trouble_ = trouble::none;
-  int trouble_rank_ = -1;
-  std::string trouble_text_;
+  group_trouble trouble_;
 };
 
 }  // namespace ferry::detail

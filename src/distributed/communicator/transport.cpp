@@ -1,12 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/distributed/communicator/communication_error.hpp>
 #include <ferry/distributed/communicator/detail/transport.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
 
+#include <exception>
 #include <memory>
 #include <span>
+#include <string>
 
 namespace ferry::detail {
+
+void with_message_of(const std::exception_ptr& error, function_ref<void(const char*)> act) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& failure) {
+    act(failure.what());
+  } catch (...) {
+    act("an exception that is no std::exception");
+  }
+}
+
+void group_trouble::set(kind reason, function_ref<std::string()> text) noexcept {
+  if (is_broken()) return;
+  kind_ = reason;
+  try {
+    text_ = text();
+  } catch (...) {
+    text_.clear();  // out of memory: the type of the error has to do
+  }
+}
+
+void group_trouble::clear() noexcept {
+  kind_ = kind::none;
+  text_.clear();
+}
+
+void group_trouble::fail() const {
+  if (kind_ == kind::protocol) throw protocol_error(text_);
+  if (kind_ == kind::late) throw communication_error(text_);
+  throw peer_error(text_);
+}
+
+std::string text_of_abort(int rank, const char* message) {
+  return "ferry::communicator: rank " + std::to_string(rank) + " failed: " + message;
+}
+
+void throw_peer_failed(int rank, const call_note& note, const failure_text& message) {
+  throw peer_error("ferry::communicator: rank " + std::to_string(rank) + " failed in " +
+                   std::string(note.words()) + ": " + message.c_str());
+}
 
 transport::~transport() = default;
 

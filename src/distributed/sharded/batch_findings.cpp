@@ -20,56 +20,64 @@ std::string number_in_words(std::uint64_t bits, bool is_signed) {
 
 }  // namespace
 
+std::exception_ptr all_findings::error() const {
+  if (sum(&batch_findings::bad_bags) != 0) return offsets_error();
+  if (sum(&batch_findings::out_of_range) != 0) return bounds_error();
+  if (sum(&batch_findings::duplicates) != 0) return duplicates_error();
+  return nullptr;
+}
+
 std::exception_ptr all_findings::offsets_error() const {
   const std::size_t r = first(&batch_findings::bad_bags);
   return std::make_exception_ptr(ferry::out_of_range(
-      begin() + "the offsets of " + std::to_string(bad_bags()) + " bags for rows of " + table_.describe() +
+      begin() + "the offsets of " + std::to_string(sum(&batch_findings::bad_bags)) + " bags for rows of " +
+      table_.describe() +
       " decrease, are negative or leave the positions, or leave positions without a bag; the first is offset " +
-      number_in_words(of_[r].first_offset_number, of_[r].unsigned_offsets == 0) + " at place " +
-      std::to_string(of_[r].first_offset) + of_rank(r)));
+      number_in_words(findings_[r].first_offset_number, findings_[r].unsigned_offsets == 0) + " at place " +
+      std::to_string(findings_[r].first_offset) + of_rank(r)));
 }
 
 std::exception_ptr all_findings::bounds_error() const {
   const std::size_t r = first(&batch_findings::out_of_range);
-  const batch_findings& at = of_[r];
-  std::int64_t all = 0;
-  for (const batch_findings& each : of_) all += each.positions;
-  const std::string index = number_in_words(at.first_index, at.signed_indices != 0);
-  return std::make_exception_ptr(
-      ferry::out_of_range(begin() + std::to_string(out_of_range()) + " of " + std::to_string(all) +
-                          " indices are outside of " + table_.describe() + "; the first is index " + index +
-                          " at position " + std::to_string(at.first_position) + of_rank(r)));
+  const batch_findings& findings = findings_[r];
+  std::int64_t total = 0;
+  for (const batch_findings& rank : findings_) total += rank.positions;
+  const std::string index = number_in_words(findings.first_index, findings.signed_indices != 0);
+  return std::make_exception_ptr(ferry::out_of_range(
+      begin() + std::to_string(sum(&batch_findings::out_of_range)) + " of " + std::to_string(total) +
+      " indices are outside of " + table_.describe() + "; the first is index " + index + " at position " +
+      std::to_string(findings.first_position) + of_rank(r)));
 }
 
 std::exception_ptr all_findings::duplicates_error() const {
   std::uint64_t lowest = ~std::uint64_t{0};
-  for (const batch_findings& each : of_) lowest = each.first_row < lowest ? each.first_row : lowest;
-  return std::make_exception_ptr(
-      invalid_argument(begin() + std::to_string(duplicates()) + " rows of " + table_.describe() +
-                       " are named more than once, which duplicates::reject forbids; the lowest is row " +
-                       std::to_string(lowest)));
+  for (const batch_findings& rank : findings_) lowest = rank.first_row < lowest ? rank.first_row : lowest;
+  return std::make_exception_ptr(invalid_argument(
+      begin() + std::to_string(sum(&batch_findings::duplicates)) + " rows of " + table_.describe() +
+      " are named more than once, which duplicates::reject forbids; the lowest is row " +
+      std::to_string(lowest)));
 }
 
 std::exception_ptr all_findings::nonfinite_error(std::int64_t width) const {
   const std::size_t r = first(&batch_findings::nonfinite);
   const auto wide = static_cast<std::uint64_t>(width < 1 ? 1 : width);
-  const std::uint64_t place = of_[r].first_value / nonfinite_value::kinds;
+  const std::uint64_t place = findings_[r].first_value / nonfinite_value::kinds;
   return std::make_exception_ptr(invalid_argument(
       begin() + std::to_string(nonfinite()) + " of the elements for rows of " + table_.describe() +
       " are infinite or not a number, which nonfinite::reject forbids; the first is " +
-      nonfinite_value::names[of_[r].first_value % nonfinite_value::kinds] + " in column " +
+      nonfinite_value::names[findings_[r].first_value % nonfinite_value::kinds] + " in column " +
       std::to_string(place % wide) + " at position " + std::to_string(place / wide) + of_rank(r)));
 }
 
-std::uint64_t all_findings::sum(std::uint64_t batch_findings::*what) const {
-  std::uint64_t all = 0;
-  for (const batch_findings& each : of_) all += each.*what;
-  return all;
+std::uint64_t all_findings::sum(count_of count) const {
+  std::uint64_t total = 0;
+  for (const batch_findings& rank : findings_) total += rank.*count;
+  return total;
 }
 
-std::size_t all_findings::first(std::uint64_t batch_findings::*what) const {
-  for (std::size_t r = 0; r < of_.size(); ++r)
-    if (of_[r].*what != 0) return r;
+std::size_t all_findings::first(count_of count) const {
+  for (std::size_t r = 0; r < findings_.size(); ++r)
+    if (findings_[r].*count != 0) return r;
   return 0;
 }
 
@@ -80,10 +88,11 @@ std::string all_findings::of_rank(std::size_t r) const {
 }
 
 ticket ticket_of_error(const std::exception_ptr& error) {
+  if (error == nullptr) return {};
   ticket_state_handle state(new ticket_state);
   state->resources.push_back(std::make_shared<std::exception_ptr>(error));
-  state->find_error = [](ticket_state& of) {
-    return *static_cast<std::exception_ptr*>(of.resources.front().get());
+  state->find_error = [](ticket_state& state_of_ticket) {
+    return *static_cast<std::exception_ptr*>(state_of_ticket.resources.front().get());
   };
   return ticket(std::move(state));
 }

@@ -10,7 +10,7 @@
 namespace ferry::detail {
 
 void chunk_rows::locate(const row_spread& spread, std::uint64_t row_bytes, std::uint64_t offset,
-                        std::size_t bytes, int here) {
+                        std::size_t bytes, int rank) {
   row_bytes_ = row_bytes;
   skipped_ = offset % row_bytes;
   bytes_ = bytes;
@@ -19,45 +19,46 @@ void chunk_rows::locate(const row_spread& spread, std::uint64_t row_bytes, std::
   owners_.resize(count);
   places_.resize(count);
   if (spread.replicates()) {
-    std::fill(owners_.begin(), owners_.end(), here);
+    std::fill(owners_.begin(), owners_.end(), rank);
     for (std::size_t i = 0; i < count; ++i) places_[i] = first + static_cast<std::int64_t>(i);
   } else {
     spread.locate(first, owners_, places_);
   }
-  held_.assign(static_cast<std::size_t>(spread.ranks()), 0);
-  for (std::size_t i = 1; i + 1 < count; ++i) held_[static_cast<std::size_t>(owners_[i])] += row_bytes;
-  held_[static_cast<std::size_t>(owners_[0])] += bytes_of_row(0);
-  if (count > 1) held_[static_cast<std::size_t>(owners_[count - 1])] += bytes_of_row(count - 1);
+  bytes_of_rank_.assign(static_cast<std::size_t>(spread.ranks()), 0);
+  for (std::size_t i = 1; i + 1 < count; ++i)
+    bytes_of_rank_[static_cast<std::size_t>(owners_[i])] += row_bytes;
+  bytes_of_rank_[static_cast<std::size_t>(owners_[0])] += bytes_of_row(0);
+  if (count > 1) bytes_of_rank_[static_cast<std::size_t>(owners_[count - 1])] += bytes_of_row(count - 1);
 }
 
 void chunk_rows::reserve(std::size_t rows, int ranks) {
   owners_.reserve(rows);
   places_.reserve(rows);
-  held_.reserve(static_cast<std::size_t>(ranks));
+  bytes_of_rank_.reserve(static_cast<std::size_t>(ranks));
 }
 
 std::vector<std::int64_t> chunk_rows::places_of(int rank) const {
-  std::vector<std::int64_t> made;
+  std::vector<std::int64_t> places;
   for (std::size_t i = 0; i < owners_.size(); ++i)
-    if (owners_[i] == rank) made.push_back(places_[i]);
-  return made;
+    if (owners_[i] == rank) places.push_back(places_[i]);
+  return places;
 }
 
-void chunk_rows::join(std::vector<const std::byte*> from, std::byte* to) const {
+void chunk_rows::join(std::vector<const std::byte*> parts, std::byte* chunk) const {
   for_each_owner([&](int owner, std::size_t count) {
-    const std::byte*& at = from[static_cast<std::size_t>(owner)];
-    std::memcpy(to, at, count);
-    at += count;
-    to += count;
+    const std::byte*& next = parts[static_cast<std::size_t>(owner)];
+    std::memcpy(chunk, next, count);
+    next += count;
+    chunk += count;
   });
 }
 
-void chunk_rows::part(const std::byte* from, std::vector<std::byte*>& to) const {
+void chunk_rows::part(const std::byte* chunk, std::vector<std::byte*>& parts) const {
   for_each_owner([&](int owner, std::size_t count) {
-    std::byte*& at = to[static_cast<std::size_t>(owner)];
-    std::memcpy(at, from, count);
-    at += count;
-    from += count;
+    std::byte*& next = parts[static_cast<std::size_t>(owner)];
+    std::memcpy(next, chunk, count);
+    next += count;
+    chunk += count;
   });
 }
 

@@ -10,13 +10,13 @@
 
 namespace ferry::detail {
 
-/// Where the rows of a piece of a file lie: bytes [offset, offset + bytes) of an array in the order of the
+/// The places of the rows of a piece of a file lie: bytes [offset, offset + bytes) of an array in the order of the
 /// row numbers. The first and the last row may be cut.
 class chunk_rows {
  public:
   /// Of replicas, those of rank `here` are meant.
   void locate(const row_spread& spread, std::uint64_t row_bytes, std::uint64_t offset, std::size_t bytes,
-              int here);
+              int rank);
 
   /// Takes the memory for locate() of at most `rows` rows.
   void reserve(std::size_t rows, int ranks);
@@ -28,7 +28,9 @@ class chunk_rows {
   /// Number of rows.
   [[nodiscard]] std::size_t rows() const { return owners_.size(); }
   /// The bytes that a rank has.
-  [[nodiscard]] std::size_t bytes_of(int rank) const { return held_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] std::size_t bytes_of(int rank) const {
+    return bytes_of_rank_[static_cast<std::size_t>(rank)];
+  }
   /// The places of the rows that a rank has, in their order.
   [[nodiscard]] std::vector<std::int64_t> places_of(int rank) const;
   /// Whether no row is cut.
@@ -42,22 +44,22 @@ class chunk_rows {
     std::size_t count = 0;
     for (std::size_t i = 0; i < owners_.size(); ++i) {
       if (owners_[i] != rank) continue;
-      const std::uint64_t at = static_cast<std::uint64_t>(places_[i]) * row_bytes_ + (i == 0 ? skipped_ : 0);
-      if (count != 0 && begin + count != at) {
+      const std::uint64_t row = static_cast<std::uint64_t>(places_[i]) * row_bytes_ + (i == 0 ? skipped_ : 0);
+      if (count != 0 && begin + count != row) {
         visit(begin, count);
         count = 0;
       }
-      if (count == 0) begin = at;
+      if (count == 0) begin = row;
       count += bytes_of_row(i);
     }
     if (count != 0) visit(begin, count);
   }
 
-  /// to = the rows in the order of their numbers, of which owner r has its own one after the other at
-  /// from[r].
-  void join(std::vector<const std::byte*> from, std::byte* to) const;
+  /// chunk = the rows in the order of their numbers, of which owner r has its own one after the other at
+  /// parts[r].
+  void join(std::vector<const std::byte*> parts, std::byte* chunk) const;
   /// The other way round; moves the pointers on.
-  void part(const std::byte* from, std::vector<std::byte*>& to) const;
+  void part(const std::byte* chunk, std::vector<std::byte*>& parts) const;
 
  private:
   [[nodiscard]] std::size_t bytes_of_row(std::size_t i) const {
@@ -79,7 +81,7 @@ class chunk_rows {
   std::uint64_t row_bytes_ = 1;
   std::uint64_t skipped_ = 0;  ///< bytes of the first row that come before
   std::size_t bytes_ = 0;
-  std::vector<std::size_t> held_;  ///< bytes of each rank
+  std::vector<std::size_t> bytes_of_rank_;  ///< bytes of each rank
   std::vector<int> owners_;
   std::vector<std::int64_t> places_;
 };

@@ -41,16 +41,16 @@ class chunk_shares {
   /// Rounds until all ranks are through; the same on all ranks.
   [[nodiscard]] std::size_t rounds() const { return rounds_; }
   /// All chunks of a rank.
-  [[nodiscard]] const std::vector<std::size_t>& of(int rank) const {
-    return of_[static_cast<std::size_t>(rank)];
+  [[nodiscard]] const std::vector<std::size_t>& places_of(int rank) const {
+    return shares_[static_cast<std::size_t>(rank)];
   }
   /// Those of one round.
-  [[nodiscard]] std::span<const std::size_t> of(int rank, std::size_t round) const;
+  [[nodiscard]] std::span<const std::size_t> places_of(int rank, std::size_t round) const;
 
  private:
   const manifest_array* file_;
   std::uint32_t element_bytes_;
-  std::vector<std::vector<std::size_t>> of_;
+  std::vector<std::vector<std::size_t>> shares_;
   std::size_t rounds_ = 0;
 };
 
@@ -60,25 +60,25 @@ class rank_buffers {
   explicit rank_buffers(int ranks)
       : out(static_cast<std::size_t>(ranks)),
         in(static_cast<std::size_t>(ranks)),
-        to_(static_cast<std::size_t>(ranks)),
-        from_(static_cast<std::size_t>(ranks)) {}
+        outgoing_(static_cast<std::size_t>(ranks)),
+        incoming_(static_cast<std::size_t>(ranks)) {}
 
   std::vector<std::vector<std::byte>> out, in;
 
   void clear() {
-    for (auto& each : out) each.clear();
+    for (auto& buffer : out) buffer.clear();
   }
   /// Room for more bytes at the end.
-  static std::byte* more(std::vector<std::byte>& of, std::size_t bytes) {
-    of.resize(of.size() + bytes);
-    return of.data() + (of.size() - bytes);
+  static std::byte* more(std::vector<std::byte>& buffer, std::size_t bytes) {
+    buffer.resize(buffer.size() + bytes);
+    return buffer.data() + (buffer.size() - bytes);
   }
   /// Sends out[r] to rank r. `expected`: bytes that each rank sends. Takes no memory where `in` has room.
   void exchange(collective& call, const std::vector<std::size_t>& expected);
 
  private:
-  std::vector<outgoing_part> to_;
-  std::vector<incoming_part> from_;
+  std::vector<outgoing_part> outgoing_;
+  std::vector<incoming_part> incoming_;
 };
 
 /// Threads for the chunks of one rank, of which others may lie in this process.

@@ -9,13 +9,13 @@ namespace ferry {
 
 std::string sharded_explanation::to_string() const {
   std::string text = call + "\n";
-  for (const auto& one : candidates) {
+  for (const auto& way : candidates) {
     char line[120];
     std::snprintf(line, sizeof line, "%c %-11s %10lld rows, %10lld from other ranks, %9.3f MB  ",
-                  one.picked ? '*' : ' ', one.path.c_str(), static_cast<long long>(one.rows),
-                  static_cast<long long>(one.rows_from_others),
-                  static_cast<double>(one.bytes_from_others) * 1e-6);
-    text.append(line).append(one.reason).append("\n");
+                  way.picked ? '*' : ' ', way.path.c_str(), static_cast<long long>(way.rows),
+                  static_cast<long long>(way.rows_from_others),
+                  static_cast<double>(way.bytes_from_others) * 1e-6);
+    text.append(line).append(way.reason).append("\n");
   }
   return text;
 }
@@ -36,23 +36,23 @@ sharded_explanation detail::explain_batch(const batch_facts& facts) {
     exchange.reason += "more than half of the rows are different.";
   else
     exchange.reason += "taken on request, or where a row_plan has counted the rows.";
-  sharded_explanation told;
-  told.call = "gather of " + std::to_string(facts.positions) + " rows, table " + facts.table +
-              (facts.rank >= 0 ? ", rank " + std::to_string(facts.rank) : std::string(", all ranks")) +
-              (facts.is_planned ? ", with a plan" : "");
-  told.candidates = {by_position, exchange};
-  if (exchange.picked) std::swap(told.candidates[0], told.candidates[1]);
+  sharded_explanation explanation;
+  explanation.call = "gather of " + std::to_string(facts.positions) + " rows, table " + facts.table +
+                     (facts.rank >= 0 ? ", rank " + std::to_string(facts.rank) : std::string(", all ranks")) +
+                     (facts.is_planned ? ", with a plan" : "");
+  explanation.candidates = {by_position, exchange};
+  if (exchange.picked) std::swap(explanation.candidates[0], explanation.candidates[1]);
   if (facts.reaches_peers) {
-    auto peer = told.candidates[0];
+    auto peer = explanation.candidates[0];
     peer.path = "peer";
     peer.reason =
         exchange.picked ? "each different row once, then a copy to its positions" : "a row for each position";
     peer.reason += "; kernels of this rank read the shards of all ranks.";
-    told.candidates[0].picked = false;
-    told.candidates.insert(told.candidates.begin(), peer);
+    explanation.candidates[0].picked = false;
+    explanation.candidates.insert(explanation.candidates.begin(), peer);
   }
-  told.picked = told.candidates[0].path;
-  return told;
+  explanation.picked = explanation.candidates[0].path;
+  return explanation;
 }
 
 }  // namespace ferry

@@ -33,12 +33,12 @@ opened_shards open_shards(collective& call, const communicator& comm,
   } catch (const std::exception& lost) {
     mine.trouble = short_text<256>(lost.what());
   }
-  const auto all = call.all_gather(std::span<const shard_offer>(&mine, 1));
+  const auto offers = call.all_gather(std::span<const shard_offer>(&mine, 1));
   try {
-    opened.data.resize(all.size());
-    for (std::size_t r = 0; r < all.size(); ++r) {
+    opened.data.resize(offers.size());
+    for (std::size_t r = 0; r < offers.size(); ++r) {
       if (static_cast<int>(r) == call.rank()) continue;
-      const shard_offer& offer = all[r];
+      const shard_offer& offer = offers[r];
       if (offer.trouble.text[0] != '\0') {
         opened.why_not = "rank " + std::to_string(r) + " could not share its own: ";
         opened.why_not += offer.trouble.view();
@@ -55,13 +55,13 @@ opened_shards open_shards(collective& call, const communicator& comm,
   return opened;
 }
 
-std::string why_unopened(const opened_shards& others, const communicator& comm, int rank, int device) {
+std::string why_unopened(const opened_shards& opened, const communicator& comm, int rank, int device) {
   const std::string shard = "this object does not hold that of rank " + std::to_string(rank);
-  if (others.reads != nullptr && others.device == device) return {};
-  if (others.reads != nullptr)
-    return shard + ", and has opened it for device " + std::to_string(others.device) + ", not for device " +
+  if (opened.reads != nullptr && opened.device == device) return {};
+  if (opened.reads != nullptr)
+    return shard + ", and has opened it for device " + std::to_string(opened.device) + ", not for device " +
            std::to_string(device);
-  if (!others.why_not.empty()) return shard + ": " + others.why_not;
+  if (!opened.why_not.empty()) return shard + ": " + opened.why_not;
   return shard + (comm.group()->local_count() == comm.size()
                       ? "; make the table outside of communicator::run, by one process"
                       : ", which is in another process; processes reach each other's device memory alone");

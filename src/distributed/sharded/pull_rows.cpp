@@ -1,42 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/distributed/sharded/detail/pull_rows.hpp>
-#include <ferry/distributed/sharded/detail/values_in_place.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 namespace ferry::detail {
 
-kernels::join_lists lists_for(int rank, const std::vector<batch_offer>& offers,
-                              const std::vector<std::int64_t>& counts, const std::byte* lowest,
-                              std::size_t unit) {
-  kernels::join_lists made{};
-  made.ranks = static_cast<int>(offers.size());
-  std::int64_t first = 0;
-  for (std::size_t r = 0; r < offers.size(); ++r) {
-    const std::int64_t* const of = counts.data() + r * offers.size();
-    std::int64_t before = 0;
-    for (int owner = 0; owner < rank; ++owner) before += of[owner];
-    made.place[r] = offers[r].place + before;
-    made.local[r] = offers[r].rows + before;
-    // The difference of addresses of different arrays, as numbers.
-    const auto shift =
-        reinterpret_cast<std::uintptr_t>(offers[r].values) - reinterpret_cast<std::uintptr_t>(lowest);
-    made.values[r] = static_cast<std::int64_t>(shift / unit);
-    made.step[r] = offers[r].value_step / static_cast<std::int64_t>(unit);
-    made.begin[r] = first;
-    first += of[rank];
+offered_values values_for(int owner, const batch_headers& headers, std::size_t unit) {
+  offered_values offered;
+  for (std::size_t r = 0; r < headers.offers.size(); ++r) {
+    const std::int64_t count = headers.count(r, owner);
+    if (count == 0) continue;
+    const batch_offer& offer = headers.offers[r];
+    offered.items += count;
+    if (offered.lowest == nullptr || offer.values < offered.lowest) offered.lowest = offer.values;
+    offered.aligned = offered.aligned && reinterpret_cast<std::uintptr_t>(offer.values) % unit == 0 &&
+                      offer.value_step % static_cast<std::int64_t>(unit) == 0;
+    offered.on_devices = offered.on_devices && offer.values_device >= 0;
   }
-  return made;
+  return offered;
 }
 
-bool lie_on_devices(int rank, const batch_meeting<batch_offer>& met) {
-  const auto ranks = met.offers.size();
-  for (std::size_t r = 0; r < ranks; ++r)
-    if (met.counts[r * ranks + static_cast<std::size_t>(rank)] != 0 && met.offers[r].values_device < 0)
-      return false;
-  return true;
+kernels::join_lists lists_for(int owner, const batch_headers& headers, const std::byte* lowest,
+                              std::size_t unit) {
+  kernels::join_lists join{};
+  join.ranks = static_cast<int>(headers.offers.size());
+  std::int64_t first = 0;
+  for (std::size_t r = 0; r < headers.offers.size(); ++r) {
+    const batch_offer& offer = headers.offers[r];
+    std::int64_t before = 0;
+    for (int lower = 0; lower < owner; ++lower) before += headers.count(r, lower);
+    join.place[r] = offer.place + before;
+    join.local[r] = offer.rows + before;
+    // The difference of addresses of different arrays, as numbers.
+    const auto shift =
+        reinterpret_cast<std::uintptr_t>(offer.values) - reinterpret_cast<std::uintptr_t>(lowest);
+    join.values[r] = static_cast<std::int64_t>(shift / unit);
+    join.step[r] = offer.value_step / static_cast<std::int64_t>(unit);
+    join.begin[r] = first;
+    first += headers.count(r, owner);
+  }
+  return join;
 }
 
 }  // namespace ferry::detail

@@ -28,38 +28,38 @@ std::uint64_t digest_of_bytes(const checkpoint_array& array) {
 
 /// The properties as bytes for other ranks; texts have no byte 0.
 std::string packed(const std::vector<agreed_property>& properties) {
-  std::string all;
-  for (const auto& each : properties) {
-    all.append(each.name).push_back('\0');
-    all.append(each.value).push_back('\0');
+  std::string packed_text;
+  for (const auto& property : properties) {
+    packed_text.append(property.name).push_back('\0');
+    packed_text.append(property.value).push_back('\0');
   }
-  return all;
+  return packed_text;
 }
 
-std::vector<agreed_property> unpacked(std::string_view all) {
-  std::vector<agreed_property> made;
+std::vector<agreed_property> unpacked(std::string_view packed_text) {
+  std::vector<agreed_property> properties;
   const auto next = [&] {
-    const auto end = all.find('\0');
-    std::string text(all.substr(0, end));
-    all.remove_prefix(end + 1);
+    const auto end = packed_text.find('\0');
+    std::string text(packed_text.substr(0, end));
+    packed_text.remove_prefix(end + 1);
     return text;
   };
-  while (!all.empty()) {
-    auto& property = made.emplace_back();
+  while (!packed_text.empty()) {
+    auto& property = properties.emplace_back();
     property.name = next();
     property.value = next();
   }
-  return made;
+  return properties;
 }
 
 }  // namespace
 
-call_note note_of_checkpoint(const char* verb, const ranks_call& of) {
+call_note note_of_checkpoint(const char* verb, const ranks_call& call) {
   call_note note("checkpoint::");
   note.add(verb).add(" of ");
   const char* before = "'";
-  for (const auto* each : of.entries) {
-    note.add(before).add(each->name());
+  for (const auto* entry : call.entries) {
+    note.add(before).add(entry->name());
     before = "', '";
   }
   return note.add("'");
@@ -74,24 +74,24 @@ std::string digest_text(const sharded_rows& rows) {
 
 std::vector<agreed_property> properties_of(const checkpoint_content& content,
                                            const std::vector<checkpoint_entry*>& objects) {
-  std::vector<agreed_property> made;
+  std::vector<agreed_property> properties;
   std::size_t i = 0, place = 0;
   for (const auto& entry : content.entries) {
     const std::string owner = entry_words(entry.name);
-    made.push_back({owner, "of kind '" + entry.kind + "'"});
-    if (const auto* ranked = as_ranked(*objects[place++])) made.push_back(number_of(*ranked));
-    for (const auto& fact : entry.facts) made.push_back({owner + ": " + fact.name, fact.describe()});
+    properties.push_back({owner, "of kind '" + entry.kind + "'"});
+    if (const auto* ranked = as_ranked(*objects[place++])) properties.push_back(number_of(*ranked));
+    for (const auto& fact : entry.facts) properties.push_back({owner + ": " + fact.name, fact.describe()});
     for (const auto& schema : entry.arrays) {
       const checkpoint_array& array = content.arrays[i++];
       const std::string part = owner + ": " + (schema.name.empty() ? "the array" : schema.name);
-      made.push_back({part, schema.describe()});
+      properties.push_back({part, schema.describe()});
       if (const auto* rows = rows_of_shards(array))
-        made.push_back({part + ", sharding", digest_text(*rows)});
+        properties.push_back({part + ", sharding", digest_text(*rows)});
       else if (array.data != nullptr && (entry.kind == "value" || schema.name == "history"))
-        made.push_back({part + ", value", "of digest " + std::to_string(digest_of_bytes(array))});
+        properties.push_back({part + ", value", "of digest " + std::to_string(digest_of_bytes(array))});
     }
   }
-  return made;
+  return properties;
 }
 
 std::string difference_of_ranks(collective& call, const std::vector<agreed_property>& mine) {
@@ -99,27 +99,28 @@ std::string difference_of_ranks(collective& call, const std::vector<agreed_prope
   const std::array<std::uint64_t, 2> digest{call_note(bytes).digest, bytes.size()};
   const auto digests = call.all_gather(std::span<const std::uint64_t>(digest));
   const auto ranks = static_cast<std::size_t>(call.ranks());
-  std::size_t other = 1;
-  while (other < ranks && digests[2 * other] == digests[0] && digests[2 * other + 1] == digests[1]) ++other;
-  if (other >= ranks) return {};
+  std::size_t rank = 1;
+  while (rank < ranks && digests[2 * rank] == digests[0] && digests[2 * rank + 1] == digests[1]) ++rank;
+  if (rank >= ranks) return {};
   std::vector<std::string> arrived(ranks);
-  std::vector<outgoing_part> to(ranks, {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
-  std::vector<incoming_part> from(ranks);
+  std::vector<outgoing_part> outgoing(ranks,
+                                      {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
+  std::vector<incoming_part> incoming(ranks);
   for (std::size_t r = 0; r < ranks; ++r) {
     arrived[r].resize(static_cast<std::size_t>(digests[2 * r + 1]));
-    from[r] = {reinterpret_cast<std::byte*>(arrived[r].data()), arrived[r].size()};
+    incoming[r] = {reinterpret_cast<std::byte*>(arrived[r].data()), arrived[r].size()};
   }
-  call.exchange(to, from);
-  const auto first = unpacked(arrived[0]), second = unpacked(arrived[other]);
+  call.exchange(outgoing, incoming);
+  const auto first = unpacked(arrived[0]), second = unpacked(arrived[rank]);
   std::size_t i = 0;
   while (i < first.size() && i < second.size() && first[i].name == second[i].name &&
          first[i].value == second[i].value)
     ++i;
-  const auto said = [&](std::size_t rank, const std::vector<agreed_property>& properties) {
-    const std::string who = "rank " + std::to_string(rank) + " has ";
+  const auto words_of = [&](std::size_t r, const std::vector<agreed_property>& properties) {
+    const std::string who = "rank " + std::to_string(r) + " has ";
     return i < properties.size() ? who + properties[i].name + " " + properties[i].value : who + "no more";
   };
-  return said(0, first) + ", " + said(other, second);
+  return words_of(0, first) + ", " + words_of(rank, second);
 }
 
 void require_no_difference(const communicator& comm, const call_note& note, const std::string& difference) {
@@ -132,16 +133,16 @@ void require_no_difference(const communicator& comm, const call_note& note, cons
   }
 }
 
-checkpoint_content content_of_rank(const ranks_call& of) {
-  checkpoint_content made;
-  for (const auto* each : of.entries) {
-    manifest_entry& to = made.entries.emplace_back();
-    to.name = each->name();
-    each->describe(to, made.arrays);
+checkpoint_content content_of_rank(const ranks_call& call) {
+  checkpoint_content content;
+  for (const auto* entry : call.entries) {
+    manifest_entry& described = content.entries.emplace_back();
+    described.name = entry->name();
+    entry->describe(described, content.arrays);
   }
-  for (const auto& each : made.arrays)
-    if (each.accesses != nullptr) each.accesses->wait_for_writes();
-  return made;
+  for (const auto& array : content.arrays)
+    if (array.accesses != nullptr) array.accesses->wait_for_writes();
+  return content;
 }
 
 }  // namespace ferry::detail

@@ -21,7 +21,7 @@ class sharded_rows;
 }
 
 /// "checkpoint::<verb> of 'a', 'b'"
-[[nodiscard]] call_note note_of_checkpoint(const char* verb, const ranks_call& of);
+[[nodiscard]] call_note note_of_checkpoint(const char* verb, const ranks_call& call);
 
 /// A property of an object that the ranks must agree on, and its value as text.
 struct agreed_property {
@@ -45,6 +45,6 @@ struct agreed_property {
 void require_no_difference(const communicator& comm, const call_note& note, const std::string& difference);
 
 /// The objects as this rank has them.
-[[nodiscard]] checkpoint_content content_of_rank(const ranks_call& of);
+[[nodiscard]] checkpoint_content content_of_rank(const ranks_call& call);
 
 }  // namespace ferry::detail

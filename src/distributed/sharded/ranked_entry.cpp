@@ -12,20 +12,20 @@
 
 namespace ferry::detail {
 
-void ranked_entry::describe(manifest_entry& to, std::vector<checkpoint_array>& arrays) const {
+void ranked_entry::describe(manifest_entry& entry, std::vector<checkpoint_array>& arrays) const {
   const std::size_t first = arrays.size();
-  acting(true)->describe(to, arrays);
+  acting(true)->describe(entry, arrays);
   for (std::size_t i = first; i < arrays.size(); ++i)
     if (const auto* rows = rows_of_shards(arrays[i])) rows->wait_for_writes();
 }
 
-void ranked_entry::prepare(const load_source& from, const manifest_entry& stored,
-                           std::vector<load_step>& to) {
-  const std::size_t first = to.size();
+void ranked_entry::prepare(const load_source& source, const manifest_entry& stored,
+                           std::vector<load_step>& steps) {
+  const std::size_t first = steps.size();
   now_ = acting(true);
-  now_->prepare(from, stored, to);
-  for (std::size_t i = first; i < to.size(); ++i)
-    if (const auto* rows = rows_of_shards(to[i].to)) rows->wait_for_all();
+  now_->prepare(source, stored, steps);
+  for (std::size_t i = first; i < steps.size(); ++i)
+    if (const auto* rows = rows_of_shards(steps[i].to)) rows->wait_for_all();
 }
 
 void ranked_entry::commit() noexcept {
@@ -34,8 +34,8 @@ void ranked_entry::commit() noexcept {
 }
 
 std::pair<int, int> ranked_entry::acting_ranks() const {
-  const int here = comm().acting_rank();
-  if (here >= 0) return {here, here + 1};
+  const int rank = comm().acting_rank();
+  if (rank >= 0) return {rank, rank + 1};
   const int first = comm().group()->first_local();
   return {first, first + comm().group()->local_count()};
 }

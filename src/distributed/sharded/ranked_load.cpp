@@ -36,16 +36,16 @@ namespace {
 /// may share it.
 class ranked_load {
  public:
-  ranked_load(const communicator& comm, const ranks_call& of, const io::load_options& options)
+  ranked_load(const communicator& comm, const ranks_call& call, const io::load_options& options)
       : comm_(comm),
-        of_(of),
+        call_(call),
         options_(options),
         threads_(chunk_threads_of_rank(comm.group()->local_count())),
         memory_(threads_),
         buffers_(comm.group()->size(), threads_) {}
 
   void run() {
-    call_note note = note_of_checkpoint("load", of_);
+    call_note note = note_of_checkpoint("load", call_);
     note.add_hidden(note_part::values, options_.convert).add_hidden(note_part::values, options_.partial);
     collective before(comm_, note);
     before.guarded([&] {
@@ -59,7 +59,7 @@ class ranked_load {
     collective call(comm_, note);
     call.guarded([&] {
       check(call);
-      for (const auto& each : spread_) each->load(call, *files_, buffers_);
+      for (const auto& rows : spread_) rows->load(call, *files_, buffers_);
       call.agree();
       // Ranks of one process may have added the same variable: one after the other.
       const int turn = comm_.acting_rank() - comm_.group()->first_local();
@@ -78,19 +78,19 @@ class ranked_load {
       std::uintptr_t object;
       std::int64_t local_ranks;
     };
-    const place mine{reinterpret_cast<std::uintptr_t>(of_.object), comm_.group()->local_count()};
-    const auto all = call.all_gather(std::span<const place>(&mine, 1));
+    const place mine{reinterpret_cast<std::uintptr_t>(call_.object), comm_.group()->local_count()};
+    const auto ranks = call.all_gather(std::span<const place>(&mine, 1));
     int leader = comm_.group()->first_local();
-    while (leader < call.rank() && all[static_cast<std::size_t>(leader)].object != mine.object) ++leader;
+    while (leader < call.rank() && ranks[static_cast<std::size_t>(leader)].object != mine.object) ++leader;
     leads_ = leader == call.rank();
-    for (const place& each : all) turns_ = std::max(turns_, static_cast<int>(each.local_ranks));
+    for (const place& rank_place : ranks) turns_ = std::max(turns_, static_cast<int>(rank_place.local_ranks));
   }
-  /// What is not spread, and what else the objects have.
+  /// Arrays that are not spread, and what else the objects have.
   void commit() {
     for (const auto& step : own_) load_array(*files_, step, memory_);
-    for (const auto& each : acting_) each->commit();
-    for (auto* each : of_.entries)
-      if (leads_ && as_ranked(*each) == nullptr) each->commit();
+    for (const auto& entry : acting_) entry->commit();
+    for (auto* entry : call_.entries)
+      if (leads_ && as_ranked(*entry) == nullptr) entry->commit();
   }
 
   /// Rank 0 reads the manifest, so that all ranks load the same one. A save by others may remove files
@@ -98,38 +98,38 @@ class ranked_load {
   void open(collective& call) {
     for (int tries = 0; tries < 8; ++tries) {
       std::string bytes;
-      if (call.rank() == 0) bytes = manifest_bytes(of_.path);
+      if (call.rank() == 0) bytes = manifest_bytes(call_.path);
       const std::uint64_t size = bytes.size();
       bytes.resize(
           static_cast<std::size_t>(call.all_gather(std::span<const std::uint64_t>(&size, 1)).front()));
-      std::vector<outgoing_part> to(static_cast<std::size_t>(call.ranks()));
-      std::vector<incoming_part> from(to.size());
-      for (std::size_t r = 1; r < to.size() && call.rank() == 0; ++r)
-        to[r] = {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()};
-      if (call.rank() != 0) from[0] = {reinterpret_cast<std::byte*>(bytes.data()), bytes.size()};
-      call.exchange(to, from);
-      says_ = manifest_reader(bytes, manifest_path(of_.path)).read();
+      std::vector<outgoing_part> outgoing(static_cast<std::size_t>(call.ranks()));
+      std::vector<incoming_part> incoming(outgoing.size());
+      for (std::size_t r = 1; r < outgoing.size() && call.rank() == 0; ++r)
+        outgoing[r] = {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()};
+      if (call.rank() != 0) incoming[0] = {reinterpret_cast<std::byte*>(bytes.data()), bytes.size()};
+      call.exchange(outgoing, incoming);
+      says_ = manifest_reader(bytes, manifest_path(call_.path)).read();
       bool gone = false;
-      files_ = std::make_unique<checkpoint_files>(of_.path, says_, tries < 7 ? &gone : nullptr);
+      files_ = std::make_unique<checkpoint_files>(call_.path, says_, tries < 7 ? &gone : nullptr);
       const std::uint64_t lacks = gone ? 1 : 0;
       std::uint64_t lacking = 0;
-      for (const auto each : call.all_gather(std::span<const std::uint64_t>(&lacks, 1))) lacking += each;
+      for (const auto lack : call.all_gather(std::span<const std::uint64_t>(&lacks, 1))) lacking += lack;
       if (lacking == 0) return;
     }
   }
 
   void prepare() {
-    const load_source source{of_.path, *files_, options_.convert};
-    for (auto* each : of_.entries) {
-      if (const auto* ranked = as_ranked(*each)) {
+    const load_source source{call_.path, *files_, options_.convert};
+    for (auto* entry : call_.entries) {
+      if (const auto* ranked = as_ranked(*entry)) {
         properties_.push_back(number_of(*ranked));
         acting_.push_back(ranked->acting(leads_));
         prepare_entry(source, says_, *acting_.back(), sharded_);
       } else if (leads_) {
-        prepare_entry(source, says_, *each, own_);
+        prepare_entry(source, says_, *entry, own_);
       }
     }
-    if (!options_.partial) require_all_added(source, says_, of_.entries);
+    if (!options_.partial) require_all_added(source, says_, call_.entries);
     for (const auto& step : sharded_) {
       rows_of_shards(step.to)->wait_for_all();
       rows_of_shards(step.to)->begin_writes();
@@ -172,7 +172,7 @@ class ranked_load {
   static constexpr std::size_t checked_at_once = 64;
 
   const communicator& comm_;
-  const ranks_call& of_;
+  const ranks_call& call_;
   const io::load_options& options_;
   int threads_;
   bool leads_ = true;
@@ -190,8 +190,8 @@ class ranked_load {
 
 }  // namespace
 
-void ranks_of_group::load(const ranks_call& of, const io::load_options& options) const {
-  ranked_load(comm_, of, options).run();
+void ranks_of_group::load(const ranks_call& call, const io::load_options& options) const {
+  ranked_load(comm_, call, options).run();
 }
 
 }  // namespace ferry::detail

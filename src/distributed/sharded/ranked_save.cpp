@@ -52,10 +52,10 @@ class ranked_save {
   ranked_save& operator=(const ranked_save&) = delete;
   /// After a failure that all ranks know of.
   ~ranked_save() {
-    if (done_ || base_ == 0 || !process_.is_here()) return;
+    if (is_done_ || base_ == 0 || !process_.is_here()) return;
     if (!is_first()) {
       if (data_ != nullptr && !voted_) data_->abandon();
-    } else if (!may_be_current(folder_, made_.number)) {
+    } else if (!may_be_current(folder_, manifest_.number)) {
       for (int r = 0; r < call_.ranks(); ++r) ::unlink(data_path(folder_, number_of(r)).c_str());
     }
   }
@@ -63,20 +63,20 @@ class ranked_save {
   void run() {
     begin();
     for (auto& entry : content_.entries)
-      for (auto& each : entry.arrays)
-        shares_.emplace_back(each, array_of(shares_.size()), call_.ranks(), false);
+      for (auto& array : entry.arrays)
+        shares_.emplace_back(array, array_of(shares_.size()), call_.ranks(), false);
     for (std::size_t i = 0; i < shares_.size(); ++i) write_array(array_of(i), shares_[i]);
     const auto pieces = collect();
     const auto sizes = vote();
     if (is_first()) commit(pieces, sizes);
     call_.agree();
     call_.close();
-    done_ = true;
-    if (is_first()) remove_leftovers(folder_, made_);
+    is_done_ = true;
+    if (is_first()) remove_leftovers(folder_, manifest_);
   }
 
  private:
-  /// What is not on the disk yet waits for no more than this many bytes, so that the last wait is short.
+  /// Data that is not on the disk yet waits for no more than this many bytes, so that the last wait is short.
   static constexpr std::uint64_t most_unsynced = std::uint64_t{1} << 28;
 
   /// A chunk in the data file of its rank.
@@ -101,46 +101,47 @@ class ranked_save {
       next = next_number(folder_, old);
     }
     base_ = call_.all_gather(std::span<const std::uint64_t>(&next, 1)).front();
-    made_.number = number_of(call_.ranks() - 1);
+    manifest_.number = number_of(call_.ranks() - 1);
   }
 
   void write_array(const checkpoint_array& array, const chunk_shares& shares) {
     const sharded_rows* const rows = rows_of_shards(array);
-    const int here = call_.rank();
+    const int own_rank = call_.rank();
     rank_buffers moved(call_.ranks());
     for (std::size_t round = 0; round < shares.rounds(); ++round) {
-      const auto mine = shares.of(here, round);
+      const auto mine = shares.places_of(own_rank, round);
       std::vector<chunk_rows> located(mine.size());
       std::vector<std::size_t> expected(static_cast<std::size_t>(call_.ranks()), 0);
       moved.clear();
       if (rows != nullptr) {
         for (int r = 0; r < call_.ranks(); ++r)
-          if (r == here || !rows->spread().replicates()) pack_for(r, *rows, shares, round, located, moved);
-        for (const auto& each : located)
-          for (int r = 0; r < call_.ranks(); ++r) expected[static_cast<std::size_t>(r)] += each.bytes_of(r);
+          if (r == own_rank || !rows->spread().replicates())
+            pack_for(r, *rows, shares, round, located, moved);
+        for (const auto& chunk : located)
+          for (int r = 0; r < call_.ranks(); ++r) expected[static_cast<std::size_t>(r)] += chunk.bytes_of(r);
       }
       moved.exchange(call_, expected);
       if (!mine.empty()) write_chunks(array, shares, mine, located, moved);
     }
   }
   /// The rows of this rank in the chunks that rank `to` writes in a round.
-  void pack_for(int to, const sharded_rows& rows, const chunk_shares& shares, std::size_t round,
+  void pack_for(int rank, const sharded_rows& rows, const chunk_shares& shares, std::size_t round,
                 std::vector<chunk_rows>& located, rank_buffers& moved) {
-    const int here = call_.rank();
-    chunk_rows other;
+    const int own_rank = call_.rank();
+    chunk_rows remote;
     std::size_t i = 0;
-    for (const std::size_t place : shares.of(to, round)) {
-      const chunk_span at = shares.span_of(place);
-      chunk_rows& of = to == here ? located[i++] : other;
-      of.locate(rows.spread(), rows.row_bytes(), at.offset, at.bytes, here);
-      const std::size_t bytes = of.bytes_of(here);
-      auto& buffer = moved.out[static_cast<std::size_t>(to)];
+    for (const std::size_t place : shares.places_of(rank, round)) {
+      const chunk_span span = shares.span_of(place);
+      chunk_rows& chunk = rank == own_rank ? located[i++] : remote;
+      chunk.locate(rows.spread(), rows.row_bytes(), span.offset, span.bytes, own_rank);
+      const std::size_t bytes = chunk.bytes_of(own_rank);
+      auto& buffer = moved.out[static_cast<std::size_t>(rank)];
       if (bytes != 0 && rows.is_on_device()) {
         std::byte* const between = bounce_.room(bytes);
-        rows.pack(of, here, between);
+        rows.pack(chunk, own_rank, between);
         buffer.insert(buffer.end(), between, between + bytes);
       } else if (bytes != 0) {
-        rows.pack(of, here, rank_buffers::more(buffer, bytes));
+        rows.pack(chunk, own_rank, rank_buffers::more(buffer, bytes));
       }
     }
   }
@@ -151,30 +152,30 @@ class ranked_save {
       data_ = std::make_unique<piece_file>(folder_, number_of(call_.rank()));
       data_->keep();
     }
-    // Where the rows of each chunk begin in what the ranks have sent.
-    std::vector<std::vector<const std::byte*>> from(located.size());
+    // The begin of the rows of each chunk in the ranks' data.
+    std::vector<std::vector<const std::byte*>> packed_parts(located.size());
     std::vector<std::size_t> before(moved.in.size(), 0);
     for (std::size_t i = 0; i < located.size() && rows_of_shards(array) != nullptr; ++i)
       for (std::size_t r = 0; r < before.size(); ++r) {
-        from[i].push_back(moved.in[r].data() + before[r]);
+        packed_parts[i].push_back(moved.in[r].data() + before[r]);
         before[r] += located[i].bytes_of(static_cast<int>(r));
       }
     const std::size_t first = stored_.size();
     stored_.resize(first + mine.size());
     for_each_chunk(mine.size(), threads_, [&] {
       return [&, now = std::vector<std::byte>(), scratch = std::vector<std::byte>()](std::size_t i) mutable {
-        const chunk_span at = shares.span_of(mine[i]);
-        const std::byte* whole = array.in_place(at.offset);
+        const chunk_span span = shares.span_of(mine[i]);
+        const std::byte* whole = array.in_place(span.offset);
         if (whole == nullptr) {
-          now.resize(at.bytes);
+          now.resize(span.bytes);
           if (rows_of_shards(array) != nullptr)
-            located[i].join(from[i], now.data());
+            located[i].join(packed_parts[i], now.data());
           else
-            array.read(at.offset, at.bytes, now.data(), scratch);
+            array.read(span.offset, span.bytes, now.data(), scratch);
           whole = now.data();
         }
-        const manifest_piece made = data_->append(whole, at.bytes);
-        stored_[first + i] = {made.offset, made.checksum};
+        const manifest_piece piece = data_->append(whole, span.bytes);
+        stored_[first + i] = {piece.offset, piece.checksum};
       };
     });
     if (data_->written() - synced_ < most_unsynced) return;
@@ -185,22 +186,22 @@ class ranked_save {
   /// On rank 0: what each rank has written.
   std::vector<std::vector<stored_chunk>> collect() {
     const auto ranks = static_cast<std::size_t>(call_.ranks());
-    std::vector<std::vector<stored_chunk>> all(is_first() ? ranks : 0);
-    std::vector<outgoing_part> to(ranks);
-    std::vector<incoming_part> from(ranks);
-    if (!is_first()) to[0] = {reinterpret_cast<const std::byte*>(stored_.data()), bytes_of(stored_)};
-    for (std::size_t r = 1; r < all.size(); ++r) {
+    std::vector<std::vector<stored_chunk>> chunks_of_ranks(is_first() ? ranks : 0);
+    std::vector<outgoing_part> outgoing(ranks);
+    std::vector<incoming_part> incoming(ranks);
+    if (!is_first()) outgoing[0] = {reinterpret_cast<const std::byte*>(stored_.data()), bytes_of(stored_)};
+    for (std::size_t r = 1; r < chunks_of_ranks.size(); ++r) {
       std::size_t count = 0;
-      for (const auto& each : shares_) count += each.of(static_cast<int>(r)).size();
-      all[r].resize(count);
-      from[r] = {reinterpret_cast<std::byte*>(all[r].data()), bytes_of(all[r])};
+      for (const auto& share : shares_) count += share.places_of(static_cast<int>(r)).size();
+      chunks_of_ranks[r].resize(count);
+      incoming[r] = {reinterpret_cast<std::byte*>(chunks_of_ranks[r].data()), bytes_of(chunks_of_ranks[r])};
     }
-    call_.exchange(to, from);
-    if (is_first()) all[0] = std::move(stored_);
-    return all;
+    call_.exchange(outgoing, incoming);
+    if (is_first()) chunks_of_ranks[0] = std::move(stored_);
+    return chunks_of_ranks;
   }
-  static std::size_t bytes_of(const std::vector<stored_chunk>& of) {
-    return of.size() * sizeof(stored_chunk);
+  static std::size_t bytes_of(const std::vector<stored_chunk>& chunks) {
+    return chunks.size() * sizeof(stored_chunk);
   }
 
   /// All ranks have their files on the disk. Returns the sizes.
@@ -223,8 +224,8 @@ class ranked_save {
   void commit(const std::vector<std::vector<stored_chunk>>& pieces, const std::vector<std::uint64_t>& sizes) {
     std::vector<std::uint32_t> position(sizes.size());
     for (std::size_t r = 0; r < sizes.size(); ++r) {
-      position[r] = static_cast<std::uint32_t>(made_.files.size());
-      if (sizes[r] != 0) made_.files.push_back({number_of(static_cast<int>(r)), sizes[r]});
+      position[r] = static_cast<std::uint32_t>(manifest_.files.size());
+      if (sizes[r] != 0) manifest_.files.push_back({number_of(static_cast<int>(r)), sizes[r]});
     }
     std::vector<std::size_t> next(sizes.size(), 0);
     auto shares = shares_.begin();
@@ -232,19 +233,20 @@ class ranked_save {
       for (auto& array : entry.arrays) {
         array.chunks.resize(static_cast<std::size_t>(array.chunk_count()));
         for (std::size_t r = 0; r < sizes.size(); ++r)
-          for (const std::size_t place : shares->of(static_cast<int>(r))) {
-            const stored_chunk& from = pieces[r][next[r]++];
-            array.chunks[place].piece = {position[r], from.offset, static_cast<std::uint32_t>(from.checksum)};
+          for (const std::size_t place : shares->places_of(static_cast<int>(r))) {
+            const stored_chunk& chunk = pieces[r][next[r]++];
+            array.chunks[place].piece = {position[r], chunk.offset,
+                                         static_cast<std::uint32_t>(chunk.checksum)};
           }
         ++shares;
       }
-    made_.entries = content_.entries;
+    manifest_.entries = content_.entries;
     bool gone = false;
-    const checkpoint_files seen(folder_, made_, &gone);
+    const checkpoint_files seen(folder_, manifest_, &gone);
     if (gone)
       throw_io_error("checkpoint", folder_,
                      "rank 0 does not see what other ranks have written; all ranks need the same folder");
-    write_manifest(folder_, made_);
+    write_manifest(folder_, manifest_);
   }
 
   collective& call_;
@@ -253,36 +255,36 @@ class ranked_save {
   int threads_;
   std::optional<folder_lock> lock_;  ///< of rank 0
   std::uint64_t base_ = 0;
-  manifest made_;
+  manifest manifest_;
   std::vector<chunk_shares> shares_;  ///< of each array
   std::vector<stored_chunk> stored_;  ///< by this rank, in the order of the shares
   std::unique_ptr<piece_file> data_;
   std::uint64_t synced_ = 0;
   bool voted_ = false;
-  bool done_ = false;
+  bool is_done_ = false;
   process_mark process_;
   bounce_buffer bounce_;
 };
 
 }  // namespace
 
-void ranks_of_group::save(const ranks_call& of, const io::save_options& options) const {
+void ranks_of_group::save(const ranks_call& request, const io::save_options& options) const {
   checkpoint_content content;
   std::string difference;
-  const call_note note = note_of_checkpoint("save", of);
+  const call_note note = note_of_checkpoint("save", request);
   collective before(comm_, note);
   before.guarded([&] {
     if (options.changes)
       throw invalid_argument(
           "ferry::io::checkpoint::save: ranks save everything; save_options::changes is for a thread that acts "
           "for the group as a whole");
-    content = content_of_rank(of);
-    difference = difference_of_ranks(before, properties_of(content, of.entries));
+    content = content_of_rank(request);
+    difference = difference_of_ranks(before, properties_of(content, request.entries));
     before.close();
   });
   require_no_difference(comm_, note, difference);
   collective call(comm_, note);
-  ranked_save saving(call, comm_, of.path, content);
+  ranked_save saving(call, comm_, request.path, content);
   call.guarded([&] { saving.run(); });
 }
 

@@ -35,18 +35,19 @@ class sharded_rows final : public rows_apart {
   void wait_for_all() const;
 
   /// The rows of a rank among `of`, one after the other in host memory.
-  void pack(const chunk_rows& of, int rank, std::byte* to) const;
+  void pack(const chunk_rows& rows, int rank, std::byte* out) const;
   /// Before unpack(): the rows are marked as changed when this object ends.
   void begin_writes() const;
   /// The scratch that unpack() of `bytes` bytes needs at most.
   [[nodiscard]] std::size_t most_scratch_bytes(std::size_t bytes) const;
   /// The other way round. Takes no memory beyond `scratch`, but for scattered rows on a device.
-  void unpack(const chunk_rows& of, int rank, const std::byte* from, std::vector<std::byte>& scratch) const;
+  void unpack(const chunk_rows& rows, int rank, const std::byte* packed,
+              std::vector<std::byte>& scratch) const;
 
   /// For a thread that acts for all ranks.
   /// @{
-  void read(std::uint64_t offset, std::size_t bytes, std::byte* to) const override;
-  void write(std::uint64_t offset, std::size_t bytes, const std::byte* from,
+  void read(std::uint64_t offset, std::size_t bytes, std::byte* out) const override;
+  void write(std::uint64_t offset, std::size_t bytes, const std::byte* data,
              const std::shared_ptr<void>& room) const override;
   void reserve(std::shared_ptr<void>& room, std::size_t bytes) const override;
   /// @}
@@ -56,14 +57,14 @@ class sharded_rows final : public rows_apart {
     chunk_rows rows;
     std::vector<std::byte> packed;  ///< by owner
     std::vector<std::byte> scratch;
-    std::vector<std::byte*> to;  ///< the bytes of each owner
+    std::vector<std::byte*> parts;  ///< the bytes of each owner
   };
 
   [[nodiscard]] const shard_part& part_of(int rank) const {
     return parts_.at(static_cast<std::size_t>(rank - first_));
   }
   /// Whether a device's rows lie so scattered that copies of runs would take too long.
-  [[nodiscard]] bool by_kernel(const chunk_rows& of, int rank) const;
+  [[nodiscard]] bool by_kernel(const chunk_rows& rows, int rank) const;
 
   communicator comm_;
   std::shared_ptr<const row_spread> spread_;

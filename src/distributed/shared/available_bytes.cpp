@@ -18,30 +18,31 @@ std::int64_t number_in(const char* path, const char* name, std::int64_t unit) {
   std::FILE* const stream = std::fopen(path, "re");
   if (stream == nullptr) return -1;
   char line[160];
-  long long found = -1;
-  while (found < 0 && std::fgets(line, sizeof line, stream) != nullptr)
+  long long number = -1;
+  while (number < 0 && std::fgets(line, sizeof line, stream) != nullptr)
     if (std::strncmp(line, name, std::strlen(name)) == 0)
-      if (std::sscanf(line + std::strlen(name), " %lld", &found) != 1) break;
+      if (std::sscanf(line + std::strlen(name), " %lld", &number) != 1) break;
   std::fclose(stream);
-  return found < 0 ? -1 : found * unit;
+  return number < 0 ? -1 : number * unit;
 }
 
 /// Lowers `most` to what the control group of this process and those above it can still give: a job of a
 /// batch system, a service or a container has a limit of its own. `own` is the line of /proc/self/cgroup
 /// after "<number>:<controllers>:"; groups that this process does not see are left out.
-void lower_to_groups(std::int64_t& most, const std::string& root, std::string own, const char* limit,
-                     const char* used, const char* cached) {
-  if (own == "/") own.clear();
-  for (;; own.resize(own.rfind('/'))) {
-    const std::string group = root + own + "/";
-    const std::int64_t all = number_in((group + limit).c_str(), "", 1);
-    const std::int64_t held = number_in((group + used).c_str(), "", 1);
-    if (all >= 0 && all < (std::int64_t{1} << 60) && held >= 0) {
+void lower_to_groups(std::int64_t& most, const std::string& root, std::string path, const char* limit,
+                     const char* usage, const char* cached) {
+  if (path == "/") path.clear();
+  for (;; path.resize(path.rfind('/'))) {
+    const std::string group = root + path + "/";
+    const std::int64_t limit_bytes = number_in((group + limit).c_str(), "", 1);
+    const std::int64_t used_bytes = number_in((group + usage).c_str(), "", 1);
+    if (limit_bytes >= 0 && limit_bytes < (std::int64_t{1} << 60) && used_bytes >= 0) {
       const std::int64_t files = number_in((group + "memory.stat").c_str(), cached, 1);
-      const std::int64_t left = std::max<std::int64_t>(all - held + std::max<std::int64_t>(files, 0), 0);
+      const std::int64_t left =
+          std::max<std::int64_t>(limit_bytes - used_bytes + std::max<std::int64_t>(files, 0), 0);
       most = most < 0 ? left : std::min(most, left);
     }
-    if (own.rfind('/') == std::string::npos) return;
+    if (path.rfind('/') == std::string::npos) return;
   }
 }
 
@@ -55,13 +56,13 @@ std::int64_t available_bytes() {
   while (std::fgets(line, sizeof line, stream.get()) != nullptr) {
     line[std::strcspn(line, "\n")] = '\0';
     char* const controllers = std::strchr(line, ':');
-    char* const own = controllers == nullptr ? nullptr : std::strchr(controllers + 1, ':');
-    if (own == nullptr) continue;
-    *own = '\0';
+    char* const group = controllers == nullptr ? nullptr : std::strchr(controllers + 1, ':');
+    if (group == nullptr) continue;
+    *group = '\0';
     if (controllers[1] == '\0')
-      lower_to_groups(most, "/sys/fs/cgroup", own + 1, "memory.max", "memory.current", "inactive_file ");
+      lower_to_groups(most, "/sys/fs/cgroup", group + 1, "memory.max", "memory.current", "inactive_file ");
     else if (std::strcmp(controllers + 1, "memory") == 0)
-      lower_to_groups(most, "/sys/fs/cgroup/memory", own + 1, "memory.limit_in_bytes",
+      lower_to_groups(most, "/sys/fs/cgroup/memory", group + 1, "memory.limit_in_bytes",
                       "memory.usage_in_bytes", "total_inactive_file ");
   }
   return most;

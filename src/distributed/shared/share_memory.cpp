@@ -3,9 +3,9 @@
 
 #include "../../../backends/enabled.hpp"
 #include "../communicator/socket_transport.hpp"
+#include "available_bytes.hpp"
 #include "machine_mark.hpp"
 #include "random_number.hpp"
-#include "shared_memory.hpp"
 
 #include <ferry/distributed/shared/detail/owned_descriptor.hpp>
 #include <ferry/error.hpp>
@@ -13,9 +13,16 @@
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/adopt.hpp>
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,33 +33,79 @@ namespace ferry::detail {
 
 namespace {
 
-/// Memory of one process that ranks share, with its entries in the accounts of the space.
-class shared_block {
+/// Host memory without a name that processes share by its descriptor, in the accounts of its space. All of its
+/// pages are there from the beginning, and no process can take them away, so no access ends a process by
+/// SIGBUS.
+class host_segment {
  public:
-  shared_block(const std::string& label, std::size_t bytes, bool pinned) {
-    if (!pinned && bytes != 0)
-      charge_ = memory_charge(pageable_space::name, "ferry::tensor::" + label, bytes);
-    memory_ = shared_memory::make(label, bytes);
-    if (pinned) lock(label);
-    if (!pinned && bytes != 0) charge_.confirm();
+  /// New memory, which is zero. Throws bad_alloc, budget_exceeded.
+  host_segment(const std::string& label, std::size_t bytes, bool pinned) : bytes_(bytes) {
+    if (bytes == 0) return;
+    if (!pinned) charge_ = memory_charge(pageable_space::name, "ferry::tensor::" + label, bytes);
+    reserve(label);
+    map(label, pinned);
+    if (!pinned) charge_.confirm();
   }
-  shared_block(const std::string& label, owned_descriptor&& descriptor, std::size_t bytes, bool pinned)
-      : memory_(shared_memory::open(label, std::move(descriptor), bytes)) {
-    if (pinned) lock(label);
+  /// The memory of another process. Throws bad_alloc.
+  host_segment(const std::string& label, owned_descriptor&& descriptor, std::size_t bytes, bool pinned)
+      : bytes_(bytes), descriptor_(std::move(descriptor)) {
+    if (bytes == 0) return;
+    if (descriptor_.get() < 0) fail(label, "this process may open no more files");
+    map(label, pinned);
   }
-  shared_block(const shared_block&) = delete;
-  shared_block& operator=(const shared_block&) = delete;
-  ~shared_block() { locked_.reset(); }
+  host_segment(const host_segment&) = delete;
+  host_segment& operator=(const host_segment&) = delete;
+  ~host_segment() = default;
 
-  [[nodiscard]] shared_memory& memory() { return memory_; }
+  [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(mapping_.get()); }
+  [[nodiscard]] int descriptor() const { return descriptor_.get(); }
+  /// The mapping stays.
+  void close_descriptor() { descriptor_ = owned_descriptor(); }
 
  private:
-  void lock(const std::string& label) {
-    if (memory_.bytes() != 0) locked_.emplace("ferry::tensor::" + label, memory_.data(), memory_.bytes());
+  struct unmapping {
+    std::size_t bytes;
+    void operator()(void* data) const noexcept { ::munmap(data, bytes); }
+  };
+
+  [[noreturn]] void fail(const std::string& label, const std::string& why) const {
+    throw bad_alloc("ferry::shared_tensor: no " + std::to_string(bytes_) + " bytes of shared memory for '" +
+                    label + "': " + why);
+  }
+  [[noreturn]] void fail_call(const std::string& label, const char* call, int error) const {
+    fail(label, std::string(call) + ": " + std::strerror(error));
+  }
+  void reserve(const std::string& label) {
+    const std::int64_t available = available_bytes();
+    if (std::cmp_greater(bytes_, std::int64_t{1} << 62) ||
+        (available >= 0 && std::cmp_greater(bytes_, available)))
+      fail(label, std::to_string(available) + " bytes are available");
+    descriptor_ = owned_descriptor(::memfd_create("ferry", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    const int file = descriptor_.get();
+    if (file < 0) fail_call(label, "memfd_create", errno);
+    const auto size = static_cast<off_t>(bytes_);
+    if (::ftruncate(file, size) != 0) fail_call(label, "ftruncate", errno);
+    // In pieces: a signal undoes a call, and under a timer a long one would never end.
+    constexpr off_t piece = off_t{1} << 25;
+    for (off_t first = 0; first < size; first += piece) {
+      int status = EINTR;
+      while (status == EINTR) status = ::posix_fallocate(file, first, std::min(piece, size - first));
+      if (status != 0) fail_call(label, "posix_fallocate", status);
+    }
+    if (::fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+      fail_call(label, "F_ADD_SEALS", errno);
+  }
+  void map(const std::string& label, bool pinned) {
+    void* const raw = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get(), 0);
+    if (raw == MAP_FAILED) fail_call(label, "mmap", errno);
+    mapping_ = {raw, unmapping{bytes_}};
+    if (pinned) locked_.emplace("ferry::tensor::" + label, raw, bytes_);
   }
 
+  std::size_t bytes_;
   memory_charge charge_;
-  shared_memory memory_;
+  owned_descriptor descriptor_;
+  std::unique_ptr<void, unmapping> mapping_{};
   std::optional<locked_pages<pinned_space>> locked_;
 };
 
@@ -63,53 +116,53 @@ owned_descriptor descriptor_of_first(collective& call, const communicator& comm,
   struct proposal {
     machine_mark machine;
     std::uint64_t key = 0;
-  } const own{machine_mark::here(), random_number()};
-  const auto all = call.all_gather(std::span<const proposal>(&own, 1));
-  for (const proposal& other : all)
-    if (!(other.machine == all.front().machine))
+  } const proposal_here{machine_mark::here(), random_number()};
+  const auto proposals = call.all_gather(std::span<const proposal>(&proposal_here, 1));
+  for (const proposal& rank_proposal : proposals)
+    if (!(rank_proposal.machine == proposals.front().machine))
       throw invalid_argument(
           "ferry::shared_tensor: the ranks are on several machines, which share no memory; use a sharded_table");
-  socket_transport local(call.rank(), call.ranks(), "shared." + std::to_string(all.front().key),
+  socket_transport local(call.rank(), call.ranks(), "shared." + std::to_string(proposals.front().key),
                          std::chrono::seconds(60));
   return owned_descriptor(local.pass_descriptor(call.rank(), call_note("shared_tensor"), 0, mine));
 }
 
-using shared_block_handle = std::shared_ptr<shared_block>;
+using segment_handle = std::shared_ptr<host_segment>;
 
-shared_block_handle block_of_ranks(collective& call, const communicator& comm, const std::string& label,
-                                   std::size_t bytes, bool pinned) {
+segment_handle segment_of_ranks(collective& call, const communicator& comm, const std::string& label,
+                                std::size_t bytes, bool pinned) {
   const auto& group = *comm.group();
-  if (call.is_whole()) return std::make_shared<shared_block>(label, bytes, pinned);
-  shared_block_handle mine;
-  if (call.rank() == 0) mine = std::make_shared<shared_block>(label, bytes, pinned);
+  segment_handle segment;
+  if (call.is_whole() || call.rank() == 0) segment = std::make_shared<host_segment>(label, bytes, pinned);
+  if (call.is_whole()) return segment;
   if (group.local_count() == group.size()) {  // ranks of one process
-    const shared_block_handle* const own = &mine;
-    const auto all = call.all_gather(std::span<const shared_block_handle* const>(&own, 1));
+    const segment_handle* const handle = &segment;
+    const auto handles = call.all_gather(std::span<const segment_handle* const>(&handle, 1));
     call.begin_reads();  // of the handle of rank 0, also if its deadline passes
-    if (call.rank() != 0) mine = *all.front();
+    if (call.rank() != 0) segment = *handles.front();
     call.agree();
-    return mine;
+    return segment;
   }
   if (group.local_count() != 1)
     throw invalid_argument(
         "ferry::shared_tensor: ranks must be threads of one process, or processes of one rank each");
   call.agree();  // rank 0 has the memory
-  if (bytes == 0) return call.rank() == 0 ? mine : std::make_shared<shared_block>(label, bytes, pinned);
+  if (bytes == 0) return call.rank() == 0 ? segment : std::make_shared<host_segment>(label, bytes, pinned);
   owned_descriptor descriptor =
-      descriptor_of_first(call, comm, call.rank() == 0 ? mine->memory().descriptor() : -1);
-  if (call.rank() != 0) mine = std::make_shared<shared_block>(label, std::move(descriptor), bytes, pinned);
+      descriptor_of_first(call, comm, call.rank() == 0 ? segment->descriptor() : -1);
+  if (call.rank() != 0) segment = std::make_shared<host_segment>(label, std::move(descriptor), bytes, pinned);
   call.agree();
-  mine->memory().close();
-  return mine;
+  segment->close_descriptor();
+  return segment;
 }
 
 }  // namespace
 
 shared_bytes share_memory(collective& call, const communicator& comm, const std::string& label,
                           std::size_t bytes, bool pinned) {
-  auto block = block_of_ranks(call, comm, label, bytes, pinned);
-  std::byte* const data = block->memory().data();
-  return {std::move(block), data};
+  auto segment = segment_of_ranks(call, comm, label, bytes, pinned);
+  std::byte* const data = segment->data();
+  return {std::move(segment), data};
 }
 
 }  // namespace ferry::detail

@@ -26,6 +26,10 @@
 /// The arguments that the verbs on bags share.
 namespace ferry::detail {
 
+/// Whether the verbs on bags of this folder take the table: not a sharded one, whose verbs are its own.
+template <class Table>
+inline constexpr bool takes_bags = !is_table_object<std::remove_cvref_t<Table>> || HasRowAccess<Table>;
+
 /// What the checks and the kernels take as a table: 8-bit rows are rows of bytes.
 template <class Table>
 auto rows_to_pool(Table& table) {
@@ -84,11 +88,8 @@ consteval bool is_hotness() {
 template <class Exec, class Offsets>
 consteval void require_offsets() {
   if constexpr (!is_hotness<Offsets>()) {
-    constexpr bool fits = !is_plan<Offsets> && is_index_argument<Offsets>();
-    static_assert(
-        fits,
-        "ferry: the offsets of bags must be a rank-1 array of int32, uint32, int64 or uint64, or the number of positions that every bag has.");
-    if constexpr (fits) require_reach<Exec, Offsets>();
+    require_role<roles::offsets.kinds, Offsets>();
+    if constexpr (is_index_argument<Offsets>()) require_reach<Exec, Offsets>();
   }
 }
 

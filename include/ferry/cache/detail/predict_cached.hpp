@@ -4,7 +4,7 @@
 #include <ferry/cache/explanation.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/profile/detail/candidate_paths.hpp>
-#include <ferry/profile/detail/cost_model.hpp>
+#include <ferry/profile/detail/path_rule.hpp>
 #include <ferry/profile/explanation.hpp>
 #include <ferry/profile/machine_profile.hpp>
 #include <ferry/profile/path_kind.hpp>
@@ -30,39 +30,40 @@ struct cached_facts {
 /// Hits and misses are of one launch and overlap, so the slower ones count. A lookup before it takes about as
 /// long to start as the launch.
 template <class Exec>  // a template, so that only those who explain compile it
-cache::explanation explain_cached(const machine_profile& profile, const cached_facts& of) {
+cache::explanation explain_cached(const machine_profile& profile, const cached_facts& cached) {
   const double even =
-      of.rows > 0 ? std::min(1.0, static_cast<double>(of.slots) / static_cast<double>(of.rows)) : 0.0;
-  cache::explanation made;
-  made.hit_rate = of.known ? of.hit_rate : even;
-  move_facts cold = of.cold, hot = of.cold;
-  const std::int64_t hits = std::llround(made.hit_rate * static_cast<double>(of.cold.positions));
+      cached.rows > 0 ? std::min(1.0, static_cast<double>(cached.slots) / static_cast<double>(cached.rows))
+                      : 0.0;
+  cache::explanation report;
+  report.hit_rate = cached.known ? cached.hit_rate : even;
+  move_facts cold = cached.cold, hot = cached.cold;
+  const std::int64_t hits = std::llround(report.hit_rate * static_cast<double>(cached.cold.positions));
   hot.table_space = device_space::name;
-  hot.table_bytes = of.rows > 0 ? of.cold.table_bytes / of.rows * of.slots : 0;
-  hot.positions = std::min(hits, of.cold.positions);
-  cold.positions = of.cold.positions - hot.positions;
+  hot.table_bytes = cached.rows > 0 ? cached.cold.table_bytes / cached.rows * cached.slots : 0;
+  hot.positions = std::min(hits, cached.cold.positions);
+  cold.positions = cached.cold.positions - hot.positions;
   const bool both_ways = cold.what == verb::step || cold.what == verb::scatter_add;
-  made.link_bytes = cold.positions * cold.row_bytes * (both_ways ? 2 : 1);
+  report.link_bytes = cold.positions * cold.row_bytes * (both_ways ? 2 : 1);
 
-  const prediction of_cold = predict(profile, cold, path_kind::direct);
-  const prediction of_hot = predict(profile, hot, path_kind::direct);
-  const double start = (of.found_apart ? 2 : 1) * of_cold.start_seconds;
-  const double cold_moves = of_cold.seconds - of_cold.start_seconds;
-  const double hot_moves = of_hot.seconds - of_hot.start_seconds;
+  const path_cost miss = costs_of(profile, cold)[path_kind::direct];
+  const path_cost hit = costs_of(profile, hot)[path_kind::direct];
+  const double start = (cached.found_apart ? 2 : 1) * miss.start_us * 1e-6;
+  const double cold_moves = miss.rows_us(cold.positions) * 1e-6;
+  const double hot_moves = hit.rows_us(hot.positions) * 1e-6;
   explanation::candidate line;
   line.path = path_kind::direct;
   line.picked = true;
   line.seconds = start + std::max(cold_moves, hot_moves);
-  line.gb_per_s = static_cast<double>(of.cold.positions) * static_cast<double>(of.cold.row_bytes) /
+  line.gb_per_s = static_cast<double>(cached.cold.positions) * static_cast<double>(cached.cold.row_bytes) /
                   std::max(line.seconds, 1e-12) * 1e-9;
-  line.reason = in_words(100 * made.hit_rate, 1, "% hits") +
-                (of.known ? " so far" : ", if all rows are equally likely") + ", " +
+  line.reason = in_words(100 * report.hit_rate, 1, "% hits") +
+                (cached.known ? " so far" : ", if all rows are equally likely") + ", " +
                 in_words(hot_moves * 1e3, 3, "ms") + "; misses " +
-                in_words(static_cast<double>(made.link_bytes) * 1e-6, 3, "MB") + " over the link, " +
+                in_words(static_cast<double>(report.link_bytes) * 1e-6, 3, "MB") + " over the link, " +
                 in_words(cold_moves * 1e3, 3, "ms") + "; path::automatic is path::direct for a cached table.";
-  made.picked = path_kind::direct;
-  made.candidates.push_back(std::move(line));
-  return made;
+  report.picked = path_kind::direct;
+  report.candidates.push_back(std::move(line));
+  return report;
 }
 
 }  // namespace ferry::detail

@@ -6,8 +6,8 @@
 #include <ferry/memory/spaces.hpp>
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/policy/path.hpp>
-#include <ferry/profile/detail/cost_model.hpp>
 #include <ferry/profile/detail/fit_reach.hpp>
+#include <ferry/profile/detail/path_rule.hpp>
 #include <ferry/profile/machine_profile.hpp>
 #include <ferry/rows/copy.hpp>
 #include <ferry/runtime/ticket.hpp>
@@ -18,10 +18,11 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 /// The readings of ferry::calibrate: host times of public verbs, from the call to the end of its wait(), and
-/// the numbers that follow from them by the formulas of cost_model.hpp.
+/// the numbers that follow from them as path_rule.hpp uses them.
 namespace ferry::detail {
 
 /// Takes readings until the time is over. Numbers without a reading are unchanged.
@@ -74,81 +75,61 @@ class calibration : row_timer<Exec, Clock> {
     } catch (const bad_alloc&) {
     }
   }
-  void got(reading one) { known_.measured |= bit_of(one); }
+  void got(reading group) { known_.measured |= bit_of(group); }
 
-  static constexpr double fastest_host = 500.0;  // GB/s
   static constexpr std::size_t mib = std::size_t{1} << 20;
+  static constexpr auto mapped_least = static_cast<std::size_t>(mapped_reach_gib * 0x1p30);
   [[nodiscard]] double gib() const { return static_cast<double>(bytes_) / 0x1p30; }
 
   void on_the_host() {
     tensor<float, pageable_space> block("calibration::host", bytes_ / sizeof(float));
     init::zeros(exec_, block);
-    std::size_t one = 1;
-    known_.call_us = this->template row_ns<path::direct>(block, bytes_, 16, one, 0.0) * 1e-3;
+    std::size_t single = 1;
+    known_.call_us = this->template row_ns<path::direct>(block, bytes_, 16, single, 0.0) * 1e-3;
     got(reading::calls);
-    host_rows<path::direct>(block);
+    host_rows<path::direct>(block, known_.call_us);
   }
 
-  /// The value of one number with which the model predicts the measured time, by bisection between a value
-  /// that predicts too short a time and one that predicts too long a time.
-  [[nodiscard]] double solved(number_of_profile number, const move_facts& facts, path_kind by,
-                              double measured, double too_short, double too_long) const {
-    machine_profile tried = known_;
-    for (int halvings = 0; halvings < 50; ++halvings) {
-      const double middle = 0.5 * (too_short + too_long);
-      tried.*number = middle;
-      (predict(tried, facts, by).seconds < measured ? too_short : too_long) = middle;
-    }
-    return 0.5 * (too_short + too_long);
+  static double gb_per_s(std::size_t row_bytes, double row_ns) {
+    return static_cast<double>(row_bytes) / std::max(1e-3, row_ns);
   }
-  /// The cost of a row for the host's threads, row + bytes / rate, from short and long rows. Long rows tell
-  /// the rate only where the link does not limit them.
-  template <class Path, bool Writes, class Space>
-  void host_line(tensor<float, Space>& block, number_of_profile row, number_of_profile rate) {
-    constexpr path_kind by = on_host ? path_kind::direct : path_kind::staged;
-    std::size_t n = 131072;
-    const double brief = 1e-9 * this->template row_ns<Path, Writes>(block, bytes_, 16, n, 0.0);
-    known_.*row =
-        solved(row, this->template timed<Space>(16, n, Writes), by, brief * static_cast<double>(n), 0.0, 1e5);
-    const double wide = 1e-9 * this->template row_ns<Path, Writes>(block, bytes_, 512, n, 0.0);
-    machine_profile fast = known_;
-    fast.*rate = fastest_host;
-    const auto facts = this->template timed<Space>(512, n, Writes);
-    if (predict(fast, facts, by).seconds < wide * static_cast<double>(n))
-      known_.*rate = solved(rate, facts, by, wide * static_cast<double>(n), fastest_host, 0.01);
-  }
+
+  /// Rows by the threads of the host, from short rows and from long ones; without `start_us`.
   template <class Path, class Space>
-  void host_rows(tensor<float, Space>& block) {
+  void host_rows(tensor<float, Space>& block, double start_us) {
+    std::size_t n = 131072;
     if (!in_time()) return;
-    host_line<Path, false>(block, &machine_profile::host_read_row_ns, &machine_profile::host_read_gb_per_s);
+    known_.host_read_row_ns = this->template row_ns<Path>(block, bytes_, 16, n, start_us);
+    known_.host_read_gb_per_s = gb_per_s(512, this->template row_ns<Path>(block, bytes_, 512, n, start_us));
     got(reading::host_read);
     if (!in_time()) return;
-    host_line<Path, true>(block, &machine_profile::host_write_row_ns, &machine_profile::host_write_gb_per_s);
+    known_.host_write_row_ns = this->template row_ns<Path, true>(block, bytes_, 16, n, start_us);
+    known_.host_write_gb_per_s =
+        gb_per_s(512, this->template row_ns<Path, true>(block, bytes_, 512, n, start_us));
     got(reading::host_write);
   }
 
   void inside_the_device() {
     tensor<float, device_space> block("calibration::device", bytes_ / 2 / sizeof(float));
-    std::size_t one = 1, many = std::size_t{1} << 20, long_ones = 131072;
-    known_.call_us = this->template row_ns<path::direct>(block, bytes_, 16, one, 0.0) * 1e-3;
+    std::size_t single = 1, many = std::size_t{1} << 20, few = 131072;
+    known_.call_us = this->template row_ns<path::direct>(block, bytes_, 16, single, 0.0) * 1e-3;
     got(reading::calls);
     known_.device_row_ns = this->template row_ns<path::direct>(block, bytes_, 16, many, known_.call_us);
     known_.device_gb_per_s =
-        2.0 * 512.0 /
-        std::max(1e-3, this->template row_ns<path::direct>(block, bytes_, 512, long_ones, known_.call_us));
+        2.0 * gb_per_s(512, this->template row_ns<path::direct>(block, bytes_, 512, few, known_.call_us));
     got(reading::device);
   }
 
   void dma(tensor<float, pinned_space>& block) {
     const std::size_t rows = std::min(bytes_, batch_.size() * sizeof(float)) / 1024;
-    const auto here = table_of(block, rows * 1024, 1024);
-    const auto there = batch_of(here.rows(), 256);
-    const double gigabytes = static_cast<double>(here.size()) * sizeof(float) * 1e-9;
-    const auto rate = [&](double all) { return gigabytes / std::max(1e-9, all - known_.call_us * 1e-6); };
+    const auto table = table_of(block, rows * 1024, 1024);
+    const auto batch = batch_of(table.rows(), 256);
+    const double gigabytes = static_cast<double>(table.size()) * sizeof(float) * 1e-9;
+    const auto rate = [&](double time) { return gigabytes / std::max(1e-9, time - known_.call_us * 1e-6); };
     known_.dma_to_device_gb_per_s =
-        rate(seconds([&](std::size_t) { return copy(exec_, here, there, path::direct{}); }));
+        rate(seconds([&](std::size_t) { return copy(exec_, table, batch, path::direct{}); }));
     known_.dma_from_device_gb_per_s =
-        rate(seconds([&](std::size_t) { return copy(exec_, there, here, path::direct{}); }));
+        rate(seconds([&](std::size_t) { return copy(exec_, batch, table, path::direct{}); }));
     got(reading::dma);
   }
 
@@ -190,7 +171,7 @@ class calibration : row_timer<Exec, Clock> {
     known_.staged_call_us =
         this->template row_ns<path::staged>(block, bytes_, 64, few, 0.0) * static_cast<double>(few) * 1e-3;
     got(reading::staged);
-    host_rows<path::staged>(block);
+    host_rows<path::staged>(block, known_.staged_call_us);
   }
 
   /// The start, the sort and the rows of path::ordered.
@@ -215,59 +196,54 @@ class calibration : row_timer<Exec, Clock> {
         std::max(0.0, (whole - brief) / std::max(1.0, static_cast<double>(many - few)) - known_.link_row_ns);
     got(reading::sort);
     // One row per group of pages on average touches 1 - 1/e of the groups.
-    const double groups = gib() * 0x1p30 / 65536.0;
     if (!in_time() || gib() < 2.0 * known_.pinned_reach_gib) return;
-    n = static_cast<std::size_t>(groups);
-    const double row = this->template row_ns<path::ordered>(block, bytes_, 128, n, 0.0);
-    known_.pinned_group_ns =
-        solved(&machine_profile::pinned_group_ns, this->template timed<pinned_space>(128, n),
-               path_kind::ordered, row * 1e-9 * static_cast<double>(n), 0.0, 1e4);
+    n = bytes_ / static_cast<std::size_t>(page_group_bytes);
+    const double start_us = known_.call_us + known_.ordered_call_us + known_.sort_us +
+                            known_.sort_ns_per_index * static_cast<double>(n) * 1e-3;
+    const double row = this->template row_ns<path::ordered>(block, bytes_, 128, n, start_us);
+    known_.pinned_group_ns = row / ((1.0 - std::exp(-1.0)) * (1.0 - known_.pinned_reach_gib / gib()));
     got(reading::ordered);
   }
 
-  /// The start of path::cooperative, and its share of the link. Other programs may delay its threads, and the
-  /// profile would keep the result. So a reading must be plausible: both ends together are not slower than
-  /// the slower one alone.
+  /// The start of path::cooperative, and its rate. Other programs may delay its threads, and the profile
+  /// would keep the result. So a reading must be plausible: both ends together are not slower than the slower
+  /// one alone.
   void both(tensor<float, pinned_space>& block) {
-    std::size_t few = 256, many = 131072, brief_ones = 262144;
     const auto read = [&](std::size_t row_bytes, std::size_t& n) {
       while (in_time()) {
-        const double all = 1e-9 * this->template row_ns<path::cooperative>(block, bytes_, row_bytes, n, 0.0) *
-                           static_cast<double>(n);
-        const auto facts = this->template timed<pinned_space>(row_bytes, n);
-        if (all < 2.0 * std::max(predict(known_, facts, path_kind::staged).seconds,
-                                 predict(known_, facts, path_kind::ordered).seconds))
-          return all;
+        const double us = 1e-3 * this->template row_ns<path::cooperative>(block, bytes_, row_bytes, n, 0.0) *
+                          static_cast<double>(n);
+        const auto costs = costs_of(known_, this->template timed<pinned_space>(row_bytes, n));
+        const auto rows = static_cast<std::int64_t>(n);
+        if (us <
+            2e6 * std::max(costs[path_kind::staged].seconds(rows), costs[path_kind::ordered].seconds(rows)))
+          return us;
         Clock::pause(std::chrono::milliseconds(100));
       }
       return 0.0;
     };
-    const double start = read(64, few), brief = read(16, brief_ones), wide = read(512, many);
-    if (std::min({start, brief, wide}) == 0.0) return;
-    known_.cooperative_call_us = std::max(0.0, start * 1e6 - known_.sort_us);
-    known_.cooperative_row_ns = 0.0;
-    known_.cooperative_row_ns =
-        solved(&machine_profile::cooperative_row_ns, this->template timed<pinned_space>(16, brief_ones),
-               path_kind::cooperative, brief, 0.0, 1e4);
-    known_.cooperative_link_share =
-        solved(&machine_profile::cooperative_link_share, this->template timed<pinned_space>(512, many),
-               path_kind::cooperative, wide, 1.0, 0.2);
+    std::size_t few = 256, many = 131072;
+    const double start = read(64, few), wide = read(512, many);
+    if (start == 0.0 || wide == 0.0) return;
+    known_.cooperative_call_us = std::max(0.0, start - known_.sort_us);
+    const auto count = static_cast<double>(many);
+    const double rows_us = wide - start - known_.sort_ns_per_index * count * 1e-3;
+    known_.cooperative_gb_per_s = gb_per_s(512, rows_us * 1e3 / count);
     got(reading::cooperative);
   }
 
   /// Mapped memory. With small pages as a fallback, its rates fall for tables inside of the block already.
   void mapped() {
     tensor<float, mapped_space> block("calibration::mapped", bytes_ / 2 / sizeof(float));
-    const auto rates = zero_copy(block, 128 * mib);
+    const auto rates = zero_copy(block, mapped_least);
     known_.mapped_row_ns = rates[0];
     known_.mapped_read_gb_per_s = rates[1];
     known_.mapped_write_gb_per_s = rates[2];
     // Between the two sizes, the cost of a row with a translation grows with each doubling.
     if (bytes_ / 2 >= 512 * mib) {
       std::size_t n = 262144;
-      const double doublings = std::log2(static_cast<double>(bytes_ / 2) / static_cast<double>(128 * mib));
+      const double doublings = std::log2(static_cast<double>(bytes_ / 2) / static_cast<double>(mapped_least));
       const double row = this->template row_ns<path::direct>(block, bytes_ / 2, 16, n, known_.call_us);
-      known_.mapped_reach_gib = 0.125;
       known_.mapped_growth = std::max(0.0, row / std::max(rates[0], 1e-3) - 1.0) / doublings;
     }
     got(reading::mapped);

@@ -43,8 +43,8 @@ class row_timer {
 
   row_timer(const Exec& exec, double max_seconds, std::size_t max_bytes)
       : exec_(exec),
-        until_(clock::now() + std::chrono::duration_cast<typename clock::duration>(
-                                  std::chrono::duration<double>(std::min(max_seconds, 1e9)))),
+        deadline_(clock::now() + std::chrono::duration_cast<typename clock::duration>(
+                                     std::chrono::duration<double>(std::min(max_seconds, 1e9)))),
         bytes_(std::bit_floor(std::max<std::size_t>(max_bytes, std::size_t{1} << 20))),
         batch_("calibration::batch", std::min(bytes_, std::size_t{1} << 26) / sizeof(float)) {
     for (auto& set : indices_)
@@ -52,7 +52,7 @@ class row_timer {
                                               std::min(bytes_ / 16, std::size_t{1} << 20));
   }
 
-  [[nodiscard]] bool in_time() const { return clock::now() < until_; }
+  [[nodiscard]] bool in_time() const { return clock::now() < deadline_; }
 
   /// The lower quartile of a few calls, because other load only makes a call longer. A first call, not
   /// counted, allocates the memory and wakes the threads. work(i) returns a ticket.
@@ -63,9 +63,9 @@ class row_timer {
     const auto begin = clock::now();
     do {
       forget();
-      const auto from = clock::now();
+      const auto start = clock::now();
       work(times.size() + 1).join();
-      times.push_back(std::chrono::duration<double>(clock::now() - from).count());
+      times.push_back(std::chrono::duration<double>(clock::now() - start).count());
     } while (times.size() < 3 ||
              (times.size() < 15 && clock::now() - begin < std::chrono::milliseconds(25) && in_time()));
     const auto low = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 4);
@@ -122,21 +122,21 @@ class row_timer {
     n = at_most(table, n);
     const auto batch = batch_of(n, table.width());
     draw(table, n);
-    const double all = seconds([&](std::size_t call) {
+    const double time = seconds([&](std::size_t call) {
       const auto rows = list(call, n);
       if constexpr (Writes)
         return scatter(exec_, table, rows, batch, Path{}, bounds::unchecked{}, duplicates::assume_unique{});
       else
         return gather(exec_, table, rows, batch, Path{}, bounds::unchecked{});
     });
-    return std::max(0.0, all * 1e9 - start_us * 1e3) / static_cast<double>(n);
+    return std::max(0.0, time * 1e9 - start_us * 1e3) / static_cast<double>(n);
   }
 
-  /// The facts of the gather or scatter that row_ns times.
+  /// The facts of the gather that row_ns times.
   template <class Space>
-  [[nodiscard]] move_facts timed(std::size_t row_bytes, std::size_t n, bool writes = false) const {
+  [[nodiscard]] move_facts timed(std::size_t row_bytes, std::size_t n) const {
     move_facts facts;
-    facts.what = writes ? verb::scatter : verb::gather;
+    facts.what = verb::gather;
     facts.table_space = Space::name;
     facts.batch_space = batch_space::name;
     facts.table_bytes = static_cast<std::int64_t>(bytes_);
@@ -147,7 +147,7 @@ class row_timer {
   }
 
   Exec exec_;
-  typename clock::time_point until_;
+  typename clock::time_point deadline_;
   std::size_t bytes_;  ///< of the tables, a power of two
   tensor<float, batch_space> batch_;
   std::array<tensor<std::int64_t, batch_space>, sets> indices_;

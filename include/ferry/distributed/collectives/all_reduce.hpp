@@ -57,37 +57,37 @@ template <class Exec, class Array>
     const int ranks = call.ranks();
     if constexpr (!detail::device_is_host<Exec>)
       if (call.passes_device_memory()) {  // ranks may have arrays in other spaces
-        const detail::summed_array own = detail::describe_summed(exec, ref);
-        const auto arrays = call.all_gather(std::span<const detail::summed_array>(&own, 1));
+        const detail::summed_array summed = detail::describe_summed(exec, ref);
+        const auto arrays = call.all_gather(std::span<const detail::summed_array>(&summed, 1));
         if constexpr (!detail::is_host_exec<Exec> && !decltype(ref)::memory_space::is_host_accessible)
           if (detail::can_sum_in_place<Exec>(arrays, static_cast<std::size_t>(ref.size()) * sizeof(value)))
             return detail::sum_ranks_in_place(call, exec, ref, arrays);
       }
-    const std::int64_t all = ref.size();
-    const auto begin = [&](int r) { return all / ranks * r + all % ranks * r / ranks; };
+    const std::int64_t size = ref.size();
+    const auto begin = [&](int r) { return size / ranks * r + size % ranks * r / ranks; };
     const std::int64_t mine = begin(call.rank() + 1) - begin(call.rank());
-    auto own = detail::payload<value, home>(exec, "all_reduce", all);
+    auto summands = detail::payload<value, home>(exec, "all_reduce", size);
     auto slices = detail::payload<value, home>(exec, "slices of all ranks", ranks * mine);
     auto sum = detail::payload<value, home>(exec, "sum", mine);
     detail::array_ref<value, home> like;
     like.rank = ref.rank;
     like.extents = ref.extents;
     like.make_dense();
-    like.data = own.data();
+    like.data = summands.data();
     copy(exec, ref, like).join();
-    std::vector<detail::outgoing_part> to(static_cast<std::size_t>(ranks));
-    std::vector<detail::incoming_part> from(to.size());
+    std::vector<detail::outgoing_part> outgoing(static_cast<std::size_t>(ranks));
+    std::vector<detail::incoming_part> incoming(outgoing.size());
     const auto part = [](value* data, std::int64_t first, std::int64_t count) {
       return detail::incoming_part{reinterpret_cast<std::byte*>(data + first),
                                    static_cast<std::size_t>(count) * sizeof(value)};
     };
     for (int r = 0; r < ranks; ++r) {
       const auto place = static_cast<std::size_t>(r);
-      const auto slice = part(own.data(), begin(r), begin(r + 1) - begin(r));
-      to[place] = {slice.data, slice.bytes};
-      from[place] = part(slices.data(), r * mine, mine);
+      const auto slice = part(summands.data(), begin(r), begin(r + 1) - begin(r));
+      outgoing[place] = {slice.data, slice.bytes};
+      incoming[place] = part(slices.data(), r * mine, mine);
     }
-    detail::exchange_payload<home>(call, exec, exec, to, from);
+    detail::exchange_payload<home>(call, exec, exec, outgoing, incoming);
     static const std::string label = "ferry::all_reduce::in_order";
     const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
     detail::launch(exec, label, mine, kernels::sum_of_ranks<value>{slices.data(), mine, ranks, sum.data()});
@@ -95,10 +95,10 @@ template <class Exec, class Array>
     for (int r = 0; r < ranks; ++r) {
       const auto place = static_cast<std::size_t>(r);
       const auto slice = part(sum.data(), 0, mine);
-      to[place] = {slice.data, slice.bytes};
-      from[place] = part(own.data(), begin(r), begin(r + 1) - begin(r));
+      outgoing[place] = {slice.data, slice.bytes};
+      incoming[place] = part(summands.data(), begin(r), begin(r + 1) - begin(r));
     }
-    detail::exchange_payload<home>(call, exec, exec, to, from);
+    detail::exchange_payload<home>(call, exec, exec, outgoing, incoming);
     call.close();
     copy(exec, like, ref).join();
     return ticket();

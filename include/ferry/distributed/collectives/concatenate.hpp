@@ -39,48 +39,49 @@ template <class Exec, class Part, class Whole>
   detail::require_output<Whole>();
   detail::require_reach<Exec, Part>();
   detail::require_reach<Exec, Whole>();
-  const auto to = make_ref(whole);
+  const auto sink = make_ref(whole);
   const auto source = detail::read_only(make_ref(part));
-  using value = typename decltype(to)::value_type;
+  using value = typename decltype(sink)::value_type;
   static_assert(
       std::is_same_v<const value, typename decltype(source)::value_type>,
       "ferry: concatenate moves rows as they are, so parts and whole must have the same element type.");
   auto note = detail::note_of_array<value>("concatenate", source, 1);
   detail::collective call(comm, note);
   return call.guarded([&]() -> ticket {
-    const std::array<std::int64_t, 2> mine{source.rows(), !call.is_whole() && to.rows() == 0 ? 0 : 1};
-    std::vector<std::int64_t> all(mine.begin(), mine.end());
-    if (!call.is_whole()) all = call.all_gather(std::span<const std::int64_t>(mine));
+    const std::array<std::int64_t, 2> mine{source.rows(), !call.is_whole() && sink.rows() == 0 ? 0 : 1};
+    std::vector<std::int64_t> counts(mine.begin(), mine.end());
+    if (!call.is_whole()) counts = call.all_gather(std::span<const std::int64_t>(mine));
     std::int64_t rows = 0;
-    for (std::size_t r = 0; r < all.size(); r += 2) rows += all[r];
+    for (std::size_t r = 0; r < counts.size(); r += 2) rows += counts[r];
     const bool takes = mine[1] != 0;
-    if (takes && (to.rows() != rows || (rows != 0 && to.width() != source.width())))
-      throw invalid_argument("ferry::concatenate: " + to.describe() + " was given for the " +
+    if (takes && (sink.rows() != rows || (rows != 0 && sink.width() != source.width())))
+      throw invalid_argument("ferry::concatenate: " + sink.describe() + " was given for the " +
                              std::to_string(rows) + " rows of all parts, of which " + source.describe() +
                              " is one");
-    if (call.is_whole()) return copy(exec, source, to);
-    using home = detail::payload_space<Exec, typename decltype(to)::memory_space,
+    if (call.is_whole()) return copy(exec, source, sink);
+    using home = detail::payload_space<Exec, typename decltype(sink)::memory_space,
                                        typename decltype(source)::memory_space>;
-    auto own = detail::payload<value, home>(exec, "part", source.size());
-    auto dense = detail::wire_copy<value, home>(exec, to);
+    auto part_payload = detail::payload<value, home>(exec, "part", source.size());
+    auto dense = detail::wire_copy<value, home>(exec, sink);
     auto like = dense.like;
     like.extents = source.extents;
     like.rank = source.rank;
     like.make_dense();
-    like.data = own.data();
+    like.data = part_payload.data();
     copy(exec, source, like).join();
     std::vector<detail::outgoing_part> out(static_cast<std::size_t>(call.ranks()));
     std::vector<detail::incoming_part> in(out.size());
     std::int64_t begin = 0;
     for (std::size_t r = 0; r < out.size(); ++r) {
-      if (all[2 * r + 1] != 0)
-        out[r] = {reinterpret_cast<const std::byte*>(own.data()), own.size() * sizeof(value)};
-      if (takes) in[r] = {dense.bytes(begin), static_cast<std::size_t>(all[2 * r]) * dense.row_bytes()};
-      begin += all[2 * r];
+      if (counts[2 * r + 1] != 0)
+        out[r] = {reinterpret_cast<const std::byte*>(part_payload.data()),
+                  part_payload.size() * sizeof(value)};
+      if (takes) in[r] = {dense.bytes(begin), static_cast<std::size_t>(counts[2 * r]) * dense.row_bytes()};
+      begin += counts[2 * r];
     }
     detail::exchange_payload<home>(call, exec, exec, out, in);
     call.close();
-    if (takes) dense.give(exec, to);
+    if (takes) dense.give(exec, sink);
     return {};
   });
 }

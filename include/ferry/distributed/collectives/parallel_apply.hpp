@@ -30,10 +30,10 @@ auto parallel_apply(const communicator& comm, Replicas&& replicas, Inputs&& inpu
   const auto first = static_cast<std::size_t>(comm.group()->first_local());
   const auto ranks = static_cast<std::size_t>(comm.group()->local_count());
   const auto functions = static_cast<std::size_t>(std::size(replicas));
-  const auto given = static_cast<std::size_t>(std::size(inputs));
-  if (functions != ranks || given != ranks)
+  const auto count = static_cast<std::size_t>(std::size(inputs));
+  if (functions != ranks || count != ranks)
     throw invalid_argument("ferry::parallel_apply: " + std::to_string(functions) + " replicas and " +
-                           std::to_string(given) + " inputs were given for the " + std::to_string(ranks) +
+                           std::to_string(count) + " inputs were given for the " + std::to_string(ranks) +
                            " ranks of this process");
   if constexpr (std::is_void_v<result>) {
     comm.run([&](int rank) {
@@ -41,14 +41,14 @@ auto parallel_apply(const communicator& comm, Replicas&& replicas, Inputs&& inpu
       replicas[i](inputs[i]);
     });
   } else {
-    std::vector<std::optional<result>> made(ranks);
+    std::vector<std::optional<result>> results(ranks);
     comm.run([&](int rank) {
       const std::size_t i = static_cast<std::size_t>(rank) - first;
-      made[i].emplace(replicas[i](inputs[i]));
+      results[i].emplace(replicas[i](inputs[i]));
     });
     std::vector<result> outputs;
     outputs.reserve(ranks);
-    for (auto& each : made) outputs.push_back(std::move(*each));
+    for (auto& result_of_rank : results) outputs.push_back(std::move(*result_of_rank));
     return outputs;
   }
 }

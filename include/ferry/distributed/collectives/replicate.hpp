@@ -27,7 +27,7 @@ namespace ferry {
 /// where the arrays differ; peer_error where another rank failed.
 template <class Exec, class Array>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket replicate(
-    const Exec& exec, const communicator& comm, Array&& array, int from = 0) {
+    const Exec& exec, const communicator& comm, Array&& array, int root = 0) {
   detail::require_execution_space<Exec>();
   detail::require_rows<Array>();
   detail::require_output<Array>();
@@ -35,25 +35,25 @@ template <class Exec, class Array>
   const auto ref = make_ref(array);
   using value = typename decltype(ref)::value_type;
   auto note = detail::note_of_array<value>("replicate", ref, 0);
-  detail::collective call(comm, note.add(" from rank").add_number(from));
+  detail::collective call(comm, note.add(" from rank").add_number(root));
   return call.guarded([&]() -> ticket {
-    if (from < 0 || from >= call.ranks())
-      throw invalid_argument("ferry::replicate: there is no rank " + std::to_string(from) + " among the " +
+    if (root < 0 || root >= call.ranks())
+      throw invalid_argument("ferry::replicate: there is no rank " + std::to_string(root) + " among the " +
                              std::to_string(call.ranks()) + " of the group");
     if (call.is_whole() || call.ranks() == 1) return {};
-    const bool sends = call.rank() == from;
+    const bool sends = call.rank() == root;
     using home = detail::payload_space<Exec, typename decltype(ref)::memory_space>;
-    detail::wire_copy<value, home> own(exec, ref);
-    if (sends) own.take(exec, ref);
-    const std::size_t bytes = own.buffer.size() * sizeof(value);
-    std::vector<detail::outgoing_part> to(static_cast<std::size_t>(call.ranks()));
-    std::vector<detail::incoming_part> in(to.size());
-    for (std::size_t r = 0; r < to.size(); ++r)
-      if (sends && static_cast<int>(r) != from) to[r] = {own.bytes(0), bytes};
-    if (!sends) in[static_cast<std::size_t>(from)] = {own.bytes(0), bytes};
-    detail::exchange_payload<home>(call, exec, exec, to, in);
+    detail::wire_copy<value, home> array_copy(exec, ref);
+    if (sends) array_copy.take(exec, ref);
+    const std::size_t bytes = array_copy.buffer.size() * sizeof(value);
+    std::vector<detail::outgoing_part> outgoing(static_cast<std::size_t>(call.ranks()));
+    std::vector<detail::incoming_part> in(outgoing.size());
+    for (std::size_t r = 0; r < outgoing.size(); ++r)
+      if (sends && static_cast<int>(r) != root) outgoing[r] = {array_copy.bytes(0), bytes};
+    if (!sends) in[static_cast<std::size_t>(root)] = {array_copy.bytes(0), bytes};
+    detail::exchange_payload<home>(call, exec, exec, outgoing, in);
     call.close();
-    if (!sends) own.give(exec, ref);
+    if (!sends) array_copy.give(exec, ref);
     return {};
   });
 }

@@ -55,45 +55,45 @@ template <class Batch>
 /// happened to another rank.
 template <class Exec, class Batch, class Part>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket split(
-    const Exec& exec, const communicator& comm, const Batch& batch, Part&& part, int from = 0) {
+    const Exec& exec, const communicator& comm, const Batch& batch, Part&& part, int root = 0) {
   detail::require_execution_space<Exec>();
   detail::require_rows<Batch>();
   detail::require_rows<Part>();
   detail::require_output<Part>();
   detail::require_reach<Exec, Batch>();
   detail::require_reach<Exec, Part>();
-  const auto to = make_ref(part);
+  const auto sink = make_ref(part);
   const auto source = detail::read_only(make_ref(batch));
-  using value = typename decltype(to)::value_type;
+  using value = typename decltype(sink)::value_type;
   static_assert(std::is_same_v<const value, typename decltype(source)::value_type>,
                 "ferry: split moves rows as they are, so batch and part must have the same element type.");
-  auto note = detail::note_of_array<value>("split", to, 1);
-  detail::collective call(comm, note.add(" from rank").add_number(from));
+  auto note = detail::note_of_array<value>("split", sink, 1);
+  detail::collective call(comm, note.add(" from rank").add_number(root));
   return call.guarded([&]() -> ticket {
-    if (from < 0 || from >= call.ranks())
-      throw invalid_argument("ferry::split: there is no rank " + std::to_string(from) + " among the " +
+    if (root < 0 || root >= call.ranks())
+      throw invalid_argument("ferry::split: there is no rank " + std::to_string(root) + " among the " +
                              std::to_string(call.ranks()) + " of the group");
-    const bool sends = call.is_whole() || call.rank() == from;
+    const bool sends = call.is_whole() || call.rank() == root;
     std::int64_t rows = sends ? source.rows() : 0;
     if (!call.is_whole()) {
-      const auto all = call.all_gather(std::span<const std::int64_t>(&rows, 1));
-      rows = all[static_cast<std::size_t>(from)];
+      const auto counts = call.all_gather(std::span<const std::int64_t>(&rows, 1));
+      rows = counts[static_cast<std::size_t>(root)];
     }
     const auto range_of = [&](int r) { return split_range(rows, r, call.ranks()); };
     const auto [first, last] = call.is_whole() ? std::pair{std::int64_t{0}, rows} : range_of(call.rank());
-    if (to.rows() != last - first || (sends && source.width() != to.width()))
-      throw invalid_argument("ferry::split: " + to.describe() + " was given for " +
+    if (sink.rows() != last - first || (sends && source.width() != sink.width()))
+      throw invalid_argument("ferry::split: " + sink.describe() + " was given for " +
                              std::to_string(last - first) + " of the " + std::to_string(rows) +
                              " rows of the batch" + (sends ? " " + source.describe() : std::string()));
-    if (call.is_whole()) return copy(exec, source, to);
-    using home = detail::payload_space<Exec, typename decltype(to)::memory_space,
+    if (call.is_whole()) return copy(exec, source, sink);
+    using home = detail::payload_space<Exec, typename decltype(sink)::memory_space,
                                        typename decltype(source)::memory_space>;
-    detail::wire_copy<value, home> own(exec, to);
+    detail::wire_copy<value, home> part_copy(exec, sink);
     auto whole = detail::payload<value, home>(exec, "batch", sends ? source.size() : 0);
     std::vector<detail::outgoing_part> out(static_cast<std::size_t>(call.ranks()));
     std::vector<detail::incoming_part> in(out.size());
     if (sends) {
-      auto dense = own.like;
+      auto dense = part_copy.like;
       dense.extents = source.extents;
       dense.rank = source.rank;
       dense.make_dense();
@@ -101,14 +101,14 @@ template <class Exec, class Batch, class Part>
       copy(exec, source, dense).join();
       for (std::size_t r = 0; r < out.size(); ++r) {
         const auto [begin, end] = range_of(static_cast<int>(r));
-        out[r] = {reinterpret_cast<const std::byte*>(whole.data() + begin * to.width()),
-                  static_cast<std::size_t>(end - begin) * own.row_bytes()};
+        out[r] = {reinterpret_cast<const std::byte*>(whole.data() + begin * sink.width()),
+                  static_cast<std::size_t>(end - begin) * part_copy.row_bytes()};
       }
     }
-    in[static_cast<std::size_t>(from)] = {own.bytes(0), own.buffer.size() * sizeof(value)};
+    in[static_cast<std::size_t>(root)] = {part_copy.bytes(0), part_copy.buffer.size() * sizeof(value)};
     detail::exchange_payload<home>(call, exec, exec, out, in);
     call.close();
-    own.give(exec, to);
+    part_copy.give(exec, sink);
     return {};
   });
 }

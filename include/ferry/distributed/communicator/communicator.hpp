@@ -28,7 +28,7 @@ namespace detail {
 
 /// A deadline that the clock bears: one longer than a year would overflow it. Throws invalid_argument unless
 /// it is positive.
-std::chrono::nanoseconds checked_deadline(const char* what, std::chrono::nanoseconds deadline);
+std::chrono::nanoseconds checked_deadline(const char* function, std::chrono::nanoseconds deadline);
 
 }  // namespace detail
 
@@ -93,7 +93,7 @@ class communicator {
   /// acts for that rank; where it holds all of several ranks this is -1: a call acts for the group as a
   /// whole, see sharded_table. Throws invalid_argument where it holds some of the ranks.
   [[nodiscard]] int rank() const;
-  /// The same for the verbs, which treat the rank of a group of one as the group as a whole: -1.
+  /// As rank(), for the verbs, which treat the rank of a group of one as the group as a whole: -1.
   [[nodiscard]] int acting_rank() const { return detail::acting_rank(*group_); }
 
   /// The device of a rank; device{-1} unless the group was made by devices(). Throws out_of_range for a
@@ -103,13 +103,13 @@ class communicator {
   /// default instance. Copies must not outlive Kokkos. Throws out_of_range for a number outside of
   /// [0, size()); invalid_argument after Kokkos::finalize.
   template <class Exec = Kokkos::DefaultExecutionSpace>
-  [[nodiscard]] Exec exec(int of) const {
+  [[nodiscard]] Exec exec(int rank) const {
     static_assert(
         std::is_same_v<Exec, Kokkos::DefaultExecutionSpace>,
         "ferry: communicator::exec gives instances of Kokkos::DefaultExecutionSpace; it takes no other type.");
-    require_rank(of);
+    require_rank(rank);
     if constexpr (std::is_same_v<Exec, Kokkos::DefaultExecutionSpace>)
-      if (group_->devices() != nullptr) return group_->devices()->instance(of);
+      if (group_->devices() != nullptr) return group_->devices()->instance(rank);
     return Exec{};
   }
 
@@ -154,7 +154,7 @@ class communicator {
     std::shared_ptr<detail::transport> group_;
     int rank_;
     int exceptions_;
-    detail::rank_binding here_;
+    detail::rank_binding binding_;
   };
   /// For threads of your own: this thread acts for `rank` while the object lives. Throws invalid_argument if
   /// another thread acts for it, and out_of_range if there is no such rank in this process.
@@ -171,16 +171,16 @@ class communicator {
     static_assert(
         std::is_trivially_copyable_v<T>,
         "ferry: communicator::all_gather sends the bytes of a value, so it must be trivially copyable.");
-    const int here = acting_rank();
-    if (here < 0) return {mine};
-    std::vector<T> all(static_cast<std::size_t>(size()), mine);
-    const std::vector<std::byte> bytes = gather_bytes(here, std::as_bytes(std::span<const T>(&mine, 1)));
-    T each = mine;
-    for (std::size_t r = 0; r < all.size(); ++r) {  // vector<bool> has no elements to copy into
-      std::memcpy(static_cast<void*>(&each), bytes.data() + r * sizeof(T), sizeof(T));
-      all[r] = each;
+    const int rank = acting_rank();
+    if (rank < 0) return {mine};
+    std::vector<T> values(static_cast<std::size_t>(size()), mine);
+    const std::vector<std::byte> bytes = gather_bytes(rank, std::as_bytes(std::span<const T>(&mine, 1)));
+    T value = mine;
+    for (std::size_t r = 0; r < values.size(); ++r) {  // vector<bool> has no elements to copy into
+      std::memcpy(static_cast<void*>(&value), bytes.data() + r * sizeof(T), sizeof(T));
+      values[r] = value;
     }
-    return all;
+    return values;
   }
 
   /// Whether both are handles of the same group.
@@ -193,8 +193,8 @@ class communicator {
   [[nodiscard]] static communicator on_devices(const std::vector<int>& ids,
                                                const communicator_options& options);
   /// The bytes of all ranks, one after the other.
-  [[nodiscard]] std::vector<std::byte> gather_bytes(int here, std::span<const std::byte> mine) const;
-  void require_rank(int of) const;
+  [[nodiscard]] std::vector<std::byte> gather_bytes(int rank, std::span<const std::byte> mine) const;
+  void require_rank(int rank) const;
 
   std::shared_ptr<detail::transport> group_;
 };

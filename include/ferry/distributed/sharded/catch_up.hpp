@@ -2,9 +2,10 @@
 #pragma once
 
 #include <ferry/distributed/sharded/detail/agreed_options.hpp>
-#include <ferry/distributed/sharded/detail/gather_sharded.hpp>
-#include <ferry/distributed/sharded/detail/global_transform.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
+#include <ferry/distributed/sharded/detail/shard_rule.hpp>
+#include <ferry/distributed/sharded/detail/sharded_read.hpp>
+#include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/make_plan.hpp>
 #include <ferry/distributed/sharded/sharded_state.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
@@ -12,8 +13,39 @@
 #include <ferry/optim/catch_up.hpp>
 
 #include <type_traits>
+#include <utility>
 
 namespace ferry {
+
+namespace detail {
+
+/// Reads the rows of a shard with all missed steps applied.
+template <class Path, class Rule, class State>
+struct caught_up_reader {
+  const Rule& rule;
+  State& state;
+
+  template <class Call, class Rows, class Out>
+  void operator()(const Call& call, int rank, const Rows& rows, const Out& out) const {
+    gather(call.instance(rank), rule_of_shard(rule, call.table, state, rank),
+           std::as_const(call.table).shard(rank), state.shard(rank), rows, out, Path{}, bounds::unchecked{})
+        .join();
+  }
+};
+
+template <class Choice, class Exec, class Table, class Named, class Out>
+struct sharded_caught_up_gather : sharded_read<Choice, Exec, Table, Named, Out> {
+  using base = sharded_read<Choice, Exec, Table, Named, Out>;
+  using base::base;
+
+  void check() {
+    base::check();
+    this->reader.state.require_made_for("gather", this->table);
+    require_optimizer("gather", this->reader.rule, whole_ref(this->table));
+  }
+};
+
+}  // namespace detail
 
 /// Under step_count::catch_up: applies to every row of a sharded table the steps that it missed, see catch_up
 /// for an ordinary table. Collective, see sharded_table. Blocks until all ranks have written.
@@ -31,10 +63,8 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
     if (!call.is_whole()) call.agree();
     for (int r = call.first(); r < call.last(); ++r) {
       auto& shard = table.shard(r);
-      catch_up(
-          detail::shard_instance(table.comm(), r, exec),
-          detail::rule_for_shard(rule, state.shard(r).clock()->rows, static_cast<std::int64_t>(shard.rows())),
-          shard, state.shard(r), policies...)
+      catch_up(detail::shard_instance(table.comm(), r, exec), detail::rule_of_shard(rule, table, state, r),
+               shard, state.shard(r), policies...)
           .join();
     }
     if (!call.is_whole()) call.agree();
@@ -52,35 +82,24 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
     const Exec& exec, const Rule& rule, const sharded_table<T, Space, Spread>& table,
     sharded_state<StateRule, StateType, StateSpace>& state, const Indices& indices, Out&& out, Policies...) {
   using asked = detail::chosen_policies<Policies...>;
-  using chosen = detail::local_policies<asked>;
-  detail::require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Out, chosen, false>();
+  using table_type = const sharded_table<T, Space, Spread>;
+  using state_type = sharded_state<StateRule, StateType, StateSpace>;
+  detail::require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Out,
+                               detail::local_policies<asked>, false>();
   detail::require_output<Out>();
-  using path_policy = detail::shard_path_t<chosen>;
-  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  const auto to = make_ref(out);
-  using wired = typename decltype(to)::value_type;  // rounded once, by the owner
+  const auto sink = make_ref(out);
+  using wired = typename decltype(sink)::value_type;  // rounded once, by the owner
+  using reader =
+      detail::caught_up_reader<detail::shard_path_t<detail::local_policies<asked>>, Rule, state_type>;
   const auto& named = detail::sharded_rows_named_by(indices);
   auto note = detail::note_of<wired, Rule>("gather", table);
   detail::add_options(note, rule);
-  detail::collective call(
-      table.comm(), detail::add_plan(detail::add_state(note, state), indices, detail::fetches_once<asked>));
-  return call.guarded([&] {
-    detail::require_sharded_batch<Exec, chosen>("gather", call, table, named, to);
-    detail::require_array_device("gather", exec, to);
-    state.require_made_for("gather", table);
-    detail::require_optimizer("gather", rule, detail::whole_ref(table));
-    return detail::gather_by_routes<wired, bounds_policy>(
-        call, exec, table, named, detail::should_fetch_once<asked>(table, named), to,
-        [&](int rank, const auto& rows, const auto& into) {
-          const auto& shard = table.shard(rank);
-          auto& its_state = state.shard(rank);
-          gather(
-              detail::shard_instance(table.comm(), rank, exec),
-              detail::rule_for_shard(rule, its_state.clock()->rows, static_cast<std::int64_t>(shard.rows())),
-              shard, its_state, rows, into, path_policy{}, bounds::unchecked{})
-              .join();
-        });
-  });
+  detail::sharded_caught_up_gather<detail::read_choice<asked, wired, reader>, Exec, table_type,
+                                   std::remove_cvref_t<decltype(named)>, std::remove_const_t<decltype(sink)>>
+      verb("gather", exec, table, named, sink,
+           detail::add_plan(detail::add_state(note, state), indices, detail::fetches_once<asked>),
+           reader{rule, state});
+  return verb.call.run(verb);
 }
 
 }  // namespace ferry

@@ -98,23 +98,24 @@ struct checkpoint_part<sharded_state<StateRule, T, Space>> {
     static_assert(
         std::is_same_v<rule_of<plain>, StateRule>,
         "ferry: a checkpoint needs the state that make_state made for this optimizer, not for another one.");
-    const auto made = [&]<class Kept>(std::shared_ptr<Kept> kept) -> std::unique_ptr<checkpoint_entry> {
+    const auto make_entry =
+        [&]<class Kept>(std::shared_ptr<Kept> rule_owner) -> std::unique_ptr<checkpoint_entry> {
       using entry_type = sharded_state_entry<Kept, Space>;
       std::vector<std::optional<typename entry_type::shard_type>> shards;
       for_each_local_rank(state.comm(), [&](int r) {
         auto& shard = shards.emplace_back();
         if (!state.holds(r)) return;
-        auto& own = state.shard(r);
+        auto& content = state.shard(r);
         shard.emplace();
-        for (auto& each : fields_of_state(optim::detail::transforms_of<plain>::rule_in(rule), own, name))
-          shard->fields.push_back(part_of_shard<Space>(std::move(each)));
-        shard->clock = {own.clock(), state.rows_of(r)};
+        for (auto& field : fields_of_state(optim::detail::transforms_of<plain>::rule_in(rule), content, name))
+          shard->fields.push_back(part_of_shard<Space>(std::move(field)));
+        shard->clock = {content.clock(), state.rows_of(r)};
       });
-      return std::make_unique<entry_type>(name, state.comm(), state.number(), std::move(kept), state.spread(),
-                                          std::move(shards));
+      return std::make_unique<entry_type>(name, state.comm(), state.number(), std::move(rule_owner),
+                                          state.spread(), std::move(shards));
     };
-    if (!stays) return made(std::shared_ptr<const plain>(std::make_shared<plain>(rule)));
-    return made(std::shared_ptr<Rule>(&rule, [](Rule*) {}));
+    if (!stays) return make_entry(std::shared_ptr<const plain>(std::make_shared<plain>(rule)));
+    return make_entry(std::shared_ptr<Rule>(&rule, [](Rule*) {}));
   }
 };
 

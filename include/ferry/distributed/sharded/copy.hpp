@@ -51,22 +51,23 @@ tensor<std::int64_t, wire_space<Exec>> row_list(std::int64_t count) {
 /// element types differ. Collective, see sharded_table: every rank passes an array with the same contents and
 /// copies the rows that it owns. Blocks until all ranks have copied.
 template <class Exec, class From, class T, class Space, class Spread>
-  requires(detail::flaw_of_array<From>() == detail::flaw::none)
+  requires(detail::AnArray<From>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
-    const Exec& exec, const From& from, sharded_table<T, Space, Spread>& to) {
-  const auto source = detail::read_only(make_ref(from));
-  detail::collective call(to.comm(), detail::note_of<>("copy into the shards", to));
+    const Exec& exec, const From& array, sharded_table<T, Space, Spread>& table) {
+  const auto source = detail::read_only(make_ref(array));
+  detail::collective call(table.comm(), detail::note_of<>("copy into the shards", table));
   return call.guarded([&] {
-    detail::require_same_extents(to, source);
+    detail::require_same_extents(table, source);
     if (!call.is_whole()) call.agree();
     auto rows = detail::row_list<Exec>(detail::copied_at_once);
     for (int r = call.first(); r < call.last(); ++r) {
-      const auto at = to.sharding().global_rows(r, static_cast<std::int64_t>(to.rows()), call.ranks());
-      const std::int64_t all = to.rows_of(r);
-      for (std::int64_t begin = 0; begin < all; begin += detail::copied_at_once) {
-        const std::int64_t count = std::min(detail::copied_at_once, all - begin);
-        for (std::int64_t i = 0; i < count; ++i) rows.data()[i] = at(begin + i);
-        auto shard = to.shard(r).rows_between(begin, begin + count);
+      const auto row_at =
+          table.sharding().global_rows(r, static_cast<std::int64_t>(table.rows()), call.ranks());
+      const std::int64_t rows_here = table.rows_of(r);
+      for (std::int64_t begin = 0; begin < rows_here; begin += detail::copied_at_once) {
+        const std::int64_t count = std::min(detail::copied_at_once, rows_here - begin);
+        for (std::int64_t i = 0; i < count; ++i) rows.data()[i] = row_at(begin + i);
+        auto shard = table.shard(r).rows_between(begin, begin + count);
         detail::gather_across(exec, source, rows.first(count), shard);
       }
     }
@@ -80,35 +81,35 @@ template <class Exec, class From, class T, class Space, class Spread>
 /// types differ. Collective, see sharded_table: every rank gets all rows in an array of its own; a rank that
 /// passes an array without rows gets none. Blocks until the rows are there.
 template <class Exec, class T, class Space, class Spread, class To>
-  requires(detail::flaw_of_array<To>() == detail::flaw::none)
+  requires(detail::AnArray<To>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
-    const Exec& exec, const sharded_table<T, Space, Spread>& from, To&& to) {
+    const Exec& exec, const sharded_table<T, Space, Spread>& table, To&& array) {
   detail::require_output<To>();
-  const auto sink = make_ref(to);
-  const auto all = static_cast<std::int64_t>(from.rows());
+  const auto sink = make_ref(array);
+  const auto row_count = static_cast<std::int64_t>(table.rows());
   bool takes = true;
   decltype(detail::row_list<Exec>(0)) rows;
   {
-    detail::collective call(from.comm(), detail::note_of<>("copy", from));
+    detail::collective call(table.comm(), detail::note_of<>("copy", table));
     call.guarded([&] {
       takes = call.is_whole() || sink.rows() != 0;
-      if (takes) detail::require_same_extents(from, sink);
-      rows = detail::row_list<Exec>(std::min(detail::copied_at_once, all));
+      if (takes) detail::require_same_extents(table, sink);
+      rows = detail::row_list<Exec>(std::min(detail::copied_at_once, row_count));
       if (!call.is_whole()) call.agree();
       call.close();
     });
   }
-  for (std::int64_t begin = 0; begin < all; begin += detail::copied_at_once) {
-    const std::int64_t count = std::min(detail::copied_at_once, all - begin);
+  for (std::int64_t begin = 0; begin < row_count; begin += detail::copied_at_once) {
+    const std::int64_t count = std::min(detail::copied_at_once, row_count - begin);
     for (std::int64_t i = 0; i < count; ++i) rows.data()[i] = begin + i;
-    const std::int64_t taken = takes ? count : 0;
+    const std::int64_t part_rows = takes ? count : 0;
     auto part = takes ? detail::part_of(sink, begin, count) : sink;
     if (!takes) {  // no rows, of the table's width
       part.rank = 2;
-      part.extents[1] = static_cast<std::int64_t>(from.width());
+      part.extents[1] = static_cast<std::int64_t>(table.width());
       part.make_dense();
     }
-    gather(exec, from, rows.first(taken), part, bounds::unchecked{}).join();
+    gather(exec, table, rows.first(part_rows), part, bounds::unchecked{}).join();
   }
   return {};
 }
@@ -118,59 +119,61 @@ template <class Exec, class T, class Space, class Spread, class To>
 /// must act for both groups as a whole. Blocks until all rows are there.
 template <class Exec, class T, class Space, class Spread, class U, class ToSpace, class ToSpread>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
-    const Exec& exec, const sharded_table<T, Space, Spread>& from, sharded_table<U, ToSpace, ToSpread>& to) {
+    const Exec& exec, const sharded_table<T, Space, Spread>& source,
+    sharded_table<U, ToSpace, ToSpread>& target) {
   int first = 0, last = 0;
   std::int64_t most = 0;  // every rank takes part as often as the rank with most rows
-  for (int r = 0; r < to.comm().size(); ++r) most = std::max(most, to.rows_of(r));
+  for (int r = 0; r < target.comm().size(); ++r) most = std::max(most, target.rows_of(r));
   const std::int64_t at_once = std::min(detail::copied_at_once, most);
   decltype(detail::row_list<Exec>(0)) rows;
   tensor<U, ToSpace> landed;  // for shards on another device than the instance
   {
-    auto note = detail::note_of<>("copy", from);
-    detail::collective call(from.comm(), note.add(" to ").add_number(to.number()));
+    auto note = detail::note_of<>("copy", source);
+    detail::collective call(source.comm(), note.add(" to ").add_number(target.number()));
     call.guarded([&] {
-      if (from.rows() != to.rows() || from.width() != to.width())
-        throw invalid_argument("ferry::copy: the extents of " + from.describe() + " and " + to.describe() +
-                               " differ");
-      if (!(from.comm() == to.comm()) && !(call.is_whole() && to.comm().acting_rank() < 0))
+      if (source.rows() != target.rows() || source.width() != target.width())
+        throw invalid_argument("ferry::copy: the extents of " + source.describe() + " and " +
+                               target.describe() + " differ");
+      if (!(source.comm() == target.comm()) && !(call.is_whole() && target.comm().acting_rank() < 0))
         throw invalid_argument(
-            "ferry::copy: " + from.describe() + " and " + to.describe() +
+            "ferry::copy: " + source.describe() + " and " + target.describe() +
             " belong to different groups, and the calling thread does not act for both as a whole");
-      const detail::collective there(to.comm(), note);
+      const detail::collective there(target.comm(), note);
       first = there.first();
       last = there.last();
       rows = detail::row_list<Exec>(at_once);
       for (int r = first; r < last; ++r)
-        if (landed.rows() == 0 && detail::lies_elsewhere(exec, make_ref(to.shard(r))))
-          landed = tensor<U, ToSpace>("copied rows", detail::memory_home(exec), at_once, to.width());
+        if (landed.rows() == 0 && detail::lies_elsewhere(exec, make_ref(target.shard(r))))
+          landed = tensor<U, ToSpace>("copied rows", detail::memory_home(exec), at_once, target.width());
       if (!call.is_whole()) call.agree();
       call.close();
     });
   }
   std::exception_ptr lost;
   for (int r = first; r < last; ++r) {
-    const auto at = to.sharding().global_rows(r, static_cast<std::int64_t>(to.rows()), to.comm().size());
+    const auto row_at =
+        target.sharding().global_rows(r, static_cast<std::int64_t>(target.rows()), target.comm().size());
     for (std::int64_t begin = 0; begin < most; begin += detail::copied_at_once) {
-      const std::int64_t own = std::min(begin, to.rows_of(r));
-      const std::int64_t count = std::min(detail::copied_at_once, to.rows_of(r) - own);
-      for (std::int64_t i = 0; i < count; ++i) rows.data()[i] = at(own + i);
-      auto shard = to.shard(r).rows_between(own, own + count);
+      const std::int64_t first_row = std::min(begin, target.rows_of(r));
+      const std::int64_t count = std::min(detail::copied_at_once, target.rows_of(r) - first_row);
+      for (std::int64_t i = 0; i < count; ++i) rows.data()[i] = row_at(first_row + i);
+      auto shard = target.shard(r).rows_between(first_row, first_row + count);
       if (detail::lies_elsewhere(exec, make_ref(shard))) {
         auto part = landed.first(count);
-        gather(exec, from, rows.first(count), part, bounds::unchecked{}).join();
+        gather(exec, source, rows.first(count), part, bounds::unchecked{}).join();
         try {
           if (lost == nullptr) copy(exec, part, shard).join();
         } catch (...) {  // the others count on this rank in the gathers that follow
           lost = std::current_exception();
         }
       } else {
-        gather(exec, from, rows.first(count), shard, bounds::unchecked{}).join();
+        gather(exec, source, rows.first(count), shard, bounds::unchecked{}).join();
       }
     }
   }
   // A rank that has left may read the shards of the others by path::peer.
-  auto note = detail::note_of<>("end of a copy", from);
-  detail::collective end(from.comm(), note.add(" to ").add_number(to.number()));
+  auto note = detail::note_of<>("end of a copy", source);
+  detail::collective end(source.comm(), note.add(" to ").add_number(target.number()));
   return end.guarded([&] {
     if (lost != nullptr) std::rethrow_exception(lost);
     if (!end.is_whole()) end.agree();

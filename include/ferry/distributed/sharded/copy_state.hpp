@@ -21,10 +21,10 @@ namespace detail {
 
 /// Calls each(field of the shard, field of the whole table) for the fields of a state.
 template <class Shard, class Whole, class Each>
-void for_each_field(Shard& shard, Whole& whole, const Each& each) {
-  for (int f = 0; f < whole.fields(); ++f) each(shard.field(f), whole.field(f));
+void for_each_field(Shard& shard, Whole& whole, const Each& action) {
+  for (int f = 0; f < whole.fields(); ++f) action(shard.field(f), whole.field(f));
   for (int f = 0; f < std::remove_const_t<Whole>::row_fields; ++f)
-    each(shard.row_field_at(f), whole.row_field_at(f));
+    action(shard.row_field_at(f), whole.row_field_at(f));
 }
 
 /// Throws unless the two states are for tables of the same extents and have the same fields.
@@ -51,18 +51,18 @@ void require_like_states(Shards& shards, Whole& whole) {
 /// The rows of the whole table that a shard has.
 template <class Exec, class Shard>
 auto rows_of_shard(const Shard& shard, std::int64_t count) {
-  tensor<std::int64_t, wire_space<Exec>> made("rows", count);
-  for (std::int64_t i = 0; i < count; ++i) made.data()[i] = shard.clock()->rows(i);
-  return made;
+  tensor<std::int64_t, wire_space<Exec>> rows("rows", count);
+  for (std::int64_t i = 0; i < count; ++i) rows.data()[i] = shard.clock()->rows(i);
+  return rows;
 }
 
 template <class From, class To>
-void copy_counts(const From& from, To& to) {
-  to.steps = from.steps;
-  to.skipped = from.skipped;
-  to.seed = from.seed;
-  to.row_policy = from.row_policy;
-  to.updates.restore(from.updates.recorded());
+void copy_counts(const From& source, To& target) {
+  target.steps = source.steps;
+  target.skipped = source.skipped;
+  target.seed = source.seed;
+  target.row_policy = source.row_policy;
+  target.updates.restore(source.updates.recorded());
 }
 
 }  // namespace detail
@@ -72,39 +72,39 @@ void copy_counts(const From& from, To& to) {
 /// group as a whole; blocks. Throws invalid_argument for states of other rules, options or extents.
 template <class Exec, class Rule, class T, class Space, class ToSpace>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
-    const Exec& exec, const sharded_state<Rule, T, Space>& from, optim::state<Rule, T, ToSpace>& to) {
-  detail::require_like_states(from, to);
-  const bool counts = !from.shard(0).clock()->row_policy.empty();
+    const Exec& exec, const sharded_state<Rule, T, Space>& source, optim::state<Rule, T, ToSpace>& target) {
+  detail::require_like_states(source, target);
+  const bool counts = !source.shard(0).clock()->row_policy.empty();
   tensor<std::uint32_t, ToSpace> counters;
-  const device home = to.fields() != 0 ? to.field(0).device() : detail::memory_home(exec);
-  if (counts) counters = tensor<std::uint32_t, ToSpace>("row_steps", home, from.rows());
-  for (int r = 0; r < from.ranks(); ++r) {
-    const auto& shard = from.shard(r);
-    const auto rows = detail::rows_of_shard<Exec>(shard, from.rows_of(r));
-    const auto put = [&](const auto& own, auto& whole) { detail::scatter_across(exec, whole, rows, own); };
-    detail::for_each_field(shard, to, put);
+  const device home = target.fields() != 0 ? target.field(0).device() : detail::memory_home(exec);
+  if (counts) counters = tensor<std::uint32_t, ToSpace>("row_steps", home, source.rows());
+  for (int r = 0; r < source.ranks(); ++r) {
+    const auto& shard = source.shard(r);
+    const auto rows = detail::rows_of_shard<Exec>(shard, source.rows_of(r));
+    const auto put = [&](const auto& part, auto& whole) { detail::scatter_across(exec, whole, rows, part); };
+    detail::for_each_field(shard, target, put);
     if (counts) put(shard.row_steps(), counters);
   }
-  detail::copy_counts(*from.shard(0).clock(), *to.clock());
-  to.clock()->row_steps = std::move(counters);
+  detail::copy_counts(*source.shard(0).clock(), *target.clock());
+  target.clock()->row_steps = std::move(counters);
   return {};
 }
 
 /// The state of a sharded table = that of an ordinary one, as above the other way round.
 template <class Exec, class Rule, class T, class Space, class ToSpace>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
-    const Exec& exec, const optim::state<Rule, T, Space>& from, sharded_state<Rule, T, ToSpace>& to) {
-  detail::require_like_states(to, from);
-  const bool counts = !from.clock()->row_policy.empty();
-  for (int r = 0; r < to.ranks(); ++r) {
-    auto& shard = to.shard(r);
-    const auto rows = detail::rows_of_shard<Exec>(shard, to.rows_of(r));
+    const Exec& exec, const optim::state<Rule, T, Space>& source, sharded_state<Rule, T, ToSpace>& target) {
+  detail::require_like_states(target, source);
+  const bool counts = !source.clock()->row_policy.empty();
+  for (int r = 0; r < target.ranks(); ++r) {
+    auto& shard = target.shard(r);
+    const auto rows = detail::rows_of_shard<Exec>(shard, target.rows_of(r));
     tensor<std::uint32_t, ToSpace> counters;
-    if (counts) counters = tensor<std::uint32_t, ToSpace>("row_steps", to.device_of(r), rows.rows());
-    const auto take = [&](auto& own, const auto& whole) { detail::gather_across(exec, whole, rows, own); };
-    detail::for_each_field(shard, from, take);
-    if (counts) take(counters, from.row_steps());
-    detail::copy_counts(*from.clock(), *shard.clock());
+    if (counts) counters = tensor<std::uint32_t, ToSpace>("row_steps", target.device_of(r), rows.rows());
+    const auto take = [&](auto& part, const auto& whole) { detail::gather_across(exec, whole, rows, part); };
+    detail::for_each_field(shard, source, take);
+    if (counts) take(counters, source.row_steps());
+    detail::copy_counts(*source.clock(), *shard.clock());
     shard.clock()->row_steps = std::move(counters);
   }
   return {};

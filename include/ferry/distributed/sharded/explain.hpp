@@ -77,11 +77,11 @@ template <class Exec, class T, class Space, class Spread, class Indices>
   using wire = detail::wire_space<Exec>;
   detail::require_execution_space<Exec>();
   const auto& named = detail::sharded_rows_named_by(indices);
-  detail::row_route<wire> made;
+  detail::row_route<wire> own_route;
   const auto& route = [&]() -> const detail::row_route<wire>& {
     if constexpr (detail::is_sharded_plan<Indices>) {
       detail::require_sharded_plan<detail::chosen_policies<>>("explain", named, table);
-      return named.storage().routes.own;
+      return named.storage().routes.batch;
     } else {
       if constexpr (detail::is_plan<Indices>) {
         detail::require_plan<Exec, detail::chosen_policies<>>("explain", named, detail::whole_ref(table));
@@ -89,19 +89,20 @@ template <class Exec, class T, class Space, class Spread, class Indices>
         detail::require_indices<Indices>();
         detail::require_rank_one("explain", named);
       }
-      made = detail::route_rows<bounds::skip>(exec, table, named);
-      return made;
+      own_route = detail::route_rows<bounds::skip>(exec, table, named);
+      return own_route;
     }
   }();
   const auto each_once = detail::route_once(route);
-  const int here = table.comm().acting_rank();
-  const auto count = [&](const detail::row_route<wire>& of) {
-    sharded_explanation::candidate one;
-    one.rows = of.routed();
-    if (here >= 0 && !of.everywhere)
-      one.rows_from_others = one.rows - (of.group(here).second - of.group(here).first);
-    one.bytes_from_others = one.rows_from_others * static_cast<std::int64_t>(table.width() * sizeof(T));
-    return one;
+  const int rank = table.comm().acting_rank();
+  const auto count = [&](const detail::row_route<wire>& counted) {
+    sharded_explanation::candidate candidate;
+    candidate.rows = counted.routed();
+    if (rank >= 0 && !counted.everywhere)
+      candidate.rows_from_others = candidate.rows - (counted.group(rank).second - counted.group(rank).first);
+    candidate.bytes_from_others =
+        candidate.rows_from_others * static_cast<std::int64_t>(table.width() * sizeof(T));
+    return candidate;
   };
   detail::batch_facts facts;
   facts.by_position = count(route);
@@ -111,10 +112,10 @@ template <class Exec, class T, class Space, class Spread, class Indices>
   facts.is_planned = detail::is_plan<Indices> || detail::is_sharded_plan<Indices>;
   facts.positions = detail::routed_positions(named);
   facts.table = table.describe();
-  facts.rank = here;
+  facts.rank = rank;
   if constexpr (!detail::is_sharded_plan<Indices>)
     if constexpr (detail::reads_peers<Exec, sharded_table<T, Space, Spread>, device_space>)
-      facts.reaches_peers = here >= 0 && table.comm().group()->passes_device_memory() &&
+      facts.reaches_peers = rank >= 0 && table.comm().group()->passes_device_memory() &&
                             detail::kernels_read(exec, named) && detail::reaches_shards(exec, table);
   return detail::explain_batch(facts);
 }

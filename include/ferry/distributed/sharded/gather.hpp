@@ -2,9 +2,9 @@
 #pragma once
 
 #include <ferry/distributed/sharded/detail/gather_peers.hpp>
-#include <ferry/distributed/sharded/detail/gather_sharded.hpp>
 #include <ferry/distributed/sharded/detail/gather_together.hpp>
-#include <ferry/distributed/sharded/detail/shard_instance.hpp>
+#include <ferry/distributed/sharded/detail/sharded_read.hpp>
+#include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/make_plan.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/policy/path.hpp>
@@ -40,31 +40,20 @@ template <class Exec, class T, class Space, class Spread, class Indices, class O
     detail::require_output<Out>();
     return detail::checked_peer_gather<asked>(exec, table, indices, out);
   } else {
-    using chosen = detail::local_policies<asked>;
-    detail::require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Out, chosen, false>();
+    using table_type = const sharded_table<T, Space, Spread>;
+    detail::require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Out,
+                                 detail::local_policies<asked>, false>();
     detail::require_output<Out>();
-    using path_policy = detail::shard_read_path_t<chosen, Exec, Space>;
-    using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-    const auto to = make_ref(out);
-    detail::require_convertible<typename decltype(to)::value_type, T>();
+    const auto sink = make_ref(out);
+    detail::require_convertible<typename decltype(sink)::value_type, T>();
     const auto& named = detail::sharded_rows_named_by(indices);
-    detail::collective call(table.comm(), detail::add_plan(detail::note_of<>("gather", table), indices,
-                                                           detail::fetches_once<asked>));
-    return call.guarded([&] {
-      detail::require_sharded_batch<Exec, chosen>("gather", call, table, named, to);
-      detail::require_array_device("gather", exec, to);
-      if constexpr (!detail::is_sharded_plan<Indices>) {
-        ticket read;
-        if (detail::gathers_from_peers<asked, bounds_policy>(call, exec, table, named, to, read)) return read;
-      }
-      return detail::gather_by_routes<T, bounds_policy>(
-          call, exec, table, named, detail::should_fetch_once<asked>(table, named), to,
-          [&](int rank, const auto& rows, const auto& into) {
-            gather(detail::shard_instance(table.comm(), rank, exec), table.shard(rank), rows, into,
-                   path_policy{}, bounds::unchecked{})
-                .join();
-          });
-    });
+    using reader =
+        detail::shard_reader<detail::shard_read_path_t<detail::local_policies<asked>, Exec, Space>>;
+    detail::sharded_gather<detail::read_choice<asked, T, reader>, Exec, table_type,
+                           std::remove_cvref_t<decltype(named)>, std::remove_const_t<decltype(sink)>>
+        verb("gather", exec, table, named, sink,
+             detail::add_plan(detail::note_of<>("gather", table), indices, detail::fetches_once<asked>));
+    return verb.call.run(verb);
   }
 }
 

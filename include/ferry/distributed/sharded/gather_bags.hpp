@@ -3,58 +3,37 @@
 
 #include <ferry/bags/gather_bags.hpp>
 #include <ferry/distributed/sharded/detail/pool_sharded.hpp>
+#include <ferry/distributed/sharded/detail/sharded_read.hpp>
+#include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/make_plan.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
-#include <ferry/error.hpp>
 #include <ferry/runtime/ticket.hpp>
 
-#include <cstdint>
-#include <limits>
-#include <string>
 #include <type_traits>
-#include <utility>
 
 namespace ferry {
 
 namespace detail {
 
-/// Checks and runs; `extra` as in pool_checked.
+/// `extra` as in pool_checked.
 template <class... Policies, class Exec, class Table, class Indices, class Offsets, class Pooled, class Extra>
-ticket pool_sharded(const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets,
-                    Pooled& pooled, const Extra& extra) {
-  const char* verb = "gather_bags";
+ticket pool_sharded_bags(const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets,
+                         Pooled& pooled, const Extra& extra) {
   using bag = bag_policies<Policies...>;
-  using pooling = typename bag::pooling;
   using chosen = local_policies<typename bag::chosen>;
-  using path_policy = shard_read_path_t<chosen, Exec, typename Table::memory_space>;
-  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  constexpr bool weighs = !std::is_same_v<Extra, no_array> && !pooling::selects;
-  constexpr bool finds = !std::is_same_v<Extra, no_array> && pooling::selects;
   require_sharded_bags<Exec, Table, Indices, Offsets, Pooled, chosen, false>();
-  const auto to = make_ref(pooled);
-  static_assert(NumberElement<typename Table::value_type> && NumberElement<typename decltype(to)::value_type>,
-                "ferry: bags of rows are pooled by arithmetic, so table and pooled rows must hold numbers.");
+  const auto sink = make_ref(pooled);
+  static_assert(
+      NumberElement<typename Table::value_type> && NumberElement<typename decltype(sink)::value_type>,
+      "ferry: bags of rows are pooled by arithmetic, so table and pooled rows must hold numbers.");
   const auto& named = sharded_rows_named_by(indices);
   const auto bags = bags_named_by(offsets);
-  collective call(table.comm(),
-                  add_plan(note_of<>(verb, table), indices, fetches_once<typename bag::chosen>));
-  return call.guarded([&] {
-    require_sharded_bag_batch<chosen, Exec>(verb, call, table, named, bags, to);
-    const std::int64_t positions = routed_positions(named);
-    const bool once = should_fetch_once<typename bag::chosen>(table, named);
-    if constexpr (weighs) require_weights(verb, extra, positions);
-    if constexpr (finds) {
-      require_chosen(verb, extra, to);
-      if (std::cmp_greater(positions, std::numeric_limits<typename Extra::value_type>::max()))
-        throw invalid_argument("ferry::gather_bags: " + extra.describe() + " can't hold the positions of " +
-                               std::to_string(positions) + " indices; its elements must be int64");
-      return pool_by_routes<pooling, bounds_policy, path_policy>(verb, call, exec, table, named, bags,
-                                                                 no_array{}, extra, once, to);
-    } else {
-      return pool_by_routes<pooling, bounds_policy, path_policy>(verb, call, exec, table, named, bags, extra,
-                                                                 no_array{}, once, to);
-    }
-  });
+  using reader = shard_reader<shard_read_path_t<chosen, Exec, typename Table::memory_space>>;
+  sharded_pool<pool_choice<bag, reader, Table>, Exec, const Table, std::remove_cvref_t<decltype(named)>,
+               std::remove_const_t<decltype(bags)>, std::remove_const_t<decltype(sink)>, Extra>
+      verb(exec, table, named, bags, sink, extra,
+           add_plan(note_of<>("gather_bags", table), indices, fetches_once<typename bag::chosen>));
+  return verb.call.run(verb);
 }
 
 }  // namespace detail
@@ -75,7 +54,7 @@ template <class Exec, class T, class Space, class Spread, class Indices, class O
     const Exec& exec, const sharded_table<T, Space, Spread>& table, const Indices& indices,
     const Offsets& offsets, Pooled&& pooled, Policies...) {
   detail::require_output<Pooled>();
-  return detail::pool_sharded<Policies...>(exec, table, indices, offsets, pooled, detail::no_array{});
+  return detail::pool_sharded_bags<Policies...>(exec, table, indices, offsets, pooled, detail::no_array{});
 }
 
 /// As above, with the weights of the positions, or under pooling::max the array that receives the positions
@@ -89,7 +68,7 @@ template <class Exec, class T, class Space, class Spread, class Indices, class O
   using bag = detail::bag_policies<Policies...>;
   detail::require_output<Pooled>();
   detail::require_bag_extra<Exec, typename bag::pooling, Extra>();
-  return detail::pool_sharded<Policies...>(exec, table, indices, offsets, pooled, make_ref(extra));
+  return detail::pool_sharded_bags<Policies...>(exec, table, indices, offsets, pooled, make_ref(extra));
 }
 
 }  // namespace ferry

@@ -36,17 +36,18 @@ template <class Exec, class Indices, class T, class Space, class Spread, class..
   return call.guarded([&] {
     std::uint64_t number = 0;  // counted before anything can fail, so that the ranks stay in step
     for (int r = call.first(); r < call.last(); ++r) number = table.comm().group()->next_number(r);
-    detail::require_plan_shapes<bounds_policy>(ref, table.rows());
-    auto made = std::make_shared<detail::sharded_plan_storage<Exec>>(detail::planned_tables{
+    detail::require_plan_shapes(ref, static_cast<std::int64_t>(table.rows()),
+                                std::is_same_v<bounds_policy, bounds::clamp>);
+    auto storage = std::make_shared<detail::sharded_plan_storage<Exec>>(detail::planned_tables{
         table.comm(), detail::digest_of(table.sharding()), static_cast<std::int64_t>(table.rows()),
         bounds_policy::name, call.first(), number});
-    made->routes =
-        detail::complete_routing(call, table, detail::route_rows<bounds_policy>(exec, table, ref), {});
+    storage->routes =
+        detail::complete_routing(call, table.label(), detail::route_rows<bounds_policy>(exec, table, ref));
     for (int r = call.first(); r < call.last(); ++r)
-      made->plans.push_back(make_plan(detail::shard_instance(table.comm(), r, exec), made->routes.rows_for(r),
-                                      table.rows_of(r), bounds::unchecked{}));
+      storage->plans.push_back(make_plan(detail::shard_instance(table.comm(), r, exec),
+                                         storage->routes.rows_for(r), table.rows_of(r), bounds::unchecked{}));
     if (!call.is_whole()) call.agree();
-    return sharded_plan<Exec>(std::move(made));
+    return sharded_plan<Exec>(std::move(storage));
   });
 }
 

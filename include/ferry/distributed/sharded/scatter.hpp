@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/sharded/detail/shard_instance.hpp>
-#include <ferry/distributed/sharded/detail/write_sharded.hpp>
+#include <ferry/distributed/sharded/detail/sharded_write.hpp>
+#include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/make_plan.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/rows/scatter.hpp>
@@ -10,6 +10,23 @@
 #include <type_traits>
 
 namespace ferry {
+
+namespace detail {
+
+template <class Choice, class Exec, class Table, class Named, class Values>
+struct sharded_scatter
+    : sharded_write<sharded_scatter<Choice, Exec, Table, Named, Values>, Choice, Exec, Table, Named, Values> {
+  using sharded_scatter::sharded_write::sharded_write;
+
+  template <class Rows, class RowValues>
+  void update(int rank, const Rows& rows, const RowValues& sources) {
+    scatter(this->instance(rank), this->table.shard(rank), rows, sources,
+            shard_policies<typename Choice::chosen, typename Choice::duplicates>{})
+        .join();
+  }
+};
+
+}  // namespace detail
 
 /// table[indices[p]] = values[p] for the positions p of all ranks' batches, one after the other by rank.
 /// Arguments and policies are those of scatter on an ordinary table; indices may also be a
@@ -23,26 +40,17 @@ template <class Exec, class T, class Space, class Spread, class Indices, class V
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
     const Exec& exec, sharded_table<T, Space, Spread>& table, const Indices& indices, const Values& values,
     Policies...) {
-  using chosen = detail::chosen_policies<Policies...>;
+  using asked = detail::writing_policies<Policies...>;
+  using chosen = typename asked::chosen;
   detail::require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Values, chosen, true>();
-  using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::last>;
-  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  const auto from = detail::read_only(make_ref(values));
-  using value = std::remove_const_t<typename decltype(from)::value_type>;
+  const auto sources = detail::read_only(make_ref(values));
+  using value = std::remove_const_t<typename decltype(sources)::value_type>;
   const auto& named = detail::sharded_rows_named_by(indices);
-  detail::collective call(table.comm(),
-                          detail::add_plan(detail::note_of<chosen, value>("scatter", table), indices));
-  return call.guarded([&] {
-    detail::require_sharded_batch<Exec, chosen>("scatter", call, table, named, from);
-    detail::require_array_device("scatter", exec, from);
-    return detail::write_by_routes<reduce::in_order, duplicates_policy, bounds_policy>(
-        call, "scatter", exec, table, named, from, {}, detail::any_values{},
-        [&](int rank, const auto& rows, const auto& rows_values) {
-          scatter(detail::shard_instance(table.comm(), rank, exec), table.shard(rank), rows, rows_values,
-                  detail::shard_policies<chosen, duplicates_policy>{})
-              .join();
-        });
-  });
+  detail::sharded_scatter<detail::write_choice<asked>, Exec, sharded_table<T, Space, Spread>,
+                          std::remove_cvref_t<decltype(named)>, std::remove_const_t<decltype(sources)>>
+      verb("scatter", exec, table, named, sources,
+           detail::add_plan(detail::note_of<chosen, value>("scatter", table), indices));
+  return verb.call.run(verb);
 }
 
 }  // namespace ferry

@@ -26,7 +26,7 @@ namespace detail {
 template <class Wire>
 struct routing_when_needed {
   std::once_flag is_made;
-  routing<Wire> made;
+  routing<Wire> routes;
 };
 
 /// The tables that a plan is for, and the thread that made it.
@@ -41,8 +41,8 @@ struct planned_tables {
 
 /// Throws invalid_argument unless the plan is for tables like the one that `wanted` and `describe` tell of.
 /// Without a name of bounds a plan with any bounds will do.
-void require_planned(const char* verb, const planned_tables& plan, bool by_group,
-                     const planned_tables& wanted, function_ref<std::string()> describe);
+void require_planned(const char* verb, const planned_tables& plan, bool by_group, const planned_tables& call,
+                     function_ref<std::string()> describe);
 
 /// The routes of a batch and a plan for each shard that the thread acts for.
 template <class Exec>
@@ -51,12 +51,12 @@ struct sharded_plan_storage : planned_tables {
 
   routing<wire_space<Exec>> routes{};
   std::vector<row_plan> plans{};  ///< of the shards from `first` on
-  std::shared_ptr<routing_when_needed<wire_space<Exec>>> each_once =
+  std::shared_ptr<routing_when_needed<wire_space<Exec>>> unique_ =
       std::make_shared<routing_when_needed<wire_space<Exec>>>();
 
-  [[nodiscard]] const routing<wire_space<Exec>>& once() const {
-    std::call_once(each_once->is_made, [&] { each_once->made = routing_once(routes); });
-    return each_once->made;
+  [[nodiscard]] const routing<wire_space<Exec>>& unique_routes() const {
+    std::call_once(unique_->is_made, [&] { unique_->routes = routing_once(routes); });
+    return unique_->routes;
   }
 };
 
@@ -73,7 +73,7 @@ class sharded_plan {
       : storage_(std::move(storage)) {}
 
   /// Number of indices of the batch of this rank.
-  [[nodiscard]] std::int64_t positions() const { return storage_->routes.own.positions; }
+  [[nodiscard]] std::int64_t positions() const { return storage_->routes.batch.positions; }
   /// Number of rows of the tables that the plan is for.
   [[nodiscard]] std::int64_t rows() const { return storage_->rows; }
   /// For the verbs.
@@ -89,13 +89,15 @@ template <class T>
 inline constexpr bool is_sharded_plan = false;
 template <class Exec>
 inline constexpr bool is_sharded_plan<sharded_plan<Exec>> = true;
+template <class Exec>
+inline constexpr bool is_plan_object<sharded_plan<Exec>> = true;
 
 /// Adds the plan: all ranks pass their part of the same one. With `once` its owners send each row once.
 template <class Indices>
-call_note add_plan(call_note note, const Indices& indices, bool once = false) {
+call_note add_plan(call_note note, const Indices& indices, bool unique = false) {
   if constexpr (is_sharded_plan<Indices>) {
     note.add(", plan").add_number(indices.storage().number);
-    if (once) note.add(", each row once");
+    if (unique) note.add(", each row once");
   }
   return note;
 }

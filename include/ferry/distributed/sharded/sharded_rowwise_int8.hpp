@@ -73,3 +73,6 @@ class sharded_rowwise_int8 {
 };
 
 }  // namespace ferry
+
+template <class Space, class Spread>
+inline constexpr bool ferry::detail::is_table_object<ferry::sharded_rowwise_int8<Space, Spread>> = true;

@@ -45,8 +45,8 @@ class sharded_state {
   /// The state of the shard of a rank, which this object must hold. Throws invalid_argument where it does
   /// not.
   /// @{
-  [[nodiscard]] shard_type& shard(int of) { return held(*this, of); }
-  [[nodiscard]] const shard_type& shard(int of) const { return held(*this, of); }
+  [[nodiscard]] shard_type& shard(int rank) { return held(*this, rank); }
+  [[nodiscard]] const shard_type& shard(int rank) const { return held(*this, rank); }
   /// @}
 
   /// As those of optim::state, for the shards of the ranks that the calling thread acts for.
@@ -69,9 +69,11 @@ class sharded_state {
   /// @{
   [[nodiscard]] std::int64_t rows() const { return rows_; }
   [[nodiscard]] int ranks() const { return comm_.size(); }
-  [[nodiscard]] std::int64_t rows_of(int of) const { return shard_rows_.at(static_cast<std::size_t>(of)); }
+  [[nodiscard]] std::int64_t rows_of(int rank) const {
+    return shard_rows_.at(static_cast<std::size_t>(rank));
+  }
   [[nodiscard]] int acting_rank() const { return comm_.acting_rank(); }
-  [[nodiscard]] device device_of(int of) const { return comm_.device(of); }
+  [[nodiscard]] device device_of(int rank) const { return comm_.device(rank); }
   /// @}
 
   /// The group of ranks.
@@ -81,15 +83,15 @@ class sharded_state {
   /// How the rows are spread; for checkpoints.
   [[nodiscard]] const std::shared_ptr<const detail::row_spread>& spread() const { return spread_; }
   /// Whether this object holds the state of a rank.
-  [[nodiscard]] bool holds(int of) const {
-    const auto place = static_cast<std::size_t>(of - comm_.group()->first_local());
+  [[nodiscard]] bool holds(int rank) const {
+    const auto place = static_cast<std::size_t>(rank - comm_.group()->first_local());
     return place < shards_.size() && shards_[place].has_value();
   }
 
   /// Sets the state of a shard, with the rows of the whole table that it has; for make_state.
-  void set_shard(int of, shard_type&& state, const kernels::global_rows& rows) {
+  void set_shard(int rank, shard_type&& state, const kernels::global_rows& rows) {
     state.clock()->rows = rows;
-    shards_.at(static_cast<std::size_t>(of - comm_.group()->first_local())).emplace(std::move(state));
+    shards_.at(static_cast<std::size_t>(rank - comm_.group()->first_local())).emplace(std::move(state));
   }
 
   /// Throws invalid_argument unless the state was made for this table, or for one like it.
@@ -104,16 +106,16 @@ class sharded_state {
 
  private:
   template <class Self>
-  static auto& held(Self& self, int of) {
-    const auto place = static_cast<std::size_t>(of - self.comm_.group()->first_local());
+  static auto& held(Self& self, int rank) {
+    const auto place = static_cast<std::size_t>(rank - self.comm_.group()->first_local());
     if (place >= self.shards_.size() || !self.shards_[place].has_value())
       throw invalid_argument("ferry::sharded_state: this object does not hold the state of rank " +
-                             std::to_string(of));
+                             std::to_string(rank));
     return *self.shards_[place];
   }
   [[nodiscard]] std::pair<int, int> acting() const {
-    const int here = comm_.acting_rank();
-    if (here >= 0) return {here, here + 1};
+    const int acting_rank = comm_.acting_rank();
+    if (acting_rank >= 0) return {acting_rank, acting_rank + 1};
     const int first = comm_.group()->first_local();
     return {first, first + comm_.group()->local_count()};
   }
@@ -128,3 +130,6 @@ class sharded_state {
 };
 
 }  // namespace ferry
+
+template <class Rule, class T, class Space>
+inline constexpr bool ferry::detail::is_state<ferry::sharded_state<Rule, T, Space>> = true;

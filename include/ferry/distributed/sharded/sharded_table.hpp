@@ -93,9 +93,9 @@ class sharded_table {
   sharded_table(const sharded_table&) = delete;
   sharded_table& operator=(const sharded_table&) = delete;
   /// Takes the shards of `other`, which may then only be destroyed or assigned to.
-  sharded_table(sharded_table&& other) noexcept = default;
+  sharded_table(sharded_table&& table) noexcept = default;
   /// Frees its shards and takes those of `other`.
-  sharded_table& operator=(sharded_table&& other) noexcept = default;
+  sharded_table& operator=(sharded_table&& table) noexcept = default;
   ~sharded_table() = default;
 
   /// Rows of the whole table.
@@ -124,26 +124,26 @@ class sharded_table {
     return spread_.local_row(row, rows_, comm_.size());
   }
   /// The row at a place of the shard of `of`.
-  [[nodiscard]] std::int64_t global_row(int of, std::int64_t local) const {
-    return spread_.global_rows(of, rows_, comm_.size())(local);
+  [[nodiscard]] std::int64_t global_row(int rank, std::int64_t local) const {
+    return spread_.global_rows(rank, rows_, comm_.size())(local);
   }
   /// Rows of the shard of a rank.
-  [[nodiscard]] std::int64_t rows_of(int of) const { return spread_.rows_of(of, rows_, comm_.size()); }
+  [[nodiscard]] std::int64_t rows_of(int rank) const { return spread_.rows_of(rank, rows_, comm_.size()); }
 
   /// The shard of a rank, which this object must hold: a tensor of rows_of(rank) x width(). Throws
   /// invalid_argument where it does not.
   /// @{
-  [[nodiscard]] tensor<T, Space>& shard(int of) { return held(of); }
-  [[nodiscard]] const tensor<T, Space>& shard(int of) const {
-    return const_cast<sharded_table*>(this)->held(of);
+  [[nodiscard]] tensor<T, Space>& shard(int rank) { return held(rank); }
+  [[nodiscard]] const tensor<T, Space>& shard(int rank) const {
+    return const_cast<sharded_table*>(this)->held(rank);
   }
   /// @}
   /// Whether this object holds the shard of a rank.
-  [[nodiscard]] bool holds(int of) const {
+  [[nodiscard]] bool holds(int rank) const {
     const auto& group = *comm_.group();
-    const bool local = of >= group.first_local() && of < group.first_local() + group.local_count();
+    const bool local = rank >= group.first_local() && rank < group.first_local() + group.local_count();
     return local && !shards_.empty() &&
-           shards_[static_cast<std::size_t>(of - group.first_local())].accesses() != nullptr;
+           shards_[static_cast<std::size_t>(rank - group.first_local())].accesses() != nullptr;
   }
   /// A view for kernels of the shard of the rank that the calling thread acts for.
   /// @{
@@ -165,14 +165,14 @@ class sharded_table {
   [[nodiscard]] const detail::opened_shards& opened() const noexcept { return opened_; }
 
  private:
-  tensor<T, Space>& place_of(int of) {
-    return shards_[static_cast<std::size_t>(of - comm_.group()->first_local())];
+  tensor<T, Space>& place_of(int rank) {
+    return shards_[static_cast<std::size_t>(rank - comm_.group()->first_local())];
   }
-  tensor<T, Space>& held(int of) {
-    if (!holds(of))
+  tensor<T, Space>& held(int rank) {
+    if (!holds(rank))
       throw invalid_argument("ferry::sharded_table: this object of " + describe() +
-                             " does not hold the shard of rank " + std::to_string(of));
-    return place_of(of);
+                             " does not hold the shard of rank " + std::to_string(rank));
+    return place_of(rank);
   }
 
   std::shared_ptr<const std::string> label_;
@@ -188,18 +188,18 @@ class sharded_table {
 namespace detail {
 
 template <class T, class Space, class Spread>
-inline constexpr bool is_sharded<sharded_table<T, Space, Spread>> = true;
+inline constexpr bool is_table_object<sharded_table<T, Space, Spread>> = true;
 
 /// The whole table, as checks and messages see it. It has no memory.
 template <class T, class Space, class Spread>
 array_ref<T, Space> whole_ref(const sharded_table<T, Space, Spread>& table) {
-  array_ref<T, Space> made;
-  made.rank = 2;
-  made.extents[0] = static_cast<std::int64_t>(table.rows());
-  made.extents[1] = static_cast<std::int64_t>(table.width());
-  made.make_dense();
-  made.label = table.shared_label();
-  return made;
+  array_ref<T, Space> whole;
+  whole.rank = 2;
+  whole.extents[0] = static_cast<std::int64_t>(table.rows());
+  whole.extents[1] = static_cast<std::int64_t>(table.width());
+  whole.make_dense();
+  whole.label = table.shared_label();
+  return whole;
 }
 
 /// "<verb> '<label>' (table <number>)", and the types that must agree.

@@ -2,18 +2,18 @@
 #pragma once
 
 #include <ferry/distributed/sharded/detail/agreed_options.hpp>
-#include <ferry/distributed/sharded/detail/global_transform.hpp>
 #include <ferry/distributed/sharded/detail/scan_values.hpp>
-#include <ferry/distributed/sharded/detail/shard_instance.hpp>
-#include <ferry/distributed/sharded/detail/write_sharded.hpp>
+#include <ferry/distributed/sharded/detail/shard_rule.hpp>
+#include <ferry/distributed/sharded/detail/sharded_write.hpp>
+#include <ferry/distributed/sharded/detail/values_in_place.hpp>
+#include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/make_plan.hpp>
 #include <ferry/distributed/sharded/make_state.hpp>
 #include <ferry/distributed/sharded/sharded_state.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
+#include <ferry/optim/detail/step_rows.hpp>
 #include <ferry/optim/step.hpp>
 
-#include <string_view>
-#include <tuple>
 #include <type_traits>
 
 namespace ferry {
@@ -26,22 +26,49 @@ using shard_step_policies = policies<shard_path_t<Chosen>, bounds::unchecked, sh
                                      typename Chosen::template get<step_count_category, step_count::global>,
                                      typename Chosen::template get<rounding_category, rounding::nearest>>;
 
-/// What the steps on the shards would refuse, so that no shard is written before.
-template <class StepCount, class Compute, class Rule, class Table, class State>
-void require_sharded_step(const char* verb, const collective& call, const Rule& optimizer, const Table& table,
-                          const State& state) {
-  const auto whole = whole_ref(table);
-  const auto& rule = optim::detail::transforms_of<Rule>::rule_in(optimizer);
-  require_optimizer(verb, optimizer, whole);
-  require_options_in<Compute>(optimizer);
-  state.require_made_for(verb, table);
-  for (int r = call.first(); r < call.last(); ++r) {
-    require_fields(verb, optim::detail::active_fields(rule), state.shard(r), rule.name, whole.label);
-    state.shard(r).clock()->require_policy(verb, StepCount::name, whole.label);
-    if constexpr (StepCount::counts_rows)
-      state.shard(r).clock()->require_countable(verb, StepCount::name, whole.label);
+template <class Choice, class Exec, class Rule, class Table, class State, class Named, class Values>
+struct sharded_step : sharded_write<sharded_step<Choice, Exec, Rule, Table, State, Named, Values>, Choice,
+                                    Exec, Table, Named, Values> {
+  using base = typename sharded_step::sharded_write;
+  using chosen = typename Choice::chosen;
+  using count_policy = typename chosen::template get<step_count_category, step_count::global>;
+  using nonfinite_policy = typename chosen::template get<nonfinite_category, nonfinite::keep>;
+  using compute = step_type<typename Table::value_type, typename State::value_type, typename base::value>;
+  using policies_of_shard = chosen_policies<shard_step_policies<chosen, typename Choice::duplicates>>;
+
+  const Rule& rule;
+  State& state;
+
+  sharded_step(const Exec& instance, const Rule& optimizer, Table& rows, State& moments, const Named& indices,
+               const Values& grads, const call_note& note)
+      : base("step", instance, rows, indices, grads, note), rule(optimizer), state(moments) {}
+
+  void check() {
+    base::check();
+    require_sharded_step<count_policy, compute>("step", this->call, rule, this->table, state);
   }
-}
+  void route() {
+    if constexpr (nonfinite_policy::looks) this->scanned = scan_values(this->exec, this->values);
+    base::route();
+  }
+  [[nodiscard]] bool refuse() {
+    return this->refuse_batches() || this->template refuse_gradients<nonfinite_policy>(state);
+  }
+  template <class Rows, class Grads>
+  void update(int rank, const Rows& rows, const Grads& grads) {
+    step_rows<policies_of_shard>(this->instance(rank), rule_of_shard(rule, this->table, state, rank),
+                                 plain_rows(make_ref(this->table.shard(rank))), state.shard(rank),
+                                 rows_named_by(rows), read_only(make_ref(grads)))
+        .join();
+  }
+  template <class Grads>
+  void update_in_place(int rank, const values_in_place<Grads>& grads) {
+    step_rows<policies_of_shard, values_of_ranks>(
+        this->instance(rank), rule_of_shard(rule, this->table, state, rank),
+        plain_rows(make_ref(this->table.shard(rank))), state.shard(rank), grads.plan, grads.values)
+        .join();
+  }
+};
 
 }  // namespace detail
 
@@ -66,54 +93,22 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
   using chosen = typename asked::chosen;
   detail::require_step_rule<Rule, StateRule>();
   detail::require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Grads, chosen, true, true>();
-  using duplicates_policy = typename asked::duplicates;
-  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  using count_policy = typename chosen::template get<step_count_category, step_count::global>;
   using nonfinite_policy = typename chosen::template get<nonfinite_category, nonfinite::keep>;
-  const auto from = detail::read_only(make_ref(grads));
-  using value = std::remove_const_t<typename decltype(from)::value_type>;
+  const auto sources = detail::read_only(make_ref(grads));
+  using value = std::remove_const_t<typename decltype(sources)::value_type>;
   static_assert(NumberElement<value>, "ferry: step needs gradients that are numbers.");
+  using path_policy = detail::shard_path_t<chosen>;
+  constexpr bool reads_in_place =
+      std::is_same_v<path_policy, path::automatic> || detail::in_batch_order<path_policy>;
   const auto& named = detail::sharded_rows_named_by(indices);
   auto note = detail::note_of<chosen, typename asked::reduce, value, Rule>("step", table);
   detail::add_options(note, rule);
-  detail::collective call(table.comm(), detail::add_plan(detail::add_state(note, state), indices));
-  return call.guarded([&] {
-    detail::require_sharded_batch<Exec, chosen>("step", call, table, named, from);
-    detail::require_array_device("step", exec, from);
-    using compute = detail::step_type<T, StateType, value>;
-    detail::require_sharded_step<count_policy, compute>("step", call, rule, table, state);
-    const auto on_shard = [&](int rank, const auto& rows, const auto& values) {
-      auto& shard = table.shard(rank);
-      auto& its_state = state.shard(rank);
-      const auto there = detail::shard_instance(table.comm(), rank, exec);
-      const auto its_rule =
-          detail::rule_for_shard(rule, its_state.clock()->rows, static_cast<std::int64_t>(shard.rows()));
-      using policies = detail::shard_step_policies<chosen, duplicates_policy>;
-      if constexpr (detail::are_in_place<std::remove_cvref_t<decltype(values)>>)
-        detail::step_rows<detail::chosen_policies<policies>, detail::values_of_ranks>(
-            there, its_rule, detail::plain_rows(make_ref(shard)), its_state, rows, values.values)
-            .join();
-      else
-        step(there, its_rule, shard, its_state, rows, values, policies{}).join();
-    };
-    const detail::verb_on_shards<detail::shard_path_t<chosen>, std::remove_const_t<decltype(on_shard)>> apply{
-        on_shard};
-    if constexpr (nonfinite_policy::looks) {
-      const auto accept = [&](const detail::all_findings& found, ticket& refused) {
-        if (found.nonfinite() == 0) return false;
-        if constexpr (nonfinite_policy::reports)
-          refused = detail::ticket_of_error(found.nonfinite_error(static_cast<std::int64_t>(table.width())));
-        else
-          for (int r = call.first(); r < call.last(); ++r) ++state.shard(r).clock()->skipped;
-        return true;
-      };
-      return detail::write_by_routes<typename asked::reduce, duplicates_policy, bounds_policy>(
-          call, "step", exec, table, named, from, detail::scan_values(exec, from), accept, apply);
-    } else {
-      return detail::write_by_routes<typename asked::reduce, duplicates_policy, bounds_policy>(
-          call, "step", exec, table, named, from, {}, detail::any_values{}, apply);
-    }
-  });
+  detail::sharded_step<detail::write_choice<asked, reads_in_place, nonfinite_policy::looks>, Exec, Rule,
+                       sharded_table<T, Space, Spread>, sharded_state<StateRule, StateType, StateSpace>,
+                       std::remove_cvref_t<decltype(named)>, std::remove_const_t<decltype(sources)>>
+      verb(exec, rule, table, state, named, sources,
+           detail::add_plan(detail::add_state(note, state), indices));
+  return verb.call.run(verb);
 }
 
 }  // namespace ferry

@@ -3,8 +3,7 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
-#include <ferry/distributed/shared/detail/borrowed_memory.hpp>
-#include <ferry/distributed/shared/detail/shared_record.hpp>
+#include <ferry/distributed/shared/detail/shared_segment.hpp>
 #include <ferry/distributed/shared/shared_handle.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/device_account.hpp>
@@ -28,37 +27,38 @@ namespace detail {
 
 /// The extents of a handle whose tensor this process may open as T in a space. Throws invalid_argument.
 template <class T, class Extents>
-shape<Extents> checked_record(const shared_record& of, std::string_view space) {
+shape<Extents> checked_record(const shared_record& record, std::string_view space) {
   int rank = -1;
   if constexpr (Extents::has_static_rank) rank = static_cast<int>(Extents::rank);
-  require_opens(of, typeid(T), sizeof(T), space, rank);
+  require_opens(record, typeid(T), sizeof(T), space, rank);
   std::array<std::size_t, max_rank> sizes{};
-  for (std::size_t i = 0; i < of.rank; ++i) sizes[i] = static_cast<std::size_t>(of.extents[i]);
+  for (std::size_t i = 0; i < record.rank; ++i) sizes[i] = static_cast<std::size_t>(record.extents[i]);
   try {
-    return shape<Extents>::make(std::span<const std::size_t>(sizes.data(), static_cast<std::size_t>(of.rank)),
-                                std::string(of.label.view()), sizeof(T));
+    return shape<Extents>::make(
+        std::span<const std::size_t>(sizes.data(), static_cast<std::size_t>(record.rank)),
+        std::string(record.label.view()), sizeof(T));
   } catch (const invalid_argument& unfit) {
-    refuse_record("ferry::open_shared", of, unfit.what());
+    refuse_record("ferry::open_shared", record, unfit.what());
   }
 }
 
-/// The first byte of the tensor of a handle, for work of a device; null where the tensor has no elements.
+/// The first byte of the tensor of a handle, for work of a device; null for a tensor without elements.
 template <class Space>
-std::shared_ptr<std::byte> opened_memory(const shared_record& of, [[maybe_unused]] int device) {
+std::shared_ptr<std::byte> opened_memory(const shared_record& record, [[maybe_unused]] int device) {
   if constexpr (!shares_memory<Space>()) {
-    refuse_host_memory("ferry::open_shared", of);
+    refuse_host_memory("ferry::open_shared", record);
   } else {
-    if (of.loan.lease.number == 0) return {};
-    const auto said = [&of](const char* why) {
-      return "ferry::open_shared: " + of.describe() + " can't be opened: " + why;
+    if (record.segment.lease.number == 0) return {};
+    const auto message = [&record](const char* why) {
+      return "ferry::open_shared: " + record.describe() + " can't be opened: " + why;
     };
     try {
-      const auto memory = borrowed_memory<Space>::get().open(of.loan, device);
-      return {memory, memory.get() + of.offset};
+      const auto memory = segments_of<Space>().open(record.segment, device);
+      return {memory, memory.get() + record.offset};
     } catch (const invalid_argument& why) {
-      throw invalid_argument(said(why.what()));
+      throw invalid_argument(message(why.what()));
     } catch (const device_error& why) {
-      throw device_error(said(why.what()));
+      throw device_error(message(why.what()));
     }
   }
 }
@@ -86,15 +86,15 @@ std::shared_ptr<std::byte> opened_memory(const shared_record& of, [[maybe_unused
 /// or the process that shared it has ended, and on host backends; device_error where the device does not
 /// reach the memory.
 template <Element T, MemorySpace Space = device_space, class Extents = dynamic_rank>
-[[nodiscard]] tensor<T, Space, Extents> open_shared(const shared_handle& handle, device where = {}) {
+[[nodiscard]] tensor<T, Space, Extents> open_shared(const shared_handle& handle, device home = {}) {
   detail::require_shared_space<Space>();
-  const detail::shared_record& of = handle.record();
-  const auto extents = detail::checked_record<T, Extents>(of, Space::name);
-  std::string label(of.label.view());
-  where.id = detail::device_of_memory<Space>("ferry::" + label, where.id);
-  auto memory = detail::opened_memory<Space>(of, where.id);
+  const detail::shared_record& record = handle.record();
+  const auto extents = detail::checked_record<T, Extents>(record, Space::name);
+  std::string label(record.label.view());
+  home.id = detail::device_of_memory<Space>("ferry::" + label, home.id);
+  auto memory = detail::opened_memory<Space>(record, home.id);
   auto* const data = reinterpret_cast<T*>(memory.get());
-  return {std::move(label), extents, data, std::move(memory), where};
+  return {std::move(label), extents, data, std::move(memory), home};
 }
 
 }  // namespace ferry

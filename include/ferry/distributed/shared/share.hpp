@@ -3,9 +3,7 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
-#include <ferry/distributed/shared/detail/borrowed_memory.hpp>
-#include <ferry/distributed/shared/detail/lent_memory.hpp>
-#include <ferry/distributed/shared/detail/shared_record.hpp>
+#include <ferry/distributed/shared/detail/shared_segment.hpp>
 #include <ferry/distributed/shared/shared_handle.hpp>
 #include <ferry/error.hpp>
 #include <ferry/tensor/extents.hpp>
@@ -36,21 +34,21 @@ namespace ferry {
 /// Does not compile for host memory: see shared_tensor. Throws invalid_argument on host backends, whose
 /// device_space is host memory, and for adopted memory; device_error where the device can't share.
 template <Element T, MemorySpace Space, class Extents>
-[[nodiscard]] shared_handle share(const tensor<T, Space, Extents>& from) {
+[[nodiscard]] shared_handle share(const tensor<T, Space, Extents>& memory) {
   detail::require_shared_space<Space>();
   std::array<std::size_t, max_rank> sizes{};
-  for (std::size_t i = 0; i < from.rank(); ++i) sizes[i] = from.extent(i);
-  detail::shared_record record(typeid(T), sizeof(T), Space::name, from.label(),
-                               std::span<const std::size_t>(sizes.data(), from.rank()));
+  for (std::size_t i = 0; i < memory.rank(); ++i) sizes[i] = memory.extent(i);
+  detail::shared_record record(typeid(T), sizeof(T), Space::name, memory.label(),
+                               std::span<const std::size_t>(sizes.data(), memory.rank()));
   if constexpr (!detail::shares_memory<Space>()) {
     detail::refuse_host_memory("ferry::share", record);
   } else {
-    if (from.accesses() != nullptr) from.accesses()->wait_for_writes();
-    if (from.size() == 0) return shared_handle(record);
+    if (memory.accesses() != nullptr) memory.accesses()->wait_for_writes();
+    if (memory.size() == 0) return shared_handle(record);
     std::size_t offset = 0;
-    if (from.memory() != nullptr)
-      record.loan = detail::lent_memory<Space>::get().lend(*from.memory());
-    else if (!detail::borrowed_memory<Space>::get().find(from.data(), record.loan, offset))
+    if (memory.memory() != nullptr)
+      record.segment = detail::lend(*memory.memory());
+    else if (!detail::segments_of<Space>().find(memory.data(), record.segment, offset))
       throw invalid_argument("ferry::share: " + record.describe() +
                              " is memory of other code, whose end ferry does not see; copy it into a tensor");
     record.offset = offset;

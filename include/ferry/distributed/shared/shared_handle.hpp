@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/shared/detail/shared_record.hpp>
+#include <ferry/distributed/shared/detail/shared_segment.hpp>
 
 #include <cstddef>
 #include <string>
@@ -17,7 +17,7 @@ class shared_handle {
   /// Names no tensor.
   shared_handle() = default;
   /// For ferry::share.
-  explicit shared_handle(const detail::shared_record& of) : record_(of) {}
+  explicit shared_handle(const detail::shared_record& record) : record_(record) {}
 
   /// The label of the tensor; of a long one the first 95 characters.
   [[nodiscard]] std::string label() const { return std::string(record_.label.view()); }

@@ -22,7 +22,7 @@
 namespace ferry {
 
 namespace detail {
-/// What a shared tensor is besides.
+/// The tensor that a shared tensor is.
 template <class T, class Space>
 using shared_tensor_base = tensor<T, Space>;
 }  // namespace detail
@@ -55,7 +55,7 @@ class shared_tensor : public detail::shared_tensor_base<T, Space> {
   template <std::integral... Sizes>
     requires(sizeof...(Sizes) >= 1)
   shared_tensor(std::string label, const communicator& comm, Sizes... sizes)
-      : detail::shared_tensor_base<T, Space>(made(label, comm, sizes...)) {}
+      : detail::shared_tensor_base<T, Space>(make(label, comm, sizes...)) {}
 
   /// Label, extents and how the memory was obtained, as text.
   [[nodiscard]] std::string describe() const {
@@ -65,7 +65,7 @@ class shared_tensor : public detail::shared_tensor_base<T, Space> {
 
  private:
   template <std::integral... Sizes>
-  static tensor<T, Space> made(const std::string& label, const communicator& comm, Sizes... sizes) {
+  static tensor<T, Space> make(const std::string& label, const communicator& comm, Sizes... sizes) {
     detail::call_note note("shared_tensor '");
     note.add(label).add("'");
     (note.add_number(sizes), ...);

@@ -56,7 +56,7 @@ consteval void require_policies() {
 
 template <class Indices>
 consteval void require_indices() {
-  say<flaw_of_indices<Indices>(), refusing::others, Indices>();
+  require_role<roles::indices.kinds, Indices>();
 }
 
 /// path::staged goes through host memory, so one side must be in host memory.

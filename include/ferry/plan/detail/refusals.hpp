@@ -2,162 +2,142 @@
 #pragma once
 
 #include <ferry/concepts/memory_space.hpp>
+#include <ferry/plan/detail/verb_arguments.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/runtime/detail/arguments.hpp>
 #include <ferry/runtime/ticket.hpp>
 
+#include <cstddef>
 #include <initializer_list>
 
-/// Overloads for arguments that a verb can't take. They do not compile, and say why in a sentence, where a
-/// compiler would list the overloads that do not match.
+/// Overloads for arguments that a verb can't take. They do not compile, and say why in a sentence, while a
+/// compiler would list the overloads that do not match. Overloads of other libraries are better matches,
+/// because these take constant references unless only a variable is missing.
+#define FERRY_REFUSALS(Result, verb, call)                    \
+  template <class... Arguments>                               \
+    requires(::ferry::detail::Refused<call, Arguments...>)    \
+  Result verb(const Arguments&...) {                          \
+    ::ferry::detail::refuse<call, Arguments&...>();           \
+    return Result();                                          \
+  }                                                           \
+  template <class... Arguments>                               \
+    requires(::ferry::detail::Unwritable<call, Arguments...>) \
+  Result verb(Arguments&&...) {                               \
+    ::ferry::detail::refuse<call, Arguments...>();            \
+    return Result();                                          \
+  }
+
 namespace ferry {
 
-template <class... Arguments>
-  requires(detail::flaw_of_gather<Arguments...>() != detail::flaw::none)
-ticket gather(const Arguments&...) {
-  detail::say<detail::flaw_of_gather<Arguments...>(), detail::refusing::gather, Arguments...>();
-  return {};
-}
+FERRY_REFUSALS(ticket, gather, detail::gather_arguments)
+FERRY_REFUSALS(ticket, gather_unique, detail::gather_unique_arguments)
+FERRY_REFUSALS(ticket, scatter, detail::scatter_arguments)
+FERRY_REFUSALS(ticket, scatter_add, detail::scatter_add_arguments)
+FERRY_REFUSALS(ticket, step, detail::step_arguments)
+FERRY_REFUSALS(ticket, catch_up, detail::catch_up_arguments)
+FERRY_REFUSALS(ticket, copy, detail::copy_arguments)
+FERRY_REFUSALS(ticket, clone, detail::clone_arguments)
+FERRY_REFUSALS(ticket, gather_bags, detail::gather_bags_arguments)
+FERRY_REFUSALS(ticket, step_bags, detail::step_bags_arguments)
+FERRY_REFUSALS(row_plan, make_plan, detail::make_plan_arguments)
+FERRY_REFUSALS(row_plan, unique, detail::unique_arguments)
+FERRY_REFUSALS(std::size_t, plan_workspace_bytes, detail::plan_workspace_arguments)
+FERRY_REFUSALS(ticket, quantize, detail::quantize_arguments)
+FERRY_REFUSALS(ticket, dequantize, detail::dequantize_arguments)
+
 template <MemorySpace Space, class... Arguments>
-  requires(detail::flaw_of_new_gather<Arguments...>() != detail::flaw::none)
+  requires(detail::Refused<detail::gather_new_arguments, Arguments...>)
 ticket gather(const Arguments&...) {
-  detail::say<detail::flaw_of_new_gather<Arguments...>(), detail::refusing::gather, Arguments...>();
+  detail::refuse<detail::gather_new_arguments, Arguments&...>();
   return {};
 }
 template <MemorySpace Space, Element T, class... Arguments>
-  requires(detail::flaw_of_new_gather<Arguments...>() != detail::flaw::none)
+  requires(detail::Refused<detail::gather_new_arguments, Arguments...>)
 ticket gather(const Arguments&...) {
-  detail::say<detail::flaw_of_new_gather<Arguments...>(), detail::refusing::gather, Arguments...>();
+  detail::refuse<detail::gather_new_arguments, Arguments&...>();
   return {};
 }
-template <class... Arguments>
-  requires(detail::flaw_of_gather<Arguments...>() != detail::flaw::none)
-ticket scatter(const Arguments&...) {
-  detail::say<detail::flaw_of_gather<Arguments...>(), detail::refusing::scatter, Arguments...>();
+/// A template argument that is no memory space of ferry's.
+template <class Space, class Exec, class... Arguments>
+  requires(!MemorySpace<Space> && ExecutionSpace<Exec> && !ExecutionSpace<Space>)
+ticket gather(const Exec&, const Arguments&...) {
+  detail::require_memory_space<Space>();
   return {};
 }
-template <class... Arguments>
-  requires(detail::flaw_of_gather<Arguments...>() != detail::flaw::none)
-ticket scatter_add(const Arguments&...) {
-  detail::say<detail::flaw_of_gather<Arguments...>(), detail::refusing::scatter_add, Arguments...>();
-  return {};
-}
-template <class... Arguments>
-  requires(detail::flaw_of_step<Arguments...>() != detail::flaw::none)
-ticket step(const Arguments&...) {
-  detail::say<detail::flaw_of_step<Arguments...>(), detail::refusing::step, Arguments...>();
-  return {};
-}
-template <class... Arguments>
-  requires(detail::flaw_of_copy<Arguments...>() != detail::flaw::none)
-ticket copy(const Arguments&...) {
-  detail::say<detail::flaw_of_copy<Arguments...>(), detail::refusing::copy, Arguments...>();
-  return {};
-}
-template <class... Arguments>
-  requires(detail::flaw_of_clone<Arguments...>() != detail::flaw::none)
-ticket clone(const Arguments&...) {
-  detail::say<detail::flaw_of_clone<Arguments...>(), detail::refusing::clone, Arguments...>();
+template <class Space, class Exec, class... Arguments>
+  requires(!MemorySpace<Space> && ExecutionSpace<Exec> && !ExecutionSpace<Space>)
+ticket clone(const Exec&, const Arguments&...) {
+  detail::require_memory_space<Space>();
   return {};
 }
 template <MemorySpace Space, class... Arguments>
-  requires(detail::flaw_of_clone<Arguments...>() != detail::flaw::none)
+  requires(detail::Refused<detail::clone_arguments, Arguments...>)
 ticket clone(const Arguments&...) {
-  detail::say<detail::flaw_of_clone<Arguments...>(), detail::refusing::clone, Arguments...>();
-  return {};
-}
-template <class... Arguments>
-  requires(detail::flaw_of_gather_bags<Arguments...>() != detail::flaw::none)
-ticket gather_bags(const Arguments&...) {
-  detail::say<detail::flaw_of_gather_bags<Arguments...>(), detail::refusing::gather_bags, Arguments...>();
-  return {};
-}
-template <class... Arguments>
-  requires(detail::flaw_of_catch_up<Arguments...>() != detail::flaw::none)
-ticket step_bags(const Arguments&...) {
-  detail::say<detail::flaw_of_catch_up<Arguments...>(), detail::refusing::step_bags, Arguments...>();
-  return {};
-}
-template <class... Arguments>
-  requires(detail::flaw_of_make_plan<Arguments...>() != detail::flaw::none)
-row_plan make_plan(const Arguments&...) {
-  detail::say<detail::flaw_of_make_plan<Arguments...>(), detail::refusing::make_plan, Arguments...>();
-  return {};
-}
-template <class... Arguments>
-  requires(detail::flaw_of_conversion<Arguments...>() != detail::flaw::none)
-ticket quantize(const Arguments&...) {
-  detail::say<detail::flaw_of_conversion<Arguments...>(), detail::refusing::quantize, Arguments...>();
-  return {};
-}
-template <class... Arguments>
-  requires(detail::flaw_of_conversion<Arguments...>() != detail::flaw::none)
-ticket dequantize(const Arguments&...) {
-  detail::say<detail::flaw_of_conversion<Arguments...>(), detail::refusing::dequantize, Arguments...>();
-  return {};
-}
-template <class... Arguments>
-  requires(detail::flaw_of_catch_up<Arguments...>() != detail::flaw::none)
-ticket catch_up(const Arguments&...) {
-  detail::say<detail::flaw_of_catch_up<Arguments...>(), detail::refusing::catch_up, Arguments...>();
+  detail::refuse<detail::clone_arguments, Arguments&...>();
   return {};
 }
 
 /// A braced list has no type that a template could deduce.
 template <class Exec, class Table, class Index, class... Rest>
 ticket gather(const Exec&, const Table&, std::initializer_list<Index>, const Rest&...) {
-  detail::say<detail::flaw::braced_indices, detail::refusing::gather, Exec, Index, Rest...>();
+  detail::fail_with<detail::flaw::braced_indices, detail::gather_arguments, Exec, Index, Rest...>();
   return {};
 }
 template <class Exec, class Table, class Index, class... Rest>
 ticket scatter(const Exec&, const Table&, std::initializer_list<Index>, const Rest&...) {
-  detail::say<detail::flaw::braced_indices, detail::refusing::scatter, Exec, Index, Rest...>();
+  detail::fail_with<detail::flaw::braced_indices, detail::scatter_arguments, Exec, Index, Rest...>();
   return {};
 }
 template <class Exec, class Table, class Index, class... Rest>
 ticket scatter_add(const Exec&, const Table&, std::initializer_list<Index>, const Rest&...) {
-  detail::say<detail::flaw::braced_indices, detail::refusing::scatter_add, Exec, Index, Rest...>();
+  detail::fail_with<detail::flaw::braced_indices, detail::scatter_add_arguments, Exec, Index, Rest...>();
   return {};
 }
 template <class Exec, class Rule, class Table, class State, class Index, class... Rest>
 ticket step(const Exec&, const Rule&, const Table&, const State&, std::initializer_list<Index>,
             const Rest&...) {
-  detail::say<detail::flaw::braced_indices, detail::refusing::step, Exec, Index, Rest...>();
+  detail::fail_with<detail::flaw::braced_indices, detail::step_arguments, Exec, Index, Rest...>();
   return {};
 }
 template <class Exec, class Index, class... Rest>
 row_plan make_plan(const Exec&, std::initializer_list<Index>, const Rest&...) {
-  detail::say<detail::flaw::braced_indices, detail::refusing::make_plan, Exec, Index, Rest...>();
+  detail::fail_with<detail::flaw::braced_indices, detail::make_plan_arguments, Exec, Index, Rest...>();
   return {};
 }
 
-namespace init {
+namespace optim {
 
 template <class... Arguments>
-  requires(detail::flaw_of_init<Arguments...>() != detail::flaw::none)
-void zeros(const Arguments&...) {
-  detail::say<detail::flaw_of_init<Arguments...>(), detail::refusing::zeros, Arguments...>();
+  requires(::ferry::detail::Refused<::ferry::detail::make_state_arguments, Arguments...>)
+ticket make_state(const Arguments&...) {
+  ::ferry::detail::refuse<::ferry::detail::make_state_arguments, Arguments&...>();
+  return {};
 }
-template <class... Arguments>
-  requires(detail::flaw_of_init<Arguments...>() != detail::flaw::none)
-void constant(const Arguments&...) {
-  detail::say<detail::flaw_of_init<Arguments...>(), detail::refusing::constant, Arguments...>();
+template <MemorySpace Space, class... Arguments>
+  requires(::ferry::detail::Refused<::ferry::detail::make_state_arguments, Arguments...>)
+ticket make_state(const Arguments&...) {
+  ::ferry::detail::refuse<::ferry::detail::make_state_arguments, Arguments&...>();
+  return {};
 }
-template <class... Arguments>
-  requires(detail::flaw_of_init<Arguments...>() != detail::flaw::none)
-void uniform(const Arguments&...) {
-  detail::say<detail::flaw_of_init<Arguments...>(), detail::refusing::uniform, Arguments...>();
-}
-template <class... Arguments>
-  requires(detail::flaw_of_init<Arguments...>() != detail::flaw::none)
-void normal(const Arguments&...) {
-  detail::say<detail::flaw_of_init<Arguments...>(), detail::refusing::normal, Arguments...>();
-}
-template <class... Arguments>
-  requires(detail::flaw_of_init<Arguments...>() != detail::flaw::none)
-void custom(const Arguments&...) {
-  detail::say<detail::flaw_of_init<Arguments...>(), detail::refusing::custom, Arguments...>();
-}
+FERRY_REFUSALS(ticket, grad_norm, ::ferry::detail::grad_norm_arguments)
+FERRY_REFUSALS(ticket, clip_grad_norm, ::ferry::detail::clip_grad_norm_arguments)
+
+}  // namespace optim
+
+namespace init {
+
+FERRY_REFUSALS(void, zeros, detail::zeros_arguments)
+FERRY_REFUSALS(void, constant, detail::constant_arguments)
+FERRY_REFUSALS(void, uniform, detail::uniform_arguments)
+FERRY_REFUSALS(void, normal, detail::normal_arguments)
+FERRY_REFUSALS(void, custom, detail::custom_arguments)
+FERRY_REFUSALS(void, xavier_uniform, detail::xavier_arguments)
+FERRY_REFUSALS(void, xavier_normal, detail::xavier_arguments)
+FERRY_REFUSALS(void, kaiming_uniform, detail::kaiming_arguments)
+FERRY_REFUSALS(void, kaiming_normal, detail::kaiming_arguments)
+FERRY_REFUSALS(void, trunc_normal, detail::trunc_normal_arguments)
 
 }  // namespace init
 }  // namespace ferry
+
+#undef FERRY_REFUSALS

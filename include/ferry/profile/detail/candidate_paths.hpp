@@ -16,7 +16,7 @@ namespace ferry {
 
 namespace detail {
 
-/// All paths. Of equal predictions the earlier path is preferred, so asynchronous ones come first.
+/// All paths; asynchronous ones come first.
 inline constexpr std::array<path_kind, 4> every_path_kind = {path_kind::direct, path_kind::ordered,
                                                              path_kind::staged, path_kind::cooperative};
 
@@ -24,22 +24,22 @@ inline constexpr std::array<path_kind, 4> every_path_kind = {path_kind::direct, 
 class path_set {
  public:
   constexpr path_set() = default;
-  constexpr path_set(std::initializer_list<path_kind> routes) {
-    for (const path_kind one : routes) bits |= bit(one);
+  constexpr path_set(std::initializer_list<path_kind> paths) {
+    for (const path_kind path : paths) bits |= bit(path);
   }
-  [[nodiscard]] constexpr bool contains(path_kind one) const { return (bits & bit(one)) != 0u; }
-  [[nodiscard]] constexpr path_set with(path_kind one) const { return path_set(bits | bit(one)); }
-  [[nodiscard]] constexpr path_set without(path_kind one) const { return path_set(bits & ~bit(one)); }
-  [[nodiscard]] constexpr path_set without(path_set some) const { return path_set(bits & ~some.bits); }
+  [[nodiscard]] constexpr bool contains(path_kind path) const { return (bits & bit(path)) != 0u; }
+  [[nodiscard]] constexpr path_set with(path_kind path) const { return path_set(bits | bit(path)); }
+  [[nodiscard]] constexpr path_set without(path_kind path) const { return path_set(bits & ~bit(path)); }
+  [[nodiscard]] constexpr path_set without(path_set paths) const { return path_set(bits & ~paths.bits); }
   [[nodiscard]] constexpr bool empty() const { return bits == 0u; }
   [[nodiscard]] constexpr int size() const {
     int count = 0;
-    for (const path_kind one : every_path_kind) count += contains(one) ? 1 : 0;
+    for (const path_kind path : every_path_kind) count += contains(path) ? 1 : 0;
     return count;
   }
   [[nodiscard]] constexpr path_kind first() const {
-    for (const path_kind one : every_path_kind)
-      if (contains(one)) return one;
+    for (const path_kind path : every_path_kind)
+      if (contains(path)) return path;
     return path_kind::direct;
   }
   friend constexpr bool operator==(const path_set&, const path_set&) = default;
@@ -47,8 +47,8 @@ class path_set {
   unsigned bits = 0;  ///< public, so that a set may be a template argument
 
  private:
-  constexpr explicit path_set(unsigned from) : bits(from) {}
-  static constexpr unsigned bit(path_kind one) { return 1u << static_cast<unsigned>(one); }
+  constexpr explicit path_set(unsigned mask) : bits(mask) {}
+  static constexpr unsigned bit(path_kind path) { return 1u << static_cast<unsigned>(path); }
 };
 
 /// The facts of a verb's call that determine its duration.
@@ -98,8 +98,9 @@ constexpr path_set candidate_paths(verb what) {
              : std::is_same_v<TableSpace, mapped_space>
                  ? path_set{path_kind::direct, path_kind::ordered, path_kind::cooperative}
                  : path_set{path_kind::direct, path_kind::ordered};
-    const path_set all{path_kind::direct, path_kind::ordered, path_kind::staged};
-    return what == verb::gather || what == verb::scatter ? all.with(path_kind::cooperative) : all;
+    const path_set host_table{path_kind::direct, path_kind::ordered, path_kind::staged};
+    return what == verb::gather || what == verb::scatter ? host_table.with(path_kind::cooperative)
+                                                         : host_table;
   }
 }
 

@@ -31,17 +31,17 @@ struct machine_identity {
   std::string device;
   std::string driver;
   std::string threads;  ///< of the host execution space
-  /// The cost model of another version may define the numbers otherwise.
+  /// Another version may define the numbers otherwise.
   std::string ferry = std::to_string(FERRY_VERSION_MAJOR) + "." + std::to_string(FERRY_VERSION_MINOR) + "." +
-                      std::to_string(FERRY_VERSION_PATCH) + " model 2";
+                      std::to_string(FERRY_VERSION_PATCH) + " rule 1";
 };
 
-std::string to_text(const machine_profile& profile, const machine_identity& of);
+std::string to_text(const machine_profile& profile, const machine_identity& identity);
 
-/// Fills `into` from the text of a file. Returns an empty string, or why the file can't be used; `into` is
+/// Fills `profile` from the text of a file. Returns an empty string, or why the file can't be used; it is
 /// then unchanged. `malformed` is set for a file that is not a profile, and cleared for one of another
 /// machine.
-std::string from_text(std::string_view text, const machine_identity& of, machine_profile& into,
+std::string from_text(std::string_view text, const machine_identity& identity, machine_profile& profile,
                       bool& malformed);
 
 /// $FERRY_PROFILE; null where it is unset or empty.

@@ -22,7 +22,7 @@ std::string in_quotes(std::string_view text);
 std::vector<profile_line> read_lines(std::string_view text, std::string& why);
 
 /// Appends a line. Control characters of the value become blanks.
-void add_line(std::string& to, std::string_view key, std::string_view value);
+void add_line(std::string& text, std::string_view key, std::string_view value);
 
 /// The number that the whole text is; none for other text, infinities and NaN.
 std::optional<double> number_of(std::string_view text);

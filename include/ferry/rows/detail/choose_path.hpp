@@ -23,26 +23,25 @@ inline constexpr path_kind kind_of<path::cooperative> = path_kind::cooperative;
 
 /// The paths compiled for a call: the requested one, or for path::automatic the candidates for these spaces
 /// except `Without`, which the operands rule out.
-template <class Asked, verb What, class Exec, class TableSpace, class BatchSpace, path_kind... Without>
+template <class Path, verb What, class Exec, class TableSpace, class BatchSpace, path_kind... Without>
 consteval path_set paths_for() {
-  if constexpr (Asked::chosen_at_run_time) {
+  if constexpr (Path::chosen_at_run_time) {
     constexpr path_set barred{Without...};
-    constexpr path_set left = candidate_paths<Exec, TableSpace, BatchSpace>(What).without(barred);
-    if constexpr (left.empty())  // never none: direct says what it can't reach
+    constexpr path_set allowed = candidate_paths<Exec, TableSpace, BatchSpace>(What).without(barred);
+    if constexpr (allowed.empty())  // never none: direct says what it can't reach
       return {barred.contains(path_kind::staged) ? path_kind::direct : path_kind::staged};
     else
-      return left;
+      return allowed;
   } else {
-    return {kind_of<Asked>};
+    return {kind_of<Path>};
   }
 }
 
-/// The one of `Paths` that the call takes: the one that the machine's profile predicts to be fastest.
+/// The one of `Paths` that the call takes, by the rule of path_rule.hpp.
 ///
 ///   What       the verb
 ///   table, n   the table and the number of positions
 ///   planned    whether the indices are sorted already
-///   planned    the indices are sorted already
 template <path_set Paths, verb What, class BatchSpace, class Exec, class T, class TableSpace>
 path_kind choose_path([[maybe_unused]] const Exec& exec,
                       [[maybe_unused]] const array_ref<T, TableSpace>& table, [[maybe_unused]] std::int64_t n,
@@ -51,10 +50,10 @@ path_kind choose_path([[maybe_unused]] const Exec& exec,
     return Paths.first();
   } else {
     // Work captured into a graph runs without the host.
-    const path_set here = execution_backend<Exec>::capturing(exec)
-                              ? Paths.without(path_set{path_kind::staged, path_kind::cooperative})
-                              : Paths;
-    return choose_route(exec, facts_of<Exec, BatchSpace>(What, table, n, planned), here);
+    const path_set allowed = execution_backend<Exec>::capturing(exec)
+                                 ? Paths.without(path_set{path_kind::staged, path_kind::cooperative})
+                                 : Paths;
+    return choose_route(exec, facts_of<Exec, BatchSpace>(What, table, n, planned), allowed);
   }
 }
 

@@ -48,8 +48,8 @@
 ///                             the job with kernels that find the rows, and the order of its items. By
 ///                             indices it also reports bad ones before the job's kernel runs
 ///
-/// A kind of table specialises table_access<Table>, which is then constructed by (table, verb) and declares
-/// also, most of it by the base rows_of_kernels:
+/// A kind of table specialises is_table_object<Table>, and table_access<Table>, which is constructed by
+/// (table, verb) and declares also, most of it by the base rows_of_kernels:
 ///
 ///   checked                   the array type that stands for the table in checks of types
 ///   added_to                  the same for scatter_add

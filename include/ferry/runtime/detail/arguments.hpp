@@ -1,291 +1,238 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/argument.hpp>
-#include <ferry/concepts/element.hpp>
-#include <ferry/concepts/execution_space.hpp>
-#include <ferry/concepts/memory_space.hpp>
-#include <ferry/tensor/array_traits.hpp>
+#include <ferry/runtime/detail/argument_kinds.hpp>
+#include <ferry/runtime/detail/flaws.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
-/// Flaws in the types of a verb's arguments, found before they are used. Verbs are constrained to arguments
-/// without a flaw. Their overloads in refusals.hpp report a flaw in one sentence.
+/// How a verb is called, as a list of roles, and the flaw of a call that fits no such list. The verbs are
+/// described in plan/detail/verb_arguments.hpp.
 namespace ferry::detail {
 
-template <class T>
-using traits_of = array_traits<std::remove_cvref_t<T>>;
-
-template <class T>
-concept AnArray = ArrayLike<std::remove_cvref_t<T>>;
-
-/// Whether the elements of an array may be copied byte by byte.
-template <class Array>
-consteval bool holds_elements() {
-  if constexpr (AnArray<Array>)
-    return Element<
-        std::remove_pointer_t<decltype(make_ref(std::declval<std::remove_cvref_t<Array>&>()).data)>>;
-  else
-    return false;
-}
-
-template <class T>
-consteval bool is_index_argument() {
-  if constexpr (is_plan<T>)
-    return true;
-  else if constexpr (AnArray<T>)
-    return IndexElement<std::remove_const_t<typename traits_of<T>::value_type>>;
-  else
-    return false;
-}
-
-enum class flaw {
-  none,
-  no_execution_space,
-  no_array,
-  no_elements,
-  no_indices,
-  no_index_array,
-  braced_indices
+/// The part of an argument in a call. A verb that writes to a table, a state or records needs a variable.
+struct role {
+  unsigned kinds = 0;
+  bool written = false;
 };
 
-/// The first flaw of a list that is not none.
-template <class... Flaws>
-consteval flaw first_of(Flaws... flaws) {
-  flaw first = flaw::none;
-  ((first = first == flaw::none ? flaws : first), ...);
-  return first;
-}
-
-template <class Exec>
-consteval flaw flaw_of_execution_space() {
-  return ExecutionSpace<Exec> ? flaw::none : flaw::no_execution_space;
-}
-template <class Array>
-consteval flaw flaw_of_array() {
-  if (!AnArray<Array>) return flaw::no_array;
-  return holds_elements<Array>() ? flaw::none : flaw::no_elements;
-}
-/// An 8-bit table is a table too.
-template <class Table>
-consteval flaw flaw_of_table() {
-  return is_codes<std::remove_cvref_t<Table>> ? flaw::none : flaw_of_array<Table>();
-}
-template <class Indices>
-consteval flaw flaw_of_indices() {
-  if (is_index_argument<Indices>()) return flaw::none;
-  return AnArray<Indices> ? flaw::no_indices : flaw::no_index_array;
-}
-template <class Exec, class Table, class Indices, class Batch>
-consteval flaw flaw_of_row_verb() {
-  return first_of(flaw_of_execution_space<Exec>(), flaw_of_table<Table>(), flaw_of_indices<Indices>(),
-                  flaw_of_array<Batch>());
-}
-
-/// The type at Position of a list, void beyond its end.
-template <std::size_t Position, class... Types>
-consteval auto type_at() {
-  if constexpr (Position < sizeof...(Types))
-    return std::type_identity<std::tuple_element_t<Position, std::tuple<Types...>>>{};
-  else
-    return std::type_identity<void>{};
-}
-template <std::size_t Position, class... Types>
-using at_t = typename decltype(type_at<Position, Types...>())::type;
-
-template <class T>
-inline constexpr bool is_table_argument = AnArray<T> || is_codes<T>;
-
-/// The flaws of whole argument lists. A missing execution space is a flaw only where the rest of the list
-/// fits the verb. Verbs on sharded tables have checks of their own.
-template <class... A>
-consteval flaw flaw_of_gather() {
-  if constexpr ((is_sharded<A> || ...)) return flaw::none;
-  using first = at_t<0, A...>;
-  using second = at_t<1, A...>;
-  if constexpr (ExecutionSpace<first>) {
-    if constexpr (sizeof...(A) >= 4 && !is_optimizer_argument<second>)
-      return flaw_of_row_verb<first, second, at_t<2, A...>, at_t<3, A...>>();
-  } else {
-    if (sizeof...(A) >= 4 && (is_table_argument<second> || is_optimizer_argument<second>))
-      return flaw::no_execution_space;
-    if (sizeof...(A) >= 3 && is_table_argument<first> && is_index_argument<second>())
-      return flaw::no_execution_space;
-    if (sizeof...(A) >= 4 && is_optimizer_argument<first>) return flaw::no_execution_space;
-  }
-  return flaw::none;
-}
-
-template <class... A>
-consteval flaw flaw_of_new_gather() {
-  if constexpr ((is_sharded<A> || ...)) return flaw::none;
-  using first = at_t<0, A...>;
-  using second = at_t<1, A...>;
-  if constexpr (ExecutionSpace<first>) {
-    if constexpr (sizeof...(A) >= 3)
-      return first_of(flaw_of_table<second>(), flaw_of_indices<at_t<2, A...>>());
-  } else {
-    if (sizeof...(A) >= 2 && (is_table_argument<first> || is_table_argument<second>))
-      return flaw::no_execution_space;
-  }
-  return flaw::none;
-}
-
-template <class... A>
-consteval flaw flaw_of_step() {
-  if constexpr ((is_sharded<A> || ...)) return flaw::none;
-  using first = at_t<0, A...>;
-  using second = at_t<1, A...>;
-  using third = at_t<2, A...>;
-  if constexpr (ExecutionSpace<first>) {
-    if constexpr (sizeof...(A) >= 6 && is_state<at_t<3, A...>>)
-      return flaw_of_row_verb<first, third, at_t<4, A...>, at_t<5, A...>>();
-    else if constexpr (sizeof...(A) >= 5 && is_records<third>)
-      return first_of(flaw_of_indices<at_t<3, A...>>(), flaw_of_array<at_t<4, A...>>());
-  } else {
-    if (sizeof...(A) >= 4 && (is_optimizer_argument<first> || is_optimizer_argument<second>))
-      return flaw::no_execution_space;
-  }
-  return flaw::none;
-}
-
-template <class... A>
-consteval flaw flaw_of_copy() {
-  if constexpr ((is_sharded<A> || ...)) return flaw::none;
-  using first = at_t<0, A...>;
-  using second = at_t<1, A...>;
-  if constexpr (ExecutionSpace<first>) {
-    if constexpr (sizeof...(A) >= 3) return first_of(flaw_of_array<second>(), flaw_of_array<at_t<2, A...>>());
-  } else {
-    if (AnArray<second> && (AnArray<first> || (sizeof...(A) >= 3 && AnArray<at_t<2, A...>>)))
-      return flaw::no_execution_space;
-  }
-  return flaw::none;
-}
-
-/// For gather_bags(exec, table, indices, offsets, pooled, ...).
-template <class... A>
-consteval flaw flaw_of_gather_bags() {
-  if constexpr ((is_sharded<A> || ...)) return flaw::none;
-  if (!ExecutionSpace<at_t<0, A...>> && sizeof...(A) >= 4 &&
-      ((is_table_argument<at_t<0, A...>> && is_index_argument<at_t<1, A...>>()) ||
-       (is_table_argument<at_t<1, A...>> && is_index_argument<at_t<2, A...>>())))
-    return flaw::no_execution_space;
-  return flaw::none;
-}
-
-template <class... A>
-consteval flaw flaw_of_clone() {
-  if constexpr ((is_sharded<A> || ...)) return flaw::none;
-  using first = at_t<0, A...>;
-  if (!ExecutionSpace<first> && (is_table_argument<first> || is_table_argument<at_t<1, A...>>))
-    return flaw::no_execution_space;
-  return flaw::none;
-}
-
-template <class... A>
-consteval flaw flaw_of_make_plan() {
-  if constexpr ((is_sharded<A> || ...)) return flaw::none;
-  using first = at_t<0, A...>;
-  using second = at_t<1, A...>;
-  if constexpr (ExecutionSpace<first>) {
-    if constexpr (sizeof...(A) >= 3) return flaw_of_indices<second>();
-  } else {
-    if ((is_index_argument<first>() && std::is_integral_v<second>) ||
-        (sizeof...(A) >= 3 && is_index_argument<second>()))
-      return flaw::no_execution_space;
-  }
-  return flaw::none;
-}
-
-/// For quantize and dequantize, which take an array and an 8-bit table.
-template <class... A>
-consteval flaw flaw_of_conversion() {
-  using first = at_t<0, A...>;
-  using second = at_t<1, A...>;
-  using third = at_t<2, A...>;
-  if constexpr (ExecutionSpace<first>) {
-    if constexpr (is_codes<second> && sizeof...(A) >= 3)
-      return flaw_of_array<third>();
-    else if constexpr (is_codes<third>)
-      return flaw_of_array<second>();
-  } else {
-    if (sizeof...(A) >= 2 && (is_codes<first> || is_codes<second> || is_codes<third>))
-      return flaw::no_execution_space;
-  }
-  return flaw::none;
-}
-
-template <class... A>
-consteval flaw flaw_of_catch_up() {
-  if constexpr ((is_sharded<A> || ...)) return flaw::none;
-  using first = at_t<0, A...>;
-  using second = at_t<1, A...>;
-  if (!ExecutionSpace<first> && sizeof...(A) >= 2 &&
-      (is_optimizer_argument<first> || is_optimizer_argument<second>))
-    return flaw::no_execution_space;
-  return flaw::none;
-}
-
-template <class... A>
-consteval flaw flaw_of_init() {
-  if constexpr ((is_sharded<A> || ...)) return flaw::none;
-  using first = at_t<0, A...>;
-  using second = at_t<1, A...>;
-  if constexpr (ExecutionSpace<first>) {
-    if constexpr (sizeof...(A) >= 2) return flaw_of_array<second>();
-  } else {
-    if (AnArray<first> || AnArray<second>) return flaw::no_execution_space;
-  }
-  return flaw::none;
-}
-
-/// The verb that refuses. A compiler prints a message once per verb and list of arguments.
-enum class refusing {
-  gather,
-  scatter,
-  scatter_add,
-  step,
-  copy,
-  clone,
-  gather_bags,
-  step_bags,
-  make_plan,
-  quantize,
-  dequantize,
-  catch_up,
-  zeros,
-  constant,
-  uniform,
-  normal,
-  custom,
-  others
+/// The roles; descriptions of verbs inherit their names.
+struct roles {
+  static constexpr role execution_space{kind::execution_space};
+  static constexpr role array{kind::array};
+  static constexpr role table{kind::array | kind::codes | kind::table_object};
+  static constexpr role written_table{table.kinds, true};
+  static constexpr role source{kind::array | kind::table_object};
+  static constexpr role sink{source.kinds, true};
+  static constexpr role codes{kind::codes};
+  static constexpr role written_codes{kind::codes, true};
+  static constexpr role tables{table.kinds | kind::table_list};
+  static constexpr role indices{kind::indices};
+  static constexpr role offsets{kind::indices | kind::integer};
+  static constexpr role rows{kind::integer | table.kinds | kind::records};
+  static constexpr role rule{kind::rule | kind::object};  // of an object that is no rule the verb says why
+  static constexpr role state{kind::state, true};
+  static constexpr role records{kind::records, true};
+  static constexpr role number{kind::number};
+  static constexpr role integer{kind::integer};
+  static constexpr role text{kind::text};
+  static constexpr role object{kind::object};
+  static constexpr role gradients{kind::array | kind::object};  // sparse ones are objects
+  static constexpr role any{kind::any};
 };
 
-/// Fails with one sentence, which is the first message of the compiler.
-template <flaw Found, refusing Verb, class... Arguments>
-consteval void say() {
-  static_assert(
-      Found != flaw::no_execution_space,
-      "ferry: the first argument of a verb must be an instance of a Kokkos execution space, Kokkos::DefaultExecutionSpace{} say.");
-  static_assert(
-      Found != flaw::no_array,
-      "ferry: tables and batches must be a ferry::tensor, a tensor_view, a Kokkos::View, a std::span, a std::vector, a std::array, or a type with ferry::array_traits; for a pointer, a unique_ptr or an mdspan give ferry::tensor_view(pointer, rows, width), or ferry::tensor_view<T, Space>(pointer, rows, width) where the memory is no ordinary host memory, for a Kokkos::DualView one of its two views. <ferry/interop/mdspan.hpp>, dual_view.hpp and eigen.hpp make arrays of mdspans, DualViews and Eigen's matrices.");
-  static_assert(
-      Found != flaw::no_elements,
-      "ferry: the elements of an array must be trivially copyable, because verbs copy their bytes: numbers, or structs of numbers. A std::string or a std::vector owns memory; of a std::vector of std::vectors make one array of rows, ferry::tensor_view(pointer, rows, width).");
-  static_assert(
-      Found != flaw::no_indices,
-      "ferry: the indices must be a row_plan, or a rank-1 array of int32, uint32, int64 or uint64.");
-  static_assert(
-      Found != flaw::no_index_array,
-      "ferry: the indices must be a row_plan, or a rank-1 array of int32, uint32, int64 or uint64: a std::vector, a std::span, a std::array, a Kokkos::View or a ferry::tensor; for a pointer, a unique_ptr or an mdspan give ferry::tensor_view(pointer, count), as for a table ferry::tensor_view(pointer, rows, width).");
-  static_assert(
-      Found != flaw::braced_indices,
-      "ferry: the indices must be an array with a name for its type: write std::array{1, 2, 3} in place of {1, 2, 3}.");
+/// One way to call a verb: the roles of its arguments, then up to `most` more with the role `more`, then
+/// policies.
+struct call_form {
+  std::array<role, 8> roles;
+  std::size_t count;
+  bool policies;
+  role more{};
+  std::size_t most = 0;
+
+  [[nodiscard]] consteval call_form with(role part, std::size_t number) const {
+    return {roles, count, policies, part, number};
+  }
+};
+
+template <class... Roles>
+consteval call_form call_of(Roles... roles) {
+  return {{roles...}, sizeof...(Roles), true};
+}
+template <class... Roles>
+consteval call_form call_without_policies(Roles... roles) {
+  return {{roles...}, sizeof...(Roles), false};
+}
+
+consteval bool plays(role part, unsigned kinds) { return (part.kinds & kinds) != 0; }
+
+/// The flaw of an argument that does not play its role.
+consteval flaw flaw_of_role(role part, unsigned kinds) {
+  if (plays(part, kinds)) return flaw::none;
+  if ((part.kinds & kind::execution_space) != 0) return flaw::no_execution_space;
+  if ((kinds & kind::table_list) != 0) return flaw::one_table;
+  if (part.kinds == roles::indices.kinds)
+    return (kinds & kind::array) != 0 ? flaw::no_indices : flaw::no_index_array;
+  if (part.kinds == roles::offsets.kinds) return flaw::no_offsets;
+  if (part.kinds == roles::rule.kinds) return flaw::no_rule;
+  if ((part.kinds & kind::integer) == 0 && (part.kinds & kind::array) != 0)
+    return (kinds & kind::unfit_array) != 0 ? flaw::no_elements : flaw::no_array;
+  return flaw::call;
+}
+
+/// The arguments of a call, as kinds.
+struct argument_list {
+  const unsigned* kinds;
+  std::size_t count;
+
+  [[nodiscard]] consteval bool is(std::size_t i, unsigned kind) const {
+    return i < count && (kinds[i] & kind) != 0;
+  }
+};
+
+/// How many roles the arguments do not play; argument i has role i + shift.
+consteval std::size_t mismatches(const call_form& form, argument_list arguments, std::size_t shift = 0) {
+  std::size_t sum = 0;
+  for (std::size_t i = shift; i < form.count; ++i)
+    if (i - shift >= arguments.count || !plays(form.roles[i], arguments.kinds[i - shift])) ++sum;
+  return sum;
+}
+
+/// The flaw of arguments after those that have roles.
+consteval flaw flaw_of_rest(const call_form& form, argument_list arguments) {
+  std::size_t i = form.count;
+  while (i < arguments.count && i - form.count < form.most && plays(form.more, arguments.kinds[i])) ++i;
+  const bool full = i - form.count == form.most;
+  for (; i < arguments.count; ++i) {
+    if (!form.policies) return flaw::call;
+    if (!arguments.is(i, kind::policy))
+      return !full && plays(form.more, arguments.kinds[i]) ? flaw::early_policy : flaw::no_policy;
+  }
+  return flaw::none;
+}
+
+/// The flaw of arguments that play all roles: those that a verb writes to may be constant or temporary.
+consteval flaw flaw_of_written(const call_form& form, argument_list arguments) {
+  constexpr unsigned objects =
+      kind::codes | kind::table_object | kind::table_list | kind::state | kind::records;
+  for (std::size_t i = 0; i < form.count; ++i) {
+    if (!form.roles[i].written || !arguments.is(i, objects)) continue;
+    if (arguments.is(i, kind::constant)) return flaw::constant;
+    if (arguments.is(i, kind::temporary)) return flaw::temporary;
+  }
+  return flaw::none;
+}
+
+/// Whether arguments without an execution space begin like a call of the verb.
+consteval bool lacks_execution_space(const call_form& form, argument_list arguments) {
+  const std::size_t checked = std::min<std::size_t>(form.count, 3);
+  for (std::size_t shift = 0; shift < 2; ++shift) {
+    bool alike = arguments.count + shift >= checked;
+    for (std::size_t i = 1; alike && i < checked; ++i)
+      alike = plays(form.roles[i], arguments.kinds[i - shift]);
+    if (alike) return true;
+  }
+  return false;
+}
+
+/// Whether two arguments of the call have changed places.
+consteval bool is_swapped(const call_form& form, argument_list arguments) {
+  std::array<unsigned, 16> kinds{};
+  if (arguments.count > kinds.size() || mismatches(form, arguments) < 2) return false;
+  std::copy_n(arguments.kinds, arguments.count, kinds.begin());
+  for (std::size_t i = 1; i < form.count && i < arguments.count; ++i)
+    for (std::size_t j = i + 1; j < form.count && j < arguments.count; ++j) {
+      std::swap(kinds[i], kinds[j]);
+      const bool fits = mismatches(form, {kinds.data(), arguments.count}) == 0;
+      std::swap(kinds[i], kinds[j]);
+      if (fits) return true;
+    }
+  return false;
+}
+
+/// How far a call is from a form.
+consteval std::size_t distance(const call_form& form, argument_list arguments) {
+  return mismatches(form, arguments) + (arguments.count > form.count ? arguments.count - form.count : 0);
+}
+
+/// The flaw of a call that begins with an execution space and fits no form. The nearest form tells.
+consteval flaw flaw_of_nearest(const call_form* forms, std::size_t count, argument_list arguments) {
+  const call_form* nearest = forms;
+  for (std::size_t i = 1; i < count; ++i)
+    if (distance(forms[i], arguments) < distance(*nearest, arguments)) nearest = &forms[i];
+  std::size_t policies = 0;
+  for (std::size_t i = 0; i < arguments.count; ++i) {
+    if (arguments.is(i, kind::policy))
+      ++policies;
+    else if (policies != 0)
+      return flaw::early_policy;
+  }
+  if (arguments.count - policies < nearest->count || is_swapped(*nearest, arguments)) return flaw::call;
+  for (std::size_t i = 0; i < nearest->count; ++i)
+    if (!plays(nearest->roles[i], arguments.kinds[i]))
+      return flaw_of_role(nearest->roles[i], arguments.kinds[i]);
+  return flaw_of_rest(*nearest, arguments);
+}
+
+/// The flaw of a call of a verb, none if it fits one of the forms. A call without an execution space is
+/// refused if it resembles one, because other libraries have functions of these names.
+consteval flaw flaw_of_call(const call_form* forms, std::size_t count, argument_list arguments) {
+  for (std::size_t i = 0; i < count; ++i)
+    if (mismatches(forms[i], arguments) == 0 && flaw_of_rest(forms[i], arguments) == flaw::none)
+      return flaw_of_written(forms[i], arguments);
+  if (!plays(forms->roles[0], kind::execution_space)) return flaw::call;
+  if (arguments.is(0, kind::execution_space)) return flaw_of_nearest(forms, count, arguments);
+  for (std::size_t i = 1; i < arguments.count; ++i)
+    if (arguments.is(i, kind::execution_space)) return flaw::late_execution_space;
+  for (std::size_t i = 0; i < count; ++i)
+    if (lacks_execution_space(forms[i], arguments)) return flaw::no_execution_space;
+  return flaw::none;
+}
+
+template <class Call, class... Arguments>
+consteval flaw find_flaw() {
+  constexpr unsigned kinds[] = {kinds_of<Arguments>..., 0};
+  return flaw_of_call(Call::forms.data(), Call::forms.size(), {kinds, sizeof...(Arguments)});
+}
+
+/// The flaw of a call with these types of arguments.
+template <class Call, class... Arguments>
+inline constexpr flaw flaw_of = find_flaw<Call, Arguments...>();
+
+/// Whether a call fits: the constraint of verbs.
+template <class Call, class... Arguments>
+concept Fits = flaw_of<Call, Arguments...>
+== flaw::none;
+
+/// Whether a verb refuses its arguments with a sentence, wherever they are kept.
+template <class Call, class... Arguments>
+concept Refused = flaw_of<Call, Arguments&...>
+!= flaw::none;
+
+/// Whether the only flaw is that the verb would write to what is constant or temporary. The arguments are
+/// deduced by forwarding references.
+template <class Call, class... Arguments>
+concept Unwritable = flaw_of<Call, Arguments...>
+== flaw::constant || flaw_of<Call, Arguments...> == flaw::temporary;
+
+/// Fails with the sentence for a call that fits no form of the verb.
+template <class Call, class... Arguments>
+consteval void refuse() {
+  constexpr flaw found = flaw_of<Call, Arguments...>;
+  if constexpr (found == flaw::call)
+    Call::template require<false, Arguments...>();
+  else
+    fail_with<found, Call, Arguments...>();
+}
+
+/// Fails with the sentence for an argument that does not play its role.
+template <unsigned Kinds, class Argument>
+consteval void require_role() {
+  fail_with<flaw_of_role(role{Kinds}, kinds_of_plain<std::remove_cvref_t<Argument>>), Argument>();
 }
 
 }  // namespace ferry::detail

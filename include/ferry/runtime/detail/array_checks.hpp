@@ -15,12 +15,12 @@ namespace ferry::detail {
 
 template <class Exec>
 consteval void require_execution_space() {
-  say<flaw_of_execution_space<Exec>(), refusing::others, Exec>();
+  require_role<roles::execution_space.kinds, Exec>();
 }
 
 template <class Array>
 consteval void require_rows() {
-  say<flaw_of_array<Array>(), refusing::others, Array>();
+  require_role<roles::array.kinds, Array>();
   static_assert(
       is_row_major_v<std::remove_cvref_t<Array>>,
       "ferry: verbs that work on rows take row-major arrays only; give the Kokkos::View LayoutRight, the Eigen matrix Eigen::RowMajor or the mdspan layout_right, or use ferry::copy, which takes every layout.");

@@ -79,18 +79,18 @@ class nccl_link {
   }
   /// Waits until NCCL has done what it was told and `ready()`.
   template <class Ready>
-  void wait(const char* what, const Ready& ready) {
+  void wait(const char* action, const Ready& ready) {
     using clock = std::chrono::steady_clock;
     const auto until = clock::now() + deadline_;
     for (int turn = 0;; ++turn) {
       ncclResult_t state = ncclSuccess;
       check(ncclCommGetAsyncError(comm_, &state), "ncclCommGetAsyncError");
-      check(state, what);
+      check(state, action);
       if (state != ncclInProgress && ready()) return;
       if (clock::now() >= until) {
         abort();
         const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_).count();
-        throw communication_error("ferry::nccl: " + std::string(what) + " has not ended within " +
+        throw communication_error("ferry::nccl: " + std::string(action) + " has not ended within " +
                                   std::to_string(ms) + " ms, the deadline; it was aborted");
       }
       if (turn < 1000)

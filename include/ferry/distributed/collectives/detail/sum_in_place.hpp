@@ -34,8 +34,8 @@ namespace ferry::kernels {
 template <class T>
 struct sum_in_place {
   static constexpr int most = 32;
-  static constexpr int each = sizeof(T) < 16 ? static_cast<int>(16 / sizeof(T)) : 1;
-  using tile = tile_shape<each, true, false, false>;
+  static constexpr int packet = sizeof(T) < 16 ? static_cast<int>(16 / sizeof(T)) : 1;
+  using tile = tile_shape<packet, true, false, false>;
   using compute = accumulation_t<T>;
 
   T* arrays[most];
@@ -45,19 +45,19 @@ struct sum_in_place {
   std::int64_t size;
 
   KOKKOS_FUNCTION void operator()(std::int64_t group) const {
-    const std::int64_t begin = first + group * each;
-    if (packed && begin + each <= size) {
-      compute sum[each];
-      load_tile<tile>(sum, static_cast<const T*>(arrays[0]) + begin, each);
+    const std::int64_t begin = first + group * packet;
+    if (packed && begin + packet <= size) {
+      compute sum[packet];
+      load_tile<tile>(sum, static_cast<const T*>(arrays[0]) + begin, packet);
       for (int r = 1; r < count; ++r) {
-        compute next[each];
-        load_tile<tile>(next, static_cast<const T*>(arrays[r]) + begin, each);
-        for (int e = 0; e < each; ++e) sum[e] += next[e];
+        compute next[packet];
+        load_tile<tile>(next, static_cast<const T*>(arrays[r]) + begin, packet);
+        for (int e = 0; e < packet; ++e) sum[e] += next[e];
       }
-      for (int r = 0; r < count; ++r) store_tile<tile>(sum, arrays[r] + begin, each);
+      for (int r = 0; r < count; ++r) store_tile<tile>(sum, arrays[r] + begin, packet);
       return;
     }
-    for (std::int64_t i = begin; i < begin + each && i < size; ++i) {
+    for (std::int64_t i = begin; i < begin + packet && i < size; ++i) {
       auto sum = convert<compute>(arrays[0][i]);
       for (int r = 1; r < count; ++r) sum += convert<compute>(arrays[r][i]);
       const T rounded = convert<T>(sum);
@@ -70,7 +70,7 @@ struct sum_in_place {
 
 namespace ferry::detail {
 
-/// What each rank says about its array.
+/// The words of a rank about its array.
 struct summed_array {
   std::uintptr_t data = 0;
   int device = -1;          ///< of the array and of the instance
@@ -80,18 +80,18 @@ struct summed_array {
 /// The array of a rank, which no work uses any more when this returns: other ranks are about to write to it.
 template <class Exec, class T, class Space>
 summed_array describe_summed(const Exec& exec, const array_ref<T, Space>& array) {
-  summed_array made;
+  summed_array summed;
   if constexpr (!is_host_exec<Exec> && !Space::is_host_accessible) {
     const int device = execution_backend<Exec>::device_of(exec);
-    if (!array.is_contiguous() || (array.device() >= 0 && array.device() != device)) return made;
+    if (!array.is_contiguous() || (array.device() >= 0 && array.device() != device)) return summed;
     static const std::string label = "ferry::all_reduce::arrays";
     if (array.accesses != nullptr) array.accesses->wait_for_all();
     execution_backend<Exec>::fence(exec, label);
-    made.data = reinterpret_cast<std::uintptr_t>(array.data);
-    made.device = device;
-    made.direct = 1;
+    summed.data = reinterpret_cast<std::uintptr_t>(array.data);
+    summed.device = device;
+    summed.direct = 1;
   }
-  return made;
+  return summed;
 }
 
 /// Whether kernels of each rank reach the arrays of all; the same on all ranks. Arrays may be one array, but
@@ -103,12 +103,12 @@ bool can_sum_in_place([[maybe_unused]] const std::vector<summed_array>& arrays,
     return false;
   } else {
     if (arrays.size() > static_cast<std::size_t>(kernels::sum_in_place<float>::most)) return false;
-    for (const summed_array& each : arrays)
-      if (each.direct == 0) return false;
-    for (const summed_array& one : arrays)
-      for (const summed_array& other : arrays) {
-        if (one.data < other.data && other.data - one.data < bytes) return false;
-        if (!execution_backend<Exec>::devices_reach(one.device, other.device)) return false;
+    for (const summed_array& array : arrays)
+      if (array.direct == 0) return false;
+    for (const summed_array& array : arrays)
+      for (const summed_array& second : arrays) {
+        if (array.data < second.data && second.data - array.data < bytes) return false;
+        if (!execution_backend<Exec>::devices_reach(array.device, second.device)) return false;
       }
     return true;
   }
@@ -137,9 +137,9 @@ template <class Exec, class T, class Space>
 ticket sum_ranks_in_place(collective& call, const Exec& exec, const array_ref<T, Space>& array,
                           const std::vector<summed_array>& arrays) {
   using kernel = kernels::sum_in_place<T>;
-  launch_context<Exec> of(exec, "all_reduce");
-  of.refuse_capture("but it waits for other ranks");
-  of.writes_to(array);
+  launch_context<Exec> launch_call(exec, "all_reduce");
+  launch_call.refuse_capture("but it waits for other ranks");
+  launch_call.writes_to(array);
   kernel sum{};
   sum.count = static_cast<int>(arrays.size());
   sum.packed = true;
@@ -153,17 +153,17 @@ ticket sum_ranks_in_place(collective& call, const Exec& exec, const array_ref<T,
     return groups / call.ranks() * rank + std::min<std::int64_t>(groups % call.ranks(), rank);
   };
   sum.first = begin(call.rank()) * kernel::each;
-  const std::string& label = of.label("in_place");
+  const std::string& label = launch_call.label("in_place");
   const auto act = [&] {
     launch(exec, label, begin(call.rank() + 1) - begin(call.rank()), sum);
     execution_backend<Exec>::fence(exec, label);
   };
   acting_lane<decltype(act)> lane(act);
-  const std::vector<outgoing_part> to(arrays.size());
-  const std::vector<incoming_part> from(arrays.size());
-  call.exchange_devices(to, from, lane);  // throws also where another rank's kernel failed
+  const std::vector<outgoing_part> outgoing(arrays.size());
+  const std::vector<incoming_part> incoming(arrays.size());
+  call.exchange_devices(outgoing, incoming, lane);  // throws also where another rank's kernel failed
   call.close();
-  return of.finish();
+  return launch_call.finish();
 }
 
 }  // namespace ferry::detail

@@ -18,9 +18,9 @@ struct sum_of_ranks {
   T* sum;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    auto all = convert<accumulation_t<T>>(values[i]);
-    for (int r = 1; r < ranks; ++r) all += convert<accumulation_t<T>>(values[r * count + i]);
-    sum[i] = convert<T>(all);
+    auto total = convert<accumulation_t<T>>(values[i]);
+    for (int r = 1; r < ranks; ++r) total += convert<accumulation_t<T>>(values[r * count + i]);
+    sum[i] = convert<T>(total);
   }
 };
 

@@ -20,21 +20,21 @@ struct wire_copy {
   array_ref<T, Wire> like;
 
   template <class Exec, class Space>
-  wire_copy(const Exec& exec, const array_ref<T, Space>& of)
-      : buffer(payload<T, Wire>(exec, "values of ranks", of.size())) {
-    like.rank = of.rank;
-    like.extents = of.extents;
+  wire_copy(const Exec& exec, const array_ref<T, Space>& array)
+      : buffer(payload<T, Wire>(exec, "values of ranks", array.size())) {
+    like.rank = array.rank;
+    like.extents = array.extents;
     like.make_dense();
     like.data = buffer.data();
   }
 
   template <class Exec, class Space>
-  void take(const Exec& exec, const array_ref<T, Space>& from) {
-    copy(exec, from, like).join();
+  void take(const Exec& exec, const array_ref<T, Space>& array) {
+    copy(exec, array, like).join();
   }
   template <class Exec, class Space>
-  void give(const Exec& exec, const array_ref<T, Space>& to) const {
-    copy(exec, like, to).join();
+  void give(const Exec& exec, const array_ref<T, Space>& array) const {
+    copy(exec, like, array).join();
   }
   /// The bytes of rows [begin, end).
   [[nodiscard]] std::byte* bytes(std::int64_t begin) {

@@ -7,7 +7,7 @@
 
 namespace ferry::detail {
 
-/// What a rank sends to each other rank at the beginning of every call.
+/// The message of a rank to each other rank at the beginning of every call.
 struct call_header {
   enum class kind : std::uint32_t { all_gather, exchange, failure, abort, late };
 
@@ -16,7 +16,7 @@ struct call_header {
 
   std::uint64_t mark = header_mark;
   call_note note;
-  kind what = kind::all_gather;
+  kind call_kind = kind::all_gather;
   std::uint64_t bytes = 0;
   std::uint64_t call = 0;
   failure_text said;

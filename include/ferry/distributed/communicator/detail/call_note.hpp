@@ -14,7 +14,7 @@ namespace ferry::detail {
 enum class note_part : std::size_t { types, state, options, values, content };
 inline constexpr std::size_t note_parts = 5;
 
-/// What a rank calls: the verb, the table's label and number, and all arguments that must agree between the
+/// The call of a rank: the verb, the table's label and number, and all arguments that must agree between the
 /// ranks. Of fixed size, so that a transport sends it along and a rank that is out of memory can still say
 /// what it called. A long text is cut; the digest covers all of it.
 struct call_note {
@@ -47,17 +47,17 @@ struct call_note {
   }
   /// Whether both are the same call as the text tells it. A rank that refuses its arguments may differ in the
   /// rest.
-  [[nodiscard]] bool reads_like(const call_note& other) const;
+  [[nodiscard]] bool reads_like(const call_note& note) const;
   friend bool operator==(const call_note& a, const call_note& b) {
     return a.reads_like(b) && a.hidden == b.hidden;
   }
 };
 
-/// What a failing rank said, of fixed size.
+/// The message of a failing rank, of fixed size.
 struct failure_text {
   std::array<char, 400> text{};
 
-  void set(std::string_view what);
+  void set(std::string_view message);
   [[nodiscard]] const char* c_str() const { return text.data(); }
 };
 

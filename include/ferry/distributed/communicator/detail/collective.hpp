@@ -38,13 +38,13 @@ class collective {
   [[nodiscard]] int last() const { return is_whole() ? first() + group_->local_count() : rank_ + 1; }
   /// @}
 
-  /// What every rank passes, by rank.
+  /// The values that the ranks pass, by rank.
   template <class T>
   [[nodiscard]] std::vector<T> all_gather(std::span<const T> mine) {
     static_assert(std::is_trivially_copyable_v<T>);
-    std::vector<T> all(mine.size() * static_cast<std::size_t>(ranks()));
-    all_gather_bytes(std::as_bytes(mine), reinterpret_cast<std::byte*>(all.data()));
-    return all;
+    std::vector<T> values(mine.size() * static_cast<std::size_t>(ranks()));
+    all_gather_bytes(std::as_bytes(mine), reinterpret_cast<std::byte*>(values.data()));
+    return values;
   }
   void all_gather_bytes(std::span<const std::byte> mine, std::byte* theirs);
   /// Waits for all ranks, which have succeeded up to here.
@@ -54,31 +54,54 @@ class collective {
   /// one throws or the group breaks.
   void begin_reads() { reads_ = true; }
   /// Keeps memory that other ranks read until the verb has ended, also after an exception.
-  void keep(std::shared_ptr<void> memory) { kept_.push_back(std::move(memory)); }
-  void exchange(std::span<const outgoing_part> to, std::span<const incoming_part> from);
-  /// The same of memory of devices; see transport::exchange_device_memory and exchange_devices.
+  void keep(std::shared_ptr<void> memory) { memory_.push_back(std::move(memory)); }
+  void exchange(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming);
+  /// As above, of memory of devices; see transport::exchange_device_memory and exchange_devices.
   /// @{
   [[nodiscard]] bool sends_device_memory() const { return group_->sends_device_memory(); }
-  void exchange_device_memory(std::span<const outgoing_part> to, std::span<const incoming_part> from);
+  void exchange_device_memory(std::span<const outgoing_part> outgoing,
+                              std::span<const incoming_part> incoming);
   [[nodiscard]] bool passes_device_memory() const { return group_->passes_device_memory(); }
-  void exchange_devices(std::span<const outgoing_part> to, std::span<const incoming_part> from,
+  void exchange_devices(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming,
                         device_lane& lane);
   /// @}
   /// The file descriptor of rank `from` on the others; see transport::pass_descriptor.
-  [[nodiscard]] int pass_descriptor(int from, int descriptor);
+  [[nodiscard]] int pass_descriptor(int owner, int descriptor);
   /// After the last phase: later exceptions are this rank's own.
   void close() { open_ = false; }
 
-  /// Runs the verb.
+  /// Runs a body: an exception is told to the other ranks.
   template <class Body>
   auto guarded(Body&& body) {
     try {
       return body();
-    } catch (const std::exception& said) {
-      tell(said.what());
-      throw;
     } catch (...) {
-      tell("an exception that is no std::exception");
+      tell();
+      throw;
+    }
+  }
+  /// Runs the phases of a verb on a sharded table.
+  ///
+  ///   check   refuses arguments that do not fit
+  ///   route   finds the owners of the rows of this rank's batch
+  ///   agree   the ranks exchange their findings, the counts and the rows
+  ///   refuse  whether the verb ends here, for what one of the ranks found; `result` says why
+  ///   move    rows of values travel between the batches and the owners
+  ///   apply   has the effect of the verb on the shards, or on the batch
+  template <class Verb>
+  auto run(Verb& verb) {
+    try {
+      verb.check();
+      verb.route();
+      verb.agree();
+      if (!verb.refuse()) {
+        verb.move();
+        verb.apply();
+      }
+      close();
+      return std::move(verb.result);
+    } catch (...) {
+      tell();
       throw;
     }
   }
@@ -86,7 +109,8 @@ class collective {
  private:
   /// An exception of the transport has reached all ranks, or broken the group.
   void phase(function_ref<void(const call_note&)> act);
-  void tell(const char* what) noexcept;
+  /// Tells the other ranks of the exception that is being handled.
+  void tell() noexcept;
 
   std::shared_ptr<transport> group_;
   int rank_;
@@ -94,7 +118,7 @@ class collective {
   int phases_ = 0;
   bool open_ = true;
   bool reads_ = false;
-  std::vector<std::shared_ptr<void>> kept_;
+  std::vector<std::shared_ptr<void>> memory_;
 };
 
 }  // namespace ferry::detail

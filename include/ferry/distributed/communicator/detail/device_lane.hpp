@@ -26,9 +26,10 @@ class device_lane {
   [[nodiscard]] virtual int device() const = 0;
   /// @}
   /// Begins to copy a part of a sender to memory of this rank; `sender` is null where it is host memory.
-  virtual void take(const device_lane* sender, std::byte* to, const std::byte* from, std::size_t bytes) = 0;
+  virtual void take(const device_lane* sender, std::byte* target, const std::byte* source,
+                    std::size_t bytes) = 0;
   /// Copies a part of this rank to host memory, for a receiver without a lane. By any thread. Blocks.
-  virtual void read(std::byte* to, const std::byte* from, std::size_t bytes) const = 0;
+  virtual void read(std::byte* target, const std::byte* source, std::size_t bytes) const = 0;
   /// Waits for the copies that this rank began. abandon() after an exception, whose error it leaves alone.
   /// @{
   virtual void finish() = 0;

@@ -39,12 +39,12 @@ const std::remove_const_t<T>* host_values(const Exec& exec, const array_ref<T, S
 /// The row of each position of a plan, -1 for none.
 template <class Exec>
 const std::int64_t* host_rows(const Exec& exec, const row_plan& plan, std::vector<std::int64_t>& room) {
-  const plan_storage& from = *plan.storage();
-  if (from.made != nullptr) from.made->wait();
-  if (from.on_host) return from.row_of;
+  const plan_storage& storage = *plan.storage();
+  if (storage.made != nullptr) storage.made->wait();
+  if (storage.on_host) return storage.row_of;
   room.resize(static_cast<std::size_t>(plan.positions()));
   if (!room.empty())
-    copy(exec, tensor_view<const std::int64_t, device_space>(from.row_of, room.size()), room).join();
+    copy(exec, tensor_view<const std::int64_t, device_space>(storage.row_of, room.size()), room).join();
   return room.data();
 }
 

@@ -30,20 +30,21 @@ class instance_lane final : public device_lane {
   [[nodiscard]] const event_handle& published() const override { return published_; }
   [[nodiscard]] int device() const override { return engine_->device(); }
 
-  void take(const device_lane* sender, std::byte* to, const std::byte* from, std::size_t bytes) override {
+  void take(const device_lane* sender, std::byte* target, const std::byte* source,
+            std::size_t bytes) override {
     static constexpr const char* label = "ferry::distributed::take";
     if (sender != nullptr && sender->published() != nullptr) backend::wait_for(takes_, *sender->published());
-    const std::string_view where = sender == nullptr ? pinned_space::name : device_space::name;
-    const transfer_region region(device_space::name, to, where, from, bytes, label);
+    const std::string_view source_space = sender == nullptr ? pinned_space::name : device_space::name;
+    const transfer_region region(device_space::name, target, source_space, source, bytes, label);
     const device_span<Exec> span(takes_, label, "transfer");
     if (sender == nullptr)
-      backend::copy_async(takes_, label, to, from, bytes);
+      backend::copy_async(takes_, label, target, source, bytes);
     else
-      backend::copy_from_device_async(takes_, label, to, from, sender->device(), bytes);
+      backend::copy_from_device_async(takes_, label, target, source, sender->device(), bytes);
   }
-  void read(std::byte* to, const std::byte* from, std::size_t bytes) const override {
+  void read(std::byte* target, const std::byte* source, std::size_t bytes) const override {
     if (published_ != nullptr) published_->wait();
-    backend::read(to, from, bytes);
+    backend::read(target, source, bytes);
   }
   void finish() override {
     static const std::string label = "ferry::distributed::taken";

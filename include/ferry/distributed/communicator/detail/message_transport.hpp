@@ -29,23 +29,21 @@ class message_transport : public transport {
   [[nodiscard]] int local_count() const override { return 1; }
 
   void all_gather(int, const call_note& note, std::span<const std::byte> mine, std::byte* theirs) override;
-  void exchange(int, const call_note& note, std::span<const outgoing_part> to,
-                std::span<const incoming_part> from) override;
-  void exchange_device_memory(int, const call_note& note, std::span<const outgoing_part> to,
-                              std::span<const incoming_part> from) override;
-  int pass_descriptor(int, const call_note& note, int from, int descriptor) override;
-  void wait_before_calls(const std::shared_ptr<access_tracker>& of, bool reads) override;
-  void fail(int, const call_note& note, const char* what) noexcept override;
+  void exchange(int, const call_note& note, std::span<const outgoing_part> outgoing,
+                std::span<const incoming_part> incoming) override;
+  void exchange_device_memory(int, const call_note& note, std::span<const outgoing_part> outgoing,
+                              std::span<const incoming_part> incoming) override;
+  int pass_descriptor(int, const call_note& note, int owner, int descriptor) override;
+  void wait_before_calls(const std::shared_ptr<access_tracker>& tracker, bool reads) override;
+  void fail(int, const call_note& note, const char* message) noexcept override;
   /// Tells the others in place of a header, and does not wait for theirs.
-  void abort(int, const char* what) noexcept override;
+  void abort(int, const char* message) noexcept override;
   void enter(int rank) override;
   void leave(int, bool) noexcept override { occupied_ = false; }
   [[nodiscard]] bool is_occupied() const override { return occupied_; }
   [[nodiscard]] std::uint64_t next_number(int) override { return numbers_++; }
 
  protected:
-  enum class trouble { none, peer, late, protocol };
-
   explicit message_transport(std::chrono::nanoseconds deadline) : deadline_(deadline) {}
   void become(int rank, int size) {
     rank_ = rank;
@@ -54,18 +52,18 @@ class message_transport : public transport {
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] std::chrono::nanoseconds deadline() const { return deadline_; }
-  [[nodiscard]] bool is_broken() const { return trouble_ != trouble::none; }
+  [[nodiscard]] bool is_broken() const { return trouble_.is_broken(); }
 
   /// Sends `own` to the others and receives theirs into all[r]. Returns which ranks have not come at `until`,
   /// and empty text where all have. Calls stop() where it finds out that a rank will never come.
-  virtual std::string swap_headers(const call_header& own, std::vector<call_header>& all,
+  virtual std::string swap_headers(const call_header& header, std::vector<call_header>& headers,
                                    clock::time_point until) = 0;
   /// Takes the memory that move_parts will need for these, while the other ranks can still be told of a lack.
   virtual void make_room(std::span<const outgoing_part>) {}
   /// Moves the parts between this rank and the others. Returns whether that ended before `until`.
-  virtual bool move_parts(std::span<const outgoing_part> to, std::span<const incoming_part> from,
+  virtual bool move_parts(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming,
                           clock::time_point until) = 0;
-  /// The same of parts in memory of devices, where sends_device_memory().
+  /// As above, of parts in memory of devices, if sends_device_memory().
   virtual bool move_device_parts(std::span<const outgoing_part>, std::span<const incoming_part>,
                                  clock::time_point) {
     return false;
@@ -83,28 +81,26 @@ class message_transport : public transport {
  private:
   /// The others count on the data of this rank; without it no later call can be understood.
   void or_break(function_ref<void()> act);
-  /// Keeps the first reason, which text() composes.
-  void break_by(trouble what, function_ref<std::string()> text) noexcept;
-  [[noreturn]] void throw_broken() const;
   [[nodiscard]] std::string waited(const call_note& note) const;
-  void say_last(call_header::kind what, const char* said) noexcept;
+  void say_last(call_header::kind kind, const char* said) noexcept;
 
   /// prepare() runs before the headers are sent; the others are told where it throws.
-  void meet(call_header::kind what, const call_note& note, std::uint64_t bytes, const char* said,
+  void meet(call_header::kind kind, const call_note& note, std::uint64_t bytes, const char* said,
             function_ref<void()> prepare);
-  void meet(call_header::kind what, const call_note& note, std::uint64_t bytes, const char* said);
+  void meet(call_header::kind kind, const call_note& note, std::uint64_t bytes, const char* said);
 
   /// See wait_before_calls. Work that failed, and memory that is lacking, are told to the others.
-  std::exception_ptr get_ready(call_header& own, function_ref<void()> prepare);
+  std::exception_ptr get_ready(call_header& header, function_ref<void()> prepare);
 
   /// All ranks judge the same headers.
   void judge();
 
-  void move(const call_note& note, std::span<const outgoing_part> to, std::span<const incoming_part> from);
+  void move(const call_note& note, std::span<const outgoing_part> outgoing,
+            std::span<const incoming_part> incoming);
   [[noreturn]] void give_up(const call_note& note);
 
   struct awaited {
-    std::weak_ptr<access_tracker> of;
+    std::weak_ptr<access_tracker> tracker;
     bool reads;  ///< besides writes
   };
 
@@ -116,8 +112,7 @@ class message_transport : public transport {
   std::uint64_t calls_ = 0;
   std::vector<call_header> headers_;
   std::vector<awaited> awaited_;
-  trouble trouble_ = trouble::none;
-  std::string text_;  ///< why the group is broken
+  group_trouble trouble_;
 };
 
 }  // namespace ferry::detail

@@ -39,9 +39,9 @@ inline bool is_device_aware() {
 /// the caller. A group that is broken keeps its memory for ever: messages in flight may still use it.
 class mpi_transport final : public message_transport {
  public:
-  mpi_transport(MPI_Comm of, std::chrono::nanoseconds deadline)
+  mpi_transport(MPI_Comm group, std::chrono::nanoseconds deadline)
       : message_transport(deadline), memory_(std::make_unique<memory>()) {
-    require(MPI_Comm_dup(of, &comm_));
+    require(MPI_Comm_dup(group, &comm_));
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     int rank = 0, ranks = 1;
     MPI_Comm_rank(comm_, &rank);
@@ -62,27 +62,27 @@ class mpi_transport final : public message_transport {
   [[nodiscard]] bool sends_device_memory() const override { return is_device_aware(); }
 
  protected:
-  std::string swap_headers(const call_header& own, std::vector<call_header>& all,
+  std::string swap_headers(const call_header& header, std::vector<call_header>& headers,
                            clock::time_point until) override {
     memory& m = *memory_;
-    m.own = own;
+    m.header = header;
     m.requests.clear();
     for (int r = 0; r < size(); ++r)
       if (r != rank())
         require(MPI_Irecv(&m.headers[static_cast<std::size_t>(r)], sizeof(call_header), MPI_BYTE, r,
                           header_tag, comm_, &m.requests.emplace_back()));
-    send(m.own);
+    send(m.header);
     std::string missing;
     if (wait(until)) {
       for (int r = 0; r < size(); ++r)
-        if (r != rank()) all[static_cast<std::size_t>(r)] = m.headers[static_cast<std::size_t>(r)];
+        if (r != rank()) headers[static_cast<std::size_t>(r)] = m.headers[static_cast<std::size_t>(r)];
       return missing;
     }
     for (int r = 0, place = 0; r < size(); ++r) {
       if (r == rank()) continue;
-      int done = 0;
-      require(MPI_Test(&m.requests[static_cast<std::size_t>(place++)], &done, MPI_STATUS_IGNORE));
-      if (done == 0) missing += (missing.empty() ? "rank " : ", rank ") + std::to_string(r);
+      int is_done = 0;
+      require(MPI_Test(&m.requests[static_cast<std::size_t>(place++)], &is_done, MPI_STATUS_IGNORE));
+      if (is_done == 0) missing += (missing.empty() ? "rank " : ", rank ") + std::to_string(r);
     }
     return missing.empty() ? "a rank that does not receive" : missing;
   }
@@ -95,30 +95,30 @@ class mpi_transport final : public message_transport {
   }
 
   /// Messages leave from a copy, which lives on where the group breaks.
-  void make_room(std::span<const outgoing_part> to) override {
+  void make_room(std::span<const outgoing_part> outgoing) override {
     std::size_t bytes = 0;
-    for (std::size_t r = 0; r < to.size(); ++r)
-      if (static_cast<int>(r) != rank()) bytes += to[r].bytes;
+    for (std::size_t r = 0; r < outgoing.size(); ++r)
+      if (static_cast<int>(r) != rank()) bytes += outgoing[r].bytes;
     if (memory_->leaving.size() < bytes) memory_->leaving.resize(bytes);
-    memory_->copies.assign(to.begin(), to.end());
+    memory_->copies.assign(outgoing.begin(), outgoing.end());
   }
-  bool move_parts(std::span<const outgoing_part> to, std::span<const incoming_part> from,
+  bool move_parts(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming,
                   clock::time_point until) override {
     std::vector<std::byte>& leaving = memory_->leaving;
     std::vector<outgoing_part>& copies = memory_->copies;
-    std::size_t at = 0;
-    for (std::size_t r = 0; r < to.size(); ++r) {
-      if (static_cast<int>(r) == rank() || to[r].bytes == 0) continue;
-      std::memcpy(leaving.data() + at, to[r].data, to[r].bytes);
-      copies[r].data = leaving.data() + at;
-      at += to[r].bytes;
+    std::size_t begin = 0;
+    for (std::size_t r = 0; r < outgoing.size(); ++r) {
+      if (static_cast<int>(r) == rank() || outgoing[r].bytes == 0) continue;
+      std::memcpy(leaving.data() + begin, outgoing[r].data, outgoing[r].bytes);
+      copies[r].data = leaving.data() + begin;
+      begin += outgoing[r].bytes;
     }
-    return send_and_receive(copies, from, until);
+    return send_and_receive(copies, incoming, until);
   }
   /// The caller keeps the memory where the group breaks.
-  bool move_device_parts(std::span<const outgoing_part> to, std::span<const incoming_part> from,
+  bool move_device_parts(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming,
                          clock::time_point until) override {
-    return send_and_receive(to, from, until);
+    return send_and_receive(outgoing, incoming, until);
   }
 
  private:
@@ -127,22 +127,22 @@ class mpi_transport final : public message_transport {
   static constexpr std::size_t most_bytes = std::size_t{1} << 30;
 
   struct memory {
-    call_header own, last;
+    call_header header, last;
     std::vector<call_header> headers;
     std::vector<std::byte> leaving;
     std::vector<outgoing_part> copies;
     std::vector<MPI_Request> requests;
   };
 
-  bool send_and_receive(std::span<const outgoing_part> to, std::span<const incoming_part> from,
+  bool send_and_receive(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming,
                         clock::time_point until) {
     auto& requests = memory_->requests;
     requests.clear();
-    for_each_message(from, [&](int r, std::byte* data, int bytes) {
+    for_each_message(incoming, [&](int r, std::byte* data, int bytes) {
       require(MPI_Irecv(data, bytes, MPI_BYTE, r, data_tag, comm_, &requests.emplace_back()));
     });
     const std::size_t receives = requests.size();
-    for_each_message(to, [&](int r, const std::byte* data, int bytes) {
+    for_each_message(outgoing, [&](int r, const std::byte* data, int bytes) {
       require(MPI_Isend(data, bytes, MPI_BYTE, r, data_tag, comm_, &requests.emplace_back()));
     });
     if (wait(until)) return true;
@@ -158,8 +158,8 @@ class mpi_transport final : public message_transport {
   void for_each_message(std::span<const Part> parts, const Act& act) {
     for (int r = 0; r < size(); ++r) {
       const Part& part = parts[static_cast<std::size_t>(r)];
-      for (std::size_t done = 0; r != rank() && done < part.bytes; done += most_bytes)
-        act(r, part.data + done, static_cast<int>(std::min(most_bytes, part.bytes - done)));
+      for (std::size_t first = 0; r != rank() && first < part.bytes; first += most_bytes)
+        act(r, part.data + first, static_cast<int>(std::min(most_bytes, part.bytes - first)));
     }
   }
 
@@ -173,10 +173,10 @@ class mpi_transport final : public message_transport {
   /// Waits for all requests; false where the time is over before.
   bool wait(clock::time_point until) {
     for (int turn = 0;; ++turn) {
-      int done = 0;
-      require(MPI_Testall(static_cast<int>(memory_->requests.size()), memory_->requests.data(), &done,
+      int is_done = 0;
+      require(MPI_Testall(static_cast<int>(memory_->requests.size()), memory_->requests.data(), &is_done,
                           MPI_STATUSES_IGNORE));
-      if (done != 0) return true;
+      if (is_done != 0) return true;
       if (clock::now() >= until) return false;
       if (turn < 1000)
         std::this_thread::yield();
@@ -184,10 +184,10 @@ class mpi_transport final : public message_transport {
         std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
   }
-  void send(const call_header& one) {
+  void send(const call_header& header) {
     for (int r = 0; r < size(); ++r)
       if (r != rank())
-        require(MPI_Isend(&one, sizeof(call_header), MPI_BYTE, r, header_tag, comm_,
+        require(MPI_Isend(&header, sizeof(call_header), MPI_BYTE, r, header_tag, comm_,
                           &memory_->requests.emplace_back()));
   }
 

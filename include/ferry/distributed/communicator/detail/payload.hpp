@@ -27,8 +27,8 @@
 /// them.
 namespace ferry::detail {
 
-/// Where such buffers lie: on the ranks' devices where one of the arrays that the rows come from or go to is
-/// in device memory, else where the wire is.
+/// The space of such buffers: that of the ranks' devices if one of the arrays that the rows come from or go
+/// to is in device memory, else that of the wire.
 template <class Exec, class... Spaces>
 using payload_space = std::conditional_t<!is_host_exec<Exec> && (!Spaces::is_host_accessible || ...),
                                          device_space, wire_space<Exec>>;
@@ -84,74 +84,78 @@ struct waited_when_thrown {
 
 /// Whether both instances are of the device that has a buffer in Space.
 template <class Space, class Exec>
-bool share_home([[maybe_unused]] const Exec& one, [[maybe_unused]] const Exec& other) {
+bool share_home([[maybe_unused]] const Exec& first, [[maybe_unused]] const Exec& second) {
   if constexpr (Space::is_host_accessible)
     return true;
   else
-    return execution_backend<Exec>::device_of(one) == execution_backend<Exec>::device_of(other);
+    return execution_backend<Exec>::device_of(first) == execution_backend<Exec>::device_of(second);
 }
 
 /// Copies between buffers of the devices of two instances. Blocks.
 template <class Exec>
-void copy_home(const Exec& to_exec, void* to, const Exec& from_exec, const void* from, std::size_t bytes) {
+void copy_home(const Exec& to_exec, void* target, const Exec& from_exec, const void* source,
+               std::size_t bytes) {
   if (bytes == 0) return;
   const waited_for<Exec> waits(to_exec);
-  execution_backend<Exec>::copy_from_device_async(to_exec, "ferry::distributed::copy_home", to, from,
+  execution_backend<Exec>::copy_from_device_async(to_exec, "ferry::distributed::copy_home", target, source,
                                                   execution_backend<Exec>::device_of(from_exec), bytes);
   waits.now();
 }
 
-/// Calls act(rows) with rows of a buffer of `exec`, or with their copy on the device of `there`.
-template <class T, class Space, class Exec, class Act>
-void with_rows_near(const Exec& exec, const Exec& there, const tensor_slice<const T, Space>& rows,
-                    const Act& act) {
+/// Rows of a buffer of `exec`, or their copy on the device of `there`, which `copy` owns.
+template <class T, class Space, class Exec>
+tensor_slice<const T, Space> rows_near([[maybe_unused]] const Exec& exec,
+                                       [[maybe_unused]] const Exec& shard_exec,
+                                       const tensor_slice<const T, Space>& rows,
+                                       [[maybe_unused]] tensor<T, Space>& copy) {
   if constexpr (!Space::is_host_accessible)
-    if (!share_home<Space>(exec, there)) {
-      auto copied = payload<T, Space>(there, "rows near a shard", rows.rows(), rows.width());
-      copy_home(there, copied.data(), exec, rows.data(), copied.size() * sizeof(T));
-      return act(tensor_slice<const T, Space>(copied.first(copied.rows())));
+    if (!share_home<Space>(exec, shard_exec)) {
+      copy = payload<T, Space>(shard_exec, "rows near a shard", rows.rows(), rows.width());
+      copy_home(shard_exec, copy.data(), exec, rows.data(), copy.size() * sizeof(T));
+      return copy.first(copy.rows());
     }
-  act(rows);
+  return rows;
 }
 
 /// The exchange of device memory with ranks of other processes: through host memory. Parts that are the same
 /// for several ranks, one after the other, leave the device once.
 template <class Exec>
 void exchange_by_host(collective& call, const Exec& sends, const Exec& takes,
-                      std::span<const outgoing_part> to, std::span<const incoming_part> from) {
+                      std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming) {
   static constexpr const char* label = "ferry::distributed::by_host";
   using backend = execution_backend<Exec>;
-  const auto is_new = [&](std::size_t r) { return r == 0 || to[r].data != to[r - 1].data; };
+  const auto is_new = [&](std::size_t r) { return r == 0 || outgoing[r].data != outgoing[r - 1].data; };
   std::size_t out = 0, in = 0;
-  for (std::size_t r = 0; r < to.size(); ++r) out += to[r].bytes;
-  for (const incoming_part& each : from) in += each.bytes;
+  for (std::size_t r = 0; r < outgoing.size(); ++r) out += outgoing[r].bytes;
+  for (const incoming_part& part : incoming) in += part.bytes;
   tensor<std::byte, pinned_space> leaving("values for ranks", out), arrived("values of ranks", in);
-  std::vector<outgoing_part> parts(to.size());
-  std::vector<incoming_part> into(from.size());
+  std::vector<outgoing_part> parts(outgoing.size());
+  std::vector<incoming_part> into(incoming.size());
   {
     const waited_for<Exec> waits(sends);
-    std::byte* at = leaving.data();
-    for (std::size_t r = 0; r < to.size(); ++r) {
-      if (to[r].bytes == 0) continue;
-      if (!is_new(r) && parts[r - 1].bytes == to[r].bytes) {
+    std::byte* next_out = leaving.data();
+    for (std::size_t r = 0; r < outgoing.size(); ++r) {
+      if (outgoing[r].bytes == 0) continue;
+      if (!is_new(r) && parts[r - 1].bytes == outgoing[r].bytes) {
         parts[r] = parts[r - 1];
         continue;
       }
-      backend::copy_async(sends, label, at, to[r].data, to[r].bytes);
-      parts[r] = {at, to[r].bytes};
-      at += to[r].bytes;
+      backend::copy_async(sends, label, next_out, outgoing[r].data, outgoing[r].bytes);
+      parts[r] = {next_out, outgoing[r].bytes};
+      next_out += outgoing[r].bytes;
     }
     waits.now();
   }
-  std::byte* at = arrived.data();
-  for (std::size_t r = 0; r < from.size(); ++r) {
-    into[r] = {at, from[r].bytes};
-    at += from[r].bytes;
+  std::byte* next_in = arrived.data();
+  for (std::size_t r = 0; r < incoming.size(); ++r) {
+    into[r] = {next_in, incoming[r].bytes};
+    next_in += incoming[r].bytes;
   }
   call.exchange(parts, into);
   const waited_for<Exec> waits(takes);
-  for (std::size_t r = 0; r < from.size(); ++r)
-    if (from[r].bytes != 0) backend::copy_async(takes, label, from[r].data, into[r].data, from[r].bytes);
+  for (std::size_t r = 0; r < incoming.size(); ++r)
+    if (incoming[r].bytes != 0)
+      backend::copy_async(takes, label, incoming[r].data, into[r].data, incoming[r].bytes);
   waits.now();
 }
 
@@ -161,41 +165,42 @@ void keep_for_ever(Memory&& memory) {
   static_cast<void>(new std::remove_cvref_t<Memory>(std::forward<Memory>(memory)));
 }
 
-/// The same where messages may lie in memory of devices. They have buffers of their own, which outlive the
+/// As above, if messages may lie in memory of devices. They have buffers of their own, which outlive the
 /// call where the group breaks.
 template <class Exec>
 void exchange_by_messages(collective& call, const Exec& sends, const Exec& takes,
-                          std::span<const outgoing_part> to, std::span<const incoming_part> from) {
+                          std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming) {
   static constexpr const char* label = "ferry::distributed::by_messages";
   using backend = execution_backend<Exec>;
   const auto self = static_cast<std::size_t>(call.rank());
   std::size_t out = 0, in = 0;
-  for (std::size_t r = 0; r < to.size(); ++r) {
+  for (std::size_t r = 0; r < outgoing.size(); ++r) {
     if (r == self) continue;
-    out += to[r].bytes;
-    in += from[r].bytes;
+    out += outgoing[r].bytes;
+    in += incoming[r].bytes;
   }
   auto leaving = payload<std::byte, device_space>(sends, "values for ranks", out);
   auto arrived = payload<std::byte, device_space>(takes, "values of ranks", in);
-  std::vector<outgoing_part> parts(to.size());
-  std::vector<incoming_part> into(from.size());
-  copy_home(takes, from[self].data, sends, to[self].data, to[self].bytes);
+  std::vector<outgoing_part> parts(outgoing.size());
+  std::vector<incoming_part> into(incoming.size());
+  copy_home(takes, incoming[self].data, sends, outgoing[self].data, outgoing[self].bytes);
   {
     const waited_for<Exec> waits(sends);
-    const std::byte* at = leaving.data();
-    for (std::size_t r = 0; r < to.size(); ++r) {
-      if (r == self || to[r].bytes == 0) continue;
-      backend::copy_async(sends, label, const_cast<std::byte*>(at), to[r].data, to[r].bytes);
-      parts[r] = {at, to[r].bytes};
-      at += to[r].bytes;
+    const std::byte* next_out = leaving.data();
+    for (std::size_t r = 0; r < outgoing.size(); ++r) {
+      if (r == self || outgoing[r].bytes == 0) continue;
+      backend::copy_async(sends, label, const_cast<std::byte*>(next_out), outgoing[r].data,
+                          outgoing[r].bytes);
+      parts[r] = {next_out, outgoing[r].bytes};
+      next_out += outgoing[r].bytes;
     }
     waits.now();
   }
-  std::byte* at = arrived.data();
-  for (std::size_t r = 0; r < from.size(); ++r) {
+  std::byte* next_in = arrived.data();
+  for (std::size_t r = 0; r < incoming.size(); ++r) {
     if (r == self) continue;
-    into[r] = {at, from[r].bytes};
-    at += from[r].bytes;
+    into[r] = {next_in, incoming[r].bytes};
+    next_in += incoming[r].bytes;
   }
   try {
     const typename backend::device_guard on(takes);
@@ -206,8 +211,8 @@ void exchange_by_messages(collective& call, const Exec& sends, const Exec& takes
     throw;
   }
   const waited_for<Exec> waits(takes);
-  for (std::size_t r = 0; r < from.size(); ++r)
-    if (into[r].bytes != 0) backend::copy_async(takes, label, from[r].data, into[r].data, into[r].bytes);
+  for (std::size_t r = 0; r < incoming.size(); ++r)
+    if (into[r].bytes != 0) backend::copy_async(takes, label, incoming[r].data, into[r].data, into[r].bytes);
   waits.now();
 }
 
@@ -215,18 +220,18 @@ void exchange_by_messages(collective& call, const Exec& sends, const Exec& takes
 /// those for what comes on that of `takes`. Blocks.
 template <class Space, class Exec>
 void exchange_payload(collective& call, [[maybe_unused]] const Exec& sends,
-                      [[maybe_unused]] const Exec& takes, std::span<const outgoing_part> to,
-                      std::span<const incoming_part> from) {
+                      [[maybe_unused]] const Exec& takes, std::span<const outgoing_part> outgoing,
+                      std::span<const incoming_part> incoming) {
   if constexpr (Space::is_host_accessible) {
-    call.exchange(to, from);
+    call.exchange(outgoing, incoming);
   } else if (call.passes_device_memory()) {
     instance_lane<Exec> lane(sends, takes);
     lane.publish();
-    call.exchange_devices(to, from, lane);
+    call.exchange_devices(outgoing, incoming, lane);
   } else if (call.sends_device_memory()) {
-    exchange_by_messages(call, sends, takes, to, from);
+    exchange_by_messages(call, sends, takes, outgoing, incoming);
   } else {
-    exchange_by_host(call, sends, takes, to, from);
+    exchange_by_host(call, sends, takes, outgoing, incoming);
   }
 }
 

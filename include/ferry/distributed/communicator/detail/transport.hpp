@@ -3,12 +3,15 @@
 
 #include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/function_ref.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace ferry::detail {
@@ -26,6 +29,33 @@ struct incoming_part {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
 };
+
+/// Calls act(text) with the message of an exception, also without memory for a copy.
+void with_message_of(const std::exception_ptr& error, function_ref<void(const char*)> act);
+
+/// Why a group is broken: the first reason counts. Transports that several threads use lock it.
+class group_trouble {
+ public:
+  enum class kind { none, peer, late, protocol };
+
+  [[nodiscard]] bool is_broken() const { return kind_ != kind::none; }
+  [[nodiscard]] bool is(kind reason) const { return kind_ == reason; }
+  [[nodiscard]] const std::string& text() const { return text_; }
+  /// Keeps the first reason, which text() composes.
+  void set(kind reason, function_ref<std::string()> text) noexcept;
+  void clear() noexcept;
+  /// Throws peer_error, communication_error or protocol_error.
+  [[noreturn]] void fail() const;
+
+ private:
+  kind kind_ = kind::none;
+  std::string text_;
+};
+
+/// "ferry::communicator: rank 1 failed: <message>"
+[[nodiscard]] std::string text_of_abort(int rank, const char* message);
+/// Throws peer_error: another rank has failed in a call.
+[[noreturn]] void throw_peer_failed(int rank, const call_note& note, const failure_text& message);
 
 /// How the ranks of a group reach each other. A process may hold several ranks, each with a thread of its
 /// own; the functions are called by the thread of `rank`.
@@ -64,21 +94,22 @@ class transport {
   virtual void all_gather(int rank, const call_note& note, std::span<const std::byte> mine,
                           std::byte* theirs) = 0;
   /// Sends to[r] to rank r and receives from[r] from it; size() parts each. The sizes of the two ends agree.
-  virtual void exchange(int rank, const call_note& note, std::span<const outgoing_part> to,
-                        std::span<const incoming_part> from) = 0;
+  virtual void exchange(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
+                        std::span<const incoming_part> incoming) = 0;
   /// Whether exchange_devices serves: the ranks are threads of this process.
   [[nodiscard]] virtual bool passes_device_memory() const { return false; }
   /// exchange, of a rank whose parts lie in memory of devices; other ranks may call exchange. `lane` has been
   /// published, and lives as long as the call. Where the copies of a rank fail, it throws their error, the
   /// others throw peer_error, and the group is broken.
-  virtual void exchange_devices(int rank, const call_note& note, std::span<const outgoing_part> to,
-                                std::span<const incoming_part> from, device_lane& lane);
+  virtual void exchange_devices(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
+                                std::span<const incoming_part> incoming, device_lane& lane);
   /// Whether exchange_device_memory serves: messages of this process may lie in memory of devices.
   [[nodiscard]] virtual bool sends_device_memory() const { return false; }
   /// exchange, of a rank whose parts lie in memory of the current device and are ready; that for the rank
   /// itself is empty. Other ranks may call exchange.
-  virtual void exchange_device_memory(int rank, const call_note& note, std::span<const outgoing_part> to,
-                                      std::span<const incoming_part> from);
+  virtual void exchange_device_memory(int rank, const call_note& note,
+                                      std::span<const outgoing_part> outgoing,
+                                      std::span<const incoming_part> incoming);
   /// The call after an all_gather of addresses, where the ranks are threads of this process and have read
   /// each other's memory in between: all_gather of nothing, or with `failed` what fail() does. Where the
   /// group breaks, no rank leaves before all others have ended their reads, too, by a call or by leave().
@@ -86,16 +117,16 @@ class transport {
   /// Whether pass_descriptor serves.
   [[nodiscard]] virtual bool passes_descriptors() const { return false; }
   /// Collective: the file descriptor of rank `from` on the others, which own theirs; -1 on `from` itself.
-  [[nodiscard]] virtual int pass_descriptor(int rank, const call_note& note, int from, int descriptor);
+  [[nodiscard]] virtual int pass_descriptor(int rank, const call_note& note, int owner, int descriptor);
   /// From here on, each call waits first for the writes of this process that have been recorded, and for the
   /// `reads`, while somebody else keeps the tracker. For memory that other processes reach, whose devices do
   /// not know of each other's work; threads need not wait.
-  virtual void wait_before_calls(const std::shared_ptr<access_tracker>& of, bool reads);
+  virtual void wait_before_calls(const std::shared_ptr<access_tracker>& tracker, bool reads);
   /// Takes part in the next call of the others as the rank that failed.
-  virtual void fail(int rank, const call_note& note, const char* what) noexcept = 0;
+  virtual void fail(int rank, const call_note& note, const char* message) noexcept = 0;
 
   /// Ends all present and later calls of the other ranks with what this rank says.
-  virtual void abort(int rank, const char* what) noexcept = 0;
+  virtual void abort(int rank, const char* message) noexcept = 0;
   /// A thread begins or ends to act for `rank`. enter throws invalid_argument where another one does, and
   /// out_of_range for a rank that is not of this process. `for_good`: no other thread will follow, so those
   /// who wait for the rank wait in vain.

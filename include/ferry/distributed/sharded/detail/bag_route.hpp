@@ -27,21 +27,21 @@ class host_bags {
   using list_type = kernels::bag_list<offset_type<Bags>>;
 
   host_bags(const Exec& exec, const Bags& named, std::int64_t bags, std::int64_t positions, bool checks)
-      : list_(list_of_bags(named, offsets(exec, named), bags, positions, checks, {&found_, &raised_})) {}
+      : list_(list_of_bags(named, offsets(exec, named), bags, positions, checks, {&report_, &raised_})) {}
   host_bags(const host_bags&) = delete;
   host_bags& operator=(const host_bags&) = delete;
 
   [[nodiscard]] const list_type& list() const { return list_; }
-  /// What is wrong with the offsets, for a gather or a step.
+  /// Flaws of the offsets, for a gather or a step.
   /// @{
   [[nodiscard]] const index_report& look() {
     for (std::int64_t bag = 0; bag < list_.bags; ++bag) list_.range(bag, true);
-    return found_;
+    return report_;
   }
   [[nodiscard]] const index_report& look_for_step() {
     const kernels::check_step_bags<offset_type<Bags>> check{list_, nullptr};
     for (std::int64_t bag = 0; bag < list_.bags; ++bag) check(bag);
-    return found_;
+    return report_;
   }
   /// @}
 
@@ -54,7 +54,7 @@ class host_bags {
   }
 
   std::vector<offset_type<Bags>> room_;
-  index_report found_;
+  index_report report_;
   unsigned int raised_ = 0;
   list_type list_;
 };
@@ -64,11 +64,11 @@ class host_bags {
 /// these bags follow each other in the order of the route of the rows.
 template <class Wire, class Bags>
 row_route<Wire> route_bags(const row_route<Wire>& rows, const Bags& list) {
-  row_route<Wire> made;
-  made.positions = list.bags;
-  made.everywhere = rows.everywhere;
+  row_route<Wire> route;
+  route.positions = list.bags;
+  route.everywhere = rows.everywhere;
   std::vector<std::int64_t> bags, sizes;
-  made.begin.assign(1, 0);
+  route.begin.assign(1, 0);
   for (std::size_t owner = 0; owner + 1 < rows.begin.size(); ++owner) {
     std::int64_t bag = -1, end = -1;  // positions below `end` lie in `bag`
     for (std::int64_t k = rows.begin[owner]; k < rows.begin[owner + 1]; ++k) {
@@ -81,24 +81,24 @@ row_route<Wire> route_bags(const row_route<Wire>& rows, const Bags& list) {
       }
       ++sizes.back();
     }
-    made.begin.push_back(static_cast<std::int64_t>(bags.size()));
+    route.begin.push_back(static_cast<std::int64_t>(bags.size()));
   }
-  made.place = tensor<std::int64_t, Wire>("bags", bags.size());
-  made.rows = tensor<std::int64_t, Wire>("sizes of bags", bags.size());
-  std::copy(bags.begin(), bags.end(), made.place.data());
-  std::copy(sizes.begin(), sizes.end(), made.rows.data());
-  return made;
+  route.place = tensor<std::int64_t, Wire>("bags", bags.size());
+  route.rows = tensor<std::int64_t, Wire>("sizes of bags", bags.size());
+  std::copy(bags.begin(), bags.end(), route.place.data());
+  std::copy(sizes.begin(), sizes.end(), route.rows.data());
+  return route;
 }
 
 /// The number of positions with a row of each bag, as offsets: bag b has [b + 1] - [b].
 template <class Wire, class Bags>
 tensor<std::int64_t, Wire> sizes_of_bags(const row_route<Wire>& rows, const Bags& list) {
-  tensor<std::int64_t, Wire> made("sizes of bags", list.bags + 1);
-  std::int64_t* const at = made.data();
-  std::fill_n(at, list.bags + 1, std::int64_t{0});
-  for (std::int64_t k = 0; k < rows.routed(); ++k) ++at[list.bag_of(rows.place.data()[k]) + 1];
-  for (std::int64_t b = 0; b < list.bags; ++b) at[b + 1] += at[b];
-  return made;
+  tensor<std::int64_t, Wire> sizes("sizes of bags", list.bags + 1);
+  std::int64_t* const sizes_data = sizes.data();
+  std::fill_n(sizes_data, list.bags + 1, std::int64_t{0});
+  for (std::int64_t k = 0; k < rows.routed(); ++k) ++sizes_data[list.bag_of(rows.place.data()[k]) + 1];
+  for (std::int64_t b = 0; b < list.bags; ++b) sizes_data[b + 1] += sizes_data[b];
+  return sizes;
 }
 
 /// The positions of the maxima, in the order of the route of the bags, as numbers of the positions that each
@@ -111,12 +111,12 @@ void number_for_owners(const row_route<Wire>& rows, const row_route<Wire>& bags,
   for (std::size_t owner = 0; owner + 1 < bags.begin.size(); ++owner) {
     const std::int64_t first = rows.begin[owner];
     for (std::int64_t bag = bags.begin[owner]; bag < bags.begin[owner + 1]; ++bag) {
-      const std::int64_t* const here = rows.place.data() + k;
-      const std::int64_t* const end = here + bags.rows.data()[bag];
+      const std::int64_t* const first_place = rows.place.data() + k;
+      const std::int64_t* const end = first_place + bags.rows.data()[bag];
       for (std::int64_t c = 0; c < width; ++c) {
         std::int64_t& position = chosen.data()[bag * width + c];
-        const auto* const found = std::lower_bound(here, end, position);
-        position = found != end && *found == position ? found - rows.place.data() - first : -1;
+        const auto* const match = std::lower_bound(first_place, end, position);
+        position = match != end && *match == position ? match - rows.place.data() - first : -1;
       }
       k += bags.rows.data()[bag];
     }

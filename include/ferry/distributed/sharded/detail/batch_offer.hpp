@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/sharded/detail/kernel_route.hpp>
-#include <ferry/distributed/sharded/detail/shard_places.hpp>
-#include <ferry/memory/spaces.hpp>
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/sharded/detail/batch_findings.hpp>
+#include <ferry/distributed/sharded/detail/row_route.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/tensor/detail/array_ref.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 #include <vector>
 
 namespace ferry::detail {
 
-/// Where the owners of the rows of a batch find its route and its values: addresses in the memory of the
-/// process, so only threads use them. Ranks send it to each other as it is.
+/// A batch whose route and values the owners of its rows may read: addresses in the memory of the process, so
+/// only threads use them. Ranks send it to each other as it is.
 struct batch_offer {
   const std::int64_t* place = nullptr;  ///< see routed_lists
   const std::int64_t* rows = nullptr;
@@ -27,28 +25,27 @@ struct batch_offer {
   std::int32_t is_made = 0;         ///< whether kernels may read all this: the work that makes it has ended
 };
 
-/// The offer of a rank whose batch route_by_kernels has routed. `there` works on the shard of the rank.
-template <class Exec, class Value, class Space>
-batch_offer offer_batch(const Exec& exec, const Exec& there, const routed_lists& lists,
-                        const array_ref<Value, Space>& values) {
-  using backend = execution_backend<Exec>;
-  batch_offer made;
-  if (lists.memory == nullptr || (std::is_same_v<Space, pageable_space> && !is_host_exec<Exec>)) return made;
-  made.place = lists.place;
-  made.rows = lists.rows;
-  made.values = reinterpret_cast<const std::byte*>(values.data);
-  made.value_step = values.row_stride() * static_cast<std::int64_t>(sizeof(Value));
-  made.lists_device = backend::device_of(exec);
-  if constexpr (!Space::is_host_accessible) made.values_device = backend::device_of(exec);
-  made.owner_device = backend::device_of(there);
-  made.is_made = 1;
-  return made;
-}
+/// Headers of the batches of all ranks.
+struct batch_headers {
+  std::vector<batch_findings> findings;  ///< by rank; one if a thread acts for the group
+  std::vector<batch_offer> offers;       ///< by rank
+  std::vector<std::int64_t> counts;      ///< [rank * ranks + owner] positions of a rank's batch for an owner
+  std::vector<std::int64_t> in_begin;    ///< see routing
+
+  /// Positions of the batch of `rank` for `owner`.
+  [[nodiscard]] std::int64_t count(std::size_t rank, int owner) const {
+    return counts[rank * offers.size() + static_cast<std::size_t>(owner)];
+  }
+};
+
+/// The ranks tell each other their findings, the positions for each owner, and an offer: one phase. `scanned`
+/// has the findings besides those of the route.
+[[nodiscard]] batch_headers exchange_headers(collective& call, const route_groups& route,
+                                             batch_findings scanned, const batch_offer& offer);
 
 /// Whether each owner can pull its rows of all batches by a kernel; the same on all ranks. `reach` tells
 /// whether kernels of a device reach the memory of another one.
 [[nodiscard]] bool can_pull(const std::vector<batch_offer>& offers, bool (*reach)(int device, int memory));
-
 /// As above, for the devices of Exec.
 template <class Exec>
 bool can_pull(const std::vector<batch_offer>& offers) {

@@ -94,13 +94,13 @@ ticket checked_peer_gather(const Exec& exec, const sharded_table<T, Space, Sprea
       requires { requires Spread::in_kernels; },
       "ferry: path::peer finds the owners of rows in kernels; make owner and local_row of the sharding KOKKOS_FUNCTIONs and declare in_kernels = true.");
   require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Out, checked, false>();
-  const auto to = make_ref(out);
-  require_convertible<typename decltype(to)::value_type, T>();
+  const auto sink = make_ref(out);
+  require_convertible<typename decltype(sink)::value_type, T>();
   const auto& named = rows_named_by(indices);
   using given =
       std::conditional_t<Chosen::template names<bounds_category>, checked, chosen_policies<path::direct>>;
-  require_batch<Exec, given>("gather", whole_ref(table), named, to);
-  return gather_from_peers<bounds_policy>(exec, table, named, to);
+  require_batch<Exec, given>("gather", whole_ref(table), named, sink);
+  return gather_from_peers<bounds_policy>(exec, table, named, sink);
 }
 
 }  // namespace ferry::detail

@@ -5,7 +5,7 @@
 #include <ferry/distributed/sharded/detail/gather_peers.hpp>
 #include <ferry/distributed/sharded/detail/kernel_route.hpp>
 #include <ferry/distributed/sharded/detail/reach_shards.hpp>
-#include <ferry/distributed/sharded/detail/shard_instance.hpp>
+#include <ferry/distributed/sharded/detail/sharded_read.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/memory/spaces.hpp>
@@ -42,8 +42,8 @@ bool reaches_shards([[maybe_unused]] const Exec& exec, const Table& table) {
     if (!table.holds(r)) return false;
     if constexpr (!is_host_exec<Exec>) {
       const int device = make_ref(table.shard(r)).device();
-      const int here = execution_backend<Exec>::device_of(exec);
-      return device < 0 || device == here || execution_backend<Exec>::reaches_device(exec, device);
+      const int own_device = execution_backend<Exec>::device_of(exec);
+      return device < 0 || device == own_device || execution_backend<Exec>::reaches_device(exec, device);
     }
     return true;
   };
@@ -52,43 +52,64 @@ bool reaches_shards([[maybe_unused]] const Exec& exec, const Table& table) {
   return !Table::sharding_type::replicates || table.holds(table.comm().acting_rank());
 }
 
-/// Gathers, where the kernels of all ranks read the shards of all ranks: then true, and `read` has the bad
-/// indices of this rank. One phase where one of them can't; two where all can: no rank leaves before all have
-/// read, as the rows are those of one point in time. Ranks may differ in Exec, spaces and paths, so in a
-/// group of threads all of them meet.
-template <class Asked, class Bounds, class Exec, class Table, class Named, class Out, class OutSpace>
-bool gathers_from_peers(collective& call, const Exec& exec, const Table& table, const Named& named,
-                        const array_ref<Out, OutSpace>& out, [[maybe_unused]] ticket& read) {
-  constexpr bool tries = reads_peers<Exec, Table, OutSpace> &&
-                         Asked::template get<path_category, path::automatic>::chosen_at_run_time;
-  constexpr bool alike = Table::sharding_type::replicates;  // no rank needs another one
-  // Where there are host backends alone, no rank can.
-  if constexpr (device_is_host<Exec> && !routes_by_kernels<Exec>) return false;
-  if (call.is_whole() || !call.passes_device_memory()) return false;
-  bool can = false;
-  if constexpr (tries) can = kernels_read(exec, named) && reaches_shards(exec, table);
-  if (can && !alike) {
-    // Kernels of the caller may have written this rank's shard: its own instances order those alone.
-    static const std::string label = "ferry::distributed::written";
-    execution_backend<Exec>::fence(exec, label);
-    execution_backend<Exec>::fence(shard_instance(table.comm(), call.rank(), exec), label);
+/// The collective gather. If the kernels of all ranks read the shards of all ranks they do: no rank leaves
+/// before all have read, as the rows are those of one point in time. Ranks may differ in Exec, spaces and
+/// paths, so in a group of threads all of them say whether they can.
+template <class Choice, class Exec, class Table, class Named, class Out>
+struct sharded_gather : sharded_read<Choice, Exec, Table, Named, Out> {
+  using base = sharded_read<Choice, Exec, Table, Named, Out>;
+  using base::base;
+  using base::call, base::exec, base::named, base::out, base::table;
+  /// Whether this thread may have other ranks to ask. If there are host backends alone, no rank can.
+  static constexpr bool asks = !base::is_planned && (!device_is_host<Exec> || routes_by_kernels<Exec>);
+  static constexpr bool tries =
+      asks && reads_peers<Exec, Table, typename Out::memory_space> &&
+      Choice::asked::template get<path_category, path::automatic>::chosen_at_run_time;
+  static constexpr bool needs_others = !Table::sharding_type::replicates;
+
+  bool by_peers = false;
+
+  void route() {
+    if constexpr (asks)
+      if (!call.is_whole() && call.passes_device_memory()) agree_on_peers();
+    if (!by_peers) base::route();
   }
-  if constexpr (!alike) {
-    const std::int32_t mine = can ? 1 : 0;
-    const auto all = call.all_gather(std::span<const std::int32_t>(&mine, 1));
-    can = std::find(all.begin(), all.end(), 0) == all.end();
-    if (can) call.begin_reads();
+  void agree() {
+    if (!by_peers) base::agree();
   }
-  if constexpr (tries)
-    if (can) {
-      static const std::string label = "ferry::distributed::gathered";
-      read = gather_from_peers<Bounds>(exec, table, named, out, prefers_once(table, named));
-      execution_backend<Exec>::fence(exec, label);
-      call.agree();
-      call.close();
-      return true;
+  void move() {
+    if constexpr (tries)
+      if (by_peers) {
+        static const std::string label = "ferry::distributed::gathered";
+        this->result = gather_from_peers<typename Choice::bounds_policy>(exec, table, named, out,
+                                                                         prefers_once(table, named));
+        execution_backend<Exec>::fence(exec, label);
+        call.agree();
+        call.close();
+        return;
+      }
+    base::move();
+  }
+  void apply() {
+    if (!by_peers) base::apply();
+  }
+
+ private:
+  void agree_on_peers() {
+    if constexpr (tries) by_peers = kernels_read(exec, named) && reaches_shards(exec, table);
+    if constexpr (needs_others) {
+      if (by_peers) {
+        // Kernels of the caller may have written this rank's shard: its own instances order those alone.
+        static const std::string label = "ferry::distributed::written";
+        execution_backend<Exec>::fence(exec, label);
+        execution_backend<Exec>::fence(this->instance(call.rank()), label);
+      }
+      const std::int32_t vote = by_peers ? 1 : 0;
+      const auto votes = call.all_gather(std::span<const std::int32_t>(&vote, 1));
+      by_peers = std::find(votes.begin(), votes.end(), 0) == votes.end();
+      if (by_peers) call.begin_reads();
     }
-  return false;
-}
+  }
+};
 
 }  // namespace ferry::detail

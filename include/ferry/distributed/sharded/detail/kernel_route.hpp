@@ -59,7 +59,7 @@ bool kernels_read(const Exec& exec, const Named& named) {
 
 /// Enqueues the kernels. `ends` and the lists are valid after them.
 template <class Exec, class Source, class Spread>
-void launch_route(launch_context<Exec>& of, kernels::owned_positions<Source, Spread> positions,
+void launch_route(launch_context<Exec>& call, kernels::owned_positions<Source, Spread> positions,
                   std::int64_t* place, std::int64_t* rows, std::int64_t* ends) {
   using backend = execution_backend<Exec>;
   // Short chunks for many threads; with many owners longer ones, so that the counts are no more than the
@@ -67,14 +67,14 @@ void launch_route(launch_context<Exec>& of, kernels::owned_positions<Source, Spr
   positions.length = std::max<std::int64_t>(16, positions.ranks);
   positions.chunks = (positions.positions + positions.length - 1) / positions.length;
   const std::int64_t cells = positions.chunks * positions.ranks;
-  auto* const counts = of.template scratch<std::uint32_t>(cells);
-  auto* const sums = of.template scratch<std::uint64_t>(cells);
+  auto* const counts = call.template scratch<std::uint32_t>(cells);
+  auto* const sums = call.template scratch<std::uint64_t>(cells);
   const std::size_t bytes = backend::template sum_bytes<kernels::owned_counts>(cells);
-  auto* const workspace = of.template scratch<std::byte>(static_cast<std::int64_t>(bytes));
-  launch(of.exec(), of.label("route", "count"), positions.chunks,
+  auto* const workspace = call.template scratch<std::byte>(static_cast<std::int64_t>(bytes));
+  launch(call.exec(), call.label("route", "count"), positions.chunks,
          kernels::count_owned<Source, Spread>{positions, counts});
-  backend::inclusive_sum(of.exec(), kernels::owned_counts{counts}, sums, cells, workspace, bytes);
-  launch(of.exec(), of.label("route", "place"), positions.chunks,
+  backend::inclusive_sum(call.exec(), kernels::owned_counts{counts}, sums, cells, workspace, bytes);
+  launch(call.exec(), call.label("route", "place"), positions.chunks,
          kernels::place_owned<Source, Spread>{positions, counts, sums, place, rows, ends});
 }
 
@@ -93,39 +93,40 @@ row_route<wire_space<Exec>> route_by_kernels(const char* verb, const Exec& exec,
   route.positions = count;
   route.begin.assign(static_cast<std::size_t>(ranks) + 1, 0);
 
-  launch_context<Exec> of(exec, verb);
-  of.reads_from(values, true);
+  launch_context<Exec> call(exec, verb);
+  call.reads_from(values, true);
   const auto room = static_cast<std::size_t>(count < 1 ? 1 : count);
   lists.memory = engine::get(exec)->device_scratch(2 * room * sizeof(std::int64_t));
   auto* const place = static_cast<std::int64_t*>(lists.memory.get());
   lists.place = place;
   lists.rows = place + room;
-  auto* const ends = of.template pinned<std::int64_t>(ranks);
+  auto* const ends = call.template pinned<std::int64_t>(ranks);
   std::fill_n(ends, ranks, std::int64_t{0});
   const auto route_from = [&](const auto& source) {
     using from = std::remove_cvref_t<decltype(source)>;
     if (count > 0)
       launch_route(
-          of, kernels::owned_positions<from, spread>{source, table.sharding(), rows, count, 1, count, ranks},
+          call,
+          kernels::owned_positions<from, spread>{source, table.sharding(), rows, count, 1, count, ranks},
           place, place + room, ends);
   };
   static const std::string label = "ferry::distributed::routed";
   if constexpr (is_plan<Named>) {
-    of.use(named.storage());
+    call.use(named.storage());
     route_from(kernels::listed_rows{named.storage()->row_of});
     backend::fence(exec, label);
     if (named.storage()->checked) route.report = named.storage()->read_report();
     route.signed_indices = named.storage()->signed_indices;
   } else {
     using index = std::remove_const_t<typename Named::value_type>;
-    const report_writer report = Bounds::reports ? of.report() : report_writer{};
-    route_from(kernels::index_rows<index, Bounds>{indices_for_kernels(of, named), rows, report});
+    const report_writer report = Bounds::reports ? call.report() : report_writer{};
+    route_from(kernels::index_rows<index, Bounds>{indices_for_kernels(call, named), rows, report});
     backend::fence(exec, label);
     if constexpr (Bounds::reports) route.report = read_report<Exec>(report);
     route.signed_indices = std::is_signed_v<index>;
   }
   std::copy_n(ends, ranks, route.begin.begin() + 1);
-  of.finish().drop();
+  call.finish().drop();
   return route;
 }
 

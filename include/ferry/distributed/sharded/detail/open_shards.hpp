@@ -3,7 +3,7 @@
 
 #include <ferry/distributed/communicator/communicator.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
-#include <ferry/distributed/shared/detail/shared_record.hpp>
+#include <ferry/distributed/shared/detail/shared_segment.hpp>
 #include <ferry/distributed/shared/open_shared.hpp>
 #include <ferry/distributed/shared/share.hpp>
 #include <ferry/distributed/shared/shared_handle.hpp>
@@ -43,11 +43,12 @@ opened_shards open_shards(collective& call, const communicator& comm,
                           function_ref<shared_handle()> share_own,
                           std::shared_ptr<std::byte> (*open)(const shared_record&, int device));
 
-/// The same of a shard.
+/// As above, of a shard.
 template <class T, class Space>
-opened_shards open_shards(collective& call, const communicator& comm, const tensor<T, Space>& own) {
+opened_shards open_shards(collective& call, const communicator& comm, const tensor<T, Space>& shard) {
   return open_shards(
-      call, comm, own.accesses(), own.device().id, [&own] { return share(own); }, &opened_memory<Space>);
+      call, comm, shard.accesses(), shard.device().id, [&shard] { return share(shard); },
+      &opened_memory<Space>);
 }
 
 }  // namespace ferry::detail

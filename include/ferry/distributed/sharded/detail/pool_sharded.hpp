@@ -5,8 +5,9 @@
 #include <ferry/bags/detail/pool_bags.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/sharded/detail/bag_route.hpp>
-#include <ferry/distributed/sharded/detail/gather_sharded.hpp>
-#include <ferry/distributed/sharded/detail/shard_instance.hpp>
+#include <ferry/distributed/sharded/detail/rows_once.hpp>
+#include <ferry/distributed/sharded/detail/sharded_read.hpp>
+#include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/error.hpp>
@@ -15,7 +16,10 @@
 #include <ferry/runtime/ticket.hpp>
 
 #include <cstdint>
+#include <limits>
+#include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace ferry::detail {
@@ -56,6 +60,17 @@ bool is_checked(const Named& named) {
     return is_strict<Bounds>(named);
 }
 
+/// Pools rows that have arrived: position p has row slots[p], or none for -1.
+template <class Pooling, class Bounds, class Exec, class Bags, class T, class Wire, class Payload,
+          class Weights, class Chosen, class Out, class OutSpace>
+void pool_slots(const Exec& exec, const tensor<T, Payload>& arrived, const tensor<std::int64_t, Wire>& slots,
+                const Bags& bags, const Weights& weights, const Chosen& chosen,
+                const array_ref<Out, OutSpace>& out) {
+  gather_bags_by<path::automatic, Pooling, Bounds>(exec, plain_rows(read_only(make_ref(arrived))),
+                                                   read_only(make_ref(slots)), bags, weights, chosen, out)
+      .join();
+}
+
 /// Pools rows that have arrived: position p has row slot[p], or none for -1. The errors of the offsets and of
 /// bad positions within bags are those of an ordinary table.
 template <class Pooling, class Bounds, class Exec, class Table, class Named, class Bags, class T, class Wire,
@@ -65,67 +80,88 @@ ticket pool_arrived(const char* verb, const Exec& exec, const Table& table, cons
                     const Weights& weights, const Chosen& chosen, const array_ref<Out, OutSpace>& out) {
   constexpr bool looks = !std::is_same_v<Bounds, bounds::unchecked>;
   const auto slots = slots_of(route);
-  const auto where = read_only(make_ref(slots));
-  const auto from = read_only(make_ref(arrived));
   const bool strict = is_checked<Bounds>(named);
-  host_bags<Exec, Bags> here(exec, bags, out.rows(), route.positions, looks);
-  index_report found = here.look();
+  host_bags<Exec, Bags> list(exec, bags, out.rows(), route.positions, looks);
+  index_report report = list.look();
   if (strict && route.report.out_of_range != 0) {
     if constexpr (is_plan<Named> || is_sharded_plan<Named>) {
-      found = route.report;
+      report = route.report;
     } else {
       std::vector<std::remove_const_t<typename Named::value_type>> room;
       const auto* indices = host_values(exec, named, room);
       unsigned int raised = 0;
-      const report_writer writer{&found, &raised};
+      const report_writer writer{&report, &raised};
       for (std::int64_t bag = 0; bag < out.rows(); ++bag) {
-        const kernels::bag_range range = here.list().range(bag, false);
+        const kernels::bag_range range = list.list().range(bag, false);
         for (std::int64_t p = range.begin; p < range.end; ++p)
           if (slots.data()[p] < 0)
             writer.out_of_range(p, static_cast<std::uint64_t>(static_cast<std::int64_t>(indices[p])));
       }
     }
   }
-  const auto pool = [&](auto bounds) {
-    gather_bags_by<path::automatic, Pooling, decltype(bounds)>(exec, plain_rows(from), where, bags, weights,
-                                                               chosen, out)
-        .join();
-  };
   try {
     if constexpr (!looks)
-      pool(bounds::unchecked{});
+      pool_slots<Pooling, bounds::unchecked>(exec, arrived, slots, bags, weights, chosen, out);
     else if (strict)
-      pool(bounds::check{});
+      pool_slots<Pooling, bounds::check>(exec, arrived, slots, bags, weights, chosen, out);
     else
-      pool(bounds::skip{});
-  } catch (const ferry::out_of_range&) {  // told below, in the terms of the whole table
+      pool_slots<Pooling, bounds::skip>(exec, arrived, slots, bags, weights, chosen, out);
+  } catch (const ferry::out_of_range&) {  // the error below is in the terms of the whole table
   }
-  if (found.out_of_range == 0) return {};
+  if (report.out_of_range == 0) return {};
   const auto note = whole_ref(table).note();
-  return ticket_of_error(found_error(found, verb, note, note, static_cast<std::int64_t>(table.width()),
+  return ticket_of_error(found_error(report, verb, note, note, static_cast<std::int64_t>(table.width()),
                                      route.positions, route.signed_indices));
 }
 
-/// gather_bags from a sharded table, within a call of its ranks: fetches the rows of this rank's positions,
-/// then pools them here.
-template <class Pooling, class Bounds, class Path, class Exec, class Table, class Named, class Bags,
-          class Weights, class Chosen, class Out, class OutSpace>
-ticket pool_by_routes(const char* verb, collective& call, const Exec& exec, const Table& table,
-                      const Named& named, const Bags& bags, const Weights& weights, const Chosen& chosen,
-                      bool once, const array_ref<Out, OutSpace>& out) {
-  using element = typename Table::value_type;
-  using home = payload_space<Exec, typename Table::memory_space, OutSpace>;
-  return fetch_by_routes<home, element, Bounds>(
-      call, exec, table, named, once,
-      [&](int rank, const auto& rows, const auto& into) {
-        gather(shard_instance(table.comm(), rank, exec), table.shard(rank), rows, into, Path{},
-               bounds::unchecked{})
-            .join();
-      },
-      [&](const auto& route, const auto& arrived) {
-        return pool_arrived<Pooling, Bounds>(verb, exec, table, named, bags, route, arrived, weights, chosen,
-                                             out);
-      });
-}
+/// The policies of gather_bags on a sharded table.
+template <class Bag, class Reader, class Table>
+struct pool_choice : read_choice<typename Bag::chosen, typename Table::value_type, Reader> {
+  using pooling = typename Bag::pooling;
+};
+
+/// gather_bags from a sharded table: fetches the rows of this rank's positions, then pools them here. `extra`
+/// are the weights of the positions, or under pooling::max the positions of the maxima.
+template <class Choice, class Exec, class Table, class Named, class Bags, class Out, class Extra>
+struct sharded_pool : sharded_read<Choice, Exec, Table, Named, Out> {
+  using base = sharded_read<Choice, Exec, Table, Named, Out>;
+  using pooling = typename Choice::pooling;
+  static constexpr bool weighs = !std::is_same_v<Extra, no_array> && !pooling::selects;
+  static constexpr bool finds = !std::is_same_v<Extra, no_array> && pooling::selects;
+
+  const Bags& bags;
+  const Extra& extra;
+
+  sharded_pool(const Exec& instance, Table& rows, const Named& indices, const Bags& lists, const Out& sink,
+               const Extra& more, const call_note& note)
+      : base("gather_bags", instance, rows, indices, sink, note), bags(lists), extra(more) {}
+
+  void check() {
+    require_sharded_bag_batch<typename Choice::chosen, Exec>(this->verb, this->call, this->table, this->named,
+                                                             bags, this->out);
+    const std::int64_t positions = routed_positions(this->named);
+    if constexpr (weighs) require_weights(this->verb, extra, positions);
+    if constexpr (finds) {
+      require_chosen(this->verb, extra, this->out);
+      if (std::cmp_greater(positions, std::numeric_limits<typename Extra::value_type>::max()))
+        throw invalid_argument("ferry::gather_bags: " + extra.describe() + " can't hold the positions of " +
+                               std::to_string(positions) + " indices; its elements must be int64");
+    }
+  }
+  void apply() {
+    if constexpr (finds)
+      pool(no_array{}, extra);
+    else
+      pool(extra, no_array{});
+  }
+
+ private:
+  template <class Weights, class Chosen>
+  void pool(const Weights& weights, const Chosen& chosen) {
+    this->result = pool_arrived<pooling, typename Choice::bounds_policy>(
+        this->verb, this->exec, this->table, this->named, bags, this->by().batch, this->arrived, weights,
+        chosen, this->out);
+  }
+};
 
 }  // namespace ferry::detail

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
 #include <ferry/distributed/sharded/detail/batch_offer.hpp>
-#include <ferry/distributed/sharded/detail/routing.hpp>
+#include <ferry/distributed/sharded/detail/kernel_route.hpp>
 #include <ferry/distributed/sharded/detail/shard_places.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/spaces.hpp>
+#include <ferry/plan/make_plan.hpp>
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/policy/bounds.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -21,7 +24,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
-#include <vector>
 
 namespace ferry::kernels {
 
@@ -35,21 +37,21 @@ struct join_lists {
   std::int64_t step[most_shards];    ///< units from a row of its values to the next
   std::int64_t begin[most_shards];   ///< its first item
   std::int64_t* rows;
-  std::int64_t* from;
+  std::int64_t* begins;
   int ranks;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    int of = 0;  // the last rank that does not begin behind the item
-    for (int last = ranks - 1; of < last;) {
-      const int middle = (of + last + 1) / 2;
+    int rank = 0;  // the last rank that does not begin behind the item
+    for (int last = ranks - 1; rank < last;) {
+      const int middle = (rank + last + 1) / 2;
       if (begin[middle] <= i)
-        of = middle;
+        rank = middle;
       else
         last = middle - 1;
     }
-    const std::int64_t k = i - begin[of];
-    rows[i] = local[of][k];
-    from[i] = values[of] + place[of][k] * step[of];
+    const std::int64_t k = i - begin[rank];
+    rows[i] = local[rank][k];
+    begins[i] = values[rank] + place[rank][k] * step[rank];
   }
 };
 
@@ -67,7 +69,7 @@ struct pull_units {
 
   const void* lowest;
   void* out;
-  const std::int64_t* from;
+  const std::int64_t* begins;
   detail::fast_divisor width;
   std::int64_t count;
   std::int64_t iterations;
@@ -89,7 +91,7 @@ struct pull_units {
         const std::int64_t u = first + k * iterations;
         if (u >= count) continue;
         const std::int64_t item = width.quotient(u);
-        unit[k] = static_cast<const Any*>(lowest)[from[item] + (u - item * width.divisor())];
+        unit[k] = static_cast<const Any*>(lowest)[begins[item] + (u - item * width.divisor())];
       }
       for (int k = 0; k < at_once; ++k)
         if (const std::int64_t u = first + k * iterations; u < count) static_cast<Any*>(out)[u] = unit[k];
@@ -101,80 +103,89 @@ struct pull_units {
 
 namespace ferry::detail {
 
+/// The offer of a rank whose batch route_by_kernels has routed. `there` works on the shard of the rank.
+template <class Exec, class Value, class Space>
+batch_offer offer_batch(const Exec& exec, const Exec& shard_exec, const routed_lists& lists,
+                        const array_ref<Value, Space>& values) {
+  using backend = execution_backend<Exec>;
+  batch_offer offer;
+  if (lists.memory == nullptr || (std::is_same_v<Space, pageable_space> && !is_host_exec<Exec>)) return offer;
+  offer.place = lists.place;
+  offer.rows = lists.rows;
+  offer.values = reinterpret_cast<const std::byte*>(values.data);
+  offer.value_step = values.row_stride() * static_cast<std::int64_t>(sizeof(Value));
+  offer.lists_device = backend::device_of(exec);
+  if constexpr (!Space::is_host_accessible) offer.values_device = backend::device_of(exec);
+  offer.owner_device = backend::device_of(shard_exec);
+  offer.is_made = 1;
+  return offer;
+}
+
+/// The values of all batches for one owner.
+struct offered_values {
+  std::int64_t items = 0;
+  const std::byte* lowest = nullptr;  ///< the lowest address of a batch's values
+  bool aligned = true;                ///< whether all rows begin at multiples of `unit` bytes
+  bool on_devices = true;             ///< whether all lie in memory of devices
+};
+[[nodiscard]] offered_values values_for(int owner, const batch_headers& headers, std::size_t unit);
+
+/// The lists of all ranks for an owner. Values are found in units of `unit` bytes after `lowest`.
+[[nodiscard]] kernels::join_lists lists_for(int owner, const batch_headers& headers, const std::byte* lowest,
+                                            std::size_t unit);
+
 /// The rows that all batches name in the shard of this rank, with their values, in the order (rank,
 /// position): on the device of the shard's instance.
 template <class T>
 struct pulled_rows {
   tensor<std::int64_t, device_space> rows;
   tensor<T, device_space> values;
-};
-
-/// The lists of all ranks for the owner `rank`. Values are found in units of `unit` bytes after `lowest`.
-[[nodiscard]] kernels::join_lists lists_for(int rank, const std::vector<batch_offer>& offers,
-                                            const std::vector<std::int64_t>& counts, const std::byte* lowest,
-                                            std::size_t unit);
-
-/// What pull_rows lets run next to the pull of the values: nothing.
-struct nothing_meanwhile {
-  template <class Rows>
-  void operator()(const Rows&) const {}
+  row_plan plan;  ///< of the rows, if asked for
 };
 
 /// Pulls the rows of the shard of `rank` out of the batches of all ranks, by kernels of `there`: the lists
-/// first, which are short and lie in order, then the values that they name. `meanwhile(rows)` enqueues work
-/// of `there` that needs the rows alone, which runs while a device pulls the values. Enqueues only.
-template <class T, class Exec, class Meanwhile = nothing_meanwhile>
-pulled_rows<T> pull_rows(const char* verb, const Exec& there, int rank, const batch_meeting<batch_offer>& met,
-                         std::int64_t width, const Meanwhile& meanwhile = {}) {
+/// first, which are short and lie in order, then the values that they name. With `Sorts` also sorts the rows,
+/// of a shard that has `shard_rows`, while a device pulls the values. Enqueues only.
+template <class T, bool Sorts = false, class Exec>
+pulled_rows<T> pull_rows(const char* verb, const Exec& shard_exec, int rank, const batch_headers& headers,
+                         std::int64_t width, [[maybe_unused]] std::int64_t shard_rows = 0) {
   using backend = execution_backend<Exec>;
-  const auto ranks = met.offers.size();
-  std::int64_t items = 0;
-  for (std::size_t r = 0; r < ranks; ++r) items += met.counts[r * ranks + static_cast<std::size_t>(rank)];
-  pulled_rows<T> made{payload<std::int64_t, device_space>(there, "rows of all ranks", items),
-                      payload<T, device_space>(there, "values of all ranks", items, width)};
+  using kernel = kernels::pull_units<unit_of<T>>;
+  constexpr std::size_t widest = sizeof(kernels::opaque16);
+  const offered_values offered = values_for(rank, headers, widest);
+  const std::int64_t items = offered.items;
+  pulled_rows<T> pulled{payload<std::int64_t, device_space>(shard_exec, "rows of all ranks", items),
+                        payload<T, device_space>(shard_exec, "values of all ranks", items, width),
+                        {}};
   if (items == 0) {
-    meanwhile(made.rows);
-    return made;
+    if constexpr (Sorts) pulled.plan = make_plan(shard_exec, pulled.rows, shard_rows, bounds::unchecked{});
+    return pulled;
   }
-  const auto to = make_ref(made.values);
-  const std::byte* lowest = nullptr;
-  bool wide = in_wide_units(to);
-  for (std::size_t r = 0; r < ranks; ++r) {
-    if (met.counts[r * ranks + static_cast<std::size_t>(rank)] == 0) continue;
-    const batch_offer& each = met.offers[r];
-    if (lowest == nullptr || each.values < lowest) lowest = each.values;
-    constexpr std::size_t widest = sizeof(kernels::opaque16);
-    wide = wide && reinterpret_cast<std::uintptr_t>(each.values) % widest == 0 &&
-           each.value_step % static_cast<std::int64_t>(widest) == 0;
-  }
-  launch_context<Exec> of(there, verb);
-  auto* const from = of.template scratch<std::int64_t>(items);
-  auto join =
-      lists_for(rank, met.offers, met.counts, lowest, wide ? sizeof(kernels::opaque16) : sizeof(unit_of<T>));
-  join.rows = made.rows.data();
-  join.from = from;
-  launch(there, of.label("pull", "lists"), items, join);
-  const auto pull_by = [&](const Exec& exec) {
-    using kernel = kernels::pull_units<unit_of<T>>;
-    const auto units = in_units(to, wide);
-    const std::int64_t count = items * units.width;
-    const std::int64_t threads = std::min(count, kernel::most_iterations);
-    launch(exec, of.label("pull"), threads,
-           kernel{lowest, units.data, from, fast_divisor(units.width), count, threads, wide});
-  };
-  if constexpr (is_host_exec<Exec> || std::is_same_v<Meanwhile, nothing_meanwhile>) {
-    pull_by(there);
-    meanwhile(made.rows);
+  const auto sink = make_ref(pulled.values);
+  const bool wide = in_wide_units(sink) && offered.aligned;
+  launch_context<Exec> call(shard_exec, verb);
+  auto* const begin = call.template scratch<std::int64_t>(items);
+  auto join = lists_for(rank, headers, offered.lowest, wide ? widest : sizeof(unit_of<T>));
+  join.rows = pulled.rows.data();
+  join.begins = begin;
+  launch(shard_exec, call.label("pull", "lists"), items, join);
+  const auto units = in_units(sink, wide);
+  const std::int64_t count = items * units.width;
+  const std::int64_t threads = std::min(count, kernel::most_iterations);
+  const kernel pull{offered.lowest, units.data, begin, fast_divisor(units.width), count, threads, wide};
+  if constexpr (Sorts && !is_host_exec<Exec>) {
+    // The sort is enqueued first, because the pull leaves room on each multiprocessor.
+    const Exec& side = call.side_stream();
+    if (const event_handle joined = call.mark(); joined != nullptr) backend::wait_for(side, *joined);
+    pulled.plan = make_plan(shard_exec, pulled.rows, shard_rows, bounds::unchecked{});
+    launch(side, call.label("pull"), threads, pull);
+    if (const event_handle end = call.mark(side); end != nullptr) backend::wait_for(shard_exec, *end);
   } else {
-    // What runs meanwhile is enqueued first, because the pull leaves room on each multiprocessor.
-    const Exec& aside = of.side_stream();
-    if (const event_handle joined = of.mark(); joined != nullptr) backend::wait_for(aside, *joined);
-    meanwhile(made.rows);
-    pull_by(aside);
-    if (const event_handle pulled = of.mark(aside); pulled != nullptr) backend::wait_for(there, *pulled);
+    launch(shard_exec, call.label("pull"), threads, pull);
+    if constexpr (Sorts) pulled.plan = make_plan(shard_exec, pulled.rows, shard_rows, bounds::unchecked{});
   }
-  of.finish().drop();
-  return made;
+  call.finish().drop();
+  return pulled;
 }
 
 }  // namespace ferry::detail

@@ -20,8 +20,8 @@ class ranks_of_group final : public checkpoint_ranks {
   [[nodiscard]] const communicator& comm() const { return comm_; }
   [[nodiscard]] const void* group() const override { return comm_.group().get(); }
   [[nodiscard]] bool acts_for_one() const override { return comm_.acting_rank() >= 0; }
-  void save(const ranks_call& of, const io::save_options& options) const override;
-  void load(const ranks_call& of, const io::load_options& options) const override;
+  void save(const ranks_call& call, const io::save_options& options) const override;
+  void load(const ranks_call& call, const io::load_options& options) const override;
 
  private:
   communicator comm_;
@@ -42,8 +42,9 @@ class ranked_entry : public checkpoint_entry {
   /// what ranks of one process share. Throws invalid_argument where a shard is not there.
   [[nodiscard]] virtual std::unique_ptr<checkpoint_entry> acting(bool leads) const = 0;
 
-  void describe(manifest_entry& to, std::vector<checkpoint_array>& arrays) const override;
-  void prepare(const load_source& from, const manifest_entry& stored, std::vector<load_step>& to) override;
+  void describe(manifest_entry& entry, std::vector<checkpoint_array>& arrays) const override;
+  void prepare(const load_source& source, const manifest_entry& stored,
+               std::vector<load_step>& steps) override;
   void commit() noexcept override;
 
  protected:

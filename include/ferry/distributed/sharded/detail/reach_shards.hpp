@@ -34,32 +34,32 @@ struct reached_shards {
   /// Whether all rows consist of whole units of this size, each aligned to it.
   [[nodiscard]] bool in_units_of(std::size_t bytes) const {
     if (static_cast<std::size_t>(width) * sizeof(T) % bytes != 0) return false;
-    for (const T* each : data)
-      if (reinterpret_cast<std::uintptr_t>(each) % bytes != 0) return false;
+    for (const T* shard : data)
+      if (reinterpret_cast<std::uintptr_t>(shard) % bytes != 0) return false;
     return true;
   }
   /// The source with places in units of this size.
   template <class Source>
   [[nodiscard]] auto source_in(std::size_t bytes, const Source& source) const {
     const auto units = static_cast<std::int64_t>(static_cast<std::size_t>(width) * sizeof(T) / bytes);
-    kernels::rows_of_shards<Source, Spread> made{source, {spread, rows, ranks, only, units, {}}};
+    kernels::rows_of_shards<Source, Spread> placed{source, {spread, rows, ranks, only, units, {}}};
     const auto first = reinterpret_cast<std::uintptr_t>(lowest);
     for (std::size_t r = 0; r < data.size(); ++r)
       if (data[r] != nullptr)
-        made.places.begin[r] =
+        placed.places.begin[r] =
             static_cast<std::int64_t>((reinterpret_cast<std::uintptr_t>(data[r]) - first) / bytes);
-    return made;
+    return placed;
   }
 };
 
 /// Why the instances of a device do not read the shard of another process' rank; empty if they do.
-[[nodiscard]] std::string why_unopened(const opened_shards& others, const communicator& comm, int rank,
+[[nodiscard]] std::string why_unopened(const opened_shards& opened, const communicator& comm, int rank,
                                        int device);
 
 /// Orders the call after the writes to all shards in flight. Throws invalid_argument for a shard that this
 /// object neither holds nor has opened, or that the instance does not reach.
 template <class Exec, class T, class Space, class Spread>
-reached_shards<T, Spread> reach_shards(launch_context<Exec>& of,
+reached_shards<T, Spread> reach_shards(launch_context<Exec>& call,
                                        const sharded_table<T, Space, Spread>& table) {
   const int ranks = table.comm().size();
   const auto refuse = [&](const std::string& why) {
@@ -67,45 +67,45 @@ reached_shards<T, Spread> reach_shards(launch_context<Exec>& of,
                            ", but " + why);
   };
   if (ranks > kernels::most_shards) refuse("a kernel takes at most " + std::to_string(kernels::most_shards));
-  reached_shards<T, Spread> made;
-  made.spread = table.sharding();
-  made.rows = static_cast<std::int64_t>(table.rows());
-  made.width = static_cast<std::int64_t>(table.width());
-  made.ranks = ranks;
+  reached_shards<T, Spread> shards;
+  shards.spread = table.sharding();
+  shards.rows = static_cast<std::int64_t>(table.rows());
+  shards.width = static_cast<std::int64_t>(table.width());
+  shards.ranks = ranks;
   if constexpr (Spread::replicates) {  // one on the device of the instance, where there is one
     for (int r = 0; r < ranks; ++r)
-      if (table.holds(r) && (made.only < 0 || table.comm().device(r).id == of.device())) made.only = r;
+      if (table.holds(r) && (shards.only < 0 || table.comm().device(r).id == call.device())) shards.only = r;
   }
-  const auto take = [&made](int r, const T* data) {
-    made.data[static_cast<std::size_t>(r)] = data;
-    if (made.lowest == nullptr || data < made.lowest) made.lowest = data;
+  const auto take = [&shards](int r, const T* data) {
+    shards.data[static_cast<std::size_t>(r)] = data;
+    if (shards.lowest == nullptr || data < shards.lowest) shards.lowest = data;
   };
-  const opened_shards& others = table.opened();
+  const opened_shards& opened = table.opened();
   for (int r = 0; r < ranks; ++r) {
-    if (made.only >= 0 && r != made.only) continue;
+    if (shards.only >= 0 && r != shards.only) continue;
     if (!table.holds(r)) {
-      if (const std::string why = why_unopened(others, table.comm(), r, of.device()); !why.empty())
+      if (const std::string why = why_unopened(opened, table.comm(), r, call.device()); !why.empty())
         refuse(why);
-      if (const std::byte* const data = others.data[static_cast<std::size_t>(r)].get())
+      if (const std::byte* const data = opened.data[static_cast<std::size_t>(r)].get())
         take(r, reinterpret_cast<const T*>(data));
       continue;
     }
     const auto shard = make_ref(table.shard(r));
-    require_direct_reach("gather", of.exec(), shard);
+    require_direct_reach("gather", call.exec(), shard);
     if constexpr (!is_host_exec<Exec>)
-      if (shard.device() >= 0 && shard.device() != of.device() &&
-          !execution_backend<Exec>::reaches_device(of.exec(), shard.device()))
-        refuse("device " + std::to_string(of.device()) + " does not reach the memory of device " +
+      if (shard.device() >= 0 && shard.device() != call.device() &&
+          !execution_backend<Exec>::reaches_device(call.exec(), shard.device()))
+        refuse("device " + std::to_string(call.device()) + " does not reach the memory of device " +
                std::to_string(shard.device()));
-    of.reads_from(shard, true);
+    call.reads_from(shard, true);
     if (shard.size() != 0) take(r, shard.data);
   }
-  if (others.reads != nullptr) {  // of all other processes' shards
+  if (opened.reads != nullptr) {  // of all other processes' shards
     auto whole = read_only(whole_ref(table));
-    whole.accesses = others.reads;
-    of.reads_from(whole, true);
+    whole.accesses = opened.reads;
+    call.reads_from(whole, true);
   }
-  return made;
+  return shards;
 }
 
 }  // namespace ferry::detail

@@ -44,20 +44,20 @@ struct owned_positions {
 /// counts[cell(owner, chunk)] = the positions of the chunk whose rows the owner has. Reports bad indices.
 template <class Source, class Spread>
 struct count_owned {
-  owned_positions<Source, Spread> of;
+  owned_positions<Source, Spread> positions;
   std::uint32_t* counts;
 
   /// Adds a position.
   struct add {
-    const count_owned& to;
+    const count_owned& kernel;
     std::int64_t chunk;
     KOKKOS_FORCEINLINE_FUNCTION void operator()(int owner, std::int64_t, std::int64_t) const {
-      ++to.counts[to.of.cell(owner, chunk)];
+      ++kernel.counts[kernel.positions.cell(owner, chunk)];
     }
   };
   KOKKOS_FUNCTION void operator()(std::int64_t chunk) const {
-    for (int r = 0; r < of.ranks; ++r) counts[of.cell(r, chunk)] = 0;
-    of.for_each(chunk, true, add{*this, chunk});
+    for (int r = 0; r < positions.ranks; ++r) counts[positions.cell(r, chunk)] = 0;
+    positions.for_each(chunk, true, add{*this, chunk});
   }
 };
 
@@ -72,7 +72,7 @@ struct owned_counts {
 /// of each owner ends. `counts` tells how many of a cell are still to come, and is 0 afterwards.
 template <class Source, class Spread>
 struct place_owned {
-  owned_positions<Source, Spread> of;
+  owned_positions<Source, Spread> positions;
   std::uint32_t* counts;
   const std::uint64_t* sums;
   std::int64_t* place;
@@ -81,19 +81,20 @@ struct place_owned {
 
   /// Writes a position.
   struct write {
-    const place_owned& to;
+    const place_owned& kernel;
     std::int64_t chunk;
     KOKKOS_FORCEINLINE_FUNCTION void operator()(int owner, std::int64_t position, std::int64_t row) const {
-      const std::int64_t cell = to.of.cell(owner, chunk);
-      const auto at = static_cast<std::int64_t>(to.sums[cell] - to.counts[cell]--);
-      to.place[at] = position;
-      to.local[at] = to.of.spread.local_row(row, to.of.rows, to.of.ranks);
+      const std::int64_t cell = kernel.positions.cell(owner, chunk);
+      const auto item = static_cast<std::int64_t>(kernel.sums[cell] - kernel.counts[cell]--);
+      kernel.place[item] = position;
+      kernel.local[item] =
+          kernel.positions.spread.local_row(row, kernel.positions.rows, kernel.positions.ranks);
     }
   };
   KOKKOS_FUNCTION void operator()(std::int64_t chunk) const {
-    for (std::int64_t r = chunk; r < of.ranks; r += of.chunks)
-      ends[r] = static_cast<std::int64_t>(sums[(r + 1) * of.chunks - 1]);
-    of.for_each(chunk, false, write{*this, chunk});
+    for (std::int64_t r = chunk; r < positions.ranks; r += positions.chunks)
+      ends[r] = static_cast<std::int64_t>(sums[(r + 1) * positions.chunks - 1]);
+    positions.for_each(chunk, false, write{*this, chunk});
   }
 };
 

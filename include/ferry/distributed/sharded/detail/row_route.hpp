@@ -16,54 +16,55 @@
 
 namespace ferry::detail {
 
-/// Where the rows of one batch lie: its positions grouped by the owner of their row, in the order of the
-/// batch for each owner. Positions without a row are left out.
-template <class Wire>
-struct row_route {
+/// The positions of one batch, grouped by the owner of their row: how many each owner has.
+struct route_groups {
   std::int64_t positions = 0;
   bool signed_indices = true;
-  index_report report;               ///< bad indices, under bounds::check
-  tensor<std::int64_t, Wire> place;  ///< [routed] the position
-  tensor<std::int64_t, Wire> rows;   ///< [routed] its row in the shard of the owner
-  bool once = false;                 ///< each row of an owner is named once, see route_once
-  tensor<std::int64_t, Wire> slot;   ///< [positions] if `once`: where the position's row is, -1 for none
-  std::vector<std::int64_t> begin;   ///< [ranks + 1] where the group of each owner begins
-  bool everywhere = false;           ///< every rank owns every row: there is one group, for all of them
+  index_report report;              ///< bad indices, under bounds::check
+  bool unique = false;              ///< each row of an owner is named once, see route_once
+  std::vector<std::int64_t> begin;  ///< [ranks + 1] begin of each owner's group
+  bool everywhere = false;          ///< every rank owns every row: there is one group, for all of them
 
   [[nodiscard]] std::int64_t routed() const { return begin.back(); }
-  /// The places of an owner, as [first, last).
+  /// The group of an owner, as [first, last).
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> group(int owner) const {
     if (everywhere) return {0, routed()};
     return {begin[static_cast<std::size_t>(owner)], begin[static_cast<std::size_t>(owner) + 1]};
   }
 };
 
+/// The positions of one batch in the order of (owner, position). Positions without a row are left out.
+template <class Wire>
+struct row_route : route_groups {
+  tensor<std::int64_t, Wire> place;  ///< [routed] the position
+  tensor<std::int64_t, Wire> rows;   ///< [routed] its row in the shard of the owner
+  tensor<std::int64_t, Wire> slot;   ///< [positions] if `once`: the place of the position's row, -1 for none
+};
+
 /// `row_at(p)` is the row of position p, -1 for none. Two passes: the first counts.
 template <class Wire, class Table, class RowAt>
 void group_by_owner(row_route<Wire>& route, const Table& table, std::int64_t positions, const RowAt& row_at) {
-  using spread = typename Table::sharding_type;
   const auto ranks = static_cast<std::size_t>(table.comm().size());
   route.positions = positions;
-  route.everywhere = spread::replicates;
-  std::vector<int> owner(static_cast<std::size_t>(positions));
-  std::vector<std::int64_t> count(ranks + 1, 0);
+  route.everywhere = Table::sharding_type::replicates;
+  std::vector<int> owners(static_cast<std::size_t>(positions));
+  std::vector<std::int64_t> next(ranks + 1, 0);
   for (std::int64_t p = 0; p < positions; ++p) {
     const std::int64_t row = row_at(p);
-    owner[static_cast<std::size_t>(p)] = row < 0 ? -1 : table.owner(row);
-    if (row >= 0) ++count[static_cast<std::size_t>(owner[static_cast<std::size_t>(p)]) + 1];
+    const int owner = row < 0 ? -1 : table.owner(row);
+    owners[static_cast<std::size_t>(p)] = owner;
+    if (row >= 0) ++next[static_cast<std::size_t>(owner) + 1];
   }
-  for (std::size_t r = 0; r < ranks; ++r) count[r + 1] += count[r];
-  route.begin = count;
-  route.place = tensor<std::int64_t, Wire>("positions", count.back());
-  route.rows = tensor<std::int64_t, Wire>("rows", count.back());
-  auto* place = route.place.data();
-  auto* rows = route.rows.data();
+  for (std::size_t r = 0; r < ranks; ++r) next[r + 1] += next[r];
+  route.begin = next;
+  route.place = tensor<std::int64_t, Wire>("positions", next.back());
+  route.rows = tensor<std::int64_t, Wire>("rows", next.back());
   for (std::int64_t p = 0; p < positions; ++p) {
-    const int to = owner[static_cast<std::size_t>(p)];
-    if (to < 0) continue;
-    const std::int64_t at = count[static_cast<std::size_t>(to)]++;
-    place[at] = p;
-    rows[at] = table.local_row(row_at(p));
+    const int owner = owners[static_cast<std::size_t>(p)];
+    if (owner < 0) continue;
+    const std::int64_t item = next[static_cast<std::size_t>(owner)]++;
+    route.place.data()[item] = p;
+    route.rows.data()[item] = table.local_row(row_at(p));
   }
 }
 

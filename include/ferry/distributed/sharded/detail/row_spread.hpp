@@ -21,7 +21,7 @@ class row_spread {
   [[nodiscard]] int ranks() const { return ranks_; }
   /// Whether every rank has all rows.
   [[nodiscard]] bool replicates() const { return replicates_; }
-  /// The same for all shardings of one type and with the same options.
+  /// Equal for all shardings of one type and with the same options.
   [[nodiscard]] std::uint64_t digest() const { return digest_; }
 
   /// The rank that has a row.

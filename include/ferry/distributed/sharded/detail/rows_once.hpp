@@ -17,16 +17,16 @@ namespace ferry::detail {
 /// the same ones, so a list that both have needs no second exchange.
 struct different_rows {
   std::vector<std::int64_t> rows;
-  std::vector<std::int64_t> begin{0};  ///< [groups + 1]
-  std::vector<std::int64_t> at{};      ///< for each element of the list its place in `rows`
+  std::vector<std::int64_t> begin{0};    ///< [groups + 1]
+  std::vector<std::int64_t> place_of{};  ///< for each element of the list its place in `rows`
 
   /// Adds the rows [first, last) as a group.
   void add(const std::int64_t* list, std::int64_t first, std::int64_t last);
   template <class Wire>
   [[nodiscard]] tensor<std::int64_t, Wire> as_tensor() const {
-    tensor<std::int64_t, Wire> made("rows", rows.size());
-    std::copy(rows.begin(), rows.end(), made.data());
-    return made;
+    tensor<std::int64_t, Wire> list("rows", rows.size());
+    std::copy(rows.begin(), rows.end(), list.data());
+    return list;
   }
 
  private:
@@ -43,52 +43,49 @@ struct different_rows {
 /// The route of the same batch that names each row of an owner once: `slot` says where the row of a position
 /// is, and `place` is empty.
 template <class Wire>
-row_route<Wire> route_once(const row_route<Wire>& of) {
-  row_route<Wire> made;
-  made.positions = of.positions;
-  made.signed_indices = of.signed_indices;
-  made.report = of.report;
-  made.everywhere = of.everywhere;
-  made.once = true;
-  different_rows found;
-  for (std::size_t owner = 0; owner + 1 < of.begin.size(); ++owner)
-    found.add(of.rows.data(), of.begin[owner], of.begin[owner + 1]);
-  made.rows = found.as_tensor<Wire>();
-  made.begin = found.begin;
-  made.slot = tensor<std::int64_t, Wire>("places of rows", of.positions);
-  std::fill_n(made.slot.data(), of.positions, std::int64_t{-1});
-  for (std::int64_t k = 0; k < of.routed(); ++k)
-    made.slot.data()[of.place.data()[k]] = found.at[static_cast<std::size_t>(k)];
-  return made;
+row_route<Wire> route_once(const row_route<Wire>& route) {
+  row_route<Wire> unique;
+  static_cast<route_groups&>(unique) = route;
+  unique.unique = true;
+  different_rows different;
+  for (std::size_t owner = 0; owner + 1 < route.begin.size(); ++owner)
+    different.add(route.rows.data(), route.begin[owner], route.begin[owner + 1]);
+  unique.rows = different.as_tensor<Wire>();
+  unique.begin = different.begin;
+  unique.slot = tensor<std::int64_t, Wire>("places of rows", route.positions);
+  std::fill_n(unique.slot.data(), route.positions, std::int64_t{-1});
+  for (std::int64_t k = 0; k < route.routed(); ++k)
+    unique.slot.data()[route.place.data()[k]] = different.place_of[static_cast<std::size_t>(k)];
+  return unique;
 }
 
-/// The same of complete routes, without an exchange.
+/// Complete routes that name each row of an owner once, without an exchange.
 template <class Wire>
-routing<Wire> routing_once(const routing<Wire>& of) {
-  routing<Wire> made;
-  made.own = route_once(of.own);
-  made.findings = of.findings;
-  made.is_whole = of.is_whole;
-  if (of.is_whole) return made;
-  different_rows found;
-  for (std::size_t r = 0; r + 1 < of.in_begin.size(); ++r)
-    found.add(of.rows_in.data(), of.in_begin[r], of.in_begin[r + 1]);
-  made.rows_in = found.as_tensor<Wire>();
-  made.in_begin = found.begin;
-  return made;
+routing<Wire> routing_once(const routing<Wire>& routes) {
+  routing<Wire> unique;
+  unique.batch = route_once(routes.batch);
+  unique.findings = routes.findings;
+  unique.is_whole = routes.is_whole;
+  if (routes.is_whole) return unique;
+  different_rows different;
+  for (std::size_t r = 0; r + 1 < routes.in_begin.size(); ++r)
+    different.add(routes.rows_in.data(), routes.in_begin[r], routes.in_begin[r + 1]);
+  unique.rows_in = different.as_tensor<Wire>();
+  unique.in_begin = different.begin;
+  return unique;
 }
 
-/// Where the row of each position is in the order of the route, -1 for none.
+/// For each position the place of its row in the order of the route, -1 for none.
 template <class Wire>
 tensor<std::int64_t, Wire> slots_of(const row_route<Wire>& route) {
-  tensor<std::int64_t, Wire> made("places of rows", route.positions);
-  if (route.once) {
-    std::copy_n(route.slot.data(), route.positions, made.data());
-    return made;
+  tensor<std::int64_t, Wire> slots("places of rows", route.positions);
+  if (route.unique) {
+    std::copy_n(route.slot.data(), route.positions, slots.data());
+    return slots;
   }
-  std::fill_n(made.data(), route.positions, std::int64_t{-1});
-  for (std::int64_t k = 0; k < route.routed(); ++k) made.data()[route.place.data()[k]] = k;
-  return made;
+  std::fill_n(slots.data(), route.positions, std::int64_t{-1});
+  for (std::int64_t k = 0; k < route.routed(); ++k) slots.data()[route.place.data()[k]] = k;
+  return slots;
 }
 
 }  // namespace ferry::detail

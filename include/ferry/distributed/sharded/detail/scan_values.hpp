@@ -19,8 +19,8 @@ namespace ferry::detail {
 template <class Exec, class Value, class Space>
 batch_findings scan_values(const Exec& exec, const array_ref<Value, Space>& values) {
   using plain = std::remove_const_t<Value>;
-  batch_findings made;
-  if (values.size() == 0) return made;
+  batch_findings findings;
+  if (values.size() == 0) return findings;
   static const std::string label = "ferry::step::find_nonfinite";
   if (values.accesses != nullptr) values.accesses->wait_for_all();
   const auto look = [&](const auto& on, const report_writer& report) {
@@ -29,26 +29,26 @@ batch_findings scan_values(const Exec& exec, const array_ref<Value, Space>& valu
                                           report});
   };
   if constexpr (is_host_exec<Exec> || Space::is_device_mapped) {
-    launch_context<Exec> of(exec, "step");
+    launch_context<Exec> call(exec, "step");
     require_array_device("step", exec, values);
-    const report_writer report = of.report();
-    look(exec, report);
+    const report_writer writer = call.report();
+    look(exec, writer);
     execution_backend<Exec>::fence(exec, label);
-    const index_report found = read_report<Exec>(report);
-    made.nonfinite = found.nonfinite;
-    made.first_value = found.first_value;
-    of.finish().drop();
+    const index_report report = read_report<Exec>(writer);
+    findings.nonfinite = report.nonfinite;
+    findings.first_value = report.first_value;
+    call.finish().drop();
   } else {
     execution_backend<Exec>::fence(exec, label);
-    index_report found;
+    index_report report;
     unsigned int raised = 0;
     const auto host = host_side(exec);
-    look(host, report_writer{&found, &raised});
+    look(host, report_writer{&report, &raised});
     host.fence(label);
-    made.nonfinite = found.nonfinite;
-    made.first_value = found.first_value;
+    findings.nonfinite = report.nonfinite;
+    findings.first_value = report.first_value;
   }
-  return made;
+  return findings;
 }
 
 }  // namespace ferry::detail

@@ -22,8 +22,8 @@ namespace ferry::detail {
 template <class Exec>
 Exec shard_instance(const communicator& comm, int rank, const Exec& exec) {
   if constexpr (std::is_same_v<Exec, Kokkos::DefaultExecutionSpace> && !is_host_exec<Exec>)
-    if (const device there = comm.device(rank);
-        there.id >= 0 && there.id != execution_backend<Exec>::device_of(exec))
+    if (const device shard_device = comm.device(rank);
+        shard_device.id >= 0 && shard_device.id != execution_backend<Exec>::device_of(exec))
       return comm.exec(rank);
   return exec;
 }
@@ -40,11 +40,11 @@ bool lies_elsewhere(const Exec& exec, const Array& array) {
 /// out = rows of a table, where `out` may lie on another device than the instance. Blocks.
 template <class Exec, class Table, class Rows, class Out>
 void gather_across(const Exec& exec, const Table& table, const Rows& rows, Out& out) {
-  const auto to = make_ref(out);
-  if (!lies_elsewhere(exec, to)) return gather(exec, table, rows, out, bounds::unchecked{}).join();
-  using value = typename decltype(to)::value_type;
-  using space = typename decltype(to)::memory_space;
-  auto part = tensor_like<value, space>(to, memory_home(exec), to.rows(), "copied rows");
+  const auto sink = make_ref(out);
+  if (!lies_elsewhere(exec, sink)) return gather(exec, table, rows, out, bounds::unchecked{}).join();
+  using value = typename decltype(sink)::value_type;
+  using space = typename decltype(sink)::memory_space;
+  auto part = tensor_like<value, space>(sink, memory_home(exec), sink.rows(), "copied rows");
   gather(exec, table, rows, part, bounds::unchecked{}).join();
   copy(exec, part, out).join();
 }
@@ -54,11 +54,11 @@ void gather_across(const Exec& exec, const Table& table, const Rows& rows, Out& 
 template <class Exec, class Table, class Rows, class Values>
 void scatter_across(const Exec& exec, Table& table, const Rows& rows, const Values& values) {
   constexpr auto unique = duplicates::assume_unique{};
-  const auto from = make_ref(values);
-  if (!lies_elsewhere(exec, from)) return scatter(exec, table, rows, values, unique).join();
-  using value = std::remove_const_t<typename decltype(from)::value_type>;
-  using space = typename decltype(from)::memory_space;
-  auto part = tensor_like<value, space>(from, memory_home(exec), from.rows(), "copied rows");
+  const auto source = make_ref(values);
+  if (!lies_elsewhere(exec, source)) return scatter(exec, table, rows, values, unique).join();
+  using value = std::remove_const_t<typename decltype(source)::value_type>;
+  using space = typename decltype(source)::memory_space;
+  auto part = tensor_like<value, space>(source, memory_home(exec), source.rows(), "copied rows");
   copy(exec, values, part).join();
   scatter(exec, table, rows, part, unique).join();
 }

@@ -10,7 +10,7 @@ namespace ferry::kernels {
 /// Ranks whose shards one kernel can read. Their places are arguments of the kernel.
 inline constexpr int most_shards = 64;
 
-/// Where the rows of a sharded table lie: how many units after the beginning of the lowest shard.
+/// The places of the rows of a sharded table: how many units after the beginning of the lowest shard.
 template <class Spread>
 struct shard_places {
   Spread spread;
@@ -21,8 +21,8 @@ struct shard_places {
   std::int64_t begin[most_shards];
 
   KOKKOS_FUNCTION std::int64_t operator()(std::int64_t row) const {
-    const int from = only >= 0 ? only : spread.owner(row, rows, ranks);
-    return begin[from] + spread.local_row(row, rows, ranks) * stride;
+    const int owner = only >= 0 ? only : spread.owner(row, rows, ranks);
+    return begin[owner] + spread.local_row(row, rows, ranks) * stride;
   }
 };
 

@@ -43,29 +43,30 @@ class state_of_ranks final : public state_entry<Optimizer, Space> {
     std::int64_t rows;
   };
 
-  state_of_ranks(const ranked_entry& of, std::shared_ptr<Optimizer> optimizer,
+  state_of_ranks(const ranked_entry& entry, std::shared_ptr<Optimizer> optimizer,
                  std::vector<checkpoint_array> fields, std::shared_ptr<const row_spread> spread, int first,
                  std::vector<clock_of_shard>&& clocks, bool leads)
-      : base(of.name(), std::move(optimizer), std::move(fields), clocks.at(0).clock),
-        comm_(of.comm()),
+      : base(entry.name(), std::move(optimizer), std::move(fields), clocks.at(0).clock),
+        comm_(entry.comm()),
         spread_(std::move(spread)),
         first_(first),
         clocks_(std::move(clocks)),
         leads_(leads) {}
 
-  void prepare(const load_source& from, const manifest_entry& stored, std::vector<load_step>& to) override {
+  void prepare(const load_source& source, const manifest_entry& stored,
+               std::vector<load_step>& steps) override {
     const manifest_array* const counters = stored.array("row_steps");
     if (counters != nullptr && counters->extents.size() == 1 &&
         counters->extents[0] != static_cast<std::uint64_t>(spread_->rows()))
-      from.fail(this->name(), "the file has counters of " + std::to_string(counters->extents[0]) +
-                                  " rows, and the state here has " + std::to_string(spread_->rows()) +
-                                  " rows");
-    for (const auto& each : clocks_)
-      if (const auto& accesses = each.clock->row_steps.accesses(); accesses != nullptr)
+      source.fail(this->name(), "the file has counters of " + std::to_string(counters->extents[0]) +
+                                    " rows, and the state here has " + std::to_string(spread_->rows()) +
+                                    " rows");
+    for (const auto& clock : clocks_)
+      if (const auto& accesses = clock.clock->row_steps.accesses(); accesses != nullptr)
         accesses->wait_for_all();
     counters_.clear();
     counters_.resize(clocks_.size());
-    base::prepare(from, stored, to);
+    base::prepare(source, stored, steps);
     recordings_.assign(clocks_.size() - 1, this->next_.recorded);
   }
   void commit() noexcept override {
@@ -86,7 +87,7 @@ class state_of_ranks final : public state_entry<Optimizer, Space> {
  protected:
   [[nodiscard]] checkpoint_array saved_counters() const override {
     std::vector<shard_part> parts;
-    for (const auto& each : clocks_) parts.push_back(part(each.clock->row_steps));
+    for (const auto& clock : clocks_) parts.push_back(part(clock.clock->row_steps));
     return array_of_shards(comm_, spread_, first_, std::move(parts));
   }
   checkpoint_array loaded_counters(std::size_t) override {
@@ -150,7 +151,7 @@ class sharded_state_entry final : public ranked_entry {
     }
     std::vector<checkpoint_array> fields;
     fields.reserve(parts.size());
-    for (auto& each : parts) fields.push_back(array_of_shards(comm(), spread_, first, std::move(each)));
+    for (auto& shards : parts) fields.push_back(array_of_shards(comm(), spread_, first, std::move(shards)));
     return std::make_unique<acting_type>(*this, optimizer_, std::move(fields), spread_, first,
                                          std::move(clocks), leads);
   }

@@ -9,15 +9,16 @@
 #include <ferry/distributed/sharded/detail/pool_sharded.hpp>
 #include <ferry/distributed/sharded/detail/routing.hpp>
 #include <ferry/distributed/sharded/detail/scan_values.hpp>
+#include <ferry/distributed/sharded/detail/shard_rule.hpp>
+#include <ferry/distributed/sharded/detail/sharded_call.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
-#include <ferry/distributed/sharded/detail/write_sharded.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -34,101 +35,204 @@ tensor<Compute, Payload> divided_gradients(const Exec& exec, const row_route<Wir
   static const std::string label = "ferry::step_bags::divide";
   using value = std::remove_const_t<Value>;
   const auto sizes = sizes_of_bags(rows, list);
-  auto here = payload<value, Payload>(exec, "gradients", grads.rows(), grads.width());
-  auto made = payload<Compute, Payload>(exec, "divided gradients", grads.rows(), grads.width());
-  copy(exec, grads, here).join();
+  auto undivided = payload<value, Payload>(exec, "gradients", grads.rows(), grads.width());
+  auto quotients = payload<Compute, Payload>(exec, "divided gradients", grads.rows(), grads.width());
+  copy(exec, grads, undivided).join();
   using number = pooling_number<Exec, Compute>;
   const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
   const kernels::bag_list<std::int64_t> bags{sizes.data(), 0, list.bags, rows.routed(), false, false, {}};
-  launch(exec, label, static_cast<std::int64_t>(made.size()),
+  launch(exec, label, static_cast<std::int64_t>(quotients.size()),
          kernels::divide_by_sizes<number, Compute, std::int64_t, value>{
-             bags, nullptr, here.data(), grads.width(), made.data(), fast_divisor(grads.width())});
+             bags, nullptr, undivided.data(), grads.width(), quotients.data(), fast_divisor(grads.width())});
   execution_backend<Exec>::fence(exec, label);
-  return made;
+  return quotients;
 }
-
-/// One array that travels with the positions or with the bags, on both sides of the exchange.
-template <class T, class Payload>
-struct moved_values {
-  tensor<T, Payload> own, in;
-
-  template <class Exec, class Wire>
-  void move(collective& call, const Exec& exec, const Exec& there, const routing<Wire>& by,
-            std::int64_t width) {
-    if (call.is_whole()) return;
-    in = width < 0 ? payload<T, Payload>(there, "values of others", by.in_begin.back())
-                   : payload<T, Payload>(there, "values of others", by.in_begin.back(), width);
-    move_payload<false>(call, exec, there, by, own, in);
-  }
-  template <class Wire>
-  [[nodiscard]] tensor_slice<const T, Payload> part(const routing<Wire>& by, int owner) const {
-    if (!by.is_whole) return in.first(in.rows());
-    const auto [first, last] = by.own.group(owner);
-    return own.rows_between(first, last);
-  }
-};
 
 /// The offsets of the bags that an owner got.
 template <class Wire>
 std::vector<std::int64_t> offsets_of(const tensor_slice<const std::int64_t, Wire>& sizes) {
-  std::vector<std::int64_t> made{0};
-  for (std::size_t b = 0; b < sizes.rows(); ++b) made.push_back(made.back() + sizes.data()[b]);
-  return made;
+  std::vector<std::int64_t> offsets{0};
+  for (std::size_t b = 0; b < sizes.rows(); ++b) offsets.push_back(offsets.back() + sizes.data()[b]);
+  return offsets;
 }
 
-/// Sends the bags of all ranks to the owners of their rows and calls `apply(rank, named rows, offsets,
-/// gradients, extra...)` there; `extra` are the weights of the positions or the positions of the maxima.
-template <class Pooling, class Exec, class Table, class Named, class Bags, class Value, class GradSpace,
-          class Extra, class Apply>
-void step_bags_by_routes(collective& call, const Exec& exec, const Table& table, const Named& named,
-                         const routing<wire_space<Exec>>& by, const Bags& list,
-                         const array_ref<Value, GradSpace>& grads, const Extra& extra, const Apply& apply) {
-  using wire = wire_space<Exec>;
-  constexpr bool weighs = !std::is_same_v<Extra, no_array> && !Pooling::selects;
-  const auto width = static_cast<std::int64_t>(table.width());
-  const routing<wire> bags = complete_routing(call, table, route_bags(by.own, list), {});
-  using home = payload_space<Exec, typename Table::memory_space, GradSpace>;
-  const Exec own_shard = shard_instance(table.comm(), call.first(), exec);
-  moved_values<std::remove_const_t<Value>, home> gradients;
-  gradients.own = values_by_route<home>(exec, bags.own, grads);
-  gradients.move(call, exec, own_shard, bags, width);
+/// The policies of a step of a shard. The owner divides nothing: it does not know the sizes of the bags.
+template <class Pooling, class Chosen>
+using shard_bag_policies =
+    policies<std::conditional_t<Pooling::selects, Pooling, pooling::sum>, shard_path_t<Chosen>,
+             bounds::unchecked, typename Chosen::template get<step_count_category, step_count::global>,
+             typename Chosen::template get<rounding_category, rounding::nearest>>;
 
-  const auto apply_all = [&](const auto&... more) {
-    for (int r = call.first(); r < call.last(); ++r) {
-      const auto offsets = offsets_of(bags.rows_for(r));
-      const Exec there = shard_instance(table.comm(), r, exec);
-      const auto step_on = [&](const auto& rows) {
-        with_rows_near(call.is_whole() ? exec : there, there, gradients.part(bags, r),
-                       [&](const auto& of_bags) { apply(r, rows, offsets, of_bags, more(r)...); });
-      };
-      if constexpr (is_sharded_plan<Named>)
-        step_on(named.storage().plans[static_cast<std::size_t>(r - named.storage().first)]);
-      else
-        step_on(by.rows_for(r));
-    }
-  };
-  if constexpr (weighs) {
-    using weight = std::remove_const_t<typename Extra::value_type>;
-    moved_values<weight, wire> weights;
-    weights.own = tensor<weight, wire>("weights", by.own.routed());
-    gather(exec, extra, by.own.place, weights.own, bounds::unchecked{}).join();
-    weights.move(call, exec, own_shard, by, -1);
-    apply_all([&](int r) { return weights.part(by, r); });
-  } else if constexpr (Pooling::selects) {
-    moved_values<std::int64_t, wire> chosen;
-    chosen.own = tensor<std::int64_t, wire>("positions of maxima", bags.own.routed(), width);
-    gather(exec, extra, bags.own.place, chosen.own, bounds::unchecked{}).join();
-    number_for_owners(by.own, bags.own, chosen.own);
-    chosen.move(call, exec, own_shard, bags, width);
-    if (!call.is_whole())  // each rank numbered its positions from 0
-      for (std::size_t r = 0; r + 1 < bags.in_begin.size(); ++r)
-        for (std::int64_t i = bags.in_begin[r] * width; i < bags.in_begin[r + 1] * width; ++i)
-          if (chosen.in.data()[i] >= 0) chosen.in.data()[i] += by.in_begin[r];
-    apply_all([&](int r) { return chosen.part(bags, r); });
-  } else {
-    apply_all();
+/// step_bags on a sharded table. Each owner gets the bags that name its rows, with the positions that name
+/// them, and each such bag's gradient once. `extra` are the weights of the positions, or under pooling::max
+/// the positions of the maxima.
+template <class Bag, class Exec, class Rule, class Table, class State, class Named, class Bags, class Grads,
+          class Extra>
+struct sharded_bag_step : sharded_call<Exec, Table, Named> {
+  using base = sharded_call<Exec, Table, Named>;
+  using base::call, base::exec, base::named, base::routes, base::table;
+  using typename base::wire;
+  using pooling = typename Bag::pooling;
+  using chosen = typename Bag::chosen;
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  using count_policy = typename chosen::template get<step_count_category, step_count::global>;
+  using nonfinite_policy = typename chosen::template get<nonfinite_category, nonfinite::keep>;
+  using element = typename Table::value_type;
+  using value = std::remove_const_t<typename Grads::value_type>;
+  using compute = step_type<element, typename State::value_type, value>;
+  using home = payload_space<Exec, typename Table::memory_space, typename Grads::memory_space>;
+  static constexpr bool divides = pooling::divides;
+  static constexpr bool has_extra = !std::is_same_v<Extra, no_array>;
+  static constexpr bool weighs = has_extra && !pooling::selects;
+  using sent = std::conditional_t<divides, compute, value>;
+  /// Weights travel with the positions, positions of maxima with the bags.
+  using extra_value =
+      std::conditional_t<weighs, std::remove_const_t<typename Extra::value_type>, std::int64_t>;
+
+  const Rule& rule;
+  State& state;
+  const Bags& bags;
+  const Grads& grads;
+  const Extra& extra;
+  std::optional<host_bags<Exec, Bags>> list{};
+  batch_findings scanned{};
+  tensor<compute, home> divided{};
+  routing<wire> bag_routes{};
+  moved_values<sent, home> gradients{};
+  moved_values<extra_value, wire> extras{};
+
+  sharded_bag_step(const Exec& instance, const Rule& optimizer, Table& rows, State& moments,
+                   const Named& indices, const Bags& lists, const Grads& pooled, const Extra& more,
+                   const call_note& note)
+      : base("step_bags", instance, rows, indices, false, note),
+        rule(optimizer),
+        state(moments),
+        bags(lists),
+        grads(pooled),
+        extra(more) {}
+
+  void check() {
+    require_sharded_bag_batch<chosen, Exec>(this->verb, call, table, named, bags, grads);
+    const std::int64_t positions = routed_positions(named);
+    if (grads.rows() == 0 && positions != 0)
+      throw invalid_argument("ferry::step_bags: " + std::to_string(positions) + " indices were given, but " +
+                             grads.describe() + " has no bags");
+    if constexpr (has_extra && pooling::selects) require_chosen(this->verb, extra, grads);
+    if constexpr (weighs) require_weights(this->verb, extra, positions);
+    require_sharded_step<count_policy, compute>(this->verb, call, rule, table, state);
   }
-  if (!call.is_whole()) call.agree();
-}
+  void route() {
+    if constexpr (!base::is_planned) routes.batch = route_rows<bounds_policy>(exec, table, named);
+    list.emplace(exec, bags, grads.rows(), routed_positions(named),
+                 !std::is_same_v<bounds_policy, bounds::unchecked>);
+    scanned.take_offsets(list->look_for_step());
+    if (scanned.bad_bags != 0) return;
+    if constexpr (divides)
+      divided = divided_gradients<compute, home>(exec, this->by().batch, list->list(), grads);
+    if constexpr (nonfinite_policy::looks) scanned.take_values(scan_values(exec, shared()));
+  }
+  void agree() {
+    if constexpr (base::is_planned) {
+      this->findings = this->by().findings;
+      batch_findings batch = this->own_findings();
+      batch.bad_bags = scanned.bad_bags;
+      batch.first_offset = scanned.first_offset;
+      batch.first_offset_number = scanned.first_offset_number;
+      batch.unsigned_offsets = scanned.unsigned_offsets;
+      batch.take_values(scanned);
+      this->exchange_findings(batch);
+    } else {
+      routes = complete_routing(call, table.label(), std::move(routes.batch), scanned);
+      this->findings = routes.findings;
+    }
+  }
+  [[nodiscard]] bool refuse() {
+    return this->refuse_batches() || this->template refuse_gradients<nonfinite_policy>(state);
+  }
+  void move() {
+    if constexpr (pooling::selects && !has_extra) {
+      const auto maxima = find_maxima();
+      move_bags(read_only(make_ref(maxima)));
+    } else {
+      move_bags(extra);
+    }
+  }
+  void apply() {
+    for (int r = call.first(); r < call.last(); ++r) {
+      if constexpr (base::is_planned)
+        update(r, this->plan_of(r));
+      else
+        update(r, this->by().rows_for(r));
+    }
+    this->end_writes();
+  }
+
+ private:
+  /// The gradients that owners get.
+  [[nodiscard]] auto shared() const {
+    if constexpr (divides)
+      return read_only(make_ref(divided));
+    else
+      return grads;
+  }
+  /// The positions of the maxima, which the caller did not keep.
+  [[nodiscard]] tensor<std::int64_t, wire> find_maxima() {
+    tensor<std::int64_t, wire> positions("positions of maxima", grads.rows(), grads.width());
+    tensor<pooling_type<element, void, float>, wire> maxima("maxima", grads.rows(), grads.width());
+    const auto arrived = this->template fetch<home, element>(
+        shard_reader<shard_read_path_t<chosen, Exec, typename Table::memory_space>>{});
+    pool_arrived<pooling, bounds_policy>(this->verb, exec, table, named, bags, this->by().batch, arrived,
+                                         no_array{}, make_ref(positions), make_ref(maxima))
+        .join();
+    return positions;
+  }
+  /// Sends the bags of this batch to the owners of their rows.
+  template <class Array>
+  void move_bags(const Array& more) {
+    const row_route<wire>& route = this->by().batch;
+    bag_routes = complete_routing(call, table.label(), route_bags(route, list->list()));
+    const Exec shard_exec = this->instance(call.first());
+    gradients.batch = values_by_route<home>(exec, bag_routes.batch, shared());
+    gradients.move(call, exec, shard_exec, bag_routes, table.width());
+    if constexpr (weighs) {
+      extras.batch = tensor<extra_value, wire>("weights", route.routed());
+      gather(exec, more, route.place, extras.batch, bounds::unchecked{}).join();
+      extras.move(call, exec, shard_exec, this->by());
+    } else if constexpr (pooling::selects) {
+      extras.batch =
+          tensor<std::int64_t, wire>("positions of maxima", bag_routes.batch.routed(), table.width());
+      gather(exec, more, bag_routes.batch.place, extras.batch, bounds::unchecked{}).join();
+      number_for_owners(route, bag_routes.batch, extras.batch);
+      extras.move(call, exec, shard_exec, bag_routes, table.width());
+      if (!call.is_whole())  // each rank numbered its positions from 0
+        for (std::size_t r = 0; r + 1 < bag_routes.in_begin.size(); ++r)
+          for (std::int64_t i = bag_routes.in_begin[r] * this->width();
+               i < bag_routes.in_begin[r + 1] * this->width(); ++i)
+            if (extras.in.data()[i] >= 0) extras.in.data()[i] += this->by().in_begin[r];
+    }
+  }
+  template <class Rows>
+  void update(int rank, const Rows& rows) {
+    const auto offsets = offsets_of(bag_routes.rows_for(rank));
+    tensor<sent, home> copied;
+    const auto of_bags = rows_near(call.is_whole() ? exec : this->instance(rank), this->instance(rank),
+                                   gradients.rows_for(bag_routes, rank), copied);
+    const shard_bag_policies<pooling, chosen> shard_policies{};
+    const auto shard_exec = this->instance(rank);
+    const auto rule_there = rule_of_shard(rule, table, state, rank);
+    auto& shard = table.shard(rank);
+    auto& moments = state.shard(rank);
+    if constexpr (weighs)
+      step_bags(shard_exec, rule_there, shard, moments, rows, offsets, of_bags,
+                extras.rows_for(this->by(), rank), shard_policies)
+          .join();
+    else if constexpr (pooling::selects)
+      step_bags(shard_exec, rule_there, shard, moments, rows, offsets, of_bags,
+                extras.rows_for(bag_routes, rank), shard_policies)
+          .join();
+    else
+      step_bags(shard_exec, rule_there, shard, moments, rows, offsets, of_bags, shard_policies).join();
+  }
+};
 
 }  // namespace ferry::detail

@@ -38,16 +38,15 @@ template <class Chosen, class Exec, class Space>
 using shard_read_path_t = std::conditional_t<std::is_same_v<shard_path_t<Chosen>, path::automatic>,
                                              buffer_path<Exec, Space>, shard_path_t<Chosen>>;
 
+/// The policies of a gather as verbs on ordinary tables know them: without path::exchange.
 template <class List>
-struct without_exchange;
+struct local_policies_of;
 template <class... Ps>
-struct without_exchange<policies<Ps...>> {
+struct local_policies_of<policies<Ps...>> {
   using type = chosen_policies<std::conditional_t<is_between_ranks<Ps>, path::automatic, Ps>...>;
 };
-/// The policies of a gather as verbs on ordinary tables know them.
 template <class Chosen>
-using local_policies = typename without_exchange<typename Chosen::list>::type;
-
+using local_policies = typename local_policies_of<typename Chosen::list>::type;
 /// Whether a gather fetches each different row once.
 template <class Chosen>
 inline constexpr bool fetches_once =
@@ -73,34 +72,33 @@ bool should_fetch_once(const Table& table, const Named& named) {
     return fetches_once<Chosen>;
 }
 
-template <class Done, class... Rest>
-struct drop_reduce;
-template <class... Done>
-struct drop_reduce<policies<Done...>> {
-  using type = chosen_policies<Done...>;
-};
-template <class... Done, class P, class... Rest>
-struct drop_reduce<policies<Done...>, P, Rest...>
-    : std::conditional_t<in_category<P, reduce_category>, drop_reduce<policies<Done...>, Rest...>,
-                         drop_reduce<policies<Done..., P>, Rest...>> {};
+/// A list of policies without the reduce policy.
 template <class List>
-struct split_reduce;
+struct without_reduce;
 template <class... Ps>
-struct split_reduce<policies<Ps...>> {
-  using others = typename drop_reduce<policies<>, Ps...>::type;
+struct without_reduce<policies<Ps...>> {
+  using type = chosen_policies<std::conditional_t<in_category<Ps, reduce_category>, policies<>, Ps>...>;
   static_assert(policy_facts<policies<Ps...>>::template count<reduce_category> <= 1,
                 "ferry: at most one reduce policy may be given.");
 };
+
 /// The policies of a sum over ranks: `reduce`, and in `chosen` those that verbs on ordinary tables know.
 template <class... Ps>
 struct summing_policies {
   using list = policy_list<Ps...>;
   using reduce = typename select<list, reduce_category, ferry::reduce::in_order>::type;
-  using chosen = typename split_reduce<list>::others;
+  using chosen = typename without_reduce<list>::type;
   using duplicates = typename chosen::template get<duplicates_category, ferry::duplicates::sum>;
   static_assert(
       !reduce::sums_locally || std::is_same_v<duplicates, ferry::duplicates::sum>,
       "ferry: under reduce::by_rank each rank sums its duplicates first, so it goes with duplicates::sum only.");
+};
+/// The policies of a scatter.
+template <class... Ps>
+struct writing_policies {
+  using reduce = ferry::reduce::in_order;
+  using chosen = chosen_policies<Ps...>;
+  using duplicates = typename chosen::template get<duplicates_category, ferry::duplicates::last>;
 };
 
 template <class Indices>
@@ -158,9 +156,9 @@ void require_sharded_batch(const char* verb, const collective& call, const Table
 /// The rows of the batch in the order of the route, in a buffer in Payload.
 template <class Payload, class Exec, class Wire, class Value, class Space>
 auto values_by_route(const Exec& exec, const row_route<Wire>& route, const array_ref<Value, Space>& values) {
-  auto made = payload<std::remove_const_t<Value>, Payload>(exec, "values", route.routed(), values.width());
-  gather(exec, values, route.place, made, buffer_path<Exec, Space>{}, bounds::unchecked{}).join();
-  return made;
+  auto rows = payload<std::remove_const_t<Value>, Payload>(exec, "values", route.routed(), values.width());
+  gather(exec, values, route.place, rows, buffer_path<Exec, Space>{}, bounds::unchecked{}).join();
+  return rows;
 }
 
 /// The sums of the rows of the batch that name one row, in the accumulation type and in the order of a route
@@ -168,16 +166,16 @@ auto values_by_route(const Exec& exec, const row_route<Wire>& route, const array
 template <class Payload, class Exec, class Wire, class Value, class Space>
 auto sums_by_route(const Exec& exec, const row_route<Wire>& route, const array_ref<Value, Space>& values) {
   using sum = accumulation_t<std::remove_const_t<Value>>;
-  auto made = payload<sum, Payload>(exec, "sums", route.routed(), values.width());
-  scatter(exec, made, route.slot, values, bounds::skip{}, duplicates::sum{}).join();
-  return made;
+  auto sums = payload<sum, Payload>(exec, "sums", route.routed(), values.width());
+  scatter(exec, sums, route.slot, values, bounds::skip{}, duplicates::sum{}).join();
+  return sums;
 }
 
 /// Rows in the order of the route into the rows of the batch.
 template <class Exec, class Wire, class T, class Payload, class Out, class OutSpace>
 void place_by_route(const Exec& exec, const row_route<Wire>& route, const tensor<T, Payload>& arrived,
                     const array_ref<Out, OutSpace>& out) {
-  if (route.once) {
+  if (route.unique) {
     gather(exec, arrived, route.slot, out, buffer_path<Exec, OutSpace>{}, bounds::skip{}).join();
     return;
   }

@@ -33,7 +33,9 @@ struct table_wise {
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t local_row(std::int64_t row, std::int64_t, int) const {
     return row;
   }
-  [[nodiscard]] std::int64_t rows_of(int of, std::int64_t rows, int) const { return of == rank ? rows : 0; }
+  [[nodiscard]] std::int64_t rows_of(int owner, std::int64_t rows, int) const {
+    return owner == rank ? rows : 0;
+  }
   [[nodiscard]] kernels::global_rows global_rows(int, std::int64_t, int) const { return {}; }
   /// @}
 };

@@ -12,9 +12,9 @@ class owned_descriptor {
  public:
   owned_descriptor() = default;
   explicit owned_descriptor(int descriptor) : descriptor_(descriptor) {}
-  owned_descriptor(owned_descriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  owned_descriptor& operator=(owned_descriptor&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
+  owned_descriptor(owned_descriptor&& source) noexcept : descriptor_(std::exchange(source.descriptor_, -1)) {}
+  owned_descriptor& operator=(owned_descriptor&& source) noexcept {
+    std::swap(descriptor_, source.descriptor_);
     return *this;
   }
   ~owned_descriptor() {

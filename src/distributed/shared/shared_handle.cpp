@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/distributed/shared/detail/shared_record.hpp>
+#include <ferry/distributed/shared/detail/shared_segment.hpp>
 
 #include "machine_mark.hpp"
 
@@ -21,16 +21,16 @@ namespace ferry::detail {
 
 process_home process_home::here() { return {machine_mark::here().boot, namespace_of("/proc/self/ns/pid")}; }
 
-shared_record::shared_record(const std::type_info& elements, std::size_t bytes, std::string_view in_space,
-                             std::string_view of_label, std::span<const std::size_t> sizes)
+shared_record::shared_record(const std::type_info& elements, std::size_t bytes, std::string_view space_name,
+                             std::string_view tensor_label, std::span<const std::size_t> sizes)
     : mark(own_mark),
       type(digest_of(elements)),
       element_bytes(bytes),
       rank(sizes.size()),
       home(process_home::here()),
-      space(in_space),
+      space(space_name),
       type_name(elements.name()),
-      label(of_label) {
+      label(tensor_label) {
   std::copy(sizes.begin(), sizes.end(), extents.begin());
 }
 
@@ -41,13 +41,14 @@ std::string shared_record::describe() const {
     shape += (i == 0 ? "" : " x ") + std::to_string(extents[i]);
   return "'" + std::string(label.view()) + "' " + shape + "] of " + name_of_type(type_name.view()) + " in " +
          std::string(space.view()) +
-         (loan.lease.number == 0 ? std::string() : ", of process " + std::to_string(loan.lease.process));
+         (segment.lease.number == 0 ? std::string()
+                                    : ", of process " + std::to_string(segment.lease.process));
 }
 
 std::uint64_t shared_record::digest_of(const std::type_info& type) {
   std::uint64_t digest = 0xcbf29ce484222325u;  // FNV-1a
-  for (const char* at = type.name(); *at != '\0'; ++at)
-    digest = (digest ^ static_cast<unsigned char>(*at)) * 0x100000001b3u;
+  for (const char* c = type.name(); *c != '\0'; ++c)
+    digest = (digest ^ static_cast<unsigned char>(*c)) * 0x100000001b3u;
   return digest;
 }
 
@@ -56,37 +57,37 @@ std::string shared_record::name_of_type(std::string_view mangled) {
   const std::string text(mangled);
   char* const readable = abi::__cxa_demangle(text.c_str(), nullptr, nullptr, &status);
   if (readable == nullptr) return text;
-  std::string made(readable);
+  std::string name(readable);
   std::free(readable);
-  return made;
+  return name;
 }
 
-void refuse_record(const char* call, const shared_record& of, const std::string& why) {
-  throw invalid_argument(std::string(call) + ": " + of.describe() + ": " + why);
+void refuse_record(const char* call, const shared_record& record, const std::string& why) {
+  throw invalid_argument(std::string(call) + ": " + record.describe() + ": " + why);
 }
 
-void refuse_host_memory(const char* call, const shared_record& of) {
-  refuse_record(call, of,
+void refuse_host_memory(const char* call, const shared_record& record) {
+  refuse_record(call, record,
                 "on this backend that is host memory, which no other process can open; make a "
                 "ferry::shared_tensor instead");
 }
 
-void require_opens(const shared_record& of, const std::type_info& elements, std::size_t bytes,
+void require_opens(const shared_record& record, const std::type_info& elements, std::size_t bytes,
                    std::string_view space, int rank) {
-  const auto refuse = [&of](const std::string& why) { refuse_record("ferry::open_shared", of, why); };
-  if (of.mark != shared_record::own_mark || of.rank > max_rank)
+  const auto refuse = [&record](const std::string& why) { refuse_record("ferry::open_shared", record, why); };
+  if (record.mark != shared_record::own_mark || record.rank > max_rank)
     refuse("it was not made by ferry::share of this version");
-  const process_home here = process_home::here();
-  if (of.home.boot != here.boot) refuse("it was shared on another machine");
-  if (of.home.numbers != here.numbers)
+  const process_home own_home = process_home::here();
+  if (record.home.boot != own_home.boot) refuse("it was shared on another machine");
+  if (record.home.numbers != own_home.numbers)
     refuse("it was shared in another container, whose processes this one does not see");
-  if (of.space.view() != space) refuse("it was opened as a tensor in " + std::string(space));
-  if (of.type != shared_record::digest_of(elements) || of.element_bytes != bytes)
-    refuse("it has elements of " + std::to_string(of.element_bytes) +
+  if (record.space.view() != space) refuse("it was opened as a tensor in " + std::string(space));
+  if (record.type != shared_record::digest_of(elements) || record.element_bytes != bytes)
+    refuse("it has elements of " + std::to_string(record.element_bytes) +
            " bytes, and was opened as a tensor of " + shared_record::name_of_type(elements.name()) + ", of " +
            std::to_string(bytes) + " bytes");
-  if (rank >= 0 && std::cmp_not_equal(of.rank, rank))
-    refuse("it has " + std::to_string(of.rank) + " extents, and was opened as a tensor of " +
+  if (rank >= 0 && std::cmp_not_equal(record.rank, rank))
+    refuse("it has " + std::to_string(record.rank) + " extents, and was opened as a tensor of " +
            std::to_string(rank));
 }
 

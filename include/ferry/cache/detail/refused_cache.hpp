@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/cache_policy.hpp>
+#include <ferry/concepts/argument.hpp>
+#include <ferry/runtime/detail/argument_kinds.hpp>
+
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+/// The sentences for arguments of which no cached_table can be made.
+namespace ferry::detail {
+
+/// Whether a table may have a cache.
+template <class Table>
+inline constexpr bool is_cacheable = holds_elements<Table>() || is_codes<std::remove_cv_t<Table>> ||
+                                     (is_records<std::remove_cv_t<Table>> &&
+                                      !is_table_object<std::remove_cv_t<Table>>);
+
+/// Stand for the table and the policy.
+/// @{
+struct refused_table {};
+struct refused_policy {
+  static constexpr const char* name = "refused";
+  static constexpr bool counts_rows = false;
+  [[nodiscard]] static std::int64_t most_rows(std::int64_t) { return 0; }
+  [[nodiscard]] static std::int64_t interval() { return 0; }
+  [[nodiscard]] static std::vector<std::int64_t> rows_from_start(std::int64_t) { return {}; }
+};
+/// @}
+
+/// Whether the first arguments are no table in a variable and a policy.
+template <class Table, class Policy = int, class... Rest>
+consteval bool is_refused_cache() {
+  if constexpr (is_table_object<std::remove_cvref_t<Table>>)
+    return !std::is_same_v<Policy, int> || sizeof...(Rest) != 0;  // else a move
+  else
+    return !(std::is_lvalue_reference_v<Table> && is_cacheable<std::remove_reference_t<Table>> &&
+             CachePolicy<std::remove_cvref_t<Policy>>);
+}
+
+/// Fails with a sentence.
+template <class Table, class...>
+consteval void refuse_cached_table() {
+  constexpr bool fits = is_cacheable<std::remove_reference_t<Table>>,
+                 is_variable = std::is_lvalue_reference_v<Table>;
+  static_assert(
+      fits,
+      "ferry: a cached_table is made of a table in host memory: a ferry::tensor, a table over a file, a rowwise_int8_tensor or optim::records. A sharded_table or another cached_table has no cache.");
+  static_assert(
+      !fits || is_variable,
+      "ferry: a cached_table writes changes back to its table, so the table can't be a temporary; keep it in a variable that outlives the cache.");
+  static_assert(
+      !fits || !is_variable,
+      "ferry: the second argument of a cached_table says which rows are cached: ferry::cache::frequency{.rows = 1000} say, cache::fixed, cache::first, or a CachePolicy of yours.");
+}
+
+}  // namespace ferry::detail

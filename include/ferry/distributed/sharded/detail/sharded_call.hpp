@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/communicator/detail/call_note.hpp>
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/communicator/detail/host_values.hpp>
+#include <ferry/distributed/communicator/detail/payload.hpp>
+#include <ferry/distributed/sharded/detail/batch_findings.hpp>
+#include <ferry/distributed/sharded/detail/routing.hpp>
+#include <ferry/distributed/sharded/detail/shard_instance.hpp>
+#include <ferry/distributed/sharded/detail/with_routes.hpp>
+#include <ferry/distributed/sharded/sharded_plan.hpp>
+#include <ferry/distributed/sharded/sharded_table.hpp>
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace ferry::detail {
+
+/// A verb on a sharded table: its arguments, the routes of the batches, and the parts of phases that verbs
+/// share. collective::run runs the phases. `Table` may be const, `Named` is a sharded_plan or what
+/// rows_named_by returns.
+template <class Exec, class Table, class Named>
+struct sharded_call {
+  using wire = wire_space<Exec>;
+  static constexpr bool is_planned = is_sharded_plan<Named>;
+
+  const char* verb;
+  const Exec& exec;
+  Table& table;
+  const Named& named;
+  bool unique;  ///< each row of an owner is named once
+  collective call;
+  routing<wire> routes{};                  ///< without a plan
+  std::vector<batch_findings> findings{};  ///< of all ranks
+  ticket result{};
+
+  sharded_call(const char* name, const Exec& instance, Table& rows, const Named& indices, bool names_once,
+               const call_note& note)
+      : verb(name),
+        exec(instance),
+        table(rows),
+        named(indices),
+        unique(names_once),
+        call(rows.comm(), note) {}
+  sharded_call(const sharded_call&) = delete;
+  sharded_call& operator=(const sharded_call&) = delete;
+
+  /// The routes of this call, or those of its plan.
+  [[nodiscard]] const routing<wire>& by() const {
+    if constexpr (is_planned)
+      return unique ? named.storage().unique_routes() : named.storage().routes;
+    else
+      return routes;
+  }
+  [[nodiscard]] Exec instance(int rank) const { return shard_instance(table.comm(), rank, exec); }
+  [[nodiscard]] std::int64_t width() const { return static_cast<std::int64_t>(table.width()); }
+  /// The plan of a shard.
+  [[nodiscard]] const row_plan& plan_of(int rank) const {
+    const auto& plan = named.storage();
+    return plan.plans[static_cast<std::size_t>(rank - plan.first)];
+  }
+  [[nodiscard]] batch_findings own_findings() const {
+    return findings[call.is_whole() ? 0 : static_cast<std::size_t>(call.rank())];
+  }
+  /// A phase: the ranks tell each other their findings once more.
+  void exchange_findings(const batch_findings& batch) {
+    if (call.is_whole())
+      findings.assign(1, batch);
+    else
+      findings = call.all_gather(std::span<const batch_findings>(&batch, 1));
+  }
+  [[nodiscard]] all_findings found() const {
+    return {verb, whole_ref(table).note(), findings, call.is_whole()};
+  }
+  /// Refuses batches with bad offsets or indices, or with rows that duplicates::reject forbids.
+  [[nodiscard]] bool refuse_batches() {
+    const std::exception_ptr error = found().error();
+    result = ticket_of_error(error);
+    return error != nullptr;
+  }
+  /// Refuses gradients by the policy; what it leaves out counts as skipped steps.
+  template <class Nonfinite, class State>
+  [[nodiscard]] bool refuse_gradients([[maybe_unused]] State& state) {
+    if constexpr (!Nonfinite::looks) {
+      return false;
+    } else {
+      const all_findings all_batches = found();
+      if (all_batches.nonfinite() == 0) return false;
+      if constexpr (Nonfinite::reports)
+        result = ticket_of_error(all_batches.nonfinite_error(width()));
+      else
+        for (int r = call.first(); r < call.last(); ++r) ++state.shard(r).clock()->skipped;
+      return true;
+    }
+  }
+  /// After the last write of this thread: no rank returns before all have written.
+  void end_writes() {
+    if (!call.is_whole()) call.agree();
+  }
+
+  /// Fetches the rows of the batch from their owners, in elements of Wired and in the order of the route,
+  /// into a buffer on the device of `exec`. `reader(*this, rank, rows, out)` is a gather of a shard. The
+  /// buffers of owners go back along the routes.
+  template <class Payload, class Wired, class Reader>
+  [[nodiscard]] tensor<Wired, Payload> fetch(const Reader& reader) {
+    const row_route<wire>& route = by().batch;
+    auto arrived = payload<Wired, Payload>(exec, "gathered rows", route.routed(), width());
+    if (!call.is_whole() && !route.everywhere) {
+      const Exec shard_exec = instance(call.rank());
+      auto leaving = payload<Wired, Payload>(shard_exec, "rows for others", by().in_begin.back(), width());
+      read_shard(reader, call.rank(), leaving.first(leaving.rows()));
+      const route_parts parts = parts_of<true>(by(), arrived, leaving);
+      exchange_payload<Payload>(call, shard_exec, exec, parts.outgoing, parts.incoming);
+      return arrived;
+    }
+    for (int r = call.first(); r < call.last(); ++r) {
+      const auto [first, last] = route.group(r);
+      const Exec shard_exec = instance(r);
+      auto rows = arrived.rows_between(first, last);
+      if (last > first && share_home<Payload>(exec, shard_exec)) {
+        read_shard(reader, r, rows);
+      } else if (last > first) {
+        auto leaving = payload<Wired, Payload>(shard_exec, "rows for others", last - first, width());
+        read_shard(reader, r, leaving.first(leaving.rows()));
+        copy_home(exec, rows.data(), shard_exec, leaving.data(), leaving.size() * sizeof(Wired));
+      }
+      if (route.everywhere) break;  // all shards have the same rows
+    }
+    if (!call.is_whole())
+      call.agree();  // after the reads, so that a rank that fails in them tells the others
+    return arrived;
+  }
+
+ private:
+  template <class Reader, class Rows>
+  void read_shard(const Reader& reader, int rank, const Rows& out) const {
+    const row_route<wire>& route = by().batch;
+    if constexpr (is_planned)
+      if (!unique && !route.everywhere) {  // the plan of a replicated table sorts the batches of all ranks
+        reader(*this, rank, plan_of(rank), out);
+        return;
+      }
+    if (!call.is_whole() && !route.everywhere) {
+      reader(*this, rank, by().rows_for(rank), out);
+      return;
+    }
+    const auto [first, last] = route.group(rank);
+    reader(*this, rank, std::as_const(route.rows).rows_between(first, last), out);
+  }
+};
+
+}  // namespace ferry::detail

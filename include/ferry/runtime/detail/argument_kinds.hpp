@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/concepts/argument.hpp>
+#include <ferry/concepts/element.hpp>
+#include <ferry/concepts/execution_space.hpp>
+#include <ferry/concepts/policy.hpp>
+#include <ferry/policy/policies.hpp>
+#include <ferry/tensor/array_traits.hpp>
+
+#include <concepts>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+/// The kinds of a verb's arguments, as bits: an array of integers is an array and may be indices.
+namespace ferry::detail {
+
+template <class T>
+using traits_of = array_traits<std::remove_cvref_t<T>>;
+
+template <class T>
+concept AnArray = ArrayLike<std::remove_cvref_t<T>>;
+
+/// Whether the elements of an array may be copied byte by byte.
+template <class Array>
+consteval bool holds_elements() {
+  if constexpr (AnArray<Array>)
+    return Element<
+        std::remove_pointer_t<decltype(make_ref(std::declval<std::remove_cvref_t<Array>&>()).data)>>;
+  else
+    return false;
+}
+
+template <class T>
+consteval bool is_index_argument() {
+  if constexpr (is_plan<T>)
+    return true;
+  else if constexpr (AnArray<T>)
+    return IndexElement<std::remove_const_t<typename traits_of<T>::value_type>>;
+  else
+    return false;
+}
+
+namespace kind {
+inline constexpr unsigned execution_space = 1u << 0;
+inline constexpr unsigned policy = 1u << 1;
+inline constexpr unsigned array = 1u << 2;
+inline constexpr unsigned unfit_array = 1u << 3;  ///< its elements may not be copied byte by byte
+inline constexpr unsigned indices = 1u << 4;      ///< an array of integers, or a plan
+inline constexpr unsigned plan = 1u << 5;
+inline constexpr unsigned codes = 1u << 6;
+inline constexpr unsigned table_object = 1u << 7;  ///< a table that is no array, cached or sharded say
+inline constexpr unsigned table_list = 1u << 8;
+inline constexpr unsigned rule = 1u << 9;
+inline constexpr unsigned state = 1u << 10;
+inline constexpr unsigned records = 1u << 11;
+inline constexpr unsigned integer = 1u << 12;
+inline constexpr unsigned number = 1u << 13;
+inline constexpr unsigned text = 1u << 14;
+inline constexpr unsigned object = 1u << 15;     ///< a class or an enumeration of another kind
+inline constexpr unsigned constant = 1u << 16;   ///< may not be written
+inline constexpr unsigned temporary = 1u << 17;  ///< ends with the statement
+inline constexpr unsigned any = constant - 1;
+}  // namespace kind
+
+template <class T>
+inline constexpr bool is_policy_bundle = false;
+template <class... Ps>
+inline constexpr bool is_policy_bundle<policies<Ps...>> = true;
+
+template <class T>
+consteval unsigned kinds_of_array() {
+  if constexpr (!holds_elements<T>())
+    return kind::unfit_array;
+  else
+    return is_index_argument<T>() ? kind::array | kind::indices : kind::array;
+}
+
+template <class T>
+consteval unsigned kinds_of_type() {
+  if constexpr (ExecutionSpace<T>)
+    return kind::execution_space;
+  else if constexpr (std::is_array_v<T> && std::is_convertible_v<const T&, std::string_view>)
+    return kind::array | kind::text;
+  else if constexpr (AnArray<T>)
+    return kinds_of_array<T>();
+  else if constexpr (std::is_integral_v<T>)
+    return kind::integer | kind::number;
+  else if constexpr (std::is_arithmetic_v<T>)
+    return kind::number;
+  else if constexpr (std::is_convertible_v<const T&, std::string_view>)
+    return kind::text;
+  else if constexpr (!std::is_class_v<T>)
+    return std::is_enum_v<T> ? kind::object : 0u;
+  else if constexpr (is_plan<T> || is_plan_object<T>)
+    return kind::plan | kind::indices;
+  else if constexpr (is_codes<T>)
+    return kind::codes;
+  else if constexpr (is_table_object<T>)
+    return is_records<T> ? kind::table_object | kind::records : kind::table_object;
+  else if constexpr (is_table_list<T>)
+    return kind::table_list;
+  else if constexpr (is_state<T>)
+    return kind::state;
+  else if constexpr (is_records<T>)
+    return kind::records;
+  else if constexpr (Policy<T> || is_policy_bundle<T>)
+    return kind::policy;
+  else if constexpr (is_optimizer_argument<T>)
+    return kind::rule;
+  else
+    return kind::object;
+}
+template <class T>
+inline constexpr unsigned kinds_of_plain = kinds_of_type<T>();
+
+/// The kinds of an argument: T is an lvalue reference for a variable, as a forwarding reference deduces it.
+template <class T>
+inline constexpr unsigned kinds_of = kinds_of_plain<std::remove_cvref_t<T>> |
+                                     (std::is_const_v<std::remove_reference_t<T>> ? kind::constant : 0u) |
+                                     (std::is_lvalue_reference_v<T> ? 0u : kind::temporary);
+
+}  // namespace ferry::detail

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/profile/detail/path_rule.hpp>
+
+#include <ferry/memory/spaces.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+
+namespace ferry::detail {
+
+namespace {
+
+class cost_reader {
+ public:
+  cost_reader(const machine_profile& profile, const move_facts& facts)
+      : profile_(profile),
+        facts_(facts),
+        bytes_(static_cast<double>(std::max<std::int64_t>(facts.row_bytes, 0))),
+        rows_(static_cast<double>(std::max<std::int64_t>(facts.positions, 1))),
+        gib_(static_cast<double>(std::max<std::int64_t>(facts.table_bytes, 0)) / 0x1p30),
+        reads_(facts.what != verb::scatter),
+        writes_(facts.what != verb::gather && facts.what != verb::copy),
+        table_on_device_(facts.table_space == device_space::name),
+        batch_on_device_(facts.batch_space == device_space::name) {}
+
+  [[nodiscard]] call_costs costs() const {
+    call_costs costs;
+    costs.link = facts_.what == verb::copy ? copied() : batch_on_device_ ? reached() : with_batch(reached());
+    look_up(costs);
+    const double start = profile_.call_us;
+    const double sort = facts_.planned ? 0.0 : profile_.sort_us + profile_.sort_ns_per_index * rows_ * 1e-3;
+    path_cost direct = facts_.on_host ? host() : slower(costs.link, direct_look_up(costs));
+    path_cost ordered = slower(costs.link, costs.sorted_look_up_ns);
+    path_cost staged = host();
+    path_cost cooperative = shared(ordered, staged);
+    direct.start_us = start;
+    ordered.start_us = start + profile_.ordered_call_us + sort;
+    staged.start_us = profile_.staged_call_us;
+    cooperative.start_us = profile_.cooperative_call_us + sort;
+    costs.paths = {direct, ordered, staged, cooperative};
+    return costs;
+  }
+
+ private:
+  static path_cost slowest(std::initializer_list<path_cost> limits) {
+    return *std::max_element(limits.begin(), limits.end(),
+                             [](const path_cost& a, const path_cost& b) { return a.row_ns < b.row_ns; });
+  }
+  static path_cost slower(const path_cost& link, double look_up_ns) {
+    return look_up_ns > link.row_ns ? path_cost{0, look_up_ns, row_limit::translation} : link;
+  }
+  [[nodiscard]] double accesses() const { return reads_ && writes_ ? 2.0 : 1.0; }
+  [[nodiscard]] double shortest_row_ns() const {
+    return accesses() * (table_on_device_                           ? profile_.device_row_ns
+                         : facts_.table_space == pinned_space::name ? profile_.link_row_ns
+                                                                    : profile_.mapped_row_ns);
+  }
+
+  /// A row of the table, by kernels of the device.
+  [[nodiscard]] path_cost reached() const {
+    if (table_on_device_) {
+      const double bytes = bytes_ * (accesses() + (batch_on_device_ ? 1.0 : 0.0));
+      return {0, std::max(shortest_row_ns(), bytes / profile_.device_gb_per_s), row_limit::device_memory};
+    }
+    const bool pinned = facts_.table_space == pinned_space::name;
+    const double read = bytes_ / (pinned ? profile_.link_read_gb_per_s : profile_.mapped_read_gb_per_s);
+    const double write = bytes_ / (pinned ? profile_.link_write_gb_per_s : profile_.mapped_write_gb_per_s);
+    return slowest({{0, shortest_row_ns(), row_limit::link_rows},
+                    {0, (reads_ ? read : 0.0) + (writes_ ? write : 0.0), row_limit::link_bytes}});
+  }
+  /// The rows of a batch in host memory travel, too.
+  [[nodiscard]] path_cost with_batch(const path_cost& table) const {
+    const double rate = writes_ ? profile_.link_read_gb_per_s : profile_.link_write_gb_per_s;
+    return slowest({table, {0, bytes_ / rate, row_limit::link_bytes}});
+  }
+  /// A row of a copy: adjacent bytes.
+  [[nodiscard]] path_cost copied() const {
+    if (table_on_device_ && batch_on_device_)
+      return {0, 2.0 * bytes_ / profile_.device_gb_per_s, row_limit::device_memory};
+    const bool mapped = facts_.table_space == mapped_space::name || facts_.batch_space == mapped_space::name;
+    const double read = mapped ? profile_.mapped_read_gb_per_s : profile_.dma_to_device_gb_per_s;
+    const double write = mapped ? profile_.mapped_write_gb_per_s : profile_.dma_from_device_gb_per_s;
+    return {0, std::max(table_on_device_ ? 0.0 : bytes_ / read, batch_on_device_ ? 0.0 : bytes_ / write),
+            row_limit::link_bytes};
+  }
+
+  /// Sorted rows share the look-up of 16 adjacent small pages, or that of a large page. Of the groups of 16
+  /// pages groups * (1 - e^(-rows / groups)) are touched.
+  void look_up(call_costs& costs) const {
+    if (facts_.what == verb::copy || facts_.on_host) return;
+    const double row = shortest_row_ns();
+    const auto beyond = [&](double reach_gib) {
+      costs.reach_gib = reach_gib;
+      return std::max(0.0, 1.0 - reach_gib / std::max(gib_, 1e-9));
+    };
+    if (table_on_device_) {
+      costs.random_look_up_ns = profile_.device_miss_ns * beyond(profile_.device_reach_gib);
+    } else if (facts_.table_space == pinned_space::name) {
+      const double part = beyond(profile_.pinned_reach_gib);
+      const double groups = std::max(1.0, gib_ * 0x1p30 / std::max(page_group_bytes, bytes_));
+      costs.random_look_up_ns = profile_.pinned_miss_ns * part;
+      costs.sorted_look_up_ns =
+          profile_.pinned_group_ns * part * groups * -std::expm1(-rows_ / groups) / rows_;
+    } else if (beyond(mapped_reach_gib) > 0.0) {
+      costs.random_look_up_ns = row * profile_.mapped_growth * std::log2(gib_ / mapped_reach_gib);
+    }
+  }
+  /// The time of a row in the order that path::direct has. With a plan, verbs that write go in the order of
+  /// the table; the threads of the whole device then ask for pages that few teams of path::ordered share, and
+  /// sorted look-ups take 1.5 times as long (measured on an H200, tables of 16 and 64 GiB).
+  [[nodiscard]] double direct_look_up(const call_costs& costs) const {
+    if (costs.random_look_up_ns <= 0.0) return 0.0;
+    const double random = shortest_row_ns() + costs.random_look_up_ns;
+    return facts_.planned && writes_ ? std::min(random, 1.5 * costs.sorted_look_up_ns) : random;
+  }
+
+  /// Rows by the threads of the host, with the transfer to or from the device.
+  [[nodiscard]] path_cost host() const {
+    const double read = bytes_ / profile_.host_read_gb_per_s;
+    if (facts_.what == verb::copy || (table_on_device_ && !writes_)) return {0, read, row_limit::host};
+    const double row =
+        (reads_ ? profile_.host_read_row_ns : 0.0) + (writes_ ? profile_.host_write_row_ns : 0.0);
+    const double moved = (reads_ ? read : 0.0) + (writes_ ? bytes_ / profile_.host_write_gb_per_s : 0.0);
+    return {0, std::max(row, moved), row_limit::host};
+  }
+
+  /// Rows that the device takes from one end of the sorted list, and the host's threads from the other.
+  [[nodiscard]] path_cost shared(const path_cost& device, const path_cost& threads) const {
+    const double sum = device.row_ns + threads.row_ns;
+    return slowest({{0, sum > 0.0 ? device.row_ns * threads.row_ns / sum : 0.0, row_limit::both},
+                    {0, bytes_ / profile_.cooperative_gb_per_s, row_limit::link_bytes}});
+  }
+
+  const machine_profile& profile_;
+  const move_facts& facts_;
+  double bytes_, rows_, gib_;
+  bool reads_, writes_, table_on_device_, batch_on_device_;
+};
+
+}  // namespace
+
+call_costs costs_of(const machine_profile& profile, const move_facts& facts) {
+  return cost_reader(profile, facts).costs();
+}
+
+path_choice decide(const call_costs& costs, std::int64_t rows, path_set candidates) {
+  // The tenth is what a choice may miss. The others were fitted to the grids of docs/decisions.md: a start
+  // counts 2.5 times, because part of it hides behind no row, and the start of path::cooperative four times.
+  constexpr double near_link = 1.1, repaid = 2.5, shared = 4.0, long_batch = 4.0;
+  const path_kind first = candidates.first();
+  if (candidates.size() <= 1) return {first, choice_reason::only_path};
+  const path_cost& direct = costs[path_kind::direct];
+  const path_cost& ordered = costs[path_kind::ordered];
+  const path_cost& staged = costs[path_kind::staged];
+  const path_cost& cooperative = costs[path_kind::cooperative];
+  const double link_ns = near_link * costs.link.row_ns;
+  if (direct.row_ns <= link_ns) return {first, choice_reason::translated};
+
+  const bool link_is_busy = ordered.row_ns <= link_ns;
+  const bool sorts =
+      candidates.contains(path_kind::ordered) && (link_is_busy || !candidates.contains(path_kind::staged));
+  if (!sorts && !candidates.contains(path_kind::staged)) return {first, choice_reason::short_batch};
+  const path_cost& best = sorts ? ordered : staged;
+  const double saved_us = direct.rows_us(rows) - best.rows_us(rows);
+  if (saved_us <= repaid * std::max(0.0, best.start_us - direct.start_us))
+    return {first, choice_reason::short_batch};
+
+  const auto [faster, slower] = std::minmax(ordered.row_ns, staged.row_ns);
+  const bool link_is_full = link_is_busy && costs.link.limit == row_limit::link_bytes;
+  if (candidates.contains(path_kind::cooperative) && !link_is_full && slower <= shared * faster &&
+      best.rows_us(rows) >= long_batch * cooperative.start_us)
+    return {path_kind::cooperative, choice_reason::shared_rows};
+  return sorts ? path_choice{path_kind::ordered, choice_reason::sorted_rows}
+               : path_choice{path_kind::staged, choice_reason::host_rows};
+}
+
+path_kind choose_route(const machine_profile& profile, const move_facts& facts, path_set candidates) {
+  if (candidates.size() <= 1) return candidates.first();
+  return decide(costs_of(profile, facts), facts.positions, candidates).path;
+}
+
+}  // namespace ferry::detail
