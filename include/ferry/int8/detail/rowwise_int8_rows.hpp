@@ -9,6 +9,7 @@
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/schedule.hpp>
 #include <ferry/runtime/detail/device_span.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -107,15 +108,30 @@ void launch_quantize(const Exec& exec, const std::string& label, const array_ref
   }
 }
 
-/// out[source.position(k)] = the values of record source.row(k).
-template <class Exec, class Out, class Space, class Source>
+/// out[source.position(k)] = the values of record source.row(k) for each item k.
+template <class Exec, class Out, class Space, class Source, class Order = schedule::flat>
 void launch_dequantize(const Exec& exec, const std::string& label, const std::byte* records,
-                       std::int64_t record_bytes, const array_ref<Out, Space>& out, const Source& source) {
+                       std::int64_t record_bytes, const array_ref<Out, Space>& out, const Source& source,
+                       const Order& order = {}) {
   using kernel = kernels::dequantize_rows<Out, Source, is_host_exec<Exec>>;
   const std::int64_t tiles = (out.width() + kernel::tile - 1) / kernel::tile;
-  launch(exec, label, out.rows() * tiles,
+  launch(exec, label, order, out.rows(), tiles,
          kernel{records, record_bytes, out.width(), out.data, out.row_stride(), fast_divisor(tiles),
                 in_packets<4>(out), source});
+}
+
+/// 8-bit rows, which kernels decode: see row_access.hpp.
+template <class Byte, class Space>
+struct record_rows {
+  using value_type = Byte;
+  array_ref<Byte, Space> codes;
+};
+template <class Exec, class Byte, class RowSpace, class Out, class Space, class Source,
+          class Order = schedule::flat>
+void launch_gather(const Exec& exec, const std::string& label, const record_rows<Byte, RowSpace>& rows,
+                   const array_ref<Out, Space>& out, const Source& source, std::int64_t,
+                   const Order& order = {}) {
+  launch_dequantize(exec, label, rows.codes.data, rows.codes.row_stride(), out, source, order);
 }
 
 /// Whether rows of the array can be converted to and from 8 bits.

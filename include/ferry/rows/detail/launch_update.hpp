@@ -172,19 +172,4 @@ auto* combine_on_device(launch_context<Exec>& of, const std::string& label, cons
   return combined;
 }
 
-/// The schedule for a plan's sorted rows on path::direct and path::ordered. Over host memory few threads
-/// write, because TLB reach limits the device: a step on mapped rows takes three times as long with a full
-/// device. Over device memory all threads write at once, because few teams could not saturate it.
-template <class Path, class TableSpace>
-auto plan_order(const row_plan& plan) {
-  if constexpr (std::is_same_v<TableSpace, device_space>) {
-    (void)plan;
-    return schedule::flat{};
-  } else if constexpr (in_batch_order<Path>) {
-    return schedule::range_chunks{plan.storage()->unique_count};
-  } else {
-    return schedule::team_chunks{plan.storage()->unique_count, 0, {}};
-  }
-}
-
 }  // namespace ferry::detail
