@@ -63,10 +63,10 @@ class checkpoint_core {
   /// Its error belongs to its ticket. That of a detached ticket is returned, once.
   [[nodiscard]] std::exception_ptr end_background();
   void throw_lost_save();
-  /// Where an error of the save before must not stop the call.
+  /// For calls that an error of the save before must not stop.
   void print_lost_save();
   void describe(const std::string& name, std::vector<checkpoint_array>& arrays) const;
-  /// What load() has loaded is the checkpoint of the folder.
+  /// The loaded content is the checkpoint of the folder.
   void track_loaded(manifest&& loaded);
   void require_tracked(const std::string& action, const std::string& name) const;
   std::unique_ptr<checkpoint_save> begin(const io::save_options& options);

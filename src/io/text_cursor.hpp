@@ -13,9 +13,9 @@ class text_cursor {
  public:
   explicit text_cursor(std::string_view text) : text_(text) {}
 
-  [[nodiscard]] bool at_end() const { return at_ == text_.size(); }
+  [[nodiscard]] bool at_end() const { return position_ == text_.size(); }
   [[nodiscard]] char peek() const;
-  [[nodiscard]] std::size_t place() const { return at_; }
+  [[nodiscard]] std::size_t place() const { return position_; }
   [[nodiscard]] std::string_view rest() const;
   void advance(std::size_t characters = 1);
   void skip_space();
@@ -36,7 +36,7 @@ class text_cursor {
 
  private:
   std::string_view text_;
-  std::size_t at_ = 0;
+  std::size_t position_ = 0;
   std::string why_;
 };
 

@@ -33,7 +33,7 @@ class tracked_arrays {
   [[nodiscard]] const manifest* base() const;
   /// A new save or a load begins.
   void begin();
-  /// What take() found since begin() is in this checkpoint.
+  /// The changes that take() found since begin() are in this checkpoint.
   void is_in(manifest&& now);
   /// The arrays are in no known checkpoint.
   void forget();

@@ -197,7 +197,7 @@ class pipeline::inside {
       if (ring_.stops()) return;
       slot& batch_slot = ring_.of(ring_.claimed);
       batch_slot.number = ring_.claimed++;
-      batch_slot.made = false;
+      batch_slot.is_made = false;
       batch_slot.failure = nullptr;
       lock.unlock();
       const auto begin = clock::now();
@@ -215,7 +215,7 @@ class pipeline::inside {
       }
       lock.lock();
       ring_.clock_of(batch_slot.number).times.load += slot_ring::seconds(clock::now() - begin);
-      batch_slot.made = true;
+      batch_slot.is_made = true;
       if (batch_slot.failure != nullptr) ring_.failed = true;
       if (lane_->travels()) {
         ring_.changed.notify_one();

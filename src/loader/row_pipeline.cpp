@@ -48,9 +48,9 @@ class row_pipeline::inside {
     current_.reset();
     if (queue_.empty()) pull(true);
     row_entry& front = queue_.front();
-    if (front.of != nullptr) {
+    if (front.batch != nullptr) {
       // When this throws, the next call returns the batch.
-      ring_->order_after(*front.of);
+      ring_->order_after(*front.batch);
       reader_->end(front.room, front.plan.positions());
       current_ = std::move(front);
       --batches_;
@@ -104,7 +104,7 @@ class row_pipeline::inside {
     std::vector<row_plan> window;
     if (current_) window.push_back(current_->plan);
     for (const row_entry& earlier : queue_)
-      if (earlier.of != nullptr) window.push_back(earlier.plan);
+      if (earlier.batch != nullptr) window.push_back(earlier.plan);
     reader_->begin(entry.room, entry.plan, window);
     queue_.push_back(std::move(entry));
     ++number_;

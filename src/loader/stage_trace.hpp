@@ -15,7 +15,7 @@ namespace ferry::detail {
 
 inline constexpr const char* loader_category = "loader";
 
-/// What the event of a stage says about its batch.
+/// Describes the batch in the event of a stage.
 inline void note_batch(trace_span& event, std::int64_t epoch, std::int64_t batch, const slot& batch_slot) {
   if (!event.is_heard()) return;
   event.note("epoch", epoch);

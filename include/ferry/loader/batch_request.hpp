@@ -7,7 +7,7 @@
 
 namespace ferry {
 
-/// What a prefetcher wants of a source: one batch.
+/// The request of a prefetcher to a source: one batch.
 struct batch_request {
   std::int64_t epoch = 0;                   ///< number of the epoch
   std::int64_t number = 0;                  ///< number of the batch in its epoch

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-/// What a prefetcher gets its batches from. A source has
+/// The origin of a prefetcher's batches. A source has
 ///
 ///   values                 std::tuple of the element types of the batch's arrays
 ///   samples()              number of samples of an epoch
@@ -54,11 +54,11 @@ class function_source {
   /// See made_by.
   function_source(std::int64_t samples, Function function, batch_field<T>... fields)
       : samples_(samples), function_(std::move(function)), fields_{std::move(fields)...} {
-    std::size_t at = 0;
+    std::size_t index = 0;
     for (const batch_shape& field : fields_) {
-      widths_[at] = 1;
-      for (const std::size_t extent : field.extents) widths_[at] *= extent;
-      ++at;
+      widths_[index] = 1;
+      for (const std::size_t extent : field.extents) widths_[index] *= extent;
+      ++index;
     }
   }
 
@@ -154,8 +154,9 @@ class table_source {
   [[nodiscard]] std::int64_t samples() const { return std::get<0>(tables_).rows(); }
   [[nodiscard]] const std::array<batch_shape, sizeof...(Refs)>& fields() const { return fields_; }
   void fill(const batch_request& request, std::byte* const* data) const {
-    std::size_t at = 0;
-    std::apply([&](const auto&... table) { (detail::take_rows(request, table, data[at++]), ...); }, tables_);
+    std::size_t index = 0;
+    std::apply([&](const auto&... table) { (detail::take_rows(request, table, data[index++]), ...); },
+               tables_);
   }
   /// @}
 

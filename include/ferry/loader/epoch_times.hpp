@@ -8,7 +8,7 @@
 
 namespace ferry {
 
-/// Where the time of an epoch went. The stages work at the same time, so their times are compared, not added:
+/// Times of the stages of an epoch. The stages work at the same time, so their times are compared, not added:
 /// the slowest one sets the rate. Times in seconds, of the batches of this rank.
 struct epoch_times {
   std::int64_t epoch = 0;    ///< number of the epoch

@@ -7,7 +7,7 @@
 
 namespace ferry {
 
-/// What becomes of the samples of an epoch that do not fill a batch.
+/// The treatment of samples of an epoch that do not fill a batch.
 enum class last_batch {
   keep,  ///< the last batch has fewer samples
   drop   ///< they are left out of this epoch

@@ -106,7 +106,7 @@ class prefetcher {
   [[nodiscard]] std::int64_t batches_per_epoch() const { return pipeline_->order().batches(); }
   /// Number of slots.
   [[nodiscard]] std::size_t depth() const { return pipeline_->depth(); }
-  /// Where the time of each epoch begun went, up to now.
+  /// The times of the stages in each epoch begun, up to now.
   [[nodiscard]] std::vector<epoch_times> times() const { return pipeline_->times(); }
   /// times() as a table, a line for each epoch.
   [[nodiscard]] std::string report() const { return to_string(times()); }

@@ -109,15 +109,15 @@ class row_prefetcher {
     const detail::row_entry* const got = inside_->next();
     if (got == nullptr) return std::nullopt;
     const detail::pipeline& ring = inside_->ring();
-    const plain_batch batch(*got->of, ring.layout(), ring.order().epoch_of(got->of->number),
-                            got->of->number % ring.order().batches());
+    const plain_batch batch(*got->batch, ring.layout(), ring.order().epoch_of(got->batch->number),
+                            got->batch->number % ring.order().batches());
     return batch_type(batch, got->plan, inside_->rows_of(*got));
   }
 
   /// Batches of an epoch of this rank.
   [[nodiscard]] std::int64_t batches_per_epoch() const { return inside_->ring().order().batches(); }
-  /// Where the time of each epoch begun went, up to now. The step of a batch includes the time that it waited
-  /// with its rows read ahead.
+  /// The times of the stages in each epoch begun, up to now. The step of a batch includes the time that it
+  /// waited with its rows read ahead.
   [[nodiscard]] std::vector<epoch_times> times() const { return inside_->ring().times(); }
   /// times() as a table, a line for each epoch.
   [[nodiscard]] std::string report() const { return to_string(times()); }

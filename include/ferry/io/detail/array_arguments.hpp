@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-/// What saves and loads require of their arrays.
+/// Requirements of saves and loads on their arrays.
 namespace ferry::detail {
 
 template <class Array>

@@ -27,7 +27,7 @@ class atomic_file {
   atomic_file& operator=(const atomic_file&) = delete;
   ~atomic_file();
 
-  /// Where the content is written to.
+  /// The temporary file, which takes the content.
   [[nodiscard]] const file& content() const noexcept { return content_; }
 
   /// Gives the file its name. Where it throws, the old file is as it was, unless only the folder's fsync

@@ -30,7 +30,7 @@ struct opened_checkpoint {
 /// new manifest is read.
 opened_checkpoint open_checkpoint(const std::string& folder);
 
-/// Where a chunk of the file lies in the array: first byte, and number of elements.
+/// The place of a chunk of the file in the array: first byte, and number of elements.
 struct chunk_place {
   std::uint64_t offset;
   std::size_t count;

@@ -19,7 +19,7 @@ namespace ferry::detail {
 
 class merged_pieces;
 
-/// What is written: entries, whose arrays have no chunks yet, and the arrays' memory in the same order.
+/// The content of a save: entries, whose arrays have no chunks yet, and the arrays' memory in the same order.
 struct checkpoint_content {
   std::vector<manifest_entry> entries;
   std::vector<checkpoint_array> arrays;

@@ -10,7 +10,7 @@ namespace ferry::detail {
 static_assert(std::endian::native == std::endian::little,
               "ferry: files are written as the memory is, and their formats are little-endian.");
 
-/// What the bytes of an element mean.
+/// The meaning of the bytes of an element.
 enum class dtype_kind : unsigned char { boolean, integer, unsigned_integer, real, brain, complex, record };
 
 /// The type of the elements of an array in a file.

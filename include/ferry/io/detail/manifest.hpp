@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-/// What a checkpoint's manifest says. docs/checkpoints.md describes its bytes; manifest_writer.hpp
+/// The content of a checkpoint's manifest. docs/checkpoints.md describes its bytes; manifest_writer.hpp
 /// and manifest_reader.hpp write and read them.
 namespace ferry::detail {
 
@@ -78,7 +78,7 @@ struct manifest_array {
   [[nodiscard]] std::string describe() const;
 };
 
-/// What was added to the checkpoint under one name.
+/// An object that was added to the checkpoint under one name.
 struct manifest_entry {
   std::string name;
   std::string kind;  ///< "array", "rowwise_int8", "state" or "value"

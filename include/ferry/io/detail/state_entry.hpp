@@ -57,7 +57,7 @@ class state_entry : public stored_state {
  protected:
   static constexpr bool is_const = std::is_const_v<Optimizer>;
 
-  /// What commit() sets.
+  /// Values that commit() sets.
   struct next_state : state_counts {
     std::unique_ptr<std::remove_const_t<Optimizer>> optimizer;
     tensor<std::uint32_t, Space> row_steps;

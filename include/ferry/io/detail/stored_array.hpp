@@ -12,7 +12,7 @@
 
 namespace ferry::detail {
 
-/// Where an array lies in a file, as its header says and the file's size allows.
+/// The place of an array in a file, as its header says and the file's size allows.
 struct stored_array {
   std::string name;  ///< in messages; empty where the file has one array only
   dtype elements;

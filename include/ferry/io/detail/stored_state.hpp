@@ -50,10 +50,9 @@ class stored_state : public checkpoint_entry {
   [[nodiscard]] virtual checkpoint_array saved_counters() const = 0;
   /// @}
 
-  /// What commit() sets. begin_load() drops an earlier one, and waits for the work on the counters, which
-  /// commit() frees. load_options() throws invalid_argument for options that the optimizer refuses;
-  /// load_recorded() takes steps without numbers, too, and returns why they are none, or an empty text.
-  /// @{
+  /// Values that commit() sets. begin_load() drops an earlier one, and waits for the work on the counters,
+  /// which commit() frees. load_options() throws invalid_argument for options that the optimizer refuses;
+  /// load_recorded() takes steps without numbers, too, and returns why they are none, or an empty text. @{
   [[nodiscard]] virtual state_counts& begin_load() = 0;
   virtual void load_options(const std::vector<manifest_fact>& options) = 0;
   [[nodiscard]] virtual std::string load_recorded(const recorded_steps& recorded) = 0;

@@ -31,7 +31,7 @@ class batch_order {
   void list(std::int64_t batch, std::vector<std::int64_t>& samples) const;
 
  private:
-  /// Where the part of a rank of `count` samples begins.
+  /// The begin of the part of a rank of `count` samples.
   [[nodiscard]] std::int64_t share(std::int64_t count, std::int64_t rank) const;
 
   std::int64_t samples_;

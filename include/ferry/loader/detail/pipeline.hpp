@@ -26,7 +26,7 @@ class batch_maker {
   virtual void make(const batch_request& request, std::byte* const* data) const = 0;
 };
 
-/// What pipeline::pull has found.
+/// Results of pipeline::pull.
 enum class pulled {
   batch,
   end,     ///< of an epoch, or of the last one

@@ -18,7 +18,7 @@ class row_reader;
 
 /// A batch whose rows are read ahead.
 struct row_entry {
-  slot* of = nullptr;  ///< null: the end of an epoch
+  slot* batch = nullptr;  ///< null: the end of an epoch
   row_plan plan;
   std::size_t room = 0;
 };
