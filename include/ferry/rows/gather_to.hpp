@@ -46,8 +46,8 @@ ticket clear(const Exec& exec, const array_ref<T, Space>& array) {
   const kernels::fill_elements<unit, kernels::constant_value<unit>> kernel{
       reinterpret_cast<unit*>(array.data), array.row_stride() * units, fast_divisor(array.width() * units),
       kernels::constant_value<unit>{unit{}}};
-  launch_context<Exec> of(exec, "gather");
-  of.writes_to(array);
+  launch_context<Exec> call(exec, "gather");
+  call.writes_to(array);
   if constexpr (is_host_exec<Exec> || Space::is_device_mapped) {
     launch(exec, label, array.size() * units, kernel);
   } else {
@@ -55,7 +55,7 @@ ticket clear(const Exec& exec, const array_ref<T, Space>& array) {
     launch(host, label, array.size() * units, kernel);
     host.fence(label);
   }
-  return of.finish();
+  return call.finish();
 }
 
 /// Gathers into a new tensor of elements of type T.

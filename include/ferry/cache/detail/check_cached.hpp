@@ -42,18 +42,18 @@ auto run_on_table(const Exec& exec, const char* verb, row_cache& cache, bool wri
   require_cached_verb<Exec, chosen_policies<>>();
   const cache_use in(cache, verb);
   {
-    launch_context<Exec> of(exec, verb);
-    of.refuse_capture(
+    launch_context<Exec> call(exec, verb);
+    call.refuse_capture(
         "but this verb works on the backing table of a cached_table, whose cached rows a graph "
         "would not see; do it before the capture");
-    flush_rows(of, cache);
-    of.finish().drop();
+    flush_rows(call, cache);
+    call.finish().drop();
   }
   const auto reload = [&] {
     if (!writes) return;
-    launch_context<Exec> of(exec, verb);
-    reload_rows(of, cache);
-    of.finish().drop();
+    launch_context<Exec> call(exec, verb);
+    reload_rows(call, cache);
+    call.finish().drop();
   };
   try {
     if constexpr (std::is_void_v<decltype(run())>) {

@@ -45,9 +45,9 @@ using record_path =
 
 /// Before anything is enqueued: refuses capture where host threads would take part in each launch.
 template <class Path, class... Spaces, class Exec>
-void refuse_capture_of_staging(const launch_context<Exec>& of) {
+void refuse_capture_of_staging(const launch_context<Exec>& call) {
   if constexpr (by_host_alone<Path> || splits_rows<Path> || (std::is_same_v<Spaces, pageable_space> || ...))
-    of.refuse_capture(
+    call.refuse_capture(
         "but the rows would pass through the host's threads each time; use path::direct on device, mapped or pinned memory");
 }
 
@@ -70,9 +70,9 @@ array_ref<T, Space> piece_of(const array_ref<T, Space>& array, std::int64_t firs
 
 /// Scratch of the verb, as a dense table.
 template <class T, class Exec>
-array_ref<T, near_space<Exec>> near_rows(launch_context<Exec>& of, std::int64_t rows, std::int64_t width,
+array_ref<T, near_space<Exec>> near_rows(launch_context<Exec>& call, std::int64_t rows, std::int64_t width,
                                          const char* label) {
-  return dense_rows<T, near_space<Exec>>(of.template scratch<T>(rows * width), rows, width, label);
+  return dense_rows<T, near_space<Exec>>(call.template scratch<T>(rows * width), rows, width, label);
 }
 
 /// records[p] = values[p] in 8 bits for each position p that `source` names.

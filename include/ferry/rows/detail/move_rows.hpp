@@ -222,16 +222,16 @@ bool has_signed_indices([[maybe_unused]] const Named& named) {
 
 /// rows[p] = the row of each index or -1, found by the host's threads. Findings go to the ticket.
 template <class Bounds, class Exec, class Index, class Space>
-void resolve_on_host(launch_context<Exec>& of, const array_ref<Index, Space>& indices,
+void resolve_on_host(launch_context<Exec>& call, const array_ref<Index, Space>& indices,
                      std::int64_t table_rows, std::int64_t* rows) {
   using plain = std::remove_const_t<Index>;
-  const std::string& label = of.label("staged", "resolve");
-  const plain* at_host = indices_for_host(of, indices);
-  const kernels::index_rows<plain, Bounds> source{at_host, table_rows, of.host_report()};
+  const std::string& label = call.label("staged", "resolve");
+  const plain* at_host = indices_for_host(call, indices);
+  const kernels::index_rows<plain, Bounds> source{at_host, table_rows, call.host_report()};
   const kernels::resolve_indices<plain, Bounds> resolve{source, rows, nullptr, nullptr};
   if constexpr (is_host_exec<Exec>) {
-    launch(of.exec(), label, indices.rows(), resolve);
-    of.exec().fence(label);
+    launch(call.exec(), label, indices.rows(), resolve);
+    call.exec().fence(label);
   } else {
     run_on_workers(label, indices.rows(), resolve);
   }
@@ -239,14 +239,14 @@ void resolve_on_host(launch_context<Exec>& of, const array_ref<Index, Space>& in
 
 /// For rows without elements: nothing moves, but bad indices are still found.
 template <class Bounds, class Exec, class Index, class Space>
-void look_at_bounds(launch_context<Exec>& of, const array_ref<Index, Space>& indices,
+void look_at_bounds(launch_context<Exec>& call, const array_ref<Index, Space>& indices,
                     std::int64_t table_rows) {
   using plain = std::remove_const_t<Index>;
   if constexpr (Bounds::reports) {
     if (indices.rows() == 0) return;
-    const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), table_rows,
-                                                    of.report()};
-    launch(of.exec(), of.label("validate"), indices.rows(),
+    const kernels::index_rows<plain, Bounds> source{indices_for_kernels(call, indices), table_rows,
+                                                    call.report()};
+    launch(call.exec(), call.label("validate"), indices.rows(),
            kernels::resolve_indices<plain, Bounds>{source, nullptr, nullptr, nullptr});
   }
 }
