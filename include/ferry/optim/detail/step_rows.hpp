@@ -23,16 +23,15 @@ struct rows_of_indices {
 };
 
 /// `Batch` says how the gradients belong to the indices, `access` where the rows lie.
-/// `Duplicates` is the policy to apply.
-template <class Chosen, class Batch = rows_of_indices,
-          class Duplicates = typename Chosen::template get<duplicates_category, duplicates::sum>, class Exec,
-          class Rule, class Access, class State, class Named, class Value, class ValueSpace>
+template <class Chosen, class Batch = rows_of_indices, class Exec, class Rule, class Access, class State,
+          class Named, class Value, class ValueSpace>
 ticket step_rows(const Exec& exec, const Rule& optimizer, const Access& access, State& state,
                  const Named& named, const array_ref<Value, ValueSpace>& grads) {
   using path_policy = typename Chosen::template get<path_category, path::automatic>;
   using state_space = typename State::memory_space;
   using space = typename Access::memory_space;
-  using call_type = step_call<Chosen, Duplicates, Rule, typename Access::value_type, space, State>;
+  using duplicates_policy = typename Chosen::template get<duplicates_category, duplicates::sum>;
+  using call_type = step_call<Chosen, Rule, typename Access::value_type, space, State>;
   require_one_end<path_policy>();
   call_type::template require_types<Exec, Value>();
   static_assert(
@@ -42,9 +41,6 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const Access& access, 
       !by_host_alone<path_policy> || !space::is_host_accessible || transform_spaces<Rule>::on_host,
       "ferry: path::staged steps on the host, but a transform reads an array in device_space; give the transform one in pinned_space or mapped_space, or use path::direct.");
 
-  if constexpr (in_any_order<Duplicates> && LinearOptimizer<Rule>)
-    if (!optim::detail::transforms_of<Rule>::rule_in(optimizer).is_linear())
-      return step_rows<Chosen, Batch, duplicates::sum>(exec, optimizer, access, state, named, grads);
   const auto& table = access.table();
   call_type call(Batch::verb, optimizer, table, state, std::type_identity<Value>{});
   access.require_foreign(Batch::verb, named, grads);
@@ -62,14 +58,14 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const Access& access, 
       (std::is_same_v<state_space, pageable_space> || transform_spaces<Rule>::any_pageable);
   ticket launched;
   if constexpr (only_staged)
-    launched = update_rows<verb::step, Chosen, Duplicates, path_kind::direct, path_kind::ordered>(
+    launched = update_rows<verb::step, Chosen, duplicates_policy, path_kind::direct, path_kind::ordered>(
         exec, access, job, named, grads, call.ends(), Batch::verb);
   else if constexpr (together)
-    launched = update_rows<verb::step, Chosen, Duplicates>(exec, access, job, named, grads, call.ends(),
-                                                           Batch::verb);
+    launched = update_rows<verb::step, Chosen, duplicates_policy>(exec, access, job, named, grads,
+                                                                  call.ends(), Batch::verb);
   else
-    launched = update_rows<verb::step, Chosen, Duplicates, path_kind::staged>(exec, access, job, named, grads,
-                                                                              call.ends(), Batch::verb);
+    launched = update_rows<verb::step, Chosen, duplicates_policy, path_kind::staged>(
+        exec, access, job, named, grads, call.ends(), Batch::verb);
   call.template count<Value>();
   return launched;
 }

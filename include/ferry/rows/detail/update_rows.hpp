@@ -146,7 +146,7 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
 }
 
 /// Runs on one path: by a plan, made here if the policies need one, by a search, by the winners of rows, or
-/// index by index.
+/// index by index. A plan has an order of its rows' values, so sum_any_order is sum there.
 template <class Path, class Bounds, class Duplicates, class Exec, class Access, class Job, class Named,
           class Value, class Space>
 ticket update_on(const Exec& exec, const char* verb, const Access& access, const Job& job, const Named& named,
@@ -173,12 +173,17 @@ ticket update_on(const Exec& exec, const char* verb, const Access& access, const
 
 /// Entry of the three verbs, after require_batch has checked their arguments: `job` says what happens to a
 /// row, `access` where it lies. `named` comes from rows_named_by. path::automatic takes no path of `Without`.
+/// `Duplicates` combines the values of a row; a job may have to refuse sum_any_order, which is then sum.
 /// `verb` is what messages and labels call it.
 template <verb What, class Chosen, class Duplicates, path_kind... Without, class Exec, class Access,
           class Job, class Named, class Value, class Space>
 ticket update_rows(const Exec& exec, const Access& access, const Job& job, const Named& named,
                    const array_ref<Value, Space>& values, const rollback& ends = {},
                    const char* verb = name(What).data()) {
+  if constexpr (in_any_order<Duplicates> && requires { job.adds_in_any_order(); })
+    if (!job.adds_in_any_order())
+      return update_rows<What, Chosen, duplicates::sum, Without...>(exec, access, job, named, values, ends,
+                                                                    verb);
   using asked = typename Chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
   constexpr bool planned = is_plan<Named> || Duplicates::needs_plan ||
