@@ -129,8 +129,13 @@ function(ferry_add_test name)
       set(without "~[once]")
     endif()
     add_test(NAME ${name}.threads${threads} COMMAND ${name} ${without})
+    # A label chooses among several numbers.
+    set(labels unit)
+    if(NOT test_ONE_RUN)
+      list(APPEND labels threads${threads})
+    endif()
     set_tests_properties(
       ${name}.threads${threads}
-      PROPERTIES ENVIRONMENT "OMP_NUM_THREADS=${threads};OMP_PROC_BIND=false;OMP_WAIT_POLICY=passive" LABELS "unit;threads${threads}")
+      PROPERTIES ENVIRONMENT "OMP_NUM_THREADS=${threads};OMP_PROC_BIND=false;OMP_WAIT_POLICY=passive" LABELS "${labels}")
   endforeach()
 endfunction()

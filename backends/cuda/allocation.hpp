@@ -67,9 +67,9 @@ inline memory_block allocated(const char* space, std::size_t bytes, const std::s
   if (const cudaError_t status = cudaHostAlloc(&data, bytes, cudaHostAllocPortable | cudaHostAllocMapped);
       status != cudaSuccess)
     throw_bad_alloc(space, label, bytes, status, "cudaHostAlloc");
-  void* there = nullptr;
-  const cudaError_t status = cudaHostGetDevicePointer(&there, data, 0);
-  if (status == cudaSuccess && there == data) return {data, bytes, allocated_pages, 0};
+  void* mapped = nullptr;
+  const cudaError_t status = cudaHostGetDevicePointer(&mapped, data, 0);
+  if (status == cudaSuccess && mapped == data) return {data, bytes, allocated_pages, 0};
   cudaGetLastError();
   cudaFreeHost(data);
   throw device_error("ferry: " + std::string(space) + " for '" + label +

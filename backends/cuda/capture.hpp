@@ -19,16 +19,16 @@ namespace ferry::cuda {
 /// thread itself captures a stream, or another thread does so with cudaStreamCaptureModeGlobal.
 class capture_pause {
  public:
-  explicit capture_pause(bool wanted) : wanted_(wanted) { exchange(); }
+  explicit capture_pause(bool enabled) : enabled_(enabled) { exchange(); }
   capture_pause(const capture_pause&) = delete;
   capture_pause& operator=(const capture_pause&) = delete;
   ~capture_pause() { exchange(); }
 
  private:
   void exchange() {
-    if (wanted_) cudaThreadExchangeStreamCaptureMode(&mode_);
+    if (enabled_) cudaThreadExchangeStreamCaptureMode(&mode_);
   }
-  bool wanted_;
+  bool enabled_;
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
@@ -50,16 +50,16 @@ struct capture_functions {
     cudaGraph_t graph = nullptr;
     check(graph_of(exec.cuda_stream(), &status, &graph), "cudaStreamGetCaptureInfo");
     if (graph == nullptr) throw device_error("ferry: the capture of this stream has been invalidated");
-    auto kept = std::make_unique<std::shared_ptr<void>>(std::move(resources));
+    auto bundle = std::make_unique<std::shared_ptr<void>>(std::move(resources));
     cudaUserObject_t object = nullptr;
-    check(cudaUserObjectCreate(&object, kept.get(), &drop, 1, cudaUserObjectNoDestructorSync),
+    check(cudaUserObjectCreate(&object, bundle.get(), &drop, 1, cudaUserObjectNoDestructorSync),
           "cudaUserObjectCreate");
-    kept.release();
+    bundle.release();
     check(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove), "cudaGraphRetainUserObject");
   }
 
  private:
-  static void CUDART_CB drop(void* kept) { delete static_cast<std::shared_ptr<void>*>(kept); }
+  static void CUDART_CB drop(void* bundle) { delete static_cast<std::shared_ptr<void>*>(bundle); }
 
   static cudaError_t graph_of(cudaStream_t stream, cudaStreamCaptureStatus* status, cudaGraph_t* graph) {
 #if CUDART_VERSION >= 13000

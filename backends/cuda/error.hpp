@@ -18,9 +18,9 @@ inline void check(cudaError_t status, const char* call) {
                      cudaGetErrorString(status));
 }
 
-inline int attribute(cudaDeviceAttr which, int device) {
+inline int attribute(cudaDeviceAttr name, int device) {
   int value = 0;
-  check(cudaDeviceGetAttribute(&value, which, device), "cudaDeviceGetAttribute");
+  check(cudaDeviceGetAttribute(&value, name, device), "cudaDeviceGetAttribute");
   return value;
 }
 

@@ -39,8 +39,8 @@ class stream_event final : public ferry::detail::event {
   void record(const Kokkos::Cuda& exec) {
     const device_guard on(exec);
     if (device_ != exec.cuda_device()) {
-      const cudaEvent_t made = make();
-      cudaEventDestroy(std::exchange(event_, made));
+      const cudaEvent_t fresh = make();
+      cudaEventDestroy(std::exchange(event_, fresh));
       device_ = exec.cuda_device();
     }
     check(cudaEventRecord(event_, exec.cuda_stream()), "cudaEventRecord");
@@ -66,9 +66,9 @@ class stream_event final : public ferry::detail::event {
 
  private:
   static cudaEvent_t make() {
-    cudaEvent_t made = nullptr;
-    check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "cudaEventCreateWithFlags");
-    return made;
+    cudaEvent_t fresh = nullptr;
+    check(cudaEventCreateWithFlags(&fresh, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+    return fresh;
   }
 
   int device_ = -1;
@@ -95,8 +95,8 @@ struct event_functions {
   /// Waits on the device for an event of the device, else in the calling thread.
   static void wait_for(const Kokkos::Cuda& exec, ferry::detail::event& before) {
     const device_guard on(exec);
-    if (auto* own = dynamic_cast<stream_event*>(&before))
-      check(cudaStreamWaitEvent(exec.cuda_stream(), own->native(), 0), "cudaStreamWaitEvent");
+    if (auto* point = dynamic_cast<stream_event*>(&before))
+      check(cudaStreamWaitEvent(exec.cuda_stream(), point->native(), 0), "cudaStreamWaitEvent");
     else
       before.wait();
   }

@@ -13,9 +13,9 @@
 
 namespace ferry::cuda {
 
-/// What other libraries need to know about memory.
+/// Facts about memory for other libraries.
 struct interop_functions {
-  /// What the runtime knows about an address. Page-locked memory that the device has at another address than
+  /// The runtime's place of an address. Page-locked memory that the device has at another address than
   /// the host counts as ordinary memory, because kernels don't reach it by this address; so does null.
   static memory_place place_of(const void* data) {
     if (data == nullptr) return {memory_kind::host, default_device()};

@@ -36,10 +36,10 @@ struct interprocess_functions {
                          std::to_string(device));
     cudaIpcMemHandle_t handle;
     check(cudaIpcGetMemHandle(&handle, reinterpret_cast<void*>(base)), "cudaIpcGetMemHandle");
-    exported_memory made;
-    std::memcpy(made.token.data(), &handle, sizeof handle);
-    made.offset = static_cast<std::size_t>(address - base);
-    return made;
+    exported_memory exported;
+    std::memcpy(exported.token.data(), &handle, sizeof handle);
+    exported.offset = static_cast<std::size_t>(address - base);
+    return exported;
   }
 
   /// Memory of device `uuid`, for work of `device`. Throws device_error where that does not reach it. No
@@ -50,12 +50,12 @@ struct interprocess_functions {
     const capture_pause pause(true);
     int count = 0, reaches = 0;
     check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
-    for (int each = 0; each < count; ++each) {
-      if (each == device || uuid_of(each) != uuid) continue;
-      check(cudaDeviceCanAccessPeer(&reaches, device, each), "cudaDeviceCanAccessPeer");
+    for (int peer = 0; peer < count; ++peer) {
+      if (peer == device || uuid_of(peer) != uuid) continue;
+      check(cudaDeviceCanAccessPeer(&reaches, device, peer), "cudaDeviceCanAccessPeer");
       if (reaches == 0)
         throw device_error("device " + std::to_string(device) + " does not reach the memory of device " +
-                           std::to_string(each));
+                           std::to_string(peer));
     }
     cudaIpcMemHandle_t handle;
     std::memcpy(&handle, token.data(), sizeof handle);
@@ -71,12 +71,12 @@ struct interprocess_functions {
 
   static device_uuid uuid_of(int device) {
     CUdevice handle = 0;
-    CUuuid found;
-    if (cuDeviceGet(&handle, device) != CUDA_SUCCESS || cuDeviceGetUuid(&found, handle) != CUDA_SUCCESS)
+    CUuuid native;
+    if (cuDeviceGet(&handle, device) != CUDA_SUCCESS || cuDeviceGetUuid(&native, handle) != CUDA_SUCCESS)
       throw device_error("ferry: the driver tells no identity of device " + std::to_string(device));
-    device_uuid made;
-    std::memcpy(made.data(), found.bytes, sizeof found.bytes);
-    return made;
+    device_uuid uuid;
+    std::memcpy(uuid.data(), native.bytes, sizeof native.bytes);
+    return uuid;
   }
 };
 

@@ -48,11 +48,12 @@ class block_team {
     KOKKOS_IF_ON_HOST((return value;))
   }
   KOKKOS_FUNCTION void team_barrier() const { KOKKOS_IF_ON_DEVICE((__syncthreads();)) }
-  /// Broadcasts the value of thread `from` to all threads.
+  /// Broadcasts the value of thread `rank` to all threads.
   template <class T>
-  KOKKOS_FUNCTION void team_broadcast([[maybe_unused]] T& value, [[maybe_unused]] int from) const {
-    KOKKOS_IF_ON_DEVICE((__shared__ T held; __syncthreads(); if (team_rank() == from) held = value;
-                         __syncthreads(); value = held;))
+  KOKKOS_FUNCTION void team_broadcast([[maybe_unused]] T& value, [[maybe_unused]] int rank) const {
+    KOKKOS_IF_ON_DEVICE((__shared__ T shared_value; __syncthreads();
+                         if (team_rank() == rank) shared_value = value; __syncthreads();
+                         value = shared_value;))
   }
   /// The block's own T in shared memory, uninitialized: one for each type, of at most 48 KiB in all.
   template <class T>
@@ -74,10 +75,10 @@ __global__ void __launch_bounds__(largest_block) run_blocks(const Functor functo
 struct link_functions {
   /// The last value written by the host, read past the caches of the device.
   template <class T>
-  KOKKOS_FORCEINLINE_FUNCTION static T read_over_link(const T* at) {
+  KOKKOS_FORCEINLINE_FUNCTION static T read_over_link(const T* address) {
     static_assert(std::is_trivially_copyable_v<T>);
-    KOKKOS_IF_ON_HOST((return *at;))
-    KOKKOS_IF_ON_DEVICE((return past_caches(at);))
+    KOKKOS_IF_ON_HOST((return *address;))
+    KOKKOS_IF_ON_DEVICE((return past_caches(address);))
   }
   /// Orders the earlier reads and writes of this thread before its later writes, as seen by the host.
   KOKKOS_FORCEINLINE_FUNCTION static void fence_link() { KOKKOS_IF_ON_DEVICE((__threadfence_system();)) }
@@ -99,13 +100,13 @@ struct link_functions {
 
  private:
   template <class T>
-  KOKKOS_FORCEINLINE_FUNCTION static T past_caches([[maybe_unused]] const T* at) {
+  KOKKOS_FORCEINLINE_FUNCTION static T past_caches([[maybe_unused]] const T* address) {
     T value;
     KOKKOS_IF_ON_DEVICE(({
       using unit = unit_of<sizeof(T) | alignof(T)>;
       constexpr int units = sizeof(T) / sizeof(unit);
       unit bits[units];
-      for (int u = 0; u < units; ++u) bits[u] = __ldcv(reinterpret_cast<const unit*>(at) + u);
+      for (int u = 0; u < units; ++u) bits[u] = __ldcv(reinterpret_cast<const unit*>(address) + u);
       memcpy(&value, bits, sizeof(T));
     }))
     return value;

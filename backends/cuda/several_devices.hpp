@@ -45,14 +45,14 @@ struct several_devices_functions {
   /// process has none on the device, one is made for the query. By functions of the driver, as those of the
   /// runtime would keep it.
   static device_summary summary_of(int device) {
-    device_summary made;
+    device_summary summary;
     char name[256] = "";
     CUdevice handle = 0;
     if (cuDeviceGet(&handle, device) != CUDA_SUCCESS ||
         cuDeviceGetName(name, static_cast<int>(sizeof name), handle) != CUDA_SUCCESS ||
-        cuDeviceTotalMem(&made.memory_total, handle) != CUDA_SUCCESS)
+        cuDeviceTotalMem(&summary.memory_total, handle) != CUDA_SUCCESS)
       throw device_error("ferry::devices: the driver tells nothing of device " + std::to_string(device));
-    made.name = name;
+    summary.name = name;
     CUcontext home = nullptr;
     const auto fail = [device](const char* call) {
       throw device_error("ferry::devices: the memory of device " + std::to_string(device) +
@@ -61,12 +61,12 @@ struct several_devices_functions {
     if (cuDevicePrimaryCtxRetain(&home, handle) != CUDA_SUCCESS) fail("cuDevicePrimaryCtxRetain");
     CUresult status = cuCtxPushCurrent(home);
     if (status == CUDA_SUCCESS) {
-      status = cuMemGetInfo(&made.memory_free, &made.memory_total);
+      status = cuMemGetInfo(&summary.memory_free, &summary.memory_total);
       cuCtxPopCurrent(&home);
     }
     cuDevicePrimaryCtxRelease(handle);
     if (status != CUDA_SUCCESS) fail("cuMemGetInfo");
-    return made;
+    return summary;
   }
 
   /// Held while an instance is made.
@@ -81,9 +81,9 @@ struct several_devices_functions {
   static Exec instance_on(int device) {
     const auto making = lock_instances();
     enter_device(device);
-    std::optional<Exec> made;
-    ferry::detail::call_in_thread([&] { made.emplace(make_instance(device)); });
-    return *std::move(made);
+    std::optional<Exec> instance;
+    ferry::detail::call_in_thread([&] { instance.emplace(make_instance(device)); });
+    return *std::move(instance);
   }
 
   /// Lets work of the instance reach the memory of another device; false where the machine can't.
@@ -91,8 +91,8 @@ struct several_devices_functions {
     return device_use::get().connect(exec.cuda_device(), device);
   }
 
-  /// The same of any work of a device.
-  static bool devices_reach(int device, int other) { return device_use::get().connect(device, other); }
+  /// Whether any work of a device reaches the memory of another.
+  static bool devices_reach(int device, int peer) { return device_use::get().connect(device, peer); }
 
   /// Held while a kernel is launched. Kokkos keeps what it knows of a kernel on each device in a list that it
   /// does not lock, and that the first launch on each device changes. So threads launch a kernel one by one.

@@ -73,10 +73,10 @@ auto terms_of(const Term& term) {
 template <class Term>
 std::size_t sort_functions::sum_bytes(std::int64_t count) {
   std::size_t bytes = 0;
-  std::uint64_t* to = nullptr;
-  check(
-      cub::DeviceScan::InclusiveSum(nullptr, bytes, terms_of(Term{}), to, static_cast<std::uint32_t>(count)),
-      "cub::DeviceScan");
+  std::uint64_t* sums = nullptr;
+  check(cub::DeviceScan::InclusiveSum(nullptr, bytes, terms_of(Term{}), sums,
+                                      static_cast<std::uint32_t>(count)),
+        "cub::DeviceScan");
   return bytes;
 }
 

@@ -41,8 +41,8 @@ struct sort_functions {
   ///
   ///   key_of(p, record)       the key of position p in [0, count), unlike that of any other position. Called
   ///                           once with `record`, and any number of times without
-  ///   segments.from(k)        the term of place k, read from the sorted keys at `segments.from.keys`: 0, 1,
-  ///                           or 1 + 2^32
+  ///   segments.places(k)      the term of place k, read from the sorted keys at `segments.places.keys`: 0,
+  ///                           1, or 1 + 2^32
   ///   segments.place(k, sum)  called for each place, with the sum of the terms up to it
   ///
   /// `keys` and `other_keys` are scratch memory; by place() the second one is free. The workspace is as for

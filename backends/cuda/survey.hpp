@@ -24,31 +24,31 @@ struct survey_functions {
   /// All devices, without a context on any but `chosen`, whose free memory is asked for. Never throws for a
   /// machine without a device: the survey says why there is none.
   static detail::device_survey survey(int chosen) {
-    detail::device_survey made;
-    made.toolkit = version_text(CUDART_VERSION);
-    made.driver = host::line_of("/sys/module/nvidia/version", "");
+    detail::device_survey survey;
+    survey.toolkit = version_text(CUDART_VERSION);
+    survey.driver = host::line_of("/sys/module/nvidia/version", "");
     int version = 0;
-    if (cudaDriverGetVersion(&version) == cudaSuccess && version != 0) made.runtime = version_text(version);
+    if (cudaDriverGetVersion(&version) == cudaSuccess && version != 0) survey.runtime = version_text(version);
     int count = 0;
     if (const cudaError_t status = cudaGetDeviceCount(&count); status != cudaSuccess) {
       cudaGetLastError();
-      made.failure = std::string("cudaGetDeviceCount: ") + cudaGetErrorString(status);
-      return made;
+      survey.failure = std::string("cudaGetDeviceCount: ") + cudaGetErrorString(status);
+      return survey;
     }
-    for (int device = 0; device < count; ++device) made.devices.push_back(facts_about(device, count));
+    for (int device = 0; device < count; ++device) survey.devices.push_back(facts_about(device, count));
     if (chosen < 0 || chosen >= count) {
-      made.failure = "there is no device " + std::to_string(chosen);
-      return made;
+      survey.failure = "there is no device " + std::to_string(chosen);
+      return survey;
     }
-    detail::device_facts& used = made.devices[static_cast<std::size_t>(chosen)];
+    detail::device_facts& chosen_device = survey.devices[static_cast<std::size_t>(chosen)];
     std::size_t total = 0;
     cudaError_t status = cudaSetDevice(chosen);
-    if (status == cudaSuccess) status = cudaMemGetInfo(&used.free_bytes, &total);
+    if (status == cudaSuccess) status = cudaMemGetInfo(&chosen_device.free_bytes, &total);
     if (status != cudaSuccess) {
       cudaGetLastError();
-      made.failure = "device " + std::to_string(chosen) + " can't be used: " + cudaGetErrorString(status);
+      survey.failure = "device " + std::to_string(chosen) + " can't be used: " + cudaGetErrorString(status);
     }
-    return made;
+    return survey;
   }
 
   /// The generation of PCIe that a rate of the link belongs to, as Linux writes it ("32.0 GT/s PCIe").
@@ -65,70 +65,70 @@ struct survey_functions {
     return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
   }
 
-  static int value_of(cudaDeviceAttr which, int device) {
+  static int value_of(cudaDeviceAttr name, int device) {
     int value = 0;
-    if (cudaDeviceGetAttribute(&value, which, device) == cudaSuccess) return value;
+    if (cudaDeviceGetAttribute(&value, name, device) == cudaSuccess) return value;
     cudaGetLastError();
     return 0;
   }
 
   static detail::device_facts facts_about(int device, int count) {
-    detail::device_facts made;
-    made.number = device;
+    detail::device_facts facts;
+    facts.number = device;
     cudaDeviceProp about{};
     if (cudaGetDeviceProperties(&about, device) == cudaSuccess) {
-      made.name = about.name;
-      made.memory_bytes = about.totalGlobalMem;
-      made.cache_bytes = static_cast<std::size_t>(about.l2CacheSize);
+      facts.name = about.name;
+      facts.memory_bytes = about.totalGlobalMem;
+      facts.cache_bytes = static_cast<std::size_t>(about.l2CacheSize);
     } else {
       cudaGetLastError();
     }
-    made.architecture = std::string("compute capability ")
-                            .append(std::to_string(value_of(cudaDevAttrComputeCapabilityMajor, device)))
-                            .append(".")
-                            .append(std::to_string(value_of(cudaDevAttrComputeCapabilityMinor, device)));
-    made.processors = value_of(cudaDevAttrMultiProcessorCount, device);
-    made.copy_engines = value_of(cudaDevAttrAsyncEngineCount, device);
-    made.maps_host_memory = value_of(cudaDevAttrCanMapHostMemory, device) != 0;
-    made.takes_registered_memory = !do_without_registered() &&
-                                   value_of(cudaDevAttrHostRegisterSupported, device) != 0 &&
-                                   value_of(cudaDevAttrCanUseHostPointerForRegisteredMem, device) != 0;
-    made.concurrent_managed_access =
+    facts.architecture = std::string("compute capability ")
+                             .append(std::to_string(value_of(cudaDevAttrComputeCapabilityMajor, device)))
+                             .append(".")
+                             .append(std::to_string(value_of(cudaDevAttrComputeCapabilityMinor, device)));
+    facts.processors = value_of(cudaDevAttrMultiProcessorCount, device);
+    facts.copy_engines = value_of(cudaDevAttrAsyncEngineCount, device);
+    facts.maps_host_memory = value_of(cudaDevAttrCanMapHostMemory, device) != 0;
+    facts.takes_registered_memory = !do_without_registered() &&
+                                    value_of(cudaDevAttrHostRegisterSupported, device) != 0 &&
+                                    value_of(cudaDevAttrCanUseHostPointerForRegisteredMem, device) != 0;
+    facts.concurrent_managed_access =
         !do_without_managed() && value_of(cudaDevAttrConcurrentManagedAccess, device) != 0;
-    made.pageable_access = !do_without_pageable() && value_of(cudaDevAttrPageableMemoryAccess, device) != 0;
-    made.pageable_by_host_tables =
-        made.pageable_access && value_of(cudaDevAttrPageableMemoryAccessUsesHostPageTables, device) != 0;
-    made.host_atomics = value_of(cudaDevAttrHostNativeAtomicSupported, device) != 0;
-    for (int other = 0; other < count; ++other) {
+    facts.pageable_access = !do_without_pageable() && value_of(cudaDevAttrPageableMemoryAccess, device) != 0;
+    facts.pageable_by_host_tables =
+        facts.pageable_access && value_of(cudaDevAttrPageableMemoryAccessUsesHostPageTables, device) != 0;
+    facts.host_atomics = value_of(cudaDevAttrHostNativeAtomicSupported, device) != 0;
+    for (int peer = 0; peer < count; ++peer) {
       int reaches = 0;
-      if (other != device && cudaDeviceCanAccessPeer(&reaches, device, other) == cudaSuccess && reaches != 0)
-        made.peers.push_back(other);
+      if (peer != device && cudaDeviceCanAccessPeer(&reaches, device, peer) == cudaSuccess && reaches != 0)
+        facts.peers.push_back(peer);
     }
     cudaGetLastError();
-    look_at_link(made);
-    return made;
+    look_at_link(facts);
+    return facts;
   }
 
-  static void look_at_link(detail::device_facts& made) {
+  static void look_at_link(detail::device_facts& facts) {
     char address[32] = "";
-    if (cudaDeviceGetPCIBusId(address, static_cast<int>(sizeof address), made.number) != cudaSuccess) {
+    if (cudaDeviceGetPCIBusId(address, static_cast<int>(sizeof address), facts.number) != cudaSuccess) {
       cudaGetLastError();
       return;
     }
-    made.bus = address;  // CUDA writes upper-case letters, Linux lower-case ones
-    for (char& letter : made.bus)
+    facts.bus = address;  // CUDA writes upper-case letters, Linux lower-case ones
+    for (char& letter : facts.bus)
       letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-    made.numa_node = numa::device_node(made.number);
-    const std::string at = "/sys/bus/pci/devices/" + made.bus + "/";
-    const auto line = [&](const char* name) { return host::numa::first_line(at + name); };
+    facts.numa_node = numa::device_node(facts.number);
+    const std::string folder = "/sys/bus/pci/devices/" + facts.bus + "/";
+    const auto line = [&](const char* name) { return host::numa::first_line(folder + name); };
     const auto lanes = [&](const char* name) {
       const int wide = std::atoi(line(name).c_str());
       return wide > 0 && wide <= 32 ? wide : 0;  // 63 and 255 mean an unknown link
     };
-    made.link_generation = generation_of(line("current_link_speed"));
-    made.link_lanes = lanes("current_link_width");
-    made.best_link_generation = generation_of(line("max_link_speed"));
-    made.best_link_lanes = lanes("max_link_width");
+    facts.link_generation = generation_of(line("current_link_speed"));
+    facts.link_lanes = lanes("current_link_width");
+    facts.best_link_generation = generation_of(line("max_link_speed"));
+    facts.best_link_lanes = lanes("max_link_width");
   }
 };
 

@@ -46,33 +46,33 @@ class timed_event {
 /// an idle stream. Good to some microseconds. Made anew every few seconds, because the runtime gives the time
 /// between two events as a float of milliseconds.
 struct anchor {
-  explicit anchor(int device) : at(device) {
+  explicit anchor(int device) : mark(device) {
     cudaStream_t stream = nullptr;
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     cudaError_t status = cudaSuccess;
     for (int round = 0; round < 2 && status == cudaSuccess; ++round) {  // the first one starts the stream
       const std::int64_t before = detail::trace_now();
-      status = cudaEventRecord(at.native(), stream);
-      if (status == cudaSuccess) status = cudaEventSynchronize(at.native());
+      status = cudaEventRecord(mark.native(), stream);
+      if (status == cudaSuccess) status = cudaEventSynchronize(mark.native());
       host = before + (detail::trace_now() - before) / 2;
     }
     cudaStreamDestroy(stream);
     check(status, "cudaEventRecord");
   }
-  timed_event at;
+  timed_event mark;
   std::int64_t host = 0;
 };
 
 /// The newest anchor of each device. Thread-safe.
 class anchors {
  public:
-  static std::shared_ptr<const anchor> of(int device) {
-    static anchors& one = detail::process_wide<anchors>();
+  static std::shared_ptr<const anchor> newest_of(int device) {
+    static anchors& all_anchors = detail::process_wide<anchors>();
     constexpr std::int64_t life = 2'000'000'000;
-    const std::lock_guard lock(one.guard_);
+    const std::lock_guard lock(all_anchors.guard_);
     const auto place = static_cast<std::size_t>(device);
-    if (one.newest_.size() <= place) one.newest_.resize(place + 1);
-    auto& newest = one.newest_[place];
+    if (all_anchors.newest_.size() <= place) all_anchors.newest_.resize(place + 1);
+    auto& newest = all_anchors.newest_[place];
     if (newest == nullptr || detail::trace_now() - newest->host > life)
       newest = std::make_shared<const anchor>(device);
     return newest;
@@ -86,7 +86,7 @@ class anchors {
 class stream_timer final : public detail::timed_work {
  public:
   stream_timer(int device, cudaStream_t stream)
-      : device_(device), since_(anchors::of(device)), begin_(device), end_(device) {
+      : device_(device), since_(anchors::newest_of(device)), begin_(device), end_(device) {
     begin_.record(stream);
   }
   void stop(cudaStream_t stream) { end_.record(stream); }
@@ -103,7 +103,7 @@ class stream_timer final : public detail::timed_work {
     const capture_pause pause(true);
     float to_begin = 0, length = 0;
     if (cudaEventSynchronize(end_.native()) != cudaSuccess ||
-        cudaEventElapsedTime(&to_begin, since_->at.native(), begin_.native()) != cudaSuccess ||
+        cudaEventElapsedTime(&to_begin, since_->mark.native(), begin_.native()) != cudaSuccess ||
         cudaEventElapsedTime(&length, begin_.native(), end_.native()) != cudaSuccess) {
       cudaGetLastError();
       return false;

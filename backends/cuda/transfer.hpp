@@ -20,60 +20,61 @@
 namespace ferry::cuda {
 
 struct transfer_functions {
-  static void copy_async(const Kokkos::Cuda& exec, const char*, void* to, const void* from,
+  static void copy_async(const Kokkos::Cuda& exec, const char*, void* target, const void* source,
                          std::size_t bytes) {
     const device_guard on(exec);
-    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, exec.cuda_stream()), "cudaMemcpyAsync");
+    check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault, exec.cuda_stream()), "cudaMemcpyAsync");
   }
   /// Copies memory of another device to memory of the instance's own: over their link where they have one,
   /// else the runtime takes it through host memory.
-  static void copy_from_device_async(const Kokkos::Cuda& exec, const char* label, void* to, const void* from,
-                                     int from_device, std::size_t bytes) {
-    const int here = exec.cuda_device();
-    if (from_device < 0 || from_device == here) return copy_async(exec, label, to, from, bytes);
-    static_cast<void>(device_use::get().connect(here, from_device));
+  static void copy_from_device_async(const Kokkos::Cuda& exec, const char* label, void* target,
+                                     const void* source, int from_device, std::size_t bytes) {
+    const int device = exec.cuda_device();
+    if (from_device < 0 || from_device == device) return copy_async(exec, label, target, source, bytes);
+    static_cast<void>(device_use::get().connect(device, from_device));
     const device_guard on(exec);
-    check(cudaMemcpyPeerAsync(to, here, from, from_device, bytes, exec.cuda_stream()), "cudaMemcpyPeerAsync");
+    check(cudaMemcpyPeerAsync(target, device, source, from_device, bytes, exec.cuda_stream()),
+          "cudaMemcpyPeerAsync");
   }
   /// Copies rows at equal distances: one 2-d or 3-d transfer, or a 2-d one for each slice.
   static void copy_pitched_async(const Kokkos::Cuda& exec, const char*, const pitched_block& block) {
     const device_guard on(exec);
     const cudaStream_t stream = exec.cuda_stream();
     if (block.rows * block.slices == 1) {
-      check(cudaMemcpyAsync(block.to, block.from, block.row_bytes, cudaMemcpyDefault, stream),
+      check(cudaMemcpyAsync(block.target, block.source, block.row_bytes, cudaMemcpyDefault, stream),
             "cudaMemcpyAsync");
       return;
     }
     if (block.slices > 1 && has_whole_slices(block)) {
       cudaMemcpy3DParms parts{};
-      parts.srcPtr = make_cudaPitchedPtr(const_cast<void*>(block.from), block.from_pitch, block.row_bytes,
-                                         block.from_slice / block.from_pitch);
-      parts.dstPtr =
-          make_cudaPitchedPtr(block.to, block.to_pitch, block.row_bytes, block.to_slice / block.to_pitch);
+      parts.srcPtr = make_cudaPitchedPtr(const_cast<void*>(block.source), block.source_pitch, block.row_bytes,
+                                         block.source_slice / block.source_pitch);
+      parts.dstPtr = make_cudaPitchedPtr(block.target, block.target_pitch, block.row_bytes,
+                                         block.target_slice / block.target_pitch);
       parts.extent = make_cudaExtent(block.row_bytes, block.rows, block.slices);
       parts.kind = cudaMemcpyDefault;
       check(cudaMemcpy3DAsync(&parts, stream), "cudaMemcpy3DAsync");
       return;
     }
     for (std::size_t s = 0; s < block.slices; ++s)
-      check(cudaMemcpy2DAsync(static_cast<char*>(block.to) + s * block.to_slice, block.to_pitch,
-                              static_cast<const char*>(block.from) + s * block.from_slice, block.from_pitch,
-                              block.row_bytes, block.rows, cudaMemcpyDefault, stream),
+      check(cudaMemcpy2DAsync(static_cast<char*>(block.target) + s * block.target_slice, block.target_pitch,
+                              static_cast<const char*>(block.source) + s * block.source_slice,
+                              block.source_pitch, block.row_bytes, block.rows, cudaMemcpyDefault, stream),
             "cudaMemcpy2DAsync");
   }
   /// The number of transfers that copy_pitched_async needs; 0 where it can't copy the block.
   static std::size_t pitched_transfers(const Kokkos::Cuda& exec, const pitched_block& block) {
     if (block.rows * block.slices == 1) return 1;
     const auto most = static_cast<std::size_t>(attribute(cudaDevAttrMaxPitch, exec.cuda_device()));
-    if (block.to_pitch > most || block.from_pitch > most) return 0;
+    if (block.target_pitch > most || block.source_pitch > most) return 0;
     return has_whole_slices(block) ? 1 : block.slices;
   }
-  static void copy_past_caches(void* to, const void* from, std::size_t bytes) {
-    host::copy_past_caches(to, from, bytes);
+  static void copy_past_caches(void* target, const void* source, std::size_t bytes) {
+    host::copy_past_caches(target, source, bytes);
   }
   /// Copies a batch. Its copies may run in any order; the batch as a whole runs in the order of the stream.
-  static void copy_batch_async(const Kokkos::Cuda& exec, const char* label, void* const* to,
-                               const void* const* from, const std::size_t* bytes, std::size_t count) {
+  static void copy_batch_async(const Kokkos::Cuda& exec, const char* label, void* const* target,
+                               const void* const* source, const std::size_t* bytes, std::size_t count) {
     const device_guard on(exec);
 #if CUDART_VERSION >= 13000
     const cudaStream_t stream = exec.cuda_stream();
@@ -81,12 +82,12 @@ struct transfer_functions {
       cudaMemcpyAttributes attributes{};
       attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
       std::size_t first = 0;
-      check(cudaMemcpyBatchAsync(to, from, bytes, count, &attributes, &first, 1, stream),
+      check(cudaMemcpyBatchAsync(target, source, bytes, count, &attributes, &first, 1, stream),
             "cudaMemcpyBatchAsync");
       return;
     }
 #endif
-    for (std::size_t i = 0; i < count; ++i) copy_async(exec, label, to[i], from[i], bytes[i]);
+    for (std::size_t i = 0; i < count; ++i) copy_async(exec, label, target[i], source[i], bytes[i]);
   }
   /// Reads device memory that no work in flight writes. Ordered with no instance: the caller must have waited
   /// for earlier writes. Blocks.
@@ -102,7 +103,7 @@ struct transfer_functions {
   /// Whether slices begin whole rows apart, as a 3-d transfer needs.
   static bool has_whole_slices(const pitched_block& block) {
     return block.slices == 1 ||
-           (block.to_slice % block.to_pitch == 0 && block.from_slice % block.from_pitch == 0);
+           (block.target_slice % block.target_pitch == 0 && block.source_slice % block.source_pitch == 0);
   }
   /// The device that has this memory.
   static int device_with(const void* memory) {
@@ -117,11 +118,11 @@ struct transfer_functions {
   /// Copies on a stream of ferry and waits. cudaMemcpy, and a copy on cudaStreamPerThread, would first wait
   /// for all work of the legacy default stream. A capture_pause keeps the copy out of any capture of the
   /// process.
-  static void copy_now(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, int device) {
+  static void copy_now(void* target, const void* source, std::size_t bytes, cudaMemcpyKind kind, int device) {
     const device_guard on(device);
     const capture_pause pause(true);
     const copy_stream stream(device);
-    check(cudaMemcpyAsync(to, from, bytes, kind, stream.native()), "cudaMemcpyAsync");
+    check(cudaMemcpyAsync(target, source, bytes, kind, stream.native()), "cudaMemcpyAsync");
     check(cudaStreamSynchronize(stream.native()), "cudaStreamSynchronize");
   }
 };

@@ -34,8 +34,8 @@ struct tuning_numbers {
   /// Most positions of a batch whose long segments are summed by the kernel that updates rows. A kernel of
   /// their own has more loads in flight and is a launch more.
   std::int64_t positions_summed_in_place = 1024;
-  /// The same for kernels without registers for several loads in flight: those of scatter and scatter_add, of
-  /// rules without state, and of steps that look at whole rows.
+  /// As above, for kernels without registers for several loads in flight: those of scatter and scatter_add,
+  /// of rules without state, and of steps that look at whole rows.
   std::int64_t positions_summed_one_by_one = 256;
   /// Teams of that kernel: one per multiprocessor. Their registers leave no room for more at once, and most
   /// batches give them nothing to sum. Computed from the number of multiprocessors.
@@ -53,8 +53,8 @@ struct tuning_numbers {
   std::int64_t dma_run_bytes = std::int64_t{1} << 16;
   /// Host threads of path::cooperative: fewer, because the device reads host memory, too.
   int cooperative_workers = 14;
-  /// What a team moves between two reads of the host's progress. Shorter chunks cost more reads, longer ones
-  /// more waiting at the end. Long rows have chunks up to four times as large.
+  /// Bytes that a team moves between two reads of the host's progress. Shorter chunks cost more reads, longer
+  /// ones more waiting at the end. Long rows have chunks up to four times as large.
   std::int64_t split_chunk_bytes = std::int64_t{1} << 16;
 
   /// Bytes of a slot of a copy. DMA moves slots, with an event each, so they are larger than those of a ring.
@@ -76,7 +76,7 @@ inline constexpr tuning_numbers hopper{};
 static_assert(hopper.ring_slot_bytes <= 4 * hopper.dma_run_bytes,
               "what lies between the runs of one piece must fit the four slots of a worker");
 
-/// What of a device's size the numbers depend on.
+/// The sizes of a device that the numbers depend on.
 struct device_size {
   int multiprocessors = 0;
   std::int64_t cache_bytes = 0;  ///< of the second level
@@ -87,14 +87,14 @@ inline constexpr device_size small_device{16, std::int64_t{4} << 20};
 
 /// The numbers for devices of a compute capability and size. Only Hopper has readings; the other generations
 /// get its numbers, less those that depend on the size.
-[[nodiscard]] constexpr tuning_numbers tuning_for([[maybe_unused]] int generation, device_size of) {
-  tuning_numbers made = hopper;
-  if (of.multiprocessors > 0) made.teams_of_long_sums = of.multiprocessors;
+[[nodiscard]] constexpr tuning_numbers tuning_for([[maybe_unused]] int generation, device_size size) {
+  tuning_numbers numbers = hopper;
+  if (size.multiprocessors > 0) numbers.teams_of_long_sums = size.multiprocessors;
   // A claim takes 16 bytes of the table, 4 for its slot's number and at least 4 of the index.
   constexpr std::int64_t bytes_of_a_claim = 24;
-  if (const std::int64_t claims = of.cache_bytes / bytes_of_a_claim; claims > 0)
-    made.most_claims = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(claims)));
-  return made;
+  if (const std::int64_t claims = size.cache_bytes / bytes_of_a_claim; claims > 0)
+    numbers.most_claims = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(claims)));
+  return numbers;
 }
 static_assert(tuning_for(9, {132, std::int64_t{60} << 20}).most_claims == hopper.most_claims &&
                   tuning_for(9, {132, std::int64_t{50} << 20}).most_claims == hopper.most_claims,

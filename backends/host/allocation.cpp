@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "allocation.hpp"
 
-#include "detail/touch_pages.hpp"
+#include <ferry/runtime/detail/parallel.hpp>
 
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -42,7 +44,24 @@ void* map_pages(const char* space, const std::string& label, std::size_t bytes) 
 void unmap_pages(void* data, std::size_t bytes) noexcept { ::munmap(data, mapped_bytes(bytes)); }
 
 void touch_pages(void* data, std::size_t bytes, detail::progress_meter& meter) {
-  touch_pages_by([](const auto& function) { return std::jthread(std::cref(function)); }, data, bytes, meter);
+  auto* const pages = static_cast<volatile char*>(data);
+  // About two hundred pieces of whole huge pages.
+  const std::size_t piece = (bytes / 200 / huge_page_bytes + 1) * huge_page_bytes;
+  const std::size_t page = page_bytes();
+  const detail::thread_choice threads{static_cast<int>(std::max(1u, std::thread::hardware_concurrency())),
+                                      detail::helper_threads::beside_caller};
+  std::atomic<std::int64_t> touched{0};
+  detail::parallel(static_cast<std::int64_t>(bytes), static_cast<std::int64_t>(piece), threads,
+                   [&](detail::front_queue& pieces, int thread) {
+                     for (std::int64_t first = 0, count = 0; pieces.take(first, count);) {
+                       for (std::int64_t place = first; place < first + count;
+                            place += static_cast<std::int64_t>(page))
+                         pages[place] = 0;
+                       touched.fetch_add(count, std::memory_order_relaxed);
+                       if (thread == 0)
+                         meter.advance(static_cast<std::size_t>(touched.load(std::memory_order_relaxed)));
+                     }
+                   });
 }
 
 }  // namespace ferry::host

@@ -36,11 +36,11 @@ void touch_pages(void* data, std::size_t bytes, detail::progress_meter& meter);
 struct allocation_functions {
   template <class Space>
   static memory_block allocate(Space, std::size_t bytes, const std::string& label, int = -1) {
-    numa::placement wanted;  // needs memory of its own, so it comes before the pages, which nobody owns yet
+    numa::placement choice;  // needs memory of its own, so it comes before the pages, which nobody owns yet
     if constexpr (Space::is_host_accessible && Space::is_device_mapped)
-      if (bytes >= huge_page_bytes) wanted = numa::spread(numa::nodes_with_memory());
+      if (bytes >= huge_page_bytes) choice = numa::spread(numa::nodes_with_memory());
     memory_block block{map_pages(Space::name.data(), label, bytes), bytes};
-    block.placement = numa::advise(block.data, mapped_bytes(bytes), wanted);
+    block.placement = numa::advise(block.data, mapped_bytes(bytes), choice);
     return block;
   }
   template <class Space>

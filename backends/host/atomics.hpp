@@ -9,12 +9,12 @@ namespace ferry::host {
 
 /// A host has no atomics beyond Kokkos'. Its kernels add without: each row belongs to one thread.
 struct atomic_functions {
-  static unsigned long long atomic_read(const unsigned long long* from) { return Kokkos::atomic_load(from); }
-  static void atomic_raise(unsigned long long* to, unsigned long long value) {
-    Kokkos::atomic_max(to, value);
+  static unsigned long long atomic_read(const unsigned long long* word) { return Kokkos::atomic_load(word); }
+  static void atomic_raise(unsigned long long* target, unsigned long long value) {
+    Kokkos::atomic_max(target, value);
   }
-  static void atomic_lower(unsigned long long* to, unsigned long long value) {
-    Kokkos::atomic_min(to, value);
+  static void atomic_lower(unsigned long long* target, unsigned long long value) {
+    Kokkos::atomic_min(target, value);
   }
   static bool add_packet(float*, const float (&)[4]) { return false; }
   template <bool Brain>

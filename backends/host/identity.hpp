@@ -18,7 +18,7 @@ namespace ferry::host {
 inline std::string line_of(const char* path, std::string_view key) {
   const detail::file_stream file(std::fopen(path, "re"));
   if (file == nullptr) return {};
-  std::string found;
+  std::string value;
   char line[512];
   while (std::fgets(line, sizeof line, file.get()) != nullptr) {
     const std::string_view text(line);
@@ -27,20 +27,20 @@ inline std::string line_of(const char* path, std::string_view key) {
     if (begin == std::string_view::npos) continue;
     begin = text.find_first_not_of(": \t", begin);
     const std::size_t end = text.find_last_not_of(" \t\n");
-    if (begin != std::string_view::npos && end >= begin) found = text.substr(begin, end - begin + 1);
+    if (begin != std::string_view::npos && end >= begin) value = text.substr(begin, end - begin + 1);
     break;
   }
-  return found;
+  return value;
 }
 
 struct identity_functions {
   /// The name of the processor, and the operating system's kernel, which maps its memory.
   static device_id device_identity() {
-    device_id made{line_of("/proc/cpuinfo", "model name"), "none"};
-    if (made.device.empty()) made.device = "host";
+    device_id id{line_of("/proc/cpuinfo", "model name"), "none"};
+    if (id.device.empty()) id.device = "host";
     utsname system{};
-    if (::uname(&system) == 0) made.driver = std::string(system.sysname) + " " + system.release;
-    return made;
+    if (::uname(&system) == 0) id.driver = std::string(system.sysname) + " " + system.release;
+    return id;
   }
 };
 

@@ -5,7 +5,7 @@
 
 namespace ferry::host {
 
-/// What other libraries need to know about memory.
+/// Facts about memory for other libraries.
 struct interop_functions {
   static memory_place place_of(const void*) { return {memory_kind::host, 0}; }
   /// The codes of DLPack for this backend's memory.

@@ -49,7 +49,7 @@ placement spread(const std::vector<int>& nodes);
 
 /// Applies a placement to whole pages that were not touched; returns memory_block::placement. No system call
 /// for the default.
-int advise(void* pages, std::size_t bytes, const placement& wanted) noexcept;
+int advise(void* pages, std::size_t bytes, const placement& choice) noexcept;
 
 /// The result of advise() as text to append.
 std::string describe(int advised);

@@ -25,13 +25,13 @@ struct several_devices_functions {
   /// The name of the processor and the memory of the machine; free is what programs can still get without
   /// swapping.
   static device_summary summary_of(int) {
-    device_summary made;
-    made.name = identity_functions::device_identity().device;
-    made.memory_total = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
-                        static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    device_summary summary;
+    summary.name = identity_functions::device_identity().device;
+    summary.memory_total = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
+                           static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     const std::string available = line_of("/proc/meminfo", "MemAvailable");
-    made.memory_free = static_cast<std::size_t>(std::strtoull(available.c_str(), nullptr, 10)) * 1024;
-    return made;
+    summary.memory_free = static_cast<std::size_t>(std::strtoull(available.c_str(), nullptr, 10)) * 1024;
+    return summary;
   }
 
   template <class Exec>

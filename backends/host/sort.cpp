@@ -66,13 +66,13 @@ struct inserted_pairs {
       const std::uint64_t key = keys[i];
       const std::uint64_t digits = key >> shift & mask;
       const std::int64_t value = values != nullptr ? values[i] : 0;
-      std::int64_t to = i;
-      for (; to > 0 && (keys[to - 1] >> shift & mask) > digits; --to) {
-        keys[to] = keys[to - 1];
-        if (values != nullptr) values[to] = values[to - 1];
+      std::int64_t place = i;
+      for (; place > 0 && (keys[place - 1] >> shift & mask) > digits; --place) {
+        keys[place] = keys[place - 1];
+        if (values != nullptr) values[place] = values[place - 1];
       }
-      keys[to] = key;
-      if (values != nullptr) values[to] = value;
+      keys[place] = key;
+      if (values != nullptr) values[place] = value;
     }
   }
 };
@@ -89,9 +89,9 @@ struct move_pairs : radix_pass {
   KOKKOS_FUNCTION void operator()(std::int64_t chunk) const {
     std::int64_t* next = places + static_cast<std::size_t>(chunk) * buckets;
     for (std::int64_t i = begin(chunk); i < begin(chunk + 1); ++i) {
-      const std::int64_t to = next[digit(keys[i])]++;
-      keys_out[to] = keys[i];
-      if (values != nullptr) values_out[to] = values[i];
+      const std::int64_t place = next[digit(keys[i])]++;
+      keys_out[place] = keys[i];
+      if (values != nullptr) values_out[place] = values[i];
     }
   }
 };
@@ -144,13 +144,13 @@ void sort_functions::sort_pairs(const Exec& exec, std::uint64_t*& keys, std::uin
   const std::int64_t chunks = std::clamp<std::int64_t>(detail::concurrency_of(exec), 1, most_chunks(count));
   auto* places = static_cast<std::int64_t*>(workspace);
   const int passes = radix_pass::passes(count / chunks, bits - first_bit);
-  for (int pass = 0, shift = first_bit; pass < passes; ++pass) {
-    const int width = (bits - shift + passes - pass - 1) / (passes - pass);
-    const radix_pass by{keys, values, other_keys, other_values, count, chunks, shift, width, places};
+  for (int number = 0, shift = first_bit; number < passes; ++number) {
+    const int width = (bits - shift + passes - number - 1) / (passes - number);
+    const radix_pass pass{keys, values, other_keys, other_values, count, chunks, shift, width, places};
     static const std::string count_label = "ferry::make_plan::sort::count";
-    for_each_chunk(exec, count_label, count_digits{by});
+    for_each_chunk(exec, count_label, count_digits{pass});
     std::int64_t sum = 0;
-    for (std::size_t b = 0; b < by.digits(); ++b)
+    for (std::size_t b = 0; b < pass.digits(); ++b)
       for (std::int64_t c = 0; c < chunks; ++c) {
         std::int64_t& place = places[static_cast<std::size_t>(c) * radix_pass::buckets + b];
         const std::int64_t amount = place;
@@ -158,7 +158,7 @@ void sort_functions::sort_pairs(const Exec& exec, std::uint64_t*& keys, std::uin
         sum += amount;
       }
     static const std::string move_label = "ferry::make_plan::sort::move";
-    for_each_chunk(exec, move_label, move_pairs{by});
+    for_each_chunk(exec, move_label, move_pairs{pass});
     std::swap(keys, other_keys);
     std::swap(values, other_values);
     shift += width;
@@ -180,8 +180,8 @@ void sort_functions::inclusive_sum(const Exec& exec, const Term& term, std::uint
   const running_sum<Term> sum{term, sums};
   if (detail::stays_in_caller(exec, count * static_cast<std::int64_t>(2 * sizeof(std::uint64_t)))) {
     const detail::kernel_region region(exec, label);
-    std::uint64_t all = 0;
-    for (std::int64_t k = 0; k < count; ++k) sum(k, all, true);
+    std::uint64_t total = 0;
+    for (std::int64_t k = 0; k < count; ++k) sum(k, total, true);
     return;
   }
   using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;

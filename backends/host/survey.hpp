@@ -11,13 +11,13 @@ namespace ferry::host {
 struct survey_functions {
   /// The host is the only device. Its memory and nodes are facts about the machine.
   static detail::device_survey survey(int) {
-    detail::device_survey made;
-    detail::device_facts one;
-    one.name = identity_functions::device_identity().device;
-    one.maps_host_memory = one.takes_registered_memory = one.concurrent_managed_access = true;
-    one.pageable_access = one.pageable_by_host_tables = one.host_atomics = true;
-    made.devices.push_back(std::move(one));
-    return made;
+    detail::device_survey survey;
+    detail::device_facts facts;
+    facts.name = identity_functions::device_identity().device;
+    facts.maps_host_memory = facts.takes_registered_memory = facts.concurrent_managed_access = true;
+    facts.pageable_access = facts.pageable_by_host_tables = facts.host_atomics = true;
+    survey.devices.push_back(std::move(facts));
+    return survey;
   }
 };
 

@@ -18,53 +18,53 @@ namespace ferry::host {
 struct copy_block {
   static constexpr std::size_t bytes = std::size_t{1} << 18;
 
-  char* to;
-  const char* from;
+  char* target;
+  const char* source;
   std::size_t size;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::size_t begin = static_cast<std::size_t>(i) * bytes;
-    std::memcpy(to + begin, from + begin, size - begin < bytes ? size - begin : bytes);
+    std::memcpy(target + begin, source + begin, size - begin < bytes ? size - begin : bytes);
   }
 };
 
 /// Copies by stores that neither read the destination's lines nor keep them in the caches: a third less
 /// traffic for memory that is not read soon. Ordinary copies where the processor has no such stores.
-inline void copy_past_caches(void* to, const void* from, std::size_t bytes) {
+inline void copy_past_caches(void* target, const void* source, std::size_t bytes) {
 #if defined(__SSE2__)
   constexpr std::size_t line = 64, unit = 16;
   if (bytes >= 4 * line) {
-    auto* there = static_cast<char*>(to);
-    const auto* here = static_cast<const char*>(from);
-    const std::size_t before = (line - reinterpret_cast<std::uintptr_t>(there) % line) % line;
-    std::memcpy(there, here, before);
-    there += before;
-    here += before;
+    auto* next_target = static_cast<char*>(target);
+    const auto* next_source = static_cast<const char*>(source);
+    const std::size_t before = (line - reinterpret_cast<std::uintptr_t>(next_target) % line) % line;
+    std::memcpy(next_target, next_source, before);
+    next_target += before;
+    next_source += before;
     bytes -= before;
-    for (; bytes >= line; there += line, here += line, bytes -= line) {
-      two_words held[line / unit];
-      for (std::size_t u = 0; u < line / unit; ++u) std::memcpy(&held[u], here + u * unit, unit);
-      for (std::size_t u = 0; u < line / unit; ++u) stream(there + u * unit, held[u]);
+    for (; bytes >= line; next_target += line, next_source += line, bytes -= line) {
+      two_words words[line / unit];
+      for (std::size_t u = 0; u < line / unit; ++u) std::memcpy(&words[u], next_source + u * unit, unit);
+      for (std::size_t u = 0; u < line / unit; ++u) stream(next_target + u * unit, words[u]);
     }
     end_streams();
-    to = there;
-    from = here;
+    target = next_target;
+    source = next_source;
   }
 #endif
-  std::memcpy(to, from, bytes);
+  std::memcpy(target, source, bytes);
 }
 
 struct transfer_functions {
-  static void copy_past_caches(void* to, const void* from, std::size_t bytes) {
-    host::copy_past_caches(to, from, bytes);
+  static void copy_past_caches(void* target, const void* source, std::size_t bytes) {
+    host::copy_past_caches(target, source, bytes);
   }
   /// In the calling thread: several threads may share an instance.
   template <HostExecutionSpace Exec>
   static void copy_pitched_async(const Exec&, const char*, const pitched_block& block) {
     for (std::size_t s = 0; s < block.slices; ++s)
       for (std::size_t r = 0; r < block.rows; ++r)
-        std::memcpy(static_cast<char*>(block.to) + s * block.to_slice + r * block.to_pitch,
-                    static_cast<const char*>(block.from) + s * block.from_slice + r * block.from_pitch,
+        std::memcpy(static_cast<char*>(block.target) + s * block.target_slice + r * block.target_pitch,
+                    static_cast<const char*>(block.source) + s * block.source_slice + r * block.source_pitch,
                     block.row_bytes);
   }
   /// The number of transfers that copy_pitched_async needs; 0 where it can't copy the block.
@@ -73,25 +73,26 @@ struct transfer_functions {
     return 1;
   }
   template <HostExecutionSpace Exec>
-  static void copy_async(const Exec& exec, const char* label, void* to, const void* from, std::size_t bytes) {
+  static void copy_async(const Exec& exec, const char* label, void* target, const void* source,
+                         std::size_t bytes) {
     if (bytes <= copy_block::bytes) {
-      std::memcpy(to, from, bytes);
+      std::memcpy(target, source, bytes);
       return;
     }
     const auto blocks = static_cast<std::int64_t>((bytes + copy_block::bytes - 1) / copy_block::bytes);
     using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
     Kokkos::parallel_for(label, detail::host_range<range>(exec, blocks),
-                         copy_block{static_cast<char*>(to), static_cast<const char*>(from), bytes});
+                         copy_block{static_cast<char*>(target), static_cast<const char*>(source), bytes});
   }
   template <HostExecutionSpace Exec>
-  static void copy_from_device_async(const Exec& exec, const char* label, void* to, const void* from, int,
-                                     std::size_t bytes) {
-    copy_async(exec, label, to, from, bytes);
+  static void copy_from_device_async(const Exec& exec, const char* label, void* target, const void* source,
+                                     int, std::size_t bytes) {
+    copy_async(exec, label, target, source, bytes);
   }
   template <HostExecutionSpace Exec>
-  static void copy_batch_async(const Exec& exec, const char* label, void* const* to, const void* const* from,
-                               const std::size_t* bytes, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) copy_async(exec, label, to[i], from[i], bytes[i]);
+  static void copy_batch_async(const Exec& exec, const char* label, void* const* target,
+                               const void* const* source, const std::size_t* bytes, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) copy_async(exec, label, target[i], source[i], bytes[i]);
   }
   static void read(void* host, const void* device, std::size_t bytes) {
     if (bytes != 0) std::memcpy(host, device, bytes);  // for zero bytes the pointers may be null

@@ -76,15 +76,15 @@ memory_place place_of_nothing() {
 template <MemorySpace Space>
 bool may_present(memory_place place, DLDevice as) {
   constexpr dlpack_codes codes = device_backend<Space>::dlpack_devices();
-  const DLDevice own = own_device<Space>(place);
-  if (as.device_type == own.device_type) return as.device_id == own.device_id;
+  const DLDevice actual = own_device<Space>(place);
+  if (as.device_type == actual.device_type) return as.device_id == actual.device_id;
   if (place.kind == memory_kind::host || place.kind == memory_kind::device) return false;
   if (as.device_type == kDLCPU || as.device_type == codes.page_locked) return as.device_id == 0;
   return as.device_type == codes.device && as.device_id == place.device;
 }
 
 template <MemorySpace Space>
-void require_place(const std::string& what, DLDevice on, const void* bytes_at) {
+void require_place(const std::string& subject, DLDevice on, const void* bytes_at) {
   using backend = device_backend<Space>;
   constexpr dlpack_codes codes = backend::dlpack_devices();
   const bool of_host = on.device_type == kDLCPU || on.device_type == kDLCUDAHost ||
@@ -94,7 +94,8 @@ void require_place(const std::string& what, DLDevice on, const void* bytes_at) {
                          : on.device_type == kDLCPU || on.device_type == codes.device ||
                                on.device_type == codes.page_locked || on.device_type == codes.managed;
   if (!known)
-    throw invalid_argument(what + " on " + device_text(on) + ": this build of ferry reaches no such device");
+    throw invalid_argument(subject + " on " + device_text(on) +
+                           ": this build of ferry reaches no such device");
   if (backend::device_is_host || bytes_at == nullptr) return;
   const memory_place place = backend::place_of(bytes_at);
   bool fits = false;
@@ -113,9 +114,9 @@ void require_place(const std::string& what, DLDevice on, const void* bytes_at) {
                                                 : "is not page-locked: take it as pageable_space";
   }
   if (!fits)
-    throw invalid_argument(what + " on " + device_text(on) + " is no memory of " + std::string(Space::name) +
-                           ": it is " + kind_text(place.kind) + " of device " + std::to_string(place.device) +
-                           ", which " + std::string(instead));
+    throw invalid_argument(subject + " on " + device_text(on) + " is no memory of " +
+                           std::string(Space::name) + ": it is " + kind_text(place.kind) + " of device " +
+                           std::to_string(place.device) + ", which " + std::string(instead));
 }
 
 #define FERRY_DLPACK_OF(SPACE)                              \

@@ -37,44 +37,47 @@ std::string numbers_text(const std::int64_t* numbers, std::int32_t count) {
   return text + "]";
 }
 
-std::size_t dlpack_extents(const std::string& what, const DLTensor& from,
+std::size_t dlpack_extents(const std::string& subject, const DLTensor& source,
                            std::array<std::size_t, max_rank>& extents) {
-  if (from.ndim < 0 || from.ndim > static_cast<std::int32_t>(max_rank))
-    throw invalid_argument(what + " has " + std::to_string(from.ndim) + " extents, must have 0 to " +
+  if (source.ndim < 0 || source.ndim > static_cast<std::int32_t>(max_rank))
+    throw invalid_argument(subject + " has " + std::to_string(source.ndim) + " extents, must have 0 to " +
                            std::to_string(max_rank));
-  if (from.ndim == 0) {
+  if (source.ndim == 0) {
     extents[0] = 1;
     return 1;
   }
-  if (from.shape == nullptr) throw invalid_argument(what + " has no extents: the pointer to them is null");
-  const auto rank = static_cast<std::size_t>(from.ndim);
+  if (source.shape == nullptr)
+    throw invalid_argument(subject + " has no extents: the pointer to them is null");
+  const auto rank = static_cast<std::size_t>(source.ndim);
   for (std::size_t i = 0; i < rank; ++i) {
-    if (from.shape[i] < 0)
-      throw invalid_argument(what + ": extent " + std::to_string(i) + " is " + std::to_string(from.shape[i]));
-    extents[i] = static_cast<std::size_t>(from.shape[i]);
+    if (source.shape[i] < 0)
+      throw invalid_argument(subject + ": extent " + std::to_string(i) + " is " +
+                             std::to_string(source.shape[i]));
+    extents[i] = static_cast<std::size_t>(source.shape[i]);
   }
   return rank;
 }
 
-void require_compact(const std::string& what, const DLTensor& from, std::size_t size) {
-  if (from.strides == nullptr || size == 0) return;
+void require_compact(const std::string& subject, const DLTensor& source, std::size_t size) {
+  if (source.strides == nullptr || size == 0) return;
   std::int64_t expected = 1;
-  for (std::int32_t i = from.ndim; i-- > 0;) {
-    if (from.shape[i] != 1 && from.strides[i] != expected)
-      throw invalid_argument(what + " has strides " + numbers_text(from.strides, from.ndim) +
+  for (std::int32_t i = source.ndim; i-- > 0;) {
+    if (source.shape[i] != 1 && source.strides[i] != expected)
+      throw invalid_argument(subject + " has strides " + numbers_text(source.strides, source.ndim) +
                              ", but a ferry::tensor is row-major without gaps; make it contiguous first");
-    expected *= from.shape[i];
+    expected *= source.shape[i];
   }
 }
 
-void* dlpack_data(const std::string& what, const DLTensor& from, std::size_t size, std::size_t alignment) {
+void* dlpack_data(const std::string& subject, const DLTensor& source, std::size_t size,
+                  std::size_t alignment) {
   if (size == 0) return nullptr;
-  if (from.data == nullptr) throw invalid_argument(what + " has no memory: its pointer is null");
-  const auto address = reinterpret_cast<std::uintptr_t>(from.data) + from.byte_offset;
+  if (source.data == nullptr) throw invalid_argument(subject + " has no memory: its pointer is null");
+  const auto address = reinterpret_cast<std::uintptr_t>(source.data) + source.byte_offset;
   if (address % alignment != 0)
-    throw invalid_argument(what + " begins at an address that is no multiple of " +
+    throw invalid_argument(subject + " begins at an address that is no multiple of " +
                            std::to_string(alignment) + ", the alignment of its elements");
-  return static_cast<char*>(from.data) + from.byte_offset;
+  return static_cast<char*>(source.data) + source.byte_offset;
 }
 
 }  // namespace ferry::detail

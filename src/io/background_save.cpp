@@ -77,7 +77,7 @@ void background_save::run() noexcept {
 
 ticket ticket_of(const std::shared_ptr<background_save>& save, std::weak_ptr<ticket_state_keeper> keeper) {
   ticket_state_handle state(new ticket_state);
-  state->done = save;
+  state->completion = save;
   state->resources.push_back(save);
   state->find_error = [](ticket_state& of) {
     auto& from = *static_cast<background_save*>(of.resources.front().get());

@@ -12,8 +12,8 @@
 #include <ferry/runtime/detail/change_marks.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -64,13 +64,14 @@ void load_memory::reserve(const load_step& step) {
 
 void load_memory::for_each_stored_chunk(const checkpoint_files& files, const load_step& step,
                                         function_ref<void(of_thread&, std::size_t)> work) {
-  std::atomic<std::size_t> next{0};
-  for_each_chunk(step.from->chunks.size(), threads_, [&] {
-    return [&, &own = memory_[next++]](std::size_t place) {
-      own.bytes.resize(static_cast<std::size_t>(step.from->bytes_of_chunk(place)));
-      files.read_chunk(*step.from, place, own.bytes.data(), own.scratch, step.what);
-      work(own, place);
-    };
+  const auto chunk_count = static_cast<std::int64_t>(step.from->chunks.size());
+  parallel(chunk_count, 1, threads_for_chunks(threads_), [&](front_queue& chunks, int thread) {
+    of_thread& memory = memory_[static_cast<std::size_t>(thread)];
+    for (std::size_t place = 0; chunks.take(place);) {
+      memory.bytes.resize(static_cast<std::size_t>(step.from->bytes_of_chunk(place)));
+      files.read_chunk(*step.from, place, memory.bytes.data(), memory.scratch, step.what);
+      work(memory, place);
+    }
   });
 }
 

@@ -70,28 +70,33 @@ void checkpoint_save::snapshot(std::size_t begin, std::size_t end, std::byte* to
   std::vector<std::size_t> places;
   std::size_t place = 0;
   for (std::size_t i = begin; i < end; place += bytes_of(i++)) places.push_back(place);
-  for_each_chunk(end - begin, threads, [&] {
-    return [&, scratch = std::vector<std::byte>(), bounce = bounce_buffer()](std::size_t i) mutable {
-      save_job& of = jobs_[begin + i];
-      const std::size_t bytes = of.bytes();
-      if (of.units) {
-        of.read_units(to + places[i], bounce, scratch);
-      } else if (of.from->read_device != nullptr) {
-        std::byte* const between = bounce.room(bytes);
-        of.from->read(of.offset(), bytes, between, scratch);
-        std::memcpy(to + places[i], between, bytes);
-      } else {
-        of.from->read(of.offset(), bytes, to + places[i], scratch);
-      }
-      of.snapshot = to + places[i];
-    };
-  });
+  parallel(static_cast<std::int64_t>(end - begin), 1, threads_for_chunks(threads),
+           [&](front_queue& chunks, int) {
+             std::vector<std::byte> scratch;
+             bounce_buffer bounce;
+             for (std::size_t i = 0; chunks.take(i);) {
+               save_job& job = jobs_[begin + i];
+               const std::size_t bytes = job.bytes();
+               if (job.units) {
+                 job.read_units(to + places[i], bounce, scratch);
+               } else if (job.from->read_device != nullptr) {
+                 std::byte* const between = bounce.room(bytes);
+                 job.from->read(job.offset(), bytes, between, scratch);
+                 std::memcpy(to + places[i], between, bytes);
+               } else {
+                 job.from->read(job.offset(), bytes, to + places[i], scratch);
+               }
+               job.snapshot = to + places[i];
+             }
+           });
 }
 
 void checkpoint_save::write(std::size_t begin, std::size_t end, int threads) {
-  for_each_chunk(end - begin, threads, [&] {
-    return [this, begin, own = buffers()](std::size_t i) mutable { write_chunk(jobs_[begin + i], own); };
-  });
+  parallel(static_cast<std::int64_t>(end - begin), 1, threads_for_chunks(threads),
+           [&](front_queue& chunks, int) {
+             buffers scratch;
+             for (std::size_t i = 0; chunks.take(i);) write_chunk(jobs_[begin + i], scratch);
+           });
 }
 
 void checkpoint_save::finish() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/io/detail/read_ahead.hpp>
-#include <ferry/io/detail/stream_rows.hpp>
+#include <ferry/runtime/detail/parallel.hpp>
 
 #include <unistd.h>
 
@@ -35,7 +35,7 @@ void read_rows_ahead(const mapping& pages, std::size_t offset, std::size_t row_b
     else
       ranges.push_back({begin, end});
   }
-  for_each_piece(static_cast<std::int64_t>(ranges.size()), 256, [&](std::int64_t first, std::int64_t count) {
+  parallel(static_cast<std::int64_t>(ranges.size()), 256, [&](std::int64_t first, std::int64_t count) {
     for (std::int64_t i = first; i < first + count; ++i) {
       const range& each = ranges[static_cast<std::size_t>(i)];
       pages.read_ahead(each.begin, std::min(each.end, pages.bytes()));

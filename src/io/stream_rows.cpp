@@ -3,12 +3,11 @@
 
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/runtime/detail/change_marks.hpp>
-#include <ferry/runtime/detail/worker_team.hpp>
+#include <ferry/runtime/detail/parallel.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 
 namespace ferry::detail {
@@ -116,43 +115,23 @@ class parts_in_flight {
 
 }  // namespace
 
-void for_each_piece(std::int64_t all, std::int64_t piece,
-                    function_ref<void(std::int64_t, std::int64_t)> work) {
-  const std::int64_t pieces = (all + piece - 1) / piece;
-  const int most = std::max(1, static_cast<int>(Kokkos::DefaultHostExecutionSpace().concurrency()));
-  std::atomic<std::int64_t> next{0};
-  worker_team workers(static_cast<int>(std::min<std::int64_t>(most, pieces)) - 1, most);
-  workers.run([&](int) {
-    for (std::int64_t at = next++; at < pieces; at = next++) {
-      try {
-        work(at * piece, std::min(piece, all - at * piece));
-      } catch (...) {
-        next = pieces;
-        throw;
-      }
-    }
-  });
-}
-
 void stream_in_place(const untyped_array& array, void* data, piece_filler fill) {
   if (array.shape.size() == 0) return;
   if (array.shape.accesses != nullptr) array.shape.accesses->wait_for_all();
   const marked_write marking(array);
   auto* const elements = static_cast<std::byte*>(data);
-  for_each_piece(array.shape.size(), piece_of(array.element_bytes),
-                 [&](std::int64_t first, std::int64_t count) {
-                   fill(elements + static_cast<std::size_t>(first) * array.element_bytes, first, count);
-                 });
+  parallel(array.shape.size(), piece_of(array.element_bytes), [&](std::int64_t first, std::int64_t count) {
+    fill(elements + static_cast<std::size_t>(first) * array.element_bytes, first, count);
+  });
 }
 
 void stream_out_in_place(const untyped_array& array, piece_drain drain) {
   if (array.shape.size() == 0) return;
   if (array.shape.accesses != nullptr) array.shape.accesses->wait_for_writes();
   const auto* const elements = static_cast<const std::byte*>(array.data);
-  for_each_piece(array.shape.size(), piece_of(array.element_bytes),
-                 [&](std::int64_t first, std::int64_t count) {
-                   drain(elements + static_cast<std::size_t>(first) * array.element_bytes, first, count);
-                 });
+  parallel(array.shape.size(), piece_of(array.element_bytes), [&](std::int64_t first, std::int64_t count) {
+    drain(elements + static_cast<std::size_t>(first) * array.element_bytes, first, count);
+  });
 }
 
 void stream_in_parts(const untyped_array& array, void* data, bool as_bytes, const part_steps& steps,
@@ -162,7 +141,7 @@ void stream_in_parts(const untyped_array& array, void* data, bool as_bytes, cons
   int turn = 0;
   parts.visit([&](std::int64_t size, std::int64_t first, const auto& copy) {
     parts.join(turn);
-    for_each_piece(size, piece_of(array.element_bytes), [&](std::int64_t begin, std::int64_t count) {
+    parallel(size, piece_of(array.element_bytes), [&](std::int64_t begin, std::int64_t count) {
       fill(parts.element(turn, begin), first + begin, count);
     });
     copy(turn);
@@ -179,7 +158,7 @@ void stream_out_parts(const untyped_array& array, bool as_bytes, const part_step
   std::int64_t earlier_first = 0;
   const auto empty = [&](int which) {
     parts.join(which);
-    for_each_piece(earlier, piece_of(array.element_bytes), [&](std::int64_t begin, std::int64_t count) {
+    parallel(earlier, piece_of(array.element_bytes), [&](std::int64_t begin, std::int64_t count) {
       drain(parts.element(which, begin), earlier_first + begin, count);
     });
   };

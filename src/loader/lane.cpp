@@ -5,7 +5,7 @@
 
 #include <ferry/error.hpp>
 #include <ferry/loader/detail/closable.hpp>
-#include <ferry/memory/detail/until_finalize.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
 #include <ferry/tensor/tensor.hpp>

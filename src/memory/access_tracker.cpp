@@ -25,97 +25,90 @@ access_tracker::access_tracker(int device) noexcept : device_(device) {}
 
 access_tracker::~access_tracker() = default;
 
-void access_tracker::add_read(event_handle done, instance_id who) {
-  const std::lock_guard lock(guard_);
-  reads_.add(std::move(done), who);
+void access_tracker::add_read(event_handle end, instance_id who) {
+  promise(false);
+  note(false, std::move(end), who);
 }
 
-void access_tracker::add_write(event_handle done, instance_id who) {
-  const std::lock_guard lock(guard_);
-  writes_.add(std::move(done), who);
+void access_tracker::add_write(event_handle end, instance_id who) {
+  promise(true);
+  note(true, std::move(end), who);
 }
 
 void access_tracker::promise(bool writes) {
   const std::lock_guard lock(guard_);
-  (writes ? writes_ : reads_).promise();
+  record_of(writes).promise();
 }
 
-void access_tracker::note(bool writes, event_handle done, instance_id who) noexcept {
+void access_tracker::note(bool writes, event_handle end, instance_id who) noexcept {
   const std::lock_guard lock(guard_);
-  (writes ? writes_ : reads_).add_promised(std::move(done), who);
+  record_of(writes).drop_ended(&who);
+  record_of(writes).note(std::move(end), who);
 }
 
 void access_tracker::withdraw(bool writes) noexcept {
   const std::lock_guard lock(guard_);
-  (writes ? writes_ : reads_).withdraw();
+  record_of(writes).withdraw();
 }
 
-void access_tracker::before_read(instance_id who, std::vector<event_handle>& to) const {
+void access_tracker::before_read(instance_id who, std::vector<event_handle>& events) const {
   const std::lock_guard lock(guard_);
   require_read();
-  writes_.others(who, to);
+  writes_.visit_others(&who, [&](const event_handle& end) { events.push_back(end); });
 }
 
 std::vector<event_handle> access_tracker::before_read(instance_id who) const {
-  std::vector<event_handle> found;
-  before_read(who, found);
-  return found;
+  std::vector<event_handle> events;
+  before_read(who, events);
+  return events;
 }
 
-void access_tracker::before_write(instance_id who, std::vector<event_handle>& to) const {
+void access_tracker::before_write(instance_id who, std::vector<event_handle>& events) const {
   const std::lock_guard lock(guard_);
   require_write();
-  writes_.others(who, to);
-  reads_.others(who, to);
+  for (const use_record* record : {&writes_, &reads_})
+    record->visit_others(&who, [&](const event_handle& end) { events.push_back(end); });
 }
 
 std::vector<event_handle> access_tracker::before_write(instance_id who) const {
-  std::vector<event_handle> found;
-  before_write(who, found);
-  return found;
+  std::vector<event_handle> events;
+  before_write(who, events);
+  return events;
 }
 
-void access_tracker::wait_for_writes() {
-  std::vector<event_handle> found;
-  {
-    const std::lock_guard lock(guard_);
-    require_read();
-    writes_.all(found);
-  }
-  if (found.empty()) return;
-  for (const auto& each : found) each->wait();
-  const std::lock_guard lock(guard_);
-  writes_.drop(found);
-}
+void access_tracker::wait_for_writes() { wait(false); }
 
-void access_tracker::wait_for_all() {
-  std::vector<event_handle> found;
+void access_tracker::wait_for_all() { wait(true); }
+
+void access_tracker::wait(bool for_reads) {
+  std::vector<event_handle> events;
+  const auto append = [&](const event_handle& end) { events.push_back(end); };
   {
     const std::lock_guard lock(guard_);
-    require_write();
-    writes_.all(found);
-    reads_.all(found);
+    for_reads ? require_write() : require_read();
+    writes_.visit_others(nullptr, append);
+    if (for_reads) reads_.visit_others(nullptr, append);
   }
-  if (found.empty()) return;
-  for (const auto& each : found) each->wait();
+  if (events.empty()) return;
+  for (const auto& event : events) event->wait();
   const std::lock_guard lock(guard_);
-  writes_.drop(found);
-  reads_.drop(found);
+  writes_.drop(events);
+  reads_.drop(events);
 }
 
 void access_tracker::keep_changes_in(const std::shared_ptr<changed_rows>& marks) {
   const std::lock_guard lock(guard_);
-  std::erase_if(marks_, [](const auto& each) { return each.expired(); });
+  std::erase_if(marks_, [](const auto& entry) { return entry.expired(); });
   marks_.push_back(marks);
   marked_ = true;
 }
 
 std::vector<std::shared_ptr<changed_rows>> access_tracker::marks() const {
   const std::lock_guard lock(guard_);
-  std::vector<std::shared_ptr<changed_rows>> found;
-  for (const auto& each : marks_)
-    if (auto alive = each.lock()) found.push_back(std::move(alive));
-  return found;
+  std::vector<std::shared_ptr<changed_rows>> alive_marks;
+  for (const auto& entry : marks_)
+    if (auto owner = entry.lock()) alive_marks.push_back(std::move(owner));
+  return alive_marks;
 }
 
 bool access_tracker::attach_cache(const std::string& label) {

@@ -19,8 +19,8 @@
 namespace ferry::detail {
 
 /// A cache of scratch memory of one space. A block returns to the cache when the last owner of its lease
-/// drops it: after the work that used it (tickets own the leases of their verb), or earlier, by
-/// release_behind. Idle blocks return to the system by ferry::trim, and when memory or the budget of the
+/// drops it: after the work that used it (tickets own the leases of their verb), or earlier, if the work was
+/// noted in its loan. Idle blocks return to the system by ferry::trim, and when memory or the budget of the
 /// space is short. Thread-safe.
 template <MemorySpace Space>
 class block_cache {
@@ -77,14 +77,19 @@ class block_cache {
   template <class OrderAfter>
   lease hand_out(std::size_t bytes, const instance_id* who, OrderAfter&& order_after) {
     const std::size_t size = block_bytes(bytes);
-    auto found = shelf_->take(size, largest_reused(bytes), who, in_flight_limit);
-    if (found == nullptr)
-      found = shelf_->add(std::make_unique<block_of<Space>>(
-          allocation<Space>("scratch::" + std::string(Space::name), size, device_)));
-    const auto out = block_shelf::lend(shelf_, std::move(found), who, nodes_);
-    lease made(out->data(), detail::block_return{out}, detail::node_allocator<std::byte>(nodes_));
-    out->order_after_inherited(who, order_after);
-    return made;
+    auto block = shelf_->take(size, largest_reused(bytes), who, in_flight_limit);
+    if (block == nullptr) block = allocate(size);
+    const auto loan = block_shelf::lend(shelf_, std::move(block), who, nodes_);
+    lease lent(loan->data(), detail::block_return{loan}, detail::node_allocator<std::byte>(nodes_));
+    loan->order_after_earlier_uses(who, order_after);
+    return lent;
+  }
+
+  block_shelf::block allocate(std::size_t bytes) {
+    auto block = std::make_unique<block_of<Space>>(
+        allocation<Space>("scratch::" + std::string(Space::name), bytes, device_));
+    shelf_->expect();
+    return block;
   }
 
   std::shared_ptr<detail::node_pool> nodes_;

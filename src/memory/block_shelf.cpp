@@ -1,150 +1,112 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "block_shelf.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace ferry::detail {
 
-bool shelved_block::is_free_for(const instance_id* who) {
-  std::erase_if(uses, [who](const block_use& use) {
-    return (who == nullptr || use.who != *who) && has_ended(*use.done);
-  });
-  return is_own_of(who);
+namespace {
+
+/// Whether all work of other instances than `*who` has ended; null: all work. Drops the uses that have ended.
+bool is_free_for(shelved_block& block, const instance_id* who) {
+  block.uses.drop_ended(who);
+  return block.uses.is_only_of(who);
 }
 
-bool shelved_block::is_own_of(const instance_id* who) const {
-  bool own = true;
-  for (const block_use& use : uses) own = own && who != nullptr && use.who == *who;
-  return own;
-}
-
-void shelved_block::end() noexcept {
-  for (const auto& use : uses) try {
-      use.done->wait();
-    } catch (...) {
-    }
-  uses.clear();
-}
-
-block_shelf::block block_shelf::add(block made) {
-  const std::lock_guard lock(guard_);
-  blocks_.reserve(made_ + 1);
-  ++made_;
-  return made;
-}
+}  // namespace
 
 block_shelf::block block_shelf::take(std::size_t least, std::size_t most, const instance_id* who,
                                      std::size_t limit) {
-  const std::lock_guard lock(guard_);
-  const std::size_t first = least == 0 ? 0 : after(least - 1);
-  const std::size_t last = after(most);
-  if (who != nullptr)
-    for (std::size_t at = first; at < last; ++at)
-      if (!blocks_[at]->uses.empty() && blocks_[at]->is_own_of(who)) return remove(at);
-  for (std::size_t at = first; at < last; ++at)
-    if (blocks_[at]->is_free_for(who)) return remove(at);
-  if (last > first && last - first >= limit) return remove(first);
-  return {};
+  return idle_.take([&](const std::vector<block>& idle) {
+    const auto is_smaller = [](const block& candidate, std::size_t bytes) {
+      return candidate->bytes < bytes;
+    };
+    const auto is_larger = [](std::size_t bytes, const block& candidate) { return bytes < candidate->bytes; };
+    const auto first = std::lower_bound(idle.begin(), idle.end(), least, is_smaller);
+    const auto last = std::upper_bound(first, idle.end(), most, is_larger);
+    auto choice = last;
+    if (who != nullptr)
+      choice = std::find_if(first, last, [&](const block& candidate) {
+        return !candidate->uses.is_empty() && candidate->uses.is_only_of(who);
+      });
+    if (choice == last)
+      choice =
+          std::find_if(first, last, [&](const block& candidate) { return is_free_for(*candidate, who); });
+    if (choice == last) choice = static_cast<std::size_t>(last - first) >= limit ? first : idle.end();
+    return static_cast<std::size_t>(choice - idle.begin());
+  });
 }
 
-void block_shelf::put(block back) noexcept {
-  {
-    const std::lock_guard lock(guard_);
-    if (!closed_) {
-      const std::size_t place = after(back->bytes);
-      idle_bytes_ += back->bytes;
-      blocks_.push_back(nullptr);
-      for (std::size_t at = blocks_.size() - 1; at > place; --at) blocks_[at] = std::move(blocks_[at - 1]);
-      blocks_[place] = std::move(back);
-      return;
-    }
-  }
-  back->end();
+void block_shelf::put(block returned) noexcept {
+  if (!idle_.put(std::move(returned))) returned->uses.wait_ignoring_errors();
 }
 
 void block_shelf::close() noexcept {
-  std::vector<block> dying;
-  {
-    const std::lock_guard lock(guard_);
-    closed_ = true;
-    dying.swap(blocks_);
-    idle_bytes_ = 0;
-  }
-  for (const auto& each : dying) each->end();
+  for (const auto& last : idle_.close()) last->uses.wait_ignoring_errors();
 }
 
 std::size_t block_shelf::idle_bytes() const {
-  const std::lock_guard lock(guard_);
-  return idle_bytes_;
+  return idle_.visit([](const std::vector<block>& idle) {
+    std::size_t sum = 0;
+    for (const auto& candidate : idle) sum += candidate->bytes;
+    return sum;
+  });
 }
 
 std::size_t block_shelf::trim(std::size_t enough, in_flight effort) {
   block dying;
   std::size_t freed = 0;
-  {
-    const std::lock_guard lock(guard_);
-    for (std::size_t at = blocks_.size(); at != 0 && freed < enough;) {
-      --at;
-      if (effort == in_flight::skip && !blocks_[at]->is_free_for(nullptr)) continue;
-      freed += blocks_[at]->bytes;
-      block one = remove(at);
-      one->next = std::move(dying);
-      dying = std::move(one);
-      --made_;
-    }
-  }
+  idle_.remove_if(
+      [&](const block& candidate) {
+        return freed < enough && (effort == in_flight::wait || is_free_for(*candidate, nullptr));
+      },
+      [&](block removed) {
+        freed += removed->bytes;
+        removed->next = std::move(dying);
+        dying = std::move(removed);
+      });
   while (dying != nullptr) {
-    dying->end();
+    dying->uses.wait_ignoring_errors();
     dying = std::move(dying->next);
   }
   return freed;
 }
 
-std::shared_ptr<shelf_loan> block_shelf::lend(const std::shared_ptr<block_shelf>& from, block lent,
+std::shared_ptr<shelf_loan> block_shelf::lend(const std::shared_ptr<block_shelf>& shelf, block lent,
                                               const instance_id* who,
                                               const std::shared_ptr<node_pool>& nodes) {
   try {
-    return std::allocate_shared<shelf_loan>(node_allocator<shelf_loan>(nodes), from, std::move(lent), who);
+    return std::allocate_shared<shelf_loan>(node_allocator<shelf_loan>(nodes), shelf, std::move(lent), who);
   } catch (...) {  // no memory for the loan: work in flight may still use the block
-    from->put(std::move(lent));
+    shelf->put(std::move(lent));
     throw;
   }
 }
 
 shelf_loan::shelf_loan(std::shared_ptr<block_shelf> home, block_shelf::block lent, const instance_id* who)
     : home_(std::move(home)), block_(std::move(lent)) {
-  inherited.swap(block_->uses);
-  uses.swap(block_->spare);
-  ordered = who != nullptr;
-  if (ordered) taker = *who;
+  who != nullptr ? block_->uses.lend_to(*who) : block_->uses.lend();
 }
 
-shelf_loan::~shelf_loan() {
-  for (block_use& use : uses) inherited.push_back(std::move(use));
-  uses.clear();
-  inherited.swap(block_->uses);
-  uses.swap(block_->spare);
-  home_->put(std::move(block_));
+shelf_loan::~shelf_loan() { home_->put(std::move(block_)); }
+
+void shelf_loan::promise(bool) {
+  const std::lock_guard lock(guard_);
+  block_->uses.promise();
 }
 
-std::size_t block_shelf::after(std::size_t bytes) const {
-  std::size_t first = 0;
-  for (std::size_t last = blocks_.size(); first < last;) {
-    const std::size_t middle = first + (last - first) / 2;
-    if (blocks_[middle]->bytes <= bytes)
-      first = middle + 1;
-    else
-      last = middle;
-  }
-  return first;
+void shelf_loan::note(bool, event_handle end, instance_id who) noexcept {
+  const std::lock_guard lock(guard_);
+  block_->uses.note(std::move(end), who);
 }
 
-block_shelf::block block_shelf::remove(std::size_t at) noexcept {
-  idle_bytes_ -= blocks_[at]->bytes;
-  block taken = std::move(blocks_[at]);
-  blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(at));
-  return taken;
+void shelf_loan::withdraw(bool) noexcept {
+  const std::lock_guard lock(guard_);
+  block_->uses.withdraw();
 }
 
 }  // namespace ferry::detail

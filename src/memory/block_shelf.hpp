@@ -3,10 +3,11 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/allocation.hpp>
-#include <ferry/memory/detail/block_lease.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/free_list.hpp>
 #include <ferry/memory/detail/idle_memory.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
+#include <ferry/memory/detail/use_record.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -16,26 +17,17 @@
 
 namespace ferry::detail {
 
-/// An idle block, and the work that may still use it.
+/// A block, and the work that may use it.
 class shelved_block {
  public:
-  shelved_block(void* where, std::size_t size) noexcept : data(where), bytes(size) {}
+  shelved_block(void* memory, std::size_t size) noexcept : data(memory), bytes(size) {}
   shelved_block(const shelved_block&) = delete;
   shelved_block& operator=(const shelved_block&) = delete;
   virtual ~shelved_block() = default;
 
-  /// Whether all work of other instances has ended; `who` is null for a taker that is not an instance. Drops
-  /// the uses that have ended.
-  [[nodiscard]] bool is_free_for(const instance_id* who);
-  /// Whether only work of `who` uses the block, without event queries.
-  [[nodiscard]] bool is_own_of(const instance_id* who) const;
-  /// Waits for all uses. Failed work has ended too; its error is thrown to those who wait for it.
-  void end() noexcept;
-
   void* const data;
   const std::size_t bytes;
-  std::vector<block_use> uses;
-  std::vector<block_use> spare;         ///< empty; keeps its capacity for the next loan
+  use_record uses;
   std::unique_ptr<shelved_block> next;  ///< in a list of blocks to free
 };
 
@@ -59,18 +51,18 @@ class block_shelf final : public idle_memory {
   using block = std::unique_ptr<shelved_block>;
 
   block_shelf() = default;
-  /// Adds a block that is in use. The shelf has room for all blocks, so returning one can't fail.
-  [[nodiscard]] block add(block made);
+  /// Makes room for a block that is in use, so that its return can't fail.
+  void expect() { idle_.expect(1); }
 
   /// A block of [least, most] bytes that is free for the taker, or null. The taker's own blocks are
   /// preferred: they need no event query. Where `limit` blocks of such sizes are in flight, the smallest of
   /// them, and of equal ones the first returned; the taker must then be ordered after its uses.
   [[nodiscard]] block take(std::size_t least, std::size_t most, const instance_id* who, std::size_t limit);
   /// Returns a block. After close() it waits for the work on the block and frees it.
-  void put(block back) noexcept;
+  void put(block returned) noexcept;
 
-  /// The loan of a block from `from` to the taker.
-  [[nodiscard]] static std::shared_ptr<shelf_loan> lend(const std::shared_ptr<block_shelf>& from, block lent,
+  /// The loan of a block from `shelf` to the taker.
+  [[nodiscard]] static std::shared_ptr<shelf_loan> lend(const std::shared_ptr<block_shelf>& shelf, block lent,
                                                         const instance_id* who,
                                                         const std::shared_ptr<node_pool>& nodes);
 
@@ -80,36 +72,39 @@ class block_shelf final : public idle_memory {
   void close() noexcept override;
 
  private:
-  /// The first block of more than `bytes` bytes.
-  [[nodiscard]] std::size_t after(std::size_t bytes) const;
-  [[nodiscard]] block remove(std::size_t at) noexcept;
+  /// The smallest block comes first, of equal ones the first returned.
+  struct by_size {
+    bool operator()(const block& a, const block& b) const noexcept { return a->bytes < b->bytes; }
+  };
 
-  mutable std::mutex guard_;
-  std::vector<block> blocks_;  // the smallest first
-  std::size_t made_ = 0;       // on the shelf or in use
-  std::size_t idle_bytes_ = 0;
-  bool closed_ = false;
+  free_list<block, by_size> idle_;
 };
 
-/// A block in use, which returns to its shelf.
-class shelf_loan final : public block_loan {
+/// A block in use, which returns to its shelf with the uses that may still be in flight.
+class shelf_loan final : public used_object {
  public:
+  /// To instance `*who`, or to the host where it is null.
   shelf_loan(std::shared_ptr<block_shelf> home, block_shelf::block lent, const instance_id* who);
   shelf_loan(const shelf_loan&) = delete;
   shelf_loan& operator=(const shelf_loan&) = delete;
   ~shelf_loan() override;
 
+  void promise(bool writes) override;
+  void note(bool writes, event_handle end, instance_id who) noexcept override;
+  void withdraw(bool writes) noexcept override;
+
   [[nodiscard]] void* data() const { return block_->data; }
 
+  /// Calls order_after(event&) for each point of other instances than `*who` before the loan.
   template <class OrderAfter>
-  void order_after_inherited(const instance_id* who, OrderAfter&& order_after) const {
-    for (const auto& use : inherited)
-      if (who == nullptr || use.who != *who) order_after(*use.done);
+  void order_after_earlier_uses(const instance_id* who, OrderAfter&& order_after) const {
+    block_->uses.visit_others(who, [&](const event_handle& end) { order_after(*end); });
   }
 
  private:
   std::shared_ptr<block_shelf> home_;
   block_shelf::block block_;
+  std::mutex guard_;  ///< of the record
 };
 
 }  // namespace ferry::detail

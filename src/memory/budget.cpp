@@ -6,7 +6,7 @@
 namespace ferry::detail {
 
 void set_budget_of(std::string_view account, std::size_t bytes) {
-  memory_registry::get()->of(account).set_budget(bytes);
+  memory_registry::get()->ledger_of(account).set_budget(bytes);
 }
 
 }  // namespace ferry::detail

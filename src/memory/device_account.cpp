@@ -6,8 +6,8 @@
 
 namespace ferry::detail {
 
-void refuse_device(const std::string& label, int wanted, int count) {
-  throw invalid_argument(joined({"ferry: memory for '", label, "' was requested on device ", wanted, ", but ",
+void refuse_device(const std::string& label, int device, int count) {
+  throw invalid_argument(joined({"ferry: memory for '", label, "' was requested on device ", device, ", but ",
                                  count == 1 ? "the only device is " : "the devices are 0 to ", count - 1}));
 }
 

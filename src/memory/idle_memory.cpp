@@ -8,7 +8,7 @@
 namespace ferry::detail {
 
 void add_idle_memory(std::string_view account, std::weak_ptr<idle_memory> pool) {
-  memory_registry::get()->of(account).add_pool(std::move(pool));
+  memory_registry::get()->ledger_of(account).add_pool(std::move(pool));
 }
 
 }  // namespace ferry::detail

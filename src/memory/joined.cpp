@@ -10,18 +10,18 @@ void text_piece::append_to(std::string& text) const {
   }
   char digits[24];
   char* first = digits + sizeof digits;
-  unsigned long long left = is_negative_ ? 0 - number_ : number_;
+  unsigned long long number = is_negative_ ? 0 - number_ : number_;
   do {
-    *--first = static_cast<char>('0' + left % 10);
-    left /= 10;
-  } while (left != 0);
+    *--first = static_cast<char>('0' + number % 10);
+    number /= 10;
+  } while (number != 0);
   if (is_negative_) *--first = '-';
   text.append(first, static_cast<std::size_t>(digits + sizeof digits - first));
 }
 
 std::string joined(std::initializer_list<text_piece> pieces) {
   std::string text;
-  for (const text_piece& each : pieces) each.append_to(text);
+  for (const text_piece& piece : pieces) piece.append_to(text);
   return text;
 }
 

@@ -21,40 +21,40 @@ ledger::account& ledger::claim(const std::string& label, std::size_t bytes) {
     std::size_t missing = 0;
     {
       const std::lock_guard lock(guard_);
-      const std::size_t used = all_.current + claimed_;
-      if (budget_ == 0 || (used <= budget_ && bytes <= budget_ - used)) {
-        account& of = account_of_label(label);
-        if (of.counts.is_idle() && of.counts.total_count != 0) --idle_accounts_;
-        ++of.counts.claims;
+      const std::size_t taken_bytes = totals_.current + claimed_;
+      if (budget_ == 0 || (taken_bytes <= budget_ && bytes <= budget_ - taken_bytes)) {
+        account& entry = account_of_label(label);
+        if (entry.counts.is_idle() && entry.counts.total_count != 0) --idle_accounts_;
+        ++entry.counts.claims;
         claimed_ += bytes;
-        return of;
+        return entry;
       }
-      if (bytes <= budget_) missing = bytes + used - budget_;
+      if (bytes <= budget_) missing = bytes + taken_bytes - budget_;
     }
     if (missing == 0 || !make_room(missing)) refuse(label, bytes);
   }
 }
 
-void ledger::confirm(account& of, std::size_t bytes) noexcept {
+void ledger::confirm(account& entry, std::size_t bytes) noexcept {
   const std::lock_guard lock(guard_);
   claimed_ -= bytes;
-  --of.counts.claims;
-  of.counts.add(bytes);
-  all_.add(bytes);
+  --entry.counts.claims;
+  entry.counts.add(bytes);
+  totals_.add(bytes);
 }
 
-void ledger::cancel(account& of, std::size_t bytes) noexcept {
+void ledger::cancel(account& entry, std::size_t bytes) noexcept {
   const std::lock_guard lock(guard_);
   claimed_ -= bytes;
-  --of.counts.claims;
-  rest(of);
+  --entry.counts.claims;
+  rest(entry);
 }
 
-void ledger::close(account& of, std::size_t bytes) noexcept {
+void ledger::close(account& entry, std::size_t bytes) noexcept {
   const std::lock_guard lock(guard_);
-  of.counts.remove(bytes);
-  all_.remove(bytes);
-  rest(of);
+  entry.counts.remove(bytes);
+  totals_.remove(bytes);
+  rest(entry);
 }
 
 void ledger::add_pool(std::weak_ptr<idle_memory> pool) {
@@ -92,22 +92,22 @@ std::size_t ledger::budget() const {
 
 memory_counts ledger::counts() const {
   const std::lock_guard lock(guard_);
-  return all_;
+  return totals_;
 }
 
 std::vector<ledger::account> ledger::accounts() const {
-  std::vector<account> all;
+  std::vector<account> list;
   const std::lock_guard lock(guard_);
-  all.reserve(accounts_.size());
-  for (const auto& each : accounts_) all.push_back(each.second);
-  return all;
+  list.reserve(accounts_.size());
+  for (const auto& entry : accounts_) list.push_back(entry.second);
+  return list;
 }
 
 void ledger::reset_peak() {
   const std::lock_guard lock(guard_);
   forget_idle();
-  all_.peak = all_.current;
-  for (auto& each : accounts_) each.second.counts.peak = each.second.counts.current;
+  totals_.peak = totals_.current;
+  for (auto& entry : accounts_) entry.second.counts.peak = entry.second.counts.current;
 }
 
 std::string ledger::holdings() const {
@@ -124,21 +124,21 @@ std::vector<std::shared_ptr<idle_memory>> ledger::pools() const {
   std::vector<std::shared_ptr<idle_memory>> alive;
   const std::lock_guard lock(guard_);
   for (const auto& pool : pools_)
-    if (auto found = pool.lock()) alive.push_back(std::move(found));
+    if (auto alive_pool = pool.lock()) alive.push_back(std::move(alive_pool));
   return alive;
 }
 
-void ledger::rest(account& of) noexcept {
-  if (!of.counts.is_idle()) return;
-  if (of.counts.total_count == 0) {  // a claim without an allocation
-    accounts_.erase(accounts_.find(of.label));
+void ledger::rest(account& entry) noexcept {
+  if (!entry.counts.is_idle()) return;
+  if (entry.counts.total_count == 0) {  // a claim without an allocation
+    accounts_.erase(accounts_.find(entry.label));
   } else if (++idle_accounts_ > idle_labels) {
     forget_idle();
   }
 }
 
 void ledger::forget_idle() noexcept {
-  std::erase_if(accounts_, [](const auto& each) { return each.second.counts.is_idle(); });
+  std::erase_if(accounts_, [](const auto& entry) { return entry.second.counts.is_idle(); });
   idle_accounts_ = 0;
 }
 

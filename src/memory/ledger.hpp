@@ -63,9 +63,9 @@ class ledger {
   /// Claims bytes. Above the budget, frees idle blocks first; throws budget_exceeded where that is not
   /// enough.
   account& claim(const std::string& label, std::size_t bytes);
-  void confirm(account& of, std::size_t bytes) noexcept;
-  void cancel(account& of, std::size_t bytes) noexcept;
-  void close(account& of, std::size_t bytes) noexcept;
+  void confirm(account& entry, std::size_t bytes) noexcept;
+  void cancel(account& entry, std::size_t bytes) noexcept;
+  void close(account& entry, std::size_t bytes) noexcept;
 
   void add_pool(std::weak_ptr<idle_memory> pool);
   [[nodiscard]] std::size_t idle_bytes() const;
@@ -91,12 +91,12 @@ class ledger {
   /// Adds an account where the label has none.
   account& account_of_label(const std::string& label);
   /// Drops an account without allocations, or keeps it for its peak.
-  void rest(account& of) noexcept;
+  void rest(account& entry) noexcept;
   void forget_idle() noexcept;
 
   const std::string space_;
   mutable std::mutex guard_;
-  memory_counts all_;
+  memory_counts totals_;
   std::size_t claimed_ = 0;
   std::size_t budget_ = 0;
   std::map<std::string, account> accounts_;  // by label; their addresses stay

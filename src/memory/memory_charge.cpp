@@ -9,69 +9,39 @@
 
 namespace ferry::detail {
 
-memory_charge::memory_charge(std::string_view space, const std::string& label, std::size_t bytes)
-    : registry_(memory_registry::get()),
-      ledger_(&registry_->of(space)),
-      account_(&ledger_->claim(require_kokkos(label), bytes)),
-      bytes_(bytes) {}
-
-memory_charge::memory_charge(memory_charge&& other) noexcept
-    : registry_(std::move(other.registry_)),
-      ledger_(other.ledger_),
-      account_(std::exchange(other.account_, nullptr)),
-      bytes_(other.bytes_),
-      confirmed_(other.confirmed_) {}
-
-memory_charge& memory_charge::operator=(memory_charge&& other) noexcept {
-  if (this == &other) return *this;
-  end();
-  registry_ = std::move(other.registry_);
-  ledger_ = other.ledger_;
-  account_ = std::exchange(other.account_, nullptr);
-  bytes_ = other.bytes_;
-  confirmed_ = other.confirmed_;
-  return *this;
+memory_charge::memory_charge(std::string_view space, const std::string& label, std::size_t bytes) {
+  auto registry = memory_registry::get();
+  ledger& books = registry->ledger_of(space);
+  memory_account& account = books.claim(require_kokkos(label), bytes);
+  account_ = {&account, charge_end{std::move(registry), &books, bytes, false}};
 }
 
 void memory_charge::confirm() noexcept {
-  ledger_->confirm(*account_, bytes_);
-  confirmed_ = true;
+  charge_end& entry = account_.get_deleter();
+  entry.books->confirm(*account_, entry.bytes);
+  entry.confirmed = true;
 }
 
-bool memory_charge::make_room() { return ledger_->make_room(~std::size_t{0}); }
+bool memory_charge::make_room() { return account_.get_deleter().books->make_room(~std::size_t{0}); }
 
-std::string memory_charge::holdings() const { return ledger_->holdings(); }
+std::string memory_charge::holdings() const { return account_.get_deleter().books->holdings(); }
 
-void memory_charge::end() noexcept {
-  if (account_ == nullptr) return;
-  if (confirmed_)
-    ledger_->close(*account_, bytes_);
-  else
-    ledger_->cancel(*account_, bytes_);
-  account_ = nullptr;
+void charge_end::operator()(memory_account* account) const noexcept {
+  confirmed ? books->close(*account, bytes) : books->cancel(*account, bytes);
 }
 
-page_lock_note::page_lock_note(const std::string& label, const void* data, std::size_t bytes)
-    : registry_(memory_registry::get()), at_(registry_->pages().add(label, data, bytes)) {}
-
-page_lock_note::page_lock_note(adopted, const std::string& label, const void* data, std::size_t bytes)
-    : registry_(memory_registry::get()), at_(registry_->pages().add_adopted(label, data, bytes)) {}
-
-page_lock_note::page_lock_note(page_lock_note&& other) noexcept
-    : registry_(std::move(other.registry_)), at_(other.at_) {}
-
-page_lock_note& page_lock_note::operator=(page_lock_note&& other) noexcept {
-  if (this == &other) return *this;
-  end();
-  registry_ = std::move(other.registry_);
-  at_ = other.at_;
-  return *this;
+page_lock_note::page_lock_note(const std::string& label, const void* data, std::size_t bytes) {
+  auto registry = memory_registry::get();
+  page_range* const range = registry->pages().add(label, data, bytes);
+  range_ = {range, end{std::move(registry)}};
 }
 
-void page_lock_note::end() noexcept {
-  if (registry_ == nullptr) return;
-  registry_->pages().remove(at_);
-  registry_ = nullptr;
+page_lock_note::page_lock_note(adopted, const std::string& label, const void* data, std::size_t bytes) {
+  auto registry = memory_registry::get();
+  page_range* const range = registry->pages().add_adopted(label, data, bytes);
+  range_ = {range, end{std::move(registry)}};
 }
+
+void page_lock_note::end::operator()(page_range* range) const noexcept { registry->pages().remove(range); }
 
 }  // namespace ferry::detail

@@ -25,52 +25,54 @@ std::string bytes_text(std::size_t bytes) {
   return text;
 }
 
-void append_holding(std::string& to, std::string_view name, std::size_t width, std::size_t current,
+void append_holding(std::string& table, std::string_view name, std::size_t width, std::size_t current,
                     std::size_t peak, std::size_t count) {
-  to.append(name).append(width - std::min(width, name.size()), ' ');
-  char text[96];
-  std::snprintf(text, sizeof text, "%12s%12s%8zu\n", bytes_text(current).c_str(), bytes_text(peak).c_str(),
+  table.append(name).append(width - std::min(width, name.size()), ' ');
+  char line[96];
+  std::snprintf(line, sizeof line, "%12s%12s%8zu\n", bytes_text(current).c_str(), bytes_text(peak).c_str(),
                 count);
-  to.append(text);
+  table.append(line);
 }
 
 }  // namespace
 
 std::string memory_holdings::text() const {
   std::size_t width = 24;
-  for (const space& each : spaces)
-    for (const auto& of_label : each.labels) width = std::max(width, of_label.label.size() + 2);
-  std::string made("memory");
-  made.append(width - made.size(), ' ').append("         now        peak   count\n");
-  for (const space& each : spaces) {
-    append_holding(made, each.name, width, each.all.current, each.all.peak, each.all.count);
-    for (const auto& of_label : each.labels)
-      append_holding(made, std::string(2, ' ').append(of_label.label), width, of_label.current, of_label.peak,
-                     of_label.count);
-    if (each.all.reserved != 0)
-      made.append("  (idle in pools: ").append(bytes_text(each.all.reserved)).append(")\n");
-    if (each.all.budget != 0) made.append("  (budget: ").append(bytes_text(each.all.budget)).append(")\n");
+  for (const space& holdings : spaces)
+    for (const auto& entry : holdings.labels) width = std::max(width, entry.label.size() + 2);
+  std::string table("memory");
+  table.append(width - table.size(), ' ').append("         now        peak   count\n");
+  for (const space& holdings : spaces) {
+    append_holding(table, holdings.name, width, holdings.all.current, holdings.all.peak, holdings.all.count);
+    for (const auto& entry : holdings.labels)
+      append_holding(table, std::string(2, ' ').append(entry.label), width, entry.current, entry.peak,
+                     entry.count);
+    if (holdings.all.reserved != 0)
+      table.append("  (idle in pools: ").append(bytes_text(holdings.all.reserved)).append(")\n");
+    if (holdings.all.budget != 0)
+      table.append("  (budget: ").append(bytes_text(holdings.all.budget)).append(")\n");
   }
-  return made;
+  return table;
 }
 
 memory_holdings memory_report() {
   const auto registry = detail::memory_registry::get();
-  memory_holdings made;
+  memory_holdings report;
   for (const detail::ledger* books : registry->spaces()) {
-    const auto all = books->counts();
-    memory_holdings::space one{
+    const auto totals = books->counts();
+    memory_holdings::space holdings{
         std::string(books->space()),
-        {all.current, all.peak, all.count, all.total_count, books->idle_bytes(), books->budget()},
+        {totals.current, totals.peak, totals.count, totals.total_count, books->idle_bytes(), books->budget()},
         {}};
     for (const auto& [label, counts] : books->accounts())
-      if (counts.total_count != 0) one.labels.push_back({label, counts.current, counts.peak, counts.count});
-    if (all.total_count == 0) continue;
-    std::stable_sort(one.labels.begin(), one.labels.end(),
+      if (counts.total_count != 0)
+        holdings.labels.push_back({label, counts.current, counts.peak, counts.count});
+    if (totals.total_count == 0) continue;
+    std::stable_sort(holdings.labels.begin(), holdings.labels.end(),
                      [](const auto& a, const auto& b) { return a.current > b.current; });
-    made.spaces.push_back(std::move(one));
+    report.spaces.push_back(std::move(holdings));
   }
-  return made;
+  return report;
 }
 
 }  // namespace ferry

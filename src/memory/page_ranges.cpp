@@ -17,18 +17,18 @@ page_ranges::entry page_ranges::add_adopted(const std::string& label, const void
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
   const std::lock_guard lock(guard_);
   // All ranges are compared: there are few, and they may overlap each other.
-  for (const auto& [address, other] : ranges_)
-    if (begin < other.end && other.begin < begin + bytes)
+  for (const auto& [address, range] : ranges_)
+    if (begin < range.end && range.begin < begin + bytes)
       throw invalid_argument(
           joined({"ferry::adopt: ", text(label, begin, begin + bytes), " overlap ",
-                  text(other.label, other.begin, other.end), ", which are page-locked already"}));
+                  text(range.label, range.begin, range.end), ", which are page-locked already"}));
   return insert(label, data, bytes);
 }
 
-void page_ranges::remove(entry which) noexcept {
+void page_ranges::remove(entry range) noexcept {
   const std::lock_guard lock(guard_);
-  auto place = ranges_.lower_bound(which->begin);
-  while (&place->second != which) ++place;
+  auto place = ranges_.lower_bound(range->begin);
+  while (&place->second != range) ++place;
   ranges_.erase(place);
 }
 

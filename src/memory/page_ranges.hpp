@@ -31,7 +31,7 @@ class page_ranges {
   /// Adds memory of the user. Throws invalid_argument where it overlaps a known range.
   entry add_adopted(const std::string& label, const void* data, std::size_t bytes);
 
-  void remove(entry which) noexcept;
+  void remove(entry range) noexcept;
 
  private:
   entry insert(const std::string& label, const void* data, std::size_t bytes);

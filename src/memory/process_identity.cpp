@@ -21,23 +21,23 @@ namespace {
 }  // namespace
 
 process_identity& process_identity::get() {
-  static process_identity& one = process_wide<process_identity>();
-  return one;
+  static process_identity& identity = process_wide<process_identity>();
+  return identity;
 }
 
 process_identity::process_identity() { ::pthread_atfork(nullptr, nullptr, &process_identity::begin_child); }
 
 void process_identity::abandon(const void* object) noexcept {
-  auto* const made = new (std::nothrow) abandoned{object, abandoned_.load(std::memory_order_relaxed)};
-  if (made == nullptr) return;
-  while (!abandoned_.compare_exchange_weak(made->next, made)) {
+  auto* const entry = new (std::nothrow) abandoned{object, abandoned_.load(std::memory_order_relaxed)};
+  if (entry == nullptr) return;
+  while (!abandoned_.compare_exchange_weak(entry->next, entry)) {
   }
 }
 
 void process_identity::begin_child() noexcept {
-  process_identity& here = get();
-  here.generation_.fetch_add(1, std::memory_order_relaxed);
-  if (Kokkos::is_initialized()) here.lost_kokkos_.store(true, std::memory_order_relaxed);
+  process_identity& identity = get();
+  identity.generation_.fetch_add(1, std::memory_order_relaxed);
+  if (Kokkos::is_initialized()) identity.lost_kokkos_.store(true, std::memory_order_relaxed);
 }
 
 process_mark::process_mark() noexcept : generation_(process_identity::get().generation()) {}

@@ -3,19 +3,40 @@
 #include <ferry/memory/detail/process_wide.hpp>
 #include <ferry/version.hpp>
 
+#include <Kokkos_Core.hpp>
+
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace ferry::detail {
 
-/// The objects that exist once in a process, by name. Libraries with different versions of ferry share it, so
-/// it may not change.
+/// The runtimes of a process by version. Libraries with different versions of ferry share it, so it may not
+/// change.
 struct process_objects {
-  std::recursive_mutex guard;  ///< making one object may ask for another
+  std::recursive_mutex guard;
   std::map<std::string, void*> by_name;
+};
+
+struct process_runtime::content {
+  struct release_call {
+    void (*release)(void* context);
+    void* context;
+  };
+
+  std::recursive_mutex guard;  ///< making one object may ask for another
+  std::map<std::string, void*, std::less<>> objects;
+  std::map<std::string, place, std::less<>> places;
+
+  std::mutex finalize_guard;
+  std::vector<release_call> at_finalize;
+  bool is_hooked = false;
+  bool is_finalized = false;
 };
 
 }  // namespace ferry::detail
@@ -50,14 +71,77 @@ process_objects& objects_of_process() {
 
 }  // namespace
 
-void* object_of_process(const char* type, void* (*make)()) {
-  const std::string name =
-      joined({type, ".", FERRY_VERSION_MAJOR, ".", FERRY_VERSION_MINOR, ".", FERRY_VERSION_PATCH});
-  process_objects& all = objects_of_process();
-  const std::lock_guard lock(all.guard);
-  void*& object = all.by_name[name];
+process_runtime& process_runtime::get() {
+  static process_runtime& runtime = []() -> process_runtime& {
+    const std::string version =
+        joined({"ferry.", FERRY_VERSION_MAJOR, ".", FERRY_VERSION_MINOR, ".", FERRY_VERSION_PATCH});
+    process_objects& runtimes = objects_of_process();
+    const std::lock_guard lock(runtimes.guard);
+    void*& object = runtimes.by_name[version];
+    if (object == nullptr) object = new process_runtime;
+    return *static_cast<process_runtime*>(object);
+  }();
+  return runtime;
+}
+
+process_runtime::process_runtime() : content_(new content) {}
+
+void* process_runtime::object(const char* type, void* (*make)()) {
+  const std::lock_guard lock(content_->guard);
+  void*& object = content_->objects[type];
   if (object == nullptr) object = make();
   return object;
+}
+
+process_runtime::place& process_runtime::place_of(const char* type) {
+  const std::lock_guard lock(content_->guard);
+  return content_->places[type];
+}
+
+// Kokkos does not lock its list of hooks, so ferry pushes no other hook than this one.
+void process_runtime::call_at_finalize(void (*release)(void* context), void* context) {
+  const std::lock_guard lock(content_->finalize_guard);
+  // Another hook uses ferry after this one has run. Kokkos takes no more hooks then, so new objects stay.
+  if (content_->is_finalized) return;
+  if (!content_->is_hooked) {
+    Kokkos::push_finalize_hook([] { get().finalize(); });
+    content_->is_hooked = true;
+  }
+  content_->at_finalize.push_back({release, context});
+}
+
+void process_runtime::finalize() {
+  for (;;) {
+    content::release_call next{};
+    {
+      const std::lock_guard lock(content_->finalize_guard);
+      if (content_->at_finalize.empty()) {
+        content_->is_finalized = true;
+        return;
+      }
+      next = content_->at_finalize.back();
+      content_->at_finalize.pop_back();
+    }
+    next.release(next.context);
+  }
+}
+
+std::shared_ptr<void> process_runtime::place::get(std::shared_ptr<void> (*make)()) {
+  const std::lock_guard lock(guard_);
+  if (object_ == nullptr) object_ = make();
+  if (!listed_ && Kokkos::is_initialized()) {
+    const auto release = [](void* context) { static_cast<place*>(context)->release(); };
+    process_runtime::get().call_at_finalize(release, this);
+    listed_ = true;
+  }
+  return object_;
+}
+
+void process_runtime::place::release() noexcept {
+  std::shared_ptr<void> last;  // destroyed after the lock is released
+  const std::lock_guard lock(guard_);
+  last.swap(object_);
+  listed_ = false;
 }
 
 }  // namespace ferry::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registry.hpp"
 
-#include <ferry/memory/detail/until_finalize.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 
 #include <string>
 #include <utility>
@@ -10,7 +10,7 @@ namespace ferry::detail {
 
 std::shared_ptr<memory_registry> memory_registry::get() { return until_finalize<memory_registry>(); }
 
-ledger& memory_registry::of(std::string_view space) {
+ledger& memory_registry::ledger_of(std::string_view space) {
   const std::lock_guard lock(guard_);
   const auto known = ledgers_.find(space);
   return known != ledgers_.end() ? known->second
@@ -19,9 +19,9 @@ ledger& memory_registry::of(std::string_view space) {
 
 std::vector<ledger*> memory_registry::spaces() {
   const std::lock_guard lock(guard_);
-  std::vector<ledger*> all;
-  for (auto& each : ledgers_) all.push_back(&each.second);
-  return all;
+  std::vector<ledger*> ledgers;
+  for (auto& entry : ledgers_) ledgers.push_back(&entry.second);
+  return ledgers;
 }
 
 std::size_t memory_registry::trim(in_flight effort, std::string_view space) {

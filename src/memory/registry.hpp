@@ -27,7 +27,7 @@ class memory_registry {
   ~memory_registry() = default;
   static std::shared_ptr<memory_registry> get();
 
-  ledger& of(std::string_view space);
+  ledger& ledger_of(std::string_view space);
   /// The accounts of all spaces by name. They live as long as the registry.
   [[nodiscard]] std::vector<ledger*> spaces();
   [[nodiscard]] page_ranges& pages() noexcept { return pages_; }

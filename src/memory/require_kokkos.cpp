@@ -3,10 +3,10 @@
 
 namespace ferry::detail {
 
-void refuse_without_kokkos(std::string_view what) {
+void refuse_without_kokkos(std::string_view subject) {
   throw invalid_argument(
-      std::string(what.starts_with("ferry") ? "" : "ferry::")
-          .append(what)
+      std::string(subject.starts_with("ferry") ? "" : "ferry::")
+          .append(subject)
           .append(Kokkos::is_finalized() ? ": Kokkos has been finalized" : ": Kokkos is not initialized"));
 }
 

@@ -7,19 +7,19 @@ namespace ferry::detail {
 
 space_statistics statistics_of(std::string_view account) {
   const auto registry = memory_registry::get();
-  const ledger& books = registry->of(account);
-  const auto all = books.counts();
-  return {all.current, all.peak, all.count, all.total_count, books.idle_bytes(), books.budget()};
+  const ledger& books = registry->ledger_of(account);
+  const auto totals = books.counts();
+  return {totals.current, totals.peak, totals.count, totals.total_count, books.idle_bytes(), books.budget()};
 }
 
 std::vector<label_statistics> labels_of(std::string_view account) {
   const auto registry = memory_registry::get();
   std::vector<label_statistics> labels;
-  for (const auto& [label, counts] : registry->of(account).accounts())
+  for (const auto& [label, counts] : registry->ledger_of(account).accounts())
     if (counts.total_count != 0) labels.push_back({label, counts.current, counts.peak, counts.count});
   return labels;
 }
 
-void reset_peak_of(std::string_view account) { memory_registry::get()->of(account).reset_peak(); }
+void reset_peak_of(std::string_view account) { memory_registry::get()->ledger_of(account).reset_peak(); }
 
 }  // namespace ferry::detail

@@ -32,7 +32,7 @@ bool thread_observer<Event>::is_watched() {
 
 template <class Event>
 void thread_observer<Event>::report(const Event& now) {
-  for (auto* each = innermost(); each != nullptr; each = each->outer_) each->call(now);
+  for (auto* observer = innermost(); observer != nullptr; observer = observer->outer_) observer->call(now);
 }
 
 template <class Event>

@@ -38,18 +38,18 @@ tool_kernel::~tool_kernel() {
 kernel_region::kernel_region(const std::string& label)
     : kernel_region(Kokkos::DefaultHostExecutionSpace(), label) {}
 
-transfer_region::transfer_region(std::string_view to, const void* to_data, std::string_view from,
-                                 const void* from_data, std::size_t bytes, std::string_view label,
-                                 bool wanted)
-    : span_(label, {}, "transfer", wanted), listened_(wanted && tools_listen()) {
+transfer_region::transfer_region(std::string_view target, const void* target_data, std::string_view source,
+                                 const void* source_data, std::size_t bytes, std::string_view label,
+                                 bool enabled)
+    : span_(label, {}, "transfer", enabled), listened_(enabled && tools_listen()) {
   if (span_.is_heard()) {
-    span_.note("from", from);
-    span_.note("to", to);
+    span_.note("from", source);
+    span_.note("to", target);
     span_.note("bytes", static_cast<std::int64_t>(bytes));
   }
   if (listened_)
-    Kokkos::Tools::beginDeepCopy(tools_space(to), std::string(label), to_data, tools_space(from),
-                                 std::string(label), from_data, std::uint64_t{bytes});
+    Kokkos::Tools::beginDeepCopy(tools_space(target), std::string(label), target_data, tools_space(source),
+                                 std::string(label), source_data, std::uint64_t{bytes});
 }
 
 transfer_region::~transfer_region() {

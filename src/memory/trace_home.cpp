@@ -16,8 +16,8 @@ trace_home::trace_home() {
 }
 
 trace_home& trace_home::get() {
-  static trace_home& one = process_wide<trace_home>();
-  return one;
+  static trace_home& listeners_of_process = process_wide<trace_home>();
+  return listeners_of_process;
 }
 
 void trace_home::finish(bool wait) {

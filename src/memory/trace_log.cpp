@@ -3,7 +3,7 @@
 
 #include "trace_home.hpp"
 
-#include <ferry/memory/detail/until_finalize.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -66,7 +66,7 @@ void trace_log::close(bool wait) {
   write_ended(wait);
   pending_.clear();
   reserve();
-  print(any_ ? "\n]\n" : "[]\n");
+  print(has_events_ ? "\n]\n" : "[]\n");
   flush();
   closed_ = true;
   if (file_ >= 0) ::close(std::exchange(file_, -1));
@@ -80,7 +80,7 @@ long long trace_log::this_thread() {
 void trace_log::listen_for_finalize() {
   if (listens_ || !Kokkos::is_initialized()) return;
   listens_ = true;
-  call_at_finalize([] { trace_home::finish(true); });
+  process_runtime::get().call_at_finalize([](void*) { trace_home::finish(true); });
 }
 
 void trace_log::name_thread() {
@@ -92,31 +92,31 @@ void trace_log::name_thread() {
 }
 
 trace_log::stream_track& trace_log::track_of(int device, std::uint64_t stream, const char* name) {
-  for (stream_track& each : tracks_)
-    if (each.device == device && each.stream == stream) return each;
+  for (stream_track& track : tracks_)
+    if (track.device == device && track.stream == stream) return track;
   const auto row = first_row + static_cast<long long>(tracks_.size());
-  stream_track& added = tracks_.emplace_back(stream_track{device, stream, row, 0, false});
+  stream_track& track = tracks_.emplace_back(stream_track{device, stream, row, 0, false});
   char text[64];
   std::snprintf(text, sizeof text, "device %d, stream %llu", device, static_cast<unsigned long long>(stream));
   write_row_name(row, name == nullptr ? text : name);
-  return added;
+  return track;
 }
 
 void trace_log::write_ended(bool wait) {
-  for (stream_track& each : tracks_) each.blocked = false;
-  pending_.remove_if([&](const pending_event& each) {
-    stream_track& track = *each.track;
-    track.blocked = track.blocked || (!wait && !each.work->ended());
+  for (stream_track& track : tracks_) track.blocked = false;
+  pending_.remove_if([&](const pending_event& event) {
+    stream_track& track = *event.track;
+    track.blocked = track.blocked || (!wait && !event.work->ended());
     if (track.blocked) return false;
     std::int64_t begin = 0, end = 0;
-    if (each.work->times(begin, end)) {
+    if (event.work->times(begin, end)) {
       begin = std::max(begin, track.last_end);
       end = std::max(begin, end);
       track.last_end = end;
       trace_arguments arguments;
       arguments.append_member("device", std::int64_t{track.device});
       arguments.append_member("stream", static_cast<std::int64_t>(track.stream));
-      write(each.name, each.category, begin, end, track.row, arguments);
+      write(event.name, event.category, begin, end, track.row, arguments);
     }
     return true;
   });
@@ -125,15 +125,15 @@ void trace_log::write_ended(bool wait) {
 void trace_log::write(const trace_name& name, const char* category, std::int64_t begin, std::int64_t end,
                       long long row, const trace_arguments& arguments) {
   // Earlier than the log: begun by a thread that waited for its making.
-  const std::int64_t from = std::max(begin - begin_, std::int64_t{0});
+  const std::int64_t start = std::max(begin - begin_, std::int64_t{0});
   const std::int64_t length = std::max(end - begin, std::int64_t{0});
   reserve();
   print(
       R"(%s{"ph":"X","pid":%lld,"tid":%lld,"name":"%s","cat":"%s","ts":%lld.%03d,"dur":%lld.%03d,"args":{%s}})",
-      any_ ? ",\n" : "[\n", process_, row, name.data, category, static_cast<long long>(from / 1000),
-      static_cast<int>(from % 1000), static_cast<long long>(length / 1000), static_cast<int>(length % 1000),
+      has_events_ ? ",\n" : "[\n", process_, row, name.data, category, static_cast<long long>(start / 1000),
+      static_cast<int>(start % 1000), static_cast<long long>(length / 1000), static_cast<int>(length % 1000),
       arguments.data);
-  any_ = true;
+  has_events_ = true;
 }
 
 void trace_log::write_row_name(long long row, const char* name) {
@@ -141,37 +141,38 @@ void trace_log::write_row_name(long long row, const char* name) {
   text.append_escaped(name);
   reserve();
   print(R"(%s{"ph":"M","pid":%lld,"tid":%lld,"name":"thread_name","args":{"name":"%s"}})",
-        any_ ? ",\n" : "[\n", process_, row, text.data);
-  any_ = true;
+        has_events_ ? ",\n" : "[\n", process_, row, text.data);
+  has_events_ = true;
 }
 
 void trace_log::print(const char* format, ...) {
   va_list values;
   va_start(values, format);
-  const int length = std::vsnprintf(text_ + used_, longest, format, values);
+  const int length = std::vsnprintf(text_ + text_bytes_, longest, format, values);
   va_end(values);
-  if (length > 0) used_ += static_cast<std::size_t>(length) < longest ? static_cast<std::size_t>(length) : 0;
+  if (length > 0)
+    text_bytes_ += static_cast<std::size_t>(length) < longest ? static_cast<std::size_t>(length) : 0;
 }
 
 void trace_log::reserve() {
-  if (used_ + longest > sizeof text_) flush();
+  if (text_bytes_ + longest > sizeof text_) flush();
 }
 
 void trace_log::flush() {
   if (file_ < 0) file_ = ::open(path_, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   std::size_t written = 0;
-  while (file_ >= 0 && written < used_) {
-    const auto count = ::write(file_, text_ + written, used_ - written);
+  while (file_ >= 0 && written < text_bytes_) {
+    const auto count = ::write(file_, text_ + written, text_bytes_ - written);
     if (count > 0)
       written += static_cast<std::size_t>(count);
     else if (count == 0 || errno != EINTR)
       break;
   }
-  if (written < used_) {
+  if (written < text_bytes_) {
     std::fprintf(stderr, "ferry: FERRY_TRACE: can't write %s: %s\n", path_, std::strerror(errno));
     closed_ = true;
   }
-  used_ = 0;
+  text_bytes_ = 0;
 }
 
 }  // namespace ferry::detail

@@ -87,12 +87,12 @@ class trace_log {
   std::int64_t begin_;
   std::mutex guard_;
   int file_ = -1;
-  bool any_ = false;
+  bool has_events_ = false;
   bool closed_ = false;
   bool listens_ = false;
   std::list<stream_track> tracks_;
   std::list<pending_event> pending_;
-  std::size_t used_ = 0;
+  std::size_t text_bytes_ = 0;
   char text_[std::size_t{1} << 16];
 };
 

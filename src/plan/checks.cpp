@@ -17,12 +17,13 @@ bool overlap(const untyped_array& a, const untyped_array& b) {
     const auto row = static_cast<std::uintptr_t>(array.shape.width()) * array.element_bytes;
     return range{begin, begin + static_cast<std::uintptr_t>(array.shape.rows() - 1) * step + row, step, row};
   };
-  const range one = range_of(a), other = range_of(b);
-  if (one.end <= other.begin || other.end <= one.begin) return false;
-  if (one.step != other.step || one.step == 0) return true;
-  const std::uintptr_t shift = other.begin >= one.begin ? (other.begin - one.begin) % one.step
-                                                        : one.step - (one.begin - other.begin) % one.step;
-  return shift < one.row || shift + other.row > one.step;
+  const range first = range_of(a), second = range_of(b);
+  if (first.end <= second.begin || second.end <= first.begin) return false;
+  if (first.step != second.step || first.step == 0) return true;
+  const std::uintptr_t shift = second.begin >= first.begin
+                                   ? (second.begin - first.begin) % first.step
+                                   : first.step - (first.begin - second.begin) % first.step;
+  return shift < first.row || shift + second.row > first.step;
 }
 
 void require_shapes(const char* verb, const untyped_array& table, std::int64_t positions,

@@ -37,35 +37,35 @@ bool place_in_one_launch([[maybe_unused]] launch_context<Exec>& call,
     return false;
   } else {
     const Exec& exec = call.exec();
-    if (!execution_backend<Exec>::sorts_in_one_launch(exec, segments.from.count)) return false;
+    if (!execution_backend<Exec>::sorts_in_one_launch(exec, segments.places.count)) return false;
     const std::string& label = call.label("sort");
     const tool_kernel reported(exec, label);
     const device_span<Exec> span(exec, label, "kernel");
     return execution_backend<Exec>::sort_and_place(
-        exec, key_of, segments, room.keys, room.other_keys, room.arrived, segments.from.count,
+        exec, key_of, segments, room.keys, room.other_keys, room.arrived, segments.places.count,
         room.layout.position_bits, room.last_bit(), room.scratch, room.layout.sort_bytes);
   }
 }
 
 template <class Index, class Bounds, class Exec>
-void key_indices_by(launch_context<Exec>& call, const kernels::any_row_keys& all, const sort_room& room,
+void key_indices_by(launch_context<Exec>& call, const kernels::any_row_keys& keys, const sort_room& room,
                     std::int64_t count) {
   const kernels::row_keys<Index, Bounds> key_of{
-      {static_cast<const Index*>(all.indices), all.rows, all.report}, all.row_of, all.position_bits};
+      {static_cast<const Index*>(keys.indices), keys.rows, keys.report}, keys.row_of, keys.position_bits};
   launch(call.exec(), call.label("resolve"), count, kernels::key_indices<Index, Bounds>{key_of, room.keys});
 }
 
 template <class Index, class Exec>
-void key_indices_of(launch_context<Exec>& call, const kernels::any_row_keys& all, const sort_room& room,
+void key_indices_of(launch_context<Exec>& call, const kernels::any_row_keys& keys, const sort_room& room,
                     std::int64_t count) {
-  if (!all.checks)
-    key_indices_by<Index, bounds::unchecked>(call, all, room, count);
-  else if (all.clamps)
-    key_indices_by<Index, bounds::clamp>(call, all, room, count);
-  else if (all.reports)
-    key_indices_by<Index, bounds::check>(call, all, room, count);
+  if (!keys.checks)
+    key_indices_by<Index, bounds::unchecked>(call, keys, room, count);
+  else if (keys.clamps)
+    key_indices_by<Index, bounds::clamp>(call, keys, room, count);
+  else if (keys.reports)
+    key_indices_by<Index, bounds::check>(call, keys, room, count);
   else
-    key_indices_by<Index, bounds::skip>(call, all, room, count);
+    key_indices_by<Index, bounds::skip>(call, keys, room, count);
 }
 
 /// Makes the sorted keys and their running sums, for the kernel `segments`. Returns memory for the runs.
@@ -74,7 +74,7 @@ std::int64_t* sort_into(launch_context<Exec>& call, const kernels::any_row_keys&
                         kernels::place_segments& segments, const sort_room& room) {
   using backend = execution_backend<Exec>;
   const Exec& exec = call.exec();
-  const std::int64_t n = segments.from.count;
+  const std::int64_t n = segments.places.count;
   if (key_of.index_bytes == 8)
     key_of.is_signed ? key_indices_of<std::int64_t>(call, key_of, room, n)
                      : key_indices_of<std::uint64_t>(call, key_of, room, n);
@@ -88,9 +88,10 @@ std::int64_t* sort_into(launch_context<Exec>& call, const kernels::any_row_keys&
                        room.scratch, room.layout.sort_bytes);
   }
   // The sort returns the buffer with the result; the other one is free now.
-  segments.from.keys = sorted;
+  segments.places.keys = sorted;
   segments.run_begin = reinterpret_cast<std::int64_t*>(sorted == room.keys ? room.other_keys : room.keys);
-  backend::inclusive_sum(exec, segments.from, segments.sorted_rows, n, room.scratch, room.layout.sort_bytes);
+  backend::inclusive_sum(exec, segments.places, segments.sorted_rows, n, room.scratch,
+                         room.layout.sort_bytes);
   return segments.run_begin;
 }
 
@@ -190,10 +191,10 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
   }
 
   ticket ended = call.finish();
-  plan->made = call.done();
+  plan->completion = call.completion();
   plan->made_by = call.id();
   plan->unique_count_of = [](const plan_storage& storage) {
-    if (storage.made != nullptr) storage.made->wait();
+    if (storage.completion != nullptr) storage.completion->wait();
     std::int64_t count = 0;
     backend::read(&count, storage.unique_count, sizeof count);
     return count;

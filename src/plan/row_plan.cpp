@@ -33,7 +33,7 @@ std::shared_ptr<detail::access_tracker> row_plan::accesses() const {
   if (storage_->accesses != nullptr) return storage_->accesses;
   const auto reads = std::make_shared<plan_reads>();
   reads->plan = storage_;
-  reads->accesses.add_write(storage_->made, storage_->made_by);
+  reads->accesses.add_write(storage_->completion, storage_->made_by);
   return {reads, &reads->accesses};
 }
 

@@ -35,19 +35,20 @@ struct sorted_keys {
   KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const {
     return static_cast<std::int64_t>(keys[k] & ((std::uint64_t{1} << position_bits) - 1));
   }
-  /// What place k adds to the numbers of segments (lower half) and of runs (upper half) that have begun.
+  /// The summand of place k in the numbers of segments (lower half) and of runs (upper half) that have begun.
   KOKKOS_FUNCTION std::uint64_t operator()(std::int64_t k) const {
-    const std::uint64_t here = row(k);
-    if (here >= rows) return 0;
-    const std::uint64_t before = k == 0 ? here + 2 : row(k - 1);
-    return std::uint64_t{before != here} | std::uint64_t{before != here && before + 1 != here} << runs_shift;
+    const std::uint64_t current = row(k);
+    if (current >= rows) return 0;
+    const std::uint64_t before = k == 0 ? current + 2 : row(k - 1);
+    return std::uint64_t{before != current} | std::uint64_t{before != current && before + 1 != current}
+                                                  << runs_shift;
   }
 };
 
-/// Builds the arrays of a plan from its sorted keys and the running sums of from(k), which as a kernel it
+/// Builds the arrays of a plan from its sorted keys and the running sums of places(k), which as a kernel it
 /// finds in `sorted_rows`.
 struct place_segments {
-  sorted_keys from;
+  sorted_keys places;
   std::uint64_t* sorted_rows;
   std::int64_t* order;
   std::int64_t* unique_rows;
@@ -61,18 +62,18 @@ struct place_segments {
 
   /// A plan without positions has one item, which closes the arrays.
   KOKKOS_FUNCTION void operator()(std::int64_t k) const {
-    if (from.count == 0) return close(0, 0, 0);
+    if (places.count == 0) return close(0, 0, 0);
     place(k, sorted_rows[k]);
   }
 
   /// Writes the elements of place k, where `begun` segments and runs have begun.
   KOKKOS_FUNCTION void place(std::int64_t k, std::uint64_t begun) const {
-    const std::uint64_t adds = from(k);
+    const std::uint64_t adds = places(k);
     const auto segments = static_cast<std::int64_t>(begun & 0xffffffffu);
     const auto runs = static_cast<std::int64_t>(begun >> sorted_keys::runs_shift);
-    const std::uint64_t row = from.row(k);
-    const std::int64_t position = from.position(k);
-    const bool valid = row < from.rows;
+    const std::uint64_t row = places.row(k);
+    const std::int64_t position = places.position(k);
+    const bool valid = row < places.rows;
     sorted_rows[k] = row;
     order[k] = position;
     inverse[position] = valid ? segments - 1 : -1;
@@ -82,18 +83,18 @@ struct place_segments {
     } else {
       // One of the elements after the last segment, which kernels read and don't use. They are as many as the
       // places that begin no segment.
-      const std::int64_t later = from.count - 1 - (k - segments);
+      const std::int64_t later = places.count - 1 - (k - segments);
       unique_rows[later] = 0;
-      segment_begin[later + 1] = from.count;
+      segment_begin[later + 1] = places.count;
     }
     if (adds >> sorted_keys::runs_shift != 0) run_begin[runs - 1] = segments - 1;
     // The last valid place writes the ends of the last segment and of the last run.
-    if (valid && (k + 1 == from.count || from.row(k + 1) >= from.rows)) close(segments, runs, k + 1);
+    if (valid && (k + 1 == places.count || places.row(k + 1) >= places.rows)) close(segments, runs, k + 1);
     if (!valid && k == 0) close(0, 0, 0);
   }
 
-  KOKKOS_FUNCTION void close(std::int64_t segments, std::int64_t runs, std::int64_t places) const {
-    segment_begin[segments] = places;
+  KOKKOS_FUNCTION void close(std::int64_t segments, std::int64_t runs, std::int64_t place_count) const {
+    segment_begin[segments] = place_count;
     run_begin[runs] = segments;
     *unique_count = segments;
     *run_count = runs;

@@ -15,14 +15,14 @@ namespace ferry::detail {
 void require_indices_inside(const char* verb, const row_plan& plan) {
   const plan_storage& storage = *plan.storage();
   if (!storage.checked) return;
-  const index_report found = storage.read_report();
-  if (found.out_of_range == 0) return;
+  const index_report findings = storage.read_report();
+  if (findings.out_of_range == 0) return;
   array_note table;
   table.label = "the table";
   table.rank = 1;
   table.extents = {storage.rows};
   table.space = "any space";
-  std::rethrow_exception(found_error(found, verb, table, {}, 1, plan.positions(), storage.signed_indices));
+  std::rethrow_exception(found_error(findings, verb, table, {}, 1, plan.positions(), storage.signed_indices));
 }
 
 template <ExecutionSpace Exec>

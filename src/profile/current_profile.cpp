@@ -5,7 +5,7 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/require_kokkos.hpp>
-#include <ferry/memory/detail/until_finalize.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 
 #include <Kokkos_Core.hpp>
 

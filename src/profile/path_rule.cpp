@@ -21,14 +21,16 @@ class cost_reader {
         bytes_(static_cast<double>(std::max<std::int64_t>(facts.row_bytes, 0))),
         rows_(static_cast<double>(std::max<std::int64_t>(facts.positions, 1))),
         gib_(static_cast<double>(std::max<std::int64_t>(facts.table_bytes, 0)) / 0x1p30),
-        reads_(facts.what != verb::scatter),
-        writes_(facts.what != verb::gather && facts.what != verb::copy),
+        reads_(facts.action != verb::scatter),
+        writes_(facts.action != verb::gather && facts.action != verb::copy),
         table_on_device_(facts.table_space == device_space::name),
         batch_on_device_(facts.batch_space == device_space::name) {}
 
   [[nodiscard]] call_costs costs() const {
     call_costs costs;
-    costs.link = facts_.what == verb::copy ? copied() : batch_on_device_ ? reached() : with_batch(reached());
+    costs.link = facts_.action == verb::copy ? copied()
+                 : batch_on_device_          ? reached()
+                                             : with_batch(reached());
     look_up(costs);
     const double start = profile_.call_us;
     const double sort = facts_.planned ? 0.0 : profile_.sort_us + profile_.sort_ns_per_index * rows_ * 1e-3;
@@ -90,7 +92,7 @@ class cost_reader {
   /// Sorted rows share the look-up of 16 adjacent small pages, or that of a large page. Of the groups of 16
   /// pages groups * (1 - e^(-rows / groups)) are touched.
   void look_up(call_costs& costs) const {
-    if (facts_.what == verb::copy || facts_.on_host) return;
+    if (facts_.action == verb::copy || facts_.on_host) return;
     const double row = shortest_row_ns();
     const auto beyond = [&](double reach_gib) {
       costs.reach_gib = reach_gib;
@@ -120,7 +122,7 @@ class cost_reader {
   /// Rows by the threads of the host, with the transfer to or from the device.
   [[nodiscard]] path_cost host() const {
     const double read = bytes_ / profile_.host_read_gb_per_s;
-    if (facts_.what == verb::copy || (table_on_device_ && !writes_)) return {0, read, row_limit::host};
+    if (facts_.action == verb::copy || (table_on_device_ && !writes_)) return {0, read, row_limit::host};
     const double row =
         (reads_ ? profile_.host_read_row_ns : 0.0) + (writes_ ? profile_.host_write_row_ns : 0.0);
     const double moved = (reads_ ? read : 0.0) + (writes_ ? bytes_ / profile_.host_write_gb_per_s : 0.0);

@@ -133,8 +133,8 @@ std::FILE* open_new(const std::string& path, std::string& name) {
 }
 
 void write_text(const std::string& path, const std::string& text) {
-  const auto fail = [&path](const char* what) {
-    throw io_error("ferry: " + path + ": " + what + ": " + std::strerror(errno));
+  const auto fail = [&path](const char* problem) {
+    throw io_error("ferry: " + path + ": " + problem + ": " + std::strerror(errno));
   };
   require_replaceable(path);
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))

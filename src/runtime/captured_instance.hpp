@@ -52,12 +52,12 @@ template <class Exec>
     const auto alive = home.lock();
     return alive == nullptr ? nullptr : instance->mark(*alive, verb);
   };
-  if (state.resources.empty() && state.memory.empty()) return;
-  auto kept = std::make_shared<std::vector<std::shared_ptr<void>>>(state.resources);
-  kept->insert(kept->end(), state.memory.begin(), state.memory.end());
+  if (state.resources.empty() && state.uses.empty()) return;
+  auto content = std::make_shared<std::vector<std::shared_ptr<void>>>(state.resources);
+  for (const auto& use : state.uses) content->push_back(use.owner);
   const auto last = [box = home->dropped()](std::shared_ptr<void>* bundle) { box->put(bundle); };
   execution_backend<Exec>::retain(exec,
-                                  std::shared_ptr<void>(new std::shared_ptr<void>(std::move(kept)), last));
+                                  std::shared_ptr<void>(new std::shared_ptr<void>(std::move(content)), last));
 }
 
 }  // namespace ferry::detail

@@ -8,11 +8,13 @@ namespace ferry::detail {
 
 namespace {
 
-bool work_has_ended(ticket_state& work) noexcept { return work.done == nullptr || has_ended(*work.done); }
+bool work_has_ended(ticket_state& work) noexcept {
+  return work.completion == nullptr || has_ended(*work.completion);
+}
 
 void wait_ignoring_errors(ticket_state& work) noexcept {
   try {
-    if (work.done != nullptr) work.done->wait();
+    if (work.completion != nullptr) work.completion->wait();
   } catch (...) {
   }
 }
@@ -32,11 +34,11 @@ void graph_resources::put(std::shared_ptr<void>* dropped) noexcept {
 }
 
 std::vector<std::shared_ptr<void>> graph_resources::empty() noexcept {
-  std::vector<std::shared_ptr<void>> taken;
+  std::vector<std::shared_ptr<void>> resources;
   const std::lock_guard lock(guard_);
   filled_.store(false, std::memory_order_relaxed);
-  taken.swap(content_);
-  return taken;
+  resources.swap(content_);
+  return resources;
 }
 
 std::vector<std::shared_ptr<void>> graph_resources::close() noexcept {
@@ -117,9 +119,9 @@ void engine::drop_all(bool (*has_ended)(ticket_state&)) noexcept {
         hear(*work);  // with the lock: a wait of another thread must not come between
         work->next = std::exchange(ended, work);
       }
-    bool kept = false;
-    for (const auto& list : detached_) kept = kept || list.first != nullptr;
-    keeps_work_.store(kept, std::memory_order_relaxed);
+    bool keeps_work = false;
+    for (const auto& list : detached_) keeps_work = keeps_work || list.first != nullptr;
+    keeps_work_.store(keeps_work, std::memory_order_relaxed);
     if (detached_.size() > many)
       std::erase_if(detached_, [](const detached_tickets& list) { return list.first == nullptr; });
   }

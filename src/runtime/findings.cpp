@@ -8,57 +8,58 @@ text_piece first_number(std::uint64_t bits, bool is_signed) {
   return is_signed ? text_piece(static_cast<std::int64_t>(bits)) : text_piece(bits);
 }
 
-std::exception_ptr found_error(const index_report& found, const std::string& verb, const array_note& of,
-                               const array_note& batch, std::int64_t width, std::int64_t positions,
+std::exception_ptr found_error(const index_report& report, const std::string& verb, const array_note& table,
+                               const array_note& values, std::int64_t width, std::int64_t positions,
                                bool signed_indices) {
-  const std::string table = of.describe();
-  if (found.bad_bags != 0)
+  const std::string table_text = table.describe();
+  if (report.bad_bags != 0)
+    return std::make_exception_ptr(out_of_range(joined(
+        {"ferry::", verb, ": the offsets of ", report.bad_bags, " bags decrease, are negative or leave the ",
+         positions, " positions for rows of ", table_text,
+         verb == "step_bags" ? ", or leave positions without a bag" : "", "; the first is offset ",
+         first_number(report.first_offset_number, report.unsigned_offsets == 0), " at place ",
+         report.first_offset})));
+  if (report.out_of_range != 0) {
+    const text_piece index = first_number(report.first_index, signed_indices);
     return std::make_exception_ptr(out_of_range(
-        joined({"ferry::", verb, ": the offsets of ", found.bad_bags,
-                " bags decrease, are negative or leave the ", positions, " positions for rows of ", table,
-                verb == "step_bags" ? ", or leave positions without a bag" : "", "; the first is offset ",
-                first_number(found.first_offset_number, found.unsigned_offsets == 0), " at place ",
-                found.first_offset})));
-  if (found.out_of_range != 0) {
-    const text_piece index = first_number(found.first_index, signed_indices);
-    return std::make_exception_ptr(out_of_range(
-        joined({"ferry::", verb, ": ", found.out_of_range, " of ", positions, " indices are outside of ",
-                table, "; the first is index ", index, " at position ", found.first_position})));
+        joined({"ferry::", verb, ": ", report.out_of_range, " of ", positions, " indices are outside of ",
+                table_text, "; the first is index ", index, " at position ", report.first_position})));
   }
-  if (found.duplicates == 0 && found.nonfinite != 0) {
+  if (report.duplicates == 0 && report.nonfinite != 0) {
     const auto wide = static_cast<std::uint64_t>(width < 1 ? 1 : width);
-    const auto place = found.first_value / nonfinite_value::kinds;
+    const auto place = report.first_value / nonfinite_value::kinds;
     return std::make_exception_ptr(invalid_argument(joined(
-        {"ferry::", verb, ": ", found.nonfinite, " of the elements of ", batch.describe(), " for rows of ",
-         table, " are infinite or not a number, which nonfinite::reject forbids; the first is ",
-         nonfinite_value::names[found.first_value % nonfinite_value::kinds], " in column ", place % wide,
+        {"ferry::", verb, ": ", report.nonfinite, " of the elements of ", values.describe(), " for rows of ",
+         table_text, " are infinite or not a number, which nonfinite::reject forbids; the first is ",
+         nonfinite_value::names[report.first_value % nonfinite_value::kinds], " in column ", place % wide,
          " at position ", place / wide})));
   }
-  return std::make_exception_ptr(invalid_argument(joined(
-      {"ferry::", verb, ": ", found.duplicates, " rows of ", table,
-       " are named more than once, which duplicates::reject forbids; the lowest is row ", found.first_row})));
+  return std::make_exception_ptr(invalid_argument(
+      joined({"ferry::", verb, ": ", report.duplicates, " rows of ", table_text,
+              " are named more than once, which duplicates::reject forbids; the lowest is row ",
+              report.first_row})));
 }
 
-std::exception_ptr found_error(const index_report& found, const std::string& verb, const table_notes& list,
+std::exception_ptr found_error(const index_report& report, const std::string& verb, const table_notes& list,
                                std::int64_t positions, bool signed_indices) {
   const auto bags = static_cast<std::uint64_t>(list.bags);
-  const bool is_offset = found.bad_bags != 0;
+  const bool is_offset = report.bad_bags != 0;
   // An offset is where a bag begins, but for the last one.
-  const std::uint64_t place = is_offset ? found.first_offset : found.first_bag;
+  const std::uint64_t place = is_offset ? report.first_offset : report.first_bag;
   const bool is_last = place == bags * list.tables.size();
   const std::uint64_t bag = is_last ? place - 1 : place;
   const std::string table = list.tables[static_cast<std::size_t>(bag / bags)].describe();
   if (is_offset)
     return std::make_exception_ptr(out_of_range(joined(
-        {"ferry::", verb, ": the offsets of ", found.bad_bags, " bags of ", list.tables.size(),
+        {"ferry::", verb, ": the offsets of ", report.bad_bags, " bags of ", list.tables.size(),
          " tables decrease, are negative or leave the ", positions, " positions; the first is offset ",
-         first_number(found.first_offset_number, found.unsigned_offsets == 0), " at place ",
-         found.first_offset, ", where bag ", bag % bags, " of ", table, is_last ? " ends" : " begins"})));
+         first_number(report.first_offset_number, report.unsigned_offsets == 0), " at place ",
+         report.first_offset, ", where bag ", bag % bags, " of ", table, is_last ? " ends" : " begins"})));
   return std::make_exception_ptr(
-      out_of_range(joined({"ferry::", verb, ": ", found.out_of_range, " of ", positions,
+      out_of_range(joined({"ferry::", verb, ": ", report.out_of_range, " of ", positions,
                            " indices are outside of their tables; the first is index ",
-                           first_number(found.first_index, signed_indices), " at position ",
-                           found.first_position, ", in bag ", bag % bags, " of ", table})));
+                           first_number(report.first_index, signed_indices), " at position ",
+                           report.first_position, ", in bag ", bag % bags, " of ", table})));
 }
 
 }  // namespace ferry::detail

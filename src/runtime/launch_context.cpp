@@ -47,7 +47,7 @@ verb_call::verb_call(const void* exec, const char* verb, std::shared_ptr<engine>
 verb_call::~verb_call() {
   if (state_ == nullptr) return;
   if (!capturing_) state_->withdraw();
-  if (state_->resources.empty() && state_->memory.empty() && state_->touched.empty()) return;
+  if (state_->resources.empty() && state_->uses.empty()) return;
   try {
     if (capturing_) {
       engine_->give_to_graph(exec_, verb_, *state_);  // captured work runs with every launch
@@ -73,8 +73,12 @@ std::shared_ptr<void> verb_call::block(std::size_t bytes) {
     if (capturing_) return engine_->device_scratch(bytes, true);
     return engine_->device_scratch(bytes, id_, [this](event& earlier) { engine_->wait_for(exec_, earlier); });
   });
-  state_->keep_block(lease, !capturing_);
+  use_block(lease);
   return lease;
+}
+
+void verb_call::use_block(const std::shared_ptr<void>& lease) {
+  state_->add_use(lease, capturing_ ? nullptr : loan_of(lease), true);
 }
 
 void* verb_call::pinned_bytes(std::size_t bytes) {
@@ -110,13 +114,13 @@ report_writer verb_call::host_report() {
 void verb_call::use(const std::shared_ptr<plan_storage>& store) {
   if (!engine_->is_host()) require_plan_device(verb_, engine_->device(), *store);
   state_->sources.use(*store);
-  state_->memory.push_back(store);
-  if (store->memory != nullptr) state_->keep_block(store->memory, !capturing_);
-  if (store->base != nullptr && store->base->memory != nullptr)
-    state_->keep_block(store->base->memory, !capturing_);
+  state_->add_use(store, nullptr, false);
+  if (store->memory != nullptr) use_block(store->memory);
+  if (store->base != nullptr && store->base->memory != nullptr) use_block(store->base->memory);
   hold(store->report);
   follow(store->accesses, false);
-  if (!capturing_ && store->made != nullptr && store->made_by != id_) engine_->wait_for(exec_, *store->made);
+  if (!capturing_ && store->completion != nullptr && store->made_by != id_)
+    engine_->wait_for(exec_, *store->completion);
 }
 
 void verb_call::note_indices(const untyped_array& table, std::int64_t positions, bool signed_indices) {
@@ -142,16 +146,16 @@ ticket verb_call::finish() {
     engine_->give_to_graph(exec_, verb_, *state_);
   } else {
     if (on_host) {
-      done_ = engine_->record_on(exec_);  // blocks, and notes nothing
-      state_->note_end(done_, id_);
+      completion_ = engine_->record_on(exec_);  // blocks, and notes nothing
+      state_->note_end(completion_, id_);
       changes_.mark_on_host();
     } else {
       const auto order = engine_->lock_order();
       engine_->record_at(exec_, *end_);
-      done_ = end_;
-      state_->note_end(done_, id_);
+      completion_ = end_;
+      state_->note_end(completion_, id_);
     }
-    state_->done = done_;
+    state_->completion = completion_;
     state_->who = id_;
     state_->keeper = engine_;
   }
@@ -186,8 +190,8 @@ void verb_call::require_device_of(const untyped_array& array) const {
 }
 
 void verb_call::note_change(const untyped_array& array) {
-  changes_.add(array, [this](const std::shared_ptr<changed_rows>& kept) {
-    hold(kept);
+  changes_.add(array, [this](const std::shared_ptr<changed_rows>& rows) {
+    hold(rows);
     return &label("mark_changed");
   });
 }
@@ -199,7 +203,7 @@ void verb_call::follow(const std::shared_ptr<access_tracker>& accesses, bool wri
   } else {
     for (const auto& earlier : state_->earlier_work(*accesses, writes, id_))
       engine_->wait_for(exec_, *earlier);
-    state_->touch(accesses, writes);
+    state_->add_use(accesses, accesses.get(), writes);
   }
 }
 

@@ -27,7 +27,7 @@ class processor_set {
   /// Lets the calling thread run on the processors of the set. Changes nothing for an empty set.
   void take() const;
 
-  void add(const processor_set& others);
+  void add(const processor_set& added);
   [[nodiscard]] bool operator==(const processor_set&) const = default;
 
  private:

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <ferry/memory/detail/allocation.hpp>
+#include <ferry/memory/detail/free_list.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/detail/report.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -28,10 +28,9 @@ class report_pool {
     std::unique_ptr<batch> before;
   };
   struct state {
+    free_list<report_writer*> idle;
     std::mutex guard;
-    std::vector<report_writer*> free;  // has room for all reports
-    std::unique_ptr<batch> last;       // of the batches made
-    std::size_t made = 0;
+    std::unique_ptr<batch> last;  ///< of the batches
   };
 
  public:
@@ -43,15 +42,14 @@ class report_pool {
       : nodes_(std::move(nodes)), device_(device) {}
 
   [[nodiscard]] lease take() {
-    report_writer* slot = pop();
-    for (; slot == nullptr; slot = pop()) grow();
+    report_writer* slot = state_->idle.take();
+    for (; slot == nullptr; slot = state_->idle.take()) grow();
     // Made without the lock: where there is no memory for the lease, the slot returns at once. The lease
     // shares the memory, so it may outlive the pool.
     const auto give_back = [owner = state_](report_writer* lent) noexcept {
       try {
         clean(*lent);
-        const std::lock_guard lock(owner->guard);
-        owner->free.push_back(lent);
+        owner->idle.put(std::move(lent));
       } catch (...) {
         // The device failed; those who waited were told. This report is not used again.
       }
@@ -66,9 +64,9 @@ class report_pool {
 
   /// The report. Without errors it needs no access to the device.
   static index_report read(const report_writer& report) {
-    index_report found;
-    if (is_raised(report)) Backend::read(&found, report.findings, sizeof found);
-    return found;
+    index_report findings;
+    if (is_raised(report)) Backend::read(&findings, report.findings, sizeof findings);
+    return findings;
   }
 
   /// Resets a report for later kernels.
@@ -80,36 +78,29 @@ class report_pool {
   }
 
  private:
-  /// A free report, null for none.
-  report_writer* pop() {
-    const std::lock_guard lock(state_->guard);
-    if (state_->free.empty()) return nullptr;
-    report_writer* const slot = state_->free.back();
-    state_->free.pop_back();
-    return slot;
-  }
-
   /// Adds a batch of reports. All or nothing. Allocates without the lock, because a user's allocation
   /// observer may call verbs.
   [[gnu::cold]] void grow() {
-    std::unique_ptr<batch> made(new batch);
-    made->findings = {"reports", at_once * sizeof(index_report), device_};
-    made->raised = {"reports::raised", at_once * sizeof(unsigned int)};
+    std::unique_ptr<batch> fresh(new batch);
+    fresh->findings = {"reports", at_once * sizeof(index_report), device_};
+    fresh->raised = {"reports::raised", at_once * sizeof(unsigned int)};
     {
       const std::vector<index_report> clean(at_once);
-      Backend::write(made->findings.data(), clean.data(), at_once * sizeof(index_report));
+      Backend::write(fresh->findings.data(), clean.data(), at_once * sizeof(index_report));
     }
-    auto* flags = static_cast<unsigned int*>(made->raised.data());
+    auto* flags = static_cast<unsigned int*>(fresh->raised.data());
     for (std::size_t i = 0; i < at_once; ++i) {
       flags[i] = 0u;
-      made->slots[i] = {static_cast<index_report*>(made->findings.data()) + i, flags + i};
+      fresh->slots[i] = {static_cast<index_report*>(fresh->findings.data()) + i, flags + i};
     }
-    const std::lock_guard lock(state_->guard);
-    state_->free.reserve((state_->made + 1) * at_once);
-    ++state_->made;
-    for (report_writer& each : made->slots) state_->free.push_back(&each);
-    made->before = std::move(state_->last);
-    state_->last = std::move(made);
+    state_->idle.expect(at_once);
+    report_writer* const slots = fresh->slots;
+    {
+      const std::lock_guard lock(state_->guard);
+      fresh->before = std::move(state_->last);
+      state_->last = std::move(fresh);
+    }
+    for (std::size_t i = 0; i < at_once; ++i) state_->idle.put(slots + i);
   }
 
   std::shared_ptr<detail::node_pool> nodes_;

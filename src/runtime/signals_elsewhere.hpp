@@ -12,8 +12,8 @@ class signals_elsewhere {
   signals_elsewhere() {
     sigset_t most;
     sigfillset(&most);
-    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF})
-      sigdelset(&most, own);
+    for (const int raised : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF})
+      sigdelset(&most, raised);
     pthread_sigmask(SIG_BLOCK, &most, &before_);
   }
   signals_elsewhere(const signals_elsewhere&) = delete;

@@ -5,8 +5,8 @@
 #include "captured_instance.hpp"
 #include "report_pool.hpp"
 
+#include <ferry/memory/detail/process_wide.hpp>
 #include <ferry/memory/detail/require_kokkos.hpp>
-#include <ferry/memory/detail/until_finalize.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/event_pool.hpp>
@@ -121,30 +121,30 @@ class engine_set {
   engine_set(const engine_set&) = delete;
   engine_set& operator=(const engine_set&) = delete;
 
-  engine& at(int device) {
+  engine& engine_on(int device) {
     if (device == first_.device()) return first_;
     const std::lock_guard lock(guard_);
-    for (const auto& other : others_)
-      if (other->device() == device) return *other;
-    return *others_.emplace_back(std::make_unique<space_engine<Exec>>(device));
+    for (const auto& engine : others_by_device_)
+      if (engine->device() == device) return *engine;
+    return *others_by_device_.emplace_back(std::make_unique<space_engine<Exec>>(device));
   }
 
  private:
   space_engine<Exec> first_;
   std::mutex guard_;
-  std::vector<std::unique_ptr<space_engine<Exec>>> others_;
+  std::vector<std::unique_ptr<space_engine<Exec>>> others_by_device_;
 };
 
 template <ExecutionSpace Exec>
 std::shared_ptr<engine> engine::get_on(int device) {
   auto set = until_finalize<engine_set<Exec>>();
-  engine& member = set->at(device);
+  engine& member = set->engine_on(device);
   return {std::move(set), &member};
 }
 
 template <ExecutionSpace Exec>
 void engine::release() {
-  residence<engine_set<Exec>>::leave();
+  place_until_finalize<engine_set<Exec>>().release();
 }
 
 template <ExecutionSpace Exec>

@@ -13,14 +13,14 @@ void ticket::join() {
   if (state_->mark) {
     if (const auto now = state_->mark()) now->wait();
     if (state_->find_error == nullptr) return;
-    if (const auto found = state_->find_error(*state_)) std::rethrow_exception(found);
+    if (const auto finding = state_->find_error(*state_)) std::rethrow_exception(finding);
     return;
   }
   const auto state = std::move(state_);
-  if (state->done != nullptr) state->done->wait();
-  if (const auto found = state->finding()) {
+  if (state->completion != nullptr) state->completion->wait();
+  if (const auto finding = state->finding()) {
     if (state->ends.undo != nullptr) state->ends.undo(state->ends.owner.get());
-    std::rethrow_exception(found);
+    std::rethrow_exception(finding);
   }
 }
 
@@ -34,8 +34,8 @@ std::exception_ptr ticket::hear() {
 
 bool ticket::ready() const {
   if (state_ == nullptr) return true;
-  const detail::event_handle done = point();
-  return done == nullptr || done->ready();
+  const detail::event_handle completion = point();
+  return completion == nullptr || completion->ready();
 }
 
 void ticket::detach() {
@@ -61,26 +61,26 @@ void ticket::leave(detail::ticket_state_handle state) {
     return;
   }
   const bool checks = state->find_error != nullptr;
-  const bool has_ended = state->done == nullptr || detail::has_ended(*state->done);
+  const bool has_ended = state->completion == nullptr || detail::has_ended(*state->completion);
   if (!checks && (has_ended || state->resources.empty())) return;
   // Memory with a record of its uses is returned at once, also a plan's.
-  state->memory.clear();
+  state->uses.clear();
   state->earlier.clear();
   state->take_nothing_back();
   if (!checks) state->sources = {};
   const auto keeper = state->keeper.lock();
   if (!has_ended && keeper != nullptr) return keeper->keep(std::move(state));
   // In a finalize hook, after the engine was destroyed: waits.
-  if (!has_ended && !state->has_outlived_kokkos()) state->done->wait();
-  const auto found = state->finding();
-  if (found == nullptr) return;
+  if (!has_ended && !state->has_outlived_kokkos()) state->completion->wait();
+  const auto finding = state->finding();
+  if (finding == nullptr) return;
   if (keeper != nullptr)
-    keeper->add_finding(state->who, found);
+    keeper->add_finding(state->who, finding);
   else
-    detail::print_unheard(found);
+    detail::print_unheard(finding);
 }
 
-detail::event_handle ticket::point() const { return state_->mark ? state_->mark() : state_->done; }
+detail::event_handle ticket::point() const { return state_->mark ? state_->mark() : state_->completion; }
 
 void ticket::end() noexcept {
   if (state_ == nullptr) return;

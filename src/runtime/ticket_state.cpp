@@ -2,58 +2,51 @@
 #include <ferry/runtime/detail/ticket_state.hpp>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace ferry::detail {
 
 const std::string& ticket_state::label(std::initializer_list<std::string_view> parts) {
   if (labels_used == labels.size()) labels.push_back(std::make_unique<std::string>());
-  std::string& made = *labels[labels_used];
-  made.clear();
+  std::string& text = *labels[labels_used];
+  text.clear();
   for (const std::string_view part : parts) {
     if (part.empty()) continue;
-    if (!made.empty()) made.append("::");
-    made.append(part);
+    if (!text.empty()) text.append("::");
+    text.append(part);
   }
   ++labels_used;
-  return made;
+  return text;
 }
 
 const std::vector<event_handle>& ticket_state::earlier_work(const access_tracker& accesses, bool writes,
-                                                            instance_id by) {
+                                                            instance_id instance) {
   earlier.clear();
   if (writes)
-    accesses.before_write(by, earlier);
+    accesses.before_write(instance, earlier);
   else
-    accesses.before_read(by, earlier);
+    accesses.before_read(instance, earlier);
   return earlier;
 }
 
-void ticket_state::touch(const std::shared_ptr<access_tracker>& accesses, bool writes) {
-  touched.push_back({nullptr, writes});
-  accesses->promise(writes);
-  touched.back().accesses = accesses;
+void ticket_state::add_use(std::shared_ptr<void> owner, used_object* object, bool writes) {
+  uses.push_back({std::move(owner), nullptr, writes});
+  if (object == nullptr) return;
+  object->promise(writes);
+  uses.back().object = object;
 }
 
-void ticket_state::keep_block(const std::shared_ptr<void>& lease, bool noted) {
-  memory.push_back(nullptr);
-  if (block_loan* const loan = loan_of(lease); loan != nullptr && noted) loan->promise();
-  memory.back() = lease;
-}
-
-void ticket_state::note_end(const event_handle& end, instance_id by) noexcept {
-  for (const auto& each : touched) each.accesses->note(each.writes, end, by);
-  touched.clear();
+void ticket_state::note_end(const event_handle& end, instance_id instance) noexcept {
+  for (used_resource& use : uses)
+    if (used_object* const object = std::exchange(use.object, nullptr))
+      object->note(use.writes, end, instance);
   earlier.clear();
-  for (const auto& each : memory)
-    if (block_loan* const loan = loan_of(each)) loan->used_as_promised(end, by);
 }
 
 void ticket_state::withdraw() noexcept {
-  for (const auto& each : touched)
-    if (each.accesses != nullptr) each.accesses->withdraw(each.writes);
-  for (const auto& each : memory)
-    if (block_loan* const loan = loan_of(each)) loan->withdraw();
+  for (used_resource& use : uses)
+    if (used_object* const object = std::exchange(use.object, nullptr)) object->withdraw(use.writes);
 }
 
 bool ticket_state::has_outlived_kokkos() const {
@@ -75,9 +68,9 @@ void ticket_state::take_nothing_back() noexcept {
 }
 
 void ticket_state::clear() noexcept {
-  done = nullptr;
+  completion = nullptr;
   resources.clear();
-  memory.clear();
+  uses.clear();
   find_error = nullptr;
   sources = {};
   by_host = {};
@@ -85,33 +78,16 @@ void ticket_state::clear() noexcept {
   give_up = nullptr;
   keeper.reset();
   mark = nullptr;
-  touched.clear();
   earlier.clear();
   labels_used = 0;
   next = nullptr;
 }
 
-ticket_state_handle ticket_state_pool::take(const std::shared_ptr<ticket_state_pool>& from) {
-  ticket_state_handle taken;
-  {
-    const std::lock_guard lock(from->guard_);
-    auto& free = from->free_;
-    if (free.empty()) {
-      free.reserve(++from->made_);
-      taken.reset(new ticket_state);
-    } else {
-      taken.reset(free.back().release());
-      free.pop_back();
-    }
-  }
-  taken->pool = from;
-  taken->process = process_mark();
-  return taken;
-}
-
-void ticket_state_pool::put(std::unique_ptr<ticket_state> ended) noexcept {
-  const std::lock_guard lock(guard_);
-  free_.push_back(std::move(ended));
+ticket_state_handle take_ticket_state(const std::shared_ptr<ticket_state_pool>& pool) {
+  ticket_state_handle state(pool->take_or_make(1, [] { return std::make_unique<ticket_state>(); }).release());
+  state->pool = pool;
+  state->process = process_mark();
+  return state;
 }
 
 void ticket_state_return::operator()(ticket_state* ended) const noexcept {

@@ -14,12 +14,13 @@
 namespace ferry::detail {
 
 template <ExecutionSpace Exec>
-void transfer(const Exec& exec, const char* label, void* to, std::string_view to_space, const void* from,
-              std::string_view from_space, std::int64_t bytes) {
+void transfer(const Exec& exec, const char* label, void* target, std::string_view target_space,
+              const void* source, std::string_view source_space, std::int64_t bytes) {
   if (bytes <= 0) return;
-  const transfer_region region(to_space, to, from_space, from, static_cast<std::size_t>(bytes), label);
+  const transfer_region region(target_space, target, source_space, source, static_cast<std::size_t>(bytes),
+                               label);
   const device_span<Exec> span(exec, label, "transfer");
-  execution_backend<Exec>::copy_async(exec, label, to, from, static_cast<std::size_t>(bytes));
+  execution_backend<Exec>::copy_async(exec, label, target, source, static_cast<std::size_t>(bytes));
 }
 
 #define FERRY_TRANSFER_ON(EXEC)                                                                \

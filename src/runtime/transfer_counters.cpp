@@ -6,8 +6,8 @@
 namespace ferry::detail {
 
 transfer_counters& transfer_counters::get() {
-  static transfer_counters& one = process_wide<transfer_counters>();
-  return one;
+  static transfer_counters& counters = process_wide<transfer_counters>();
+  return counters;
 }
 
 }  // namespace ferry::detail

@@ -10,27 +10,27 @@ namespace ferry {
 
 std::vector<transfer_count> transfer_statistics() {
   using counters = detail::transfer_counters;
-  std::vector<transfer_count> made;
-  for (std::size_t from = 0; from < counters::places; ++from)
-    for (std::size_t to = 0; to < counters::places; ++to)
+  std::vector<transfer_count> counts;
+  for (std::size_t source = 0; source < counters::places; ++source)
+    for (std::size_t target = 0; target < counters::places; ++target)
       for (std::size_t path = 0; path < counters::places; ++path) {
-        const detail::transfer_counter& one = counters::get().all[from][to][path];
-        const std::uint64_t calls = one.calls.load(std::memory_order_relaxed);
+        const detail::transfer_counter& counter = counters::get().counters[source][target][path];
+        const std::uint64_t calls = counter.calls.load(std::memory_order_relaxed);
         if (calls == 0) continue;
-        made.push_back({counters::spaces[from], counters::spaces[to], counters::paths[path], calls,
-                        one.bytes.load(std::memory_order_relaxed),
-                        one.zero_copy_bytes.load(std::memory_order_relaxed)});
+        counts.push_back({counters::spaces[source], counters::spaces[target], counters::paths[path], calls,
+                          counter.bytes.load(std::memory_order_relaxed),
+                          counter.zero_copy_bytes.load(std::memory_order_relaxed)});
       }
-  return made;
+  return counts;
 }
 
 void reset_transfer_statistics() {
-  for (auto& from : detail::transfer_counters::get().all)
-    for (auto& to : from)
-      for (auto& one : to) {
-        one.calls.store(0, std::memory_order_relaxed);
-        one.bytes.store(0, std::memory_order_relaxed);
-        one.zero_copy_bytes.store(0, std::memory_order_relaxed);
+  for (auto& by_target : detail::transfer_counters::get().counters)
+    for (auto& by_path : by_target)
+      for (auto& counter : by_path) {
+        counter.calls.store(0, std::memory_order_relaxed);
+        counter.bytes.store(0, std::memory_order_relaxed);
+        counter.zero_copy_bytes.store(0, std::memory_order_relaxed);
       }
 }
 

@@ -27,15 +27,15 @@ void unheard_findings::add(instance_id who, const std::exception_ptr& error) noe
 }
 
 std::exception_ptr unheard_findings::take_one(instance_id who) noexcept {
-  std::exception_ptr found;
+  std::exception_ptr error;
   const std::lock_guard lock(guard_);
-  std::erase_if(list_, [&](entry& each) {
-    if (found != nullptr || each.who != who) return false;
-    found = std::move(each.error);
+  std::erase_if(list_, [&](entry& finding) {
+    if (error != nullptr || finding.who != who) return false;
+    error = std::move(finding.error);
     return true;
   });
   filled_.store(!list_.empty(), std::memory_order_release);
-  return found;
+  return error;
 }
 
 }  // namespace ferry::detail

@@ -6,7 +6,7 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
-#include <ferry/memory/detail/until_finalize.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -29,17 +29,19 @@ class worker_pool {
   static std::shared_ptr<worker_pool> get();
 
   worker_pool() = default;
+  /// With threads that run on these processors, instead of those of the process.
+  explicit worker_pool(const processor_set& processors) : processors_(processors) {}
   worker_pool(const worker_pool&) = delete;
   worker_pool& operator=(const worker_pool&) = delete;
   /// A child leaves the threads alone, and the locks that they may have held.
   ~worker_pool() {
     if (!has_threads())
-      for (auto& each : all_) process_identity::get().abandon(each.release());
+      for (auto& thread : threads_) process_identity::get().abandon(thread.release());
   }
 
-  /// A list of at most `wanted` threads, awake or waking up. The pool has at most `most` threads, but a
+  /// A list of at most `count` threads, awake or waking up. The pool has at most `most` threads, but a
   /// worker team gets at least one. The list is shorter where the system starts no more threads. Thread-safe.
-  [[nodiscard]] worker_thread* hire(int wanted, int most);
+  [[nodiscard]] worker_thread* hire(int count, int most);
   void give_back(worker_thread* hired);
 
   /// Number of threads made so far.
@@ -52,8 +54,8 @@ class worker_pool {
 
   mutable std::mutex guard_;
   worker_thread* idle_ = nullptr;  ///< the last to work comes first: it may be awake
-  processor_set where_;
-  std::vector<std::unique_ptr<worker_thread>> all_;
+  processor_set processors_;
+  std::vector<std::unique_ptr<worker_thread>> threads_;
   process_mark process_;
 };
 

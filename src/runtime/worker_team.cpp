@@ -11,11 +11,14 @@
 namespace ferry::detail {
 
 void worker_team::hire(int helpers, int most) {
-  if (helpers <= 0) return;
-  pool_ = worker_pool::get();
+  if (helpers > 0) hire(worker_pool::get(), helpers, most);
+}
+
+void worker_team::hire(std::shared_ptr<worker_pool> pool, int helpers, int most) {
+  pool_ = std::move(pool);
   if (!pool_->has_threads()) return;
   first_ = pool_->hire(helpers, most);
-  for (const worker_thread* each = first_; each != nullptr; each = each->next) ++helpers_;
+  for (const worker_thread* helper = first_; helper != nullptr; helper = helper->next) ++helpers_;
 }
 
 void worker_team::run(work task) {
@@ -27,9 +30,9 @@ void worker_team::run(work task) {
 void worker_team::start(work task) {
   task_ = task;
   int worker = 0;
-  for (worker_thread* each = first_; each != nullptr; each = each->next)
-    each->begin([](void* self, int which) noexcept { static_cast<worker_team*>(self)->attempt(which); }, this,
-                ++worker);
+  for (worker_thread* helper = first_; helper != nullptr; helper = helper->next)
+    helper->begin([](void* self, int number) noexcept { static_cast<worker_team*>(self)->attempt(number); },
+                  this, ++worker);
   started_ = true;
 }
 
@@ -40,7 +43,8 @@ void worker_team::finish() {
 
 void worker_team::dismiss() {
   wait();
-  if (first_ != nullptr) pool_->give_back(std::exchange(first_, nullptr));
+  worker_thread* const hired = std::exchange(first_, nullptr);
+  if (hired != nullptr && pool_->has_threads()) pool_->give_back(hired);
   helpers_ = 0;
   pool_ = nullptr;
   first_error_ = nullptr;
@@ -57,7 +61,8 @@ void worker_team::attempt(int worker) noexcept {
 
 void worker_team::wait() {
   if (!std::exchange(started_, false)) return;
-  for (worker_thread* each = first_; each != nullptr; each = each->next) each->wait();
+  if (first_ == nullptr || !pool_->has_threads()) return;  // a child of fork() has no helpers to wait for
+  for (worker_thread* helper = first_; helper != nullptr; helper = helper->next) helper->wait();
 }
 
 }  // namespace ferry::detail

@@ -5,7 +5,7 @@
 
 namespace ferry::detail {
 
-worker_thread::worker_thread(const processor_set& where) : where_(where) {
+worker_thread::worker_thread(const processor_set& processors) : processors_(processors) {
   const signals_elsewhere blocked;
   thread_ = std::jthread([this] { run(); });
 }
@@ -18,8 +18,8 @@ void worker_thread::call() {
   if (asleep_) wake_.notify_one();
 }
 
-void worker_thread::begin(work what, void* context, int worker) {
-  work_ = what;
+void worker_thread::begin(work function, void* context, int worker) {
+  work_ = function;
   context_ = context;
   worker_ = worker;
   become(state::busy);
@@ -48,7 +48,7 @@ void worker_thread::become(state next_state) {
 }
 
 void worker_thread::run() {
-  where_.take();
+  processors_.take();
   while (!next_is_to_leave()) {
     work_(context_, worker_);
     become(state::idle);

@@ -19,7 +19,7 @@ class worker_thread {
   using work = void (*)(void* context, int worker) noexcept;
 
   /// Throws std::system_error where the system starts no more threads.
-  explicit worker_thread(const processor_set& where);
+  explicit worker_thread(const processor_set& processors);
   worker_thread(const worker_thread&) = delete;
   worker_thread& operator=(const worker_thread&) = delete;
   ~worker_thread();
@@ -27,7 +27,7 @@ class worker_thread {
   /// Wakes the thread for work that comes soon.
   void call();
   /// Starts work(context, worker).
-  void begin(work what, void* context, int worker);
+  void begin(work function, void* context, int worker);
   /// Waits until the work has ended.
   void wait();
 
@@ -49,7 +49,7 @@ class worker_thread {
   /// Waits for the next piece of work. Returns true where the thread is to end.
   bool next_is_to_leave();
 
-  const processor_set& where_;
+  const processor_set& processors_;
   std::mutex guard_;
   std::condition_variable wake_, ended_;
   std::atomic<state> state_{state::idle};

@@ -4,10 +4,10 @@
 namespace ferry::detail {
 
 array_shape::array_shape() noexcept = default;
-array_shape::array_shape(const array_shape& other) = default;
-array_shape::array_shape(array_shape&& other) noexcept = default;
-array_shape& array_shape::operator=(const array_shape& other) = default;
-array_shape& array_shape::operator=(array_shape&& other) noexcept = default;
+array_shape::array_shape(const array_shape& source) = default;
+array_shape::array_shape(array_shape&& source) noexcept = default;
+array_shape& array_shape::operator=(const array_shape& source) = default;
+array_shape& array_shape::operator=(array_shape&& source) noexcept = default;
 array_shape::~array_shape() = default;
 
 bool array_shape::has_dense_rows() const {

@@ -16,16 +16,16 @@ namespace {
 std::string tensor_text(const std::string& label) { return "ferry::tensor '" + label + "'"; }
 
 /// The dynamic extents of a type, or all, take their places among the fixed ones.
-void fill_fixed(std::size_t* sizes, std::span<const std::size_t> fixed, std::span<const std::size_t> given,
-                const std::string& label) {
+void fill_fixed(std::size_t* sizes, std::span<const std::size_t> fixed,
+                std::span<const std::size_t> arguments, const std::string& label) {
   const auto dynamic = static_cast<std::size_t>(std::count(fixed.begin(), fixed.end(), dyn));
-  if (given.size() != dynamic && given.size() != fixed.size())
-    throw invalid_argument(tensor_text(label) + ": " + std::to_string(given.size()) +
+  if (arguments.size() != dynamic && arguments.size() != fixed.size())
+    throw invalid_argument(tensor_text(label) + ": " + std::to_string(arguments.size()) +
                            " extents were given to a type of rank " + std::to_string(fixed.size()) +
                            " with " + std::to_string(dynamic) + " dynamic extents");
   std::size_t next = 0;
   for (std::size_t i = 0; i < fixed.size(); ++i) {
-    sizes[i] = fixed[i] == dyn || given.size() == fixed.size() ? given[next++] : fixed[i];
+    sizes[i] = fixed[i] == dyn || arguments.size() == fixed.size() ? arguments[next++] : fixed[i];
     if (fixed[i] != dyn && sizes[i] != fixed[i])
       throw invalid_argument(tensor_text(label) + ": extent " + std::to_string(i) + " is " +
                              std::to_string(sizes[i]) + " but its type fixes it at " +
@@ -36,17 +36,17 @@ void fill_fixed(std::size_t* sizes, std::span<const std::size_t> fixed, std::spa
 }  // namespace
 
 std::size_t fill_sizes(std::size_t* sizes, std::span<const std::size_t> fixed,
-                       std::span<const std::size_t> given, const std::string& label,
+                       std::span<const std::size_t> arguments, const std::string& label,
                        std::size_t element_bytes) {
   if (!fixed.empty()) {
-    fill_fixed(sizes, fixed, given, label);
+    fill_fixed(sizes, fixed, arguments, label);
   } else {
-    if (given.size() > max_rank)
-      throw invalid_argument(tensor_text(label) + ": rank " + std::to_string(given.size()) +
+    if (arguments.size() > max_rank)
+      throw invalid_argument(tensor_text(label) + ": rank " + std::to_string(arguments.size()) +
                              " is above the largest, " + std::to_string(max_rank));
-    std::copy(given.begin(), given.end(), sizes);
+    std::copy(arguments.begin(), arguments.end(), sizes);
   }
-  const std::size_t rank = fixed.empty() ? given.size() : fixed.size();
+  const std::size_t rank = fixed.empty() ? arguments.size() : fixed.size();
   std::size_t bytes = element_bytes;
   for (std::size_t i = 0; i < rank; ++i) {
     if (sizes[i] == 0) continue;

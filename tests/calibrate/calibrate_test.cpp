@@ -61,40 +61,40 @@ ferry::machine_profile calibrated(double tick_us, double max_seconds) {
       .run();
 }
 
-void check_usable(const ferry::machine_profile& made) {
+void check_usable(const ferry::machine_profile& profile) {
   for (const auto& field : ferry::detail::profile_fields) {
     CAPTURE(field.name);
-    CHECK(is_usable(field, made.*field.member));
+    CHECK(is_usable(field, profile.*field.member));
   }
 }
 
-bool has(const ferry::machine_profile& profile, reading one) {
-  return (profile.measured & bit_of(one)) != 0u;
+bool has(const ferry::machine_profile& profile, reading group) {
+  return (profile.measured & bit_of(group)) != 0u;
 }
 
 }  // namespace
 
 TEST_CASE("readings are what the clock says", "[calibrate]") {
   constexpr double tick_us = 50;
-  const auto made = calibrated(tick_us, 1e6);
-  check_usable(made);
-  REQUIRE(has(made, reading::calls));
-  CHECK(std::abs(made.call_us - tick_us) < 1e-6 * tick_us);
+  const auto profile = calibrated(tick_us, 1e6);
+  check_usable(profile);
+  REQUIRE(has(profile, reading::calls));
+  CHECK(std::abs(profile.call_us - tick_us) < 1e-6 * tick_us);
   if constexpr (ferry::HostExecutionSpace<exec_space>) {
-    CHECK(made.measured ==
+    CHECK(profile.measured ==
           (bit_of(reading::calls) | bit_of(reading::host_read) | bit_of(reading::host_write)));
-    CHECK(made.dma_to_device_gb_per_s == ferry::machine_profile{}.dma_to_device_gb_per_s);
+    CHECK(profile.dma_to_device_gb_per_s == ferry::machine_profile{}.dma_to_device_gb_per_s);
     // Rows of 16 and of 512 bytes took as long as one call: nothing is left for the rows, and no rate limits them.
-    CHECK(made.host_read_row_ns < 0.1);
-    CHECK(made.host_write_row_ns < 0.1);
+    CHECK(profile.host_read_row_ns < 0.1);
+    CHECK(profile.host_write_row_ns < 0.1);
   } else {
-    CHECK(has(made, reading::device));
-    CHECK(has(made, reading::dma));
-    CHECK(has(made, reading::link));
-    CHECK(made.device_row_ns == 0.0);
+    CHECK(has(profile, reading::device));
+    CHECK(has(profile, reading::dma));
+    CHECK(has(profile, reading::link));
+    CHECK(profile.device_row_ns == 0.0);
   }
   // Of nothing else: the same clock gives the same numbers.
-  CHECK(calibrated(tick_us, 1e6) == made);
+  CHECK(calibrated(tick_us, 1e6) == profile);
 }
 
 TEST_CASE("no reading is begun after the time", "[calibrate]") {
@@ -110,13 +110,13 @@ TEST_CASE("calibrate measures, installs and saves", "[calibrate]") {
   const environment_variable named("FERRY_PROFILE", path.c_str());
   const exec_space exec;
   // On a busy machine the time may suffice for no reading at all.
-  const auto made = ferry::calibrate(exec, brief);
-  check_usable(made);
-  CHECK(ferry::current_profile(exec) == made);
+  const auto profile = ferry::calibrate(exec, brief);
+  check_usable(profile);
+  CHECK(ferry::current_profile(exec) == profile);
   CHECK_THAT(ferry::profile_origin(exec), ContainsSubstring(", saved to " + path));
   // The next program reads it.
   ferry_test::profile_holder::forget();
-  CHECK(ferry::current_profile(exec) == made);
+  CHECK(ferry::current_profile(exec) == profile);
   CHECK(ferry::profile_origin(exec) == "read from " + path);
 }
 
@@ -126,8 +126,8 @@ TEST_CASE("calibrate without a file, without time", "[calibrate]") {
   const std::string path = folder.path() + "/profile.txt";
   const environment_variable named("FERRY_PROFILE", path.c_str());
   const exec_space exec;
-  const auto made = ferry::calibrate(exec, {.max_seconds = 0.0, .max_bytes = 0, .save = false});
-  CHECK(made == ferry::default_profile(exec));
+  const auto profile = ferry::calibrate(exec, {.max_seconds = 0.0, .max_bytes = 0, .save = false});
+  CHECK(profile == ferry::default_profile(exec));
   CHECK_THAT(ferry::profile_origin(exec), StartsWith("defaults (") && ContainsSubstring("no time or memory"));
   CHECK(ferry_test::entries_of(folder.path()) == 0);
 }
@@ -147,9 +147,9 @@ TEST_CASE("calibrate without limits, and with ones that are none", "[calibrate]"
   ferry::trim<ferry::pageable_space>();
   ferry::set_memory_budget<ferry::pageable_space>(ferry::memory_statistics<ferry::pageable_space>().current +
                                                   1000);
-  const auto made = ferry::calibrate(exec, {.max_seconds = 1.0, .save = false});
+  const auto profile = ferry::calibrate(exec, {.max_seconds = 1.0, .save = false});
   ferry::set_memory_budget<ferry::pageable_space>(0);
-  if constexpr (ferry::HostExecutionSpace<exec_space>) CHECK(made.measured == 0u);
+  if constexpr (ferry::HostExecutionSpace<exec_space>) CHECK(profile.measured == 0u);
 }
 
 TEST_CASE("calibrate replaces nothing but regular files", "[calibrate]") {
@@ -208,14 +208,14 @@ TEST_CASE("calibrate replaces nothing but regular files", "[calibrate]") {
   SECTION("a link in the cache is passed over") {
     named.set(nullptr);
     const environment_variable cache("XDG_CACHE_HOME", folder.path().c_str());
-    const std::string own = ferry::detail::profile_path(ferry::execution_backend<exec_space>::name);
+    const std::string file = ferry::detail::profile_path(ferry::execution_backend<exec_space>::name);
     ferry::detail::write_text(target, "precious");
     REQUIRE(::mkdir((folder.path() + "/ferry").c_str(), 0700) == 0);
-    REQUIRE(::symlink(target.c_str(), own.c_str()) == 0);
+    REQUIRE(::symlink(target.c_str(), file.c_str()) == 0);
     ferry::calibrate(exec, brief);
     CHECK_THAT(ferry::profile_origin(exec),
                ContainsSubstring("not saved") && ContainsSubstring("a symbolic link"));
-    REQUIRE(::lstat(own.c_str(), &before) == 0);
+    REQUIRE(::lstat(file.c_str(), &before) == 0);
     CHECK(S_ISLNK(before.st_mode));
   }
 }
@@ -228,10 +228,10 @@ TEST_CASE("a profile that can't be saved is used all the same", "[calibrate]") {
   const environment_variable named("FERRY_PROFILE", nullptr);
   const environment_variable cache("XDG_CACHE_HOME", file.c_str());
   const exec_space exec;
-  auto made = ferry::calibrate(exec, brief);
-  CHECK(ferry::current_profile(exec) == made);
+  auto profile = ferry::calibrate(exec, brief);
+  CHECK(ferry::current_profile(exec) == profile);
   CHECK_THAT(ferry::profile_origin(exec), ContainsSubstring("not saved") && ContainsSubstring(file));
-  // Where the user names the file, that is an error, after the same.
+  // A file that the user names must be written; the numbers are in use all the same.
   named.set((file + "/profile.txt").c_str());
   CHECK_THROWS_AS(ferry::calibrate(exec, brief), ferry::io_error);
   CHECK_THAT(ferry::profile_origin(exec), !ContainsSubstring("saved to"));
@@ -242,10 +242,10 @@ TEST_CASE("a scrambled list names no row twice", "[calibrate]") {
     const ferry::kernels::scrambled_row row{0x1234567ull * static_cast<std::uint64_t>(bits), bits};
     std::vector<int> seen(std::size_t{1} << bits);
     for (std::size_t p = 0; p < seen.size(); ++p) {
-      const auto at = row(static_cast<std::int64_t>(p), 0);
-      REQUIRE(at >= 0);
-      REQUIRE(at < static_cast<std::int64_t>(seen.size()));
-      ++seen[static_cast<std::size_t>(at)];
+      const auto target_row = row(static_cast<std::int64_t>(p), 0);
+      REQUIRE(target_row >= 0);
+      REQUIRE(target_row < static_cast<std::int64_t>(seen.size()));
+      ++seen[static_cast<std::size_t>(target_row)];
     }
     for (const int count : seen) REQUIRE(count == 1);
   }

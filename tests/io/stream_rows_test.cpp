@@ -87,7 +87,7 @@ TEST_CASE("a strided array travels in row-major order", "[io]") {
 TEST_CASE("pieces cover an array once, and an error ends the stream", "[io]") {
   for (const std::int64_t all : {std::int64_t{1}, std::int64_t{1000}, std::int64_t{1001}}) {
     std::vector<std::atomic<int>> seen(static_cast<std::size_t>(all));
-    ferry::detail::for_each_piece(all, 10, [&](std::int64_t first, std::int64_t count) {
+    ferry::detail::parallel(all, 10, [&](std::int64_t first, std::int64_t count) {
       if (first % 10 != 0 || count < 1 || count > 10) seen[0] += 100;
       for (std::int64_t i = first; i < first + count; ++i) ++seen[static_cast<std::size_t>(i)];
     });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../src/memory/block_cache.hpp"
+#include "support/block_uses.hpp"
 #include "support/heap_space.hpp"
 #include "support/manual_event.hpp"
 
@@ -38,7 +39,7 @@ struct order_log {
 
 std::shared_ptr<manual_event> put_back(std::shared_ptr<void>& lease, ferry::detail::instance_id who) {
   auto work = std::make_shared<manual_event>();
-  REQUIRE(ferry::detail::release_behind(lease, work, who));
+  REQUIRE(release_after(lease, work, who));
   CHECK(lease == nullptr);
   return work;
 }
@@ -101,7 +102,7 @@ TEST_CASE("a block without an event is anybody's", "[block_order]") {
   order_log order;
   auto lease = pool.take(size, 7, order);
   void* const block = lease.get();
-  CHECK(ferry::detail::release_behind(lease, nullptr, 7));
+  CHECK(release_after(lease, nullptr, 7));
   lease = pool.take(size);
   CHECK(lease.get() == block);
   lease.reset();
@@ -179,8 +180,8 @@ TEST_CASE("a block that several instances used is free when all of them have end
   void* const block = lease.get();
   auto copy = lease, third = lease;
   const auto first = std::make_shared<manual_event>(), second = std::make_shared<manual_event>();
-  CHECK(ferry::detail::release_behind(copy, first, 1));
-  CHECK(ferry::detail::release_behind(third, second, 2));
+  CHECK(release_after(copy, first, 1));
+  CHECK(release_after(third, second, 2));
   order_log order;
   auto other = pool.take(size, 1, order);  // still on loan
   CHECK(other.get() != block);
@@ -221,7 +222,7 @@ TEST_CASE("a cache and its late leases end after the work on their blocks", "[bl
   end_of_cache.get();
   CHECK(ferry::memory_statistics<space>().count == 1);
   const auto last = std::make_shared<manual_event>();
-  auto end_of_lease = std::async(std::launch::async, [&] { ferry::detail::release_behind(late, last, 1); });
+  auto end_of_lease = std::async(std::launch::async, [&] { release_after(late, last, 1); });
   while (last->waits == 0) std::this_thread::yield();
   CHECK(ferry::memory_statistics<space>().count == 1);
   last->end();
@@ -231,10 +232,10 @@ TEST_CASE("a cache and its late leases end after the work on their blocks", "[bl
 
 TEST_CASE("only leases can be released after an event", "[block_order]") {
   std::shared_ptr<void> other = std::make_shared<int>(3);
-  CHECK_FALSE(ferry::detail::release_behind(other, nullptr, 1));
+  CHECK_FALSE(release_after(other, nullptr, 1));
   CHECK(other != nullptr);
   std::shared_ptr<void> nothing;
-  CHECK_FALSE(ferry::detail::release_behind(nothing, nullptr, 1));
+  CHECK_FALSE(release_after(nothing, nullptr, 1));
 }
 
 TEST_CASE("blocks are little larger than what is asked for", "[block_order]") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../src/memory/block_cache.hpp"
 #include "support/arrays.hpp"
+#include "support/block_uses.hpp"
 #include "support/heap_space.hpp"
 #include "support/manual_event.hpp"
 
@@ -179,7 +180,7 @@ TEST_CASE("blocks in ticket_state are waited for only where memory is short and 
   const auto work = std::make_shared<manual_event>();
   auto busy = cache.take(8192);
   auto idle = cache.take(4096);
-  CHECK(ferry::detail::release_behind(busy, work, 1));
+  CHECK(release_after(busy, work, 1));
   idle.reset();
   ferry::set_memory_budget<space>(16384);
   const ferry::detail::allocation<space> first("first", 8000);  // the idle block will do

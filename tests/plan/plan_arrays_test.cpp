@@ -160,7 +160,7 @@ TEST_CASE("a view of a plan keeps its arrays, and its reader comes after the pla
   storage->order = order;
   storage->on_host = true;
   storage->made_by = 7;
-  storage->made = std::make_shared<late_write>([&order] {
+  storage->completion = std::make_shared<late_write>([&order] {
     order[0] = 1;
     order[1] = 0;
   });

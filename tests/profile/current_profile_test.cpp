@@ -25,16 +25,16 @@ using ferry::machine_profile;
 namespace {
 
 machine_profile special() {
-  machine_profile made;
-  made.call_us = 12.25;
-  made.measured = 1;
-  return made;
+  machine_profile profile;
+  profile.call_us = 12.25;
+  profile.measured = 1;
+  return profile;
 }
 
 std::string text_of(const machine_profile& profile, const char* driver_ends_with = "") {
-  auto of = ferry::detail::identity_of(exec_space{});
-  of.driver += driver_ends_with;
-  return ferry::detail::to_text(profile, of);
+  auto identity = ferry::detail::identity_of(exec_space{});
+  identity.driver += driver_ends_with;
+  return ferry::detail::to_text(profile, identity);
 }
 
 }  // namespace
@@ -152,7 +152,7 @@ TEST_CASE("the defaults of a host backend are a host's, by its threads", "[profi
   CHECK(usual == host_defaults(threads));
   CHECK(usual.measured == 0u);
   for (const auto& field : ferry::detail::profile_fields) CHECK(is_usable(field, usual.*field.member));
-  // What a gather of rows of 512 bytes is promised: no thread moves more than 20 GB/s, so 40 Mrow/s.
+  // The rate of a gather of rows of 512 bytes: no thread moves more than 20 GB/s, so 40 Mrow/s.
   const auto mrows = [](int count) {
     ferry::detail::move_facts facts;
     facts.table_space = facts.batch_space = "pageable_space";
@@ -196,14 +196,14 @@ TEST_CASE("the choice uses the profile in use", "[profile]") {
   const exec_space exec;
   const ferry::detail::move_facts facts{
       ferry::verb::gather, "pinned_space", "device_space", std::int64_t{1} << 34, 128, 1 << 20};
-  const ferry::detail::path_set both{ferry::path_kind::direct, ferry::path_kind::staged};
+  const ferry::detail::path_set paths{ferry::path_kind::direct, ferry::path_kind::staged};
   machine_profile profile;
   profile.pinned_miss_ns = 1000;
   ferry::use_profile(exec, profile);
-  CHECK(ferry::detail::choose_route(exec, facts, both) == ferry::path_kind::staged);
+  CHECK(ferry::detail::choose_route(exec, facts, paths) == ferry::path_kind::staged);
   profile.pinned_reach_gib = 1000;
   ferry::use_profile(exec, profile);
-  CHECK(ferry::detail::choose_route(exec, facts, both) == ferry::path_kind::direct);
+  CHECK(ferry::detail::choose_route(exec, facts, paths) == ferry::path_kind::direct);
   CHECK(ferry::detail::choose_route(exec, facts, {ferry::path_kind::staged}) == ferry::path_kind::staged);
 }
 
@@ -214,10 +214,10 @@ TEST_CASE("threads find one profile", "[profile]") {
   std::vector<std::shared_ptr<const ferry::detail::known_profile>> seen(8);
   {
     std::vector<std::jthread> workers;
-    for (auto& one : seen)
-      workers.emplace_back([&one, &exec] { one = ferry_test::profile_holder::get(exec); });
+    for (auto& holder : seen)
+      workers.emplace_back([&holder, &exec] { holder = ferry_test::profile_holder::get(exec); });
   }
-  for (const auto& one : seen) CHECK(one == seen.front());
+  for (const auto& holder : seen) CHECK(holder == seen.front());
 }
 
 }  // namespace ferry_test::current_profile_test

@@ -25,20 +25,20 @@ using ferry::detail::path_set;
 
 namespace {
 
-void check_table(const ferry::explanation& made) {
-  REQUIRE_FALSE(made.candidates.empty());
+void check_table(const ferry::explanation& report) {
+  REQUIRE_FALSE(report.candidates.empty());
   int picked = 0;
-  for (const auto& one : made.candidates) {
-    CAPTURE(name(one.path), one.reason);
-    picked += one.picked ? 1 : 0;
-    CHECK(one.picked == (one.path == made.picked));
-    CHECK(one.seconds > 0.0);
-    CHECK(one.reason.ends_with("."));
-    CHECK_THAT(made.to_string(), ContainsSubstring(one.reason));
-    CHECK_THAT(made.to_string(), ContainsSubstring(std::string(name(one.path))));
+  for (const auto& line : report.candidates) {
+    CAPTURE(name(line.path), line.reason);
+    picked += line.picked ? 1 : 0;
+    CHECK(line.picked == (line.path == report.picked));
+    CHECK(line.seconds > 0.0);
+    CHECK(line.reason.ends_with("."));
+    CHECK_THAT(report.to_string(), ContainsSubstring(line.reason));
+    CHECK_THAT(report.to_string(), ContainsSubstring(std::string(name(line.path))));
   }
   CHECK(picked == 1);
-  CHECK(made.candidates.front().picked);
+  CHECK(report.candidates.front().picked);
 }
 
 }  // namespace
@@ -47,23 +47,23 @@ TEMPLATE_TEST_CASE("explain names the path that the profile gives", "[explain]",
                    ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
   const exec_space exec;
   const ferry::tensor<float, TestType> table("weights", 1000, 32);
-  const auto made = ferry::explain(verb::gather, table, 100);
-  check_table(made);
+  const auto report = ferry::explain(verb::gather, table, 100);
+  check_table(report);
   const auto candidates =
       ferry::detail::candidate_paths<exec_space, TestType, ferry::device_space>(verb::gather);
-  CHECK(made.candidates.size() == static_cast<std::size_t>(candidates.size()));
+  CHECK(report.candidates.size() == static_cast<std::size_t>(candidates.size()));
   const auto facts =
       ferry::detail::facts_of<exec_space, ferry::device_space>(verb::gather, make_ref(table), 100);
-  CHECK(made.picked == ferry::detail::choose_route(exec, facts, candidates));
-  for (const auto& one : made.candidates) {
-    CHECK(candidates.contains(one.path));
-    const auto cost = ferry::detail::costs_of(ferry::current_profile(exec), facts)[one.path];
-    CHECK(one.seconds == cost.seconds(100));
-    CHECK(one.gb_per_s == 32 * 4 / cost.row_ns);
+  CHECK(report.picked == ferry::detail::choose_route(exec, facts, candidates));
+  for (const auto& line : report.candidates) {
+    CHECK(candidates.contains(line.path));
+    const auto cost = ferry::detail::costs_of(ferry::current_profile(exec), facts)[line.path];
+    CHECK(line.seconds == cost.seconds(100));
+    CHECK(line.gb_per_s == 32 * 4 / cost.row_ns);
   }
-  CHECK_THAT(made.call, ContainsSubstring("'weights' [1000 x 32] in " + std::string(TestType::name)));
-  CHECK(made.profile == ferry::profile_origin(exec));
-  CHECK_THAT(made.to_string(), ContainsSubstring(made.profile));
+  CHECK_THAT(report.call, ContainsSubstring("'weights' [1000 x 32] in " + std::string(TestType::name)));
+  CHECK(report.profile == ferry::profile_origin(exec));
+  CHECK_THAT(report.to_string(), ContainsSubstring(report.profile));
 }
 
 TEST_CASE("explain says whose readings it predicts from", "[explain]") {
@@ -88,21 +88,21 @@ TEST_CASE("explain says whose readings it predicts from", "[explain]") {
 TEST_CASE("explain for another batch, another instance and a plan", "[explain]") {
   const Kokkos::DefaultHostExecutionSpace host;
   const ferry::tensor<double, ferry::pageable_space> table("table", 50, 3);
-  const auto made = ferry::explain<ferry::pinned_space>(verb::step, table, 0, host, {.planned = true});
-  check_table(made);
-  CHECK(made.picked == path_kind::direct);
-  CHECK_THAT(made.call, ContainsSubstring("batch in pinned_space, with a plan"));
-  CHECK_THAT(made.candidates.front().reason, ContainsSubstring("only way"));
+  const auto report = ferry::explain<ferry::pinned_space>(verb::step, table, 0, host, {.planned = true});
+  check_table(report);
+  CHECK(report.picked == path_kind::direct);
+  CHECK_THAT(report.call, ContainsSubstring("batch in pinned_space, with a plan"));
+  CHECK_THAT(report.candidates.front().reason, ContainsSubstring("only way"));
   CHECK_THROWS_AS(static_cast<void>(ferry::explain(verb::gather, table, -1)), ferry::invalid_argument);
 }
 
 TEST_CASE("reasons name what limits a path, and the numbers that decided", "[explain]") {
-  const path_set all{path_kind::direct, path_kind::ordered, path_kind::staged, path_kind::cooperative};
+  const path_set every_path{path_kind::direct, path_kind::ordered, path_kind::staged, path_kind::cooperative};
   const ferry::machine_profile profile;
   const auto explained = [&](std::string_view space, std::int64_t gib, std::int64_t row_bytes,
                              std::int64_t n) {
     auto report = ferry::detail::explain_choice(
-        profile, move_facts{verb::gather, space, "device_space", gib << 30, row_bytes, n}, all);
+        profile, move_facts{verb::gather, space, "device_space", gib << 30, row_bytes, n}, every_path);
     check_table(report);
     CHECK_THAT(report.to_string(), ContainsSubstring("compared: " + report.compared));
     return report;

@@ -240,9 +240,9 @@ TEST_CASE("choices follow the profile's numbers", "[profile][path_rule]") {
     CHECK(choose_route(profile, few, candidates_of(mapped)) == path_kind::ordered);
   }
   SECTION("a planned write on the direct path already walks in the table's order") {
-    for (const verb what : {verb::scatter, verb::scatter_add, verb::step}) {
+    for (const verb action : {verb::scatter, verb::scatter_add, verb::step}) {
       auto write = large;
-      write.what = what;
+      write.action = action;
       const double random = costs_of(profile, write)[path_kind::direct].row_ns;
       write.planned = true;
       CHECK(costs_of(profile, write)[path_kind::direct].row_ns < 0.5 * random);
@@ -253,7 +253,7 @@ TEST_CASE("choices follow the profile's numbers", "[profile][path_rule]") {
   }
   SECTION("a step of unsorted rows in a large table goes through the host's threads or in order") {
     auto step = large;
-    step.what = verb::step;
+    step.action = verb::step;
     const path_set without_both = any_path.without(path_set{path_kind::cooperative});
     CHECK(choose_route(profile, step, without_both) == path_kind::staged);
     profile.host_write_row_ns = 1000;
@@ -271,8 +271,8 @@ TEST_CASE("choices follow the profile's numbers", "[profile][path_rule]") {
 
 TEST_CASE("rates of the direct path are those of the spaces", "[profile][path_rule]") {
   const machine_profile profile;
-  const auto rate = [&](verb what, std::string_view table, std::string_view batch) {
-    return 4096.0 / costs_of(profile, {what, table, batch, gib(0.125), 4096, m1})[path_kind::direct].row_ns;
+  const auto rate = [&](verb action, std::string_view table, std::string_view batch) {
+    return 4096.0 / costs_of(profile, {action, table, batch, gib(0.125), 4096, m1})[path_kind::direct].row_ns;
   };
   const double both_ways = 1.0 / (1.0 / profile.link_read_gb_per_s + 1.0 / profile.link_write_gb_per_s);
   CHECK_THAT(rate(verb::gather, pinned, device), WithinRel(profile.link_read_gb_per_s, 1e-9));
@@ -313,7 +313,7 @@ TEST_CASE("every cost is a finite time, and only candidates are chosen", "[profi
       for (const std::int64_t n : {std::int64_t{0}, facts.positions, 2 * facts.positions}) {
         const double seconds = costs[path].seconds(n);
         if (!(std::isfinite(seconds) && seconds >= before)) {
-          CAPTURE(name(facts.what), facts.table_space, facts.batch_space, name(path), n, seconds);
+          CAPTURE(name(facts.action), facts.table_space, facts.batch_space, name(path), n, seconds);
           FAIL("not a time");
         }
         before = seconds;
@@ -326,13 +326,13 @@ TEST_CASE("every cost is a finite time, and only candidates are chosen", "[profi
       const auto report = ferry::detail::explain_choice(profile, facts, candidates);
       if (candidates.empty() ? chosen != path_kind::direct
                              : !candidates.contains(chosen) || report.picked != chosen) {
-        CAPTURE(name(facts.what), facts.table_space, facts.batch_space, bits, name(chosen));
+        CAPTURE(name(facts.action), facts.table_space, facts.batch_space, bits, name(chosen));
         FAIL("not a candidate");
       }
     }
   };
   for (const machine_profile& profile : {machine_profile{}, idle, slow})
-    for (const verb what : {verb::gather, verb::scatter, verb::scatter_add, verb::step, verb::copy})
+    for (const verb action : {verb::gather, verb::scatter, verb::scatter_add, verb::step, verb::copy})
       for (const std::string_view table : {device, pinned, mapped, std::string_view("pageable_space")})
         for (const std::string_view batch : {device, pinned, mapped, std::string_view("pageable_space")})
           for (const bool planned : {false, true})
@@ -340,7 +340,7 @@ TEST_CASE("every cost is a finite time, and only candidates are chosen", "[profi
               for (const std::int64_t row_bytes : {0, 1, 64, 4096, 1 << 24})
                 for (const std::int64_t bytes : {std::int64_t{0}, std::int64_t{1}, gib(100)})
                   for (const std::int64_t n : {std::int64_t{0}, std::int64_t{1}, m1})
-                    check(profile, {what, table, batch, bytes, row_bytes, n, planned, on_host});
+                    check(profile, {action, table, batch, bytes, row_bytes, n, planned, on_host});
 }
 
 TEST_CASE("the reach is fitted to a machine's readings", "[profile][path_rule]") {
@@ -355,17 +355,17 @@ TEST_CASE("the reach is fitted to a machine's readings", "[profile][path_rule]")
     CHECK_THAT(costs_of(fitted, gather_from(pinned, 64, 128, m1)).random_look_up_ns, WithinRel(34.1, 0.35));
   }
   SECTION("a machine of another reach and another speed") {
-    machine_profile other;
-    other.pinned_reach_gib = 0.3;
-    other.pinned_miss_ns *= 2.5;
+    machine_profile machine;
+    machine.pinned_reach_gib = 0.3;
+    machine.pinned_miss_ns *= 2.5;
     const std::vector<double> sizes{0.25, 0.5, 1, 2};
     std::vector<double> extras;
     for (const double size : sizes)
-      extras.push_back(costs_of(other, gather_from(pinned, size, 128, m1)).random_look_up_ns);
+      extras.push_back(costs_of(machine, gather_from(pinned, size, 128, m1)).random_look_up_ns);
     machine_profile fitted;
     ferry::detail::fit_reach(sizes, extras, fitted);
     CHECK_THAT(fitted.pinned_reach_gib, WithinRel(0.3, 0.05));
-    CHECK_THAT(fitted.pinned_miss_ns, WithinRel(other.pinned_miss_ns, 0.05));
+    CHECK_THAT(fitted.pinned_miss_ns, WithinRel(machine.pinned_miss_ns, 0.05));
   }
   SECTION("no table is beyond the reach") {
     const std::vector<double> sizes{0.25, 0.5, 1, 2, 4}, extras{0, 0.1, 0, 0.2, 0.1};

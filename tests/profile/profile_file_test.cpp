@@ -34,21 +34,21 @@ namespace {
 using part_of_identity = std::string machine_identity::*;
 
 machine_identity some_machine() {
-  machine_identity made;
-  made.device = "Fast \"One\" \\ 2";
-  made.driver = "580.159 CUDA 13.0";
-  made.threads = "16";
-  return made;
+  machine_identity machine;
+  machine.device = "Fast \"One\" \\ 2";
+  machine.driver = "580.159 CUDA 13.0";
+  machine.threads = "16";
+  return machine;
 }
 
 /// Every number different from its default, with bits down to the last.
 machine_profile some_profile() {
   std::mt19937_64 random{std::random_device{}()};
   std::uniform_real_distribution<double> any(1e-6, 1e6);
-  machine_profile made;
-  for (const auto& field : profile_fields) made.*field.member = any(random);
-  made.measured = bit_of(ferry::detail::reading::calls) | bit_of(ferry::detail::reading::cooperative);
-  return made;
+  machine_profile profile;
+  for (const auto& field : profile_fields) profile.*field.member = any(random);
+  profile.measured = bit_of(ferry::detail::reading::calls) | bit_of(ferry::detail::reading::cooperative);
+  return profile;
 }
 
 /// Why the text is refused, empty where it is taken.
@@ -56,10 +56,10 @@ std::string refusal(std::string_view text, machine_profile& into, bool& malforme
   return from_text(text, some_machine(), into, malformed);
 }
 
-void replace(std::string& text, const std::string& what, const std::string& by) {
-  const auto at = text.find(what);
-  REQUIRE(at != std::string::npos);
-  text.replace(at, what.size(), by);
+void replace(std::string& text, const std::string& pattern, const std::string& text_instead) {
+  const auto position = text.find(pattern);
+  REQUIRE(position != std::string::npos);
+  text.replace(position, pattern.size(), text_instead);
 }
 
 }  // namespace
@@ -77,15 +77,15 @@ TEST_CASE("every number of a profile has a name of its own", "[profile]") {
 
 TEST_CASE("lines of a key and a value are read", "[profile][lines]") {
   std::string why;
-  const auto found = read_lines("a 1.5e3\n# a remark\n\nb  x \"y\" z\r\nempty \n", why);
+  const auto result = read_lines("a 1.5e3\n# a remark\n\nb  x \"y\" z\r\nempty \n", why);
   CHECK(why.empty());
-  REQUIRE(found.size() == 3);
-  CHECK(found[0].key == "a");
-  CHECK(found[0].value == "1.5e3");
-  CHECK(found[1].key == "b");
-  CHECK(found[1].value == " x \"y\" z");
-  CHECK(found[2].key == "empty");
-  CHECK(found[2].value.empty());
+  REQUIRE(result.size() == 3);
+  CHECK(result[0].key == "a");
+  CHECK(result[0].value == "1.5e3");
+  CHECK(result[1].key == "b");
+  CHECK(result[1].value == " x \"y\" z");
+  CHECK(result[2].key == "empty");
+  CHECK(result[2].value.empty());
   CHECK(read_lines("\n", why).empty());
   CHECK(why.empty());
 }
@@ -104,7 +104,7 @@ TEST_CASE("what is no list of lines is refused with the reason", "[profile][line
   refused("a 1\n b 2\n", "line 2");
   refused("a 1\nb\n", "line 2");
   refused("a 1\nb 2\na 3\n", "\"a\" a second time in line 3");
-  // What earlier versions wrote, whole and cut off.
+  // Files of earlier versions, whole and cut off.
   refused("{\n  \"device\": \"Fast One\",\n  \"call_us\": 11\n}\n", "is a JSON object");
   refused(" {", "is a JSON object");
 }
@@ -139,14 +139,14 @@ TEST_CASE("a profile of another machine is known as such", "[profile][lines]") {
   const std::string text = to_text(some_profile(), some_machine());
   for (const part_of_identity part : {&machine_identity::device, &machine_identity::driver,
                                       &machine_identity::threads, &machine_identity::ferry}) {
-    machine_identity other = some_machine();
-    other.*part += "x";
+    machine_identity changed = some_machine();
+    changed.*part += "x";
     machine_profile read;
     bool malformed = true;
-    const std::string why = from_text(text, other, read, malformed);
+    const std::string why = from_text(text, changed, read, malformed);
     CHECK_THAT(why, ContainsSubstring("not "));
     CHECK_THAT(why,
-               ContainsSubstring(in_quotes(other.*part)) && ContainsSubstring("ferry::calibrate writes"));
+               ContainsSubstring(in_quotes(changed.*part)) && ContainsSubstring("ferry::calibrate writes"));
     CHECK_FALSE(malformed);
     CHECK(read == machine_profile{});
   }
@@ -197,11 +197,11 @@ TEST_CASE("numbers do not depend on the locale", "[profile][lines]") {
   for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8"})
     commas = commas || std::setlocale(LC_ALL, name) != nullptr;
   const std::string text = number_text(0.1);
-  const auto found = number_of("0.1");
+  const auto result = number_of("0.1");
   std::setlocale(LC_ALL, before.c_str());
   CAPTURE(commas);
   CHECK(text == "0.1");
-  CHECK(found == 0.1);
+  CHECK(result == 0.1);
 }
 
 TEST_CASE("files are written as a whole, folders made", "[profile]") {
@@ -259,11 +259,11 @@ TEST_CASE("threads that write one file at once leave a whole one", "[profile]") 
     for (int turn = 0; turn < 400; ++turn) {
       std::string why;
       bool missing = false;
-      const std::string found = read_text(path, why, missing);
-      if (missing || !why.empty() || std::find(std::begin(texts), std::end(texts), found) == std::end(texts))
+      const std::string result = read_text(path, why, missing);
+      if (missing || !why.empty() || std::find(std::begin(texts), std::end(texts), result) == std::end(texts))
         ++mixed;
     }
-    for (auto& each : threads) each.join();
+    for (auto& entry : threads) entry.join();
   }
   CHECK(failed == 0);
   CHECK(mixed == 0);

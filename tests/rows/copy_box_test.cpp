@@ -181,8 +181,8 @@ TEST_CASE("boxes of rows become pitched blocks, others do not", "[copy][box]") {
     const ferry::detail::box_transfers parts(box, sizeof(float));
     if (!parts.possible) continue;
     ++blocks;
-    CHECK(parts.block.to_pitch >= parts.block.row_bytes);
-    CHECK(parts.block.from_pitch >= parts.block.row_bytes);
+    CHECK(parts.block.target_pitch >= parts.block.row_bytes);
+    CHECK(parts.block.source_pitch >= parts.block.row_bytes);
     ferry::detail::transfer_box(host, "test", of.sink(), of.source(), box);
     CHECK(of.to == of.expected);
   }

@@ -47,7 +47,7 @@ class late_write final : public ferry::detail::event {
 
 ferry::ticket ticket_of(std::shared_ptr<ferry::detail::event> done) {
   ferry::detail::ticket_state_handle state(new ferry::detail::ticket_state);
-  state->done = std::move(done);
+  state->completion = std::move(done);
   return ferry::ticket(std::move(state));
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("host code comes after a ticket, a future and a plan", "[after]") {
   const auto ticket = ticket_of(first);
   ferry::future<int> future(ticket_of(second), 5);
   const auto storage = std::make_shared<ferry::detail::plan_storage>();
-  storage->made = third;
+  storage->completion = third;
   const ferry::row_plan plan(storage);
   ferry::after(exec, ticket);
   CHECK(ended == std::vector<int>{1});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/arrays.hpp"
+#include "support/block_uses.hpp"
 #include "support/manual_event.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -25,7 +26,7 @@ TEST_CASE("scratch memory of detached work goes back at once, all else when the 
   scratch.reset();
   {
     auto detached = engine->take_ticket_state();
-    detached->done = work;
+    detached->completion = work;
     detached->who = who;
     detached->resources.push_back(other);
     engine->keep(std::move(detached));

@@ -33,7 +33,7 @@ struct scripted {
   ferry::future<watched> start(bool fails = false) {
     ferry::detail::ticket_state_handle state(new ferry::detail::ticket_state);
     work->end();
-    state->done = work;
+    state->completion = work;
     if (fails)
       state->find_error = [](ferry::detail::ticket_state&) {
         return std::make_exception_ptr(ferry::out_of_range("row 7 is not there"));

@@ -57,7 +57,7 @@ struct scripted_work {
   ferry::ticket start(bool with_error) {
     fails = with_error;
     ferry::detail::ticket_state_handle state(new ferry::detail::ticket_state);
-    state->done = done;
+    state->completion = done;
     state->resources.push_back(resource);
     state->ends = {std::shared_ptr<void>(this, [](void*) {}), [](void* of) { ++self(of).undone; }, nullptr};
     state->sources.verb = reinterpret_cast<const char*>(this);
@@ -168,7 +168,7 @@ TEST_CASE("detached work keeps its resources until it ends", "[ticket]") {
   CHECK(work.verdicts == 0);
   REQUIRE(work.keeper->kept.size() == 1);
   CHECK(work.resource.use_count() == 2);
-  CHECK(work.keeper->kept[0]->done == work.done);
+  CHECK(work.keeper->kept[0]->completion == work.done);
   CHECK(ticket.ready());
   ticket.wait();
   CHECK(work.done->waits == 0);

@@ -66,7 +66,7 @@ verdict verdict_of(const ferry_info::report& of, const std::string& name) {
 
 TEST_CASE("a machine without faults passes every check", "[info]") {
   for (const auto& each : ferry_info::judge(good_machine())) {
-    CAPTURE(each.name, each.found);
+    CAPTURE(each.name, each.finding);
     CHECK(each.result == verdict::good);
     CHECK(each.advice.empty());
   }

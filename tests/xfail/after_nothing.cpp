@@ -8,9 +8,9 @@
 #include <vector>
 
 void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
-  const Kokkos::DefaultExecutionSpace other;
+  const Kokkos::DefaultExecutionSpace second;
 #ifdef FERRY_XFAIL_FIXED
-  ferry::after(exec, other);
+  ferry::after(exec, second);
 #else
   ferry::after(exec);
 #endif

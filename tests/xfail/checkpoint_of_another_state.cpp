@@ -7,11 +7,11 @@
 void refused(ferry::io::checkpoint& run) {
   ferry::tensor<float, ferry::mapped_space> table("table", 10, 4);
   ferry::optim::adam adam;
-  [[maybe_unused]] ferry::optim::adamw other;
+  [[maybe_unused]] ferry::optim::adamw decoupled;
   auto state = ferry::optim::make_state(adam, table);
 #ifdef FERRY_XFAIL_FIXED
   run.add("adam", adam, state);
 #else
-  run.add("adam", other, state);
+  run.add("adam", decoupled, state);
 #endif
 }

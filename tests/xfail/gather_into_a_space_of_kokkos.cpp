@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ferry has spaces of its own.
-// expected-errors: 3 is one of ferry's memory spaces
-// most-lines: 80
+// expected-errors: 2 is one of ferry's memory spaces
+// most-lines: 60
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

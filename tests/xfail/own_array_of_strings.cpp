@@ -17,8 +17,8 @@ struct ferry::array_traits<names> {
   using value_type = std::string;
   using memory_space = ferry::pageable_space;
   static constexpr std::size_t static_width = 1;
-  static auto ref(names& of) { return ferry::make_ref(of.memory); }
-  static auto ref(const names& of) { return ferry::make_ref(of.memory); }
+  static auto ref(names& array) { return ferry::make_ref(array.memory); }
+  static auto ref(const names& array) { return ferry::make_ref(array.memory); }
 };
 
 void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {

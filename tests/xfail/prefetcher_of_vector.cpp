@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // samples_of makes a source of it.
-// expected-errors: 3 a prefetcher gets its batches from a source
+// expected-errors: 2 a prefetcher gets its batches from a source
 // most-lines: 40
 #include <ferry/ferry.hpp>
 #include <ferry/loader.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rule comes first, and no execution space.
-// expected-errors: 4 make_state needs an optimizer rule, ferry::optim::adam say
+// expected-errors: 3 make_state needs an optimizer rule, ferry::optim::adam say
 // most-lines: 110
 #include <ferry/ferry.hpp>
 

@@ -13,10 +13,10 @@ void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
   const ferry::optim::adam rule;
   auto state = ferry::optim::make_state(rule, table);
 #ifdef FERRY_XFAIL_FIXED
-  const ferry::optim::chain by{rule, ferry::optim::clip_norm{1.0}};
-  ferry::step(exec, by, table, state, indices, batch).wait();
+  const ferry::optim::chain optimizer{rule, ferry::optim::clip_norm{1.0}};
+  ferry::step(exec, optimizer, table, state, indices, batch).wait();
 #else
-  const ferry::optim::chain by{rule, ferry::optim::clip_norm{1.0}, ferry::optim::clip_norm{2.0}};
-  ferry::step(exec, by, table, state, indices, batch).wait();
+  const ferry::optim::chain optimizer{rule, ferry::optim::clip_norm{1.0}, ferry::optim::clip_norm{2.0}};
+  ferry::step(exec, optimizer, table, state, indices, batch).wait();
 #endif
 }

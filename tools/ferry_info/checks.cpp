@@ -25,52 +25,52 @@ std::string in_gib(std::int64_t bytes) { return number(static_cast<double>(bytes
 
 /// Collects checks. Each judge adds one, or none where there is nothing to judge.
 struct bench {
-  const report& of;
-  std::vector<check> made;
+  const report& facts;
+  std::vector<check> checks;
 
-  void add(const char* name, verdict result, std::string found, std::string advice = {}) {
-    made.push_back({name, result, std::move(found), std::move(advice)});
+  void add(const char* name, verdict result, std::string finding, std::string advice = {}) {
+    checks.push_back({name, result, std::move(finding), std::move(advice)});
   }
 
   [[nodiscard]] const ferry::detail::device_facts* device() const {
-    for (const auto& each : of.survey.devices)
-      if (each.number == of.device) return &each;
+    for (const auto& entry : facts.survey.devices)
+      if (entry.number == facts.device) return &entry;
     return nullptr;
   }
   [[nodiscard]] const measured_rates::space* rates_of(const char* name) const {
-    for (const auto& each : of.rates.spaces)
-      if (each.name == name) return &each;
+    for (const auto& entry : facts.rates.spaces)
+      if (entry.name == name) return &entry;
     return nullptr;
   }
 
   void usable_device() {
-    if (of.survey.failure.empty()) return;
-    add("device", verdict::failure, of.survey.failure,
+    if (facts.survey.failure.empty()) return;
+    add("device", verdict::failure, facts.survey.failure,
         "check that the driver is loaded (nvidia-smi), that this user may open /dev/nvidia*, and what "
         "CUDA_VISIBLE_DEVICES says");
   }
 
   void driver() {
-    const auto& survey = of.survey;
+    const auto& survey = facts.survey;
     if (survey.toolkit.empty() || survey.runtime.empty()) return;
     const double built = std::atof(survey.toolkit.c_str());
     const double most = std::atof(survey.runtime.c_str());
-    const std::string found =
+    const std::string finding =
         "built with CUDA " + survey.toolkit + ", the driver supports up to CUDA " + survey.runtime;
     if (static_cast<int>(most) < static_cast<int>(built))
-      add("driver", verdict::failure, found, "install a newer driver, or build with an older toolkit");
+      add("driver", verdict::failure, finding, "install a newer driver, or build with an older toolkit");
     else
-      add("driver", most + 0.001 < built ? verdict::note : verdict::good, found,
+      add("driver", most + 0.001 < built ? verdict::note : verdict::good, finding,
           most + 0.001 < built ? "newer features of the toolkit may be refused; update the driver" : "");
   }
 
   void access() {
-    const auto* one = device();
-    if (one == nullptr || of.device_is_host()) return;
-    if (!one->maps_host_memory)
+    const auto* card = device();
+    if (card == nullptr || facts.device_is_host()) return;
+    if (!card->maps_host_memory)
       add("mapped memory", verdict::failure, "the device can't map host memory",
           "use path::staged; path::direct, ordered and cooperative need a device that maps host memory");
-    else if (!one->concurrent_managed_access)
+    else if (!card->concurrent_managed_access)
       add("mapped memory", verdict::warning,
           "no concurrent access to managed memory: mapped_space falls back to page-locked memory",
           "random rows of tables above 1 GiB are slower there; prefer path::ordered or path::cooperative "
@@ -78,18 +78,18 @@ struct bench {
           "machines and on Windows drivers this access does not exist");
     else
       add("mapped memory", verdict::good, "mapped_space gets large device pages (concurrent managed access)");
-    if (!one->takes_registered_memory)
+    if (!card->takes_registered_memory)
       add("page-locking in place", verdict::note, "the device takes no registered memory",
           "pinned_space uses slower allocations, and adopt<pinned_space> is refused");
     add("pageable access", verdict::good,
-        one->pageable_by_host_tables ? "kernels reach ordinary memory through the host's page tables (ATS)"
-        : one->pageable_access
+        card->pageable_by_host_tables ? "kernels reach ordinary memory through the host's page tables (ATS)"
+        : card->pageable_access
             ? "kernels reach ordinary memory (HMM)"
             : "kernels do not reach ordinary memory; pageable tables go through the staging ring");
   }
 
   void huge_pages() {
-    const auto& host = of.machine;
+    const auto& host = facts.machine;
     if (host.huge_pages.empty()) {
       add("huge pages", verdict::warning, "this kernel has no transparent huge pages",
           "tables of many gigabytes are page-locked page by page; use a kernel with CONFIG_TRANSPARENT_HUGEPAGE");
@@ -115,28 +115,29 @@ struct bench {
 
   void locking() {
     const auto* pinned = rates_of("pinned_space");
-    if (of.device_is_host() || pinned == nullptr || pinned->allocation <= 0) return;
-    const std::string found = "page-locking at " + number(pinned->allocation) + " GB/s: 16 GiB take about " +
-                              number(16 * gib / 1e9 / pinned->allocation) + " s";
+    if (facts.device_is_host() || pinned == nullptr || pinned->allocation <= 0) return;
+    const std::string finding = "page-locking at " + number(pinned->allocation) +
+                                " GB/s: 16 GiB take about " + number(16 * gib / 1e9 / pinned->allocation) +
+                                " s";
     // One H200 machine locks 16 GiB in 0.9 to 4.5 s with huge pages, in 7 to 16 s without.
     if (pinned->allocation < 2.5)
-      add("page-locking", verdict::warning, found,
+      add("page-locking", verdict::warning, finding,
           "see huge pages and processors; keep pinned tables for the whole run; for rows prefer mapped_space, which is not locked");
     else
-      add("page-locking", verdict::good, found);
+      add("page-locking", verdict::good, finding);
   }
 
   void lock_limit() {
-    const auto& host = of.machine;
+    const auto& host = facts.machine;
     if (host.lockable < 0) {
       add("memlock limit", verdict::good, "no limit");
       return;
     }
     const bool passed_it =
-        !of.device_is_host() && rates_of("pinned_space") != nullptr && of.rates.bytes > host.lockable;
+        !facts.device_is_host() && rates_of("pinned_space") != nullptr && facts.rates.bytes > host.lockable;
     add("memlock limit", verdict::note,
         std::to_string(host.lockable >> 10) + " KiB" +
-            (passed_it ? "; the device's driver locked " + std::to_string(of.rates.bytes >> 20) +
+            (passed_it ? "; the device's driver locked " + std::to_string(facts.rates.bytes >> 20) +
                              " MiB all the same, it does not count pages here"
                        : ""),
         "mlock() and the registration of tables for RDMA (MPI, NCCL over InfiniBand) fail above it: ulimit -l unlimited, "
@@ -144,7 +145,7 @@ struct bench {
   }
 
   void memory() {
-    const auto& host = of.machine;
+    const auto& host = facts.machine;
     if (host.group_limit >= 0 && (host.memory < 0 || host.group_limit < host.memory)) {
       const std::int64_t left = host.group_used < 0
                                     ? host.group_limit
@@ -165,13 +166,13 @@ struct bench {
   }
 
   void nodes() {
-    const auto& host = of.machine;
+    const auto& host = facts.machine;
     if (host.nodes.size() < 2) return;
-    const auto* one = device();
-    if (one != nullptr && one->numa_node >= 0) {
+    const auto* card = device();
+    if (card != nullptr && card->numa_node >= 0) {
       const numa_node* home = nullptr;
-      for (const auto& each : host.nodes)
-        if (each.number == one->numa_node) home = &each;
+      for (const auto& entry : host.nodes)
+        if (entry.number == card->numa_node) home = &entry;
       const bool near = home == nullptr || [&] {
         for (const int processor : host.processor_set)
           if (holds(home->processors, processor)) return true;
@@ -179,17 +180,17 @@ struct bench {
       }();
       if (!near) {
         add("NUMA", verdict::warning,
-            "the device is at node " + std::to_string(one->numa_node) +
+            "the device is at node " + std::to_string(card->numa_node) +
                 ", and this process may run on other nodes only",
-            "numactl --cpunodebind=" + std::to_string(one->numa_node) +
+            "numactl --cpunodebind=" + std::to_string(card->numa_node) +
                 ", or the binding options of the launcher (srun "
                 "--gpu-bind=closest, mpirun --map-by numa)");
         return;
       }
       add("NUMA", verdict::good,
-          "the device is at node " + std::to_string(one->numa_node) +
+          "the device is at node " + std::to_string(card->numa_node) +
               "; ferry places large host tables there");
-    } else if (one != nullptr && !of.device_is_host()) {
+    } else if (card != nullptr && !facts.device_is_host()) {
       add("NUMA", verdict::note, "the system does not tell which node the device is at",
           "tables lie on the node of the thread that touches them first; bind the process with numactl to the node that measures fastest");
     } else {
@@ -203,62 +204,62 @@ struct bench {
   }
 
   void link() {
-    const auto* one = device();
-    if (one == nullptr || of.device_is_host()) return;
-    const double most = link_rate(one->link_generation, one->link_lanes);
+    const auto* card = device();
+    if (card == nullptr || facts.device_is_host()) return;
+    const double most = link_rate(card->link_generation, card->link_lanes);
     const auto* pinned = rates_of("pinned_space");
     const double measured = pinned == nullptr ? 0 : std::min(pinned->to_device, pinned->from_device);
-    std::string found;
-    if (one->link_generation > 0)
-      found = "PCIe " + std::to_string(one->link_generation) + " x" + std::to_string(one->link_lanes);
+    std::string finding;
+    if (card->link_generation > 0)
+      finding = "PCIe " + std::to_string(card->link_generation) + " x" + std::to_string(card->link_lanes);
     if (measured > 0)
-      found += (found.empty() ? "" : ", ") + number(measured) + " GB/s measured with page-locked memory";
-    if (found.empty()) return;
-    if (one->link_lanes > 0 && one->link_lanes < one->best_link_lanes)
-      add("link", verdict::warning, found + "; the device has x" + std::to_string(one->best_link_lanes),
+      finding += (finding.empty() ? "" : ", ") + number(measured) + " GB/s measured with page-locked memory";
+    if (finding.empty()) return;
+    if (card->link_lanes > 0 && card->link_lanes < card->best_link_lanes)
+      add("link", verdict::warning, finding + "; the device has x" + std::to_string(card->best_link_lanes),
           "the slot, a riser or a shared switch gives fewer lanes: move the card, or check the firmware's bifurcation setting");
     else if (most > 0 && measured > 0 && measured < 0.7 * most)
-      add("link", verdict::warning, found + " of " + number(most) + " GB/s that the link could carry",
+      add("link", verdict::warning, finding + " of " + number(most) + " GB/s that the link could carry",
           "other devices or programs share the link, the process runs far from the device (NUMA), or an IOMMU translates each page "
           "(iommu=pt on the kernel's command line)");
     else
-      add("link", verdict::good, found);
+      add("link", verdict::good, finding);
   }
 
   void mapped_rate() {
     const auto* mapped = rates_of("mapped_space");
     const auto* pinned = rates_of("pinned_space");
-    if (of.device_is_host() || mapped == nullptr || pinned == nullptr || pinned->to_device <= 0) return;
-    const std::string found = "kernels read mapped memory at " + number(mapped->to_device) + " GB/s, " +
-                              number(100 * mapped->to_device / pinned->to_device, 0) + " % of DMA";
+    if (facts.device_is_host() || mapped == nullptr || pinned == nullptr || pinned->to_device <= 0) return;
+    const std::string finding = "kernels read mapped memory at " + number(mapped->to_device) + " GB/s, " +
+                                number(100 * mapped->to_device / pinned->to_device, 0) + " % of DMA";
     if (mapped->to_device < 0.6 * pinned->to_device)
-      add("zero-copy", verdict::warning, found,
+      add("zero-copy", verdict::warning, finding,
           "the pages are small or remote: see mapped memory and NUMA; path::automatic avoids this once the machine is measured "
           "(ferry-info --calibrate)");
     else
-      add("zero-copy", verdict::good, found);
+      add("zero-copy", verdict::good, finding);
   }
 
   void threads() {
-    const auto& host = of.machine;
+    const auto& host = facts.machine;
     const double usable =
         host.quota > 0 ? std::min<double>(host.quota, host.usable_processors) : host.usable_processors;
-    const std::string found = std::to_string(of.host_threads) + " host threads on " +
-                              number(usable, host.quota > 0 ? 1 : 0) + " of " +
-                              std::to_string(host.processors) + " processors";
-    if (static_cast<double>(of.host_threads) > usable + 0.5)
-      add("processors", verdict::warning, found + (host.quota > 0 ? " (the control group's quota)" : ""),
+    const std::string finding = std::to_string(facts.host_threads) + " host threads on " +
+                                number(usable, host.quota > 0 ? 1 : 0) + " of " +
+                                std::to_string(host.processors) + " processors";
+    if (static_cast<double>(facts.host_threads) > usable + 0.5)
+      add("processors", verdict::warning, finding + (host.quota > 0 ? " (the control group's quota)" : ""),
           "threads that wait for each other lose their turn; set OMP_NUM_THREADS=" +
               number(std::max(1.0, std::floor(usable)), 0));
-    else if (!of.device_is_host() && of.host_threads < 8)
-      add("processors", verdict::note, found,
+    else if (!facts.device_is_host() && facts.host_threads < 8)
+      add("processors", verdict::note, finding,
           "path::staged and path::cooperative reach the link's rate with about 8 threads; OMP_NUM_THREADS, or more cores for the job");
     else
-      add("processors", verdict::good, found);
+      add("processors", verdict::good, finding);
   }
 
   void environment() {
-    for (const auto& [name, value] : of.machine.environment) {
+    for (const auto& [name, value] : facts.machine.environment) {
       if (name == "CUDA_LAUNCH_BLOCKING" && value == "1")
         add("environment", verdict::warning, name + "=1",
             "each kernel waits for its end; unset it unless you debug");
@@ -269,28 +270,28 @@ struct bench {
   }
 
   void profile() {
-    const auto& known = of.profile;
-    if (known.origin.empty()) return;
-    if (known.measured.empty())
-      add("profile", verdict::note, known.origin,
+    const auto& profile_in_use = facts.profile;
+    if (profile_in_use.origin.empty()) return;
+    if (profile_in_use.measured.empty())
+      add("profile", verdict::note, profile_in_use.origin,
           "ferry-info --calibrate measures this machine for path::automatic, in about four seconds");
     else
-      add("profile", verdict::good, known.origin);
+      add("profile", verdict::good, profile_in_use.origin);
   }
 
-  static bool holds(const std::string& list, int wanted) {
-    for (std::size_t at = 0; at < list.size();) {
-      std::size_t used = 0;
-      const int first = std::atoi(list.c_str() + at);
+  static bool holds(const std::string& list, int number) {
+    for (std::size_t position = 0; position < list.size();) {
+      std::size_t end = 0;
+      const int first = std::atoi(list.c_str() + position);
       int last = first;
-      used = list.find_first_of("-,", at);
-      if (used != std::string::npos && list[used] == '-') {
-        last = std::atoi(list.c_str() + used + 1);
-        used = list.find(',', used);
+      end = list.find_first_of("-,", position);
+      if (end != std::string::npos && list[end] == '-') {
+        last = std::atoi(list.c_str() + end + 1);
+        end = list.find(',', end);
       }
-      if (first <= wanted && wanted <= last) return true;
-      if (used == std::string::npos) return false;
-      at = used + 1;
+      if (first <= number && number <= last) return true;
+      if (end == std::string::npos) return false;
+      position = end + 1;
     }
     return false;
   }
@@ -304,8 +305,8 @@ double link_rate(int generation, int lanes) {
   return generation >= 1 && generation <= 6 && lanes > 0 ? lane[generation] * lanes : 0.0;
 }
 
-const char* name_of(verdict one) {
-  switch (one) {
+const char* name_of(verdict result) {
+  switch (result) {
     case verdict::good:
       return "good";
     case verdict::note:
@@ -317,22 +318,22 @@ const char* name_of(verdict one) {
   }
 }
 
-std::vector<check> judge(const report& of) {
-  bench all{of, {}};
-  all.usable_device();
-  all.driver();
-  all.access();
-  all.link();
-  all.mapped_rate();
-  all.huge_pages();
-  all.locking();
-  all.lock_limit();
-  all.memory();
-  all.nodes();
-  all.threads();
-  all.environment();
-  all.profile();
-  return std::move(all.made);
+std::vector<check> judge(const report& facts) {
+  bench judges{facts, {}};
+  judges.usable_device();
+  judges.driver();
+  judges.access();
+  judges.link();
+  judges.mapped_rate();
+  judges.huge_pages();
+  judges.locking();
+  judges.lock_limit();
+  judges.memory();
+  judges.nodes();
+  judges.threads();
+  judges.environment();
+  judges.profile();
+  return std::move(judges.checks);
 }
 
 }  // namespace ferry_info

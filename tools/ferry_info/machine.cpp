@@ -67,7 +67,7 @@ std::string chosen_of(const std::string& line) {
 /// Bytes of huge pages that the mapping at `address` has; -1 where the system does not tell.
 std::int64_t huge_bytes_at(const void* address) {
   std::ifstream file("/proc/self/smaps");
-  const auto wanted = reinterpret_cast<std::uintptr_t>(address);
+  const auto target = reinterpret_cast<std::uintptr_t>(address);
   bool inside = false;
   for (std::string line; std::getline(file, line);) {
     const auto dash = line.find('-');
@@ -76,7 +76,7 @@ std::int64_t huge_bytes_at(const void* address) {
         std::isxdigit(static_cast<unsigned char>(line[0])) != 0) {
       const auto begin = std::strtoull(line.c_str(), nullptr, 16);
       const auto end = std::strtoull(line.c_str() + dash + 1, nullptr, 16);
-      inside = begin <= wanted && wanted < end;
+      inside = begin <= target && target < end;
     } else if (inside && line.compare(0, 14, "AnonHugePages:") == 0) {
       return number_of(line.substr(line.find_first_not_of(" \t", 14))) * 1024;
     }
@@ -85,22 +85,23 @@ std::int64_t huge_bytes_at(const void* address) {
 }
 
 /// Advises, touches and looks, as ferry's page-locked memory does.
-void try_huge_pages(machine_facts& made) {
+void try_huge_pages(machine_facts& facts) {
   constexpr std::size_t huge = std::size_t{1} << 21;
-  constexpr std::size_t wanted = 8 * huge;
-  void* raw = ::mmap(nullptr, wanted + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  constexpr std::size_t bytes = 8 * huge;
+  void* raw = ::mmap(nullptr, bytes + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (raw == MAP_FAILED) return;
   const auto address = reinterpret_cast<std::uintptr_t>(raw);
   char* begin = static_cast<char*>(raw) + (huge - address % huge) % huge;
-  made.advised_bytes = static_cast<std::int64_t>(wanted);
-  if (::madvise(begin, wanted, MADV_HUGEPAGE) == 0) {
-    for (std::size_t at = 0; at < wanted; at += 4096) static_cast<volatile char*>(begin)[at] = 1;
-    const std::int64_t found = huge_bytes_at(begin);
-    made.huge_bytes = found < 0 ? -1 : std::min(found, made.advised_bytes);
+  facts.advised_bytes = static_cast<std::int64_t>(bytes);
+  if (::madvise(begin, bytes, MADV_HUGEPAGE) == 0) {
+    for (std::size_t offset = 0; offset < bytes; offset += 4096)
+      static_cast<volatile char*>(begin)[offset] = 1;
+    const std::int64_t measured = huge_bytes_at(begin);
+    facts.huge_bytes = measured < 0 ? -1 : std::min(measured, facts.advised_bytes);
   } else {
-    made.huge_bytes = 0;
+    facts.huge_bytes = 0;
   }
-  ::munmap(raw, wanted + huge);
+  ::munmap(raw, bytes + huge);
 }
 
 /// Applies the limits of one group and of those that contain it.
@@ -114,18 +115,18 @@ void walk_up(const fs::path& root, std::string group, const Look& look) {
   }
 }
 
-void look_at_groups(machine_facts& made) {
-  const auto take_limit = [&](std::int64_t limit, std::int64_t used) {
+void look_at_groups(machine_facts& facts) {
+  const auto take_limit = [&](std::int64_t limit, std::int64_t usage) {
     // The first version of control groups writes the largest multiple of a page for no limit.
     if (limit < 0 || limit >= std::int64_t{1} << 62) return;
-    if (made.group_limit >= 0 && made.group_limit <= limit) return;
-    made.group_limit = limit;
-    made.group_used = used;
+    if (facts.group_limit >= 0 && facts.group_limit <= limit) return;
+    facts.group_limit = limit;
+    facts.group_used = usage;
   };
   const auto take_quota = [&](double quota, double period) {
     if (quota <= 0 || period <= 0) return;
     const double processors = quota / period;
-    if (made.quota == 0.0 || processors < made.quota) made.quota = processors;
+    if (facts.quota == 0.0 || processors < facts.quota) facts.quota = processors;
   };
   std::ifstream file("/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -135,28 +136,28 @@ void look_at_groups(machine_facts& made) {
     const std::string kinds = std::string(",").append(line, first + 1, second - first - 1).append(",");
     const std::string group = line.substr(second + 1);
     if (kinds == ",,") {
-      walk_up("/sys/fs/cgroup", group, [&](const fs::path& at) {
+      walk_up("/sys/fs/cgroup", group, [&](const fs::path& folder) {
         for (const char* name : {"memory.max", "memory.high"})
-          take_limit(number_of(first_line(at / name)), number_of(first_line(at / "memory.current")));
-        std::istringstream quota(first_line(at / "cpu.max"));
+          take_limit(number_of(first_line(folder / name)), number_of(first_line(folder / "memory.current")));
+        std::istringstream quota(first_line(folder / "cpu.max"));
         double most = 0, period = 0;
         if (quota >> most >> period) take_quota(most, period);
       });
     } else if (kinds.find(",memory,") != std::string::npos) {
-      walk_up("/sys/fs/cgroup/memory", group, [&](const fs::path& at) {
-        take_limit(number_of(first_line(at / "memory.limit_in_bytes")),
-                   number_of(first_line(at / "memory.usage_in_bytes")));
+      walk_up("/sys/fs/cgroup/memory", group, [&](const fs::path& folder) {
+        take_limit(number_of(first_line(folder / "memory.limit_in_bytes")),
+                   number_of(first_line(folder / "memory.usage_in_bytes")));
       });
     } else if (kinds.find(",cpu,") != std::string::npos) {
-      walk_up("/sys/fs/cgroup/cpu", group, [&](const fs::path& at) {
-        take_quota(static_cast<double>(number_of(first_line(at / "cpu.cfs_quota_us"))),
-                   static_cast<double>(number_of(first_line(at / "cpu.cfs_period_us"))));
+      walk_up("/sys/fs/cgroup/cpu", group, [&](const fs::path& folder) {
+        take_quota(static_cast<double>(number_of(first_line(folder / "cpu.cfs_quota_us"))),
+                   static_cast<double>(number_of(first_line(folder / "cpu.cfs_period_us"))));
       });
     }
   }
 }
 
-void look_at_nodes(machine_facts& made) {
+void look_at_nodes(machine_facts& facts) {
   const fs::path root = "/sys/devices/system/node";
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(root, none)) {
@@ -164,21 +165,21 @@ void look_at_nodes(machine_facts& made) {
     if (name.compare(0, 4, "node") != 0 || name.size() < 5 ||
         std::isdigit(static_cast<unsigned char>(name[4])) == 0)
       continue;
-    numa_node one;
-    one.number = std::atoi(name.c_str() + 4);
-    one.processors = first_line(entry.path() / "cpulist");
+    numa_node numa;
+    numa.number = std::atoi(name.c_str() + 4);
+    numa.processors = first_line(entry.path() / "cpulist");
     std::ifstream file(entry.path() / "meminfo");
     for (std::string line; std::getline(file, line);) {
       std::istringstream words(line);
       std::string node, number, key;
       std::int64_t kib = 0;
       if (!(words >> node >> number >> key >> kib)) continue;
-      if (key == "MemTotal:") one.bytes = kib * 1024;
-      if (key == "MemFree:") one.free_bytes = kib * 1024;
+      if (key == "MemTotal:") numa.bytes = kib * 1024;
+      if (key == "MemFree:") numa.free_bytes = kib * 1024;
     }
-    made.nodes.push_back(std::move(one));
+    facts.nodes.push_back(std::move(numa));
   }
-  std::sort(made.nodes.begin(), made.nodes.end(),
+  std::sort(facts.nodes.begin(), facts.nodes.end(),
             [](const numa_node& a, const numa_node& b) { return a.number < b.number; });
 }
 
@@ -190,34 +191,34 @@ std::int64_t limit_of(rlim_t value) {
 }  // namespace
 
 machine_facts look_at_machine() {
-  machine_facts made;
-  made.processor = value_of("/proc/cpuinfo", "model name");
+  machine_facts facts;
+  facts.processor = value_of("/proc/cpuinfo", "model name");
   if (utsname system{}; ::uname(&system) == 0)
-    made.kernel = std::string(system.sysname) + " " + system.release;
-  made.processors = static_cast<int>(std::max(0L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+    facts.kernel = std::string(system.sysname) + " " + system.release;
+  facts.processors = static_cast<int>(std::max(0L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   if (cpu_set_t usable; ::sched_getaffinity(0, sizeof usable, &usable) == 0)
     for (int processor = 0; processor < CPU_SETSIZE; ++processor)
-      if (CPU_ISSET(processor, &usable)) made.processor_set.push_back(processor);
-  made.usable_processors = static_cast<int>(made.processor_set.size());
-  made.memory = kibibytes("/proc/meminfo", "MemTotal");
-  made.available = kibibytes("/proc/meminfo", "MemAvailable");
-  made.page_bytes = ::sysconf(_SC_PAGESIZE);
+      if (CPU_ISSET(processor, &usable)) facts.processor_set.push_back(processor);
+  facts.usable_processors = static_cast<int>(facts.processor_set.size());
+  facts.memory = kibibytes("/proc/meminfo", "MemTotal");
+  facts.available = kibibytes("/proc/meminfo", "MemAvailable");
+  facts.page_bytes = ::sysconf(_SC_PAGESIZE);
   if (rlimit lock{}; ::getrlimit(RLIMIT_MEMLOCK, &lock) == 0) {
-    made.lockable = limit_of(lock.rlim_cur);
-    made.lockable_hard = limit_of(lock.rlim_max);
+    facts.lockable = limit_of(lock.rlim_cur);
+    facts.lockable_hard = limit_of(lock.rlim_max);
   }
-  made.huge_pages = chosen_of(first_line("/sys/kernel/mm/transparent_hugepage/enabled"));
-  made.huge_pages_defrag = chosen_of(first_line("/sys/kernel/mm/transparent_hugepage/defrag"));
-  made.balances_nodes = number_of(first_line("/proc/sys/kernel/numa_balancing")) > 0;
-  look_at_groups(made);
-  look_at_nodes(made);
-  try_huge_pages(made);
+  facts.huge_pages = chosen_of(first_line("/sys/kernel/mm/transparent_hugepage/enabled"));
+  facts.huge_pages_defrag = chosen_of(first_line("/sys/kernel/mm/transparent_hugepage/defrag"));
+  facts.balances_nodes = number_of(first_line("/proc/sys/kernel/numa_balancing")) > 0;
+  look_at_groups(facts);
+  look_at_nodes(facts);
+  try_huge_pages(facts);
   for (const char* name :
        {"FERRY_PROFILE", "FERRY_TRACE", "FERRY_WITHOUT", "KOKKOS_TOOLS_LIBS", "KOKKOS_VISIBLE_DEVICES",
         "OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY", "CUDA_VISIBLE_DEVICES",
         "CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MODULE_LOADING"})
-    if (const char* value = std::getenv(name)) made.environment.emplace_back(name, value);
-  return made;
+    if (const char* value = std::getenv(name)) facts.environment.emplace_back(name, value);
+  return facts;
 }
 
 }  // namespace ferry_info

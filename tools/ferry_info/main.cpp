@@ -40,62 +40,62 @@ std::string version_text() {
 }
 
 /// A block leaves most of the free memory to others.
-std::int64_t block_bytes(const ferry_info::report& of, std::int64_t wanted) {
-  std::int64_t bytes = wanted;
+std::int64_t block_bytes(const ferry_info::report& facts, std::int64_t most) {
+  std::int64_t bytes = most;
   const auto stay_below = [&](std::int64_t room) {
     if (room >= 0) bytes = std::min(bytes, room / 8);
   };
-  stay_below(of.machine.available);
-  if (of.machine.group_limit >= 0 && of.machine.group_used >= 0)
-    stay_below(of.machine.group_limit - of.machine.group_used);
-  for (const auto& each : of.survey.devices)
-    if (each.number == of.device && each.free_bytes != 0)
-      stay_below(static_cast<std::int64_t>(each.free_bytes));
+  stay_below(facts.machine.available);
+  if (facts.machine.group_limit >= 0 && facts.machine.group_used >= 0)
+    stay_below(facts.machine.group_limit - facts.machine.group_used);
+  for (const auto& device : facts.survey.devices)
+    if (device.number == facts.device && device.free_bytes != 0)
+      stay_below(static_cast<std::int64_t>(device.free_bytes));
   return bytes;
 }
 
-void look_through_kokkos(ferry_info::report& made, const wishes& asked) {
+void look_through_kokkos(ferry_info::report& facts, const wishes& options) {
   Kokkos::InitializationSettings settings;
-  if (!made.device_is_host()) settings.set_device_id(asked.device);
+  if (!facts.device_is_host()) settings.set_device_id(options.device);
   const Kokkos::ScopeGuard guard(settings);
-  if (asked.calibrate) {
+  if (options.calibrate) {
     std::fprintf(stderr, "ferry-info: measuring for path::automatic ...\n");
     ferry_info::calibrate(4.0);
   }
-  ferry_info::describe_program(made);
+  ferry_info::describe_program(facts);
   constexpr std::int64_t least = std::int64_t{1} << 20;
-  const std::int64_t bytes = block_bytes(made, asked.mib << 20);
-  if (asked.no_rates)
-    made.rates.skipped = "--no-rates";
+  const std::int64_t bytes = block_bytes(facts, options.mib << 20);
+  if (options.no_rates)
+    facts.rates.skipped = "--no-rates";
   else if (bytes < least)
-    made.rates.skipped = "too little memory is free";
+    facts.rates.skipped = "too little memory is free";
   else
-    made.rates = ferry_info::measure(bytes);
+    facts.rates = ferry_info::measure(bytes);
 }
 
-int look(const wishes& asked) {
-  ferry_info::report made;
-  made.ferry = version_text();
-  made.backend = FERRY_INFO_BACKEND;
-  made.device = asked.device;
-  made.survey = ferry::backend_survey::survey(asked.device);
-  made.machine = ferry_info::look_at_machine();
-  if (made.survey.failure.empty()) {
-    look_through_kokkos(made, asked);
+int look(const wishes& options) {
+  ferry_info::report facts;
+  facts.ferry = version_text();
+  facts.backend = FERRY_INFO_BACKEND;
+  facts.device = options.device;
+  facts.survey = ferry::backend_survey::survey(options.device);
+  facts.machine = ferry_info::look_at_machine();
+  if (facts.survey.failure.empty()) {
+    look_through_kokkos(facts, options);
     // Under load the link has left the state in which it rests.
-    made.survey = ferry::backend_survey::survey(asked.device);
+    facts.survey = ferry::backend_survey::survey(options.device);
   } else {
-    made.rates.skipped = made.survey.failure;
+    facts.rates.skipped = facts.survey.failure;
   }
-  made.checks = ferry_info::judge(made);
-  std::fputs((asked.json ? ferry_info::as_json(made) : ferry_info::as_text(made)).c_str(), stdout);
+  facts.checks = ferry_info::judge(facts);
+  std::fputs((options.json ? ferry_info::as_json(facts) : ferry_info::as_text(facts)).c_str(), stdout);
 
   const auto worst =
-      std::max_element(made.checks.begin(), made.checks.end(), [](const auto& a, const auto& b) {
+      std::max_element(facts.checks.begin(), facts.checks.end(), [](const auto& a, const auto& b) {
         return a.result < b.result;
       })->result;
   if (worst == ferry_info::verdict::failure) return 1;
-  return asked.strict && worst == ferry_info::verdict::warning ? 2 : 0;
+  return options.strict && worst == ferry_info::verdict::warning ? 2 : 0;
 }
 
 constexpr const char* usage = R"(ferry-info [OPTION...]
@@ -125,35 +125,35 @@ std::int64_t number_of(const char* option, const char* text, std::int64_t least,
 
 /// Ends the program after --help, --version and options that it does not know.
 wishes parse(int argc, char** argv) {
-  const option options[] = {{"json", no_argument, nullptr, 'j'},
-                            {"no-rates", no_argument, nullptr, 'n'},
-                            {"calibrate", no_argument, nullptr, 'c'},
-                            {"strict", no_argument, nullptr, 's'},
-                            {"device", required_argument, nullptr, 'd'},
-                            {"mib", required_argument, nullptr, 'm'},
-                            {"version", no_argument, nullptr, 'v'},
-                            {"help", no_argument, nullptr, 'h'},
-                            {}};
-  wishes asked;
-  for (int letter = 0; (letter = ::getopt_long(argc, argv, "h", options, nullptr)) != -1;) {
+  const option names[] = {{"json", no_argument, nullptr, 'j'},
+                          {"no-rates", no_argument, nullptr, 'n'},
+                          {"calibrate", no_argument, nullptr, 'c'},
+                          {"strict", no_argument, nullptr, 's'},
+                          {"device", required_argument, nullptr, 'd'},
+                          {"mib", required_argument, nullptr, 'm'},
+                          {"version", no_argument, nullptr, 'v'},
+                          {"help", no_argument, nullptr, 'h'},
+                          {}};
+  wishes options;
+  for (int letter = 0; (letter = ::getopt_long(argc, argv, "h", names, nullptr)) != -1;) {
     switch (letter) {
       case 'j':
-        asked.json = true;
+        options.json = true;
         break;
       case 'n':
-        asked.no_rates = true;
+        options.no_rates = true;
         break;
       case 'c':
-        asked.calibrate = true;
+        options.calibrate = true;
         break;
       case 's':
-        asked.strict = true;
+        options.strict = true;
         break;
       case 'd':
-        asked.device = static_cast<int>(number_of("device", optarg, 0, std::numeric_limits<int>::max()));
+        options.device = static_cast<int>(number_of("device", optarg, 0, std::numeric_limits<int>::max()));
         break;
       case 'm':
-        asked.mib = number_of("mib", optarg, 1, 65536);
+        options.mib = number_of("mib", optarg, 1, 65536);
         break;
       case 'v':
         std::printf("ferry-info %s\n", version_text().c_str());
@@ -166,21 +166,21 @@ wishes parse(int argc, char** argv) {
     }
   }
   if (optind < argc) throw std::invalid_argument(std::string("'") + argv[optind] + "' is no option");
-  return asked;
+  return options;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  wishes asked;
+  wishes options;
   try {
-    asked = parse(argc, argv);
+    options = parse(argc, argv);
   } catch (const std::invalid_argument& mistake) {
     std::fprintf(stderr, "ferry-info: %s\n", mistake.what());
     return wrong_usage;
   }
   try {
-    return look(asked);
+    return look(options);
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "ferry-info: %s\n", failure.what());
     return 1;

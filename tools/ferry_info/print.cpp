@@ -52,82 +52,85 @@ class lines {
   std::string text_;
 };
 
-std::string link_text(const ferry::detail::device_facts& one) {
-  if (one.link_generation == 0 && one.link_lanes == 0) return "unknown";
-  std::string made = "PCIe " + std::to_string(one.link_generation) + " x" + std::to_string(one.link_lanes);
-  if (const double most = link_rate(one.link_generation, one.link_lanes); most > 0)
-    made += " (" + number(most) + " GB/s each way)";
-  if (one.best_link_generation != one.link_generation || one.best_link_lanes != one.link_lanes)
-    made += ", at best PCIe " + std::to_string(one.best_link_generation) + " x" +
-            std::to_string(one.best_link_lanes) + " (an idle device may rest at a lower generation)";
-  return made;
+std::string link_text(const ferry::detail::device_facts& device) {
+  if (device.link_generation == 0 && device.link_lanes == 0) return "unknown";
+  std::string text =
+      "PCIe " + std::to_string(device.link_generation) + " x" + std::to_string(device.link_lanes);
+  if (const double most = link_rate(device.link_generation, device.link_lanes); most > 0)
+    text += " (" + number(most) + " GB/s each way)";
+  if (device.best_link_generation != device.link_generation || device.best_link_lanes != device.link_lanes)
+    text += ", at best PCIe " + std::to_string(device.best_link_generation) + " x" +
+            std::to_string(device.best_link_lanes) + " (an idle device may rest at a lower generation)";
+  return text;
 }
 
-void print_device(lines& out, const report& of, const ferry::detail::device_facts& one) {
-  out.head("device " + std::to_string(one.number) + (one.number == of.device ? " (in use)" : ""));
-  out.row("name", one.name);
-  if (of.device_is_host()) return;
-  out.row("architecture", one.architecture + ", " + std::to_string(one.processors) + " multiprocessors, " +
-                              std::to_string(one.copy_engines) + " copy engines");
-  out.row(
-      "memory",
-      in_gib(static_cast<std::int64_t>(one.memory_bytes)) +
-          (one.free_bytes == 0 ? "" : ", " + in_gib(static_cast<std::int64_t>(one.free_bytes)) + " free"));
-  out.row("bus", one.bus + (one.numa_node >= 0 ? ", NUMA node " + std::to_string(one.numa_node) : ""));
-  out.row("link", link_text(one));
-  out.row("maps host memory",
-          std::string(yes(one.maps_host_memory)) + ", registered memory " + yes(one.takes_registered_memory));
-  out.row("managed memory", std::string("concurrent access ") + yes(one.concurrent_managed_access));
-  out.row("pageable memory", std::string(one.pageable_by_host_tables ? "reached (ATS)"
-                                         : one.pageable_access       ? "reached (HMM)"
-                                                                     : "not reached by kernels"));
-  out.row("host atomics", one.host_atomics ? "by the link" : "not by the link");
+void print_device(lines& out, const report& facts, const ferry::detail::device_facts& device) {
+  out.head("device " + std::to_string(device.number) + (device.number == facts.device ? " (in use)" : ""));
+  out.row("name", device.name);
+  if (facts.device_is_host()) return;
+  out.row("architecture", device.architecture + ", " + std::to_string(device.processors) +
+                              " multiprocessors, " + std::to_string(device.copy_engines) + " copy engines");
+  out.row("memory", in_gib(static_cast<std::int64_t>(device.memory_bytes)) +
+                        (device.free_bytes == 0
+                             ? ""
+                             : ", " + in_gib(static_cast<std::int64_t>(device.free_bytes)) + " free"));
+  out.row("bus",
+          device.bus + (device.numa_node >= 0 ? ", NUMA node " + std::to_string(device.numa_node) : ""));
+  out.row("link", link_text(device));
+  out.row("maps host memory", std::string(yes(device.maps_host_memory)) + ", registered memory " +
+                                  yes(device.takes_registered_memory));
+  out.row("managed memory", std::string("concurrent access ") + yes(device.concurrent_managed_access));
+  out.row("pageable memory", std::string(device.pageable_by_host_tables ? "reached (ATS)"
+                                         : device.pageable_access       ? "reached (HMM)"
+                                                                        : "not reached by kernels"));
+  out.row("host atomics", device.host_atomics ? "by the link" : "not by the link");
   std::string peers;
-  for (const int peer : one.peers) peers.append(peers.empty() ? "" : ", ").append(std::to_string(peer));
+  for (const int peer : device.peers) peers.append(peers.empty() ? "" : ", ").append(std::to_string(peer));
   out.row("reaches devices", peers);
 }
 
-json device_json(const ferry::detail::device_facts& one) {
-  return {{"number", one.number},
-          {"name", one.name},
-          {"architecture", known(one.architecture)},
-          {"multiprocessors", one.processors},
-          {"copy_engines", one.copy_engines},
-          {"memory_bytes", one.memory_bytes},
-          {"free_bytes", one.free_bytes == 0 ? json() : json(one.free_bytes)},
-          {"cache_bytes", one.cache_bytes},
-          {"bus", known(one.bus)},
-          {"numa_node", known(std::int64_t{one.numa_node})},
-          {"peers", one.peers},
-          {"link",
-           {{"generation", one.link_generation == 0 ? json() : json(one.link_generation)},
-            {"lanes", one.link_lanes == 0 ? json() : json(one.link_lanes)},
-            {"best_generation", one.best_link_generation == 0 ? json() : json(one.best_link_generation)},
-            {"best_lanes", one.best_link_lanes == 0 ? json() : json(one.best_link_lanes)},
-            {"gb_per_s", positive(link_rate(one.link_generation, one.link_lanes))}}},
-          {"access",
-           {{"maps_host_memory", one.maps_host_memory},
-            {"takes_registered_memory", one.takes_registered_memory},
-            {"concurrent_managed_access", one.concurrent_managed_access},
-            {"pageable_access", one.pageable_access},
-            {"pageable_by_host_tables", one.pageable_by_host_tables},
-            {"host_atomics", one.host_atomics}}}};
+json device_json(const ferry::detail::device_facts& device) {
+  return {
+      {"number", device.number},
+      {"name", device.name},
+      {"architecture", known(device.architecture)},
+      {"multiprocessors", device.processors},
+      {"copy_engines", device.copy_engines},
+      {"memory_bytes", device.memory_bytes},
+      {"free_bytes", device.free_bytes == 0 ? json() : json(device.free_bytes)},
+      {"cache_bytes", device.cache_bytes},
+      {"bus", known(device.bus)},
+      {"numa_node", known(std::int64_t{device.numa_node})},
+      {"peers", device.peers},
+      {"link",
+       {{"generation", device.link_generation == 0 ? json() : json(device.link_generation)},
+        {"lanes", device.link_lanes == 0 ? json() : json(device.link_lanes)},
+        {"best_generation", device.best_link_generation == 0 ? json() : json(device.best_link_generation)},
+        {"best_lanes", device.best_link_lanes == 0 ? json() : json(device.best_link_lanes)},
+        {"gb_per_s", positive(link_rate(device.link_generation, device.link_lanes))}}},
+      {"access",
+       {{"maps_host_memory", device.maps_host_memory},
+        {"takes_registered_memory", device.takes_registered_memory},
+        {"concurrent_managed_access", device.concurrent_managed_access},
+        {"pageable_access", device.pageable_access},
+        {"pageable_by_host_tables", device.pageable_by_host_tables},
+        {"host_atomics", device.host_atomics}}}};
 }
 
 }  // namespace
 
-std::string as_text(const report& of) {
+std::string as_text(const report& facts) {
   lines out;
-  const auto& host = of.machine;
-  out.head("ferry " + of.ferry);
-  out.row("Kokkos", of.kokkos + ", " + of.execution_space + " and " + of.host_space + " (" +
-                        std::to_string(of.host_threads) + " threads)");
-  out.row("backend", of.backend);
-  if (!of.survey.toolkit.empty())
-    out.row("CUDA", of.survey.toolkit + ", driver " +
-                        (of.survey.driver.empty() ? "unknown" : of.survey.driver) + " (up to CUDA " +
-                        (of.survey.runtime.empty() ? "unknown" : of.survey.runtime) + ")");
-  for (const auto& one : of.survey.devices) print_device(out, of, one);
+  const auto& host = facts.machine;
+  out.head("ferry " + facts.ferry);
+  out.row("Kokkos", facts.kokkos + ", " + facts.execution_space + " and " + facts.host_space + " (" +
+                        std::to_string(facts.host_threads) + " threads)");
+  out.row("backend", facts.backend);
+  if (!facts.survey.toolkit.empty())
+    out.row("CUDA", facts.survey.toolkit + ", driver " +
+                        (facts.survey.driver.empty() ? "unknown" : facts.survey.driver) + " (up to CUDA " +
+                        (facts.survey.runtime.empty() ? "unknown" : facts.survey.runtime) + ")");
+  for (const auto& device : facts.survey.devices) print_device(out, facts, device);
 
   out.head("host");
   out.row("processor", host.processor);
@@ -152,98 +155,99 @@ std::string as_text(const report& of) {
   out.row("kernel", host.kernel);
   for (const auto& [name, value] : host.environment) out.row(name, value);
 
-  out.head("rates, GB/s (blocks of " + std::to_string(of.rates.bytes >> 20) + " MiB)");
-  if (!of.rates.skipped.empty()) out.row("not measured", of.rates.skipped);
-  if (!of.rates.spaces.empty()) out.raw("  memory            allocation  to device  from device");
-  for (const auto& each : of.rates.spaces) {
+  out.head("rates, GB/s (blocks of " + std::to_string(facts.rates.bytes >> 20) + " MiB)");
+  if (!facts.rates.skipped.empty()) out.row("not measured", facts.rates.skipped);
+  if (!facts.rates.spaces.empty()) out.raw("  memory            allocation  to device  from device");
+  for (const auto& entry : facts.rates.spaces) {
     char line[160];
-    std::snprintf(line, sizeof line, "  %-18s%10s %10s %12s", each.name.c_str(),
-                  rate(each.allocation).c_str(), rate(each.to_device).c_str(),
-                  rate(each.from_device).c_str());
+    std::snprintf(line, sizeof line, "  %-18s%10s %10s %12s", entry.name.c_str(),
+                  rate(entry.allocation).c_str(), rate(entry.to_device).c_str(),
+                  rate(entry.from_device).c_str());
     out.raw(line);
   }
 
   out.head("profile of path::automatic");
-  out.row("origin", of.profile.origin);
+  out.row("origin", facts.profile.origin);
   std::string measured;
-  for (const auto& each : of.profile.measured) measured.append(measured.empty() ? "" : ", ").append(each);
+  for (const auto& entry : facts.profile.measured)
+    measured.append(measured.empty() ? "" : ", ").append(entry);
   out.row("measured", measured.empty() ? "nothing" : measured);
 
   out.head("checks");
-  for (const auto& each : of.checks) {
-    out.row(each.name, std::string(name_of(each.result)) + ": " + each.found);
-    if (!each.advice.empty()) out.row("", "  -> " + each.advice);
+  for (const auto& entry : facts.checks) {
+    out.row(entry.name, std::string(name_of(entry.result)) + ": " + entry.finding);
+    if (!entry.advice.empty()) out.row("", "  -> " + entry.advice);
   }
   return out.text();
 }
 
-std::string as_json(const report& of) {
-  const auto& host = of.machine;
-  json made;
-  made["ferry"] = of.ferry;
-  made["kokkos"] = of.kokkos;
-  made["backend"] = of.backend;
-  made["execution_space"] = of.execution_space;
-  made["host_execution_space"] = of.host_space;
-  made["host_threads"] = of.host_threads;
-  made["cuda_toolkit"] = known(of.survey.toolkit);
-  made["cuda_supported_by_driver"] = known(of.survey.runtime);
-  made["driver"] = known(of.survey.driver);
-  made["device"] = of.survey.failure.empty() ? json(of.device) : json();
-  made["devices"] = json::array();
-  for (const auto& one : of.survey.devices) made["devices"].push_back(device_json(one));
+std::string as_json(const report& facts) {
+  const auto& host = facts.machine;
+  json document;
+  document["ferry"] = facts.ferry;
+  document["kokkos"] = facts.kokkos;
+  document["backend"] = facts.backend;
+  document["execution_space"] = facts.execution_space;
+  document["host_execution_space"] = facts.host_space;
+  document["host_threads"] = facts.host_threads;
+  document["cuda_toolkit"] = known(facts.survey.toolkit);
+  document["cuda_supported_by_driver"] = known(facts.survey.runtime);
+  document["driver"] = known(facts.survey.driver);
+  document["device"] = facts.survey.failure.empty() ? json(facts.device) : json();
+  document["devices"] = json::array();
+  for (const auto& device : facts.survey.devices) document["devices"].push_back(device_json(device));
 
-  json& at = made["host"];
-  at["processor"] = known(host.processor);
-  at["kernel"] = known(host.kernel);
-  at["processors"] = host.processors;
-  at["usable_processors"] = host.usable_processors;
-  at["processor_quota"] = positive(host.quota);
-  at["memory_bytes"] = known(host.memory);
-  at["available_bytes"] = known(host.available);
-  at["page_bytes"] = host.page_bytes;
-  at["memory_limit_bytes"] = known(host.group_limit);
-  at["memory_limit_used_bytes"] = known(host.group_used);
-  at["memlock_bytes"] = known(host.lockable);
-  at["memlock_hard_bytes"] = known(host.lockable_hard);
-  at["huge_pages"] = {{"setting", known(host.huge_pages)},
-                      {"defrag", known(host.huge_pages_defrag)},
-                      {"advised_bytes", host.advised_bytes},
-                      {"huge_bytes", known(host.huge_bytes)}};
-  at["numa_balancing"] = host.balances_nodes;
-  at["numa_nodes"] = json::array();
+  json& machine = document["host"];
+  machine["processor"] = known(host.processor);
+  machine["kernel"] = known(host.kernel);
+  machine["processors"] = host.processors;
+  machine["usable_processors"] = host.usable_processors;
+  machine["processor_quota"] = positive(host.quota);
+  machine["memory_bytes"] = known(host.memory);
+  machine["available_bytes"] = known(host.available);
+  machine["page_bytes"] = host.page_bytes;
+  machine["memory_limit_bytes"] = known(host.group_limit);
+  machine["memory_limit_used_bytes"] = known(host.group_used);
+  machine["memlock_bytes"] = known(host.lockable);
+  machine["memlock_hard_bytes"] = known(host.lockable_hard);
+  machine["huge_pages"] = {{"setting", known(host.huge_pages)},
+                           {"defrag", known(host.huge_pages_defrag)},
+                           {"advised_bytes", host.advised_bytes},
+                           {"huge_bytes", known(host.huge_bytes)}};
+  machine["numa_balancing"] = host.balances_nodes;
+  machine["numa_nodes"] = json::array();
   for (const auto& node : host.nodes)
-    at["numa_nodes"].push_back({{"number", node.number},
-                                {"processors", node.processors},
-                                {"bytes", node.bytes},
-                                {"free_bytes", node.free_bytes}});
-  at["environment"] = json::object();
-  for (const auto& [name, value] : host.environment) at["environment"][name] = value;
+    machine["numa_nodes"].push_back({{"number", node.number},
+                                     {"processors", node.processors},
+                                     {"bytes", node.bytes},
+                                     {"free_bytes", node.free_bytes}});
+  machine["environment"] = json::object();
+  for (const auto& [name, value] : host.environment) machine["environment"][name] = value;
 
-  json& rates = made["rates"];
-  rates["block_bytes"] = of.rates.bytes;
-  rates["skipped"] = known(of.rates.skipped);
+  json& rates = document["rates"];
+  rates["block_bytes"] = facts.rates.bytes;
+  rates["skipped"] = known(facts.rates.skipped);
   rates["spaces"] = json::array();
-  for (const auto& each : of.rates.spaces)
-    rates["spaces"].push_back({{"name", each.name},
-                               {"allocation_gb_per_s", positive(each.allocation)},
-                               {"to_device_gb_per_s", positive(each.to_device)},
-                               {"from_device_gb_per_s", positive(each.from_device)},
-                               {"made_of", known(each.made_of)}});
+  for (const auto& entry : facts.rates.spaces)
+    rates["spaces"].push_back({{"name", entry.name},
+                               {"allocation_gb_per_s", positive(entry.allocation)},
+                               {"to_device_gb_per_s", positive(entry.to_device)},
+                               {"from_device_gb_per_s", positive(entry.from_device)},
+                               {"made_of", known(entry.made_of)}});
 
-  json& profile = made["profile"];
-  profile["origin"] = of.profile.origin;
-  profile["measured"] = of.profile.measured;
+  json& profile = document["profile"];
+  profile["origin"] = facts.profile.origin;
+  profile["measured"] = facts.profile.measured;
   profile["numbers"] = json::object();
-  for (const auto& [name, value] : of.profile.numbers) profile["numbers"][name] = value;
+  for (const auto& [name, value] : facts.profile.numbers) profile["numbers"][name] = value;
 
-  made["checks"] = json::array();
-  for (const auto& each : of.checks)
-    made["checks"].push_back({{"name", each.name},
-                              {"verdict", name_of(each.result)},
-                              {"found", each.found},
-                              {"advice", known(each.advice)}});
-  return made.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  document["checks"] = json::array();
+  for (const auto& entry : facts.checks)
+    document["checks"].push_back({{"name", entry.name},
+                                  {"verdict", name_of(entry.result)},
+                                  {"found", entry.finding},
+                                  {"advice", known(entry.advice)}});
+  return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace ferry_info

@@ -27,11 +27,11 @@ double gb_per_s(std::int64_t bytes, clock::time_point begin) {
 
 /// The best of a few copies: what others do on the machine only slows a copy down.
 template <class From, class To>
-double copy_rate(const exec_space& exec, const From& from, To& to, std::int64_t bytes) {
+double copy_rate(const exec_space& exec, const From& source, To& target, std::int64_t bytes) {
   double best = 0;
   for (int round = 0; round < 4; ++round) {
     const auto begin = clock::now();
-    ferry::copy(exec, from, to).wait();
+    ferry::copy(exec, source, target).wait();
     best = std::max(best, gb_per_s(bytes, begin));
   }
   return best;
@@ -42,58 +42,58 @@ measured_rates::space measure_space(const exec_space& exec,
                                     ferry::tensor<std::int32_t, ferry::device_space>& device,
                                     std::int64_t count) {
   const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(std::int32_t));
-  measured_rates::space made;
-  made.name = std::string(Space::name);
+  measured_rates::space rates;
+  rates.name = std::string(Space::name);
   const auto begin = clock::now();
   ferry::tensor<std::int32_t, Space> block("ferry-info", count);
-  made.allocation = gb_per_s(bytes, begin);
+  rates.allocation = gb_per_s(bytes, begin);
   // Pages that were only mapped so far cost their first user nothing of a rate.
   if constexpr (ferry::detail::device_is_host<Space> || std::is_same_v<Space, ferry::pageable_space>)
-    made.allocation = 0;
-  made.made_of = block.describe();
+    rates.allocation = 0;
+  rates.made_of = block.describe();
   ferry::init::zeros(exec, block);
-  made.to_device = copy_rate(exec, block, device, bytes);
-  made.from_device = copy_rate(exec, device, block, bytes);
-  return made;
+  rates.to_device = copy_rate(exec, block, device, bytes);
+  rates.from_device = copy_rate(exec, device, block, bytes);
+  return rates;
 }
 
 }  // namespace
 
-void describe_program(report& into) {
+void describe_program(report& facts) {
   const exec_space exec;
-  into.kokkos = std::to_string(KOKKOS_VERSION / 10000) + "." + std::to_string(KOKKOS_VERSION / 100 % 100) +
-                "." + std::to_string(KOKKOS_VERSION % 100);
-  into.execution_space = exec_space::name();
-  into.host_space = Kokkos::DefaultHostExecutionSpace::name();
-  into.host_threads = Kokkos::DefaultHostExecutionSpace().concurrency();
+  facts.kokkos = std::to_string(KOKKOS_VERSION / 10000) + "." + std::to_string(KOKKOS_VERSION / 100 % 100) +
+                 "." + std::to_string(KOKKOS_VERSION % 100);
+  facts.execution_space = exec_space::name();
+  facts.host_space = Kokkos::DefaultHostExecutionSpace::name();
+  facts.host_threads = Kokkos::DefaultHostExecutionSpace().concurrency();
   try {
     const auto profile = ferry::current_profile(exec);
-    into.profile.origin = ferry::profile_origin(exec);
+    facts.profile.origin = ferry::profile_origin(exec);
     for (std::size_t i = 0; i < ferry::detail::reading_names.size(); ++i)
       if ((profile.measured >> i & 1u) != 0u)
-        into.profile.measured.emplace_back(ferry::detail::reading_names[i]);
+        facts.profile.measured.emplace_back(ferry::detail::reading_names[i]);
     for (const auto& field : ferry::detail::profile_fields)
-      into.profile.numbers.emplace_back(std::string(field.name), profile.*field.member);
+      facts.profile.numbers.emplace_back(std::string(field.name), profile.*field.member);
   } catch (const ferry::error& failure) {  // FERRY_PROFILE names something that is not a profile
-    into.profile.origin = failure.what();
+    facts.profile.origin = failure.what();
   }
 }
 
 measured_rates measure(std::int64_t bytes) {
-  measured_rates made;
+  measured_rates rates;
   const exec_space exec;
   const std::int64_t count = bytes / static_cast<std::int64_t>(sizeof(std::int32_t));
-  made.bytes = count * static_cast<std::int64_t>(sizeof(std::int32_t));
+  rates.bytes = count * static_cast<std::int64_t>(sizeof(std::int32_t));
   try {
     ferry::tensor<std::int32_t, ferry::device_space> device("ferry-info", count);
     ferry::init::zeros(exec, device);
-    made.spaces.push_back(measure_space<ferry::pinned_space>(exec, device, count));
-    made.spaces.push_back(measure_space<ferry::mapped_space>(exec, device, count));
-    made.spaces.push_back(measure_space<ferry::pageable_space>(exec, device, count));
+    rates.spaces.push_back(measure_space<ferry::pinned_space>(exec, device, count));
+    rates.spaces.push_back(measure_space<ferry::mapped_space>(exec, device, count));
+    rates.spaces.push_back(measure_space<ferry::pageable_space>(exec, device, count));
   } catch (const std::exception& failure) {
-    made.skipped = failure.what();
+    rates.skipped = failure.what();
   }
-  return made;
+  return rates;
 }
 
 }  // namespace ferry_info

@@ -9,7 +9,7 @@
 namespace ferry_info {
 
 /// Names, versions and the profile in use; Kokkos is initialised.
-void describe_program(report& into);
+void describe_program(report& facts);
 
 /// Allocates and copies blocks of at most `bytes` bytes by ferry's verbs.
 measured_rates measure(std::int64_t bytes);

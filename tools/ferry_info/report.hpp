@@ -17,7 +17,7 @@ struct numa_node {
   std::int64_t free_bytes = 0;
 };
 
-/// What the system tells of the host. Sizes and limits are bytes; -1 means no limit or not known.
+/// Facts that the system tells of the host. Sizes and limits are bytes; -1 means no limit or not known.
 struct machine_facts {
   std::string processor;
   std::string kernel;
@@ -64,13 +64,13 @@ struct profile_facts {
 };
 
 enum class verdict { good, note, warning, failure };
-const char* name_of(verdict one);
+const char* name_of(verdict result);
 
 /// One check: what was found and, unless it is good, what to change.
 struct check {
   std::string name;
   verdict result = verdict::good;
-  std::string found;
+  std::string finding;
   std::string advice;
 };
 
@@ -88,12 +88,12 @@ struct report {
 };
 
 /// Judges the facts; nothing is looked up here.
-std::vector<check> judge(const report& of);
+std::vector<check> judge(const report& facts);
 
 /// Theoretical rate of a PCIe link in one direction, GB/s; 0 for an unknown generation.
 double link_rate(int generation, int lanes);
 
-std::string as_text(const report& of);
-std::string as_json(const report& of);
+std::string as_text(const report& facts);
+std::string as_json(const report& facts);
 
 }  // namespace ferry_info

@@ -9,7 +9,7 @@
 
 #include <cuda_runtime.h>
 
-/// What a device can do, less what FERRY_WITHOUT names.
+/// The abilities of a device, less those that FERRY_WITHOUT names.
 namespace ferry::cuda {
 
 inline bool do_without_managed() {

@@ -4,13 +4,13 @@
 #include "../device.hpp"
 #include "../error.hpp"
 
-#include <ferry/memory/detail/until_finalize.hpp>
+#include <ferry/memory/detail/free_list.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 
 #include <cuda_runtime.h>
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <vector>
 
@@ -25,51 +25,35 @@ class copy_streams {
   copy_streams(const copy_streams&) = delete;
   copy_streams& operator=(const copy_streams&) = delete;
   ~copy_streams() {
-    for (const auto& each : idle_) {
-      const device_guard on(each.device, std::nothrow);
-      cudaStreamDestroy(each.stream);
+    for (const auto& idle : idle_.close()) {
+      const device_guard on(idle.device, std::nothrow);
+      cudaStreamDestroy(idle.stream);
     }
   }
 
   /// A stream of `device`, the current device, for exclusive use until put().
   cudaStream_t take(int device) {
-    {
-      const std::lock_guard lock(guard_);
-      idle_.reserve(idle_.size() + lent_ + 1);  // put() never fails
-      ++lent_;
-      for (auto& each : idle_)
-        if (each.device == device) {
-          const cudaStream_t found = each.stream;
-          each = idle_.back();
-          idle_.pop_back();
-          return found;
-        }
-    }
-    cudaStream_t made = nullptr;
-    if (const cudaError_t status = cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking);
-        status != cudaSuccess) {
-      {
-        const std::lock_guard lock(guard_);
-        --lent_;
-      }
-      check(status, "cudaStreamCreateWithFlags");
-    }
-    return made;
+    const auto idle = idle_.take([device](const std::vector<idle_stream>& streams) {
+      std::size_t place = 0;
+      while (place < streams.size() && streams[place].device != device) ++place;
+      return place;
+    });
+    if (idle.stream != nullptr) return idle.stream;
+    idle_.expect(1);
+    cudaStream_t stream = nullptr;
+    const cudaError_t status = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    if (status != cudaSuccess) idle_.forget(1);
+    check(status, "cudaStreamCreateWithFlags");
+    return stream;
   }
-  void put(int device, cudaStream_t stream) noexcept {
-    const std::lock_guard lock(guard_);
-    --lent_;
-    idle_.push_back({device, stream});
-  }
+  void put(int device, cudaStream_t stream) noexcept { idle_.put({device, stream}); }
 
  private:
-  struct idle {
-    int device;
-    cudaStream_t stream;
+  struct idle_stream {
+    int device = -1;
+    cudaStream_t stream = nullptr;
   };
-  std::mutex guard_;
-  std::vector<idle> idle_;
-  std::size_t lent_ = 0;
+  ferry::detail::free_list<idle_stream> idle_;
 };
 
 /// A stream of copy_streams, for its lifetime.

@@ -36,8 +36,8 @@ inline cudaError_t advise_reader(void* data, std::size_t bytes, int device) {
 class device_use {
  public:
   static device_use& get() {
-    static device_use& one = ferry::detail::process_wide<device_use>();
-    return one;
+    static device_use& use = ferry::detail::process_wide<device_use>();
+    return use;
   }
 
   /// The number of devices in use.
@@ -48,15 +48,15 @@ class device_use {
   void enter(int device) {
     if (device < 0) return;
     const std::lock_guard lock(guard_);
-    for (const int each : devices_)
-      if (each == device) return;
+    for (const int known : devices_)
+      if (known == device) return;
     devices_.reserve(devices_.size() + 1);
     if (primary_context(device) == nullptr)
       throw device_error("ferry: device " + std::to_string(device) +
                          " can't be used (cuDevicePrimaryCtxRetain)");
     devices_.push_back(device);
     count_.fetch_add(1, std::memory_order_relaxed);
-    for (const auto& each : managed_) advise(each.first, each.second, device);
+    for (const auto& memory : managed_) advise(memory.first, memory.second, device);
   }
 
   /// Managed memory that all devices in use map, now and later.
@@ -67,27 +67,28 @@ class device_use {
   }
   void remove_managed(const void* data) noexcept {
     const std::lock_guard lock(guard_);
-    std::erase_if(managed_, [data](const auto& each) { return each.first == data; });
+    std::erase_if(managed_, [data](const auto& memory) { return memory.first == data; });
   }
 
   /// Lets kernels and DMA of each of two devices reach the other's memory, from here on; false where the
   /// machine can't.
-  [[nodiscard]] bool connect(int one, int other) {
-    if (one == other) return true;
+  [[nodiscard]] bool connect(int first, int second) {
+    if (first == second) return true;
     const std::lock_guard lock(guard_);
-    for (const link& each : links_)
-      if ((each.one == one && each.other == other) || (each.one == other && each.other == one))
-        return each.connected;
+    for (const link& known : links_)
+      if ((known.first == first && known.second == second) ||
+          (known.first == second && known.second == first))
+        return known.connected;
     links_.reserve(links_.size() + 1);
     const capture_pause pause(true);
-    const bool connected = open(one, other) && open(other, one);
-    links_.push_back({one, other, connected});
+    const bool connected = open(first, second) && open(second, first);
+    links_.push_back({first, second, connected});
     return connected;
   }
 
  private:
   struct link {
-    int one, other;
+    int first, second;
     bool connected;
   };
 
@@ -96,14 +97,14 @@ class device_use {
     const capture_pause pause(true);
     if (advise_reader(data, bytes, device) != cudaSuccess) cudaGetLastError();
   }
-  static bool open(int from, int to) noexcept {
+  static bool open(int device, int peer) noexcept {
     int can = 0;
-    if (cudaDeviceCanAccessPeer(&can, from, to) != cudaSuccess || can == 0) {
+    if (cudaDeviceCanAccessPeer(&can, device, peer) != cudaSuccess || can == 0) {
       cudaGetLastError();
       return false;
     }
-    const device_guard on(from, std::nothrow);
-    const cudaError_t status = cudaDeviceEnablePeerAccess(to, 0);
+    const device_guard on(device, std::nothrow);
+    const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
     if (status != cudaSuccess) cudaGetLastError();
     return status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled;
   }

@@ -13,11 +13,11 @@ namespace ferry::cuda {
 struct counting_sort {
   static constexpr int threads = 512;
   static constexpr int warps = threads / 32;
-  static constexpr int each = 32;                  ///< keys that a block places
-  static constexpr int sharing = threads / each;   ///< threads that compare for one key
-  static constexpr std::int64_t most_keys = 2048;  ///< 16 KiB of shared memory
+  static constexpr int keys_of_block = 32;                 ///< keys that a block places
+  static constexpr int sharing = threads / keys_of_block;  ///< threads that compare for one key
+  static constexpr std::int64_t most_keys = 2048;          ///< 16 KiB of shared memory
 
-  static std::int64_t blocks_for(std::int64_t count) { return (count + each - 1) / each; }
+  static std::int64_t blocks_for(std::int64_t count) { return (count + keys_of_block - 1) / keys_of_block; }
 };
 
 /// Makes keys, sorts them, and places segments of the sorted keys, see sort_functions::sort_and_place. All
@@ -71,13 +71,14 @@ struct sort_by_counting {
   /// An even number of keys, for loads of two.
   __device__ void make_keys(shared& block) const {
     for (std::uint32_t p = threadIdx.x; p < count; p += counting_sort::threads)
-      block.keys[p] = key_of(p, p / counting_sort::each == blockIdx.x);
+      block.keys[p] = key_of(p, p / counting_sort::keys_of_block == blockIdx.x);
     if (threadIdx.x == 0 && count % 2 != 0) block.keys[count] = ~std::uint64_t{0};
   }
 
   __device__ void place_own(const shared& block) const {
-    const std::uint32_t own = blockIdx.x * counting_sort::each + threadIdx.x / counting_sort::sharing;
-    const std::uint64_t key = own < count ? block.keys[own] : 0;
+    const std::uint32_t rank =
+        blockIdx.x * counting_sort::keys_of_block + threadIdx.x / counting_sort::sharing;
+    const std::uint64_t key = rank < count ? block.keys[rank] : 0;
     const auto* pairs = reinterpret_cast<const ulonglong2*>(block.keys);
     int smaller = 0;
 #pragma unroll 4
@@ -88,12 +89,12 @@ struct sort_by_counting {
     }
     for (int step = 1; step < counting_sort::sharing; step *= 2)
       smaller += __shfl_xor_sync(all_lanes, smaller, step);
-    if (own < count && threadIdx.x % counting_sort::sharing == 0) __stcg(sorted + smaller, key);
+    if (rank < count && threadIdx.x % counting_sort::sharing == 0) __stcg(sorted + smaller, key);
   }
 
   __device__ void place_segments(shared& block) const {
     Segments of_sorted = segments;
-    of_sorted.from.keys = block.keys;
+    of_sorted.places.keys = block.keys;
     const std::uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const unsigned int up_to_here = all_lanes >> (31 - lane);
     const std::uint32_t of_warp =
@@ -102,7 +103,7 @@ struct sort_by_counting {
     const auto for_each_place = [&](const auto& act) {
       std::uint64_t begun = 0;
       for (std::uint32_t k = first + lane; k < first + of_warp; k += 32) {
-        const std::uint64_t adds = k < count ? of_sorted.from(k) : 0;
+        const std::uint64_t adds = k < count ? of_sorted.places(k) : 0;
         const unsigned int begins = __ballot_sync(all_lanes, (adds & 1u) != 0);
         const unsigned int runs = __ballot_sync(all_lanes, adds >> 32 != 0);
         act(k, begun + pair(__popc(begins & up_to_here), __popc(runs & up_to_here)));

@@ -40,7 +40,8 @@ struct sort_by_grid {
 
   struct shared {
     std::uint16_t
-        seen[warps][grid_sort::bins];  ///< keys of a digit: of the warp so far, then of the warps before it
+        key_counts[warps]
+                  [grid_sort::bins];  ///< keys of a digit: of the warp so far, then of the warps before it
     std::uint32_t first[grid_sort::bins];  ///< place of the block's first key of a digit
     std::uint32_t lower[warps];            ///< keys of the digits of a warp
     std::uint64_t begun[warps];            ///< what begins in the places of a warp
@@ -51,20 +52,20 @@ struct sort_by_grid {
   };
 
   __device__ void run(shared& block) const {
-    std::uint64_t* to = passes % 2 != 0 ? buffer : other_buffer;
-    std::uint64_t* from = passes % 2 != 0 ? other_buffer : buffer;
+    std::uint64_t* target = passes % 2 != 0 ? buffer : other_buffer;
+    std::uint64_t* source = passes % 2 != 0 ? other_buffer : buffer;
     for (int pass = 0; pass < passes; ++pass) {
       tile mine;
-      load(mine, from, pass);
+      load(mine, source, pass);
       rank(block, mine, pass);
       publish_digits(block);
       cooperative_groups::this_grid().sync();
       find_places(block);
-      store(block, mine, to, pass);
+      store(block, mine, target, pass);
       cooperative_groups::this_grid().sync();
-      std::uint64_t* const sorted = to;
-      to = from;
-      from = sorted;
+      std::uint64_t* const sorted = target;
+      target = source;
+      source = sorted;
     }
     place_segments(block);
   }
@@ -83,37 +84,37 @@ struct sort_by_grid {
   }
 
   // Other blocks wrote keys and counts, so loads bypass the first-level cache, which may hold older values.
-  __device__ void load(tile& mine, const std::uint64_t* from, int pass) const {
+  __device__ void load(tile& mine, const std::uint64_t* source, int pass) const {
     for (int i = 0; i < Items; ++i) {
-      const std::uint32_t at = place(i);
-      if (at >= count)
+      const std::uint32_t position = place(i);
+      if (position >= count)
         mine.key[i] = 0;
       else if (pass == 0)
-        mine.key[i] = key_of(at, true);
+        mine.key[i] = key_of(position, true);
       else
-        mine.key[i] = __ldcg(from + at);
+        mine.key[i] = __ldcg(source + position);
     }
   }
 
   __device__ void rank(shared& block, tile& mine, int pass) const {
-    auto* words = reinterpret_cast<std::uint32_t*>(block.seen);
+    auto* words = reinterpret_cast<std::uint32_t*>(block.key_counts);
     for (int i = static_cast<int>(threadIdx.x); i < warps * grid_sort::bins / 2; i += threads) words[i] = 0;
     __syncthreads();
     const unsigned int lower_lanes = (1u << lane()) - 1u;
     for (int i = 0; i < Items; ++i) {
       const bool live = place(i) < count;
-      const unsigned int own = digit(mine.key[i], pass);
+      const unsigned int bin = digit(mine.key[i], pass);
       unsigned int peers = __ballot_sync(all_lanes, live);
       for (int b = 0; b < width; ++b) {
-        const bool set = (own >> b & 1u) != 0;
+        const bool set = (bin >> b & 1u) != 0;
         const unsigned int votes = __ballot_sync(all_lanes, set);
         peers &= set ? votes : ~votes;
       }
-      const std::uint32_t before = live ? block.seen[warp()][own] : 0;
+      const std::uint32_t before = live ? block.key_counts[warp()][bin] : 0;
       mine.rank[i] = static_cast<std::uint16_t>(before + __popc(peers & lower_lanes));
       __syncwarp();
       if (live && (peers & lower_lanes) == 0)
-        block.seen[warp()][own] = static_cast<std::uint16_t>(before + __popc(peers));
+        block.key_counts[warp()][bin] = static_cast<std::uint16_t>(before + __popc(peers));
       __syncwarp();
     }
     __syncthreads();
@@ -122,15 +123,15 @@ struct sort_by_grid {
   /// Publishes the block's count of each digit, one thread per digit. The last block also zeroes the counts
   /// up to `stride`, because find_places() loads eight at a time.
   __device__ void publish_digits(shared& block) const {
-    const int own = static_cast<int>(threadIdx.x);
-    if (own >= digits()) return;
+    const int bin = static_cast<int>(threadIdx.x);
+    if (bin >= digits()) return;
     std::uint32_t sum = 0;
     for (int w = 0; w < warps; ++w) {
-      const std::uint16_t of_warp = block.seen[w][own];
-      block.seen[w][own] = static_cast<std::uint16_t>(sum);
+      const std::uint16_t of_warp = block.key_counts[w][bin];
+      block.key_counts[w][bin] = static_cast<std::uint16_t>(sum);
       sum += of_warp;
     }
-    std::uint16_t* const row = counts + static_cast<std::uint32_t>(own) * stride;
+    std::uint16_t* const row = counts + static_cast<std::uint32_t>(bin) * stride;
     __stcg(row + blockIdx.x, static_cast<std::uint16_t>(sum));
     if (blockIdx.x + 1 == gridDim.x)
       for (std::uint32_t b = gridDim.x; b < stride; ++b) __stcg(row + b, std::uint16_t{0});
@@ -139,19 +140,19 @@ struct sort_by_grid {
   /// Finds the place of the first key of each digit, with up to a warp of threads per digit.
   __device__ void find_places(shared& block) const {
     const int sharing = threads / digits() < 32 ? threads / digits() : 32;
-    const int own = static_cast<int>(threadIdx.x) / sharing;
+    const int bin = static_cast<int>(threadIdx.x) / sharing;
     std::uint32_t of_all = 0, of_blocks_before = 0;
-    if (own < digits()) {
-      const auto* row = reinterpret_cast<const uint4*>(counts + static_cast<std::uint32_t>(own) * stride);
+    if (bin < digits()) {
+      const auto* row = reinterpret_cast<const uint4*>(counts + static_cast<std::uint32_t>(bin) * stride);
       for (std::uint32_t v = threadIdx.x % static_cast<std::uint32_t>(sharing);
            v * grid_sort::counts_at_once < gridDim.x; v += static_cast<std::uint32_t>(sharing)) {
         const uint4 eight = __ldcg(row + v);
         const std::uint32_t pairs[] = {eight.x, eight.y, eight.z, eight.w};
         for (std::uint32_t k = 0; k < grid_sort::counts_at_once; ++k) {
-          const std::uint32_t other = v * grid_sort::counts_at_once + k;
+          const std::uint32_t chunk = v * grid_sort::counts_at_once + k;
           const std::uint32_t keys = pairs[k / 2] >> k % 2 * 16 & 0xffffu;
           of_all += keys;
-          if (other < blockIdx.x) of_blocks_before += keys;
+          if (chunk < blockIdx.x) of_blocks_before += keys;
         }
       }
     }
@@ -159,32 +160,32 @@ struct sort_by_grid {
       of_all += __shfl_xor_sync(all_lanes, of_all, step);
       of_blocks_before += __shfl_xor_sync(all_lanes, of_blocks_before, step);
     }
-    place_digits(block, own, own < digits() && static_cast<int>(threadIdx.x) % sharing == 0, of_all,
+    place_digits(block, bin, bin < digits() && static_cast<int>(threadIdx.x) % sharing == 0, of_all,
                  of_blocks_before);
   }
 
   /// The place of the block's first key of each digit: after all keys of lower digits, and those of its digit
   /// in the blocks before. A scan over the digits; one thread `has_digit` for each.
-  __device__ void place_digits(shared& block, int own, bool has_digit, std::uint32_t of_all,
+  __device__ void place_digits(shared& block, int bin, bool has_digit, std::uint32_t of_all,
                                std::uint32_t of_blocks_before) const {
     std::uint32_t upto = has_digit ? of_all : 0;
     for (int step = 1; step < 32; step *= 2) {
-      const std::uint32_t left = __shfl_up_sync(all_lanes, upto, step);
-      if (lane() >= step) upto += left;
+      const std::uint32_t neighbour = __shfl_up_sync(all_lanes, upto, step);
+      if (lane() >= step) upto += neighbour;
     }
     if (lane() == 31) block.lower[warp()] = upto;
     __syncthreads();
     for (int w = 0; w < warp(); ++w) upto += block.lower[w];
-    if (has_digit) block.first[own] = upto - of_all + of_blocks_before;
+    if (has_digit) block.first[bin] = upto - of_all + of_blocks_before;
     __syncthreads();
   }
 
-  __device__ void store(shared& block, const tile& mine, std::uint64_t* to, int pass) const {
+  __device__ void store(shared& block, const tile& mine, std::uint64_t* target, int pass) const {
     for (int i = 0; i < Items; ++i) {
-      const unsigned int own = digit(mine.key[i], pass);
+      const unsigned int bin = digit(mine.key[i], pass);
       if (place(i) >= count) continue;
-      const std::uint32_t at = block.first[own] + block.seen[warp()][own] + mine.rank[i];
-      __stcg(to + at, mine.key[i]);
+      const std::uint32_t position = block.first[bin] + block.key_counts[warp()][bin] + mine.rank[i];
+      __stcg(target + position, mine.key[i]);
     }
   }
 
@@ -197,12 +198,12 @@ struct sort_by_grid {
   /// the keys were written.
   __device__ void place_segments(shared& block) const {
     Segments of_sorted = segments;
-    of_sorted.from.keys = buffer;
+    of_sorted.places.keys = buffer;
     const unsigned int up_to_here = all_lanes >> (31 - lane());
     std::uint64_t upto[Items];
     std::uint64_t of_warp = 0;
     for (int i = 0; i < Items; ++i) {
-      const std::uint64_t adds = place(i) < count ? of_sorted.from(place(i)) : 0;
+      const std::uint64_t adds = place(i) < count ? of_sorted.places(place(i)) : 0;
       const unsigned int begins = __ballot_sync(all_lanes, (adds & 1u) != 0);
       const unsigned int runs = __ballot_sync(all_lanes, adds >> 32 != 0);
       upto[i] = of_warp + pair(__popc(begins & up_to_here), __popc(runs & up_to_here));

@@ -17,74 +17,74 @@
 #if FERRY_HOST_LANES
 namespace ferry::host {
 
-/// What compilers must be told the register for: they would fill it number by number, and call the C library
-/// for roots. Without <immintrin.h>, which takes a compiler most of a second. By pointers: how vectors are
-/// passed depends on the processor that the caller is compiled for.
+/// Operations that compilers must be told the register for: they would fill it number by number, and call the
+/// C library for roots. Without <immintrin.h>, which takes a compiler most of a second. By pointers: how
+/// vectors are passed depends on the processor that the caller is compiled for.
 template <class T, int Bytes>
 struct in_register;
 template <>
 struct in_register<float, 32> {
   using vector [[gnu::vector_size(32)]] = float;
-  [[gnu::target("avx")]] static void fill(void* to, float number) {
-    const vector all = number - vector{};
-    __builtin_memcpy(to, &all, sizeof all);
+  [[gnu::target("avx")]] static void fill(void* target, float number) {
+    const vector numbers = number - vector{};
+    __builtin_memcpy(target, &numbers, sizeof numbers);
   }
-  [[gnu::target("avx")]] static void take_roots(void* to, const void* from) {
-    vector all;
-    __builtin_memcpy(&all, from, sizeof all);
-    all = __builtin_ia32_sqrtps256(all);
-    __builtin_memcpy(to, &all, sizeof all);
+  [[gnu::target("avx")]] static void take_roots(void* target, const void* source) {
+    vector numbers;
+    __builtin_memcpy(&numbers, source, sizeof numbers);
+    numbers = __builtin_ia32_sqrtps256(numbers);
+    __builtin_memcpy(target, &numbers, sizeof numbers);
   }
 };
 template <>
 struct in_register<double, 32> {
   using vector [[gnu::vector_size(32)]] = double;
-  [[gnu::target("avx")]] static void fill(void* to, double number) {
-    const vector all = number - vector{};
-    __builtin_memcpy(to, &all, sizeof all);
+  [[gnu::target("avx")]] static void fill(void* target, double number) {
+    const vector numbers = number - vector{};
+    __builtin_memcpy(target, &numbers, sizeof numbers);
   }
-  [[gnu::target("avx")]] static void take_roots(void* to, const void* from) {
-    vector all;
-    __builtin_memcpy(&all, from, sizeof all);
-    all = __builtin_ia32_sqrtpd256(all);
-    __builtin_memcpy(to, &all, sizeof all);
+  [[gnu::target("avx")]] static void take_roots(void* target, const void* source) {
+    vector numbers;
+    __builtin_memcpy(&numbers, source, sizeof numbers);
+    numbers = __builtin_ia32_sqrtpd256(numbers);
+    __builtin_memcpy(target, &numbers, sizeof numbers);
   }
 };
 #ifdef __AVX512F__
 template <>
 struct in_register<float, 64> {
   using vector [[gnu::vector_size(64)]] = float;
-  static void fill(void* to, float number) {
-    const vector all = number - vector{};
-    __builtin_memcpy(to, &all, sizeof all);
+  static void fill(void* target, float number) {
+    const vector numbers = number - vector{};
+    __builtin_memcpy(target, &numbers, sizeof numbers);
   }
-  static void take_roots(void* to, const void* from) {
-    vector all;
-    __builtin_memcpy(&all, from, sizeof all);
+  static void take_roots(void* target, const void* source) {
+    vector numbers;
+    __builtin_memcpy(&numbers, source, sizeof numbers);
 #ifdef __clang__
-    all = __builtin_ia32_sqrtps512(all, 4);
+    numbers = __builtin_ia32_sqrtps512(numbers, 4);
 #else
-    all = __builtin_ia32_sqrtps512_mask(all, all, -1, 4);
+    numbers = __builtin_ia32_sqrtps512_mask(numbers, numbers, -1, 4);
 #endif
-    __builtin_memcpy(to, &all, sizeof all);
+    __builtin_memcpy(target, &numbers, sizeof numbers);
   }
 };
 template <>
 struct in_register<double, 64> {
   using vector [[gnu::vector_size(64)]] = double;
-  static void fill(void* to, double number) {
-    const vector all = number - vector{};
-    __builtin_memcpy(to, &all, sizeof all);
+  static void fill(void* target, double number) {
+    const vector numbers = number - vector{};
+    __builtin_memcpy(target, &numbers, sizeof numbers);
   }
-  static void take_roots(void* to, const void* from) {
-    vector all;
-    __builtin_memcpy(&all, from, sizeof all);
+  static void take_roots(void* target, const void* source) {
+    vector numbers;
+    __builtin_memcpy(&numbers, source, sizeof numbers);
 #ifdef __clang__
-    all = __builtin_ia32_sqrtpd512(all, 4);
+    numbers = __builtin_ia32_sqrtpd512(numbers, 4);
 #else
-    all = __builtin_ia32_sqrtpd512_mask(all, all, -1, 4);
+    numbers = __builtin_ia32_sqrtpd512_mask(numbers, numbers, -1, 4);
 #endif
-    __builtin_memcpy(to, &all, sizeof all);
+    __builtin_memcpy(target, &numbers, sizeof numbers);
   }
 };
 #endif
@@ -102,9 +102,9 @@ class lanes {
 
   /// Of a comparison: each number has its own answer, so there is no branch, but either().
   struct mask {
-    decltype(vector{} < vector{}) all;
-    [[gnu::always_inline]] mask(const decltype(vector{} < vector{}) & each) : all(each) {}
-    [[gnu::always_inline]] mask(const mask& other) : all(other.all) {}
+    decltype(vector{} < vector{}) numbers;
+    [[gnu::always_inline]] mask(const decltype(vector{} < vector{}) & answers) : numbers(answers) {}
+    [[gnu::always_inline]] mask(const mask& source) : numbers(source.numbers) {}
     mask& operator=(const mask&) = delete;
   };
 
@@ -112,51 +112,59 @@ class lanes {
   /// are compiled for.
   /// @{
   lanes() = default;
-  [[gnu::always_inline]] lanes(const lanes& other) : all_(other.all_) {}
-  [[gnu::always_inline]] lanes& operator=(const lanes& other) {
-    all_ = other.all_;
+  [[gnu::always_inline]] lanes(const lanes& source) : numbers_(source.numbers_) {}
+  [[gnu::always_inline]] lanes& operator=(const lanes& source) {
+    numbers_ = source.numbers_;
     return *this;
   }
   /// @}
   [[gnu::always_inline]] lanes(T number) {  // NOLINT: coefficients are numbers
     if constexpr (is_large)
-      in_register<T, Count* static_cast<int>(sizeof(T))>::fill(&all_, number);
+      in_register<T, Count* static_cast<int>(sizeof(T))>::fill(&numbers_, number);
     else
-      all_ = number - vector{};
+      numbers_ = number - vector{};
   }
 
-  [[gnu::always_inline]] static lanes load(const T* from) {
-    lanes made;
-    __builtin_memcpy(&made.all_, from, sizeof made.all_);
-    return made;
+  [[gnu::always_inline]] static lanes load(const T* source) {
+    lanes result;
+    __builtin_memcpy(&result.numbers_, source, sizeof result.numbers_);
+    return result;
   }
-  [[gnu::always_inline]] void store(T* to) const { __builtin_memcpy(to, &all_, sizeof all_); }
+  [[gnu::always_inline]] void store(T* target) const { __builtin_memcpy(target, &numbers_, sizeof numbers_); }
 
   [[gnu::always_inline]] friend lanes operator+(const lanes& a, const lanes& b) {
-    return of(a.all_ + b.all_);
+    return of_numbers(a.numbers_ + b.numbers_);
   }
   [[gnu::always_inline]] friend lanes operator-(const lanes& a, const lanes& b) {
-    return of(a.all_ - b.all_);
+    return of_numbers(a.numbers_ - b.numbers_);
   }
   [[gnu::always_inline]] friend lanes operator*(const lanes& a, const lanes& b) {
-    return of(a.all_ * b.all_);
+    return of_numbers(a.numbers_ * b.numbers_);
   }
   [[gnu::always_inline]] friend lanes operator/(const lanes& a, const lanes& b) {
-    return of(a.all_ / b.all_);
+    return of_numbers(a.numbers_ / b.numbers_);
   }
-  [[gnu::always_inline]] friend lanes operator-(const lanes& a) { return of(-a.all_); }
+  [[gnu::always_inline]] friend lanes operator-(const lanes& a) { return of_numbers(-a.numbers_); }
   [[gnu::always_inline]] lanes& operator+=(const lanes& b) { return *this = *this + b; }
   [[gnu::always_inline]] lanes& operator-=(const lanes& b) { return *this = *this - b; }
   [[gnu::always_inline]] lanes& operator*=(const lanes& b) { return *this = *this * b; }
   [[gnu::always_inline]] lanes& operator/=(const lanes& b) { return *this = *this / b; }
 
-  [[gnu::always_inline]] friend mask operator<(const lanes& a, const lanes& b) { return {a.all_ < b.all_}; }
-  [[gnu::always_inline]] friend mask operator>(const lanes& a, const lanes& b) { return {a.all_ > b.all_}; }
-  [[gnu::always_inline]] friend mask operator!=(const lanes& a, const lanes& b) { return {a.all_ != b.all_}; }
-  [[gnu::always_inline]] friend mask operator||(const mask& a, const mask& b) { return {a.all | b.all}; }
+  [[gnu::always_inline]] friend mask operator<(const lanes& a, const lanes& b) {
+    return {a.numbers_ < b.numbers_};
+  }
+  [[gnu::always_inline]] friend mask operator>(const lanes& a, const lanes& b) {
+    return {a.numbers_ > b.numbers_};
+  }
+  [[gnu::always_inline]] friend mask operator!=(const lanes& a, const lanes& b) {
+    return {a.numbers_ != b.numbers_};
+  }
+  [[gnu::always_inline]] friend mask operator||(const mask& a, const mask& b) {
+    return {a.numbers | b.numbers};
+  }
   /// a where the condition holds, else b.
   [[gnu::always_inline]] friend lanes either(const mask& condition, const lanes& a, const lanes& b) {
-    return of(condition.all ? a.all_ : b.all_);
+    return of_numbers(condition.numbers ? a.numbers_ : b.numbers_);
   }
 
   /// 1, 0 or -1; 0 for a NaN.
@@ -165,33 +173,33 @@ class lanes {
            either(*this < lanes(T(0)), lanes(T(1)), lanes(T(0)));
   }
   [[nodiscard, gnu::always_inline]] lanes magnitude() const {
-    lanes made;
+    lanes result;
     for (int e = 0; e < Count; ++e)
       if constexpr (std::is_same_v<T, float>)
-        made.all_[e] = __builtin_fabsf(all_[e]);
+        result.numbers_[e] = __builtin_fabsf(numbers_[e]);
       else
-        made.all_[e] = __builtin_fabs(all_[e]);
-    return made;
+        result.numbers_[e] = __builtin_fabs(numbers_[e]);
+    return result;
   }
   [[nodiscard, gnu::always_inline]] lanes square_root() const {
-    lanes made;
+    lanes result;
     if constexpr (is_large)
-      in_register<T, Count* static_cast<int>(sizeof(T))>::take_roots(&made.all_, &all_);
+      in_register<T, Count* static_cast<int>(sizeof(T))>::take_roots(&result.numbers_, &numbers_);
     else if constexpr (Count == 1)
-      made.all_[0] = square_roots(all_[0]);
+      result.numbers_[0] = square_roots(numbers_[0]);
     else
-      made.all_ = square_roots(all_);
-    return made;
+      result.numbers_ = square_roots(numbers_);
+    return result;
   }
 
  private:
-  [[gnu::always_inline]] static lanes of(const vector& all) {
-    lanes made;
-    made.all_ = all;
-    return made;
+  [[gnu::always_inline]] static lanes of_numbers(const vector& numbers) {
+    lanes result;
+    result.numbers_ = numbers;
+    return result;
   }
 
-  vector all_;
+  vector numbers_;
 };
 
 /// Bytes of a register.

@@ -29,7 +29,7 @@ template <class Body>
 [[gnu::noinline]] void run_on_any(const Body& body) {
   body(ferry::detail::register_size<0>{});
 }
-/// What it calls is compiled for AVX2 because it is inlined.
+/// The body is compiled for AVX2 because it is inlined.
 template <class Body>
 [[gnu::noinline, gnu::flatten, gnu::target("avx2")]] void run_on_avx2(const Body& body) {
   body(ferry::detail::register_size<32>{});

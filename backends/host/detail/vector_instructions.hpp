@@ -13,11 +13,11 @@ namespace ferry::host {
 using two_words = long long __attribute__((vector_size(16)));
 
 /// Stores past the caches. The address is a multiple of 16.
-[[gnu::always_inline]] inline void stream(void* to, two_words unit) {
+[[gnu::always_inline]] inline void stream(void* target, two_words unit) {
 #if defined(__clang__)
-  _mm_stream_si128(static_cast<__m128i*>(to), unit);
+  _mm_stream_si128(static_cast<__m128i*>(target), unit);
 #else
-  __builtin_ia32_movntdq(static_cast<two_words*>(to), unit);
+  __builtin_ia32_movntdq(static_cast<two_words*>(target), unit);
 #endif
 }
 /// Orders such stores before later ones.
@@ -37,23 +37,27 @@ using two_doubles = double __attribute__((vector_size(16)));
 /// Square roots of all numbers of a vector of 16 bytes, or of one number.
 /// @{
 #if defined(__clang__)
-[[gnu::always_inline]] inline float square_roots(float of) {
-  return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(of)));
+[[gnu::always_inline]] inline float square_roots(float numbers) {
+  return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(numbers)));
 }
-[[gnu::always_inline]] inline double square_roots(double of) {
-  return _mm_cvtsd_f64(_mm_sqrt_sd(_mm_set_sd(of), _mm_set_sd(of)));
+[[gnu::always_inline]] inline double square_roots(double numbers) {
+  return _mm_cvtsd_f64(_mm_sqrt_sd(_mm_set_sd(numbers), _mm_set_sd(numbers)));
 }
-[[gnu::always_inline]] inline four_floats square_roots(four_floats of) { return _mm_sqrt_ps(of); }
-[[gnu::always_inline]] inline two_doubles square_roots(two_doubles of) { return _mm_sqrt_pd(of); }
+[[gnu::always_inline]] inline four_floats square_roots(four_floats numbers) { return _mm_sqrt_ps(numbers); }
+[[gnu::always_inline]] inline two_doubles square_roots(two_doubles numbers) { return _mm_sqrt_pd(numbers); }
 #else
-[[gnu::always_inline]] inline float square_roots(float of) {
-  return __builtin_ia32_sqrtss(four_floats{of})[0];
+[[gnu::always_inline]] inline float square_roots(float numbers) {
+  return __builtin_ia32_sqrtss(four_floats{numbers})[0];
 }
-[[gnu::always_inline]] inline double square_roots(double of) {
-  return __builtin_ia32_sqrtsd(two_doubles{of})[0];
+[[gnu::always_inline]] inline double square_roots(double numbers) {
+  return __builtin_ia32_sqrtsd(two_doubles{numbers})[0];
 }
-[[gnu::always_inline]] inline four_floats square_roots(four_floats of) { return __builtin_ia32_sqrtps(of); }
-[[gnu::always_inline]] inline two_doubles square_roots(two_doubles of) { return __builtin_ia32_sqrtpd(of); }
+[[gnu::always_inline]] inline four_floats square_roots(four_floats numbers) {
+  return __builtin_ia32_sqrtps(numbers);
+}
+[[gnu::always_inline]] inline two_doubles square_roots(two_doubles numbers) {
+  return __builtin_ia32_sqrtpd(numbers);
+}
 #endif
 /// @}
 #endif

@@ -87,7 +87,7 @@ class co_occurrence {
       compact(exec, added);
     }
     runs_.reserve(runs_.size() + added.size());
-    for (run& each : added) runs_.push_back(std::move(each));
+    for (run& counts : added) runs_.push_back(std::move(counts));
   }
 
   /// Number of entries that are not zero.
@@ -102,21 +102,21 @@ class co_occurrence {
   [[nodiscard]] co_occurrence_entries<Space> entries(const Exec& exec) {
     ferry::detail::require_own_kokkos(exec, "speedtorch::co_occurrence");
     const auto count = static_cast<std::size_t>(size(exec));
-    co_occurrence_entries<Space> made{tensor<std::int64_t, Space>(label_ + "::rows", count),
-                                      tensor<std::int64_t, Space>(label_ + "::columns", count),
-                                      tensor<double, Space>(label_ + "::values", count)};
-    if (count == 0) return made;
+    co_occurrence_entries<Space> result{tensor<std::int64_t, Space>(label_ + "::rows", count),
+                                        tensor<std::int64_t, Space>(label_ + "::columns", count),
+                                        tensor<double, Space>(label_ + "::values", count)};
+    if (count == 0) return result;
     Kokkos::parallel_for(
         "ferry::speedtorch::split_keys", range<Exec>(exec, 0, static_cast<std::int64_t>(count)),
-        kernels::split_keys{runs_.front().keys.data(), classes_, made.rows.data(), made.columns.data()});
-    copy(exec, runs_.front().values, made.values).join();
+        kernels::split_keys{runs_.front().keys.data(), classes_, result.rows.data(), result.columns.data()});
+    copy(exec, runs_.front().values, result.values).join();
     exec.fence("ferry::speedtorch::co_occurrence::entries");
-    return made;
+    return result;
   }
 
   /// Rows and columns of the matrix.
   [[nodiscard]] std::int64_t classes() const { return classes_; }
-  /// What was chosen.
+  /// The options of the constructor.
   [[nodiscard]] const co_occurrence_options& options() const { return options_; }
 
  private:
@@ -157,16 +157,16 @@ class co_occurrence {
   template <class Exec>
   run sum_equal(const Exec& exec, const tensor<std::int64_t, Space>& keys,
                 const tensor<double, Space>& values) const {
-    using there = std::conditional_t<ferry::detail::is_host_exec<Exec>, pageable_space, void>;
+    using plan_space = std::conditional_t<ferry::detail::is_host_exec<Exec>, pageable_space, void>;
     const auto plan = make_plan(exec, keys, classes_ * classes_, bounds::skip{});
     const auto count = static_cast<std::size_t>(plan.unique_count());
-    run made{tensor<std::int64_t, Space>(label_ + "::keys", count),
+    run sums{tensor<std::int64_t, Space>(label_ + "::keys", count),
              tensor<double, Space>(label_ + "::values", count)};
-    init::zeros(exec, made.values);
-    if (count == 0) return made;
-    copy(exec, plan.template unique_rows<there>(), made.keys).join();
-    scatter_add(exec, made.values, plan.template inverse<there>(), values, bounds::skip{}).join();
-    return made;
+    init::zeros(exec, sums.values);
+    if (count == 0) return sums;
+    copy(exec, plan.template unique_rows<plan_space>(), sums.keys).join();
+    scatter_add(exec, sums.values, plan.template inverse<plan_space>(), values, bounds::skip{}).join();
+    return sums;
   }
 
   /// Merges the last runs until each is at least twice as long as the next, so that an entry is moved a
@@ -179,21 +179,21 @@ class co_occurrence {
 
   template <class Exec>
   void merge_last(const Exec& exec, std::vector<run>& runs) const {
-    run both = merge(exec, runs[runs.size() - 2], runs.back());
+    run merged = merge(exec, runs[runs.size() - 2], runs.back());
     runs.pop_back();
-    runs.back() = std::move(both);
+    runs.back() = std::move(merged);
   }
 
   template <class Exec>
   run merge(const Exec& exec, const run& earlier, const run& later) const {
     const std::size_t middle = earlier.keys.rows();
-    const std::size_t all = middle + later.keys.rows();
-    tensor<std::int64_t, Space> keys(label_ + "::merged_keys", all);
-    tensor<double, Space> values(label_ + "::merged_values", all);
+    const std::size_t count = middle + later.keys.rows();
+    tensor<std::int64_t, Space> keys(label_ + "::merged_keys", count);
+    tensor<double, Space> values(label_ + "::merged_values", count);
     copy(exec, earlier.keys, keys.first(middle)).join();
-    copy(exec, later.keys, keys.rows_between(middle, all)).join();
+    copy(exec, later.keys, keys.rows_between(middle, count)).join();
     copy(exec, earlier.values, values.first(middle)).join();
-    copy(exec, later.values, values.rows_between(middle, all)).join();
+    copy(exec, later.values, values.rows_between(middle, count)).join();
     return sum_equal(exec, keys, values);
   }
 

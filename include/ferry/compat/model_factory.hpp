@@ -93,12 +93,13 @@ class model_factory {
   template <class Exec, class Positives, class Negatives>
   ticket before_forward_pass(const Exec& exec, const Positives& positives, const Negatives& negatives) {
     const auto first = static_cast<std::size_t>(make_ref(positives).rows());
-    const auto all = first + static_cast<std::size_t>(make_ref(negatives).rows());
-    if (indices_.rank() == 0 || indices_.rows() < all)
-      indices_ = index_buffer(table_.label() + "::indices", all + all / 4);
+    const auto count = first + static_cast<std::size_t>(make_ref(negatives).rows());
+    if (indices_.rank() == 0 || indices_.rows() < count)
+      indices_ = index_buffer(table_.label() + "::indices", count + count / 4);
     copy(exec, positives, indices_.first(first)).drop();
-    copy(exec, negatives, indices_.rows_between(first, all)).drop();
-    return send(exec, make_plan(exec, indices_.first(all), table_.rows()), static_cast<std::int64_t>(first));
+    copy(exec, negatives, indices_.rows_between(first, count)).drop();
+    return send(exec, make_plan(exec, indices_.first(count), table_.rows()),
+                static_cast<std::int64_t>(first));
   }
   /// @}
 
@@ -156,9 +157,9 @@ class model_factory {
     return gather(exec, table_, plan_.unique_rows(), weight(), bounds::unchecked{});
   }
 
-  void require_batch(const char* what) const {
+  void require_batch(const char* function) const {
     if (plan_.storage() == nullptr)
-      throw invalid_argument("ferry::speedtorch::model_factory::" + std::string(what) + ": '" +
+      throw invalid_argument("ferry::speedtorch::model_factory::" + std::string(function) + ": '" +
                              table_.label() + "' has no batch yet; call before_forward_pass first");
   }
 

@@ -115,10 +115,10 @@ class optimizer_factory {
   /// @}
 
  private:
-  void require_batch(const char* what, bool there) const {
-    if (there) return;
+  void require_batch(const char* function, bool present) const {
+    if (present) return;
     throw invalid_argument(
-        "ferry::speedtorch::optimizer_factory::" + std::string(what) + ": '" + model_->table().label() +
+        "ferry::speedtorch::optimizer_factory::" + std::string(function) + ": '" + model_->table().label() +
         "' has no batch yet, or one whose state was not sent; call before_forward_pass first");
   }
 

@@ -6,7 +6,7 @@
 
 namespace ferry {
 
-/// What a tensor may hold: any trivially copyable object. Verbs that only move rows need no more.
+/// An element of a tensor: any trivially copyable object. Verbs that only move rows need no more.
 template <class T>
 concept Element = std::is_trivially_copyable_v<std::remove_const_t<T>> && std::is_object_v<T>;
 

@@ -6,7 +6,7 @@
 
 namespace ferry {
 
-/// Where the bytes of a tensor live and how a device reaches them: an empty type with these members.
+/// The place of the bytes of a tensor and the way a device reaches them: an empty type with these members.
 ///
 ///   ferry_memory_space  the type itself
 ///   name                its name in error messages and descriptions

@@ -50,7 +50,7 @@ concept PathPolicy = PolicyOf<T, path_category> && requires {
   { T::chosen_at_run_time } -> std::convertible_to<bool>;
 };
 
-/// What an index outside of [0, rows) means.
+/// The meaning of an index outside of [0, rows).
 ///
 ///   resolve(index, rows)  the row to use, or -1 for none
 ///   reports               whether an index without a row is an error
@@ -89,7 +89,7 @@ concept RoundingPolicy = PolicyOf<T, rounding_category> && requires {
   { T::is_random } -> std::convertible_to<bool>;
 };
 
-/// What a step does about gradients that are infinite or NaN.
+/// The reaction of a step to gradients that are infinite or NaN.
 ///
 ///   looks    the gradients are scanned before the step
 ///   reports  such a gradient is an error

@@ -14,13 +14,13 @@ namespace ferry::mpi {
 
 #if __has_include(<mpi.h>)
 
-/// The group of the processes of an MPI communicator, in its order, one rank each. Collective over `of`,
+/// The group of the processes of an MPI communicator, in its order, one rank each. Collective over `group`,
 /// which is duplicated; make it after MPI_Init and destroy it, and all tables of it, before MPI_Finalize.
-/// All calls of a process come from one thread at a time; where several threads take turns, MPI must have
+/// All calls of a process come from one thread at a time; if several threads take turns, MPI must have
 /// been initialised with MPI_THREAD_SERIALIZED.
 ///
 /// A process may call the verbs anywhere: it acts for its rank. An exception that leaves communicator::run
-/// breaks the group. Throws invalid_argument unless the deadline is positive, and communication_error where
+/// breaks the group. Throws invalid_argument unless the deadline is positive, and communication_error if
 /// MPI fails.
 [[nodiscard]] inline ferry::communicator communicator(MPI_Comm group,
                                                       const communicator_options& options = {}) {

@@ -43,9 +43,9 @@ class any_order {
   /// for the group as a whole gets an object that does nothing.
   ///
   /// The deadline is that of each wait of this rank for NCCL, which includes work that was enqueued on the
-  /// instance before. Throws invalid_argument on all ranks where threads of one process share a device, or
-  /// where a deadline is not positive; communication_error with NCCL's text where NCCL fails, or is not ready
-  /// within the deadline; peer_error where that happened to another rank.
+  /// instance before. Throws invalid_argument on all ranks if threads of one process share a device, or
+  /// if a deadline is not positive; communication_error with NCCL's text if NCCL fails, or is not ready
+  /// within the deadline; peer_error if that happened to another rank.
   template <class Exec>
   any_order(const Exec& exec, const ferry::communicator& comm, const communicator_options& options = {})
       : group_(comm.group()), rank_(comm.acting_rank()), device_(ferry::detail::memory_home(exec).id) {
@@ -135,8 +135,8 @@ namespace ferry {
 ///   order  the policy, made by this rank for this group and device
 ///
 /// Collective, see communicator. Does nothing for a thread that acts for the group as a whole. Blocks until
-/// the sums of all ranks are there. protocol_error where the arrays differ; peer_error where another rank
-/// failed; communication_error with NCCL's text where NCCL fails or does not end within its deadline, after
+/// the sums of all ranks are there. protocol_error if the arrays differ; peer_error if another rank
+/// failed; communication_error with NCCL's text if NCCL fails or does not end within its deadline, after
 /// which the policy is of no use any more, and the arrays may hold anything.
 template <class Exec, class Array>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket all_reduce(

@@ -63,16 +63,16 @@ template <class Array>
 [[nodiscard]] array_interface to_array_interface(Array&& array) {
   const auto ref = make_ref(array);
   using element = std::remove_pointer_t<decltype(ref.data)>;
-  array_interface made;
-  made.typestr = detail::type_string<std::remove_const_t<element>>();
-  made.data = ref.size() == 0 ? nullptr : static_cast<const void*>(ref.data);
-  made.read_only = std::is_const_v<element>;
+  array_interface facts;
+  facts.typestr = detail::type_string<std::remove_const_t<element>>();
+  facts.data = ref.size() == 0 ? nullptr : static_cast<const void*>(ref.data);
+  facts.read_only = std::is_const_v<element>;
   for (std::size_t i = 0; i < ref.rank; ++i) {
-    made.shape.push_back(ref.extents[i]);
-    made.strides.push_back(ref.strides[i] * static_cast<std::int64_t>(sizeof(element)));
+    facts.shape.push_back(ref.extents[i]);
+    facts.strides.push_back(ref.strides[i] * static_cast<std::int64_t>(sizeof(element)));
   }
-  detail::wait_for_tracked(ref.accesses, !made.read_only);
-  return made;
+  detail::wait_for_tracked(ref.accesses, !facts.read_only);
+  return facts;
 }
 
 }  // namespace ferry

@@ -39,22 +39,22 @@ inline constexpr bool has_eigen_rows = Matrix::IsVectorAtCompileTime != 0 ||
 
 template <class T, EigenArray Matrix>
 array_ref<T, pageable_space> eigen_ref(T* data, const Matrix& matrix) {
-  array_ref<T, pageable_space> made;
-  made.data = data;
-  made.label = "Eigen matrix";
+  array_ref<T, pageable_space> ref;
+  ref.data = data;
+  ref.label = "Eigen matrix";
   if constexpr (Matrix::IsVectorAtCompileTime != 0) {
-    made.rank = 1;
-    made.extents[0] = matrix.size();
-    made.strides[0] = matrix.innerStride();
+    ref.rank = 1;
+    ref.extents[0] = matrix.size();
+    ref.strides[0] = matrix.innerStride();
   } else {
     constexpr bool by_rows = has_eigen_rows<Matrix>;
-    made.rank = 2;
-    made.extents[0] = matrix.rows();
-    made.extents[1] = matrix.cols();
-    made.strides[0] = by_rows ? matrix.outerStride() : matrix.innerStride();
-    made.strides[1] = by_rows ? matrix.innerStride() : matrix.outerStride();
+    ref.rank = 2;
+    ref.extents[0] = matrix.rows();
+    ref.extents[1] = matrix.cols();
+    ref.strides[0] = by_rows ? matrix.outerStride() : matrix.innerStride();
+    ref.strides[1] = by_rows ? matrix.innerStride() : matrix.outerStride();
   }
-  return made;
+  return ref;
 }
 
 /// The matrix type over an array of `Columns` columns; dyn: known at run time only. Eigen has its own order

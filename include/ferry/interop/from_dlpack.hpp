@@ -25,14 +25,15 @@ namespace ferry {
 namespace detail {
 
 /// Checks the numbers of a DLTensor; returns its extents. A tensor without extents is one element.
-std::size_t dlpack_extents(const std::string& what, const DLTensor& from,
+std::size_t dlpack_extents(const std::string& subject, const DLTensor& source,
                            std::array<std::size_t, max_rank>& extents);
 
 /// Throws for strides that are not those of a row-major array. Null means that they are.
-void require_compact(const std::string& what, const DLTensor& from, std::size_t size);
+void require_compact(const std::string& subject, const DLTensor& source, std::size_t size);
 
 /// The first element; null for an array without elements.
-void* dlpack_data(const std::string& what, const DLTensor& from, std::size_t size, std::size_t alignment);
+void* dlpack_data(const std::string& subject, const DLTensor& source, std::size_t size,
+                  std::size_t alignment);
 
 }  // namespace detail
 
@@ -64,39 +65,40 @@ template <Element T, MemorySpace Space, class Extents = dynamic_rank, class Mana
   if (managed == nullptr)
     throw invalid_argument("ferry::from_dlpack: '" + label + "': the DLPack object is null");
   // Calls the deleter also if its own construction throws.
-  std::shared_ptr<void> owner(managed, [](Managed* each) {
-    if (each->deleter != nullptr) each->deleter(each);
+  std::shared_ptr<void> owner(managed, [](Managed* object) {
+    if (object->deleter != nullptr) object->deleter(object);
   });
-  std::string what = "ferry::from_dlpack: '" + label + "'";
+  std::string subject = "ferry::from_dlpack: '" + label + "'";
   if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
     // Without the names of the members, which are macros of some systems.
     const auto& [generation, revision] = managed->version;
     if (generation != DLPACK_MAJOR_VERSION)
-      throw invalid_argument(what + " is of DLPack " + std::to_string(generation) + "." +
+      throw invalid_argument(subject + " is of DLPack " + std::to_string(generation) + "." +
                              std::to_string(revision) + ", whose layout ferry does not know: it reads " +
                              std::to_string(DLPACK_MAJOR_VERSION) + ".x");
   }
-  const DLTensor& from = managed->dl_tensor;
+  const DLTensor& source = managed->dl_tensor;
   std::array<std::size_t, max_rank> extents{};
-  const std::size_t rank = detail::dlpack_extents(what, from, extents);
-  what += " " + detail::numbers_text(from.shape, from.ndim) + " of " + detail::dlpack_type_text(from.dtype);
-  if (from.dtype.code != type.code || from.dtype.bits != type.bits || from.dtype.lanes != type.lanes)
-    throw invalid_argument(what + " is no array of " + detail::dlpack_type_text(type) +
+  const std::size_t rank = detail::dlpack_extents(subject, source, extents);
+  subject +=
+      " " + detail::numbers_text(source.shape, source.ndim) + " of " + detail::dlpack_type_text(source.dtype);
+  if (source.dtype.code != type.code || source.dtype.bits != type.bits || source.dtype.lanes != type.lanes)
+    throw invalid_argument(subject + " is no array of " + detail::dlpack_type_text(type) +
                            ", the element type that it is taken as");
   if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned> && !std::is_const_v<T>) {
     if ((managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0)
-      throw invalid_argument(what + " is read-only; take it as from_dlpack<const T, Space>");
+      throw invalid_argument(subject + " is read-only; take it as from_dlpack<const T, Space>");
   }
   const auto checked =
       shape<Extents>::make(std::span<const std::size_t>(extents.data(), rank), label, sizeof(plain));
-  detail::require_compact(what, from, checked.size());
-  void* const data = detail::dlpack_data(what, from, checked.size(), alignof(plain));
-  detail::require_place<Space>(what, from.device, data);
-  tensor<plain, Space, Extents> made(label, checked, static_cast<plain*>(data), std::move(owner));
+  detail::require_compact(subject, source, checked.size());
+  void* const data = detail::dlpack_data(subject, source, checked.size(), alignof(plain));
+  detail::require_place<Space>(subject, source.device, data);
+  tensor<plain, Space, Extents> result(label, checked, static_cast<plain*>(data), std::move(owner));
   if constexpr (std::is_const_v<T>)
-    return read_only_tensor<plain, Space, Extents>(std::move(made));
+    return read_only_tensor<plain, Space, Extents>(std::move(result));
   else
-    return made;
+    return result;
 }
 
 }  // namespace ferry

@@ -53,11 +53,11 @@ concept MdspanLike = requires(const T& span) {
 template <class Span>
 consteval auto mdspan_space() {
   if constexpr (requires { typename Span::accessor_type::memory_space; }) {
-    using there = typename Span::accessor_type::memory_space;
-    if constexpr (MemorySpace<there>)
-      return there{};
+    using accessor_space = typename Span::accessor_type::memory_space;
+    if constexpr (MemorySpace<accessor_space>)
+      return accessor_space{};
     else
-      return space_of<there>();
+      return space_of<accessor_space>();
   } else {
     return pageable_space{};
   }

@@ -37,13 +37,13 @@ concept TaggedVector = TaggedPointer<typename Vector::pointer> && requires(Vecto
 
 template <class T>
 array_ref<T, device_space> device_sequence_ref(T* data, std::size_t size) {
-  array_ref<T, device_space> made;
-  made.data = data;
-  made.rank = 1;
-  made.extents[0] = static_cast<std::int64_t>(size);
-  made.make_dense();
-  made.label = "device_vector";
-  return made;
+  array_ref<T, device_space> ref;
+  ref.data = data;
+  ref.rank = 1;
+  ref.extents[0] = static_cast<std::int64_t>(size);
+  ref.make_dense();
+  ref.label = "device_vector";
+  return ref;
 }
 
 }  // namespace detail

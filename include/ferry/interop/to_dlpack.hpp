@@ -24,7 +24,7 @@ namespace ferry {
 
 namespace detail {
 
-/// What to_dlpack can hand over: `tensor` is the type behind the owner, const where it is read-only.
+/// The objects that to_dlpack can hand over: `tensor` is the type behind the owner, const if it is read-only.
 template <class Owner>
 struct dlpack_owner {
   static constexpr bool is_known = false;
@@ -109,31 +109,31 @@ Managed* export_by_dlpack(Owner& owner, std::optional<DLDevice> as, const Order&
                            kind_text(place.kind) + " (" + device_text(own_device<space>(place)) +
                            "), which can't be presented as that of " + device_text(device));
 
-  auto made = std::make_unique<exported>();
+  auto result = std::make_unique<exported>();
   order(array.accesses(), !read_only);
-  made->owner = std::move(owner);  // the last step that changes anything: nothing throws from here
+  result->owner = std::move(owner);  // the last step that changes anything: nothing throws from here
   std::int64_t stride = 1;
-  const auto& held = facts::get(made->owner);
-  for (std::size_t i = held.rank(); i-- > 0;) {
-    made->extents[i] = static_cast<std::int64_t>(held.extent(i));
-    made->strides[i] = stride;
-    stride *= made->extents[i] == 0 ? 1 : made->extents[i];
+  const auto& contents = facts::get(result->owner);
+  for (std::size_t i = contents.rank(); i-- > 0;) {
+    result->extents[i] = static_cast<std::int64_t>(contents.extent(i));
+    result->strides[i] = stride;
+    stride *= result->extents[i] == 0 ? 1 : result->extents[i];
   }
-  DLTensor& to = made->managed.dl_tensor;
-  to.data = some ? const_cast<void*>(static_cast<const void*>(held.data())) : nullptr;
-  to.device = device;
-  to.ndim = static_cast<std::int32_t>(held.rank());
-  to.dtype = type;
-  to.shape = made->extents.data();
-  to.strides = made->strides.data();
-  to.byte_offset = 0;
+  DLTensor& description = result->managed.dl_tensor;
+  description.data = some ? const_cast<void*>(static_cast<const void*>(contents.data())) : nullptr;
+  description.device = device;
+  description.ndim = static_cast<std::int32_t>(contents.rank());
+  description.dtype = type;
+  description.shape = result->extents.data();
+  description.strides = result->strides.data();
+  description.byte_offset = 0;
   if constexpr (versioned) {
-    made->managed.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
-    made->managed.flags = read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
+    result->managed.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+    result->managed.flags = read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
   }
-  made->managed.deleter = &exported::release;
-  made->managed.manager_ctx = made.get();
-  return &made.release()->managed;
+  result->managed.deleter = &exported::release;
+  result->managed.manager_ctx = result.get();
+  return &result.release()->managed;
 }
 
 template <class Managed, class Array>

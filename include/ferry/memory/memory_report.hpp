@@ -8,7 +8,7 @@
 
 namespace ferry {
 
-/// What ferry holds in all memory spaces, see memory_report.
+/// The memory that ferry holds in all spaces, see memory_report.
 struct memory_holdings {
   /// One memory space.
   struct space {
@@ -23,7 +23,7 @@ struct memory_holdings {
   [[nodiscard]] std::string text() const;
 };
 
-/// What ferry holds in each memory space and for each label, from the first allocation until
+/// Reports the memory that ferry holds in each space and for each label, from the first allocation until
 /// Kokkos::finalize; also spaces of the user. Thread-safe; the numbers of one space belong together, but
 /// other threads may allocate while the next space is read.
 ///

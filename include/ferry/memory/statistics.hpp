@@ -13,9 +13,9 @@
 
 namespace ferry {
 
-/// What ferry holds in one memory space: tensors, scratch memory, reports, and for pinned_space also adopted
-/// memory, whose pages ferry locks. Adopted pageable memory is not counted. Sizes are the requested bytes;
-/// the system rounds host memory up to pages.
+/// The memory that ferry holds in one space: tensors, scratch memory, reports, and for pinned_space also
+/// adopted memory, whose pages ferry locks. Adopted pageable memory is not counted. Sizes are the requested
+/// bytes; the system rounds host memory up to pages.
 struct space_statistics {
   std::size_t current = 0;      ///< bytes of all live allocations, idle ones in pools included
   std::size_t peak = 0;         ///< largest `current` since the start or reset_peak
@@ -44,26 +44,26 @@ void reset_peak_of(std::string_view account);
 /// The statistics of one memory space, from the first allocation until Kokkos::finalize. Thread-safe.
 /// `reserved` is read after the other members, so it may differ from them while other threads allocate.
 ///
-///   where  for device_space the device; default the one that Kokkos uses. The other spaces are host memory,
+///   place  for device_space the device; default the one that Kokkos uses. The other spaces are host memory,
 ///          which all devices share
 template <MemorySpace Space>
-[[nodiscard]] space_statistics memory_statistics(device where = {}) {
-  return detail::statistics_of(detail::account_of<Space>(where.id));
+[[nodiscard]] space_statistics memory_statistics(device place = {}) {
+  return detail::statistics_of(detail::account_of<Space>(place.id));
 }
 
 /// The statistics of one memory space by label, sorted by label. A label without live allocations is kept for
-/// its peak until reset_peak, or until there are more than a few hundred such labels. `where` is as that of
+/// its peak until reset_peak, or until there are more than a few hundred such labels. `place` is as that of
 /// memory_statistics. Thread-safe.
 template <MemorySpace Space>
-[[nodiscard]] std::vector<label_statistics> memory_by_label(device where = {}) {
-  return detail::labels_of(detail::account_of<Space>(where.id));
+[[nodiscard]] std::vector<label_statistics> memory_by_label(device place = {}) {
+  return detail::labels_of(detail::account_of<Space>(place.id));
 }
 
-/// Resets the peaks of one memory space to the current sizes. `where` is as that of memory_statistics.
+/// Resets the peaks of one memory space to the current sizes. `place` is as that of memory_statistics.
 /// Thread-safe.
 template <MemorySpace Space>
-void reset_peak(device where = {}) {
-  detail::reset_peak_of(detail::account_of<Space>(where.id));
+void reset_peak(device place = {}) {
+  detail::reset_peak_of(detail::account_of<Space>(place.id));
 }
 
 }  // namespace ferry

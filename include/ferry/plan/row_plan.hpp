@@ -105,8 +105,7 @@ class row_plan {
     using space = detail::plan_space<Space>;
     const std::array<std::size_t, 1> sizes{static_cast<std::size_t>(count)};
     const auto extents = shape<dynamic_rank>::make(sizes, name, sizeof(std::int64_t));
-    tensor_slice<const std::int64_t, space> made;
-    if (storage_ == nullptr) return made;
+    if (storage_ == nullptr) return tensor_slice<const std::int64_t, space>();
     require_space(name, space::name, space::is_host_accessible || device_backend<space>::device_is_host);
     // Rows are below 2^63, so they may be read as signed numbers.
     const auto* data = reinterpret_cast<const std::int64_t*>((*storage_).*member);

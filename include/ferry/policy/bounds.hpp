@@ -9,7 +9,7 @@
 #include <string_view>
 #include <type_traits>
 
-/// What happens to an index outside of [0, rows). Only `unchecked` can touch memory outside of the table.
+/// Policies for an index outside of [0, rows). Only `unchecked` can touch memory outside of the table.
 namespace ferry::bounds {
 
 namespace detail {

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-/// What happens where several positions of a batch name the same row. "First" and "last" refer to positions,
+/// Policies for several positions of a batch that name the same row. "First" and "last" refer to positions,
 /// so the result is the same on every backend and for every number of threads; only sum_any_order differs.
 namespace ferry::duplicates {
 

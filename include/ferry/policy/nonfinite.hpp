@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-/// What a step does where an element of the gradients is infinite or NaN, which scaled losses can produce.
+/// Policies for gradients with an infinite or NaN element, which scaled losses can produce.
 namespace ferry::nonfinite {
 
 /// The default: nothing is checked, and the weight of such a gradient becomes infinite or NaN. Rules that use

@@ -105,7 +105,7 @@ static_assert(PathPolicy<automatic>);
 
 }  // namespace ferry::path
 
-/// What follows from a path's facts.
+/// Conclusions from a path's facts.
 namespace ferry::detail {
 
 /// Rows travel between the ranks of a sharded table. Declared by such paths alone.

@@ -52,7 +52,7 @@ struct explain_arguments {
 /// and for each possible path its start, and the bytes over its rate. Nothing is moved, and the rows of the
 /// table are not read.
 ///
-///   what        verb::gather, scatter, scatter_add, step or copy; for copy, `table` is the source
+///   action      verb::gather, scatter, scatter_add, step or copy; for copy, `table` is the source
 ///   table       any table that the verb takes
 ///   n           rows of the batch
 ///   BatchSpace  memory space of the batch; default device_space where `exec` reaches it, else pageable_space
@@ -61,7 +61,7 @@ struct explain_arguments {
 ///
 /// Throws invalid_argument for a negative n or strided rows, and io_error as current_profile.
 template <class BatchSpace = void, class Table, class Exec = Kokkos::DefaultExecutionSpace>
-[[nodiscard]] explanation explain(verb what, const Table& table, std::int64_t n, const Exec& exec = Exec(),
+[[nodiscard]] explanation explain(verb action, const Table& table, std::int64_t n, const Exec& exec = Exec(),
                                   const explain_options& options = {}) {
   detail::require_execution_space<Exec>();
   detail::require_rows<const Table>();
@@ -77,11 +77,11 @@ template <class BatchSpace = void, class Table, class Exec = Kokkos::DefaultExec
   detail::require_dense_rows("explain", ref);
   if (n < 0)
     throw invalid_argument("ferry::explain: the number of rows is " + std::to_string(n) + ", must be >= 0");
-  const auto facts = detail::facts_of<Exec, batch_space>(what, ref, n, options.planned);
+  const auto facts = detail::facts_of<Exec, batch_space>(action, ref, n, options.planned);
   const auto current = detail::profile_holder<Exec>::get(exec);
   auto report = detail::explain_choice(current->profile, facts,
-                                       detail::candidate_paths<Exec, table_space, batch_space>(what));
-  report.call = std::string(name(what)) + " of " + std::to_string(n) + " rows, table " + ref.describe() +
+                                       detail::candidate_paths<Exec, table_space, batch_space>(action));
+  report.call = std::string(name(action)) + " of " + std::to_string(n) + " rows, table " + ref.describe() +
                 ", batch in " + std::string(batch_space::name) + (options.planned ? ", with a plan" : "");
   report.profile = current->origin;
   return report;

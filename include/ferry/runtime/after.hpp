@@ -38,9 +38,9 @@ void follow(const Exec& exec, const Earlier& earlier) {
       if (backend::id_of(exec) == backend::id_of(earlier)) return;
     if (const event_handle reached = engine::get(earlier)->record(earlier))
       execution_backend<Exec>::wait_for(exec, *reached);
-  } else if constexpr (requires { earlier.storage()->made; }) {
-    if (earlier.storage() != nullptr && earlier.storage()->made != nullptr)
-      execution_backend<Exec>::wait_for(exec, *earlier.storage()->made);
+  } else if constexpr (requires { earlier.storage()->completion; }) {
+    if (earlier.storage() != nullptr && earlier.storage()->completion != nullptr)
+      execution_backend<Exec>::wait_for(exec, *earlier.storage()->completion);
   } else {
     earlier.then(exec);
   }

@@ -20,8 +20,8 @@ struct device_info {
   std::string name;              ///< as the driver, on a host backend the processor, tells it
   std::size_t memory_total = 0;  ///< memory of the device; on a host backend that of the machine
   std::size_t memory_free = 0;   ///< what programs can still get; all programs of the machine share it
-  /// What ferry holds in the memory of the device, pools included: device_space, on a host backend all
-  /// spaces.
+  /// The bytes that ferry holds in the memory of the device, pools included: device_space, on a host backend
+  /// all spaces.
   std::size_t memory_used = 0;
 };
 
@@ -35,16 +35,16 @@ struct device_info {
 template <class Dependent = void>
 [[nodiscard]] std::vector<device_info> devices() {
   using backend = device_backend<Dependent>;
-  std::vector<device_info> made;
+  std::vector<device_info> list;
   for (int id = 0; id < backend::device_count(); ++id) {
     auto summary = backend::summary_of(id);
-    std::size_t used = memory_statistics<device_space>(device{id}).current;
+    std::size_t bytes_used = memory_statistics<device_space>(device{id}).current;
     if constexpr (backend::device_is_host)
-      used += memory_statistics<pinned_space>().current + memory_statistics<mapped_space>().current +
-              memory_statistics<pageable_space>().current;
-    made.push_back({id, std::move(summary.name), summary.memory_total, summary.memory_free, used});
+      bytes_used += memory_statistics<pinned_space>().current + memory_statistics<mapped_space>().current +
+                    memory_statistics<pageable_space>().current;
+    list.push_back({id, std::move(summary.name), summary.memory_total, summary.memory_free, bytes_used});
   }
-  return made;
+  return list;
 }
 
 /// The device of an execution space instance; an instance of a host execution space has device{0} on a host

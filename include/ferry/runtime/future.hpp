@@ -19,17 +19,17 @@ class future {
   future() = default;
   /// The future of `result`, which is complete once `work` has ended.
   future(ticket work, Result result) : result_(std::move(result)), work_(std::move(work)) {}
-  /// Takes the work and the result of `other`, whose get() then throws.
-  future(future&& other) noexcept
-      : result_(std::exchange(other.result_, std::nullopt)),
-        failure_(std::exchange(other.failure_, nullptr)),
-        work_(std::move(other.work_)) {}
-  /// Waits for the previous work, then takes that of `other`.
-  future& operator=(future&& other) noexcept {
-    if (this == &other) return *this;
-    work_ = std::move(other.work_);
-    result_ = std::exchange(other.result_, std::nullopt);
-    failure_ = std::exchange(other.failure_, nullptr);
+  /// Takes the work and the result of `source`, whose get() then throws.
+  future(future&& source) noexcept
+      : result_(std::exchange(source.result_, std::nullopt)),
+        failure_(std::exchange(source.failure_, nullptr)),
+        work_(std::move(source.work_)) {}
+  /// Waits for the previous work, then takes that of `source`.
+  future& operator=(future&& source) noexcept {
+    if (this == &source) return *this;
+    work_ = std::move(source.work_);
+    result_ = std::exchange(source.result_, std::nullopt);
+    failure_ = std::exchange(source.failure_, nullptr);
     return *this;
   }
   future(const future&) = delete;

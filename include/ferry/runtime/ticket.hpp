@@ -30,11 +30,11 @@ class ticket {
   explicit ticket(detail::ticket_state_handle state) : state_(std::move(state)) {}
   /// Takes the work of the other ticket.
   ticket(ticket&&) noexcept = default;
-  /// Waits for the previous work as the destructor does, then takes that of `other`.
-  ticket& operator=(ticket&& other) noexcept {
-    if (this != &other) {
+  /// Waits for the previous work as the destructor does, then takes that of `source`.
+  ticket& operator=(ticket&& source) noexcept {
+    if (this != &source) {
       end();
-      state_ = std::move(other.state_);
+      state_ = std::move(source.state_);
     }
     return *this;
   }
@@ -70,7 +70,7 @@ class ticket {
   template <class Exec>
   const ticket& then(const Exec& exec) const {
     if (state_ == nullptr) return *this;
-    if (const detail::event_handle done = point()) execution_backend<Exec>::wait_for(exec, *done);
+    if (const detail::event_handle work = point()) execution_backend<Exec>::wait_for(exec, *work);
     return *this;
   }
   /// @}

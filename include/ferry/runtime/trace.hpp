@@ -8,7 +8,7 @@
 
 namespace ferry {
 
-/// What the calling thread does during its lifetime, as an event of the trace.
+/// Work of the calling thread during its lifetime, as an event of the trace.
 ///
 ///   for (int epoch = 0; epoch < epochs; ++epoch) {
 ///     const ferry::trace_region region("epoch");

@@ -7,7 +7,7 @@
 
 namespace ferry {
 
-/// What verbs have moved from one memory space to another by one path. A gather moves from the table to the
+/// The transfers of verbs from one memory space to another by one path. A gather moves from the table to the
 /// batch; scatter, scatter_add and step move from the values or gradients to the table.
 struct transfer_count {
   std::string_view from;    ///< name of the memory space; "other" for spaces of the user
@@ -22,7 +22,7 @@ struct transfer_count {
   std::uint64_t zero_copy_bytes = 0;
 };
 
-/// What the verbs of this program have moved since the start or reset_transfer_statistics, without the pairs
+/// The transfers of this program's verbs since the start or reset_transfer_statistics, without the pairs
 /// of spaces that nothing moved between. Calls count when they return, also those that are still in flight;
 /// a verb that was captured into a graph counts once. Counting costs a call three additions and is always
 /// on. Thread-safe.

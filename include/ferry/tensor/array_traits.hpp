@@ -13,9 +13,11 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace ferry {
@@ -42,6 +44,20 @@ concept ArrayLike = requires(Array& array) {
   { array_traits<std::remove_cv_t<Array>>::static_width } -> std::convertible_to<std::size_t>;
   array_traits<std::remove_cv_t<Array>>::ref(array);
 };
+
+/// Whether Array is a flat sequence of elements without extents: a span, vector, std::array or built-in
+/// array.
+template <class Array>
+inline constexpr bool is_sequence_v = false;
+template <class T, std::size_t Size>
+inline constexpr bool is_sequence_v<std::span<T, Size>> = true;
+template <class T, class Allocator>
+inline constexpr bool is_sequence_v<std::vector<T, Allocator>> = true;
+template <class T, std::size_t Size>
+inline constexpr bool is_sequence_v<std::array<T, Size>> = true;
+/// A built-in array is a sequence.
+template <class T, std::size_t Size>
+inline constexpr bool is_sequence_v<T[Size]> = true;
 
 namespace detail {
 
@@ -70,30 +86,44 @@ array_ref<T, Space> dense_ref(T* data, const Observed& observed) {
 /// one.
 template <class T, class Space, std::size_t Rank, class Strided>
 array_ref<T, Space> strided_ref(T* data, const Strided& array, const array_label& label) {
-  array_ref<T, Space> made;
-  made.data = data;
-  made.label = label;
-  made.rank = Rank == 0 ? 1 : Rank;
+  array_ref<T, Space> ref;
+  ref.data = data;
+  ref.label = label;
+  ref.rank = Rank == 0 ? 1 : Rank;
   if constexpr (Rank == 0) {
-    made.extents[0] = made.strides[0] = 1;
+    ref.extents[0] = ref.strides[0] = 1;
   } else {
     for (std::size_t i = 0; i < Rank; ++i) {
-      made.extents[i] = static_cast<std::int64_t>(array.extent(i));
-      made.strides[i] = static_cast<std::int64_t>(array.stride(i));
+      ref.extents[i] = static_cast<std::int64_t>(array.extent(i));
+      ref.strides[i] = static_cast<std::int64_t>(array.stride(i));
     }
   }
-  return made;
+  return ref;
 }
 
-template <class T>
-array_ref<T, pageable_space> sequence_ref(T* data, std::size_t size, const char* label) {
-  array_ref<T, pageable_space> made;
-  made.data = data;
-  made.rank = 1;
-  made.extents[0] = static_cast<std::int64_t>(size);
-  made.make_dense();
-  made.label = label;
-  return made;
+template <class Array>
+using sequence_pointer = decltype(std::data(std::declval<Array&>()));
+
+template <class Array>
+concept is_readable_sequence = is_sequence_v<Array> && std::is_pointer_v<sequence_pointer<Array>> &&
+    !std::is_array_v<std::remove_pointer_t<sequence_pointer<Array>>>;
+
+template <class Array>
+inline constexpr const char* sequence_label = "array";
+template <class T, std::size_t Size>
+inline constexpr const char* sequence_label<std::span<T, Size>> = "span";
+template <class T, class Allocator>
+inline constexpr const char* sequence_label<std::vector<T, Allocator>> = "vector";
+
+template <class Array>
+auto sequence_ref(Array& array) {
+  array_ref<std::remove_pointer_t<sequence_pointer<Array>>, pageable_space> ref;
+  ref.data = std::data(array);
+  ref.rank = 1;
+  ref.extents[0] = static_cast<std::int64_t>(std::size(array));
+  ref.make_dense();
+  ref.label = sequence_label<std::remove_const_t<Array>>;
+  return ref;
 }
 
 /// ferry's memory space for one of Kokkos. On a backend without a device all of Kokkos' spaces are HostSpace,
@@ -161,64 +191,18 @@ struct array_traits<Kokkos::View<DataType, Properties...>> {
   /// @}
 };
 
-/// A span of host memory, of rank 1.
-template <class T, std::size_t Size>
-struct array_traits<std::span<T, Size>> {
+/// A flat sequence of host memory, of rank 1: a span, vector, std::array or built-in array. Not a vector of
+/// bool.
+template <class Array>
+  requires detail::is_readable_sequence<Array>
+struct array_traits<Array> {
   /// See ferry::array_traits.
   /// @{
-  using value_type = T;
+  using value_type = std::remove_pointer_t<detail::sequence_pointer<Array>>;
   using memory_space = pageable_space;
   static constexpr std::size_t static_width = 1;
-  static auto ref(const std::span<T, Size>& array) {
-    return detail::sequence_ref(array.data(), array.size(), "span");
-  }
-  /// @}
-};
-
-/// A vector, of rank 1. Not of bool.
-template <class T, class Allocator>
-  requires(!std::is_same_v<T, bool>)
-struct array_traits<std::vector<T, Allocator>> {
-  /// See ferry::array_traits.
-  /// @{
-  using value_type = T;
-  using memory_space = pageable_space;
-  static constexpr std::size_t static_width = 1;
-  static auto ref(std::vector<T, Allocator>& array) {
-    return detail::sequence_ref(array.data(), array.size(), "vector");
-  }
-  static auto ref(const std::vector<T, Allocator>& array) {
-    return detail::sequence_ref(array.data(), array.size(), "vector");
-  }
-  /// @}
-};
-
-/// A std::array, of rank 1.
-template <class T, std::size_t Size>
-struct array_traits<std::array<T, Size>> {
-  /// See ferry::array_traits.
-  /// @{
-  using value_type = T;
-  using memory_space = pageable_space;
-  static constexpr std::size_t static_width = 1;
-  static auto ref(std::array<T, Size>& array) { return detail::sequence_ref(array.data(), Size, "array"); }
-  static auto ref(const std::array<T, Size>& array) {
-    return detail::sequence_ref(array.data(), Size, "array");
-  }
-  /// @}
-};
-
-/// A built-in array, of rank 1.
-template <class T, std::size_t Size>
-  requires(!std::is_array_v<T>)
-struct array_traits<T[Size]> {
-  /// See ferry::array_traits.
-  /// @{
-  using value_type = T;
-  using memory_space = pageable_space;
-  static constexpr std::size_t static_width = 1;
-  static auto ref(T (&array)[Size]) { return detail::sequence_ref(array, Size, "array"); }
-  static auto ref(const T (&array)[Size]) { return detail::sequence_ref(array, Size, "array"); }
+  static auto ref(Array& array) { return detail::sequence_ref(array); }
+  static auto ref(const Array& array) { return detail::sequence_ref(array); }
   /// @}
 };
 
@@ -247,20 +231,6 @@ inline constexpr bool is_row_major_v = true;
 template <class DataType, class... Properties>
 inline constexpr bool is_row_major_v<Kokkos::View<DataType, Properties...>> =
     array_traits<Kokkos::View<DataType, Properties...>>::is_row_major;
-
-/// Whether Array is a flat sequence of elements without extents: a span, vector, std::array or built-in
-/// array.
-template <class Array>
-inline constexpr bool is_sequence_v = false;
-template <class T, std::size_t Size>
-inline constexpr bool is_sequence_v<std::span<T, Size>> = true;
-template <class T, class Allocator>
-inline constexpr bool is_sequence_v<std::vector<T, Allocator>> = true;
-template <class T, std::size_t Size>
-inline constexpr bool is_sequence_v<std::array<T, Size>> = true;
-/// A built-in array is a sequence.
-template <class T, std::size_t Size>
-inline constexpr bool is_sequence_v<T[Size]> = true;
 
 namespace detail {
 

@@ -30,10 +30,10 @@ struct extents {
   static constexpr std::size_t rank = sizeof...(Sizes);
   /// Extent i, `dyn` where it is known at run time only.
   KOKKOS_FUNCTION static constexpr std::size_t value(std::size_t i) {
-    std::size_t at = 0;
-    std::size_t found = dyn;
-    ((at++ == i ? void(found = Sizes) : void()), ...);
-    return found;
+    std::size_t position = 0;
+    std::size_t size = dyn;
+    ((position++ == i ? void(size = Sizes) : void()), ...);
+    return size;
   }
 };
 
@@ -47,9 +47,9 @@ struct dynamic_rank {
 namespace detail {
 
 /// Writes all extents to `sizes`, and returns the rank. `fixed`: the extents of a type of fixed rank, dyn for
-/// those that `given` has; empty for dynamic_rank. See shape::make.
+/// those that `arguments` has; empty for dynamic_rank. See shape::make.
 std::size_t fill_sizes(std::size_t* sizes, std::span<const std::size_t> fixed,
-                       std::span<const std::size_t> given, const std::string& label,
+                       std::span<const std::size_t> arguments, const std::string& label,
                        std::size_t element_bytes);
 std::string text_of_sizes(std::span<const std::size_t> sizes);
 [[noreturn]] void refuse_extent(const std::string& label, long long size);
@@ -94,9 +94,9 @@ class shape {
     static_assert(sizeof...(Indices) >= 1 && sizeof...(Indices) <= max_rank);
     if constexpr (Extents::has_static_rank)
       static_assert(sizeof...(Indices) == Extents::rank, "ferry::tensor_view: one index for each extent");
-    const std::size_t at[] = {static_cast<std::size_t>(indices)...};
-    std::size_t position = at[0];
-    for (std::size_t i = 1; i < sizeof...(Indices); ++i) position = position * static_size(i) + at[i];
+    const std::size_t index[] = {static_cast<std::size_t>(indices)...};
+    std::size_t position = index[0];
+    for (std::size_t i = 1; i < sizeof...(Indices); ++i) position = position * static_size(i) + index[i];
     return position;
   }
 
@@ -111,11 +111,11 @@ class shape {
   /// A shape with another first extent. Other must not fix that one.
   template <class Other>
   constexpr shape<Other> with_rows(std::size_t rows) const {
-    shape<Other> made;
-    made.rank_ = rank_;
-    for (std::size_t i = 0; i < rank(); ++i) made.sizes_[i] = sizes_[i];
-    if (rank() != 0) made.sizes_[0] = rows;
-    return made;
+    shape<Other> result;
+    result.rank_ = rank_;
+    for (std::size_t i = 0; i < rank(); ++i) result.sizes_[i] = sizes_[i];
+    if (rank() != 0) result.sizes_[0] = rows;
+    return result;
   }
 
   /// A shape from all extents, or from the dynamic ones of Extents only. Throws invalid_argument, naming

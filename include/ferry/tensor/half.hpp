@@ -151,9 +151,9 @@ class narrow_float {
   KOKKOS_FUNCTION constexpr operator float() const { return Format::value_of(bits_); }
   /// The number with these bits.
   KOKKOS_FUNCTION static constexpr narrow_float from_bits(std::uint16_t bits) {
-    narrow_float made(0.0f);
-    made.bits_ = bits;
-    return made;
+    narrow_float result(0.0f);
+    result.bits_ = bits;
+    return result;
   }
   /// The bits of the number.
   [[nodiscard]] KOKKOS_FUNCTION constexpr std::uint16_t bits() const { return bits_; }

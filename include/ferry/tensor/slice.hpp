@@ -102,8 +102,8 @@ class tensor_slice {
   /// A read-only slice from a writable one.
   template <class U>
     requires(std::is_same_v<const U, T>)
-  tensor_slice(const tensor_slice<U, Space, Extents>& other)
-      : tensor_slice(other.label(), other.data(), other.extents_of(), other.accesses()) {}
+  tensor_slice(const tensor_slice<U, Space, Extents>& source)
+      : tensor_slice(source.label(), source.data(), source.extents_of(), source.accesses()) {}
 
   /// Element (i, j, ...) for host code, see tensor::operator().
   template <class... Indices>
@@ -162,14 +162,14 @@ struct array_traits<tensor_slice<T, Space, Extents>> {
   using memory_space = Space;
   static constexpr std::size_t static_width = detail::static_width<Extents>();
   static detail::array_ref<T, Space> ref(const tensor_slice<T, Space, Extents>& array) {
-    detail::array_ref<T, Space> made;
-    made.data = array.data();
-    made.rank = array.rank();
-    for (std::size_t i = 0; i < made.rank; ++i) made.extents[i] = static_cast<std::int64_t>(array.extent(i));
-    made.make_dense();
-    made.label = array.label();
-    made.accesses = array.accesses();
-    return made;
+    detail::array_ref<T, Space> ref;
+    ref.data = array.data();
+    ref.rank = array.rank();
+    for (std::size_t i = 0; i < ref.rank; ++i) ref.extents[i] = static_cast<std::int64_t>(array.extent(i));
+    ref.make_dense();
+    ref.label = array.label();
+    ref.accesses = array.accesses();
+    return ref;
   }
   /// @}
 };

@@ -69,17 +69,17 @@ class tensor {
   /// @{
   template <std::integral... Sizes>
     requires(sizeof...(Sizes) >= 1 || detail::is_fixed<Extents>())
-  explicit tensor(std::string label, ferry::device where, Sizes... sizes)
-      : tensor(label, where, detail::checked_extents(label, sizes...)) {}
-  tensor(std::string label, ferry::device where, std::span<const std::size_t> sizes)
-      : tensor(std::make_shared<const std::string>(std::move(label)), where, sizes) {}
+  explicit tensor(std::string label, ferry::device placement, Sizes... sizes)
+      : tensor(label, placement, detail::checked_extents(label, sizes...)) {}
+  tensor(std::string label, ferry::device placement, std::span<const std::size_t> sizes)
+      : tensor(std::make_shared<const std::string>(std::move(label)), placement, sizes) {}
   /// @}
 
   /// A tensor over existing memory, see adopt. `owner` is released with the tensor. `where` is the device
   /// that works on the memory, where it is known.
   tensor(std::string label, const shape<Extents>& extents, T* data, std::shared_ptr<void> owner,
-         ferry::device where = {})
-      : memory_(std::move(label), std::move(owner), where), shape_(extents), data_(data) {}
+         ferry::device placement = {})
+      : memory_(std::move(label), std::move(owner), placement), shape_(extents), data_(data) {}
 
   /// Refuses arguments without a label or with extents that are no integers. Does not compile.
   template <class First, class... Rest>
@@ -89,15 +89,15 @@ class tensor {
   tensor(const tensor&) = delete;
   tensor& operator=(const tensor&) = delete;
   /// Takes the memory of `other`, which becomes an empty handle.
-  tensor(tensor&& other) noexcept
-      : memory_(std::move(other.memory_)),
-        shape_(std::exchange(other.shape_, {})),
-        data_(std::exchange(other.data_, nullptr)) {}
+  tensor(tensor&& source) noexcept
+      : memory_(std::move(source.memory_)),
+        shape_(std::exchange(source.shape_, {})),
+        data_(std::exchange(source.data_, nullptr)) {}
   /// Frees its memory and takes that of `other`, which becomes an empty handle.
-  tensor& operator=(tensor&& other) noexcept {
-    memory_ = std::move(other.memory_);
-    shape_ = std::exchange(other.shape_, {});
-    data_ = std::exchange(other.data_, nullptr);
+  tensor& operator=(tensor&& source) noexcept {
+    memory_ = std::move(source.memory_);
+    shape_ = std::exchange(source.shape_, {});
+    data_ = std::exchange(source.data_, nullptr);
     return *this;
   }
   ~tensor() = default;
@@ -212,9 +212,10 @@ class tensor {
   }
 
  private:
-  tensor(std::shared_ptr<const std::string> label, ferry::device where, std::span<const std::size_t> sizes)
+  tensor(std::shared_ptr<const std::string> label, ferry::device placement,
+         std::span<const std::size_t> sizes)
       : shape_(shape<Extents>::make(sizes, *label, sizeof(T))) {
-    memory_ = {std::move(label), shape_.size() * sizeof(T), where};
+    memory_ = {std::move(label), shape_.size() * sizeof(T), placement};
     data_ = static_cast<T*>(memory()->data());
   }
 

@@ -40,8 +40,8 @@ class tensor_view {
   /// A read-only view from a writable one.
   template <class U>
     requires(std::is_same_v<const U, T>)
-  KOKKOS_FUNCTION constexpr tensor_view(const tensor_view<U, Space, Extents>& other)
-      : data_(other.data()), shape_(other.extents_of()), label_(other.lasting_label()) {}
+  KOKKOS_FUNCTION constexpr tensor_view(const tensor_view<U, Space, Extents>& source)
+      : data_(source.data()), shape_(source.extents_of()), label_(source.lasting_label()) {}
 
   /// Element (i, j, ...), one index per extent. Not checked.
   template <class... Indices>

@@ -2,6 +2,7 @@
 #include <ferry/distributed/communicator/detail/collective.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <span>
 #include <utility>
@@ -16,12 +17,19 @@ void collective::all_gather_bytes(std::span<const std::byte> mine, std::byte* th
 }
 
 void collective::agree() {
+  if (is_whole()) return;
   phase([&](const call_note& note) {
     if (std::exchange(reads_, false))
       group_->end_reads(rank_, note, nullptr);
     else
       group_->all_gather(rank_, note, {}, nullptr);
   });
+}
+
+std::uint64_t collective::next_number() {
+  std::uint64_t number = 0;
+  for (int r = first(); r < last(); ++r) number = group_->next_number(r);
+  return number;
 }
 
 void collective::exchange(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming) {

@@ -15,7 +15,7 @@ inline constexpr std::array<std::string_view, note_parts> note_part_names = {
     "policies or element types", "the state", "the options of the rule or its transforms",
     "the values of arguments", "what is saved or loaded"};
 
-/// "; they differ in the state": what the words of different calls do not show; empty where they show all.
+/// "; they differ in the state": what the words of different calls do not show; empty if they show all.
 /// `calls` have a note each, by rank.
 template <class Calls>
 std::string hidden_difference(const Calls& calls) {

@@ -39,7 +39,7 @@ struct descriptor_message {
     head->cmsg_len = CMSG_LEN(sizeof descriptor);
     std::memcpy(CMSG_DATA(head), &descriptor, sizeof descriptor);
   }
-  /// -1 where there is none.
+  /// -1 if there is none.
   [[nodiscard]] int take() {
     cmsghdr* const head = CMSG_FIRSTHDR(&message);
     int descriptor = -1;
@@ -80,7 +80,7 @@ int socket_transport::move_descriptor(int owner, int descriptor, clock::time_poi
     if (count == 1) {
       const int received = message.take();
       if (received < 0 && message.byte != 'd') stop("rank " + std::to_string(owner) + " has left");
-      return received;  // -1 where this process may open no more files
+      return received;  // -1 if this process may open no more files
     }
     if (count == 0 || !may_retry()) ended(owner);
     await(owner, POLLIN);

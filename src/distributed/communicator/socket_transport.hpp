@@ -35,7 +35,7 @@ class socket_transport final : public message_transport {
   void connect_all(const std::string& key, clock::time_point until);
   [[nodiscard]] int to_rank(const std::string& key, int rank, clock::time_point until);
   void close_all() noexcept;
-  /// Sends and receives what is left of the parts, which are moved on; false where the time is over before.
+  /// Sends and receives what is left of the parts, which are moved on; false if the time is over before.
   /// `lost` becomes a rank that no longer receives.
   bool pump(std::vector<outgoing_part>& outgoing, std::vector<incoming_part>& incoming,
             clock::time_point until, int& lost);

@@ -41,7 +41,7 @@ void thread_transport::exchange_by(int rank, const call_note& note, std::span<co
   }
   meet(lock, rank, note);
   throw_failed(rank);
-  // From here no rank leaves before all have read, also where the group breaks meanwhile: copying ends.
+  // From here no rank leaves before all have read, also if the group breaks meanwhile: copying ends.
   lock.unlock();
   std::exception_ptr lost;
   try {

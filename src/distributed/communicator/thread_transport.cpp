@@ -56,7 +56,7 @@ void thread_transport::break_by(group_trouble::kind kind, function_ref<std::stri
   changed_.notify_all();
 }
 
-/// By the last rank that arrives. Returns what that rank throws after the round, where it failed here.
+/// By the last rank that arrives. Returns what that rank throws after the round, if it failed here.
 std::exception_ptr thread_transport::end_round(int rank) {
   std::exception_ptr lost;
   const seat& first = seats_.front();

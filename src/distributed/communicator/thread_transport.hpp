@@ -75,7 +75,7 @@ class thread_transport final : public transport {
     std::span<const std::byte> mine;
     std::span<const outgoing_part> outgoing;
     std::span<const incoming_part> incoming;
-    device_lane* lane = nullptr;  ///< where `to` and `from` lie in memory of devices
+    device_lane* lane = nullptr;  ///< if `outgoing` and `incoming` lie in memory of devices
     bool failed = false;
     failure_text said;
   };

@@ -15,7 +15,7 @@ namespace ferry::detail {
 /// wait for is made under the mutex and followed by notify_all() under the same lock.
 class watched_condition {
  public:
-  /// Watches only where each of `threads` threads may have a processor.
+  /// Watches only if each of `threads` threads may have a processor.
   explicit watched_condition(int threads)
       : watches_(std::thread::hardware_concurrency() >= static_cast<unsigned>(threads)) {}
 

@@ -73,7 +73,7 @@ class rank_buffers {
     buffer.resize(buffer.size() + bytes);
     return buffer.data() + (buffer.size() - bytes);
   }
-  /// Sends out[r] to rank r. `expected`: bytes that each rank sends. Takes no memory where `in` has room.
+  /// Sends out[r] to rank r. `expected`: bytes that each rank sends. Takes no memory if `in` has room.
   void exchange(collective& call, const std::vector<std::size_t>& expected);
 
  private:

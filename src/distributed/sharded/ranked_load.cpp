@@ -154,10 +154,11 @@ class ranked_load {
         const std::size_t begin = first + here;
         const std::size_t end = std::min(chunks, first + ranks * checked_at_once);
         const std::size_t count = begin < end ? (end - begin + ranks - 1) / ranks : 0;
-        for_each_chunk(count, threads_, [&] {
-          return [&, bytes = std::vector<std::byte>(), scratch = std::vector<std::byte>()](
-                     std::size_t i) mutable { read(step, begin + i * ranks, bytes, scratch); };
-        });
+        parallel(static_cast<std::int64_t>(count), 1, threads_for_chunks(threads_),
+                 [&](front_queue& turns, int) {
+                   std::vector<std::byte> bytes, scratch;
+                   for (std::size_t i = 0; turns.take(i);) read(step, begin + i * ranks, bytes, scratch);
+                 });
         call.agree();  // one rank may read more slowly than others wait
       }
     }

@@ -7,7 +7,6 @@
 #include <ferry/io/detail/chunk_threads.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -136,15 +135,16 @@ void ranked_rows::unpack(const chunk_rows& rows, const std::byte* packed, std::s
 
 void ranked_rows::read_elements(const checkpoint_files& files, std::span<const std::size_t> places,
                                 buffers& room) const {
-  std::atomic<std::size_t> next{0};
-  for_each_chunk(places.size(), static_cast<int>(room.converted.size()), [&] {
-    const std::size_t thread = next++;
-    return [&, &made = room.converted[thread], &patch = room.patches[thread]](std::size_t i) {
+  const auto threads = threads_for_chunks(static_cast<int>(room.converted.size()));
+  parallel(static_cast<std::int64_t>(places.size()), 1, threads, [&](front_queue& chunks, int thread) {
+    auto& converted = room.converted[static_cast<std::size_t>(thread)];
+    auto& patch = room.patches[static_cast<std::size_t>(thread)];
+    for (std::size_t i = 0; chunks.take(i);) {
       auto& bytes = room.chunks[i];
       bytes.resize(static_cast<std::size_t>(step_.from->bytes_of_chunk(places[i])));
       files.read_chunk(*step_.from, places[i], bytes.data(), patch, step_.what);
-      if (as_elements(step_, bytes, made) == made.data()) bytes.swap(made);
-    };
+      if (as_elements(step_, bytes, converted) == converted.data()) bytes.swap(converted);
+    }
   });
 }
 

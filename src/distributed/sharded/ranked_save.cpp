@@ -124,7 +124,7 @@ class ranked_save {
       if (!mine.empty()) write_chunks(array, shares, mine, located, moved);
     }
   }
-  /// The rows of this rank in the chunks that rank `to` writes in a round.
+  /// The rows of this rank in the chunks that `rank` writes in a round.
   void pack_for(int rank, const sharded_rows& rows, const chunk_shares& shares, std::size_t round,
                 std::vector<chunk_rows>& located, rank_buffers& moved) {
     const int own_rank = call_.rank();
@@ -162,22 +162,24 @@ class ranked_save {
       }
     const std::size_t first = stored_.size();
     stored_.resize(first + mine.size());
-    for_each_chunk(mine.size(), threads_, [&] {
-      return [&, now = std::vector<std::byte>(), scratch = std::vector<std::byte>()](std::size_t i) mutable {
-        const chunk_span span = shares.span_of(mine[i]);
-        const std::byte* whole = array.in_place(span.offset);
-        if (whole == nullptr) {
-          now.resize(span.bytes);
-          if (rows_of_shards(array) != nullptr)
-            located[i].join(packed_parts[i], now.data());
-          else
-            array.read(span.offset, span.bytes, now.data(), scratch);
-          whole = now.data();
-        }
-        const manifest_piece piece = data_->append(whole, span.bytes);
-        stored_[first + i] = {piece.offset, piece.checksum};
-      };
-    });
+    parallel(static_cast<std::int64_t>(mine.size()), 1, threads_for_chunks(threads_),
+             [&](front_queue& turns, int) {
+               std::vector<std::byte> bytes, scratch;
+               for (std::size_t i = 0; turns.take(i);) {
+                 const chunk_span span = shares.span_of(mine[i]);
+                 const std::byte* whole = array.in_place(span.offset);
+                 if (whole == nullptr) {
+                   bytes.resize(span.bytes);
+                   if (rows_of_shards(array) != nullptr)
+                     located[i].join(packed_parts[i], bytes.data());
+                   else
+                     array.read(span.offset, span.bytes, bytes.data(), scratch);
+                   whole = bytes.data();
+                 }
+                 const manifest_piece piece = data_->append(whole, span.bytes);
+                 stored_[first + i] = {piece.offset, piece.checksum};
+               }
+             });
     if (data_->written() - synced_ < most_unsynced) return;
     data_->sync();
     synced_ = data_->written();

@@ -16,7 +16,7 @@ namespace {
 /// A sharded table, of which the object that was added holds some shards.
 class entry_of_sharded_array final : public ranked_entry {
  public:
-  /// shards[i]: of rank first_local + i, where it is there.
+  /// shards[i]: of rank first_local + i, if it is there.
   entry_of_sharded_array(std::string name, const communicator& comm, std::uint64_t number, std::string kind,
                          std::vector<manifest_fact> facts, std::shared_ptr<const row_spread> spread,
                          std::vector<std::optional<shard_part>>&& shards)

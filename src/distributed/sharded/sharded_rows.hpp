@@ -34,7 +34,7 @@ class sharded_rows final : public rows_apart {
   void wait_for_writes() const;
   void wait_for_all() const;
 
-  /// The rows of a rank among `of`, one after the other in host memory.
+  /// The rows of a rank among `rows`, one after the other in host memory.
   void pack(const chunk_rows& rows, int rank, std::byte* out) const;
   /// Before unpack(): the rows are marked as changed when this object ends.
   void begin_writes() const;

@@ -13,7 +13,7 @@ namespace ferry::detail {
 
 namespace {
 
-/// A number after `name` in a text file, in bytes times `unit`; -1 where there is none ("max").
+/// A number after `name` in a text file, in bytes times `unit`; -1 if there is none ("max").
 std::int64_t number_in(const char* path, const char* name, std::int64_t unit) {
   std::FILE* const stream = std::fopen(path, "re");
   if (stream == nullptr) return -1;
@@ -27,7 +27,7 @@ std::int64_t number_in(const char* path, const char* name, std::int64_t unit) {
 }
 
 /// Lowers `most` to what the control group of this process and those above it can still give: a job of a
-/// batch system, a service or a container has a limit of its own. `own` is the line of /proc/self/cgroup
+/// batch system, a service or a container has a limit of its own. `path` is the line of /proc/self/cgroup
 /// after "<number>:<controllers>:"; groups that this process does not see are left out.
 void lower_to_groups(std::int64_t& most, const std::string& root, std::string path, const char* limit,
                      const char* usage, const char* cached) {

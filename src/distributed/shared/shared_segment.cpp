@@ -5,7 +5,7 @@
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/idle_memory.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
-#include <ferry/memory/detail/until_finalize.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 #include "random_number.hpp"
 
 #include <Kokkos_Core.hpp>
@@ -254,7 +254,8 @@ shared_segments::shared_segments(const segment_memory& memory) : state_(*new sta
 
 void shared_segments::begin_process() {
   if (!state_.hooked && Kokkos::is_initialized()) {
-    call_at_finalize(state_.memory.at_finalize);
+    process_runtime::get().call_at_finalize(
+        [](void* context) { static_cast<state*>(context)->memory.at_finalize(); }, &state_);
     state_.hooked = true;
   }
   if (state_.owner == ::getpid()) return;

@@ -139,7 +139,7 @@ auto plan_bags(const Exec& exec, const Access& access, const row_plan& plan, con
                               values_for_kernels(of, label, gradients), weight_grads);
     }
     ticket ended = of.finish();
-    made->made = of.done();
+    made->completion = of.completion();
     made->made_by = of.id();
     ended.drop();
     return bag_plan<const typename std::remove_cvref_t<decltype(gradients)>::value_type,

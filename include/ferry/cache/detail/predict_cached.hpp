@@ -42,7 +42,7 @@ cache::explanation explain_cached(const machine_profile& profile, const cached_f
   hot.table_bytes = cached.rows > 0 ? cached.cold.table_bytes / cached.rows * cached.slots : 0;
   hot.positions = std::min(hits, cached.cold.positions);
   cold.positions = cached.cold.positions - hot.positions;
-  const bool both_ways = cold.what == verb::step || cold.what == verb::scatter_add;
+  const bool both_ways = cold.action == verb::step || cold.action == verb::scatter_add;
   report.link_bytes = cold.positions * cold.row_bytes * (both_ways ? 2 : 1);
 
   const path_cost miss = costs_of(profile, cold)[path_kind::direct];

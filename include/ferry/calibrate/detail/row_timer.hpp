@@ -136,7 +136,7 @@ class row_timer {
   template <class Space>
   [[nodiscard]] move_facts timed(std::size_t row_bytes, std::size_t n) const {
     move_facts facts;
-    facts.what = verb::gather;
+    facts.action = verb::gather;
     facts.table_space = Space::name;
     facts.batch_space = batch_space::name;
     facts.table_bytes = static_cast<std::int64_t>(bytes_);

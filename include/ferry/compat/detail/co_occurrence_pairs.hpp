@@ -21,11 +21,11 @@ struct co_occurrence_pairs {
   double* weights;     ///< 1, or 1 / distance
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    const std::int64_t at = first + i;
-    const std::int64_t right = tokens[at];
+    const std::int64_t position = first + i;
+    const std::int64_t right = tokens[position];
     bool open = right >= 0;
     for (std::int64_t distance = 1; distance <= window; ++distance) {
-      const std::int64_t left = open && at >= distance ? tokens[at - distance] : -1;
+      const std::int64_t left = open && position >= distance ? tokens[position - distance] : -1;
       open = open && left >= 0;
       const double weight = by_distance ? 1.0 / static_cast<double>(distance) : 1.0;
       const std::int64_t slot = (i * window + distance - 1) * sides;

@@ -36,7 +36,7 @@ namespace ferry {
 /// Collective, see communicator. Each rank adds a slice of the elements, so the work of a rank does not grow
 /// with their number. Dense arrays on devices that reach each other are read and written where they are, by
 /// one kernel on each rank; others travel as rows do. Does nothing for a thread that acts for the group as a
-/// whole. Blocks until the sum is there. protocol_error where the arrays differ; peer_error where another
+/// whole. Blocks until the sum is there. protocol_error if the arrays differ; peer_error if another
 /// rank failed.
 template <class Exec, class Array>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket all_reduce(

@@ -28,7 +28,7 @@ namespace ferry {
 ///          gets none
 ///
 /// Collective, see communicator. For a thread that acts for the group as a whole whole = part. Blocks until
-/// the rows are there. Throws invalid_argument for extents that do not fit, and peer_error where that
+/// the rows are there. Throws invalid_argument for extents that do not fit, and peer_error if that
 /// happened to another rank.
 template <class Exec, class Part, class Whole>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket concatenate(

@@ -21,7 +21,7 @@ namespace ferry {
 ///   replicas  one function for each rank of this process, in the order of the ranks: a std::vector, say
 ///   inputs    one input for each of them
 ///
-/// Returns a std::vector of the results in that order; nothing where the replicas return nothing. Throws
+/// Returns a std::vector of the results in that order; nothing if the replicas return nothing. Throws
 /// invalid_argument unless there are as many replicas and inputs as ranks of this process; exceptions of the
 /// replicas as communicator::run does.
 template <class Replicas, class Inputs>

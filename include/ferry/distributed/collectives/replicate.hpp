@@ -14,17 +14,17 @@
 
 namespace ferry {
 
-/// array = that of rank `from`, on all ranks: the replicas of a model begin with the same values, as after
+/// array = that of rank `root`, on all ranks: the replicas of a model begin with the same values, as after
 /// torch.nn.parallel.replicate.
 ///
 ///   exec   the execution space instance that copies
 ///   comm   the group
 ///   array  an array in any memory space, of the same type and extents on all ranks
-///   from   the rank whose values the others get
+///   root   the rank whose values the others get
 ///
 /// Collective, see communicator. Does nothing for a thread that acts for the group as a whole. Blocks until
 /// the values are there. Throws invalid_argument for a rank that the group does not have; protocol_error
-/// where the arrays differ; peer_error where another rank failed.
+/// if the arrays differ; peer_error if another rank failed.
 template <class Exec, class Array>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket replicate(
     const Exec& exec, const communicator& comm, Array&& array, int root = 0) {

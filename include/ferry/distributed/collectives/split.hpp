@@ -23,8 +23,8 @@ namespace ferry {
 /// them out. The parts of all ranks one after the other are the batch.
 [[nodiscard]] std::pair<std::int64_t, std::int64_t> split_range(std::int64_t rows, int rank, int ranks);
 
-/// The rows of a batch that the calling thread's rank works on, as a slice, where every rank has the whole
-/// batch; all rows for a thread that acts for the group as a whole. No rank waits for another one.
+/// The rows of a batch that the calling thread's rank works on, as a slice of the batch, which every rank
+/// has; all rows for a thread that acts for the group as a whole. No rank waits for another one.
 ///
 ///   batch  a ferry::tensor or a slice of one
 ///
@@ -41,17 +41,17 @@ template <class Batch>
   return batch.rows_between(first, last);
 }
 
-/// part = the rows of `from`'s batch that this rank works on, where only that rank has the batch; as
+/// part = the rows of rank `root`'s batch that this rank works on, if only that rank has it; as
 /// torch.nn.parallel.scatter.
 ///
 ///   exec   the execution space instance that copies
 ///   comm   the group
-///   batch  the batch on rank `from`; other ranks pass an array of the same type, usually without rows
+///   batch  the batch on rank `root`; other ranks pass an array of the same type, usually without rows
 ///   part   split_range(rows of the batch, rank, ranks) rows, as wide as the batch
-///   from   the rank that has the batch
+///   root   the rank that has the batch
 ///
 /// Collective, see communicator. For a thread that acts for the group as a whole part = batch. Blocks until
-/// the rows are there. Throws invalid_argument for extents that do not fit, and peer_error where that
+/// the rows are there. Throws invalid_argument for extents that do not fit, and peer_error if that
 /// happened to another rank.
 template <class Exec, class Batch, class Part>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket split(

@@ -48,7 +48,7 @@ struct communicator_options {
 ///   comm.run([&](int rank) { ferry::gather(exec, big, indices[rank], batches[rank]).wait(); });
 ///
 /// A thread that acts for a rank makes *collective* calls: all ranks make the same calls in the same order.
-/// Where they do not, all of them get protocol_error. A rank that does not come within the deadline, or that
+/// If they do not, all of them get protocol_error. A rank that does not come within the deadline, or that
 /// has left, gives the others communication_error. Both break the group: every later call on it throws. A
 /// rank that fails in a call gives the others peer_error, and all leave that call.
 class communicator {
@@ -67,7 +67,7 @@ class communicator {
   /// The instances end with the group, or with Kokkos::finalize. Threads that use several devices must not
   /// make instances of devices themselves at the same time, because Kokkos does not lock its lists of
   /// devices. Throws invalid_argument, naming the devices, for an id without a device, and for an empty list;
-  /// device_error where a device can't be used.
+  /// device_error if a device can't be used.
   template <class Exec = Kokkos::DefaultExecutionSpace>
   [[nodiscard]] static communicator devices(const std::vector<int>& ids,
                                             const communicator_options& options = {}) {
@@ -80,7 +80,7 @@ class communicator {
   /// A group of `size` processes of one machine and one user, of which the calling one is `rank`: those that
   /// pass the same key, a short text of your choice, within the deadline. The ranks exchange rows through
   /// local sockets, and notice at once when a process ends. A key can be used again when the group has been
-  /// made. Throws invalid_argument for numbers that do not fit; communication_error where ranks do not come.
+  /// made. Throws invalid_argument for numbers that do not fit; communication_error if ranks do not come.
   [[nodiscard]] static communicator node(int rank, int size, const std::string& key,
                                          const communicator_options& options = {});
 
@@ -90,8 +90,8 @@ class communicator {
   /// Number of ranks.
   [[nodiscard]] int size() const { return group_->size(); }
   /// The rank that the calling thread acts for. Outside of run() and bind() a process that holds one rank
-  /// acts for that rank; where it holds all of several ranks this is -1: a call acts for the group as a
-  /// whole, see sharded_table. Throws invalid_argument where it holds some of the ranks.
+  /// acts for that rank; if it holds all of several ranks this is -1: a call acts for the group as a
+  /// whole, see sharded_table. Throws invalid_argument if it holds some of the ranks.
   [[nodiscard]] int rank() const;
   /// As rank(), for the verbs, which treat the rank of a group of one as the group as a whole: -1.
   [[nodiscard]] int acting_rank() const { return detail::acting_rank(*group_); }

@@ -60,14 +60,14 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
   return call.guarded([&] {
     state.require_made_for("catch_up", table);
     detail::require_optimizer("catch_up", rule, detail::whole_ref(table));
-    if (!call.is_whole()) call.agree();
+    call.agree();
     for (int r = call.first(); r < call.last(); ++r) {
       auto& shard = table.shard(r);
       catch_up(detail::shard_instance(table.comm(), r, exec), detail::rule_of_shard(rule, table, state, r),
                shard, state.shard(r), policies...)
           .join();
     }
-    if (!call.is_whole()) call.agree();
+    call.agree();
     call.close();
     return ticket();
   });

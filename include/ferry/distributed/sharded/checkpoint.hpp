@@ -37,10 +37,10 @@
 /// with the same folder on a file system that all of them see. Each rank writes and reads a share of the
 /// file, and rows travel between their owners and these ranks. No rank holds more than its shards and some
 /// megabytes. A save is committed when all ranks have brought their part to the disk and said so: then rank 0
-/// writes the manifest and renames it. Where that does not happen, the folder holds the checkpoint of before.
+/// writes the manifest and renames it. If that does not happen, the folder holds the checkpoint of before.
 ///
 /// A rank that fails throws its own error, the others peer_error. Ranks that differ in names, tables, states,
-/// options of rules, steps, seeds or numbers get protocol_error, which names what differs. Where a rank does
+/// options of rules, steps, seeds or numbers get protocol_error, which names what differs. If a rank does
 /// not come, the others get communication_error. Ordinary arrays are saved from rank 0 and loaded by all.
 /// save_options::changes and save_async are for a thread that acts for the group as a whole, for which save()
 /// and load() are as with ordinary tables.

@@ -47,7 +47,7 @@ tensor<std::int64_t, wire_space<Exec>> row_list(std::int64_t count) {
 
 }  // namespace detail
 
-/// A sharded table = an array of all its rows, in the order of the row numbers, with conversion where the
+/// A sharded table = an array of all its rows, in the order of the row numbers, with conversion if the
 /// element types differ. Collective, see sharded_table: every rank passes an array with the same contents and
 /// copies the rows that it owns. Blocks until all ranks have copied.
 template <class Exec, class From, class T, class Space, class Spread>
@@ -58,7 +58,7 @@ template <class Exec, class From, class T, class Space, class Spread>
   detail::collective call(table.comm(), detail::note_of<>("copy into the shards", table));
   return call.guarded([&] {
     detail::require_same_extents(table, source);
-    if (!call.is_whole()) call.agree();
+    call.agree();
     auto rows = detail::row_list<Exec>(detail::copied_at_once);
     for (int r = call.first(); r < call.last(); ++r) {
       const auto row_at =
@@ -71,13 +71,13 @@ template <class Exec, class From, class T, class Space, class Spread>
         detail::gather_across(exec, source, rows.first(count), shard);
       }
     }
-    if (!call.is_whole()) call.agree();
+    call.agree();
     call.close();
     return ticket();
   });
 }
 
-/// An array of all rows = a sharded table, in the order of the row numbers, with conversion where the element
+/// An array of all rows = a sharded table, in the order of the row numbers, with conversion if the element
 /// types differ. Collective, see sharded_table: every rank gets all rows in an array of its own; a rank that
 /// passes an array without rows gets none. Blocks until the rows are there.
 template <class Exec, class T, class Space, class Spread, class To>
@@ -95,7 +95,7 @@ template <class Exec, class T, class Space, class Spread, class To>
       takes = call.is_whole() || sink.rows() != 0;
       if (takes) detail::require_same_extents(table, sink);
       rows = detail::row_list<Exec>(std::min(detail::copied_at_once, row_count));
-      if (!call.is_whole()) call.agree();
+      call.agree();
       call.close();
     });
   }
@@ -114,8 +114,8 @@ template <class Exec, class T, class Space, class Spread, class To>
   return {};
 }
 
-/// A sharded table = another one of the same extents, of any sharding, with conversion where the element
-/// types differ. Collective, see sharded_table. Where the two belong to different groups the calling thread
+/// A sharded table = another one of the same extents, of any sharding, with conversion if the element
+/// types differ. Collective, see sharded_table. If the two belong to different groups the calling thread
 /// must act for both groups as a whole. Blocks until all rows are there.
 template <class Exec, class T, class Space, class Spread, class U, class ToSpace, class ToSpread>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
@@ -145,7 +145,7 @@ template <class Exec, class T, class Space, class Spread, class U, class ToSpace
       for (int r = first; r < last; ++r)
         if (landed.rows() == 0 && detail::lies_elsewhere(exec, make_ref(target.shard(r))))
           landed = tensor<U, ToSpace>("copied rows", detail::memory_home(exec), at_once, target.width());
-      if (!call.is_whole()) call.agree();
+      call.agree();
       call.close();
     });
   }
@@ -176,7 +176,7 @@ template <class Exec, class T, class Space, class Spread, class U, class ToSpace
   detail::collective end(source.comm(), note.add(" to ").add_number(target.number()));
   return end.guarded([&] {
     if (lost != nullptr) std::rethrow_exception(lost);
-    if (!end.is_whole()) end.agree();
+    end.agree();
     end.close();
     return ticket();
   });

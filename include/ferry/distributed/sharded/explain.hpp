@@ -65,11 +65,11 @@ struct batch_facts {
 ///   indices  the indices of the batch, a row_plan or a sharded_plan of them; indices outside of the table
 ///            are left out
 ///
-/// "peer" is listed where kernels of `exec` read the shards of all ranks, as path::peer does. It is taken
-/// where those of all ranks can, and reach the arrays that the rows go to, of which this rank does not know.
+/// "peer" is listed if kernels of `exec` read the shards of all ranks, as path::peer does. It is taken
+/// if those of all ranks can, and reach the arrays that the rows go to, of which this rank does not know.
 ///
 /// Otherwise owners read their shards on the path that explain(verb::gather, table.shard(rank), n) names.
-/// Throws invalid_argument where the indices are not a contiguous rank-1 array, or a plan does not fit the
+/// Throws invalid_argument if the indices are not a contiguous rank-1 array, or a plan does not fit the
 /// table.
 template <class Exec, class T, class Space, class Spread, class Indices>
 [[nodiscard]] sharded_explanation explain(const Exec& exec, const sharded_table<T, Space, Spread>& table,

@@ -19,17 +19,17 @@ namespace ferry {
 /// for tables of as many rows. With path::exchange each different row comes once from its owner; with a
 /// sharded_plan all ranks must name that path, or none.
 ///
-/// path::automatic reads the rows as path::peer does where all ranks can, see path::peer below, and then
+/// path::automatic reads the rows as path::peer does if all ranks can, see path::peer below, and then
 /// waits for all of them.
 ///
 /// Collective, see sharded_table; a rank without indices passes empty arrays. Blocks until the rows are in
 /// `out`. ticket::wait() throws out_of_range for bad indices of this rank; other ranks do not learn of them.
-/// Throws invalid_argument for shapes that do not fit, and peer_error where that happened to another rank.
+/// Throws invalid_argument for shapes that do not fit, and peer_error if that happened to another rank.
 ///
 /// path::peer is not collective and does not block: kernels of `exec` read the shards of all ranks. A rank
 /// reads what the collective calls that it has taken part in have written. Indices may be a row_plan, and no
-/// sharded_plan. Throws invalid_argument where this process does not reach all shards (the table was made
-/// inside of communicator::run, or other processes have not shared theirs), where the device does not reach a
+/// sharded_plan. Throws invalid_argument if this process does not reach all shards (the table was made
+/// inside of communicator::run, or other processes have not shared theirs), if the device does not reach a
 /// shard, and for more than 64 ranks.
 template <class Exec, class T, class Space, class Spread, class Indices, class Out, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(

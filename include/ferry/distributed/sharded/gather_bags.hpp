@@ -45,7 +45,7 @@ ticket pool_sharded_bags(const Exec& exec, const Table& table, const Indices& in
 ///
 /// Collective, see sharded_table; a rank without bags passes empty arrays. Blocks until the rows are pooled.
 /// ticket::wait() throws out_of_range for bad indices and offsets of this rank; other ranks do not learn of
-/// them. Throws invalid_argument for shapes that do not fit, and peer_error where that happened to another
+/// them. Throws invalid_argument for shapes that do not fit, and peer_error if that happened to another
 /// rank.
 template <class Exec, class T, class Space, class Spread, class Indices, class Offsets, class Pooled,
           class... Policies>

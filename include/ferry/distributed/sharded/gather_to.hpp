@@ -55,7 +55,7 @@ future<tensor<T, Space>> gather_sharded_into_new(const Exec& exec, const Table& 
     call.guarded([&] {
       make();
       cleared.join();
-      if (!call.is_whole()) call.agree();
+      call.agree();
       call.close();
     });
   }
@@ -69,7 +69,7 @@ future<tensor<T, Space>> gather_sharded_into_new(const Exec& exec, const Table& 
 /// The rows indices[p] of a sharded table as a new tensor in Space, which the future holds; as gather<Space>
 /// from an ordinary table. Indices may also be a sharded_plan. Positions without a row (bounds::skip) are
 /// zero. Collective, see sharded_table, and blocks until the rows are there, except by path::peer. Throws as
-/// the gather into an existing batch; bad_alloc, and peer_error where that happened to another rank. get()
+/// the gather into an existing batch; bad_alloc, and peer_error if that happened to another rank. get()
 /// throws out_of_range under bounds::check.
 template <MemorySpace Space, class Exec, class T, class TableSpace, class Spread, class Indices,
           class... Policies>

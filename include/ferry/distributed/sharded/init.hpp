@@ -32,7 +32,7 @@ void init_sharded(const char* verb, const Exec& exec, sharded_table<T, Space, Sp
   call.guarded([&] {
     tensor<T, Space> none(table.label(), memory_home(exec), 0, table.width());
     check(none);
-    if (!call.is_whole()) call.agree();  // other ranks may read the shards by path::peer until they come here
+    call.agree();  // other ranks may read the shards by path::peer until they come here
     for (int r = call.first(); r < call.last(); ++r) {
       const kernels::placed_value<decltype(generator())> placed{
           generator(), table.sharding().global_rows(r, static_cast<std::int64_t>(table.rows()), call.ranks()),
@@ -40,7 +40,7 @@ void init_sharded(const char* verb, const Exec& exec, sharded_table<T, Space, Sp
       generate(shard_instance(table.comm(), r, exec), std::string("ferry::").append(verb),
                make_ref(table.shard(r)), placed);
     }
-    if (!call.is_whole()) call.agree();
+    call.agree();
     call.close();
   });
 }

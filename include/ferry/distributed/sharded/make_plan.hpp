@@ -23,8 +23,8 @@ namespace ferry {
 ///   table     the sharded table
 ///   policies  bounds  default bounds::check; a verb that uses the plan reports the bad indices
 ///
-/// Collective, see sharded_table. Blocks until the indices have been exchanged. Throws invalid_argument where
-/// the indices are not a contiguous rank-1 array, and peer_error where that happened to another rank.
+/// Collective, see sharded_table. Blocks until the indices have been exchanged. Throws invalid_argument if
+/// the indices are not a contiguous rank-1 array, and peer_error if that happened to another rank.
 template <class Exec, class Indices, class T, class Space, class Spread, class... Policies>
 [[nodiscard]] sharded_plan<Exec> make_plan(const Exec& exec, const Indices& indices,
                                            const sharded_table<T, Space, Spread>& table, Policies...) {
@@ -34,8 +34,7 @@ template <class Exec, class Indices, class T, class Space, class Spread, class..
   const auto ref = detail::read_only(make_ref(indices));
   detail::collective call(table.comm(), detail::note_of<chosen>("make_plan", table));
   return call.guarded([&] {
-    std::uint64_t number = 0;  // counted before anything can fail, so that the ranks stay in step
-    for (int r = call.first(); r < call.last(); ++r) number = table.comm().group()->next_number(r);
+    const std::uint64_t number = call.next_number();
     detail::require_plan_shapes(ref, static_cast<std::int64_t>(table.rows()),
                                 std::is_same_v<bounds_policy, bounds::clamp>);
     auto storage = std::make_shared<detail::sharded_plan_storage<Exec>>(detail::planned_tables{
@@ -46,7 +45,7 @@ template <class Exec, class Indices, class T, class Space, class Spread, class..
     for (int r = call.first(); r < call.last(); ++r)
       storage->plans.push_back(make_plan(detail::shard_instance(table.comm(), r, exec),
                                          storage->routes.rows_for(r), table.rows_of(r), bounds::unchecked{}));
-    if (!call.is_whole()) call.agree();
+    call.agree();
     return sharded_plan<Exec>(std::move(storage));
   });
 }

@@ -15,7 +15,7 @@
 namespace ferry::optim {
 
 /// The state that `rule` needs for a sharded table, spread over the ranks as the table is: see make_state for
-/// an ordinary table. Collective, see sharded_table. Throws what that throws, and peer_error where it
+/// an ordinary table. Collective, see sharded_table. Throws what that throws, and peer_error if it
 /// failed on another rank.
 /// @{
 template <MemorySpace Space, class StateType, class Rule, class T, class TableSpace, class Spread,
@@ -27,14 +27,13 @@ template <MemorySpace Space, class StateType, class Rule, class T, class TableSp
   auto note = ferry::detail::note_of<made_type, StepCount>("make_state", table);
   ferry::detail::collective call(table.comm(), ferry::detail::add_options(note, rule));
   return call.guarded([&] {
-    std::uint64_t number = 0;  // counted before anything can fail, so that the ranks stay in step
-    for (int r = call.first(); r < call.last(); ++r) number = table.comm().group()->next_number(r);
+    const std::uint64_t number = call.next_number();
     made_type made(table, number);
     for (int r = call.first(); r < call.last(); ++r)
       made.set_shard(
           r, detail::make_state_on<Space, StateType>(table.comm().device(r), rule, table.shard(r), policy),
           table.sharding().global_rows(r, static_cast<std::int64_t>(table.rows()), call.ranks()));
-    if (!call.is_whole()) call.agree();
+    call.agree();
     return made;
   });
 }

@@ -35,9 +35,9 @@ struct sharded_scatter_add : sharded_write<sharded_scatter_add<Choice, Exec, Tab
 /// reduce::by_rank, another order that sends fewer rows.
 ///
 /// Collective, see sharded_table; a rank without values passes empty arrays, of the same element type. Blocks
-/// until all ranks have written. ticket::wait() throws out_of_range on all ranks where one has a bad index,
+/// until all ranks have written. ticket::wait() throws out_of_range on all ranks if one has a bad index,
 /// naming the rank, and invalid_argument on all under duplicates::reject; nothing is then written anywhere.
-/// Throws invalid_argument for shapes that do not fit, and peer_error where that happened to another rank.
+/// Throws invalid_argument for shapes that do not fit, and peer_error if that happened to another rank.
 template <class Exec, class T, class Space, class Spread, class Indices, class Values, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter_add(
     const Exec& exec, sharded_table<T, Space, Spread>& table, const Indices& indices, const Values& values,

@@ -42,7 +42,7 @@ class sharded_state {
     for (int r = 0; r < comm_.size(); ++r) shard_rows_.push_back(table.rows_of(r));
   }
 
-  /// The state of the shard of a rank, which this object must hold. Throws invalid_argument where it does
+  /// The state of the shard of a rank, which this object must hold. Throws invalid_argument if it does
   /// not.
   /// @{
   [[nodiscard]] shard_type& shard(int rank) { return held(*this, rank); }

@@ -41,7 +41,7 @@ namespace ferry {
 /// other spaces lie in host memory near it. A verb that acts for the group as a whole works on each shard by
 /// the instance of its rank, and is ordered with `exec` as it blocks.
 ///
-/// Where the ranks are processes of one machine, path::peer reads shards in device_space by the other
+/// If the ranks are processes of one machine, path::peer reads shards in device_space by the other
 /// processes' memory, which the constructor opens. A shard's memory lives until they have closed it.
 ///
 /// Constructed inside of communicator::run, collectively, each rank's object holds the shard of that rank.
@@ -56,8 +56,8 @@ class sharded_table {
 
   /// Allocates the shards of the ranks that the calling thread acts for. Elements are not initialised: see
   /// ferry::init. Label, extents and sharding must be the same on all ranks. Throws invalid_argument for
-  /// negative extents, bad_alloc and budget_exceeded; peer_error where that happened to another rank;
-  /// protocol_error where the ranks' arguments differ.
+  /// negative extents, bad_alloc and budget_exceeded; peer_error if that happened to another rank;
+  /// protocol_error if the ranks' arguments differ.
   template <std::integral Rows, std::integral Width>
   sharded_table(std::string label, const communicator& comm, Rows rows, Width width, Spread spread = {})
       : label_(std::make_shared<const std::string>(std::move(label))),
@@ -71,8 +71,7 @@ class sharded_table {
     if constexpr (!std::is_empty_v<Spread>) note.add_hidden(detail::note_part::values, spread);
     detail::collective call(comm_, note);
     call.guarded([&] {
-      // Counted before anything can fail, so that the ranks stay in step.
-      for (int r = call.first(); r < call.last(); ++r) number_ = comm_.group()->next_number(r);
+      number_ = call.next_number();
       if (!std::in_range<std::int64_t>(rows) || !std::in_range<std::int64_t>(width) || rows_ < 0 ||
           width_ < 0)
         throw invalid_argument("ferry::sharded_table: the extents of '" + *label_ + "' are " +
@@ -86,7 +85,7 @@ class sharded_table {
         place_of(r) = tensor<T, Space>(*label_, comm_.device(r), rows_of(r), width_);
       if constexpr (detail::shares_memory<Space>())
         if (opens) opened_ = detail::open_shards(call, comm_, place_of(call.rank()));
-      if (!opens && !call.is_whole()) call.agree();
+      if (!opens) call.agree();
     });
   }
 
@@ -123,7 +122,7 @@ class sharded_table {
   [[nodiscard]] std::int64_t local_row(std::int64_t row) const {
     return spread_.local_row(row, rows_, comm_.size());
   }
-  /// The row at a place of the shard of `of`.
+  /// The row at a place of the shard of a rank.
   [[nodiscard]] std::int64_t global_row(int rank, std::int64_t local) const {
     return spread_.global_rows(rank, rows_, comm_.size())(local);
   }
@@ -131,7 +130,7 @@ class sharded_table {
   [[nodiscard]] std::int64_t rows_of(int rank) const { return spread_.rows_of(rank, rows_, comm_.size()); }
 
   /// The shard of a rank, which this object must hold: a tensor of rows_of(rank) x width(). Throws
-  /// invalid_argument where it does not.
+  /// invalid_argument if it does not.
   /// @{
   [[nodiscard]] tensor<T, Space>& shard(int rank) { return held(rank); }
   [[nodiscard]] const tensor<T, Space>& shard(int rank) const {

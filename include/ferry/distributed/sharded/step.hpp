@@ -80,9 +80,9 @@ struct sharded_step : sharded_write<sharded_step<Choice, Exec, Rule, Table, Stat
 ///
 /// Collective, see sharded_table; a rank without gradients passes empty arrays, of the same element type, and
 /// counts the step. Blocks until all ranks have written. ticket::wait() throws out_of_range on all ranks
-/// where one has a bad index, naming the rank, and invalid_argument on all under duplicates::reject and
+/// if one has a bad index, naming the rank, and invalid_argument on all under duplicates::reject and
 /// nonfinite::reject; nothing is then written anywhere, and the step does not count. Throws invalid_argument
-/// for shapes or options that do not fit, and peer_error where that happened to another rank.
+/// for shapes or options that do not fit, and peer_error if that happened to another rank.
 template <class Exec, class Rule, class T, class Space, class Spread, class StateRule, class StateType,
           class StateSpace, class Indices, class Grads, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(

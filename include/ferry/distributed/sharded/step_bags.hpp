@@ -54,9 +54,9 @@ ticket step_sharded_bags(const Exec& exec, const Rule& rule, Table& table, State
 ///
 /// Collective, see sharded_table; a rank without bags passes empty arrays, of the same element types, and
 /// counts the step. Blocks until all ranks have written. ticket::wait() throws out_of_range on all ranks
-/// where one has a bad index or bad offsets, naming the rank, and invalid_argument on all under
+/// if one has a bad index or bad offsets, naming the rank, and invalid_argument on all under
 /// nonfinite::reject; nothing is then written anywhere, and the step does not count. Throws invalid_argument
-/// for shapes or options that do not fit, and peer_error where that happened to another rank.
+/// for shapes or options that do not fit, and peer_error if that happened to another rank.
 template <class Exec, class Rule, class T, class Space, class Spread, class StateRule, class StateType,
           class StateSpace, class Indices, class Offsets, class Grads, class... Policies>
   requires(!detail::AnArray<Policies> && ...)

@@ -79,11 +79,11 @@ std::shared_ptr<std::byte> opened_memory(const shared_record& record, [[maybe_un
 ///   T, Space   those of the shared tensor
 ///   Extents    as of ferry::tensor; may fix extents, which must fit
 ///   handle     of ferry::share
-///   where      the device whose verbs use the tensor, and what its device() tells: the memory's own or one
+///   home       the device whose verbs use the tensor, and what its device() tells: the memory's own or one
 ///              that reaches it, over NVLink or as PCIe peer; the device that Kokkos uses by default
 ///
-/// Throws invalid_argument where element type, extents, machine or device number do not fit, where the tensor
-/// or the process that shared it has ended, and on host backends; device_error where the device does not
+/// Throws invalid_argument if element type, extents, machine or device number do not fit, if the tensor
+/// or the process that shared it has ended, and on host backends; device_error if the device does not
 /// reach the memory.
 template <Element T, MemorySpace Space = device_space, class Extents = dynamic_rank>
 [[nodiscard]] tensor<T, Space, Extents> open_shared(const shared_handle& handle, device home = {}) {

@@ -22,9 +22,9 @@ namespace ferry {
 ///   const ferry::shared_handle handle = ferry::share(weights);
 ///   ::write(pipe, &handle, sizeof handle);
 ///
-/// The memory lives as long as this tensor or any tensor that was opened by the handle, also where a process
+/// The memory lives as long as this tensor or any tensor that was opened by the handle, also if a process
 /// was killed. A tensor that ends before the others leaves its memory to a list of this process; it counts in
-/// memory_statistics until it is freed, by a later share or trim, where memory is short, or by
+/// memory_statistics until it is freed, by a later share or trim, if memory is short, or by
 /// Kokkos::finalize. The process itself must outlive the others' use.
 ///
 /// Waits for the writes in flight that verbs recorded, so who opens the handle reads what they wrote. Nothing
@@ -32,7 +32,7 @@ namespace ferry {
 /// open_shared can be shared again; that gives a handle of the first process' memory.
 ///
 /// Does not compile for host memory: see shared_tensor. Throws invalid_argument on host backends, whose
-/// device_space is host memory, and for adopted memory; device_error where the device can't share.
+/// device_space is host memory, and for adopted memory; device_error if the device can't share.
 template <Element T, MemorySpace Space, class Extents>
 [[nodiscard]] shared_handle share(const tensor<T, Space, Extents>& memory) {
   detail::require_shared_space<Space>();

@@ -39,7 +39,7 @@ using shared_tensor_base = tensor<T, Space>;
 /// the others, and no access fails later. The memory is freed with the last rank's tensor.
 ///
 /// Nothing orders the accesses of different ranks: use comm.barrier(), or any collective verb. Elements are
-/// zero at first where T is a number. Move-only; a slice of it is a slice of a tensor.
+/// zero at first if T is a number. Move-only; a slice of it is a slice of a tensor.
 template <Element T, MemorySpace Space = pageable_space>
 class shared_tensor : public detail::shared_tensor_base<T, Space> {
   static_assert(
@@ -50,7 +50,7 @@ class shared_tensor : public detail::shared_tensor_base<T, Space> {
   /// Allocates. Collective; label and extents must be the same on all ranks, and all of them must be on one
   /// machine. In pinned_space each process locks the pages. Throws bad_alloc, budget_exceeded (on rank 0,
   /// whose memory_statistics count the bytes), invalid_argument for extents as tensor does, and for ranks of
-  /// several machines; peer_error where that happened to another rank; protocol_error where the ranks'
+  /// several machines; peer_error if that happened to another rank; protocol_error if the ranks'
   /// arguments differ.
   template <std::integral... Sizes>
     requires(sizeof...(Sizes) >= 1)

@@ -17,7 +17,7 @@ const char* kind_text(memory_kind kind);
 template <MemorySpace Space>
 DLDevice own_device(memory_place place);
 
-/// Where memory of Space lies that has no address because it has no bytes.
+/// The place of memory of Space that has no address because it has no bytes.
 template <MemorySpace Space>
 memory_place place_of_nothing();
 
@@ -29,6 +29,6 @@ bool may_present(memory_place place, DLDevice as);
 /// Throws invalid_argument where memory that a producer says to be of `on` can't be memory of Space.
 /// `bytes_at` is null for an array without elements, whose address tells nothing.
 template <MemorySpace Space>
-void require_place(const std::string& what, DLDevice on, const void* bytes_at);
+void require_place(const std::string& subject, DLDevice on, const void* bytes_at);
 
 }  // namespace ferry::detail

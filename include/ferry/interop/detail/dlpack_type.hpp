@@ -21,7 +21,7 @@ inline constexpr bool is_complex_number<std::complex<T>> = true;
 template <class T>
 inline constexpr bool is_complex_number<Kokkos::complex<T>> = true;
 
-/// What kind of number T is, in DLPack's codes; opaque where T is no number.
+/// The kind of number that T is, in DLPack's codes; opaque if T is no number.
 template <class T>
 consteval DLDataTypeCode dlpack_code() {
   using plain = std::remove_cv_t<T>;

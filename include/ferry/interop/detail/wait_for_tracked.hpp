@@ -19,7 +19,7 @@ inline void wait_for_tracked(const std::shared_ptr<access_tracker>& accesses, bo
     accesses->wait_for_writes();
 }
 
-/// The same for foreign work that will be enqueued on `exec`: a device waits, not the calling thread.
+/// Does it for foreign work that will be enqueued on `exec`: a device waits, not the calling thread.
 template <class Exec>
 void wait_for_tracked(const Exec& exec, const std::shared_ptr<access_tracker>& accesses, bool foreign_writes,
                       const char* verb) {
@@ -34,8 +34,8 @@ void wait_for_tracked(const Exec& exec, const std::shared_ptr<access_tracker>& a
           ": the instance is being captured into a graph, whose order is its own; hand the "
           "array over before the capture");
     const auto id = backend::id_of(exec);
-    for (const auto& each : foreign_writes ? accesses->before_write(id) : accesses->before_read(id))
-      backend::wait_for(exec, *each);
+    for (const auto& access : foreign_writes ? accesses->before_write(id) : accesses->before_read(id))
+      backend::wait_for(exec, *access);
   }
 }
 

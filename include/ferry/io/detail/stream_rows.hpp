@@ -48,12 +48,6 @@ auto default_exec_for() {
     return Kokkos::DefaultExecutionSpace{};
 }
 
-/// Calls work(first, count) for the pieces of [0, all), by the calling thread and the worker pool, in any
-/// order. Every `first` is a multiple of `piece`. After an error no further piece is started; the first error
-/// is rethrown.
-void for_each_piece(std::int64_t all, std::int64_t piece,
-                    function_ref<void(std::int64_t, std::int64_t)> work);
-
 /// Fills or empties the elements of the row-major positions [first, first + count).
 /// @{
 using piece_filler = function_ref<void(void* elements, std::int64_t first, std::int64_t count)>;

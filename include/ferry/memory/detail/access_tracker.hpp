@@ -3,7 +3,7 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/event.hpp>
-#include <ferry/memory/detail/work_in_flight.hpp>
+#include <ferry/memory/detail/use_record.hpp>
 
 #include <atomic>
 #include <memory>
@@ -16,7 +16,7 @@ namespace ferry::detail {
 
 class changed_rows;
 
-/// What verbs on a tensor itself may do while a cached_table has some of its rows in device memory.
+/// The verbs that a tensor itself allows while a cached_table has some of its rows in device memory.
 enum class row_hold : unsigned char {
   none,      ///< everything: no cached_table, or one of its own verbs is being enqueued
   readable,  ///< read it: no row is newer in device memory
@@ -25,31 +25,29 @@ enum class row_hold : unsigned char {
 
 /// The reads and writes of a tensor in flight. Verbs record them and order later work: reads after writes,
 /// writes after both. Thread-safe.
-class access_tracker {
+class access_tracker final : public used_object {
  public:
   /// Of a tensor in the memory of a device; -1 for host memory, and where the device is not known.
   explicit access_tracker(int device = -1) noexcept;
   access_tracker(const access_tracker&) = delete;
   access_tracker& operator=(const access_tracker&) = delete;
-  ~access_tracker();
+  ~access_tracker() override;
   [[nodiscard]] int device() const noexcept { return device_; }
 
-  /// Records that work of instance `who` reads the tensor until `done`.
-  void add_read(event_handle done, instance_id who);
-  /// Records that work of instance `who` writes the tensor until `done`.
-  void add_write(event_handle done, instance_id who);
+  /// Records that work of instance `who` reads the tensor until `end`.
+  void add_read(event_handle end, instance_id who);
+  /// Records that work of instance `who` writes the tensor until `end`.
+  void add_write(event_handle end, instance_id who);
 
-  /// Records work in two steps: promise() before it is enqueued, then note(), which can't fail, or
-  /// withdraw().
-  void promise(bool writes);
-  void note(bool writes, event_handle done, instance_id who) noexcept;
-  void withdraw(bool writes) noexcept;
+  void promise(bool writes) override;
+  void note(bool writes, event_handle end, instance_id who) noexcept override;
+  void withdraw(bool writes) noexcept override;
 
   /// Appends the events that a read by instance `who` must come after. Work of `who` itself is already in
   /// order.
-  void before_read(instance_id who, std::vector<event_handle>& to) const;
+  void before_read(instance_id who, std::vector<event_handle>& events) const;
   /// Appends the events that a write by instance `who` must come after.
-  void before_write(instance_id who, std::vector<event_handle>& to) const;
+  void before_write(instance_id who, std::vector<event_handle>& events) const;
 
   [[nodiscard]] std::vector<event_handle> before_read(instance_id who) const;
   [[nodiscard]] std::vector<event_handle> before_write(instance_id who) const;
@@ -82,6 +80,8 @@ class access_tracker {
  private:
   struct cache_in_front;
 
+  [[nodiscard]] use_record& record_of(bool writes) noexcept { return writes ? writes_ : reads_; }
+  void wait(bool for_reads);
   void require_read() const;
   void require_write() const;
 
@@ -91,8 +91,8 @@ class access_tracker {
   std::atomic<bool> marked_{false};
   std::atomic<bool> captured_{false};
   std::vector<std::weak_ptr<changed_rows>> marks_;
-  work_in_flight reads_;
-  work_in_flight writes_;
+  use_record reads_;
+  use_record writes_;
 };
 
 }  // namespace ferry::detail

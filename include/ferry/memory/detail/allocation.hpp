@@ -26,7 +26,7 @@ template <MemorySpace Space>
 class allocation {
  public:
   /// Takes the memory over from an owner that lets it go, or returns false.
-  using keeper = bool (*)(void* of, allocation& from) noexcept;
+  using keeper = bool (*)(void* owner, allocation& memory) noexcept;
 
   allocation() = default;
 
@@ -34,8 +34,8 @@ class allocation {
   /// there is none of. Delegates, so the destructor runs where the rest throws.
   [[gnu::cold]] allocation(std::string label, std::size_t bytes, int device = -1);
 
-  allocation(allocation&& other) noexcept;
-  allocation& operator=(allocation&& other) noexcept;
+  allocation(allocation&& source) noexcept;
+  allocation& operator=(allocation&& source) noexcept;
   ~allocation() { release(); }
 
   [[nodiscard]] void* data() const noexcept { return block_.data; }
@@ -44,9 +44,9 @@ class allocation {
   [[nodiscard]] int device() const noexcept { return device_; }
 
   /// Other processes may use the memory from here on: before it is freed, `keep` is asked. The caller locks.
-  void keep_by(keeper keep, void* of) noexcept {
+  void keep_with(keeper keep, void* owner) noexcept {
     keep_ = keep;
-    kept_by_ = of;
+    keeper_owner_ = owner;
   }
 
   /// How the memory was obtained: the calls, and the fallback if one was taken.
@@ -62,7 +62,7 @@ class allocation {
   memory_block block_;
   int device_ = -1;
   keeper keep_ = nullptr;
-  void* kept_by_ = nullptr;
+  void* keeper_owner_ = nullptr;
   process_mark process_;
 };
 
@@ -84,28 +84,28 @@ allocation<Space>::allocation(std::string label, std::size_t bytes, int device) 
 }
 
 template <MemorySpace Space>
-allocation<Space>::allocation(allocation&& other) noexcept
-    : label_(std::move(other.label_)),
-      charge_(std::move(other.charge_)),
-      pages_(std::move(other.pages_)),
-      block_(std::exchange(other.block_, memory_block{})),
-      device_(other.device_),
-      keep_(std::exchange(other.keep_, nullptr)),
-      kept_by_(other.kept_by_),
-      process_(other.process_) {}
+allocation<Space>::allocation(allocation&& source) noexcept
+    : label_(std::move(source.label_)),
+      charge_(std::move(source.charge_)),
+      pages_(std::move(source.pages_)),
+      block_(std::exchange(source.block_, memory_block{})),
+      device_(source.device_),
+      keep_(std::exchange(source.keep_, nullptr)),
+      keeper_owner_(source.keeper_owner_),
+      process_(source.process_) {}
 
 template <MemorySpace Space>
-allocation<Space>& allocation<Space>::operator=(allocation&& other) noexcept {
-  if (this != &other) {
+allocation<Space>& allocation<Space>::operator=(allocation&& source) noexcept {
+  if (this != &source) {
     release();
-    label_ = std::move(other.label_);
-    charge_ = std::move(other.charge_);
-    pages_ = std::move(other.pages_);
-    block_ = std::exchange(other.block_, memory_block{});
-    device_ = other.device_;
-    keep_ = std::exchange(other.keep_, nullptr);
-    kept_by_ = other.kept_by_;
-    process_ = other.process_;
+    label_ = std::move(source.label_);
+    charge_ = std::move(source.charge_);
+    pages_ = std::move(source.pages_);
+    block_ = std::exchange(source.block_, memory_block{});
+    device_ = source.device_;
+    keep_ = std::exchange(source.keep_, nullptr);
+    keeper_owner_ = source.keeper_owner_;
+    process_ = source.process_;
   }
   return *this;
 }
@@ -137,7 +137,7 @@ void allocation<Space>::release() noexcept {
     process_identity::get().abandon(new (std::nothrow) allocation(std::move(*this)));
     return;
   }
-  if (keep_ != nullptr && std::exchange(keep_, nullptr)(kept_by_, *this)) return;
+  if (keep_ != nullptr && std::exchange(keep_, nullptr)(keeper_owner_, *this)) return;
   detail::report_deallocation(Space::name, label_, block_.data, block_.bytes);
   // Others may get the addresses at once, and the budget only after the memory is free.
   pages_ = {};

@@ -29,15 +29,15 @@ struct rows_in_memory {
 struct listed_numbers {
   const void* list = nullptr;
   std::int64_t count = 0;
-  const std::int64_t* used = nullptr;  ///< in the list's memory: how many are valid; null: all
-  int bytes = 8;                       ///< of a number, 4 or 8
+  const std::int64_t* valid_count = nullptr;  ///< in the list's memory: how many are valid; null: all
+  int bytes = 8;                              ///< of a number, 4 or 8
   bool is_signed = true;
   bool clamps = false;
   std::int64_t rows = 0;
 
   /// The row of number i, -1 for none.
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t row(std::int64_t i) const {
-    if (used != nullptr && i >= *used) return -1;
+    if (valid_count != nullptr && i >= *valid_count) return -1;
     std::int64_t value = 0;
     if (bytes == 4)
       value = is_signed ? std::int64_t{static_cast<const std::int32_t*>(list)[i]}
@@ -51,8 +51,8 @@ struct listed_numbers {
   }
 };
 
-/// Where rows of one array lie in another: row r shares memory with rows r + first to r + last, none where
-/// first > last.
+/// The offset of one array's rows in another: row r shares memory with rows r + first to r + last, with none
+/// if first > last.
 struct row_shift {
   std::int64_t first = 0;
   std::int64_t last = -1;
@@ -73,8 +73,8 @@ class device_marks {
                     const row_shift& shift) = 0;
   virtual bool mark(const void* exec, int device, const std::string& label, std::int64_t begin,
                     std::int64_t end) = 0;
-  /// Moves the marks into `to`, one byte per row. Blocks.
-  virtual void take(std::vector<unsigned char>& to) = 0;
+  /// Moves the marks into `marks`, one byte per row. Blocks.
+  virtual void take(std::vector<unsigned char>& marks) = 0;
 };
 
 /// The rows of an array that have changed since the marks were last dropped. A mark is set after its write: a
@@ -83,31 +83,31 @@ class device_marks {
 class changed_rows {
  public:
   /// `device`: null where no device's kernels write to the array.
-  changed_rows(const rows_in_memory& of, std::unique_ptr<device_marks> device)
-      : of_(of),
-        by_host_(static_cast<std::size_t>(of.rows)),
-        taken_(static_cast<std::size_t>(of.rows)),
+  changed_rows(const rows_in_memory& array, std::unique_ptr<device_marks> device)
+      : array_(array),
+        by_host_(static_cast<std::size_t>(array.rows)),
+        snapshot_(static_cast<std::size_t>(array.rows)),
         device_(std::move(device)) {}
 
-  [[nodiscard]] const rows_in_memory& array() const { return of_; }
+  [[nodiscard]] const rows_in_memory& array() const { return array_; }
 
   /// For each array written: where its rows lie in this one.
   [[nodiscard]] row_shift shift_of(const rows_in_memory& written) const {
-    const std::int64_t apart = written.data - of_.data;
-    return {floor_of(apart - of_.row_bytes, of_.stride) + 1,
-            -floor_of(-(apart + written.row_bytes), of_.stride) - 1};
+    const std::int64_t apart = written.data - array_.data;
+    return {floor_of(apart - array_.row_bytes, array_.stride) + 1,
+            -floor_of(-(apart + written.row_bytes), array_.stride) - 1};
   }
   /// Whether rows that were written by their numbers are known by number here.
   [[nodiscard]] bool is_like(const rows_in_memory& written) const {
-    return written.stride == of_.stride && of_.stride > 0 && written.rows > 0 && of_.rows > 0;
+    return written.stride == array_.stride && array_.stride > 0 && written.rows > 0 && array_.rows > 0;
   }
   /// The rows [begin, end) that share memory with an array, or with some rows of it.
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> range_of(const rows_in_memory& written) const {
-    if (written.rows == 0 || written.row_bytes == 0 || of_.rows == 0) return {0, 0};
-    if (of_.stride <= 0) return {0, of_.rows};
-    const std::int64_t first = written.data - of_.data;
+    if (written.rows == 0 || written.row_bytes == 0 || array_.rows == 0) return {0, 0};
+    if (array_.stride <= 0) return {0, array_.rows};
+    const std::int64_t first = written.data - array_.data;
     const std::int64_t end = first + (written.rows - 1) * written.stride + written.row_bytes;
-    return clipped(floor_of(first - of_.row_bytes, of_.stride) + 1, -floor_of(-end, of_.stride));
+    return clipped(floor_of(first - array_.row_bytes, array_.stride) + 1, -floor_of(-end, array_.stride));
   }
 
   /// Marks rows by the host, after their write has ended.
@@ -117,7 +117,7 @@ class changed_rows {
     for (std::int64_t i = 0; i < numbers.count; ++i)
       if (const std::int64_t row = numbers.row(i); row >= 0)
         for (std::int64_t k = shift.first; k <= shift.last; ++k)
-          if (row + k >= 0 && row + k < of_.rows) by_host_[static_cast<std::size_t>(row + k)] = 1;
+          if (row + k >= 0 && row + k < array_.rows) by_host_[static_cast<std::size_t>(row + k)] = 1;
   }
   void mark(std::int64_t begin, std::int64_t end) noexcept {
     const auto [first, last] = clipped(begin, end);
@@ -135,30 +135,30 @@ class changed_rows {
 
   /// Takes the marks that have been set so far; they stay taken until drop(). One byte per row. Blocks.
   const std::vector<unsigned char>& take() {
-    std::vector<unsigned char> found;
-    if (device_ != nullptr) device_->take(found);
+    std::vector<unsigned char> by_device;
+    if (device_ != nullptr) device_->take(by_device);
     const std::lock_guard lock(guard_);
-    for (std::size_t i = 0; i < found.size(); ++i) taken_[i] |= found[i];
-    for (std::size_t i = 0; i < by_host_.size(); ++i) taken_[i] |= by_host_[i];
+    for (std::size_t i = 0; i < by_device.size(); ++i) snapshot_[i] |= by_device[i];
+    for (std::size_t i = 0; i < by_host_.size(); ++i) snapshot_[i] |= by_host_[i];
     std::fill(by_host_.begin(), by_host_.end(), static_cast<unsigned char>(0));
-    return taken_;
+    return snapshot_;
   }
   /// Forgets what has been taken: it is saved.
-  void drop() noexcept { std::fill(taken_.begin(), taken_.end(), static_cast<unsigned char>(0)); }
+  void drop() noexcept { std::fill(snapshot_.begin(), snapshot_.end(), static_cast<unsigned char>(0)); }
 
  private:
   static std::int64_t floor_of(std::int64_t a, std::int64_t b) {
     return a >= 0 ? a / b : -((-a + b - 1) / b);
   }
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> clipped(std::int64_t begin, std::int64_t end) const {
-    const std::int64_t first = std::clamp<std::int64_t>(begin, 0, of_.rows);
-    return {first, std::clamp<std::int64_t>(end, first, of_.rows)};
+    const std::int64_t first = std::clamp<std::int64_t>(begin, 0, array_.rows);
+    return {first, std::clamp<std::int64_t>(end, first, array_.rows)};
   }
 
-  rows_in_memory of_;
+  rows_in_memory array_;
   std::mutex guard_;
   std::vector<unsigned char> by_host_;
-  std::vector<unsigned char> taken_;
+  std::vector<unsigned char> snapshot_;
   std::unique_ptr<device_marks> device_;
   std::atomic<bool> trusted_{true};
 };

@@ -26,19 +26,19 @@ consteval bool lies_on_device() {
   return !Space::is_host_accessible && tells_devices<Space>();
 }
 
-[[noreturn]] void refuse_device(const std::string& label, int wanted, int count);
+[[noreturn]] void refuse_device(const std::string& label, int device, int count);
 
-/// The device that memory of the space gets where `wanted` is asked for, -1 for host memory. Throws
+/// The device that memory of the space gets where `device` is asked for, -1 for host memory. Throws
 /// invalid_argument for a device that there is none of.
 template <MemorySpace Space>
-int device_of_memory(const std::string& label, int wanted) {
-  if (wanted != -1) {
+int device_of_memory(const std::string& label, int device) {
+  if (device != -1) {
     int count = 1;
     if constexpr (tells_devices<Space>()) count = device_backend<Space>::device_count();
-    if (wanted < 0 || wanted >= count) refuse_device(label, wanted, count);
+    if (device < 0 || device >= count) refuse_device(label, device, count);
   }
   if constexpr (lies_on_device<Space>())
-    return wanted != -1 ? wanted : device_backend<Space>::default_device();
+    return device != -1 ? device : device_backend<Space>::default_device();
   else
     return -1;
 }

@@ -7,7 +7,7 @@
 
 namespace ferry::detail {
 
-/// What to do with blocks that work in flight still uses.
+/// Blocks that work in flight still uses are left alone, or waited for.
 enum class in_flight { skip, wait };
 
 /// The idle blocks of a pool, as a source of memory for others. Thread-safe.

@@ -13,6 +13,15 @@ class memory_registry;
 struct memory_account;
 struct page_range;
 
+/// Closes an entry, or cancels it.
+struct charge_end {
+  std::shared_ptr<memory_registry> registry;
+  ledger* books = nullptr;
+  std::size_t bytes = 0;
+  bool confirmed = false;
+  void operator()(memory_account* account) const noexcept;
+};
+
 /// An allocation's entry in the accounts of its space, for its lifetime.
 class memory_charge {
  public:
@@ -20,9 +29,6 @@ class memory_charge {
   /// Claims the bytes. Throws budget_exceeded, and invalid_argument if Kokkos does not run. They count in the
   /// statistics after confirm().
   memory_charge(std::string_view space, const std::string& label, std::size_t bytes);
-  memory_charge(memory_charge&& other) noexcept;
-  memory_charge& operator=(memory_charge&& other) noexcept;
-  ~memory_charge() { end(); }
 
   /// Records that the memory was allocated.
   void confirm() noexcept;
@@ -32,13 +38,7 @@ class memory_charge {
   [[nodiscard]] std::string holdings() const;
 
  private:
-  void end() noexcept;
-
-  std::shared_ptr<memory_registry> registry_;
-  ledger* ledger_ = nullptr;
-  memory_account* account_ = nullptr;
-  std::size_t bytes_ = 0;
-  bool confirmed_ = false;
+  std::unique_ptr<memory_account, charge_end> account_;
 };
 
 /// A page-locked range's entry in the registry, for its lifetime.
@@ -50,15 +50,13 @@ class page_lock_note {
   page_lock_note(const std::string& label, const void* data, std::size_t bytes);
   /// For adopted memory. Throws invalid_argument where the range overlaps another one.
   page_lock_note(adopted, const std::string& label, const void* data, std::size_t bytes);
-  page_lock_note(page_lock_note&& other) noexcept;
-  page_lock_note& operator=(page_lock_note&& other) noexcept;
-  ~page_lock_note() { end(); }
 
  private:
-  void end() noexcept;
-
-  std::shared_ptr<memory_registry> registry_;
-  page_range* at_ = nullptr;
+  struct end {
+    std::shared_ptr<memory_registry> registry;
+    void operator()(page_range* range) const noexcept;
+  };
+  std::unique_ptr<page_range, end> range_;
 };
 
 }  // namespace ferry::detail

@@ -13,7 +13,7 @@ enum class memory_kind {
   device        ///< memory of one device
 };
 
-/// Where an address lies. `device` is the device of kind device; of other kinds the one that Kokkos uses.
+/// The memory of an address. `device` is the device of kind device; of other kinds the one that Kokkos uses.
 struct memory_place {
   memory_kind kind = memory_kind::host;
   int device = 0;

@@ -48,15 +48,15 @@ class node_allocator {
 
   explicit node_allocator(std::shared_ptr<node_pool> pool) noexcept : pool_(std::move(pool)) {}
   template <class Other>
-  node_allocator(const node_allocator<Other>& other) noexcept : pool_(other.pool()) {}
+  node_allocator(const node_allocator<Other>& source) noexcept : pool_(source.pool()) {}
 
   [[nodiscard]] T* allocate(std::size_t count) { return static_cast<T*>(pool_->take(count * sizeof(T))); }
   void deallocate(T* node, std::size_t count) noexcept { pool_->give_back(node, count * sizeof(T)); }
 
   [[nodiscard]] const std::shared_ptr<node_pool>& pool() const noexcept { return pool_; }
   template <class Other>
-  [[nodiscard]] bool operator==(const node_allocator<Other>& other) const noexcept {
-    return pool_ == other.pool();
+  [[nodiscard]] bool operator==(const node_allocator<Other>& source) const noexcept {
+    return pool_ == source.pool();
   }
 
  private:

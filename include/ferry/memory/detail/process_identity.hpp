@@ -41,9 +41,9 @@ class process_mark {
  public:
   /// Remembers the calling process.
   process_mark() noexcept;
-  process_mark(const process_mark& other) noexcept : generation_(other.generation()) {}
-  process_mark& operator=(const process_mark& other) noexcept {
-    generation_.store(other.generation(), std::memory_order_relaxed);
+  process_mark(const process_mark& mark) noexcept : generation_(mark.generation()) {}
+  process_mark& operator=(const process_mark& mark) noexcept {
+    generation_.store(mark.generation(), std::memory_order_relaxed);
     return *this;
   }
   ~process_mark() = default;
@@ -65,14 +65,14 @@ class delete_in_own_process {
  public:
   template <class T>
   void operator()(T* object) const noexcept {
-    if (made_.is_here())
+    if (creator_.is_here())
       delete object;
     else
       process_identity::get().abandon(object);
   }
 
  private:
-  process_mark made_;
+  process_mark creator_;
 };
 
 /// Locks an object that a child may use, too. `user` is the process that locked it last. A child can't have a

@@ -1,21 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <mutex>
 #include <typeinfo>
 
 namespace ferry::detail {
 
-/// The object of a type's name and this version of ferry, the same for all libraries of a process: those that
-/// are compiled with -fvisibility=hidden, and those that were opened with RTLD_LOCAL. `make` makes the first
-/// one. Its library must stay in the process, because others use the object.
-[[gnu::cold]] void* object_of_process(const char* type, void* (*make)());
+/// The objects of this version of ferry that a process has once, for all its libraries: also for those that
+/// are compiled with -fvisibility=hidden, and those that were opened with RTLD_LOCAL. Objects have the names
+/// of their types. The first user makes one; its library must stay in the process, because others use it.
+/// Thread-safe.
+class process_runtime {
+ public:
+  /// The place of an object that Kokkos::finalize releases. Other owners keep it alive; a later use makes a
+  /// new one. The first use after Kokkos::initialize lists it for the release.
+  class place {
+   public:
+    [[nodiscard]] std::shared_ptr<void> get(std::shared_ptr<void> (*make)());
+    /// Releases the object now.
+    void release() noexcept;
 
-/// The only T of the process, made at its first use and never destroyed. Libraries with another version of
-/// ferry have another one. Thread-safe. Keep the reference, because each call looks the name up.
+   private:
+    std::mutex guard_;
+    std::shared_ptr<void> object_;
+    bool listed_ = false;
+  };
+
+  [[nodiscard, gnu::cold]] static process_runtime& get();
+  process_runtime();
+  process_runtime(const process_runtime&) = delete;
+  process_runtime& operator=(const process_runtime&) = delete;
+  ~process_runtime() = delete;
+
+  /// An object that is never destroyed.
+  [[nodiscard, gnu::cold]] void* object(const char* type, void* (*make)());
+  [[nodiscard, gnu::cold]] place& place_of(const char* type);
+
+  /// Calls release(context) at Kokkos::finalize, the latest first. Only while Kokkos is initialized.
+  void call_at_finalize(void (*release)(void* context), void* context = nullptr);
+
+ private:
+  struct content;
+
+  void finalize();
+
+  content* const content_;
+};
+
+/// The only T of the process, made at its first use and never destroyed. Keep the reference, because each
+/// call looks the name up.
 template <class T>
 T& process_wide() {
   void* (*const make)() = []() -> void* { return new T; };
-  return *static_cast<T*>(object_of_process(typeid(T).name(), make));
+  return *static_cast<T*>(process_runtime::get().object(typeid(T).name(), make));
+}
+
+/// The place of the only T of the process that Kokkos::finalize releases.
+template <class T>
+process_runtime::place& place_until_finalize() {
+  static process_runtime::place& place = process_runtime::get().place_of(typeid(T).name());
+  return place;
+}
+
+/// The only T of the process until Kokkos::finalize, see process_runtime::place. May be called before
+/// Kokkos::initialize.
+template <class T>
+std::shared_ptr<T> until_finalize() {
+  return std::static_pointer_cast<T>(
+      place_until_finalize<T>().get([]() -> std::shared_ptr<void> { return std::make_shared<T>(); }));
 }
 
 /// A pointer for each thread, where the first library that asks keeps it.

@@ -49,11 +49,11 @@ class kernel_region {
 };
 
 /// Reports one transfer between two spaces, for its lifetime: of the call that enqueues it, where it is
-/// enqueued. With `wanted` false it reports nothing.
+/// enqueued. With `enabled` false it reports nothing.
 class transfer_region {
  public:
-  transfer_region(std::string_view to, const void* to_data, std::string_view from, const void* from_data,
-                  std::size_t bytes, std::string_view label, bool wanted = true);
+  transfer_region(std::string_view target, const void* target_data, std::string_view source,
+                  const void* source_data, std::size_t bytes, std::string_view label, bool enabled = true);
   transfer_region(const transfer_region&) = delete;
   transfer_region& operator=(const transfer_region&) = delete;
   ~transfer_region();

@@ -8,13 +8,13 @@
 
 namespace ferry::detail {
 
-/// What the calling thread does while it lives, as an event of the trace and a range of a profiler. Without
-/// listeners it holds a null pointer, so verbs and kernels can have one each.
+/// Work of the calling thread during its lifetime, as an event of the trace and a range of a profiler.
+/// Without listeners it holds a null pointer, so verbs and kernels can have one each.
 class trace_span {
  public:
-  /// Named by two parts, which are joined for a listener only. Without `wanted` there is no event.
-  trace_span(std::string_view first, std::string_view second, const char* category, bool wanted = true) {
-    if (const unsigned who = trace_listeners(); who != 0 && wanted) begin(who, first, second, category);
+  /// Named by two parts, which are joined for a listener only. Without `enabled` there is no event.
+  trace_span(std::string_view first, std::string_view second, const char* category, bool enabled = true) {
+    if (const unsigned who = trace_listeners(); who != 0 && enabled) begin(who, first, second, category);
   }
   trace_span(const trace_span&) = delete;
   trace_span& operator=(const trace_span&) = delete;

@@ -79,8 +79,9 @@ struct plan_rows {
   }
   KOKKOS_FUNCTION row_segment segment(std::int64_t i) const {
     // A device reads all of it at once: the arrays have elements for items beyond the count.
-    KOKKOS_IF_ON_DEVICE((const std::int64_t count = *unique_count; const row_segment here = segment_within(i);
-                         return i < count ? here : row_segment{};))
+    KOKKOS_IF_ON_DEVICE((const std::int64_t count = *unique_count;
+                         const row_segment candidate = segment_within(i);
+                         return i < count ? candidate : row_segment{};))
     KOKKOS_IF_ON_HOST((return i < *unique_count ? segment_within(i) : row_segment{};))
   }
   KOKKOS_FUNCTION row_segment segment_within(std::int64_t i) const {
@@ -140,12 +141,12 @@ struct sorted_identity {
 /// To report bad indices it needs the findings of an earlier kernel, see resolve_indices.
 template <class Index, class Bounds>
 struct index_destinations {
-  index_rows<Index, Bounds> to;
+  index_rows<Index, Bounds> rows;
 
   KOKKOS_FUNCTION std::int64_t row(std::int64_t k, bool) const {
-    return to.blocked() || to.row(k, false) < 0 ? -1 : k;
+    return rows.blocked() || rows.row(k, false) < 0 ? -1 : k;
   }
-  KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return to.row(k, false); }
+  KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return rows.row(k, false); }
 };
 
 /// Position p is row p.

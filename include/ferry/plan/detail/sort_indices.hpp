@@ -38,11 +38,11 @@ struct plan_request {
   bounds_kind bounds;
   bool reports;
   std::string_view bounds_name;
-  /// Takes the operands into the call. Returns the indices where kernels read them: where they lie, or a copy
+  /// Takes the operands into the call. Returns the indices as kernels read them: in their place, or as a copy
   /// in `copy`, which has room for all.
-  function_ref<const void*(launch_context<Exec>& of, void* copy)> enter;
+  function_ref<const void*(launch_context<Exec>& call, void* copy)> enter;
   /// For a policy of the user: row_of[i] = the row of index i, -1 for none.
-  function_ref<void(launch_context<Exec>& of, const void* indices, const report_writer& report,
+  function_ref<void(launch_context<Exec>& call, const void* indices, const report_writer& report,
                     std::int64_t* row_of)>
       resolve;
 };
@@ -57,17 +57,17 @@ template <class Bounds, class Exec, class Index, class Space, class RoomSpace = 
 row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, std::int64_t rows,
                       const array_ref<std::byte, RoomSpace>& room = {}) {
   using plain = std::remove_const_t<Index>;
-  const auto enter = [&](launch_context<Exec>& of, void* copy) -> const void* {
-    if (room.data != nullptr) of.writes_to(room);
-    return indices.rows() == 0 ? nullptr : indices_for_kernels(of, indices, static_cast<plain*>(copy));
+  const auto enter = [&](launch_context<Exec>& call, void* copy) -> const void* {
+    if (room.data != nullptr) call.writes_to(room);
+    return indices.rows() == 0 ? nullptr : indices_for_kernels(call, indices, static_cast<plain*>(copy));
   };
-  const auto resolve = [&]([[maybe_unused]] launch_context<Exec>& of, [[maybe_unused]] const void* from,
+  const auto resolve = [&]([[maybe_unused]] launch_context<Exec>& call, [[maybe_unused]] const void* source,
                            [[maybe_unused]] const report_writer& report,
                            [[maybe_unused]] std::int64_t* row_of) {
     if constexpr (!kernels::is_own_bounds<Bounds>)
-      launch(of.exec(), of.label("bounds"), indices.rows(),
+      launch(call.exec(), call.label("bounds"), indices.rows(),
              kernels::resolve_indices<plain, Bounds>{
-                 {static_cast<const plain*>(from), rows, report}, row_of, nullptr, nullptr});
+                 {static_cast<const plain*>(source), rows, report}, row_of, nullptr, nullptr});
   };
   return sort_indices(
       exec,

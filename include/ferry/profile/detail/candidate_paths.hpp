@@ -28,7 +28,7 @@ class path_set {
     for (const path_kind path : paths) bits |= bit(path);
   }
   [[nodiscard]] constexpr bool contains(path_kind path) const { return (bits & bit(path)) != 0u; }
-  [[nodiscard]] constexpr path_set with(path_kind path) const { return path_set(bits | bit(path)); }
+  [[nodiscard]] constexpr path_set including(path_kind path) const { return path_set(bits | bit(path)); }
   [[nodiscard]] constexpr path_set without(path_kind path) const { return path_set(bits & ~bit(path)); }
   [[nodiscard]] constexpr path_set without(path_set paths) const { return path_set(bits & ~paths.bits); }
   [[nodiscard]] constexpr bool empty() const { return bits == 0u; }
@@ -53,7 +53,7 @@ class path_set {
 
 /// The facts of a verb's call that determine its duration.
 struct move_facts {
-  verb what = verb::gather;
+  verb action = verb::gather;
   std::string_view table_space;  ///< of the table; for copy, of the source
   std::string_view batch_space;  ///< of the batch; for copy, of the destination
   std::int64_t table_bytes = 0;
@@ -65,10 +65,10 @@ struct move_facts {
 
 /// The facts of a verb on `positions` rows of `table` for kernels of Exec.
 template <class Exec, class BatchSpace, class T, class TableSpace>
-move_facts facts_of(verb what, const array_ref<T, TableSpace>& table, std::int64_t positions,
+move_facts facts_of(verb action, const array_ref<T, TableSpace>& table, std::int64_t positions,
                     bool planned = false) {
   constexpr auto element = static_cast<std::int64_t>(sizeof(T));
-  return {what,
+  return {action,
           TableSpace::name,
           BatchSpace::name,
           table.rows() * table.row_stride() * element,
@@ -83,7 +83,7 @@ move_facts facts_of(verb what, const array_ref<T, TableSpace>& table, std::int64
 /// verb that writes processes its plan's rows in order anyway. Where device kernels reach pageable memory,
 /// path::direct must be requested explicitly.
 template <class Exec, class TableSpace, class BatchSpace>
-constexpr path_set candidate_paths(verb what) {
+constexpr path_set candidate_paths(verb action) {
   constexpr bool batch_on_device = std::is_same_v<BatchSpace, device_space>;
   constexpr bool pageable =
       std::is_same_v<TableSpace, pageable_space> || std::is_same_v<BatchSpace, pageable_space>;
@@ -92,15 +92,15 @@ constexpr path_set candidate_paths(verb what) {
   } else if constexpr (pageable) {
     return {path_kind::staged};
   } else {
-    if (what == verb::copy || !batch_on_device) return {path_kind::direct};
+    if (action == verb::copy || !batch_on_device) return {path_kind::direct};
     if (!std::is_same_v<TableSpace, pinned_space>)
-      return what != verb::gather ? path_set{path_kind::direct}
+      return action != verb::gather ? path_set{path_kind::direct}
              : std::is_same_v<TableSpace, mapped_space>
                  ? path_set{path_kind::direct, path_kind::ordered, path_kind::cooperative}
                  : path_set{path_kind::direct, path_kind::ordered};
     const path_set host_table{path_kind::direct, path_kind::ordered, path_kind::staged};
-    return what == verb::gather || what == verb::scatter ? host_table.with(path_kind::cooperative)
-                                                         : host_table;
+    return action == verb::gather || action == verb::scatter ? host_table.including(path_kind::cooperative)
+                                                             : host_table;
   }
 }
 

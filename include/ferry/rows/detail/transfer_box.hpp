@@ -27,7 +27,7 @@ struct box_transfers {
       return static_cast<std::size_t>(elements) * element_bytes;
     };
     block.row_bytes = bytes(box.inner());
-    block.to_pitch = block.from_pitch = block.row_bytes;
+    block.target_pitch = block.source_pitch = block.row_bytes;
     outer = box.rank - 1;
     std::int64_t to_least = box.inner(), from_least = box.inner();
     const auto take = [&](std::size_t& number, std::size_t& to, std::size_t& from) {
@@ -40,8 +40,8 @@ struct box_transfers {
       to_least = (box.extents[d] - 1) * box.to[d] + to_least;
       from_least = (box.extents[d] - 1) * box.from[d] + from_least;
     };
-    take(block.rows, block.to_pitch, block.from_pitch);
-    take(block.slices, block.to_slice, block.from_slice);
+    take(block.rows, block.target_pitch, block.source_pitch);
+    take(block.slices, block.target_slice, block.source_slice);
     count = box.size() / (box.size_from(outer));
   }
 };
@@ -66,8 +66,8 @@ void transfer_box(const Exec& exec, const char* label, T* to, const T* from, con
   const device_span<Exec> span(exec, label, "transfer");
   for (std::int64_t i = 0; i < parts.count; ++i) {
     const auto [there, here] = box.offsets(i, parts.outer);
-    parts.block.to = to + there;
-    parts.block.from = from + here;
+    parts.block.target = to + there;
+    parts.block.source = from + here;
     execution_backend<Exec>::copy_pitched_async(exec, label, parts.block);
   }
 }

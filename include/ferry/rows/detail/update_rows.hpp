@@ -98,7 +98,7 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
     if constexpr (names_rows<Bounds>)
       call.changes().only(list, n, job.table.rows(), true);
     else
-      call.changes().all();
+      call.changes().any_row();
     const kernels::index_rows<plain, Bounds> source{list, job.table.rows(),
                                                     Bounds::reports ? call.report() : report_writer{}};
     const auto rows = access.located(call, label, ready, source, n);

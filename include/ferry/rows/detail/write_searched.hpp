@@ -87,7 +87,7 @@ ticket update_by_search(const Exec& exec, const char* verb, const Job& job,
   if constexpr (kernels::is_own_bounds<Bounds>)
     call.changes().only(list, n, job.table.rows(), true);
   else
-    call.changes().all();
+    call.changes().any_row();
   const kernels::index_rows<plain, Bounds> named{list, job.table.rows(),
                                                  Bounds::reports ? call.report() : report_writer{}};
   launch_search<Duplicates>(exec, label, ready, named, n, values);

@@ -63,7 +63,7 @@ ticket update_by_winners(const Exec& exec, const char* verb, const Job& job,
   if constexpr (kernels::is_own_bounds<Bounds>)
     call.changes().only(list, n, job.table.rows(), true);
   else
-    call.changes().all();
+    call.changes().any_row();
   const report_writer report = Bounds::reports ? call.report() : report_writer{};
   const int slot_bits = kernels::winner_table::slot_bits_for(n);
   const std::int64_t slots = std::int64_t{1} << slot_bits;

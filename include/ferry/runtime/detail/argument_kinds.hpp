@@ -58,7 +58,7 @@ inline constexpr unsigned records = 1u << 11;
 inline constexpr unsigned integer = 1u << 12;
 inline constexpr unsigned number = 1u << 13;
 inline constexpr unsigned text = 1u << 14;
-inline constexpr unsigned object = 1u << 15;     ///< a class or an enumeration of another kind
+inline constexpr unsigned object = 1u << 15;     ///< anything else
 inline constexpr unsigned constant = 1u << 16;   ///< may not be written
 inline constexpr unsigned temporary = 1u << 17;  ///< ends with the statement
 inline constexpr unsigned any = constant - 1;
@@ -92,7 +92,7 @@ consteval unsigned kinds_of_type() {
   else if constexpr (std::is_convertible_v<const T&, std::string_view>)
     return kind::text;
   else if constexpr (!std::is_class_v<T>)
-    return std::is_enum_v<T> ? kind::object : 0u;
+    return kind::object;
   else if constexpr (is_plan<T> || is_plan_object<T>)
     return kind::plan | kind::indices;
   else if constexpr (is_codes<T>)

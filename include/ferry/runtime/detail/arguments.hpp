@@ -222,11 +222,11 @@ concept Unwritable = flaw_of<Call, Arguments...>
 /// Fails with the sentence for a call that fits no form of the verb.
 template <class Call, class... Arguments>
 consteval void refuse() {
-  constexpr flaw found = flaw_of<Call, Arguments...>;
-  if constexpr (found == flaw::call)
+  constexpr flaw flaw_found = flaw_of<Call, Arguments...>;
+  if constexpr (flaw_found == flaw::call)
     Call::template require<false, Arguments...>();
   else
-    fail_with<found, Call, Arguments...>();
+    fail_with<flaw_found, Call, Arguments...>();
 }
 
 /// Fails with the sentence for an argument that does not play its role.

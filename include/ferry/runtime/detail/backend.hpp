@@ -91,8 +91,8 @@ consteval bool may_dereference() {
     return true;
 }
 
-/// Where memory for work of an instance should lie: on its device; for a host instance wherever memory lies
-/// by default.
+/// The home of memory for work of an instance: its device; for a host instance wherever memory lies by
+/// default.
 template <class Exec>
 device memory_home(const Exec& exec) {
   if constexpr (is_host_exec<Exec>)

@@ -37,7 +37,7 @@ class change_marks {
   explicit change_marks(bool captures = false) : captures_(captures) {}
   change_marks(const change_marks&) = delete;
   change_marks& operator=(const change_marks&) = delete;
-  /// Where no marks were made, after an exception: the work that was enqueued has ended, or belongs to a
+  /// If no marks were set, after an exception: the work that was enqueued has ended, or belongs to a
   /// graph. It may have written any row.
   ~change_marks() { give_up(); }
 
@@ -61,7 +61,7 @@ class change_marks {
   }
   /// @}
   /// Any row may be written.
-  void all() { only_ = false; }
+  void any_row() { only_ = false; }
   /// Nothing was written.
   void none() { only(static_cast<const std::int64_t*>(nullptr), 0, 0, false); }
 
@@ -82,7 +82,7 @@ class change_marks {
 
  private:
   struct write {
-    std::shared_ptr<changed_rows> to;
+    std::shared_ptr<changed_rows> rows;
     rows_in_memory memory;
   };
 

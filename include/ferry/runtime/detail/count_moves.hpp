@@ -29,7 +29,7 @@ inline constexpr move_places places_of_move = {
 
 /// Adds one call, and notes it in the event of the call.
 void count_move(trace_span& event, const move_places& places, std::int64_t bytes, bool zero_copy,
-                std::string_view path, std::string_view from, std::string_view to);
+                std::string_view path, std::string_view source, std::string_view target);
 
 struct nothing_over_link {};
 
@@ -37,16 +37,16 @@ struct nothing_over_link {};
 /// trace. Keep the result until the work is enqueued: it reports kernels that move rows over the link as one
 /// transfer. Without `by_kernel` copy engines move them, and transfer() reports that.
 template <class Path, class Exec, class From, class FromSpace, class To, class ToSpace>
-[[nodiscard]] auto moves(launch_context<Exec>& of, const array_ref<From, FromSpace>& from,
-                         const array_ref<To, ToSpace>& to, std::int64_t bytes,
+[[nodiscard]] auto moves(launch_context<Exec>& call, const array_ref<From, FromSpace>& source,
+                         const array_ref<To, ToSpace>& target, std::int64_t bytes,
                          [[maybe_unused]] bool by_kernel = true) {
   constexpr bool over_link = !is_host_exec<Exec> && Path::reaches_table && !Path::occupies_host_threads &&
                              (FromSpace::is_host_accessible || ToSpace::is_host_accessible);
-  count_move(of.span(), places_of_move<Path, FromSpace, ToSpace>, bytes, over_link && by_kernel, Path::name,
+  count_move(call.span(), places_of_move<Path, FromSpace, ToSpace>, bytes, over_link && by_kernel, Path::name,
              FromSpace::name, ToSpace::name);
   if constexpr (over_link)
-    return transfer_region(ToSpace::name, to.data, FromSpace::name, from.data,
-                           static_cast<std::size_t>(bytes), of.label(Path::name), by_kernel);
+    return transfer_region(ToSpace::name, target.data, FromSpace::name, source.data,
+                           static_cast<std::size_t>(bytes), call.label(Path::name), by_kernel);
   else
     return nothing_over_link{};
 }
@@ -54,7 +54,7 @@ template <class Path, class Exec, class From, class FromSpace, class To, class T
 /// Of the bytes counted by moves(), those that kernels moved where they share the rows with host threads.
 template <class Path, class From, class FromSpace, class To, class ToSpace>
 void moved_by_kernels(const array_ref<From, FromSpace>&, const array_ref<To, ToSpace>&, std::int64_t bytes) {
-  transfer_counters::get().template of<FromSpace, ToSpace, Path>().zero_copy_bytes.fetch_add(
+  transfer_counters::get().template counter_of<FromSpace, ToSpace, Path>().zero_copy_bytes.fetch_add(
       static_cast<std::uint64_t>(bytes), std::memory_order_relaxed);
 }
 

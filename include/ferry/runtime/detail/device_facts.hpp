@@ -7,7 +7,7 @@
 
 namespace ferry::detail {
 
-/// What a backend knows of one device, for people who look at a machine. Zero and an empty text mean that the
+/// A backend's facts about one device, for people who look at a machine. Zero and an empty text mean that the
 /// system does not tell.
 struct device_facts {
   int number = 0;

@@ -21,9 +21,9 @@ class device_instance final : public kept_instance {
 
   [[nodiscard]] static std::shared_ptr<device_instance> on(int device) {
     const auto home = engine::get_on<Exec>(device);
-    auto made = std::make_shared<device_instance>(backend::template instance_on<Exec>(device));
-    home->watch(made);
-    return made;
+    auto instance = std::make_shared<device_instance>(backend::template instance_on<Exec>(device));
+    home->watch(instance);
+    return instance;
   }
   explicit device_instance(Exec exec) : exec_(std::move(exec)) {}
 

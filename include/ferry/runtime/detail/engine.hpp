@@ -83,7 +83,7 @@ class engine : public ticket_state_keeper {
                                                              function_ref<void(event&)> order_after) = 0;
   [[nodiscard]] virtual std::shared_ptr<void> pinned_scratch(std::size_t bytes, bool capturing = false) = 0;
   [[nodiscard]] virtual std::shared_ptr<report_writer> report(bool capturing = false) = 0;
-  [[nodiscard]] ticket_state_handle take_ticket_state() { return ticket_state_pool::take(states_); }
+  [[nodiscard]] ticket_state_handle take_ticket_state() { return detail::take_ticket_state(states_); }
   /// Memory for the small objects of verbs.
   [[nodiscard]] const std::shared_ptr<node_pool>& nodes() const { return nodes_; }
 
@@ -173,7 +173,7 @@ class engine : public ticket_state_keeper {
   std::vector<std::weak_ptr<kept_instance>> instances_;
 };
 
-/// What kernels of an execution space wrote into a report; valid once they have ended. Without errors it
+/// The findings of kernels of an execution space in a report; valid once they have ended. Without errors it
 /// needs no access to the device. The library defines both for each execution space.
 /// @{
 template <ExecutionSpace Exec>

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/detail/free_list.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <utility>
-#include <vector>
 
 namespace ferry::detail {
 
@@ -17,52 +16,29 @@ namespace ferry::detail {
 /// further ones. Thread-safe.
 template <class NativeEvent, std::size_t Batch = 1024>
 class event_pool {
-  struct shelf {
-    std::mutex guard;
-    std::vector<std::unique_ptr<NativeEvent>> free;  // has room for all events
-    std::size_t made = 0;
-    bool closed = false;
-  };
+  using list = free_list<std::unique_ptr<NativeEvent>>;
 
  public:
   using lease = std::shared_ptr<NativeEvent>;
 
   explicit event_pool(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>())
-      : nodes_(std::move(nodes)), shelf_(std::make_shared<shelf>()) {}
+      : nodes_(std::move(nodes)) {}
   event_pool(const event_pool&) = delete;
   event_pool& operator=(const event_pool&) = delete;
   /// Events in use are destroyed when their owners drop them.
-  ~event_pool() {
-    std::vector<std::unique_ptr<NativeEvent>> dying;
-    const std::lock_guard lock(shelf_->guard);
-    shelf_->closed = true;
-    dying.swap(shelf_->free);
-  }
+  ~event_pool() { static_cast<void>(idle_->close()); }
 
   [[nodiscard]] lease take() {
-    std::unique_ptr<NativeEvent> made;
-    {
-      const std::lock_guard lock(shelf_->guard);
-      auto& free = shelf_->free;
-      if (free.empty()) {
-        free.reserve(shelf_->made + Batch);
-        for (std::size_t i = 0; i < Batch; ++i, ++shelf_->made)
-          free.push_back(std::make_unique<NativeEvent>());
-      }
-      made = std::move(free.back());
-      free.pop_back();
-    }
-    const auto give_back = [home = shelf_](NativeEvent* dropped) noexcept {
-      std::unique_ptr<NativeEvent> back(dropped);
-      const std::lock_guard lock(home->guard);
-      if (!home->closed) home->free.push_back(std::move(back));
+    auto event = idle_->take_or_make(Batch, [] { return std::make_unique<NativeEvent>(); });
+    const auto give_back = [idle = idle_](NativeEvent* dropped) noexcept {
+      idle->put(std::unique_ptr<NativeEvent>(dropped));
     };
-    return {made.release(), give_back, detail::node_allocator<NativeEvent>(nodes_)};
+    return {event.release(), give_back, detail::node_allocator<NativeEvent>(nodes_)};
   }
 
  private:
   std::shared_ptr<detail::node_pool> nodes_;
-  std::shared_ptr<shelf> shelf_;
+  std::shared_ptr<list> idle_ = std::make_shared<list>();
 };
 
 }  // namespace ferry::detail

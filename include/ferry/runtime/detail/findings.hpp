@@ -20,10 +20,10 @@ struct host_findings {
   unsigned int raised = 0;
 };
 
-/// The error of a report. `of` is the table, with rows of `width` elements. `batch` are the rows of the
+/// The error of a report. `table` is the table, with rows of `width` elements. `values` are the rows of the
 /// batch, where the verb scanned them.
-[[gnu::cold]] std::exception_ptr found_error(const index_report& found, const std::string& verb,
-                                             const array_note& of, const array_note& batch,
+[[gnu::cold]] std::exception_ptr found_error(const index_report& report, const std::string& verb,
+                                             const array_note& table, const array_note& values,
                                              std::int64_t width, std::int64_t positions, bool signed_indices);
 
 /// The tables of a verb on several of them, which have `bags` bags each.
@@ -34,14 +34,14 @@ struct table_notes {
 
 template <class Tables>
 std::shared_ptr<const table_notes> notes_of(const Tables& tables, std::int64_t bags) {
-  auto made = std::make_shared<table_notes>();
-  made->bags = bags;
-  for (const auto& table : tables) made->tables.push_back(table.note());
-  return made;
+  auto notes = std::make_shared<table_notes>();
+  notes->bags = bags;
+  for (const auto& table : tables) notes->tables.push_back(table.note());
+  return notes;
 }
 
 /// The error of a report of a verb on several tables, about indices or offsets.
-[[gnu::cold]] std::exception_ptr found_error(const index_report& found, const std::string& verb,
+[[gnu::cold]] std::exception_ptr found_error(const index_report& report, const std::string& verb,
                                              const table_notes& list, std::int64_t positions,
                                              bool signed_indices);
 

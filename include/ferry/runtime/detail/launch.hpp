@@ -87,8 +87,8 @@ struct host_loop {
 };
 
 template <class Functor>
-void run_part(const void* of, [[maybe_unused]] std::int64_t count, const host_run& run) {
-  const auto& functor = *static_cast<const Functor*>(of);
+void run_part(const void* argument, [[maybe_unused]] std::int64_t count, const host_run& run) {
+  const auto& functor = *static_cast<const Functor*>(argument);
   if constexpr (by_runs<Functor>()) {
     functor(run);
   } else {

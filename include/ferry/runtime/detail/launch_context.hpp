@@ -53,7 +53,7 @@ class verb_call {
   }
 
   /// For verbs that need host code. Throws invalid_argument if the instance is being captured.
-  void refuse_capture(std::string_view what) const;
+  void refuse_capture(std::string_view reason) const;
 
   /// Uninitialised memory that kernels of this execution space reach, kept until the verb ends.
   template <class T>
@@ -111,7 +111,7 @@ class verb_call {
   /// Ends a call that checks no indices.
   ticket finish();
   /// After finish(): the verb's end; null if it has ended or belongs to a graph.
-  [[nodiscard]] const event_handle& done() const { return done_; }
+  [[nodiscard]] const event_handle& completion() const { return completion_; }
 
  protected:
   /// `exec`: an instance of the engine's execution space, which outlives the call.
@@ -127,6 +127,7 @@ class verb_call {
     return report_ != nullptr || state_->sources.host || state_->sources.plan != nullptr;
   }
   void note_indices(const untyped_array& table, std::int64_t positions, bool signed_indices);
+  void use_block(const std::shared_ptr<void>& lease);
   void* pinned_bytes(std::size_t bytes);
   void follow(const std::shared_ptr<access_tracker>& accesses, bool writes);
 
@@ -144,7 +145,7 @@ class verb_call {
   std::shared_ptr<event> end_;
   std::shared_ptr<report_writer> report_;
   std::shared_ptr<void> side_stream_;
-  event_handle done_;
+  event_handle completion_;
   change_marks changes_;
 };
 

@@ -11,7 +11,7 @@
 
 namespace ferry::detail {
 
-/// Where the values of a plan's positions lie if several positions share them, as those of a bag do. In the
+/// The places of the values of a plan whose positions share them, as those of a bag do. In the
 /// memory of the plan's arrays.
 struct shared_values {
   std::int64_t* rows = nullptr;  ///< [positions] row of the values for each place of `order`; null: `order`
@@ -47,7 +47,7 @@ struct plan_storage {
   std::string_view space;  ///< name of the memory space of the arrays
   bool on_host = false;    ///< made by a host execution space
   int device = 0;          ///< that made the plan
-  event_handle made;
+  event_handle completion;
   instance_id made_by = 0;
   std::shared_ptr<void> memory;              ///< lease of all arrays, which records the work that uses them
   std::shared_ptr<access_tracker> accesses;  ///< of the caller's workspace, where that is a tensor

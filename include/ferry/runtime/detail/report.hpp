@@ -44,7 +44,7 @@ struct report_writer {
     *static_cast<volatile unsigned int*>(raised) = 1u;
     lower(findings->first_position, findings->first_index, position, index_bits);
   }
-  /// The same with the bag of the position, which says in which of several tables the row should be.
+  /// Overload with the bag of the position, which says in which of several tables the row should be.
   KOKKOS_FUNCTION void out_of_range(std::int64_t position, std::uint64_t index_bits, std::int64_t bag) const {
     Kokkos::atomic_inc(&findings->out_of_range);
     *static_cast<volatile unsigned int*>(raised) = 1u;
@@ -71,10 +71,12 @@ struct report_writer {
   /// Reports an element that is a NaN, or an infinity of this sign.
   KOKKOS_FUNCTION void nonfinite(std::int64_t place, bool not_a_number, bool negative) const {
     using kind = nonfinite_value;
-    const auto what = not_a_number ? kind::not_a_number : negative ? kind::negative_infinity : kind::infinity;
+    const auto value_kind = not_a_number ? kind::not_a_number
+                            : negative   ? kind::negative_infinity
+                                         : kind::infinity;
     Kokkos::atomic_inc(&findings->nonfinite);
     // Place and kind are in one word, so they stay a pair.
-    Kokkos::atomic_min(&findings->first_value, static_cast<std::uint64_t>(place) * kind::kinds + what);
+    Kokkos::atomic_min(&findings->first_value, static_cast<std::uint64_t>(place) * kind::kinds + value_kind);
     *static_cast<volatile unsigned int*>(raised) = 1u;
   }
 
@@ -85,18 +87,18 @@ struct report_writer {
   /// Place and bits, and what `more` writes, must stay together, so the few threads that lower the minimum
   /// take a lock.
   template <class More = nothing_more>
-  KOKKOS_FUNCTION void lower(std::uint64_t& lowest, std::uint64_t& with, std::int64_t place,
+  KOKKOS_FUNCTION void lower(std::uint64_t& lowest, std::uint64_t& lowest_bits, std::int64_t place,
                              std::uint64_t bits, const More& more = {}) const {
-    const auto at = static_cast<std::uint64_t>(place);
-    if (at >= Kokkos::atomic_load(&lowest)) return;
+    const auto number = static_cast<std::uint64_t>(place);
+    if (number >= Kokkos::atomic_load(&lowest)) return;
     // The lock is taken and released in one branch, so threads of one warp can't deadlock.
     for (bool written = false; !written;) {
       if (Kokkos::atomic_compare_exchange(&findings->lock, 0u, 1u) != 0u) continue;
       Kokkos::memory_fence();
-      if (at < Kokkos::atomic_load(&lowest)) {
-        Kokkos::atomic_store(&with, bits);
+      if (number < Kokkos::atomic_load(&lowest)) {
+        Kokkos::atomic_store(&lowest_bits, bits);
         more();
-        Kokkos::atomic_store(&lowest, at);
+        Kokkos::atomic_store(&lowest, number);
       }
       Kokkos::memory_fence();
       Kokkos::atomic_store(&findings->lock, 0u);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/error.hpp>
+#include <ferry/memory/detail/free_list.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
 #include <Kokkos_Core.hpp>
 
-#include <algorithm>
-#include <iterator>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -21,55 +20,52 @@ namespace ferry::detail {
 /// because no instance may outlive Kokkos.
 class side_stream_pool {
  public:
-  explicit side_stream_pool(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>());
+  explicit side_stream_pool(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>())
+      : nodes_(std::move(nodes)) {}
+  side_stream_pool(const side_stream_pool&) = delete;
+  side_stream_pool& operator=(const side_stream_pool&) = delete;
+  ~side_stream_pool() { static_cast<void>(idle_->close()); }
 
   /// An instance of the type and on the device of `exec`, used by nobody else while the lease lives. A pool
   /// serves one type. A lease that outlives the pool may only be dropped.
   template <class Exec>
   [[nodiscard]] std::shared_ptr<Exec> take(const Exec& exec) {
     const int device = execution_backend<Exec>::device_of(exec);
-    Exec* stream = nullptr;
-    {
-      const std::lock_guard lock(shelf_->guard);
-      auto& idle = shelf_->idle;
-      for (std::size_t at = idle.size(); at != 0 && stream == nullptr; --at) {
-        if (idle[at - 1].device != device) continue;
-        stream = static_cast<Exec*>(idle[at - 1].instance);
-        idle.erase(idle.begin() + static_cast<std::ptrdiff_t>(at) - 1);
-      }
+    auto* instance = static_cast<Exec*>(take_idle(device));
+    if (instance == nullptr) {
+      idle_->expect(1);
+      [[maybe_unused]] const auto lock = execution_backend<Exec>::lock_instances();
+      auto fresh = std::make_shared<Exec>(Kokkos::Experimental::partition_space(exec, 1)[0]);
+      instance = fresh.get();
+      const std::lock_guard lock_all(guard_);
+      instances_.push_back(std::move(fresh));
     }
-    if (stream == nullptr) {
-      [[maybe_unused]] const auto making = execution_backend<Exec>::lock_instances();
-      auto made = std::make_shared<Exec>(Kokkos::Experimental::partition_space(exec, 1)[0]);
-      const std::lock_guard lock(shelf_->guard);
-      shelf_->idle.reserve(shelf_->all.size() + 1);
-      stream = made.get();
-      shelf_->all.push_back(std::move(made));
-    }
-    const auto give_back = [home = shelf_, device](Exec* dropped) noexcept {
-      const std::lock_guard lock(home->guard);
-      if (!home->closed) home->idle.push_back({device, dropped});
-    };
-    return {stream, give_back, detail::node_allocator<Exec>(nodes_)};
+    const auto give_back = [idle = idle_, device](Exec* dropped) noexcept { idle->put({device, dropped}); };
+    return {instance, give_back, detail::node_allocator<Exec>(nodes_)};
   }
 
-  side_stream_pool(const side_stream_pool&) = delete;
-  side_stream_pool& operator=(const side_stream_pool&) = delete;
-  ~side_stream_pool();
-
  private:
-  struct lane_of_device {
-    int device;
-    void* instance;
+  struct idle_instance {
+    int device = -1;
+    void* instance = nullptr;
   };
-  struct shelf {
-    std::mutex guard;
-    std::vector<std::shared_ptr<void>> all;
-    std::vector<lane_of_device> idle;  // has room for all
-    bool closed = false;
-  };
+  using list = free_list<idle_instance>;
+
+  void* take_idle(int device) {
+    return idle_
+        ->take([device](const std::vector<idle_instance>& idle) {
+          std::size_t place = idle.size();
+          while (place-- != 0)
+            if (idle[place].device == device) break;
+          return place;
+        })
+        .instance;
+  }
+
   std::shared_ptr<detail::node_pool> nodes_;
-  std::shared_ptr<shelf> shelf_;
+  std::shared_ptr<list> idle_ = std::make_shared<list>();
+  std::mutex guard_;
+  std::vector<std::shared_ptr<void>> instances_;
 };
 
 }  // namespace ferry::detail

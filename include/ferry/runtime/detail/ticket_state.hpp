@@ -5,6 +5,7 @@
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/block_lease.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/free_list.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
@@ -19,7 +20,6 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,7 +28,8 @@
 namespace ferry::detail {
 
 struct ticket_state;
-class ticket_state_pool;
+/// Shared with its states, which return to it.
+using ticket_state_pool = free_list<std::unique_ptr<ticket_state>>;
 
 /// Deleter of a state: returns it to its pool.
 struct ticket_state_return {
@@ -75,11 +76,11 @@ struct finding_sources {
   std::int64_t positions = 0;
   bool signed_indices = false;
 
-  void use(const plan_storage& from) {
-    if (!from.checked) return;
-    plan = from.report;
-    report_of_plan = from.report_of;
-    signed_plan = from.signed_indices;
+  void use(const plan_storage& store) {
+    if (!store.checked) return;
+    plan = store.report;
+    report_of_plan = store.report_of;
+    signed_plan = store.signed_indices;
   }
 };
 
@@ -87,18 +88,23 @@ struct finding_sources {
 /// errors. Later verbs reuse the object with the capacity of its lists, so a steady loop does not use the
 /// heap.
 struct ticket_state {
-  event_handle done;
+  event_handle completion;
   /// Resources kept until the work has ended.
   std::vector<std::shared_ptr<void>> resources;
-  /// Memory that records the work in flight itself, so it may be released earlier.
-  std::vector<std::shared_ptr<void>> memory;
+  struct used_resource {
+    std::shared_ptr<void> owner;
+    used_object* object;  ///< with a promise that note_end() or withdraw() fulfils; null for none
+    bool writes;
+  };
+  /// Tensors and memory that record the work themselves, so they may be released before it has ended.
+  std::vector<used_resource> uses;
   /// Makes the error from the findings, once the work has ended; null where nothing is checked.
-  std::exception_ptr (*find_error)(ticket_state& of) = nullptr;
+  std::exception_ptr (*find_error)(ticket_state& state) = nullptr;
   finding_sources sources;
   host_findings by_host;
   rollback ends;
-  /// Where set, detach() calls it and does nothing else.
-  void (*give_up)(ticket_state& of) noexcept = nullptr;
+  /// If set, detach() calls it and does nothing else.
+  void (*give_up)(ticket_state& state) noexcept = nullptr;
   std::weak_ptr<ticket_state_keeper> keeper;
   instance_id who = 0;
   process_mark process;
@@ -107,11 +113,6 @@ struct ticket_state {
   std::function<event_handle()> mark;
 
   // Used while the verb is launched.
-  struct touch {
-    std::shared_ptr<access_tracker> accesses;
-    bool writes;
-  };
-  std::vector<touch> touched;
   std::vector<event_handle> earlier;
   std::vector<std::unique_ptr<std::string>> labels;
   std::size_t labels_used = 0;
@@ -122,13 +123,12 @@ struct ticket_state {
   /// Joins the non-empty parts with "::". The text lives until clear().
   const std::string& label(std::initializer_list<std::string_view> parts);
 
-  /// The events that work of instance `by` must come after; valid until the next call.
-  const std::vector<event_handle>& earlier_work(const access_tracker& accesses, bool writes, instance_id by);
-  /// Records that the work uses this tensor. Reserves memory, which note_end() uses or withdraw() releases.
-  void touch(const std::shared_ptr<access_tracker>& accesses, bool writes);
-  /// Records that the work uses this lease of a block. Where `noted`, note_end() records its end.
-  void keep_block(const std::shared_ptr<void>& lease, bool noted);
-  void note_end(const event_handle& end, instance_id by) noexcept;
+  /// The events that work of `instance` must come after; valid until the next call.
+  const std::vector<event_handle>& earlier_work(const access_tracker& accesses, bool writes,
+                                                instance_id instance);
+  /// Keeps `owner`, and promises its `object` that the work uses it; null for no promise.
+  void add_use(std::shared_ptr<void> owner, used_object* object, bool writes);
+  void note_end(const event_handle& end, instance_id instance) noexcept;
   void withdraw() noexcept;
 
   /// Whether Kokkos was finalized, so that the work has ended and the device may be gone. Kokkos counts as
@@ -149,17 +149,7 @@ struct ticket_state {
   std::exception_ptr make_error() noexcept;
 };
 
-/// A pool of states. Thread-safe.
-class ticket_state_pool {
- public:
-  /// A state of the pool, which lives as long as its states are in use.
-  [[nodiscard]] static ticket_state_handle take(const std::shared_ptr<ticket_state_pool>& from);
-  void put(std::unique_ptr<ticket_state> ended) noexcept;
-
- private:
-  std::mutex guard_;
-  std::vector<std::unique_ptr<ticket_state>> free_;  // has capacity for all that were made
-  std::size_t made_ = 0;
-};
+/// A state of the pool, which lives as long as its states are in use.
+[[nodiscard]] ticket_state_handle take_ticket_state(const std::shared_ptr<ticket_state_pool>& pool);
 
 }  // namespace ferry::detail

@@ -8,10 +8,10 @@
 
 namespace ferry::detail {
 
-/// Copies bytes from `from` to `to`, enqueued on `exec` and reported to Kokkos Tools under `label`. Compiled
-/// for the execution spaces that Kokkos has.
+/// Copies bytes from `source` to `target`, enqueued on `exec` and reported to Kokkos Tools under `label`.
+/// Compiled for the execution spaces that Kokkos has.
 template <ExecutionSpace Exec>
-void transfer(const Exec& exec, const char* label, void* to, std::string_view to_space, const void* from,
-              std::string_view from_space, std::int64_t bytes);
+void transfer(const Exec& exec, const char* label, void* target, std::string_view target_space,
+              const void* source, std::string_view source_space, std::int64_t bytes);
 
 }  // namespace ferry::detail

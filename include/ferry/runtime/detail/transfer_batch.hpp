@@ -21,30 +21,31 @@ namespace ferry::detail {
 template <class Exec>
 class transfer_batch {
  public:
-  transfer_batch(const Exec& exec, std::string label, std::string_view to_space, std::string_view from_space)
-      : exec_(exec), label_(std::move(label)), to_space_(to_space), from_space_(from_space) {}
+  transfer_batch(const Exec& exec, std::string label, std::string_view target_space,
+                 std::string_view source_space)
+      : exec_(exec), label_(std::move(label)), target_space_(target_space), source_space_(source_space) {}
 
-  void add(void* to, const void* from, std::int64_t bytes) {
+  void add(void* target, const void* source, std::int64_t bytes) {
     if (bytes <= 0) return;
-    to_.push_back(to);
-    from_.push_back(from);
+    targets_.push_back(target);
+    sources_.push_back(source);
     bytes_.push_back(static_cast<std::size_t>(bytes));
   }
 
-  [[nodiscard]] bool empty() const { return to_.empty(); }
+  [[nodiscard]] bool empty() const { return targets_.empty(); }
 
   void enqueue() {
-    for (std::size_t begin = 0; begin < to_.size(); begin += at_once) {
-      const std::size_t count = std::min(at_once, to_.size() - begin);
+    for (std::size_t begin = 0; begin < targets_.size(); begin += at_once) {
+      const std::size_t count = std::min(at_once, targets_.size() - begin);
       const auto* sizes = bytes_.data() + begin;
-      const transfer_region region(to_space_, to_[begin], from_space_, from_[begin],
+      const transfer_region region(target_space_, targets_[begin], source_space_, sources_[begin],
                                    std::accumulate(sizes, sizes + count, std::size_t{0}), label_);
       const device_span<Exec> span(exec_, label_, "transfer");
-      execution_backend<Exec>::copy_batch_async(exec_, label_.c_str(), to_.data() + begin,
-                                                from_.data() + begin, bytes_.data() + begin, count);
+      execution_backend<Exec>::copy_batch_async(exec_, label_.c_str(), targets_.data() + begin,
+                                                sources_.data() + begin, bytes_.data() + begin, count);
     }
-    to_.clear();
-    from_.clear();
+    targets_.clear();
+    sources_.clear();
     bytes_.clear();
   }
 
@@ -53,9 +54,9 @@ class transfer_batch {
 
   const Exec& exec_;
   std::string label_;
-  std::string_view to_space_, from_space_;
-  std::vector<void*> to_;
-  std::vector<const void*> from_;
+  std::string_view target_space_, source_space_;
+  std::vector<void*> targets_;
+  std::vector<const void*> sources_;
   std::vector<std::size_t> bytes_;
 };
 

@@ -8,7 +8,7 @@
 
 namespace ferry::detail {
 
-/// What moved between two spaces by one path. On a cache line of its own.
+/// The transfers between two spaces by one path. On a cache line of its own.
 struct alignas(64) transfer_counter {
   std::atomic<std::uint64_t> calls{0};
   std::atomic<std::uint64_t> bytes{0};
@@ -23,7 +23,7 @@ struct transfer_counters {
   static constexpr std::string_view paths[] = {"direct", "ordered", "staged", "cooperative", "other"};
   static constexpr std::size_t places = 5;
 
-  transfer_counter all[places][places][places];  ///< by source, destination, path
+  transfer_counter counters[places][places][places];  ///< by source, destination, path
 
   /// The place of a name in one of the lists.
   static constexpr std::size_t place_of(const std::string_view (&list)[places], std::string_view name) {
@@ -33,11 +33,11 @@ struct transfer_counters {
   }
 
   template <class From, class To, class Path>
-  [[nodiscard]] transfer_counter& of() noexcept {
-    constexpr std::size_t from = place_of(spaces, From::name);
-    constexpr std::size_t to = place_of(spaces, To::name);
+  [[nodiscard]] transfer_counter& counter_of() noexcept {
+    constexpr std::size_t source = place_of(spaces, From::name);
+    constexpr std::size_t target = place_of(spaces, To::name);
     constexpr std::size_t path = place_of(paths, Path::name);
-    return all[from][to][path];
+    return counters[source][target][path];
   }
 
   static transfer_counters& get();

@@ -25,7 +25,7 @@ class unheard_findings {
   unheard_findings(const unheard_findings&) = delete;
   unheard_findings& operator=(const unheard_findings&) = delete;
   ~unheard_findings() {
-    for (const entry& each : list_) print_unheard(each.error);
+    for (const entry& finding : list_) print_unheard(finding.error);
   }
 
   /// Prints the finding at once where the list is full: in a loop that never waits it would grow for ever.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 /// How the workers of a worker team share a list of items. take(first, count) returns the next piece, or
@@ -20,6 +21,15 @@ class front_queue {
     count = std::min(piece_, items_ - first);
     return true;
   }
+  /// The next item, of a queue with pieces of one item.
+  bool take(std::size_t& item) {
+    std::int64_t first = 0, count = 0;
+    if (!take(first, count)) return false;
+    item = static_cast<std::size_t>(first);
+    return true;
+  }
+  /// Gives no further piece out.
+  void stop() { next_.store(items_, std::memory_order_relaxed); }
 
  private:
   std::int64_t items_;
@@ -42,7 +52,7 @@ class split_queue {
     std::int64_t end = limit.load();
     while (true) {
       const std::int64_t begin = std::max<std::int64_t>(0, end - piece_);
-      if (end <= 0 || met(begin)) return false;
+      if (end <= 0 || is_reached(begin)) return false;
       if (!limit.compare_exchange_weak(end, begin)) continue;
       first = begin;
       count = end - begin;
@@ -52,7 +62,7 @@ class split_queue {
 
  private:
   /// Whether the device reaches `begin` before a worker that starts now.
-  [[nodiscard]] bool met(std::int64_t begin) const {
+  [[nodiscard]] bool is_reached(std::int64_t begin) const {
     std::int64_t front = 0;
     for (int team = 0; team < teams_; ++team)
       front = std::max(front, static_cast<std::int64_t>(progress_[team]));

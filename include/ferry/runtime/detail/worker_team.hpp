@@ -29,6 +29,8 @@ class worker_team {
   /// For a worker team without helpers: takes at most `helpers` of a pool of at most `most` threads, and at
   /// least one where a thread can be started.
   void hire(int helpers, int most);
+  /// Takes helpers of another pool, which may end with the worker team.
+  void hire(std::shared_ptr<worker_pool> pool, int helpers, int most);
   [[nodiscard]] int helpers() const { return helpers_; }
 
   /// Calls task(worker) for each worker in [0, helpers()], with 0 in the calling thread. Returns when all

@@ -32,13 +32,13 @@ class array_label {
   [[nodiscard]] bool empty() const noexcept { return view().empty(); }
   operator std::string() const { return std::string(view()); }
 
-  friend std::string operator+(std::string_view left, const array_label& right) {
-    return std::string(left).append(right.view());
+  friend std::string operator+(std::string_view text, const array_label& label) {
+    return std::string(text).append(label.view());
   }
-  friend std::string operator+(const array_label& left, std::string_view right) {
-    return std::string(left.view()).append(right);
+  friend std::string operator+(const array_label& label, std::string_view text) {
+    return std::string(label.view()).append(text);
   }
-  friend bool operator==(const array_label& left, std::string_view right) { return left.view() == right; }
+  friend bool operator==(const array_label& label, std::string_view text) { return label.view() == text; }
 
  private:
   std::shared_ptr<const std::string> shared_;

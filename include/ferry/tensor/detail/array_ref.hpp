@@ -39,10 +39,10 @@ struct array_shape {
   std::shared_ptr<access_tracker> accesses;
 
   array_shape() noexcept;
-  array_shape(const array_shape& other);
-  array_shape(array_shape&& other) noexcept;
-  array_shape& operator=(const array_shape& other);
-  array_shape& operator=(array_shape&& other) noexcept;
+  array_shape(const array_shape& source);
+  array_shape(array_shape&& source) noexcept;
+  array_shape& operator=(const array_shape& source);
+  array_shape& operator=(array_shape&& source) noexcept;
   ~array_shape();
 
   [[nodiscard]] std::int64_t rows() const { return rank == 0 ? 0 : extents[0]; }

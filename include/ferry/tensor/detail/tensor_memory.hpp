@@ -20,11 +20,11 @@ class tensor_memory {
  public:
   tensor_memory() noexcept;
   /// Allocates.
-  tensor_memory(std::shared_ptr<const std::string> label, std::size_t bytes, device where);
+  tensor_memory(std::shared_ptr<const std::string> label, std::size_t bytes, device placement);
   /// Keeps the owner of memory that exists.
-  tensor_memory(std::string label, std::shared_ptr<void> owner, device where);
-  tensor_memory(tensor_memory&& other) noexcept;
-  tensor_memory& operator=(tensor_memory&& other) noexcept;
+  tensor_memory(std::string label, std::shared_ptr<void> owner, device placement);
+  tensor_memory(tensor_memory&& source) noexcept;
+  tensor_memory& operator=(tensor_memory&& source) noexcept;
   ~tensor_memory();
 
   [[nodiscard]] const std::string& label() const noexcept;
@@ -44,19 +44,20 @@ class tensor_memory {
 template <MemorySpace Space>
 tensor_memory<Space>::tensor_memory() noexcept = default;
 template <MemorySpace Space>
-tensor_memory<Space>::tensor_memory(std::shared_ptr<const std::string> label, std::size_t bytes, device where)
+tensor_memory<Space>::tensor_memory(std::shared_ptr<const std::string> label, std::size_t bytes,
+                                    device placement)
     : label_(std::move(label)),
-      memory_(std::make_shared<allocation<Space>>("tensor::" + *label_, bytes, where.id)),
+      memory_(std::make_shared<allocation<Space>>("tensor::" + *label_, bytes, placement.id)),
       accesses_(std::make_shared<access_tracker>(memory_->device())) {}
 template <MemorySpace Space>
-tensor_memory<Space>::tensor_memory(std::string label, std::shared_ptr<void> owner, device where)
+tensor_memory<Space>::tensor_memory(std::string label, std::shared_ptr<void> owner, device placement)
     : label_(std::make_shared<const std::string>(std::move(label))),
       owner_(std::move(owner)),
-      accesses_(std::make_shared<access_tracker>(where.id)) {}
+      accesses_(std::make_shared<access_tracker>(placement.id)) {}
 template <MemorySpace Space>
-tensor_memory<Space>::tensor_memory(tensor_memory&& other) noexcept = default;
+tensor_memory<Space>::tensor_memory(tensor_memory&& source) noexcept = default;
 template <MemorySpace Space>
-tensor_memory<Space>& tensor_memory<Space>::operator=(tensor_memory&& other) noexcept = default;
+tensor_memory<Space>& tensor_memory<Space>::operator=(tensor_memory&& source) noexcept = default;
 template <MemorySpace Space>
 tensor_memory<Space>::~tensor_memory() = default;
 

@@ -22,7 +22,7 @@ namespace ferry::detail {
 static_assert(NCCL_VERSION_CODE >= NCCL_VERSION(2, 18, 1),
               "ferry: ferry/distributed/nccl.hpp needs NCCL 2.18.1 or later.");
 
-/// NCCL's name of an element type; ncclNumTypes where it has none.
+/// NCCL's name of an element type; ncclNumTypes if it has none.
 template <class T>
 consteval ncclDataType_t nccl_type() {
   if constexpr (std::is_same_v<T, float>)

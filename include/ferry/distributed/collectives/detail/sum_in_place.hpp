@@ -29,7 +29,7 @@ namespace ferry::kernels {
 /// `first` on, in groups of `each`.
 ///
 /// One thread per group: a packet of 16 bytes of each array, so that neighbouring threads read and write
-/// neighbouring bytes, or element by element where `packed` is false or the group is the last, shorter one.
+/// neighbouring bytes, or element by element if `packed` is false or the group is the last, shorter one.
 /// No other thread, and no other rank's kernel, uses the elements of the group.
 template <class T>
 struct sum_in_place {
@@ -132,7 +132,7 @@ class acting_lane final : public device_lane {
   event_handle nothing_;
 };
 
-/// array = the sum of the ranks' arrays, where can_sum_in_place. Each rank sums a part, for all.
+/// array = the sum of the ranks' arrays, if can_sum_in_place. Each rank sums a part, for all.
 template <class Exec, class T, class Space>
 ticket sum_ranks_in_place(collective& call, const Exec& exec, const array_ref<T, Space>& array,
                           const std::vector<summed_array>& arrays) {
@@ -145,14 +145,14 @@ ticket sum_ranks_in_place(collective& call, const Exec& exec, const array_ref<T,
   sum.packed = true;
   for (std::size_t r = 0; r < arrays.size(); ++r) {
     sum.arrays[r] = reinterpret_cast<T*>(arrays[r].data);
-    sum.packed = sum.packed && arrays[r].data % (kernel::each * sizeof(T)) == 0;
+    sum.packed = sum.packed && arrays[r].data % (kernel::packet * sizeof(T)) == 0;
   }
   sum.size = array.size();
-  const std::int64_t groups = (sum.size + kernel::each - 1) / kernel::each;
+  const std::int64_t groups = (sum.size + kernel::packet - 1) / kernel::packet;
   const auto begin = [&](int rank) {
     return groups / call.ranks() * rank + std::min<std::int64_t>(groups % call.ranks(), rank);
   };
-  sum.first = begin(call.rank()) * kernel::each;
+  sum.first = begin(call.rank()) * kernel::packet;
   const std::string& label = launch_call.label("in_place");
   const auto act = [&] {
     launch(exec, label, begin(call.rank() + 1) - begin(call.rank()), sum);
@@ -161,7 +161,7 @@ ticket sum_ranks_in_place(collective& call, const Exec& exec, const array_ref<T,
   acting_lane<decltype(act)> lane(act);
   const std::vector<outgoing_part> outgoing(arrays.size());
   const std::vector<incoming_part> incoming(arrays.size());
-  call.exchange_devices(outgoing, incoming, lane);  // throws also where another rank's kernel failed
+  call.exchange_devices(outgoing, incoming, lane);  // throws also if another rank's kernel failed
   call.close();
   return launch_call.finish();
 }

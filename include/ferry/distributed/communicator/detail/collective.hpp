@@ -47,10 +47,13 @@ class collective {
     return values;
   }
   void all_gather_bytes(std::span<const std::byte> mine, std::byte* theirs);
-  /// Waits for all ranks, which have succeeded up to here.
+  /// Waits for all ranks, which have succeeded up to here. Does nothing in a call for the whole group.
   void agree();
+  /// A number for a new table, plan or state, the same on all ranks. Take it before anything can fail, so
+  /// that the ranks stay in step.
+  [[nodiscard]] std::uint64_t next_number();
   /// Directly after an all_gather of addresses: all ranks read memory of each other from here on, up to
-  /// agree(), which is the next phase. No rank leaves the verb before all have ended their reads, also where
+  /// agree(), which is the next phase. No rank leaves the verb before all have ended their reads, also if
   /// one throws or the group breaks.
   void begin_reads() { reads_ = true; }
   /// Keeps memory that other ranks read until the verb has ended, also after an exception.
@@ -65,7 +68,7 @@ class collective {
   void exchange_devices(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming,
                         device_lane& lane);
   /// @}
-  /// The file descriptor of rank `from` on the others; see transport::pass_descriptor.
+  /// The file descriptor of rank `owner` on the others; see transport::pass_descriptor.
   [[nodiscard]] int pass_descriptor(int owner, int descriptor);
   /// After the last phase: later exceptions are this rank's own.
   void close() { open_ = false; }

@@ -10,7 +10,7 @@ namespace ferry::detail {
 /// A rank's end of an exchange of device memory between threads of one process. The sender publishes an
 /// event: the work that makes its parts. Each receiver copies on its own device after that event, and waits
 /// for its copies before it says that it has read. So the sender, which stays in the call until all have
-/// read, keeps its memory for as long as a copy uses it, also where an exception ends the copies of a rank.
+/// read, keeps its memory for as long as a copy uses it, also if an exception ends the copies of a rank.
 class device_lane {
  public:
   device_lane() = default;
@@ -20,12 +20,12 @@ class device_lane {
 
   /// The work enqueued so far makes what this rank sends. Before the ranks meet, by the rank's thread.
   virtual void publish() = 0;
-  /// The end of that work, null where it has ended, and the device of what it makes. By any thread.
+  /// The end of that work, null if it has ended, and the device of what it makes. By any thread.
   /// @{
   [[nodiscard]] virtual const event_handle& published() const = 0;
   [[nodiscard]] virtual int device() const = 0;
   /// @}
-  /// Begins to copy a part of a sender to memory of this rank; `sender` is null where it is host memory.
+  /// Begins to copy a part of a sender to memory of this rank; `sender` is null if it is host memory.
   virtual void take(const device_lane* sender, std::byte* target, const std::byte* source,
                     std::size_t bytes) = 0;
   /// Copies a part of this rank to host memory, for a receiver without a lane. By any thread. Blocks.

@@ -40,7 +40,7 @@ const std::remove_const_t<T>* host_values(const Exec& exec, const array_ref<T, S
 template <class Exec>
 const std::int64_t* host_rows(const Exec& exec, const row_plan& plan, std::vector<std::int64_t>& room) {
   const plan_storage& storage = *plan.storage();
-  if (storage.made != nullptr) storage.made->wait();
+  if (storage.completion != nullptr) storage.completion->wait();
   if (storage.on_host) return storage.row_of;
   room.resize(static_cast<std::size_t>(plan.positions()));
   if (!room.empty())

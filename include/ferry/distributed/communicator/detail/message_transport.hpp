@@ -54,8 +54,8 @@ class message_transport : public transport {
   [[nodiscard]] std::chrono::nanoseconds deadline() const { return deadline_; }
   [[nodiscard]] bool is_broken() const { return trouble_.is_broken(); }
 
-  /// Sends `own` to the others and receives theirs into all[r]. Returns which ranks have not come at `until`,
-  /// and empty text where all have. Calls stop() where it finds out that a rank will never come.
+  /// Sends `header` to the others and receives theirs into headers[r]. Returns which ranks have not come at
+  /// `until`, and empty text if all have. Calls stop() if it finds out that a rank will never come.
   virtual std::string swap_headers(const call_header& header, std::vector<call_header>& headers,
                                    clock::time_point until) = 0;
   /// Takes the memory that move_parts will need for these, while the other ranks can still be told of a lack.
@@ -70,7 +70,7 @@ class message_transport : public transport {
   }
   /// The part of pass_descriptor after the headers.
   virtual int move_descriptor(int, int, clock::time_point) { return -1; }
-  /// Sends `last` to the others where no call of theirs will be answered any more. Gives up at `until`.
+  /// Sends `last` to the others if no call of theirs will be answered any more. Gives up at `until`.
   virtual void send_last(const call_header& last, clock::time_point until) = 0;
 
   /// Breaks the group: a rank has ended, or the means of communication failed.
@@ -84,7 +84,7 @@ class message_transport : public transport {
   [[nodiscard]] std::string waited(const call_note& note) const;
   void say_last(call_header::kind kind, const char* said) noexcept;
 
-  /// prepare() runs before the headers are sent; the others are told where it throws.
+  /// prepare() runs before the headers are sent; the others are told if it throws.
   void meet(call_header::kind kind, const call_note& note, std::uint64_t bytes, const char* said,
             function_ref<void()> prepare);
   void meet(call_header::kind kind, const call_note& note, std::uint64_t bytes, const char* said);

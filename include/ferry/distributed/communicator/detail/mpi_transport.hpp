@@ -94,7 +94,7 @@ class mpi_transport final : public message_transport {
     (void)wait(until);
   }
 
-  /// Messages leave from a copy, which lives on where the group breaks.
+  /// Messages leave from a copy, which lives on if the group breaks.
   void make_room(std::span<const outgoing_part> outgoing) override {
     std::size_t bytes = 0;
     for (std::size_t r = 0; r < outgoing.size(); ++r)
@@ -115,7 +115,7 @@ class mpi_transport final : public message_transport {
     }
     return send_and_receive(copies, incoming, until);
   }
-  /// The caller keeps the memory where the group breaks.
+  /// The caller keeps the memory if the group breaks.
   bool move_device_parts(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming,
                          clock::time_point until) override {
     return send_and_receive(outgoing, incoming, until);
@@ -170,7 +170,7 @@ class mpi_transport final : public message_transport {
     MPI_Error_string(code, text, &length);
     stop("MPI failed: " + std::string(text, static_cast<std::size_t>(length)));
   }
-  /// Waits for all requests; false where the time is over before.
+  /// Waits for all requests; false if the time is over before.
   bool wait(clock::time_point until) {
     for (int turn = 0;; ++turn) {
       int is_done = 0;

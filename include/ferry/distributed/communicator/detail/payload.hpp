@@ -68,7 +68,7 @@ struct waited_for {
   }
 };
 
-/// Waits for an instance where a block ends by an exception.
+/// Waits for an instance if a block ends by an exception.
 template <class Exec>
 struct waited_when_thrown {
   const Exec& exec;
@@ -166,7 +166,7 @@ void keep_for_ever(Memory&& memory) {
 }
 
 /// As above, if messages may lie in memory of devices. They have buffers of their own, which outlive the
-/// call where the group breaks.
+/// call if the group breaks.
 template <class Exec>
 void exchange_by_messages(collective& call, const Exec& sends, const Exec& takes,
                           std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming) {

@@ -93,13 +93,13 @@ class transport {
   /// theirs[r * mine.size()] .. = what rank r passed; all pass the same number of bytes.
   virtual void all_gather(int rank, const call_note& note, std::span<const std::byte> mine,
                           std::byte* theirs) = 0;
-  /// Sends to[r] to rank r and receives from[r] from it; size() parts each. The sizes of the two ends agree.
+  /// Sends outgoing[r] to rank r and receives incoming[r]; size() parts each. The sizes of both ends agree.
   virtual void exchange(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
                         std::span<const incoming_part> incoming) = 0;
   /// Whether exchange_devices serves: the ranks are threads of this process.
   [[nodiscard]] virtual bool passes_device_memory() const { return false; }
   /// exchange, of a rank whose parts lie in memory of devices; other ranks may call exchange. `lane` has been
-  /// published, and lives as long as the call. Where the copies of a rank fail, it throws their error, the
+  /// published, and lives as long as the call. If the copies of a rank fail, it throws their error, the
   /// others throw peer_error, and the group is broken.
   virtual void exchange_devices(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
                                 std::span<const incoming_part> incoming, device_lane& lane);
@@ -111,12 +111,12 @@ class transport {
                                       std::span<const outgoing_part> outgoing,
                                       std::span<const incoming_part> incoming);
   /// The call after an all_gather of addresses, where the ranks are threads of this process and have read
-  /// each other's memory in between: all_gather of nothing, or with `failed` what fail() does. Where the
+  /// each other's memory in between: all_gather of nothing, or with `failed` what fail() does. If the
   /// group breaks, no rank leaves before all others have ended their reads, too, by a call or by leave().
   virtual void end_reads(int rank, const call_note& note, const char* failed);
   /// Whether pass_descriptor serves.
   [[nodiscard]] virtual bool passes_descriptors() const { return false; }
-  /// Collective: the file descriptor of rank `from` on the others, which own theirs; -1 on `from` itself.
+  /// Collective: the file descriptor of rank `owner` on the others, which own theirs; -1 on `from` itself.
   [[nodiscard]] virtual int pass_descriptor(int rank, const call_note& note, int owner, int descriptor);
   /// From here on, each call waits first for the writes of this process that have been recorded, and for the
   /// `reads`, while somebody else keeps the tracker. For memory that other processes reach, whose devices do
@@ -127,7 +127,7 @@ class transport {
 
   /// Ends all present and later calls of the other ranks with what this rank says.
   virtual void abort(int rank, const char* message) noexcept = 0;
-  /// A thread begins or ends to act for `rank`. enter throws invalid_argument where another one does, and
+  /// A thread begins or ends to act for `rank`. enter throws invalid_argument if another one does, and
   /// out_of_range for a rank that is not of this process. `for_good`: no other thread will follow, so those
   /// who wait for the rank wait in vain.
   /// @{
@@ -140,7 +140,7 @@ class transport {
   /// of its ranks are in this process.
   virtual void recover() noexcept {}
 
-  /// The devices of the ranks; null where the ranks have none.
+  /// The devices of the ranks; null if the ranks have none.
   [[nodiscard]] virtual const rank_devices* devices() const { return nullptr; }
 
   /// A number for the next table or plan of this group that `rank` makes: the same on all ranks that make
@@ -160,7 +160,7 @@ class rank_binding {
   /// Bindings may end in any order.
   ~rank_binding();
 
-  /// The rank of this thread, -1 where it has none.
+  /// The rank of this thread, -1 if it has none.
   [[nodiscard]] static int rank_in(const transport* group);
 
  private:

@@ -102,7 +102,7 @@ tensor<std::int64_t, Wire> sizes_of_bags(const row_route<Wire>& rows, const Bags
 }
 
 /// The positions of the maxima, in the order of the route of the bags, as numbers of the positions that each
-/// owner gets; -1 where another owner, or none, has the maximum.
+/// owner gets; -1 if another owner, or none, has the maximum.
 template <class Wire>
 void number_for_owners(const row_route<Wire>& rows, const row_route<Wire>& bags,
                        tensor<std::int64_t, Wire>& chosen) {

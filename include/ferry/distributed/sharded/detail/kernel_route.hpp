@@ -39,7 +39,7 @@ inline constexpr bool finds_owners_in_kernels = requires {
 };
 
 /// The positions of a batch and their rows in the shards of their owners, in the order of the route, where
-/// kernels of the device reach them. Empty where the host made the route.
+/// kernels of the device reach them. Empty if the host made the route.
 struct routed_lists {
   std::shared_ptr<void> memory;
   const std::int64_t* place = nullptr;

@@ -21,7 +21,7 @@ namespace ferry::detail {
 /// The shards of a table that lie in other processes of the machine, as a device of this one reads them.
 struct opened_shards {
   std::vector<std::shared_ptr<std::byte>> data;  ///< by rank; null for the own one and those without rows
-  std::shared_ptr<access_tracker> reads;         ///< of all of them in flight; null where none were opened
+  std::shared_ptr<access_tracker> reads;         ///< of all of them in flight; null if none were opened
   int device = -1;                               ///< which reads them
   std::string why_not;                           ///< could they not be opened
 };

@@ -33,7 +33,7 @@ namespace ferry::kernels {
 struct join_lists {
   const std::int64_t* place[most_shards];  ///< of each rank, from its first item on
   const std::int64_t* local[most_shards];
-  std::int64_t values[most_shards];  ///< where the rank's values begin
+  std::int64_t values[most_shards];  ///< begin of the rank's values
   std::int64_t step[most_shards];    ///< units from a row of its values to the next
   std::int64_t begin[most_shards];   ///< its first item
   std::int64_t* rows;

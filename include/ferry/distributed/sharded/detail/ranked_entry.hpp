@@ -39,7 +39,7 @@ class ranked_entry : public checkpoint_entry {
   [[nodiscard]] const communicator& comm() const { return ranks_.comm(); }
   [[nodiscard]] std::uint64_t number() const { return number_; }
   /// The object with the shards of the ranks that the calling thread acts for. `leads`: it also sets on load
-  /// what ranks of one process share. Throws invalid_argument where a shard is not there.
+  /// what ranks of one process share. Throws invalid_argument if a shard is not there.
   [[nodiscard]] virtual std::unique_ptr<checkpoint_entry> acting(bool leads) const = 0;
 
   void describe(manifest_entry& entry, std::vector<checkpoint_array>& arrays) const override;

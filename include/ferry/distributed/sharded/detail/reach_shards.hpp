@@ -72,7 +72,7 @@ reached_shards<T, Spread> reach_shards(launch_context<Exec>& call,
   shards.rows = static_cast<std::int64_t>(table.rows());
   shards.width = static_cast<std::int64_t>(table.width());
   shards.ranks = ranks;
-  if constexpr (Spread::replicates) {  // one on the device of the instance, where there is one
+  if constexpr (Spread::replicates) {  // one on the device of the instance, if there is one
     for (int r = 0; r < ranks; ++r)
       if (table.holds(r) && (shards.only < 0 || table.comm().device(r).id == call.device())) shards.only = r;
   }

@@ -86,7 +86,7 @@ struct moved_values {
   tensor<T, Payload> batch;  ///< on the device of the caller's instance
   tensor<T, Payload> in;     ///< on that of the shard
 
-  /// `own` is in the order of the route. `extents` follow the number of rows.
+  /// `batch` is in the order of the route. `extents` follow the number of rows.
   template <class Exec, class Wire, class... Extents>
   void move(collective& call, const Exec& exec, const Exec& shard_exec, const routing<Wire>& routes,
             Extents... extents) {

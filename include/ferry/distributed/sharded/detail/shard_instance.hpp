@@ -17,7 +17,7 @@
 
 namespace ferry::detail {
 
-/// The instance for the shard of a rank: the caller's, or the rank's own where its device is another one. The
+/// The instance for the shard of a rank: the caller's, or the rank's own if its device is another one. The
 /// verbs wait for what they enqueue on it.
 template <class Exec>
 Exec shard_instance(const communicator& comm, int rank, const Exec& exec) {
@@ -37,7 +37,7 @@ bool lies_elsewhere(const Exec& exec, const Array& array) {
     return array.device() >= 0 && array.device() != execution_backend<Exec>::device_of(exec);
 }
 
-/// out = rows of a table, where `out` may lie on another device than the instance. Blocks.
+/// out = rows of a table; `out` may lie on another device than the instance. Blocks.
 template <class Exec, class Table, class Rows, class Out>
 void gather_across(const Exec& exec, const Table& table, const Rows& rows, Out& out) {
   const auto sink = make_ref(out);
@@ -49,7 +49,7 @@ void gather_across(const Exec& exec, const Table& table, const Rows& rows, Out& 
   copy(exec, part, out).join();
 }
 
-/// Rows of a table = values, each row once, where the values may lie on another device than the instance.
+/// Rows of a table = values, each row once; the values may lie on another device than the instance.
 /// Blocks.
 template <class Exec, class Table, class Rows, class Values>
 void scatter_across(const Exec& exec, Table& table, const Rows& rows, const Values& values) {

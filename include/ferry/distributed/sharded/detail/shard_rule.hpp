@@ -6,7 +6,6 @@
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/field.hpp>
-#include <ferry/optim/detail/float_options.hpp>
 #include <ferry/optim/detail/step_call.hpp>
 #include <ferry/optim/detail/transform_spaces.hpp>
 #include <ferry/rows/detail/global_rows.hpp>
@@ -77,7 +76,7 @@ class global_transform<Transform> : public plain_global_transform<Transform> {
   using plain_global_transform<Transform>::plain_global_transform;
 };
 
-/// The rule of a step on a shard. `of` is the rule of the step on the whole table.
+/// The rule of a step on a shard. `rule` is that of the step on the whole table.
 template <class Rule>
 const Rule& rule_for_shard(const Rule& rule, const kernels::global_rows&, std::int64_t) {
   return rule;

@@ -101,10 +101,6 @@ struct sharded_call {
       return true;
     }
   }
-  /// After the last write of this thread: no rank returns before all have written.
-  void end_writes() {
-    if (!call.is_whole()) call.agree();
-  }
 
   /// Fetches the rows of the batch from their owners, in elements of Wired and in the order of the route,
   /// into a buffer on the device of `exec`. `reader(*this, rank, rows, out)` is a gather of a shard. The
@@ -134,8 +130,7 @@ struct sharded_call {
       }
       if (route.everywhere) break;  // all shards have the same rows
     }
-    if (!call.is_whole())
-      call.agree();  // after the reads, so that a rank that fails in them tells the others
+    call.agree();  // after the reads, so that a rank that fails in them tells the others
     return arrived;
   }
 

@@ -27,7 +27,7 @@ namespace ferry::detail {
 /// The shard of a rank as a file sees it. Rows at any places of a shard on a device move by kernels.
 struct shard_part {
   checkpoint_array array;
-  /// Rows in host memory, one after the other = those at `places`, and the other way round. Block. Null where
+  /// Rows in host memory, one after the other = those at `places`, and the other way round. Block. Null if
   /// the host reaches the shard.
   void (*gather)(const communicator&, int rank, const checkpoint_array& array,
                  const std::vector<std::int64_t>& places, std::byte* out) = nullptr;

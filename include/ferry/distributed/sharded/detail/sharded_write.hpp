@@ -155,7 +155,7 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
         } else {
           self.update(rank, pulled.rows.first(pulled.rows.rows()), pulled.values.first(pulled.values.rows()));
         }
-        this->end_writes();
+        call.agree();  // no rank returns before all have written
         return;
       }
     for (int r = call.first(); r < call.last(); ++r) {
@@ -167,7 +167,7 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
       else
         self.update(r, this->by().rows_for(r), rows);
     }
-    this->end_writes();
+    call.agree();  // no rank returns before all have written
   }
 
  private:

@@ -164,7 +164,7 @@ struct sharded_bag_step : sharded_call<Exec, Table, Named> {
       else
         update(r, this->by().rows_for(r));
     }
-    this->end_writes();
+    call.agree();  // no rank returns before all have written
   }
 
  private:

@@ -26,7 +26,7 @@
 
 namespace ferry::kernels {
 
-/// rows[place] = where the values of the place's position begin.
+/// rows[place] = the begin of the values of the place's position.
 struct place_values {
   const std::int64_t* order;
   const std::int64_t* begins;
@@ -87,7 +87,7 @@ values_in_place<T> find_values(const char* verb, const Exec& shard_exec, int ran
     launch(shard_exec, call.label("pull", "places"), items,
            kernels::place_values{placed->order, in_place.begins.data(), placed->values.rows});
   ticket end = call.finish();
-  placed->made = call.done();
+  placed->completion = call.completion();
   placed->made_by = call.id();
   end.drop();
   in_place.plan = row_plan(std::move(placed));

@@ -28,7 +28,7 @@ using shard_path_t =
     std::conditional_t<splits_rows<typename Chosen::template get<path_category, path::automatic>>,
                        path::automatic, typename Chosen::template get<path_category, path::automatic>>;
 
-/// The path between a buffer of rows and an array or shard in Space, where path::automatic was asked for: the
+/// The path between a buffer of rows and an array or shard in Space, if path::automatic was asked for: the
 /// positions of a route leave nothing to sort, and host threads are busy with the other ranks.
 template <class Exec, class Space>
 using buffer_path = std::conditional_t<is_host_exec<Exec> || std::is_same_v<Space, pageable_space>,
@@ -52,7 +52,7 @@ template <class Chosen>
 inline constexpr bool fetches_once =
     is_between_ranks<typename Chosen::template get<path_category, path::automatic>>;
 
-/// Whether path::automatic fetches each different row once: where a row_plan says that this halves the rows
+/// Whether path::automatic fetches each different row once: if a row_plan says that this halves the rows
 /// that travel. Without a plan the rows would have to be sorted first, which only wide rows and many
 /// duplicates repay. Each rank decides for itself.
 template <class Table, class Named>

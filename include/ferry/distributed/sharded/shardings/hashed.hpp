@@ -13,7 +13,7 @@
 namespace ferry::sharding {
 
 /// The rows in an order that a seed chooses, a bijection of the row numbers, then as sharding::cyclic: loads
-/// the ranks alike where frequent rows have a pattern of their own. Shards differ by one row at most.
+/// the ranks alike if frequent rows have a pattern of their own. Shards differ by one row at most.
 template <std::uint64_t Seed = 0>
 struct hashed {
   /// Facts about the sharding, see ferry::Sharding.

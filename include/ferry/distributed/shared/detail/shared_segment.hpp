@@ -147,7 +147,7 @@ shared_segment lend(allocation<Space>& memory) {
   auto lent = segments_of<Space>().lend(memory.data(), memory.bytes(), memory.device(),
                                         std::make_shared<allocation<Space>>());
   if (lent.is_new)
-    memory.keep_by(
+    memory.keep_with(
         [](void* entry, allocation<Space>& released) noexcept {
           return segments_of<Space>().keep(entry, &released);
         },
@@ -162,7 +162,7 @@ struct process_home {
   static process_home here();
 };
 
-/// Text of a fixed size, cut where it is longer.
+/// Text of a fixed size, cut if it is longer.
 template <std::size_t Size>
 struct short_text {
   std::array<char, Size> text{};

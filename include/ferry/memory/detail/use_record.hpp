@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/memory/detail/event.hpp>
+
+#include <cstddef>
+#include <vector>
+
+namespace ferry::detail {
+
+/// The work in flight that uses an object: the latest point per instance, because the work of an instance
+/// runs in order. Not thread-safe: the owner locks.
+class use_record {
+ public:
+  /// Records a use in two steps: promise() before its work is enqueued, then note(), which can't fail, or
+  /// withdraw().
+  void promise();
+  void withdraw() noexcept { --promised_; }
+  /// Work of instance `who` uses the object until `end`; null: the work has ended.
+  void note(event_handle end, instance_id who) noexcept;
+  /// Both steps.
+  void add(event_handle end, instance_id who);
+
+  /// Lends the object: work of `borrower` comes after all points, so its later points stand for them.
+  void lend_to(instance_id borrower) noexcept;
+  /// The same to a borrower without an instance, whose work comes after no point.
+  void lend() noexcept { lent_to_instance_ = false; }
+
+  [[nodiscard]] bool is_empty() const noexcept { return uses_.empty(); }
+  /// Whether all points are of instance `*who`; null: whether there are none. Queries no event.
+  [[nodiscard]] bool is_only_of(const instance_id* who) const noexcept;
+  /// Calls visit(event) for the points of other instances than `*who`; null: for all.
+  template <class Visit>
+  void visit_others(const instance_id* who, const Visit& visit) const {
+    for (const use_point& use : uses_)
+      if (who == nullptr || use.who != *who) visit(use.end);
+  }
+
+  /// Drops the points that have ended, of other instances than `*who`; null: of all.
+  void drop_ended(const instance_id* who) noexcept;
+  /// Drops points that were waited for.
+  void drop(const std::vector<event_handle>& waited) noexcept;
+  /// Waits for all points. Failed work has ended too; its error is thrown to those who wait for it.
+  void wait_ignoring_errors() noexcept;
+
+ private:
+  struct use_point {
+    event_handle end;
+    instance_id who;
+    bool before_loan;
+  };
+
+  std::vector<use_point> uses_;
+  std::size_t promised_ = 0;
+  instance_id borrower_ = 0;
+  bool lent_to_instance_ = false;
+};
+
+/// An object whose uses are recorded as in use_record. Thread-safe.
+class used_object {
+ public:
+  used_object() = default;
+  used_object(const used_object&) = delete;
+  used_object& operator=(const used_object&) = delete;
+  virtual ~used_object() = default;
+
+  virtual void promise(bool writes) = 0;
+  virtual void note(bool writes, event_handle end, instance_id who) noexcept = 0;
+  virtual void withdraw(bool writes) noexcept = 0;
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/memory/detail/block_lease.hpp>
+#include <ferry/memory/detail/event.hpp>
+
+#include <memory>
+#include <utility>
+
+namespace ferry_test {
+
+/// Notes that work of instance `who` uses the block of a lease until `done`, as a verb does; null: it has
+/// ended. False where `resource` is no lease.
+inline bool note_use(const std::shared_ptr<void>& resource, ferry::detail::event_handle done,
+                     ferry::detail::instance_id who) {
+  ferry::detail::used_object* const loan = ferry::detail::loan_of(resource);
+  if (loan == nullptr) return false;
+  loan->promise(true);
+  loan->note(true, std::move(done), who);
+  return true;
+}
+
+/// The same, then drops the lease.
+inline bool release_after(std::shared_ptr<void>& resource, ferry::detail::event_handle done,
+                          ferry::detail::instance_id who) {
+  if (!note_use(resource, std::move(done), who)) return false;
+  resource.reset();
+  return true;
+}
+
+}  // namespace ferry_test
