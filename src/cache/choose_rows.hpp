@@ -216,12 +216,12 @@ void launch_scan(const Exec& exec, const std::string& label, std::int64_t count,
 
 /// Sets `wanted`: the row that each slot of a dense directory is to hold.
 template <class Exec>
-void choose_rows(launch_context<Exec>& of, const row_cache& cache) {
-  const Exec& exec = of.exec();
+void choose_rows(launch_context<Exec>& call, const row_cache& cache) {
+  const Exec& exec = call.exec();
   const cache_memory& memory = cache.memory;
   const slot_book& book = memory.book;
   const std::int64_t slots = memory.slots, rows = cache.rows;
-  const std::string& label = of.label("cached", "choose");
+  const std::string& label = call.label("cached", "choose");
   const kernels::row_scores scores{{book.directory}, cache.counts.data(), cache.bonus()};
   static_assert((kernels::score_digits::count + 1) * sizeof(kernels::choice) <=
                 cache_memory::choice_words * sizeof(std::uint64_t));

@@ -98,26 +98,27 @@ namespace ferry::detail {
 
 /// The later work of this call reads and writes slots; `host`: also all rows in host memory.
 template <ExecutionSpace Exec>
-void use_slots(launch_context<Exec>& of, const row_cache& cache, bool host) {
-  if (const int there = cache.accesses()->device(); !is_host_exec<Exec> && there >= 0 && there != of.device())
-    throw invalid_argument(std::string("ferry::") + of.verb() + ": the cached rows of '" + cache.label +
+void use_slots(launch_context<Exec>& call, const row_cache& cache, bool host) {
+  if (const int there = cache.accesses()->device();
+      !is_host_exec<Exec> && there >= 0 && there != call.device())
+    throw invalid_argument(std::string("ferry::") + call.verb() + ": the cached rows of '" + cache.label +
                            "' lie on device " + std::to_string(there) + ", but the instance is of device " +
-                           std::to_string(of.device()) + "; give the verb an instance of that device");
-  of.writes_to(tracked(cache.accesses()));
+                           std::to_string(call.device()) + "; give the verb an instance of that device");
+  call.writes_to(tracked(cache.accesses()));
   if (!host) return;
   for (const cached_array& each : cache.arrays)
-    if (auto alive = each.accesses.lock()) of.writes_to(tracked(std::move(alive)));
+    if (auto alive = each.accesses.lock()) call.writes_to(tracked(std::move(alive)));
 }
 
 /// Takes the instance of the exchange; false where Kokkos has no memory for one.
 template <class Exec>
-bool has_instance_aside([[maybe_unused]] launch_context<Exec>& of, [[maybe_unused]] row_cache& cache) {
+bool has_instance_aside([[maybe_unused]] launch_context<Exec>& call, [[maybe_unused]] row_cache& cache) {
   if constexpr (!is_host_exec<Exec>) {
     using backend = execution_backend<Exec>;
     try {
       const typename backend::capture_pause pause(true);  // an instance allocates
       if (cache.exchange.stream == nullptr)
-        cache.exchange.stream = engine::get<Exec>()->side_streams().take(of.exec());
+        cache.exchange.stream = engine::get<Exec>()->side_streams().take(call.exec());
     } catch (const std::exception&) {
       return false;
     }
@@ -128,15 +129,15 @@ bool has_instance_aside([[maybe_unused]] launch_context<Exec>& of, [[maybe_unuse
 /// Enqueues work(instance) on the instance of the exchange, after all work of this call so far. A host works
 /// on its own instance.
 template <class Exec, class Work>
-void run_aside(launch_context<Exec>& of, row_cache& cache, const Work& work) {
+void run_aside(launch_context<Exec>& call, row_cache& cache, const Work& work) {
   using backend = execution_backend<Exec>;
   if constexpr (is_host_exec<Exec>) {
-    work(of.exec());
+    work(call.exec());
   } else {
     auto& exchange = cache.exchange;
     const Exec& side = *static_cast<const Exec*>(exchange.stream.get());
-    auto done = of.event_to_record();
-    if (const event_handle before = of.mark(); before != nullptr) backend::wait_for(side, *before);
+    auto done = call.event_to_record();
+    if (const event_handle before = call.mark(); before != nullptr) backend::wait_for(side, *before);
     work(side);
     backend::record_at(side, *done);
     exchange.done = std::move(done);
@@ -145,57 +146,57 @@ void run_aside(launch_context<Exec>& of, row_cache& cache, const Work& work) {
 
 /// Orders this call after the part of the exchange that is under way.
 template <class Exec>
-void come_after_part(launch_context<Exec>& of, row_cache& cache) {
+void come_after_part(launch_context<Exec>& call, row_cache& cache) {
   if (cache.exchange.done == nullptr) return;
-  execution_backend<Exec>::wait_for(of.exec(), *cache.exchange.done);
+  execution_backend<Exec>::wait_for(call.exec(), *cache.exchange.done);
 }
 
 /// Frees the slots of leaving rows, which host memory has but for late changes.
 template <class Exec>
-void free_slots(launch_context<Exec>& of, row_cache& cache, const std::string& label,
+void free_slots(launch_context<Exec>& call, row_cache& cache, const std::string& label,
                 kernels::slot_move leaving) {
-  if (cache.stage == nullptr) move_slots(of.exec(), label, cache, leaving);
+  if (cache.stage == nullptr) move_slots(call.exec(), label, cache, leaving);
   cache.with_directory([&](const auto& directory) {
     using kernel = kernels::free_slots<std::remove_cvref_t<decltype(directory)>>;
-    launch(of.exec(), label, cache.memory.slots, kernel{directory, cache.memory.book});
+    launch(call.exec(), label, cache.memory.slots, kernel{directory, cache.memory.book});
   });
 }
 
 /// The free slots have the rows that enter.
 template <class Exec>
-void insert_rows(launch_context<Exec>& of, row_cache& cache, const std::string& label) {
+void insert_rows(launch_context<Exec>& call, row_cache& cache, const std::string& label) {
   cache.with_directory([&](const auto& directory) {
     using kernel = kernels::insert_rows<std::remove_cvref_t<decltype(directory)>>;
-    launch(of.exec(), label, cache.memory.slots, kernel{directory, cache.memory.book});
+    launch(call.exec(), label, cache.memory.slots, kernel{directory, cache.memory.book});
   });
 }
 
 /// Lists the slots whose rows in `wanted` are new.
 template <class Exec>
-void list_moving(launch_context<Exec>& of, const row_cache& cache, const std::string& label) {
-  launch(of.exec(), label, 1, kernels::clear_moving{cache.memory.book.moving_count});
-  launch(of.exec(), label, cache.memory.slots, kernels::list_moving{cache.memory.book});
+void list_moving(launch_context<Exec>& call, const row_cache& cache, const std::string& label) {
+  launch(call.exec(), label, 1, kernels::clear_moving{cache.memory.book.moving_count});
+  launch(call.exec(), label, cache.memory.slots, kernels::list_moving{cache.memory.book});
 }
 
 /// Gives the slots the rows in `wanted`, at once.
 template <ExecutionSpace Exec>
-void exchange_now(launch_context<Exec>& of, row_cache& cache) {
-  const std::string& label = of.label("cached", "exchange");
-  list_moving(of, cache, label);
-  free_slots(of, cache, label, kernels::slot_move::leaving_to_host);
+void exchange_now(launch_context<Exec>& call, row_cache& cache) {
+  const std::string& label = call.label("cached", "exchange");
+  list_moving(call, cache, label);
+  free_slots(call, cache, label, kernels::slot_move::leaving_to_host);
   if (cache.stage != nullptr)
-    cache.stage(&of, cache, false);
+    cache.stage(&call, cache, false);
   else
-    move_slots(of.exec(), label, cache, kernels::slot_move::entering_to_slot);
-  insert_rows(of, cache, label);
+    move_slots(call.exec(), label, cache, kernels::slot_move::entering_to_slot);
+  insert_rows(call, cache, label);
 }
 
 /// Moves slots on the instance of the exchange, timed. A host does it at once, so that where `within` is set
 /// the time around it has it.
 template <class Exec>
-void move_aside(launch_context<Exec>& of, row_cache& cache, const std::string& label, kernels::slot_move move,
-                bool within) {
-  run_aside(of, cache, [&](const Exec& side) {
+void move_aside(launch_context<Exec>& call, row_cache& cache, const std::string& label,
+                kernels::slot_move move, bool within) {
+  run_aside(call, cache, [&](const Exec& side) {
     if (is_host_exec<Exec> && within)
       move_slots(side, label, cache, move);
     else
@@ -205,27 +206,27 @@ void move_aside(launch_context<Exec>& of, row_cache& cache, const std::string& l
 
 /// Begins to load rows into free slots.
 template <class Exec>
-void load_aside(launch_context<Exec>& of, row_cache& cache, bool within) {
-  move_aside(of, cache, of.label("cached", "load"), kernels::slot_move::entering_to_slot, within);
+void load_aside(launch_context<Exec>& call, row_cache& cache, bool within) {
+  move_aside(call, cache, call.label("cached", "load"), kernels::slot_move::entering_to_slot, within);
   cache.exchange.part = exchange_part::entering;
 }
 
 /// Ends the part of the exchange that is under way, and begins the next one.
 template <class Exec>
-void end_part(launch_context<Exec>& of, row_cache& cache) {
+void end_part(launch_context<Exec>& call, row_cache& cache) {
   auto& exchange = cache.exchange;
-  const std::string& label = of.label("cached", "exchange");
-  use_slots(of, cache, true);
-  come_after_part(of, cache);
+  const std::string& label = call.label("cached", "exchange");
+  use_slots(call, cache, true);
+  come_after_part(call, cache);
   if (exchange.part == exchange_part::leaving) {
-    timed(of.exec(), label, cache, false,
-          [&] { free_slots(of, cache, label, kernels::slot_move::late_to_host); });
-    load_aside(of, cache, false);
+    timed(call.exec(), label, cache, false,
+          [&] { free_slots(call, cache, label, kernels::slot_move::late_to_host); });
+    load_aside(call, cache, false);
     exchange.due += exchange.lag;
   } else {
-    timed(of.exec(), label, cache, false, [&] {
-      move_slots(of.exec(), label, cache, kernels::slot_move::stale_to_slot);
-      insert_rows(of, cache, label);
+    timed(call.exec(), label, cache, false, [&] {
+      move_slots(call.exec(), label, cache, kernels::slot_move::stale_to_slot);
+      insert_rows(call, cache, label);
     });
     exchange = {};
   }
@@ -233,47 +234,48 @@ void end_part(launch_context<Exec>& of, row_cache& cache) {
 
 /// Ends the exchange that is under way: no part of it is left when later work of this call begins.
 template <class Exec>
-void end_exchange(launch_context<Exec>& of, row_cache& cache) {
-  while (cache.exchange.part != exchange_part::none) end_part(of, cache);
+void end_exchange(launch_context<Exec>& call, row_cache& cache) {
+  while (cache.exchange.part != exchange_part::none) end_part(call, cache);
 }
 
 /// Chooses the rows used most and begins to exchange the cached ones for them; `next`: the batches up to the
 /// next exchange. Where that comes soon, or host threads have to bring the rows, does it at once.
 template <class Exec>
-void begin_exchange(launch_context<Exec>& of, row_cache& cache, std::int64_t next) {
+void begin_exchange(launch_context<Exec>& call, row_cache& cache, std::int64_t next) {
   if (cache.memory.sets != 0)
-    choose_ways(of, cache);
+    choose_ways(call, cache);
   else
-    choose_rows(of, cache);
+    choose_rows(call, cache);
   auto& exchange = cache.exchange;
-  if (next < row_cache::parts_from || cache.stage != nullptr || !has_instance_aside(of, cache)) {
-    exchange_now(of, cache);
+  if (next < row_cache::parts_from || cache.stage != nullptr || !has_instance_aside(call, cache)) {
+    exchange_now(call, cache);
     return;
   }
-  const std::string& label = of.label("cached", "exchange");
+  const std::string& label = call.label("cached", "exchange");
   exchange.lag = std::max<std::int64_t>(1, next / 8);
   exchange.due = cache.batches + exchange.lag;
-  list_moving(of, cache, label);
+  list_moving(call, cache, label);
   if (cache.changed || cache.captured) {
-    launch(of.exec(), label, cache.memory.slots, kernels::age_changes{cache.memory.book.changed});
-    move_aside(of, cache, label, kernels::slot_move::leaving_to_host, true);
+    launch(call.exec(), label, cache.memory.slots, kernels::age_changes{cache.memory.book.changed});
+    move_aside(call, cache, label, kernels::slot_move::leaving_to_host, true);
     exchange.part = exchange_part::leaving;
   } else {
-    free_slots(of, cache, label, kernels::slot_move::late_to_host);
-    load_aside(of, cache, true);
+    free_slots(call, cache, label, kernels::slot_move::late_to_host);
+    load_aside(call, cache, true);
   }
 }
 
 /// An exchange, and with a full interval the halving of the counts.
 template <class Exec>
-void refresh_rows(launch_context<Exec>& of, row_cache& cache) {
-  end_exchange(of, cache);
-  use_slots(of, cache, true);
+void refresh_rows(launch_context<Exec>& call, row_cache& cache) {
+  end_exchange(call, cache);
+  use_slots(call, cache, true);
   const std::int64_t next = std::min(cache.interval, cache.batches);
-  timed(of.exec(), of.label("cached", "exchange"), cache, false, [&] {
-    begin_exchange(of, cache, next);
+  timed(call.exec(), call.label("cached", "exchange"), cache, false, [&] {
+    begin_exchange(call, cache, next);
     if (next == cache.interval)
-      launch(of.exec(), of.label("cached", "halve"), cache.rows, kernels::halve_counts{cache.counts.data()});
+      launch(call.exec(), call.label("cached", "halve"), cache.rows,
+             kernels::halve_counts{cache.counts.data()});
   });
   cache.due = cache.batches + next;
   ++cache.refreshes;

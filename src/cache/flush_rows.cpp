@@ -15,66 +15,67 @@ namespace ferry::detail {
 
 /// Writes all changes to host memory. The cached rows stay. No exchange is under way afterwards.
 template <ExecutionSpace Exec>
-void flush_rows(launch_context<Exec>& of, row_cache& cache) {
-  end_exchange(of, cache);
-  use_slots(of, cache, true);
+void flush_rows(launch_context<Exec>& call, row_cache& cache) {
+  end_exchange(call, cache);
+  use_slots(call, cache, true);
   if (!cache.changed && !cache.captured) return;
-  const std::string& label = of.label("cached", "flush");
-  move_slots(of.exec(), label, cache, kernels::slot_move::changed_to_host);
-  launch(of.exec(), label, cache.memory.slots, kernels::forget_changes{cache.memory.book.changed});
+  const std::string& label = call.label("cached", "flush");
+  move_slots(call.exec(), label, cache, kernels::slot_move::changed_to_host);
+  launch(call.exec(), label, cache.memory.slots, kernels::forget_changes{cache.memory.book.changed});
   cache.changed = false;
 }
 
 /// Reads all cached rows from host memory again.
 template <ExecutionSpace Exec>
-void reload_rows(launch_context<Exec>& of, row_cache& cache) {
-  end_exchange(of, cache);
-  use_slots(of, cache, true);
-  const std::string& label = of.label("cached", "reload");
+void reload_rows(launch_context<Exec>& call, row_cache& cache) {
+  end_exchange(call, cache);
+  use_slots(call, cache, true);
+  const std::string& label = call.label("cached", "reload");
   if (cache.stage != nullptr)
-    cache.stage(&of, cache, true);
+    cache.stage(&call, cache, true);
   else
-    move_slots(of.exec(), label, cache, kernels::slot_move::held_to_slot);
-  launch(of.exec(), label, cache.memory.slots, kernels::forget_changes{cache.memory.book.changed});
+    move_slots(call.exec(), label, cache, kernels::slot_move::held_to_slot);
+  launch(call.exec(), label, cache.memory.slots, kernels::forget_changes{cache.memory.book.changed});
   cache.changed = false;
 }
 
 /// Begins a verb on rows: a part of an exchange comes first where one is due. `plan`: that of the batch, or
 /// null. Returns whether the batch is to be counted.
 template <ExecutionSpace Exec>
-bool begin_batch(launch_context<Exec>& of, row_cache& cache, const std::shared_ptr<plan_storage>& plan,
+bool begin_batch(launch_context<Exec>& call, row_cache& cache, const std::shared_ptr<plan_storage>& plan,
                  bool writes) {
-  use_slots(of, cache, false);
+  use_slots(call, cache, false);
   if (writes) {
     cache.changed = true;
-    cache.captured = cache.captured || of.capturing();
+    cache.captured = cache.captured || call.capturing();
   }
   if (cache.interval == 0) return false;
-  if (of.capturing()) return true;
+  if (call.capturing()) return true;
   if (!cache.begins_batch(plan)) return false;
-  if (cache.exchange.part != exchange_part::none && cache.batches >= cache.exchange.due) end_part(of, cache);
-  if (cache.batches >= cache.due) refresh_rows(of, cache);
+  if (cache.exchange.part != exchange_part::none && cache.batches >= cache.exchange.due)
+    end_part(call, cache);
+  if (cache.batches >= cache.due) refresh_rows(call, cache);
   ++cache.batches;
   return true;
 }
 
 template <ExecutionSpace Exec>
-void add_cached_array(launch_context<Exec>& of, row_cache& cache, cached_array&& entry,
+void add_cached_array(launch_context<Exec>& call, row_cache& cache, cached_array&& entry,
                       const array_note& array, access_tracker& accesses) {
-  of.refuse_capture(
+  call.refuse_capture(
       "but the rows of this state are not in device memory yet, and each launch would load them again; step "
       "with it once before the capture");
   cache.arrays.reserve(cache.arrays.size() + 1);
   const std::string label(array.label);
   entry.allocate(label, cache.memory.slots);
-  end_exchange(of, cache);
-  use_slots(of, cache, true);  // an instance of another device is refused before anything changes
+  end_exchange(call, cache);
+  use_slots(call, cache, true);  // an instance of another device is refused before anything changes
   if (!accesses.attach_cache(label))
-    throw invalid_argument("ferry::" + std::string(of.verb()) + ": " + array.describe() +
+    throw invalid_argument("ferry::" + std::string(call.verb()) + ": " + array.describe() +
                            " is a backing array of another cached_table");
   cache.arrays.push_back(std::move(entry));
   try {
-    move_slots(of.exec(), of.label("cached", "load"), cache.memory, cache.arrays.back(),
+    move_slots(call.exec(), call.label("cached", "load"), cache.memory, cache.arrays.back(),
                kernels::slot_move::held_to_slot);
   } catch (...) {
     cache.arrays.pop_back();

@@ -13,29 +13,29 @@ template <class Exec, class T, class Space, class Named>
 ticket prebuilt_gather(const Exec& exec, const array_ref<const T, Space>& table, const Named& named,
                        const array_ref<T, device_space>& out) {
   require_batch<Exec, chosen_policies<>>("gather", table, named, out);
-  return gather_by<path::automatic, bounds::check>(exec, table, named, out);
+  return gather_by<path::automatic, bounds::check>(exec, plain_rows(table), named, out);
 }
 
 template <class Exec, class T, class Space, class Named>
 ticket prebuilt_scatter(const Exec& exec, const array_ref<T, Space>& table, const Named& named,
                         const array_ref<const T, device_space>& values) {
   require_batch<Exec, chosen_policies<>>("scatter", table, named, values);
-  return update_rows<verb::scatter, chosen_policies<>, duplicates::last>(exec, replace_job<T, Space>{table},
-                                                                         named, values);
+  return update_rows<verb::scatter, chosen_policies<>, duplicates::last>(
+      exec, plain_rows(table), replace_job<T, Space>{table}, named, values);
 }
 
 template <class Exec, class T, class Space, class Named>
 ticket prebuilt_scatter_add(const Exec& exec, const array_ref<T, Space>& table, const Named& named,
                             const array_ref<const T, device_space>& values) {
   require_batch<Exec, chosen_policies<>>("scatter_add", table, named, values);
-  return update_rows<verb::scatter_add, chosen_policies<>, duplicates::sum>(exec, add_job<T, Space>{table},
-                                                                            named, values);
+  return update_rows<verb::scatter_add, chosen_policies<>, duplicates::sum>(
+      exec, plain_rows(table), add_job<T, Space>{table}, named, values);
 }
 
 template <class Exec, class Rule, class T, class Space, class State, class Named>
 ticket prebuilt_step(const Exec& exec, const Rule& rule, const array_ref<T, Space>& table, State& state,
                      const Named& named, const array_ref<const T, device_space>& grads) {
-  return step_rows<chosen_policies<>>(exec, rule, table, state, named, grads);
+  return step_rows<chosen_policies<>>(exec, rule, plain_rows(table), state, named, grads);
 }
 
 using instance_exec = Kokkos::DefaultExecutionSpace;

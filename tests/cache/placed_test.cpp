@@ -46,7 +46,9 @@ void add_by_threads(std::size_t n, std::size_t width, std::size_t cached, std::u
       const auto values = detail::read_only(ferry::make_ref(batch));
       const auto source = detail::plan_source<sum, float>(of, "ferry::test", detail::row_job{}, plan, values);
       using job_type = detail::add_job<float, ferry::mapped_space>;
-      const detail::placed_job<job_type> job(job_type{hot.ref()}, hot.core(), codes.data(), missed);
+      const job_type plain{hot.ref()};
+      const auto rows_of_job = detail::address_slots(hot.core(), plain, codes.data(), missed);
+      const detail::addressed_job<job_type, detail::cached_addresser_for<job_type>> job(plain, rows_of_job);
       const auto kernel = job.template kernel<exec_space, sum, Tile, 0>(source, count, values);
       std::vector<std::int64_t> threads(n * static_cast<std::size_t>(kernel.per_item()) +
                                         kernels::missed_items::threads);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/cache.hpp>
 #include <ferry/distributed.hpp>
+#include <ferry/ferry.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -164,6 +166,29 @@ TEST_CASE("a gather reaches its kernel in five calls", "[frames]") {
   REQUIRE(way.size() >= 2);
   CHECK(way.back() == "ferry::gather");
   CHECK(way.size() <= 5 - launches_of_library);
+}
+
+TEST_CASE("verbs on a cached table reach their kernels in as many calls", "[frames]") {
+  const Kokkos::DefaultExecutionSpace exec;
+  ferry::tensor<float, ferry::mapped_space> table("table", 50, 8);
+  ferry::tensor<float, ferry::device_space> rows("rows", 3, 8);
+  ferry::init::zeros(exec, table);
+  ferry::init::zeros(exec, rows);
+  const std::vector<std::int32_t> indices{4, 9, 2};
+  const ferry::optim::adam adam;
+  ferry::cached_table hot(table, ferry::cache::first{5});
+  auto state = ferry::optim::make_state(adam, hot);
+  const auto gather =
+      way_to("ferry::gather::cached", [&] { ferry::gather(exec, hot, indices, rows).wait(); });
+  const auto step =
+      way_to("ferry::step::cached", [&] { ferry::step(exec, adam, hot, state, indices, rows).wait(); });
+  INFO(listed(gather) << listed(step));
+  REQUIRE(!gather.empty());
+  CHECK(gather.back() == "ferry::gather");
+  CHECK(gather.size() <= 5 - launches_of_library);
+  REQUIRE(!step.empty());
+  CHECK(step.back() == "ferry::step");
+  CHECK(step.size() <= 7 - launches_of_library);
 }
 
 }  // namespace ferry_test

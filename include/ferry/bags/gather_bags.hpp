@@ -10,6 +10,7 @@
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/policy/pooling.hpp>
+#include <ferry/rows/detail/row_access.hpp>
 #include <ferry/runtime/ticket.hpp>
 
 #include <type_traits>
@@ -18,6 +19,17 @@ namespace ferry {
 
 namespace detail {
 
+/// The elements that rows of the table are pooled as.
+template <class Table>
+consteval auto pooled_as() {
+  if constexpr (HasRowAccess<Table>)
+    return std::type_identity<typename table_access<Table>::gathered>{};
+  else
+    return std::type_identity<std::remove_const_t<typename traits_of<Table>::value_type>>{};
+}
+template <class Table>
+using pooled_element = typename decltype(pooled_as<Table>())::type;
+
 template <class Exec, class Table, class Indices, class Offsets, class Pooled, class Bag>
 consteval void require_bag_verb() {
   require_row_verb<Exec, checked_table<Table>, Indices, Pooled, typename Bag::chosen, false>();
@@ -25,29 +37,40 @@ consteval void require_bag_verb() {
   static_assert(
       !Bag::chosen::template get<path_category, path::automatic>::sorts,
       "ferry: gather_bags adds rows in the order of their positions, so path::ordered and path::cooperative, which visit rows in the order of the table, are not for it.");
+  static_assert(NumberElement<pooled_element<Table>> && NumberElement<typename traits_of<Pooled>::value_type>,
+                "ferry: bags of rows are pooled by arithmetic, so table and pooled rows must hold numbers.");
+  if constexpr (HasRowAccess<Table> && !is_codes<Table>)
+    table_access<Table>::template require<Exec, typename Bag::chosen>();
 }
 
 /// Checks and pools. `extra` is no_array, the weights of the positions, or the positions of the maxima.
-template <class Bag, class Exec, class Table, class Indices, class Offsets, class Pooled, class Extra>
-ticket pool_checked(const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets,
+template <class Bag, class Exec, class Access, class Indices, class Offsets, class Pooled, class Extra>
+ticket pool_checked(const Exec& exec, const Access& access, const Indices& indices, const Offsets& offsets,
                     Pooled& pooled, const Extra& extra) {
   using pooling = typename Bag::pooling;
   using path_policy = typename Bag::chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename Bag::chosen::template get<bounds_category, bounds::check>;
-  const auto rows = rows_to_pool(table);
   const auto out = make_ref(pooled);
-  static_assert(
-      (is_codes<Table> ||
-       NumberElement<std::remove_const_t<
-           typename decltype(rows)::value_type>>)&&NumberElement<typename decltype(out)::value_type>,
-      "ferry: bags of rows are pooled by arithmetic, so table and pooled rows must hold numbers.");
   const auto& named = rows_named_by(indices);
   const auto bags = bags_named_by(offsets);
-  require_bag_batch<Bag, Exec>(rows, named, bags, extra, out);
+  require_bag_batch<Bag, Exec>(access, named, bags, extra, out);
   if constexpr (pooling::selects)
-    return pool_bags<path_policy, pooling, bounds_policy>(exec, rows, named, bags, no_array{}, extra, out);
+    return pool_bags<path_policy, pooling, bounds_policy>(exec, access, named, bags, no_array{}, extra, out);
   else
-    return pool_bags<path_policy, pooling, bounds_policy>(exec, rows, named, bags, extra, no_array{}, out);
+    return pool_bags<path_policy, pooling, bounds_policy>(exec, access, named, bags, extra, no_array{}, out);
+}
+
+/// pool_checked, with the addresser of the table.
+template <class Bag, class Exec, class Table, class Indices, class Offsets, class Pooled, class Extra>
+ticket pool_rows_of(const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets,
+                    Pooled& pooled, const Extra& extra) {
+  if constexpr (HasRowAccess<Table> && !is_codes<Table>) {
+    return pool_checked<Bag>(exec, table_access<Table>(table, "gather_bags"), indices, offsets, pooled,
+                             extra);
+  } else {
+    const auto rows = rows_to_pool(table);
+    return pool_checked<Bag>(exec, plain_rows(rows), indices, offsets, pooled, extra);
+  }
 }
 
 }  // namespace detail
@@ -78,16 +101,15 @@ ticket pool_checked(const Exec& exec, const Table& table, const Indices& indices
 /// for indices outside of the table, and unless bounds are unchecked for offsets that are negative, decrease
 /// or exceed the number of positions. The bags concerned keep their contents, the others are pooled.
 template <class Exec, class Table, class Indices, class Offsets, class Pooled, class... Policies>
-  requires(!detail::is_table_object<Table> &&
-           detail::Fits<detail::gather_bags_arguments, const Exec&, const Table&, const Indices&,
-                        const Offsets&, Pooled, Policies...>)
+  requires(detail::takes_bags<Table>&& detail::Fits<detail::gather_bags_arguments, const Exec&, const Table&,
+                                                    const Indices&, const Offsets&, Pooled, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(
     const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets, Pooled&& pooled,
     Policies...) {
   using bag = detail::bag_policies<Policies...>;
   detail::require_bag_verb<Exec, Table, Indices, Offsets, Pooled, bag>();
   detail::require_output<Pooled>();
-  return detail::pool_checked<bag>(exec, table, indices, offsets, pooled, detail::no_array{});
+  return detail::pool_rows_of<bag>(exec, table, indices, offsets, pooled, detail::no_array{});
 }
 
 /// As above, with one more array:
@@ -98,9 +120,9 @@ template <class Exec, class Table, class Indices, class Offsets, class Pooled, c
 ///             Under pooling::max the array that receives, for each bag and column, the position that the
 ///             maximum comes from: bags x width of int32 or int64, -1 for empty bags. step_bags takes it.
 template <class Exec, class Table, class Indices, class Offsets, class Pooled, class Extra, class... Policies>
-  requires(!detail::is_table_object<Table> && detail::AnArray<Extra> &&
-           detail::Fits<detail::gather_bags_arguments, const Exec&, const Table&, const Indices&,
-                        const Offsets&, Pooled, Extra, Policies...>)
+  requires(detail::takes_bags<Table>&& detail::AnArray<Extra>&&
+               detail::Fits<detail::gather_bags_arguments, const Exec&, const Table&, const Indices&,
+                            const Offsets&, Pooled, Extra, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(
     const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets, Pooled&& pooled,
     Extra&& extra, Policies...) {
@@ -108,7 +130,7 @@ template <class Exec, class Table, class Indices, class Offsets, class Pooled, c
   detail::require_bag_verb<Exec, Table, Indices, Offsets, Pooled, bag>();
   detail::require_output<Pooled>();
   detail::require_bag_extra<Exec, typename bag::pooling, Extra>();
-  return detail::pool_checked<bag>(exec, table, indices, offsets, pooled, make_ref(extra));
+  return detail::pool_rows_of<bag>(exec, table, indices, offsets, pooled, make_ref(extra));
 }
 
 }  // namespace ferry

@@ -37,18 +37,16 @@ namespace ferry {
 /// bytes per position, 8 more with weights, and one row per bag for pooling::mean and pooling::max.
 template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
           class Indices, class Offsets, class Grads, class... Policies>
-  requires(!detail::is_table_object<std::remove_cvref_t<Table>> &&
-           detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, Table,
-                        optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Offsets&,
-                        const Grads&, Policies...>)
+  requires(
+      detail::takes_bags<Table>&& detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, Table,
+                                               optim::state<StateRule, StateType, StateSpace>&,
+                                               const Indices&, const Offsets&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
     const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
     const Indices& indices, const Offsets& offsets, const Grads& pooled_grads, Policies...) {
   using bag = detail::bag_policies<Policies...>;
   detail::require_bag_step<Exec, Rule, Table, StateRule, Indices, Offsets, Grads, bag>();
-  if constexpr (!detail::is_codes<std::remove_cvref_t<Table>>) detail::require_output<Table>();
-  return detail::step_on_bags<bag>(exec, rule, detail::rows_to_pool(table), state,
-                                   detail::rows_named_by(indices), offsets, make_ref(pooled_grads),
+  return detail::step_bags_of<bag>(exec, rule, table, state, indices, offsets, make_ref(pooled_grads),
                                    detail::no_array{}, detail::no_array{});
 }
 
@@ -58,20 +56,18 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
 ///             multiplied. Under pooling::max the positions of the maxima, as gather_bags wrote them.
 template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
           class Indices, class Offsets, class Grads, class Extra, class... Policies>
-  requires(!detail::is_table_object<std::remove_cvref_t<Table>> && detail::AnArray<Extra> &&
-           detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, Table,
-                        optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Offsets&,
-                        const Grads&, const Extra&, Policies...>)
+  requires(detail::takes_bags<Table>&& detail::AnArray<Extra>&&
+               detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, Table,
+                            optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Offsets&,
+                            const Grads&, const Extra&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
     const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
     const Indices& indices, const Offsets& offsets, const Grads& pooled_grads, const Extra& extra,
     Policies...) {
   using bag = detail::bag_policies<Policies...>;
   detail::require_bag_step<Exec, Rule, Table, StateRule, Indices, Offsets, Grads, bag>();
-  if constexpr (!detail::is_codes<std::remove_cvref_t<Table>>) detail::require_output<Table>();
   detail::require_step_extra<Exec, typename bag::pooling, Extra>();
-  return detail::step_on_bags<bag>(exec, rule, detail::rows_to_pool(table), state,
-                                   detail::rows_named_by(indices), offsets, make_ref(pooled_grads),
+  return detail::step_bags_of<bag>(exec, rule, table, state, indices, offsets, make_ref(pooled_grads),
                                    make_ref(extra), detail::no_array{});
 }
 
@@ -87,18 +83,16 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
 /// must be in memory that kernels of `exec` reach.
 template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
           class Indices, class Offsets, class Grads, class Weights, class WeightGrads, class... Policies>
-  requires(!detail::is_table_object<std::remove_cvref_t<Table>> && detail::AnArray<Weights> &&
-           detail::AnArray<WeightGrads> &&
-           detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, Table,
-                        optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Offsets&,
-                        const Grads&, const Weights&, WeightGrads, Policies...>)
+  requires(detail::takes_bags<Table>&& detail::AnArray<Weights>&& detail::AnArray<WeightGrads>&&
+               detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, Table,
+                            optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Offsets&,
+                            const Grads&, const Weights&, WeightGrads, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
     const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
     const Indices& indices, const Offsets& offsets, const Grads& pooled_grads, const Weights& weights,
     WeightGrads&& weight_grads, Policies...) {
   using bag = detail::bag_policies<Policies...>;
   detail::require_bag_step<Exec, Rule, Table, StateRule, Indices, Offsets, Grads, bag>();
-  if constexpr (!detail::is_codes<std::remove_cvref_t<Table>>) detail::require_output<Table>();
   detail::require_step_extra<Exec, typename bag::pooling, Weights>();
   detail::require_rows<WeightGrads>();
   detail::require_reach<Exec, WeightGrads>();
@@ -107,8 +101,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
                 "ferry: pooling::max takes no weights, so there are no gradients of weights.");
   static_assert(FloatingElement<typename detail::traits_of<WeightGrads>::value_type>,
                 "ferry: the gradients of the weights must be floating-point numbers.");
-  return detail::step_on_bags<bag>(exec, rule, detail::rows_to_pool(table), state,
-                                   detail::rows_named_by(indices), offsets, make_ref(pooled_grads),
+  return detail::step_bags_of<bag>(exec, rule, table, state, indices, offsets, make_ref(pooled_grads),
                                    make_ref(weights), make_ref(weight_grads));
 }
 

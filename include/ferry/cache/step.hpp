@@ -2,40 +2,24 @@
 #pragma once
 
 #include <ferry/cache/cached_table.hpp>
-#include <ferry/cache/detail/backing_table.hpp>
-#include <ferry/cache/detail/check_cached.hpp>
-#include <ferry/cache/detail/step_cached.hpp>
+#include <ferry/cache/detail/cached_access.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/optim/detail/step_rows.hpp>
 #include <ferry/optim/make_state.hpp>
 #include <ferry/optim/records.hpp>
 #include <ferry/optim/state.hpp>
+#include <ferry/optim/step.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/step_count.hpp>
 #include <ferry/tensor/tensor.hpp>
 
+#include <type_traits>
+
 namespace ferry {
 
-/// One optimizer step on a cached table. Weights and state of cached rows change in device memory alone;
-/// state in host memory is cached from the first step on, and belongs to the cache as the table does.
-/// So are counters of rows (step_count::per_row, catch_up). Arguments, bits and errors are those of step; on
-/// path::direct only.
-template <class Exec, class Rule, class Table, class Policy, class Directory, class StateRule,
-          class StateType, MemorySpace StateSpace, class Indices, class Grads, class... Policies>
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
-    const Exec& exec, const Rule& rule, cached_table<Table, Policy, Directory>& table,
-    optim::state<StateRule, StateType, StateSpace>& state, const Indices& indices, const Grads& grads,
-    Policies...) {
-  detail::require_writable<Table>();
-  using chosen = detail::chosen_policies<Policies...>;
-  detail::require_step_rule<Rule, StateRule>();
-  detail::require_row_verb<Exec, typename detail::backing_table<Table>::checked, Indices, Grads, chosen, true,
-                           true>();
-  detail::require_cached_verb<Exec, chosen>();
-  const detail::cache_use in(table.core(), "step");
-  return detail::step_cached<chosen>(exec, table.core(), rule, table.ref(), state,
-                                     detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
-}
+/// step on a cached table: see the step on any table. Weights and state of cached rows change in device
+/// memory alone; state in host memory is cached from the first step on, and belongs to the cache as the table
+/// does. So are counters of rows (step_count::per_row, catch_up). Bits and errors are those without a cache.
 
 /// One optimizer step on cached optimizer records: weights and state of a cached row lie together in device
 /// memory. Otherwise as step on a cached table. Arguments, bits and errors are those of step on records.
@@ -48,11 +32,12 @@ template <class Exec, class Rule, class RecordRule, class T, class StateType, Me
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_step_rule<Rule, RecordRule>();
   detail::require_row_verb<Exec, tensor<T, Space>, Indices, Grads, chosen, true, true>();
-  detail::require_cached_verb<Exec, chosen>();
-  const detail::cache_use in(table.core(), "step");
+  using table_type = std::remove_reference_t<decltype(table)>;
+  detail::table_access<table_type>::template require<Exec, chosen>();
+  const detail::table_access<table_type> access(table, "step");
   auto state = table.record_state();
-  return detail::step_cached<chosen>(exec, table.core(), rule, table.ref(), state,
-                                     detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
+  return detail::step_rows<chosen>(exec, rule, access, state, detail::rows_named_by(indices),
+                                   detail::read_only(make_ref(grads)));
 }
 
 namespace optim {

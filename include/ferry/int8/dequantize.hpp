@@ -16,7 +16,7 @@ namespace ferry {
 namespace detail {
 
 template <class Path, class Exec, class Space, class Out, class OutSpace>
-void dequantize_table(launch_context<Exec>& of, const rowwise_int8_tensor<Space>& table,
+void dequantize_table(launch_context<Exec>& call, const rowwise_int8_tensor<Space>& table,
                       const array_ref<Out, OutSpace>& to) {
   constexpr bool from_is_near = is_near<Exec, Space>;
   constexpr bool to_is_near = is_near<Exec, OutSpace>;
@@ -25,31 +25,31 @@ void dequantize_table(launch_context<Exec>& of, const rowwise_int8_tensor<Space>
   const auto bytes = from.width();
   // Copies order themselves; only arrays that the kernels access directly need ordering here.
   if constexpr (from_is_near) {
-    require_direct_reach("dequantize", of.exec(), from);
-    of.reads_from(from);
+    require_direct_reach("dequantize", call.exec(), from);
+    call.reads_from(from);
   }
   if constexpr (to_is_near) {
-    require_direct_reach("dequantize", of.exec(), to);
-    of.writes_to(to);
+    require_direct_reach("dequantize", call.exec(), to);
+    call.writes_to(to);
   }
   const std::int64_t wide = to.width();
   const std::int64_t chunk = rows_per_chunk < !from_is_near ||
                              !to_is_near > (to.rows(), wide * static_cast<std::int64_t>(sizeof(Out)) + bytes);
   array_ref<std::byte, near_space<Exec>> records;
   array_ref<Out, near_space<Exec>> values;
-  if constexpr (!from_is_near) records = near_rows<std::byte>(of, chunk, bytes, "records");
-  if constexpr (!to_is_near) values = near_rows<Out>(of, chunk, wide, "values");
+  if constexpr (!from_is_near) records = near_rows<std::byte>(call, chunk, bytes, "records");
+  if constexpr (!to_is_near) values = near_rows<Out>(call, chunk, wide, "values");
   for (std::int64_t first = 0; first < to.rows(); first += chunk) {
     const std::int64_t count = std::min(chunk, to.rows() - first);
     const std::byte* stored = from_is_near ? from.data + first * bytes : records.data;
     if constexpr (!from_is_near)
-      copy(of.exec(), piece_of(from, first, count), rows_from(records, 0, count), Path{}).drop();
+      copy(call.exec(), piece_of(from, first, count), rows_from(records, 0, count), Path{}).drop();
     if constexpr (to_is_near) {
-      launch_dequantize(of.exec(), label, stored, bytes, piece_of(to, first, count), kernels::identity{});
+      launch_dequantize(call.exec(), label, stored, bytes, piece_of(to, first, count), kernels::identity{});
     } else {
       const auto here = rows_from(values, 0, count);
-      launch_dequantize(of.exec(), label, stored, bytes, here, kernels::identity{});
-      copy(of.exec(), here, piece_of(to, first, count), Path{}).drop();
+      launch_dequantize(call.exec(), label, stored, bytes, here, kernels::identity{});
+      copy(call.exec(), here, piece_of(to, first, count), Path{}).drop();
     }
   }
 }
@@ -70,9 +70,9 @@ template <class Exec, class Space, class To, class... Policies>
   const auto codes = detail::codes_of(table);
   const auto sink = make_ref(to);
   detail::require_same_rows("dequantize", codes, sink);
-  detail::launch_context<Exec> of(exec, "dequantize");
-  if (sink.size() != 0) detail::dequantize_table<path_policy>(of, table, sink);
-  return of.finish();
+  detail::launch_context<Exec> call(exec, "dequantize");
+  if (sink.size() != 0) detail::dequantize_table<path_policy>(call, table, sink);
+  return call.finish();
 }
 
 }  // namespace ferry

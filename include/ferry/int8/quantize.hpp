@@ -16,7 +16,7 @@ namespace ferry {
 namespace detail {
 
 template <class Path, class Exec, class Value, class FromSpace, class Space>
-void quantize_table(launch_context<Exec>& of, const array_ref<Value, FromSpace>& from,
+void quantize_table(launch_context<Exec>& call, const array_ref<Value, FromSpace>& from,
                     rowwise_int8_tensor<Space>& table) {
   using plain = std::remove_const_t<Value>;
   constexpr bool from_is_near = is_near<Exec, FromSpace>;
@@ -26,12 +26,12 @@ void quantize_table(launch_context<Exec>& of, const array_ref<Value, FromSpace>&
   const auto bytes = to.width();
   // Copies order themselves; only arrays that the kernels access directly need ordering here.
   if constexpr (from_is_near) {
-    require_direct_reach("quantize", of.exec(), from);
-    of.reads_from(from);
+    require_direct_reach("quantize", call.exec(), from);
+    call.reads_from(from);
   }
   if constexpr (to_is_near) {
-    require_direct_reach("quantize", of.exec(), to);
-    of.writes_to(to);
+    require_direct_reach("quantize", call.exec(), to);
+    call.writes_to(to);
   }
   const std::int64_t wide = from.width();
   const std::int64_t chunk =
@@ -39,20 +39,20 @@ void quantize_table(launch_context<Exec>& of, const array_ref<Value, FromSpace>&
       !to_is_near > (from.rows(), wide * static_cast<std::int64_t>(sizeof(plain)) + bytes);
   array_ref<plain, near_space<Exec>> values;
   array_ref<std::byte, near_space<Exec>> records;
-  if constexpr (!from_is_near) values = near_rows<plain>(of, chunk, wide, "values");
-  if constexpr (!to_is_near) records = near_rows<std::byte>(of, chunk, bytes, "records");
+  if constexpr (!from_is_near) values = near_rows<plain>(call, chunk, wide, "values");
+  if constexpr (!to_is_near) records = near_rows<std::byte>(call, chunk, bytes, "records");
   for (std::int64_t first = 0; first < from.rows(); first += chunk) {
     const std::int64_t count = std::min(chunk, from.rows() - first);
     std::byte* into = to_is_near ? to.data + first * bytes : records.data;
     if constexpr (from_is_near) {
-      launch_quantize(of.exec(), label, piece_of(from, first, count), into, bytes);
+      launch_quantize(call.exec(), label, piece_of(from, first, count), into, bytes);
     } else {
       const auto here = rows_from(values, 0, count);
-      copy(of.exec(), piece_of(from, first, count), here, Path{}).drop();
-      launch_quantize(of.exec(), label, here, into, bytes);
+      copy(call.exec(), piece_of(from, first, count), here, Path{}).drop();
+      launch_quantize(call.exec(), label, here, into, bytes);
     }
     if constexpr (!to_is_near)
-      copy(of.exec(), rows_from(records, 0, count), piece_of(to, first, count), Path{}).drop();
+      copy(call.exec(), rows_from(records, 0, count), piece_of(to, first, count), Path{}).drop();
   }
 }
 
@@ -78,9 +78,9 @@ template <class Exec, class From, class Space, class... Policies>
   const auto source = make_ref(from);
   const auto codes = detail::codes_of(table);
   detail::require_same_rows("quantize", source, codes);
-  detail::launch_context<Exec> of(exec, "quantize");
-  if (source.size() != 0) detail::quantize_table<path_policy>(of, source, table);
-  return of.finish();
+  detail::launch_context<Exec> call(exec, "quantize");
+  if (source.size() != 0) detail::quantize_table<path_policy>(call, source, table);
+  return call.finish();
 }
 
 }  // namespace ferry

@@ -25,18 +25,18 @@ namespace detail {
 
 /// The values in memory near the execution space, whose kernels read them twice.
 template <class Path, class Exec, class Value, class Space>
-auto near_values(launch_context<Exec>& of, const array_ref<Value, Space>& values) {
+auto near_values(launch_context<Exec>& call, const array_ref<Value, Space>& values) {
   if constexpr (is_near<Exec, Space>) {
-    require_direct_reach(of.verb(), of.exec(), values);
-    of.reads_from(values);
+    require_direct_reach(call.verb(), call.exec(), values);
+    call.reads_from(values);
     return values;
   } else {
     using plain = std::remove_const_t<Value>;
     using way = std::conditional_t<in_batch_order<Path>, path::direct, path::automatic>;
-    if constexpr (in_batch_order<Path>) require_direct_reach(of.verb(), of.exec(), values);
+    if constexpr (in_batch_order<Path>) require_direct_reach(call.verb(), call.exec(), values);
     const auto flat = piece_of(values, 0, values.rows());
-    const auto here = near_rows<plain>(of, values.rows(), values.width(), "values");
-    copy(of.exec(), flat, here, way{}).drop();
+    const auto here = near_rows<plain>(call, values.rows(), values.width(), "values");
+    copy(call.exec(), flat, here, way{}).drop();
     return here;
   }
 }
@@ -44,63 +44,63 @@ auto near_values(launch_context<Exec>& of, const array_ref<Value, Space>& values
 /// The combined values of each row, at the first position that names the row: the result of an ordinary
 /// scatter to a table with one row per position.
 template <class Duplicates, class Exec, class Value, class Space>
-auto combined_values(launch_context<Exec>& of, const std::string& label, const row_plan& plan,
+auto combined_values(launch_context<Exec>& call, const std::string& label, const row_plan& plan,
                      const array_ref<Value, Space>& values) {
   using sum = accumulation_t<Value>;
   const std::int64_t n = plan.positions();
-  const auto combined = near_rows<sum>(of, n, values.width(), "combined");
-  auto* heads = of.template scratch<std::int64_t>(n);
+  const auto combined = near_rows<sum>(call, n, values.width(), "combined");
+  auto* heads = call.template scratch<std::int64_t>(n);
   auto at_heads = std::make_shared<plan_storage>(*plan.storage());
-  launch(of.exec(), label + "::heads", n,
+  launch(call.exec(), label + "::heads", n,
          kernels::list_heads{at_heads->segment_begin, at_heads->order, at_heads->unique_count, heads});
   at_heads->rows = n;
   at_heads->unique_rows = heads;
   at_heads->sorted_rows = nullptr;
   at_heads->run_begin = nullptr;
   at_heads->run_count = nullptr;
-  scatter(of.exec(), combined, row_plan(std::move(at_heads)), values, Duplicates{}, path::direct{}).drop();
+  scatter(call.exec(), combined, row_plan(std::move(at_heads)), values, Duplicates{}, path::direct{}).drop();
   return combined;
 }
 
 template <class Path, class Duplicates, class Exec, class Space, class Value, class ValueSpace>
-void scatter_quantized(launch_context<Exec>& of, rowwise_int8_tensor<Space>& table, const row_plan& plan,
+void scatter_quantized(launch_context<Exec>& call, rowwise_int8_tensor<Space>& table, const row_plan& plan,
                        const array_ref<Value, ValueSpace>& values) {
   const auto label = label_of("scatter", Path::name);
   const auto bytes = static_cast<std::int64_t>(table.row_bytes());
   const auto& store = *plan.storage();
   if constexpr (Duplicates::forbids)  // found here too, so that the ticket names the table's own extents
-    report_repeats(of, label, plan);
-  const auto here = near_values<Path>(of, values);
-  const auto records = near_rows<std::byte>(of, plan.positions(), bytes, "records");
+    report_repeats(call, label, plan);
+  const auto here = near_values<Path>(call, values);
+  const auto records = near_rows<std::byte>(call, plan.positions(), bytes, "records");
   const kernels::deciding_positions deciding{store.inverse, store.segment_begin, store.order,
                                              std::is_same_v<Duplicates, duplicates::last>};
   if constexpr (Duplicates::combines)
-    launch_quantize(of.exec(), label, combined_values<Duplicates>(of, label, plan, here), records.data, bytes,
-                    deciding);
+    launch_quantize(call.exec(), label, combined_values<Duplicates>(call, label, plan, here), records.data,
+                    bytes, deciding);
   else
-    launch_quantize(of.exec(), label, here, records.data, bytes, deciding);
+    launch_quantize(call.exec(), label, here, records.data, bytes, deciding);
   using which = std::conditional_t<Duplicates::combines, duplicates::first, Duplicates>;
-  scatter(of.exec(), table.records(), plan, records, which{}, record_path<Path, Exec, Space>{}).drop();
+  scatter(call.exec(), table.records(), plan, records, which{}, record_path<Path, Exec, Space>{}).drop();
 }
 
 /// Without sorting: the caller promised that no row is named twice.
 template <class Path, class Bounds, class Exec, class Space, class Indices, class Value, class ValueSpace>
-void scatter_quantized_unsorted(launch_context<Exec>& of, rowwise_int8_tensor<Space>& table,
+void scatter_quantized_unsorted(launch_context<Exec>& call, rowwise_int8_tensor<Space>& table,
                                 const Indices& indices, const array_ref<Value, ValueSpace>& values) {
   const auto label = label_of("scatter", Path::name);
   const auto bytes = static_cast<std::int64_t>(table.row_bytes());
   const auto which = make_ref(indices);
   if constexpr (Bounds::reports) {  // found here too, so that the ticket names the table's own extents
     using plain = std::remove_const_t<typename decltype(which)::value_type>;
-    const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, which),
-                                                    static_cast<std::int64_t>(table.rows()), of.report()};
-    launch(of.exec(), label + "::validate", which.rows(),
+    const kernels::index_rows<plain, Bounds> source{indices_for_kernels(call, which),
+                                                    static_cast<std::int64_t>(table.rows()), call.report()};
+    launch(call.exec(), label + "::validate", which.rows(),
            kernels::resolve_indices<plain, Bounds>{source, nullptr, nullptr, nullptr});
   }
-  const auto here = near_values<Path>(of, values);
-  const auto records = near_rows<std::byte>(of, which.rows(), bytes, "records");
-  launch_quantize(of.exec(), label, here, records.data, bytes);
-  scatter(of.exec(), table.records(), indices, records, duplicates::assume_unique{}, Bounds{},
+  const auto here = near_values<Path>(call, values);
+  const auto records = near_rows<std::byte>(call, which.rows(), bytes, "records");
+  launch_quantize(call.exec(), label, here, records.data, bytes);
+  scatter(call.exec(), table.records(), indices, records, duplicates::assume_unique{}, Bounds{},
           record_path<Path, Exec, Space>{})
       .drop();
 }
@@ -129,14 +129,14 @@ template <class Exec, class Space, class Indices, class Values, class... Policie
   const auto to = detail::codes_of(table);
   const auto from = make_ref(values);
   const auto by_plan = [&](const row_plan& plan) {
-    detail::launch_context<Exec> of(exec, "scatter");
-    detail::refuse_capture_of_staging<path_policy, Space, typename decltype(from)::memory_space>(of);
-    of.use(plan.storage());
+    detail::launch_context<Exec> call(exec, "scatter");
+    detail::refuse_capture_of_staging<path_policy, Space, typename decltype(from)::memory_space>(call);
+    call.use(plan.storage());
     if (from.size() != 0)
-      detail::scatter_quantized<path_policy, duplicates_policy>(of, table, plan, from);
+      detail::scatter_quantized<path_policy, duplicates_policy>(call, table, plan, from);
     else if constexpr (duplicates_policy::forbids)
-      detail::report_repeats(of, detail::label_of("scatter", path_policy::name), plan);
-    return of.finish(to, plan.positions(), plan.storage()->signed_indices);
+      detail::report_repeats(call, detail::label_of("scatter", path_policy::name), plan);
+    return call.finish(to, plan.positions(), plan.storage()->signed_indices);
   };
   if constexpr (detail::is_plan<Indices>) {
     detail::require_plan<Exec, chosen>("scatter", indices, to);
@@ -150,14 +150,14 @@ template <class Exec, class Space, class Indices, class Values, class... Policie
     if constexpr (duplicates_policy::needs_plan) {
       return by_plan(detail::plan_rows_of<bounds_policy>(exec, which, to.rows()));
     } else {
-      detail::launch_context<Exec> of(exec, "scatter");
-      detail::refuse_capture_of_staging<path_policy, Space, typename decltype(from)::memory_space>(of);
+      detail::launch_context<Exec> call(exec, "scatter");
+      detail::refuse_capture_of_staging<path_policy, Space, typename decltype(from)::memory_space>(call);
       if (from.size() != 0)
-        detail::scatter_quantized_unsorted<path_policy, bounds_policy>(of, table, indices, from);
+        detail::scatter_quantized_unsorted<path_policy, bounds_policy>(call, table, indices, from);
       else
-        detail::look_at_bounds<bounds_policy>(of, which, to.rows());
-      return of.finish(to, which.rows(),
-                       std::is_signed_v<std::remove_const_t<typename decltype(which)::value_type>>);
+        detail::look_at_bounds<bounds_policy>(call, which, to.rows());
+      return call.finish(to, which.rows(),
+                         std::is_signed_v<std::remove_const_t<typename decltype(which)::value_type>>);
     }
   }
 }

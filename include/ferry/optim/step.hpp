@@ -10,6 +10,7 @@
 #include <ferry/optim/records.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>
+#include <ferry/rows/detail/row_access.hpp>
 
 #include <type_traits>
 
@@ -56,7 +57,8 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
   detail::require_step_rule<Rule, StateRule>();
   if constexpr (detail::is_8_bit_table<Table>) {
     detail::require_row_verb<Exec, detail::records_of<Table>, Indices, Grads, chosen, true, true>();
-    return detail::step_rows<chosen>(exec, rule, detail::codes_of(table), state,
+    const auto codes = detail::codes_of(table);
+    return detail::step_rows<chosen>(exec, rule, detail::plain_rows(codes), state,
                                      detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
   } else {
     detail::require_row_verb<Exec, Table, Indices, Grads, chosen, true, true>();
@@ -69,8 +71,27 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
                                            decltype(values)>)
       return detail::prebuilt_step(exec, rule, ref, state, named, values);
     else
-      return detail::step_rows<chosen>(exec, rule, ref, state, named, values);
+      return detail::step_rows<chosen>(exec, rule, detail::plain_rows(ref), state, named, values);
   }
+}
+
+/// As above, for a table of another kind: a cached_table, say.
+template <class Exec, class Rule, detail::HasWritableRows Table, class StateRule, class StateType,
+          MemorySpace StateSpace, class Indices, class Grads, class... Policies>
+  requires(detail::Fits<detail::step_arguments, const Exec&, const Rule&, Table&,
+                        optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Grads&,
+                        Policies...>)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
+    const Exec& exec, const Rule& rule, Table& table, optim::state<StateRule, StateType, StateSpace>& state,
+    const Indices& indices, const Grads& grads, Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  using access_type = detail::table_access<Table>;
+  access_type::require_writable();
+  detail::require_step_rule<Rule, StateRule>();
+  detail::require_row_verb<Exec, typename access_type::checked, Indices, Grads, chosen, true, true>();
+  access_type::template require<Exec, chosen>();
+  return detail::step_rows<chosen>(exec, rule, access_type(table, "step"), state,
+                                   detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
 }
 
 /// One optimizer step on records, which hold weights and state of a row in one record. Otherwise as step on a
@@ -86,8 +107,9 @@ template <class Exec, class Rule, class RecordRule, class T, class StateType, Me
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_step_rule<Rule, RecordRule>();
   detail::require_row_verb<Exec, detail::array_ref<T, Space>, Indices, Grads, chosen, true, true>();
-  return detail::step_rows<chosen>(exec, rule, records.table(), records, detail::rows_named_by(indices),
-                                   detail::read_only(make_ref(grads)));
+  const auto table = records.table();
+  return detail::step_rows<chosen>(exec, rule, detail::plain_rows(table), records,
+                                   detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
 }
 
 }  // namespace ferry

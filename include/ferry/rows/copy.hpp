@@ -38,24 +38,24 @@ bool require_copy(const untyped_array& source, const untyped_array& sink, bool f
 template <class Path, class Exec, class From, class FromSpace, class To, class ToSpace>
 ticket copy_array(const Exec& exec, const array_ref<From, FromSpace>& source,
                   const array_ref<To, ToSpace>& sink, const slot_tuning& how) {
-  launch_context<Exec> of(exec, "copy");
-  if (source.size() == 0) return of.finish();
+  launch_context<Exec> call(exec, "copy");
+  if (source.size() == 0) return call.finish();
   copy_meter meter(source.label.view(), sink.label.view(),
                    static_cast<std::size_t>(sink.size()) * sizeof(To));
   if constexpr (in_batch_order<Path>) {
     require_direct_reach("copy", exec, source);
     require_direct_reach("copy", exec, sink);
-    require_copy_devices(of, source, sink);
-    of.reads_from(source, true);
-    of.writes_to(sink, true);
-    copy_direct(of, source, sink);
+    require_copy_devices(call, source, sink);
+    call.reads_from(source, true);
+    call.writes_to(sink, true);
+    copy_direct(call, source, sink);
   } else {
-    wait_for_host_access(of, "ferry::copy::staged", source, sink);
+    wait_for_host_access(call, "ferry::copy::staged", source, sink);
     [[maybe_unused]] const auto moving =
-        moves<Path>(of, source, sink, source.size() * static_cast<std::int64_t>(sizeof(From)));
-    copy_staged(of, source, sink, how, meter);
+        moves<Path>(call, source, sink, source.size() * static_cast<std::int64_t>(sizeof(From)));
+    copy_staged(call, source, sink, how, meter);
   }
-  ticket work = of.finish();
+  ticket work = call.finish();
   meter.finish();
   return work;
 }

@@ -2,14 +2,15 @@
 #pragma once
 
 #include <ferry/plan/detail/checks.hpp>
-#include <ferry/plan/detail/index_access.hpp>
-#include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/prebuilt.hpp>
+#include <ferry/plan/detail/row_source.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/choose_path.hpp>
+#include <ferry/rows/detail/expand_rows.hpp>
 #include <ferry/rows/detail/gather_cooperative.hpp>
 #include <ferry/rows/detail/gather_staged.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/sort_places.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
@@ -19,119 +20,114 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <type_traits>
 
 namespace ferry {
 
 namespace detail {
 
-/// Kernels access both sides in the order of `places`. Under path::cooperative the host's workers help.
-template <class Path, class Exec, class T, class TableSpace, class Out, class OutSpace>
-void gather_sorted(launch_context<Exec>& of, const array_ref<T, TableSpace>& table,
-                   const kernels::sorted_places& places, const array_ref<Out, OutSpace>& out) {
+/// Kernels access both sides in the order of the places. Under path::cooperative the host's workers help.
+template <class Path, class Exec, class Access, class Out, class OutSpace>
+void gather_sorted(launch_context<Exec>& call, const std::string& label, const Access& access,
+                   const kernels::sorted_places& source, const std::shared_ptr<plan_storage>& plan,
+                   const array_ref<Out, OutSpace>& out) {
   const std::int64_t n = out.rows();
-  const std::string& label = of.label(Path::name);
+  decltype(auto) rows = access.rows(call);
   if constexpr (splits_rows<Path> && !is_host_exec<Exec>) {
-    of.wait_for_host_access(table);  // the host reads the table as well
-    gather_cooperative(of, table, places, out);
-  } else if constexpr (std::is_same_v<TableSpace, device_space>) {
-    launch_gather(of.exec(), label, table, out, places, n);  // few teams could not saturate its memory
+    call.wait_for_host_access(rows);  // the host reads the table as well
+    gather_cooperative(call, rows, source, out);
+  } else if constexpr (std::is_same_v<typename Access::memory_space, device_space>) {
+    // Few teams could not saturate its memory.
+    launch_gather(call.exec(), label, rows, out, access.places(call, source, n, plan), n);
   } else {
-    launch_gather(of.exec(), label, table, out, places, n, schedule::team_chunks{});
+    launch_gather(call.exec(), label, rows, out, access.places(call, source, n, plan), n,
+                  schedule::team_chunks{});
   }
 }
 
-template <class Exec, class T, class TableSpace, class Out, class OutSpace>
-void require_gather_reach(launch_context<Exec>& of, const array_ref<T, TableSpace>& table,
-                          const array_ref<Out, OutSpace>& out) {
-  require_direct_reach("gather", of.exec(), table);
-  require_direct_reach("gather", of.exec(), out);
-  of.reads_from(table);
-  of.writes_to(out);
+/// Each different row of a plan is read once, to the first of its positions, and copied from there to the
+/// others; both passes give each thread equally many positions, however often a row comes.
+template <class Exec, class Access, class Out, class OutSpace>
+void gather_once(launch_context<Exec>& call, const std::string& fetch, const std::string& expand,
+                 const Access& access, const row_plan& plan, const array_ref<Out, OutSpace>& out) {
+  const std::int64_t n = plan.positions();
+  const plan_storage& store = *plan.storage();
+  const kernels::segment_heads heads{store.unique_rows, store.segment_begin, store.order, store.unique_count};
+  decltype(auto) rows = access.rows(call);
+  require_direct_reach(call.verb(), call.exec(), out);
+  call.writes_to(out);
+  launch_gather(call.exec(), fetch, rows, out, access.places(call, heads, n, plan.storage()), n);
+  launch_gather(call.exec(), expand, read_only(out), out, kernels::other_places{heads, store.inverse}, n);
 }
 
-/// DMA from a page-locked table may still be in flight when the verb returns.
-template <class Exec, class T, class TableSpace, class Out, class OutSpace>
-void wait_for_staged_gather(launch_context<Exec>& of, const array_ref<T, TableSpace>& table,
-                            const array_ref<Out, OutSpace>& out) {
-  wait_for_host_access(of, "ferry::gather::staged", table, out);
-  if constexpr (is_page_locked<TableSpace>) of.reads_from(table);
+/// The places of a batch in the order of the table's pages.
+template <class Bounds, class Exec, class Access, class Named>
+kernels::sorted_places sorted_places_of(launch_context<Exec>& call, const Access& access,
+                                        const Named& named) {
+  if constexpr (is_plan<Named>) {
+    const plan_storage& store = *named.storage();
+    return {store.sorted_rows, store.order, static_cast<std::uint64_t>(named.rows())};
+  } else {
+    const auto& table = access.table();
+    const auto bytes = static_cast<std::int64_t>(sizeof(typename Access::value_type));
+    return sort_by_page<Bounds>(call, named, table.rows(), table.row_stride() * bytes);
+  }
 }
 
-template <class Path, class Bounds, class Exec, class T, class TableSpace, class Index, class IndexSpace,
-          class Out, class OutSpace>
-ticket gather_on(const Exec& exec, const array_ref<T, TableSpace>& table,
-                 const array_ref<Index, IndexSpace>& indices, const array_ref<Out, OutSpace>& out) {
-  using plain = std::remove_const_t<Index>;
-  const std::int64_t n = indices.rows();
-  launch_context<Exec> of(exec, "gather");
-  if constexpr (splits_rows<Path>) of.refuse_capture(two_ends_need_the_host);
+template <class Path, class Bounds, class Exec, class Access, class Named, class Out, class OutSpace>
+ticket gather_on(const Exec& exec, const Access& access, const Named& named,
+                 const array_ref<Out, OutSpace>& out) {
+  const std::int64_t n = positions_of(named);
+  const auto& table = access.table();
+  const auto& plan = plan_of(named);
+  launch_context<Exec> call(exec, "gather");
+  if constexpr (splits_rows<Path>) call.refuse_capture(two_ends_need_the_host);
+  if constexpr (is_plan<Named>) call.use(plan);
   if (out.size() != 0) {
-    [[maybe_unused]] const auto moving = moves<Path>(of, table, out, bytes_of_rows(table, n));
+    const std::string& label = call.label(Access::template path_label<Path>);
+    [[maybe_unused]] const auto moving = moves<Path>(call, table, out, n * access.row_bytes());
     if constexpr (by_host_alone<Path>) {
-      wait_for_staged_gather(of, table, out);
-      auto* rows = of.template pinned<std::int64_t>(n);
-      resolve_on_host<Bounds>(of, indices, table.rows(), rows);
-      gather_staged(of, table, rows, out);
+      access.template gather_by_host<Bounds>(call, named, out);
+    } else if constexpr (is_plan<Named> && !Path::sorts && Access::template gathers_once<OutSpace>) {
+      gather_once(call, label, call.label_part(label, "expand"), access, named, out);
     } else {
-      require_gather_reach(of, table, out);
+      require_direct_reach("gather", exec, out);
+      call.writes_to(out);
       if constexpr (Path::sorts) {
-        const std::int64_t row_bytes = table.row_stride() * static_cast<std::int64_t>(sizeof(T));
-        gather_sorted<Path>(of, table, sort_by_page<Bounds>(of, indices, table.rows(), row_bytes), out);
+        gather_sorted<Path>(call, label, access, sorted_places_of<Bounds>(call, access, named), plan, out);
       } else {
-        const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), table.rows(),
-                                                        Bounds::reports ? of.report() : report_writer{}};
-        launch_gather(exec, of.label(Path::name), table, out, source, n);
+        decltype(auto) rows = access.rows(call);
+        const auto source = rows_for_kernels<Bounds>(call, named, table.rows());
+        if constexpr (requires { access.gather_in_one(call, label, rows, source, out); })
+          if (access.gather_in_one(call, label, rows, source, out))
+            return call.finish(table, n, has_signed_indices(named));
+        launch_gather(exec, label, rows, out, access.places(call, source, n, plan), n);
       }
     }
   }
-  if (out.width() == 0) look_at_bounds<Bounds>(of, indices, table.rows());
-  return of.finish(table, n, std::is_signed_v<plain>);
-}
-
-template <class Path, class Bounds, class Exec, class T, class TableSpace, class Out, class OutSpace>
-ticket gather_on(const Exec& exec, const array_ref<T, TableSpace>& table, const row_plan& plan,
-                 const array_ref<Out, OutSpace>& out) {
-  const std::int64_t n = plan.positions();
-  launch_context<Exec> of(exec, "gather");
-  if constexpr (splits_rows<Path>) of.refuse_capture(two_ends_need_the_host);
-  of.use(plan.storage());
-  if (out.size() != 0) {
-    const plan_storage& store = *plan.storage();
-    [[maybe_unused]] const auto moving = moves<Path>(of, table, out, bytes_of_rows(table, n));
-    if constexpr (by_host_alone<Path>) {
-      wait_for_staged_gather(of, table, out);
-      gather_staged(of, table, plan_array_for_host(of, store.row_of, n), out);
-    } else {
-      require_gather_reach(of, table, out);
-      if constexpr (Path::sorts)
-        gather_sorted<Path>(
-            of, table,
-            kernels::sorted_places{store.sorted_rows, store.order, static_cast<std::uint64_t>(plan.rows())},
-            out);
-      else
-        launch_gather(exec, of.label(Path::name), table, out, kernels::listed_rows{store.row_of}, n);
-    }
-  }
-  return of.finish(table, n, plan.storage()->signed_indices);
+  if constexpr (!is_plan<Named>)
+    if (out.width() == 0) look_at_bounds<Bounds>(call, named, table.rows());
+  return call.finish(table, n, has_signed_indices(named));
 }
 
 /// Chooses the path and gathers. `named` comes from rows_named_by; require_batch has checked the arguments.
-template <class Asked, class Bounds, class Exec, class T, class TableSpace, class Named, class Out,
-          class OutSpace>
-ticket gather_by(const Exec& exec, const array_ref<const T, TableSpace>& table, const Named& named,
+template <class Asked, class Bounds, class Exec, class Access, class Named, class Out, class OutSpace>
+ticket gather_by(const Exec& exec, const Access& access, const Named& named,
                  const array_ref<Out, OutSpace>& out) {
-  constexpr auto paths = paths_for<Asked, verb::gather, Exec, TableSpace, OutSpace>();
+  if constexpr (requires { access.needs_host(); })
+    if (access.needs_host()) return gather_on<path::staged, Bounds>(exec, access, named, out);
+  constexpr auto paths = paths_to<Access, Asked, verb::gather, Exec, OutSpace>();
   const path_kind best =
-      choose_path<paths, verb::gather, OutSpace>(exec, table, positions_of(named), is_plan<Named>);
+      choose_path<paths, verb::gather, OutSpace>(exec, access.table(), positions_of(named), is_plan<Named>);
   if constexpr (paths.contains(path_kind::ordered))
-    if (best == path_kind::ordered) return gather_on<path::ordered, Bounds>(exec, table, named, out);
+    if (best == path_kind::ordered) return gather_on<path::ordered, Bounds>(exec, access, named, out);
   if constexpr (paths.contains(path_kind::staged))
-    if (best == path_kind::staged) return gather_on<path::staged, Bounds>(exec, table, named, out);
+    if (best == path_kind::staged) return gather_on<path::staged, Bounds>(exec, access, named, out);
   if constexpr (paths.contains(path_kind::cooperative))
-    if (best == path_kind::cooperative) return gather_on<path::cooperative, Bounds>(exec, table, named, out);
+    if (best == path_kind::cooperative) return gather_on<path::cooperative, Bounds>(exec, access, named, out);
   if constexpr (paths.contains(path_kind::direct))
-    if (best == path_kind::direct) return gather_on<path::direct, Bounds>(exec, table, named, out);
+    if (best == path_kind::direct) return gather_on<path::direct, Bounds>(exec, access, named, out);
   return {};  // not reached: the path is one of these
 }
 
@@ -169,8 +165,31 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
     return detail::prebuilt_gather(exec, from, named, to);
   } else {
     detail::require_batch<Exec, chosen>("gather", from, named, to);
-    return detail::gather_by<asked, bounds_policy>(exec, from, named, to);
+    return detail::gather_by<asked, bounds_policy>(exec, detail::plain_rows(from), named, to);
   }
+}
+
+/// As above, for a table of another kind: a cached_table, say. Arguments, bits and errors are the same; the
+/// kind of table says which paths it takes.
+template <class Exec, class Table, class Indices, class Out, class... Policies>
+  requires(detail::HasRowAccess<Table>&& detail::Fits<detail::gather_arguments, const Exec&, const Table&,
+                                                      const Indices&, Out, Policies...>)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
+    const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  using access_type = detail::table_access<Table>;
+  detail::require_row_verb<Exec, typename access_type::checked, Indices, Out, chosen, false>();
+  detail::require_output<Out>();
+  access_type::template require<Exec, chosen, true>();
+  using asked = typename chosen::template get<path_category, path::automatic>;
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  const access_type access(table, "gather");
+  const auto batch = make_ref(out);
+  detail::require_gathered<access_type, typename decltype(batch)::value_type>();
+  const auto& named = detail::rows_named_by(indices);
+  detail::require_batch<Exec, chosen>("gather", access.table(), named, batch);
+  access.require_foreign("gather", named, batch);
+  return detail::gather_by<asked, bounds_policy>(exec, access, named, batch);
 }
 
 }  // namespace ferry

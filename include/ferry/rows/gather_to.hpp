@@ -5,6 +5,7 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/rows/detail/fill_elements.hpp>
+#include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/tensor_like.hpp>
 #include <ferry/rows/gather.hpp>
 #include <ferry/runtime/detail/launch.hpp>
@@ -29,6 +30,12 @@ struct gathered_rows {
   using element = std::remove_const_t<typename traits_of<Table>::value_type>;
   static auto extents_of(const Table& table) { return make_ref(table); }
 };
+template <HasRowAccess Table>
+struct gathered_rows<Table> {
+  using table_for_checks = typename table_access<Table>::checked;
+  using element = typename table_access<Table>::gathered;
+  static auto extents_of(const Table& table) { return table_access<Table>::extents_of(table); }
+};
 /// Sets all bytes of an array to zero. The ticket keeps the memory in case the next verb throws.
 template <class Exec, class T, class Space>
 ticket clear(const Exec& exec, const array_ref<T, Space>& array) {
@@ -39,8 +46,8 @@ ticket clear(const Exec& exec, const array_ref<T, Space>& array) {
   const kernels::fill_elements<unit, kernels::constant_value<unit>> kernel{
       reinterpret_cast<unit*>(array.data), array.row_stride() * units, fast_divisor(array.width() * units),
       kernels::constant_value<unit>{unit{}}};
-  launch_context<Exec> of(exec, "gather");
-  of.writes_to(array);
+  launch_context<Exec> call(exec, "gather");
+  call.writes_to(array);
   if constexpr (is_host_exec<Exec> || Space::is_device_mapped) {
     launch(exec, label, array.size() * units, kernel);
   } else {
@@ -48,7 +55,7 @@ ticket clear(const Exec& exec, const array_ref<T, Space>& array) {
     launch(host, label, array.size() * units, kernel);
     host.fence(label);
   }
-  return of.finish();
+  return call.finish();
 }
 
 /// Gathers into a new tensor of elements of type T.
@@ -101,8 +108,9 @@ future<tensor<T, Space>> gather_into_new(const Exec& exec, const Table& table, c
 /// ferry::future. Throws as the gather into an existing batch; bad_alloc; invalid_argument where `exec` is
 /// being captured into a graph. get() throws out_of_range under bounds::check.
 template <MemorySpace Space, class Exec, class Table, class Indices, class... Policies>
-  requires(!detail::is_table_object<Table> &&
-           detail::Fits<detail::gather_new_arguments, const Exec&, const Table&, const Indices&, Policies...>)
+  requires((!detail::is_table_object<Table> ||
+            detail::HasRowAccess<Table>)&&detail::Fits<detail::gather_new_arguments, const Exec&,
+                                                       const Table&, const Indices&, Policies...>)
 [[nodiscard("the rows are only to be had from the future that this returns")]] auto gather(
     const Exec& exec, const Table& table, const Indices& indices, Policies... asked) {
   using element = typename detail::gathered_rows<Table>::element;
@@ -113,8 +121,9 @@ template <MemorySpace Space, class Exec, class Table, class Indices, class... Po
 ///
 ///   auto rows = ferry::gather<ferry::device_space, float>(exec, table_of_half, indices);
 template <MemorySpace Space, Element T, class Exec, class Table, class Indices, class... Policies>
-  requires(!detail::is_table_object<Table> &&
-           detail::Fits<detail::gather_new_arguments, const Exec&, const Table&, const Indices&, Policies...>)
+  requires((!detail::is_table_object<Table> ||
+            detail::HasRowAccess<Table>)&&detail::Fits<detail::gather_new_arguments, const Exec&,
+                                                       const Table&, const Indices&, Policies...>)
 [[nodiscard("the rows are only to be had from the future that this returns")]] auto gather(
     const Exec& exec, const Table& table, const Indices& indices, Policies... asked) {
   return detail::gather_into_new<T, Space>(exec, table, indices, asked...);

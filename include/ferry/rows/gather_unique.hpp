@@ -6,40 +6,52 @@
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
-#include <ferry/rows/detail/expand_rows.hpp>
-#include <ferry/rows/detail/launch_update.hpp>
-#include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/row_access.hpp>
+#include <ferry/rows/gather.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
 
 #include <cstdint>
-#include <type_traits>
+#include <string>
 
 namespace ferry {
 
 namespace detail {
 
-template <class Exec, class T, class TableSpace, class Out, class OutSpace>
-ticket gather_once(const Exec& exec, const array_ref<T, TableSpace>& table, const row_plan& plan,
-                   const array_ref<Out, OutSpace>& out) {
+/// gather_unique with a plan, after the checks.
+template <class Exec, class Access, class Out, class OutSpace>
+ticket gather_unique_on(const Exec& exec, const Access& access, const row_plan& plan,
+                        const array_ref<Out, OutSpace>& out) {
+  launch_context<Exec> call(exec, "gather_unique");
+  const std::string& fetch = call.label("fetch");
+  const std::string& expand = call.label("expand");
   const std::int64_t n = plan.positions();
-  launch_context<Exec> of(exec, "gather_unique");
-  const auto& fetch = of.label("fetch");
-  const auto& expand = of.label("expand");
-  of.use(plan.storage());
+  call.use(plan.storage());
   if (out.size() != 0) {
-    require_direct_reach("gather_unique", exec, table);
-    require_direct_reach("gather_unique", exec, out);
-    of.reads_from(table);
-    of.writes_to(out);
-    [[maybe_unused]] const auto moving = moves<path::direct>(of, table, out, bytes_of_rows(table, n));
-    const plan_storage& from = *plan.storage();
-    const kernels::segment_heads heads{from.unique_rows, from.segment_begin, from.order, from.unique_count};
-    launch_gather(exec, fetch, table, out, heads, n);
-    launch_gather(exec, expand, read_only(out), out, kernels::other_places{heads, from.inverse}, n);
+    [[maybe_unused]] const auto moving =
+        moves<path::direct>(call, access.table(), out, n * access.row_bytes());
+    gather_once(call, fetch, expand, access, plan, out);
   }
-  return of.finish(table, n, plan.storage()->signed_indices);
+  return call.finish(access.table(), n, plan.storage()->signed_indices);
+}
+
+/// Checks the arguments, makes the plan if there is none, and gathers.
+template <class Chosen, class Exec, class Access, class Indices, class Out>
+ticket gather_unique_by(const Exec& exec, const Access& access, const Indices& indices, Out& out) {
+  static_assert(
+      !Chosen::template names<path_category>,
+      "ferry: gather_unique reads the table by kernels of the execution space, so it takes no path policy.");
+  using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
+  const auto batch = make_ref(out);
+  const auto& named = rows_named_by(indices);
+  require_batch<Exec, Chosen>("gather_unique", access.table(), named, batch);
+  access.require_foreign("gather_unique", named, batch);
+  if constexpr (is_plan<Indices>)
+    return gather_unique_on(exec, access, named, batch);
+  else
+    return gather_unique_on(exec, access, plan_rows_of<bounds_policy>(exec, named, access.table().rows()),
+                            batch);
 }
 
 }  // namespace detail
@@ -63,19 +75,25 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_row_verb<Exec, Table, Indices, Out, chosen, false>();
   detail::require_output<Out>();
-  static_assert(
-      !chosen::template names<path_category>,
-      "ferry: gather_unique reads the table by kernels of the execution space, so it takes no path policy.");
-  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  const auto from = make_ref(table);
-  const auto to = make_ref(out);
-  detail::require_convertible<typename decltype(to)::value_type, typename decltype(from)::value_type>();
-  const auto& named = detail::rows_named_by(indices);
-  detail::require_batch<Exec, chosen>("gather_unique", from, named, to);
-  if constexpr (detail::is_plan<Indices>)
-    return detail::gather_once(exec, from, named, to);
-  else
-    return detail::gather_once(exec, from, detail::plan_rows_of<bounds_policy>(exec, named, from.rows()), to);
+  const auto rows = make_ref(table);
+  detail::require_convertible<typename decltype(make_ref(out))::value_type,
+                              typename decltype(rows)::value_type>();
+  return detail::gather_unique_by<chosen>(exec, detail::plain_rows(rows), indices, out);
+}
+
+/// As above, for a table of another kind: a cached_table, say.
+template <class Exec, class Table, class Indices, class Out, class... Policies>
+  requires(detail::HasRowAccess<Table>&& detail::Fits<detail::gather_unique_arguments, const Exec&,
+                                                      const Table&, const Indices&, Out, Policies...>)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_unique(
+    const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  using access_type = detail::table_access<Table>;
+  detail::require_row_verb<Exec, typename access_type::checked, Indices, Out, chosen, false>();
+  detail::require_output<Out>();
+  access_type::template require<Exec, chosen>();
+  detail::require_gathered<access_type, typename decltype(make_ref(out))::value_type>();
+  return detail::gather_unique_by<chosen>(exec, access_type(table, "gather_unique"), indices, out);
 }
 
 }  // namespace ferry

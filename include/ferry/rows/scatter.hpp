@@ -3,12 +3,27 @@
 
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/prebuilt.hpp>
+#include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/detail/update_rows.hpp>
 
 #include <type_traits>
 
 namespace ferry {
+
+namespace detail {
+
+/// Checks of scatter's element types and duplicates policy.
+template <class Duplicates, class Value>
+consteval void require_replacing() {
+  static_assert(
+      !in_any_order<Duplicates>,
+      "ferry: duplicates::sum_any_order adds to rows where they lie, which scatter_add and step do; scatter replaces rows, so it takes duplicates::sum.");
+  static_assert(!Duplicates::combines || NumberElement<Value>,
+                "ferry: duplicates::sum and duplicates::mean need elements that are numbers.");
+}
+
+}  // namespace detail
 
 /// table[indices[p]] = values[p] for each position p, with conversion where the element types differ.
 ///
@@ -39,18 +54,44 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
   using value = std::remove_cvref_t<decltype(*from.data)>;
   detail::require_convertible<element, value>();
   using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::last>;
-  static_assert(
-      !detail::in_any_order<duplicates_policy>,
-      "ferry: duplicates::sum_any_order adds to rows where they lie, which scatter_add and step do; scatter replaces rows, so it takes duplicates::sum.");
-  static_assert(!duplicates_policy::combines || NumberElement<value>,
-                "ferry: duplicates::sum and duplicates::mean need elements that are numbers.");
+  detail::require_replacing<duplicates_policy, value>();
   const auto& named = detail::rows_named_by(indices);
   if constexpr (detail::is_prebuilt_update<chosen, Exec, decltype(to), decltype(named), decltype(from)>) {
     return detail::prebuilt_scatter(exec, to, named, from);
   } else {
     detail::require_batch<Exec, chosen>("scatter", to, named, from);
     return detail::update_rows<verb::scatter, chosen, duplicates_policy>(
-        exec, detail::replace_job<element, typename decltype(to)::memory_space>{to}, named, from);
+        exec, detail::plain_rows(to), detail::replace_job<element, typename decltype(to)::memory_space>{to},
+        named, from);
+  }
+}
+
+/// As above, for a table of another kind: a cached_table, say.
+template <class Exec, detail::HasWritableRows Table, class Indices, class Values, class... Policies>
+  requires(detail::Fits<detail::scatter_arguments, const Exec&, Table&, const Indices&, const Values&,
+                        Policies...>)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
+    const Exec& exec, Table& table, const Indices& indices, const Values& values, Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  using access_type = detail::table_access<Table>;
+  access_type::require_writable();
+  detail::require_row_verb<Exec, typename access_type::checked, Indices, Values, chosen, true>();
+  access_type::template require<Exec, chosen>();
+  const auto batch = detail::read_only(make_ref(values));
+  using value = std::remove_cvref_t<decltype(*batch.data)>;
+  using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::last>;
+  detail::require_gathered<access_type, value>();
+  detail::require_replacing<duplicates_policy, value>();
+  const access_type access(table, "scatter");
+  const auto& named = detail::rows_named_by(indices);
+  detail::require_batch<Exec, chosen>("scatter", access.table(), named, batch);
+  access.require_foreign("scatter", named, batch);
+  if constexpr (requires { access.template replaces_rows<chosen, duplicates_policy>(exec, named, batch); }) {
+    return access.template replaces_rows<chosen, duplicates_policy>(exec, named, batch);
+  } else {
+    using job = detail::replace_job<typename access_type::value_type, typename access_type::memory_space>;
+    return detail::update_rows<verb::scatter, chosen, duplicates_policy>(exec, access, job{access.table()},
+                                                                         named, batch);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/prebuilt.hpp>
+#include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/detail/update_rows.hpp>
 
@@ -45,8 +46,35 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
   } else {
     detail::require_batch<Exec, chosen>("scatter_add", to, named, from);
     return detail::update_rows<verb::scatter_add, chosen, duplicates_policy>(
-        exec, detail::add_job<element, typename decltype(to)::memory_space>{to}, named, from);
+        exec, detail::plain_rows(to), detail::add_job<element, typename decltype(to)::memory_space>{to},
+        named, from);
   }
+}
+
+/// As above, for a table of another kind: a cached_table, say.
+template <class Exec, detail::HasWritableRows Table, class Indices, class Values, class... Policies>
+  requires(detail::Fits<detail::scatter_add_arguments, const Exec&, Table&, const Indices&, const Values&,
+                        Policies...>)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter_add(
+    const Exec& exec, Table& table, const Indices& indices, const Values& values, Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  using access_type = detail::table_access<Table>;
+  access_type::require_writable();
+  detail::require_row_verb<Exec, typename access_type::added_to, Indices, Values, chosen, true>();
+  detail::require_one_end<typename chosen::template get<path_category, path::automatic>>();
+  access_type::template require<Exec, chosen>();
+  using element = typename access_type::added_to::value_type;
+  const auto batch = detail::read_only(make_ref(values));
+  static_assert(NumberElement<element> && NumberElement<std::remove_cvref_t<decltype(*batch.data)>>,
+                "ferry: scatter_add adds, so the elements of table and values must be numbers.");
+  using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::sum>;
+  const access_type access(table, "scatter_add");
+  const auto& named = detail::rows_named_by(indices);
+  detail::require_batch<Exec, chosen>("scatter_add", access.table(), named, batch);
+  access.require_foreign("scatter_add", named, batch);
+  using job = detail::add_job<element, typename access_type::memory_space>;
+  return detail::update_rows<verb::scatter_add, chosen, duplicates_policy>(exec, access, job{access.table()},
+                                                                           named, batch);
 }
 
 }  // namespace ferry

@@ -4,11 +4,13 @@
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/concepts/element.hpp>
 #include <ferry/error.hpp>
+#include <ferry/int8/detail/record_access.hpp>
 #include <ferry/int8/detail/rowwise_int8_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/policy/policies.hpp>
 #include <ferry/policy/pooling.hpp>
+#include <ferry/rows/detail/row_access.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>
@@ -24,6 +26,10 @@
 /// The arguments that the verbs on bags share.
 namespace ferry::detail {
 
+/// Whether the verbs on bags of this folder take the table: not a sharded one, whose verbs are its own.
+template <class Table>
+inline constexpr bool takes_bags = !is_table_object<std::remove_cvref_t<Table>> || HasRowAccess<Table>;
+
 /// What the checks and the kernels take as a table: 8-bit rows are rows of bytes.
 template <class Table>
 auto rows_to_pool(Table& table) {
@@ -34,7 +40,9 @@ auto rows_to_pool(Table& table) {
 }
 template <class Table>
 consteval auto checked_as() {
-  if constexpr (is_codes<std::remove_cvref_t<Table>>)
+  if constexpr (HasRowAccess<Table>)
+    return std::type_identity<typename table_access<std::remove_cvref_t<Table>>::checked>{};
+  else if constexpr (is_codes<std::remove_cvref_t<Table>>)
     return std::type_identity<tensor<std::byte, typename std::remove_cvref_t<Table>::memory_space>>{};
   else
     return std::type_identity<std::remove_cvref_t<Table>>{};

@@ -61,15 +61,14 @@ auto values_for_kernels(launch_context<Exec>& of, const std::string& label,
 }
 
 /// The position of each maximum, as the caller has it or found anew, into `to` (bags x width).
-template <class Exec, class T, class Space, class Bags, class Chosen>
-void choose_positions(launch_context<Exec>& of, const array_ref<T, Space>& table, const row_plan& plan,
-                      const Bags& bags, const Chosen& chosen,
-                      const array_ref<std::int64_t, near_space<Exec>>& to) {
+template <class Exec, class Access, class Bags, class Chosen>
+void choose_positions(launch_context<Exec>& of, const Access& access, const row_plan& plan, const Bags& bags,
+                      const Chosen& chosen, const array_ref<std::int64_t, near_space<Exec>>& to) {
   if constexpr (std::is_same_v<Chosen, no_array>) {
-    using number = pooling_type<T, void, float>;
+    using number = pooling_type<typename Access::value_type, void, float>;
     const auto maxima = near_rows<number>(of, to.rows(), to.width(), "maxima");
-    pool_bags<path::automatic, pooling::max, bounds::check>(of.exec(), read_only(table), plan, bags,
-                                                            no_array{}, to, maxima)
+    pool_bags<path::automatic, pooling::max, bounds::check>(of.exec(), access, plan, bags, no_array{}, to,
+                                                            maxima)
         .drop();
   } else {
     copy(of.exec(), chosen, to).drop();
@@ -78,9 +77,9 @@ void choose_positions(launch_context<Exec>& of, const array_ref<T, Space>& table
 
 /// Makes the plan of a step on bags. `Compute` is the type in which gradients are divided. `extra` are the
 /// weights of the positions or the positions of the maxima, `weight_grads` receives the weights' gradients.
-template <class Pooling, class Bounds, class Compute, class Exec, class T, class Space, class Bags,
-          class Extra, class WeightGrads, class Value, class ValueSpace>
-auto plan_bags(const Exec& exec, const array_ref<T, Space>& table, const row_plan& plan, const Bags& bags,
+template <class Pooling, class Bounds, class Compute, class Exec, class Access, class Bags, class Extra,
+          class WeightGrads, class Value, class ValueSpace>
+auto plan_bags(const Exec& exec, const Access& access, const row_plan& plan, const Bags& bags,
                [[maybe_unused]] const Extra& extra, [[maybe_unused]] const WeightGrads& weight_grads,
                const array_ref<Value, ValueSpace>& grads) {
   constexpr bool weighs = !std::is_same_v<Extra, no_array> && !Pooling::selects;
@@ -130,15 +129,13 @@ auto plan_bags(const Exec& exec, const array_ref<T, Space>& table, const row_pla
   }
   if constexpr (Pooling::selects)
     choose_positions(
-        of, table, plan, bags, extra,
+        of, access, plan, bags, extra,
         dense_rows<std::int64_t, near_space<Exec>>(made->values.chosen, count, width, "positions"));
   const auto finish = [&](const auto& gradients) {
     if constexpr (!std::is_same_v<WeightGrads, no_array>) {
-      require_direct_reach("step_bags", exec, table);
       require_direct_reach("step_bags", exec, weight_grads);
-      of.reads_from(table);
       of.writes_to(weight_grads);
-      launch_weight_gradients(of, table, plan, made->checked ? made->report->findings : nullptr, list,
+      launch_weight_gradients(of, access, plan, made->checked ? made->report->findings : nullptr, list,
                               values_for_kernels(of, label, gradients), weight_grads);
     }
     ticket ended = of.finish();

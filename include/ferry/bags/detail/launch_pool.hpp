@@ -56,36 +56,40 @@ template <class Exec, class Compute>
 using pooling_number = typename decltype(pooling_number_for<Exec, Compute>())::type;
 
 /// The operands of one call, with all pointers ready for kernels of one side.
-template <class T, class Space, class Source, class Offset, class Weight, class Chosen>
+template <class Rows, class Source, class Offset, class Weight, class Chosen>
 struct pooling_inputs {
-  const array_ref<T, Space>& table;
+  const Rows& rows;
   Source source;
   kernels::bag_list<Offset> bags;
   const Weight* weights;
   Chosen* chosen;
   std::int64_t chosen_stride;
   bool strict;
+  bool has_rows;  ///< whether the table has any
 };
-template <class T, class Space, class Source, class Offset, class Weight, class Chosen>
-pooling_inputs(const array_ref<T, Space>&, Source, kernels::bag_list<Offset>, const Weight*, Chosen*,
-               std::int64_t, bool) -> pooling_inputs<T, Space, Source, Offset, Weight, Chosen>;
+template <class Rows, class Source, class Offset, class Weight, class Chosen>
+pooling_inputs(const Rows&, Source, kernels::bag_list<Offset>, const Weight*, Chosen*, std::int64_t, bool,
+               bool) -> pooling_inputs<Rows, Source, Offset, Weight, Chosen>;
 
-template <class Pooling, class Exec, class T, class Space, class Source, class Offset, class Weight,
-          class Chosen, class Out, class OutSpace>
+template <class Pooling, class Exec, class Rows, class Source, class Offset, class Weight, class Chosen,
+          class Out, class OutSpace>
 void launch_pool(const Exec& exec, const std::string& label,
-                 const pooling_inputs<T, Space, Source, Offset, Weight, Chosen>& in,
-                 const array_ref<Out, OutSpace>& out, std::int64_t* own) {
-  using number = pooling_number<Exec, pooling_type<T, Weight, Out>>;
-  const auto table = pooled_table_of(in.table);
-  using kernel = kernels::pool_rows<number, Pooling, std::remove_const_t<decltype(table)>, Source, Offset,
+                 const pooling_inputs<Rows, Source, Offset, Weight, Chosen>& in,
+                 const array_ref<Out, OutSpace>& out, std::int64_t* changed) {
+  const auto& rows = pooled_rows(in.rows);
+  using element = typename Rows::value_type;
+  using number = pooling_number<Exec, pooling_type<element, Weight, Out>>;
+  const auto table = read_in_units(sizeof(element), rows, in.source);
+  const auto pooled = pooled_table_of(table.data, table.stride);
+  using kernel = kernels::pool_rows<number, Pooling, std::remove_const_t<decltype(pooled)>,
+                                    std::remove_const_t<decltype(table.source)>, Offset,
                                     std::remove_const_t<Weight>, Out, Chosen>;
   constexpr int each = kernels::packed_tile::elements;
-  const bool packed = in_packets<each>(in.table, out);
+  const bool packed = in_packets<each>(rows, out);
   const std::int64_t tiles = packed ? out.width() / each : out.width();
-  launch(
-      exec, label, schedule::flat{}, in.bags.bags, is_host_exec<Exec> ? 1 : tiles,
-      kernel{table, in.source, in.bags, in.weights, out.data, out.row_stride(), in.chosen, in.chosen_stride,
-             out.width(), fast_divisor(tiles), packed, in.strict, in.table.rows() > 0, own});
+  launch(exec, label, schedule::flat{}, in.bags.bags, is_host_exec<Exec> ? 1 : tiles,
+         kernel{pooled, table.source, in.bags, in.weights, out.data, out.row_stride(), in.chosen,
+                in.chosen_stride, out.width(), fast_divisor(tiles), packed, in.strict, in.has_rows, changed});
 }
 
 }  // namespace ferry::detail

@@ -12,6 +12,7 @@
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/gather.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/host_side.hpp>
@@ -29,11 +30,12 @@ namespace ferry::detail {
 
 /// Checks the arrays of gather_bags. `extra` is no_array, the weights of the positions, or the array for the
 /// positions of the maxima.
-template <class Bag, class Exec, class Table, class Named, class Bags, class Extra, class Pooled>
-void require_bag_batch(const Table& table, const Named& named, const Bags& bags, const Extra& extra,
+template <class Bag, class Exec, class Access, class Named, class Bags, class Extra, class Pooled>
+void require_bag_batch(const Access& access, const Named& named, const Bags& bags, const Extra& extra,
                        const Pooled& pooled) {
   const char* verb = "gather_bags";
   using bounds_policy = typename Bag::chosen::template get<bounds_category, bounds::check>;
+  const auto& table = access.table();
   const std::int64_t positions = positions_of(named);
   if constexpr (is_plan<Named>) {
     require_plan<Exec, typename Bag::chosen>(verb, named, table);
@@ -43,6 +45,7 @@ void require_bag_batch(const Table& table, const Named& named, const Bags& bags,
   }
   require_bags(verb, bags, positions, pooled);
   require_shapes(verb, table, pooled.rows(), pooled);
+  access.require_foreign(verb, named, bags, extra, pooled);
   if constexpr (std::is_same_v<Extra, no_array>) {
   } else if constexpr (Bag::pooling::selects) {
     require_chosen(verb, extra, pooled);
@@ -62,31 +65,16 @@ bool is_strict(const Named& named) {
   else
     return Bounds::reports;
 }
-template <class Named>
-bool has_signed_indices(const Named& named) {
-  if constexpr (is_plan<Named>)
-    return named.storage()->signed_indices;
-  else
-    return std::is_signed_v<std::remove_const_t<typename Named::value_type>>;
-}
 
-/// The rows that the batch names, for kernels of the verb's execution space or of the host.
-template <class Bounds, bool OnHost = false, class Exec, class Named>
-auto rows_for_kernels(launch_context<Exec>& call, const Named& named,
-                      [[maybe_unused]] std::int64_t table_rows) {
-  if constexpr (is_plan<Named> && OnHost) {
+/// The rows that the batch names, for kernels of the host.
+template <class Bounds, class Exec, class Named>
+auto rows_for_host(launch_context<Exec>& call, const Named& named, [[maybe_unused]] std::int64_t table_rows) {
+  if constexpr (is_plan<Named>) {
     return kernels::listed_rows{plan_array_for_host(call, named.storage()->row_of, named.positions())};
-  } else if constexpr (is_plan<Named>) {
-    return kernels::listed_rows{named.storage()->row_of};
   } else {
-    kernels::index_rows<std::remove_const_t<typename Named::value_type>, Bounds> rows;
-    rows.rows = table_rows;
-    if constexpr (OnHost)
-      rows.indices = indices_for_host(call, named);
-    else
-      rows.indices = indices_for_kernels(call, named);
-    if constexpr (Bounds::reports) rows.report = OnHost ? call.host_report() : call.report();
-    return rows;
+    using plain = std::remove_const_t<typename Named::value_type>;
+    return kernels::index_rows<plain, Bounds>{indices_for_host(call, named), table_rows,
+                                              Bounds::reports ? call.host_report() : report_writer{}};
   }
 }
 template <bool OnHost = false, class Exec, class Weights>
@@ -129,10 +117,10 @@ void deliver_rows(launch_context<Exec>& call, const array_ref<T, Space>& rows, c
 }
 
 /// Pools the rows. `weights` and `chosen`, the positions of the maxima, may be no_array.
-template <pool_side Side, class Pooling, class Bounds, class Exec, class T, class Space, class Named,
-          class Bags, class Weights, class Chosen, class Out, class OutSpace>
-void pool_on(launch_context<Exec>& call, const std::string& label, const array_ref<T, Space>& table,
-             const Named& named, const Bags& bags, const Weights& weights, const Chosen& chosen,
+template <pool_side Side, class Pooling, class Bounds, class Exec, class Access, class Named, class Bags,
+          class Weights, class Chosen, class Out, class OutSpace>
+void pool_on(launch_context<Exec>& call, const std::string& label, const Access& access, const Named& named,
+             const Bags& bags, const Weights& weights, const Chosen& chosen,
              const array_ref<Out, OutSpace>& out) {
   constexpr bool on_host = Side == pool_side::host;
   constexpr bool selects = !std::is_same_v<Chosen, no_array>;
@@ -141,23 +129,13 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const array_r
       Side == pool_side::kernels_and_ring || (on_host && !OutSpace::is_host_accessible);
   constexpr bool chosen_detours = on_host && selects && !Chosen::memory_space::is_host_accessible;
   using delivery = std::conditional_t<on_host, path::direct, path::staged>;
+  const auto& table = access.table();
   const std::int64_t count = out.rows(), positions = positions_of(named);
   if constexpr (on_host) {
     wait_for_host_access(call, label, read_only(table), out);
     if constexpr (selects && !chosen_detours) call.wait_for_host_access(chosen);
-  } else {
-    if constexpr (out_detours)
-      refuse_capture_of_staging<path::staged>(call);  // before the kernel is captured
-    require_direct_reach(call.verb(), call.exec(), table);
-    call.reads_from(table);
-    if constexpr (!out_detours) {
-      require_direct_reach(call.verb(), call.exec(), out);
-      call.writes_to(out);
-    }
-    if constexpr (selects) {
-      require_direct_reach(call.verb(), call.exec(), chosen);
-      call.writes_to(chosen);
-    }
+  } else if constexpr (out_detours) {
+    refuse_capture_of_staging<path::staged>(call);  // before the kernel is captured
   }
   const auto pooled = written_rows<out_detours, on_host>(call, out, "pooled");
   const auto maxima = written_rows<chosen_detours, on_host>(call, chosen, "maxima");
@@ -166,23 +144,35 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const array_r
     changed = call.template pinned<std::int64_t>(count);
   else if constexpr (out_detours)
     changed = near_rows<std::int64_t>(call, count, 1, "bags").data;
-  {
-    const pooling_inputs inputs{table,
-                                rows_for_kernels<Bounds, on_host>(call, named, table.rows()),
+  const auto launch_on = [&](const auto& space, const auto& rows, const auto& source) {
+    const pooling_inputs inputs{rows,
+                                source,
                                 bags_for_kernels<on_host>(call, bags, count, positions, checks),
                                 weights_for_kernels<on_host>(call, weights),
                                 maxima.data,
                                 maxima.row_stride(),
-                                is_strict<Bounds>(named)};
-    if constexpr (on_host) {
-      const auto host = host_side(call.exec());
-      launch_pool<Pooling>(host, label, inputs, pooled, changed);
-      host.fence(label);
-    } else {
-      [[maybe_unused]] const auto transfer =
-          moves<path::direct>(call, table, pooled, bytes_of_rows(table, positions));
-      launch_pool<Pooling>(call.exec(), label, inputs, pooled, changed);
+                                is_strict<Bounds>(named),
+                                table.rows() > 0};
+    launch_pool<Pooling>(space, label, inputs, pooled, changed);
+  };
+  if constexpr (on_host) {
+    const auto host = host_side(call.exec());
+    launch_on(host, table, rows_for_host<Bounds>(call, named, table.rows()));
+    host.fence(label);
+  } else {
+    decltype(auto) rows = access.rows(call);
+    if constexpr (!out_detours) {
+      require_direct_reach(call.verb(), call.exec(), out);
+      call.writes_to(out);
     }
+    if constexpr (selects) {
+      require_direct_reach(call.verb(), call.exec(), chosen);
+      call.writes_to(chosen);
+    }
+    [[maybe_unused]] const auto transfer =
+        moves<path::direct>(call, table, pooled, bytes_of_rows(table, positions));
+    const auto source = rows_for_kernels<Bounds>(call, named, table.rows());
+    launch_on(call.exec(), rows, access.places(call, source, positions, plan_of(named)));
   }
   if constexpr (chosen_detours) deliver_rows<delivery>(call, maxima, changed, chosen);
   if constexpr (out_detours) deliver_rows<delivery>(call, pooled, changed, out);
@@ -190,15 +180,17 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const array_r
 
 /// gather_bags after the checks. Under path::automatic the execution space pools, but for tables in pageable
 /// memory, which a device reads slowly or not at all.
-template <class Path, class Pooling, class Bounds, class Exec, class T, class Space, class Named, class Bags,
+template <class Path, class Pooling, class Bounds, class Exec, class Access, class Named, class Bags,
           class Weights, class Chosen, class Out, class OutSpace>
-ticket pool_bags(const Exec& exec, const array_ref<T, Space>& table, const Named& named, const Bags& bags,
+ticket pool_bags(const Exec& exec, const Access& access, const Named& named, const Bags& bags,
                  const Weights& weights, const Chosen& chosen, const array_ref<Out, OutSpace>& out) {
+  using space = typename Access::memory_space;
   constexpr bool on_device = !is_host_exec<Exec>;
-  if constexpr (Path::chosen_at_run_time && on_device && std::is_same_v<Space, pageable_space>)
+  if constexpr (Access::is_strided && Path::chosen_at_run_time && on_device &&
+                std::is_same_v<space, pageable_space>)
     if (!execution_backend<Exec>::capturing(exec))
-      return pool_bags<path::staged, Pooling, Bounds>(exec, table, named, bags, weights, chosen, out);
-  constexpr bool by_ring = on_device && (by_host_alone<Path> ? !Space::is_host_accessible
+      return pool_bags<path::staged, Pooling, Bounds>(exec, access, named, bags, weights, chosen, out);
+  constexpr bool by_ring = on_device && (by_host_alone<Path> ? !space::is_host_accessible
                                                              : Path::chosen_at_run_time &&
                                                                    std::is_same_v<OutSpace, pageable_space>);
   constexpr pool_side side = by_ring                            ? pool_side::kernels_and_ring
@@ -207,10 +199,11 @@ ticket pool_bags(const Exec& exec, const array_ref<T, Space>& table, const Named
   using named_path = std::conditional_t<Path::chosen_at_run_time, path::direct, Path>;
 
   launch_context<Exec> call(exec, "gather_bags");
-  const std::string& label = call.label(named_path::name);
+  const std::string& label = call.label(Access::template path_label<named_path>);
+  const auto& table = access.table();
   if constexpr (is_plan<Named>) call.use(named.storage());
   if (out.size() != 0) {
-    pool_on<side, Pooling, Bounds>(call, label, table, named, bags, weights, chosen, out);
+    pool_on<side, Pooling, Bounds>(call, label, access, named, bags, weights, chosen, out);
   } else {
     if constexpr (!is_plan<Named>) look_at_bounds<Bounds>(call, named, table.rows());
     if constexpr (!std::is_same_v<Bags, std::int64_t>) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/int8/detail/rowwise_int8_rows.hpp>
 #include <ferry/int8/detail/rowwise_int8_weights.hpp>
 #include <ferry/rows/detail/prefetch.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
@@ -52,9 +53,20 @@ struct pooled_table<std::byte> {
 
 namespace ferry::detail {
 
-template <class T, class Space>
-auto pooled_table_of(const array_ref<T, Space>& table) {
-  return kernels::pooled_table<std::remove_const_t<T>>::of(table.data, table.row_stride());
+/// Rows as kernels pool them: of 8-bit rows the codes.
+template <class Rows>
+const Rows& pooled_rows(const Rows& rows) {
+  return rows;
+}
+template <class Byte, class Space>
+const array_ref<Byte, Space>& pooled_rows(const record_rows<Byte, Space>& rows) {
+  return rows.codes;
+}
+
+/// Rows of an array, or of another kind of rows from the first address on.
+template <class T>
+auto pooled_table_of(const T* rows, std::int64_t stride) {
+  return kernels::pooled_table<std::remove_const_t<T>>::of(rows, stride);
 }
 
 }  // namespace ferry::detail

@@ -10,6 +10,7 @@
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/policy/policies.hpp>
+#include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/shared_values.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -43,10 +44,10 @@ struct with_duplicates<policies<Ps...>, Duplicates> {
   using type = chosen_policies<Ps..., Duplicates>;
 };
 
-/// Checks the shapes, makes the plan and steps. `table` is an array_ref, of the records of 8-bit rows.
-template <class Bag, class Exec, class Rule, class T, class Space, class State, class Named, class Offsets,
+/// Checks the shapes, makes the plan and steps on the rows of `access`.
+template <class Bag, class Exec, class Rule, class Access, class State, class Named, class Offsets,
           class Value, class ValueSpace, class Extra, class WeightGrads>
-ticket step_on_bags(const Exec& exec, const Rule& rule, const array_ref<T, Space>& table, State& state,
+ticket step_on_bags(const Exec& exec, const Rule& rule, const Access& access, State& state,
                     const Named& named, const Offsets& offsets, const array_ref<Value, ValueSpace>& grads,
                     const Extra& extra, const WeightGrads& weight_grads) {
   const char* verb = rows_of_bags::verb;
@@ -55,7 +56,9 @@ ticket step_on_bags(const Exec& exec, const Rule& rule, const array_ref<T, Space
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   using sum = sum_of_positions<pooling, Extra>;
   using with_sum = typename with_duplicates<typename Bag::others, sum>::type;
-  using compute = step_type<T, typename State::value_type, Value>;
+  using compute = step_type<typename Access::value_type, typename State::value_type, Value>;
+  const auto& table = access.table();
+  access.require_foreign(verb, named, offsets, grads, extra, weight_grads);
   const auto bags = bags_named_by(offsets);
   const std::int64_t positions = positions_of(named);
   require_bags(verb, bags, positions, grads);
@@ -69,8 +72,8 @@ ticket step_on_bags(const Exec& exec, const Rule& rule, const array_ref<T, Space
   if constexpr (!std::is_same_v<WeightGrads, no_array>) require_weights(verb, weight_grads, positions);
   const auto step_by = [&](const row_plan& plan) {
     const auto made =
-        plan_bags<pooling, bounds_policy, compute>(exec, table, plan, bags, extra, weight_grads, grads);
-    return step_rows<with_sum, rows_of_bags>(exec, rule, table, state, rows_named_by(made.plan),
+        plan_bags<pooling, bounds_policy, compute>(exec, access, plan, bags, extra, weight_grads, grads);
+    return step_rows<with_sum, rows_of_bags>(exec, rule, access, state, rows_named_by(made.plan),
                                              made.gradients);
   };
   if constexpr (is_plan<Named>) {
@@ -80,6 +83,22 @@ ticket step_on_bags(const Exec& exec, const Rule& rule, const array_ref<T, Space
     require_rank_one(verb, named);
     require_a_row_to_clamp_to<bounds_policy>(verb, table, positions);
     return step_by(plan_rows_of<bounds_policy>(exec, named, table.rows()));
+  }
+}
+
+/// step_on_bags, with the addresser of the table.
+template <class Bag, class Exec, class Rule, class Table, class State, class Indices, class Offsets,
+          class Value, class ValueSpace, class Extra, class WeightGrads>
+ticket step_bags_of(const Exec& exec, const Rule& rule, Table& table, State& state, const Indices& indices,
+                    const Offsets& offsets, const array_ref<Value, ValueSpace>& grads, const Extra& extra,
+                    const WeightGrads& weight_grads) {
+  const auto& named = rows_named_by(indices);
+  if constexpr (HasWritableRows<Table>) {
+    return step_on_bags<Bag>(exec, rule, table_access<Table>(table, rows_of_bags::verb), state, named,
+                             offsets, grads, extra, weight_grads);
+  } else {
+    const auto rows = rows_to_pool(table);
+    return step_on_bags<Bag>(exec, rule, plain_rows(rows), state, named, offsets, grads, extra, weight_grads);
   }
 }
 
@@ -94,7 +113,14 @@ consteval void require_bag_step() {
   static_assert(
       !chosen::template names<duplicates_category>,
       "ferry: step_bags adds the gradients of all positions of a row, as the backward pass of bags does, so it takes no duplicates policy.");
-  if constexpr (!is_codes<std::remove_cvref_t<Table>>) require_mutable<Table>();
+  using table_type = std::remove_cvref_t<Table>;
+  if constexpr (HasWritableRows<table_type>) {
+    table_access<table_type>::require_writable();
+    table_access<table_type>::template require<Exec, chosen>();
+  } else if constexpr (!is_codes<table_type>) {
+    require_mutable<Table>();
+    require_output<Table>();
+  }
 }
 
 /// Checks the types of the weights of positions or the positions of maxima.

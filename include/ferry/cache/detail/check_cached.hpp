@@ -14,16 +14,18 @@
 
 namespace ferry::detail {
 
-/// The checks common to verbs on cached tables, after those of the verb itself.
-template <class Exec, class Chosen>
+/// The checks common to verbs on cached tables, after those of the verb itself. Staged: whether host threads
+/// may bring rows.
+template <class Exec, class Chosen, bool Staged = false>
 consteval void require_cached_verb() {
   using path_policy = typename Chosen::template get<path_category, path::automatic>;
   static_assert(
       may_dereference<Exec, device_space>(),
       "ferry: a host execution space can't dereference cached rows in device_space; pass an instance of the device's execution space.");
   static_assert(
-      path_policy::chosen_at_run_time || in_batch_order<path_policy>,
-      "ferry: a cached_table moves rows of device memory and of host memory by one kernel: path::direct alone.");
+      path_policy::chosen_at_run_time ||
+          (!splits_rows<path_policy> && (Staged || !by_host_alone<path_policy>)),
+      "ferry: kernels move the rows of a cached_table: path::direct or path::ordered; gather also takes path::staged, by which host threads bring the rows that are not cached, unless these are 8-bit rows.");
 }
 
 /// The check of verbs that write to cached tables.
@@ -40,18 +42,18 @@ auto run_on_table(const Exec& exec, const char* verb, row_cache& cache, bool wri
   require_cached_verb<Exec, chosen_policies<>>();
   const cache_use in(cache, verb);
   {
-    launch_context<Exec> of(exec, verb);
-    of.refuse_capture(
+    launch_context<Exec> call(exec, verb);
+    call.refuse_capture(
         "but this verb works on the backing table of a cached_table, whose cached rows a graph "
         "would not see; do it before the capture");
-    flush_rows(of, cache);
-    of.finish().drop();
+    flush_rows(call, cache);
+    call.finish().drop();
   }
   const auto reload = [&] {
     if (!writes) return;
-    launch_context<Exec> of(exec, verb);
-    reload_rows(of, cache);
-    of.finish().drop();
+    launch_context<Exec> call(exec, verb);
+    reload_rows(call, cache);
+    call.finish().drop();
   };
   try {
     if constexpr (std::is_void_v<decltype(run())>) {

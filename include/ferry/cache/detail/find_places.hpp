@@ -230,7 +230,7 @@ void find_places(launch_context<Exec>& of, row_cache& cache, const Source& sourc
   });
 }
 
-/// Codes of rows and slots: see placed_kernel.
+/// Codes of rows and slots: see coded_places.
 inline kernels::place_rule codes_of_rows(const row_cache& cache) {
   const std::int64_t slot = std::int64_t{1} << cache.row_bits();
   return {0, slot, slot, true};

@@ -106,7 +106,7 @@ namespace ferry::detail {
 
 /// out[i] = the row of source item i, for a dense directory. `table` is the virtual table of `rule`.
 template <class Exec, class T, class TableSpace, class Out, class OutSpace, class Source>
-void launch_gather_found(launch_context<Exec>& of, const row_cache& cache, const std::string& label,
+void launch_gather_found(launch_context<Exec>& call, const row_cache& cache, const std::string& label,
                          const array_ref<T, TableSpace>& table, const array_ref<Out, OutSpace>& out,
                          const Source& source, const kernels::place_rule& rule, std::int64_t items) {
   using kernel = kernels::gather_found<unit_of<Out>, Source>;
@@ -114,11 +114,11 @@ void launch_gather_found(launch_context<Exec>& of, const row_cache& cache, const
   const auto from = in_units(table, wide);
   const auto to = in_units(out, wide);
   std::int64_t each = kernels::team_places::most;
-  for (const std::int64_t teams = of.exec().concurrency() / kernel::team_size;
+  for (const std::int64_t teams = call.exec().concurrency() / kernel::team_size;
        each > 16 && items < each * teams;)
     each /= 2;
-  const tool_kernel reported(of.exec(), label);
-  execution_backend<Exec>::launch_blocks(of.exec(), label, static_cast<int>((items + each - 1) / each),
+  const tool_kernel reported(call.exec(), label);
+  execution_backend<Exec>::launch_blocks(call.exec(), label, static_cast<int>((items + each - 1) / each),
                                          kernel::team_size,
                                          kernel{from.data,
                                                 from.stride,

@@ -110,10 +110,10 @@ ticket flush_cache(const Exec& exec, row_cache& cache) {
       may_dereference<Exec, device_space>(),
       "ferry: a host execution space can't dereference cached rows in device_space; pass an instance of the device's execution space.");
   const cache_use in(cache, "flush");
-  launch_context<Exec> of(exec, "flush");
-  of.refuse_capture("but a flush ends what later verbs see as changes; flush before the capture");
-  flush_rows(of, cache);
-  return of.finish();
+  launch_context<Exec> call(exec, "flush");
+  call.refuse_capture("but a flush ends what later verbs see as changes; flush before the capture");
+  flush_rows(call, cache);
+  return call.finish();
 }
 
 std::size_t cached_slots(row_cache& cache);
@@ -145,9 +145,9 @@ void resize_cache(row_cache& cache, const array_ref<T, Space>& table, Policy& cu
   }
   open_book(memory, kept);
   {
-    launch_context<Exec> of(Exec{}, "cached_table");
-    flush_rows(of, cache);
-    of.finish().join();
+    launch_context<Exec> call(Exec{}, "cached_table");
+    flush_rows(call, cache);
+    call.finish().join();
   }
   const auto sums = read_tallies(cache);
   const std::int64_t interval = cache.interval;

@@ -52,13 +52,13 @@ namespace ferry::detail {
 
 /// Empty lists for the misses among a number of items.
 template <class Exec>
-kernels::missed_items empty_lists(launch_context<Exec>& of, std::int64_t items) {
+kernels::missed_items empty_lists(launch_context<Exec>& call, std::int64_t items) {
   using lists = kernels::missed_items;
   lists made;
   made.room = lists::room_for(items);
-  made.items = of.template scratch<std::int64_t>(lists::lists * made.room);
-  made.counts = of.template scratch<std::uint32_t>(lists::lists * lists::apart);
-  launch(of.exec(), of.label("cached", "clear"), lists::lists * lists::apart,
+  made.items = call.template scratch<std::int64_t>(lists::lists * made.room);
+  made.counts = call.template scratch<std::uint32_t>(lists::lists * lists::apart);
+  launch(call.exec(), call.label("cached", "clear"), lists::lists * lists::apart,
          kernels::clear_lists{made.counts});
   return made;
 }

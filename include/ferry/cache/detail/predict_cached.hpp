@@ -60,7 +60,7 @@ cache::explanation explain_cached(const machine_profile& profile, const cached_f
                 (cached.known ? " so far" : ", if all rows are equally likely") + ", " +
                 in_words(hot_moves * 1e3, 3, "ms") + "; misses " +
                 in_words(static_cast<double>(report.link_bytes) * 1e-6, 3, "MB") + " over the link, " +
-                in_words(cold_moves * 1e3, 3, "ms") + "; the only way for a cached table.";
+                in_words(cold_moves * 1e3, 3, "ms") + "; path::automatic is path::direct for a cached table.";
   report.picked = path_kind::direct;
   report.candidates.push_back(std::move(line));
   return report;

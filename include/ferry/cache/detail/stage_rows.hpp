@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/cache/detail/cached_addresser.hpp>
 #include <ferry/cache/detail/find_places.hpp>
-#include <ferry/cache/detail/placed_kernel.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/plan/detail/index_access.hpp>
@@ -38,9 +38,9 @@ struct split_places {
   std::int64_t* rows;
 
   KOKKOS_FUNCTION void operator()(std::int64_t position) const {
-    const auto at = places.of(position);
-    slots[position] = at.slot;
-    rows[position] = at.slot < 0 ? at.row : -1;
+    const auto place = places.find(position);
+    slots[position] = place.slot;
+    rows[position] = place.slot < 0 ? place.row : -1;
   }
 };
 
@@ -91,10 +91,9 @@ void stage_rows(void* context, const row_cache& cache, bool all) {
 
 /// out[p] = the row of position p: a kernel moves the rows of device memory, then host threads bring the
 /// others. `codes`: the places of the positions.
-template <class Exec, class T, class Out, class OutSpace>
-void gather_by_host(launch_context<Exec>& of, const row_cache& cache,
-                    const array_ref<const T, pageable_space>& table, const std::int64_t* codes,
-                    std::int64_t n, const array_ref<Out, OutSpace>& out) {
+template <class Exec, class T, class Space, class Out, class OutSpace>
+void gather_by_host(launch_context<Exec>& of, const row_cache& cache, const array_ref<const T, Space>& table,
+                    const std::int64_t* codes, std::int64_t n, const array_ref<Out, OutSpace>& out) {
   const std::string& label = of.label("cached", "staged");
   auto* slots = of.template scratch<std::int64_t>(n);
   auto* rows = of.template pinned<std::int64_t>(n);

@@ -57,15 +57,15 @@ struct sharded_step : sharded_write<sharded_step<Choice, Exec, Rule, Table, Stat
   template <class Rows, class Grads>
   void update(int rank, const Rows& rows, const Grads& grads) {
     step_rows<policies_of_shard>(this->instance(rank), rule_of_shard(rule, this->table, state, rank),
-                                 make_ref(this->table.shard(rank)), state.shard(rank), rows_named_by(rows),
-                                 read_only(make_ref(grads)))
+                                 plain_rows(make_ref(this->table.shard(rank))), state.shard(rank),
+                                 rows_named_by(rows), read_only(make_ref(grads)))
         .join();
   }
   template <class Grads>
   void update_in_place(int rank, const values_in_place<Grads>& grads) {
     step_rows<policies_of_shard, values_of_ranks>(
         this->instance(rank), rule_of_shard(rule, this->table, state, rank),
-        make_ref(this->table.shard(rank)), state.shard(rank), grads.plan, grads.values)
+        plain_rows(make_ref(this->table.shard(rank))), state.shard(rank), grads.plan, grads.values)
         .join();
   }
 };

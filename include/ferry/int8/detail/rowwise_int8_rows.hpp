@@ -9,6 +9,7 @@
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/schedule.hpp>
 #include <ferry/runtime/detail/device_span.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -44,9 +45,9 @@ using record_path =
 
 /// Before anything is enqueued: refuses capture where host threads would take part in each launch.
 template <class Path, class... Spaces, class Exec>
-void refuse_capture_of_staging(const launch_context<Exec>& of) {
+void refuse_capture_of_staging(const launch_context<Exec>& call) {
   if constexpr (by_host_alone<Path> || splits_rows<Path> || (std::is_same_v<Spaces, pageable_space> || ...))
-    of.refuse_capture(
+    call.refuse_capture(
         "but the rows would pass through the host's threads each time; use path::direct on device, mapped or pinned memory");
 }
 
@@ -69,9 +70,9 @@ array_ref<T, Space> piece_of(const array_ref<T, Space>& array, std::int64_t firs
 
 /// Scratch of the verb, as a dense table.
 template <class T, class Exec>
-array_ref<T, near_space<Exec>> near_rows(launch_context<Exec>& of, std::int64_t rows, std::int64_t width,
+array_ref<T, near_space<Exec>> near_rows(launch_context<Exec>& call, std::int64_t rows, std::int64_t width,
                                          const char* label) {
-  return dense_rows<T, near_space<Exec>>(of.template scratch<T>(rows * width), rows, width, label);
+  return dense_rows<T, near_space<Exec>>(call.template scratch<T>(rows * width), rows, width, label);
 }
 
 /// records[p] = values[p] in 8 bits for each position p that `source` names.
@@ -107,15 +108,30 @@ void launch_quantize(const Exec& exec, const std::string& label, const array_ref
   }
 }
 
-/// out[source.position(k)] = the values of record source.row(k).
-template <class Exec, class Out, class Space, class Source>
+/// out[source.position(k)] = the values of record source.row(k) for each item k.
+template <class Exec, class Out, class Space, class Source, class Order = schedule::flat>
 void launch_dequantize(const Exec& exec, const std::string& label, const std::byte* records,
-                       std::int64_t record_bytes, const array_ref<Out, Space>& out, const Source& source) {
+                       std::int64_t record_bytes, const array_ref<Out, Space>& out, const Source& source,
+                       const Order& order = {}) {
   using kernel = kernels::dequantize_rows<Out, Source, is_host_exec<Exec>>;
   const std::int64_t tiles = (out.width() + kernel::tile - 1) / kernel::tile;
-  launch(exec, label, out.rows() * tiles,
+  launch(exec, label, order, out.rows(), tiles,
          kernel{records, record_bytes, out.width(), out.data, out.row_stride(), fast_divisor(tiles),
                 in_packets<4>(out), source});
+}
+
+/// 8-bit rows, which kernels decode: see row_access.hpp.
+template <class Byte, class Space>
+struct record_rows {
+  using value_type = Byte;
+  array_ref<Byte, Space> codes;
+};
+template <class Exec, class Byte, class RowSpace, class Out, class Space, class Source,
+          class Order = schedule::flat>
+void launch_gather(const Exec& exec, const std::string& label, const record_rows<Byte, RowSpace>& rows,
+                   const array_ref<Out, Space>& out, const Source& source, std::int64_t,
+                   const Order& order = {}) {
+  launch_dequantize(exec, label, rows.codes.data, rows.codes.row_stride(), out, source, order);
 }
 
 /// Whether rows of the array can be converted to and from 8 bits.

@@ -8,6 +8,7 @@
 #include <ferry/optim/detail/update_job.hpp>
 #include <ferry/optim/make_state.hpp>
 #include <ferry/plan/detail/checks.hpp>
+#include <ferry/policy/duplicates.hpp>
 #include <ferry/policy/nonfinite.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/policy/rounding.hpp>
@@ -103,9 +104,10 @@ void require_fields(const char* verb, const optim::detail::field_names& needed, 
 
 /// One step of a state. Nothing of the state changes before count(), and nothing throws after the step is
 /// enqueued.
-template <class Chosen, class Duplicates, class Rule, class T, class Space, class State>
+template <class Chosen, class Rule, class T, class Space, class State>
 class step_call {
  public:
+  using duplicates_policy = typename Chosen::template get<duplicates_category, duplicates::sum>;
   using count_policy = typename Chosen::template get<step_count_category, step_count::global>;
   using rounding_policy = typename Chosen::template get<rounding_category, rounding::nearest>;
   using nonfinite_policy = typename Chosen::template get<nonfinite_category, nonfinite::keep>;
@@ -116,7 +118,7 @@ class step_call {
   /// Checks the types of a step with gradients of type Value.
   template <class Exec, class Value>
   static consteval void require_types() {
-    require_any_order<Rule, T, Duplicates, count_policy, rounding_policy>();
+    require_any_order<Rule, T, duplicates_policy, count_policy, rounding_policy>();
     require_step_policies<Rule, typename job_type::template transforms_type<float>, T, count_policy,
                           rounding_policy>();
     static_assert(NumberElement<std::remove_const_t<Value>>, "ferry: step needs gradients that are numbers.");

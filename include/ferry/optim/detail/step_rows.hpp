@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/optim/detail/addressed_step.hpp>
 #include <ferry/optim/detail/step_call.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/path.hpp>
+#include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/update_rows.hpp>
 
 #include <type_traits>
@@ -20,48 +22,50 @@ struct rows_of_indices {
   }
 };
 
-/// `Batch` says how the gradients belong to the indices.
-/// `Duplicates` is the policy to apply.
-template <class Chosen, class Batch = rows_of_indices,
-          class Duplicates = typename Chosen::template get<duplicates_category, duplicates::sum>, class Exec,
-          class Rule, class T, class Space, class State, class Named, class Value, class ValueSpace>
-ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Space>& table, State& state,
+/// `Batch` says how the gradients belong to the indices, `access` where the rows lie.
+template <class Chosen, class Batch = rows_of_indices, class Exec, class Rule, class Access, class State,
+          class Named, class Value, class ValueSpace>
+ticket step_rows(const Exec& exec, const Rule& optimizer, const Access& access, State& state,
                  const Named& named, const array_ref<Value, ValueSpace>& grads) {
   using path_policy = typename Chosen::template get<path_category, path::automatic>;
   using state_space = typename State::memory_space;
-  using call_type = step_call<Chosen, Duplicates, Rule, T, Space, State>;
+  using space = typename Access::memory_space;
+  using duplicates_policy = typename Chosen::template get<duplicates_category, duplicates::sum>;
+  using call_type = step_call<Chosen, Rule, typename Access::value_type, space, State>;
   require_one_end<path_policy>();
   call_type::template require_types<Exec, Value>();
   static_assert(
-      !by_host_alone<path_policy> || Space::is_host_accessible == state_space::is_host_accessible,
+      !by_host_alone<path_policy> || space::is_host_accessible == state_space::is_host_accessible,
       "ferry: path::staged steps where the table lies, so table and state must both be in host memory or both in device_space; use path::direct or make_state<Space>.");
   static_assert(
-      !by_host_alone<path_policy> || !Space::is_host_accessible || transform_spaces<Rule>::on_host,
+      !by_host_alone<path_policy> || !space::is_host_accessible || transform_spaces<Rule>::on_host,
       "ferry: path::staged steps on the host, but a transform reads an array in device_space; give the transform one in pinned_space or mapped_space, or use path::direct.");
 
-  if constexpr (in_any_order<Duplicates> && LinearOptimizer<Rule>)
-    if (!optim::detail::transforms_of<Rule>::rule_in(optimizer).is_linear())
-      return step_rows<Chosen, Batch, duplicates::sum>(exec, optimizer, table, state, named, grads);
+  const auto& table = access.table();
   call_type call(Batch::verb, optimizer, table, state, std::type_identity<Value>{});
+  access.require_foreign(Batch::verb, named, grads);
   Batch::template require<Exec, Chosen>(table, named, grads);
   call.take_counters(exec);
   const auto job = call.job();
+  if constexpr (!Access::is_strided)
+    job.for_each_transform_array([&](const auto& array) { access.require_foreign(Batch::verb, array); });
 
   // A staged step runs where the table is, so everything that it reads must be there too.
-  constexpr bool together = Space::is_host_accessible == state_space::is_host_accessible &&
-                            (!Space::is_host_accessible || transform_spaces<Rule>::on_host);
+  constexpr bool together = space::is_host_accessible == state_space::is_host_accessible &&
+                            (!space::is_host_accessible || transform_spaces<Rule>::on_host);
   constexpr bool only_staged =
-      together && !is_host_exec<Exec> && Space::is_host_accessible &&
+      together && !is_host_exec<Exec> && space::is_host_accessible &&
       (std::is_same_v<state_space, pageable_space> || transform_spaces<Rule>::any_pageable);
   ticket launched;
   if constexpr (only_staged)
-    launched = update_rows<verb::step, Chosen, Duplicates, path_kind::direct, path_kind::ordered>(
-        exec, job, named, grads, call.ends(), Batch::verb);
+    launched = update_rows<verb::step, Chosen, duplicates_policy, path_kind::direct, path_kind::ordered>(
+        exec, access, job, named, grads, call.ends(), Batch::verb);
   else if constexpr (together)
-    launched = update_rows<verb::step, Chosen, Duplicates>(exec, job, named, grads, call.ends(), Batch::verb);
+    launched = update_rows<verb::step, Chosen, duplicates_policy>(exec, access, job, named, grads,
+                                                                  call.ends(), Batch::verb);
   else
-    launched = update_rows<verb::step, Chosen, Duplicates, path_kind::staged>(exec, job, named, grads,
-                                                                              call.ends(), Batch::verb);
+    launched = update_rows<verb::step, Chosen, duplicates_policy, path_kind::staged>(
+        exec, access, job, named, grads, call.ends(), Batch::verb);
   call.template count<Value>();
   return launched;
 }

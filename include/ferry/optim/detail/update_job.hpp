@@ -97,6 +97,13 @@ struct update_job {
   using sum_type = number_t<Exec, compute_type<Value>>;
   template <class>
   static constexpr bool replaces_by = false;
+  /// Whether the gradients of a row may be applied one by one.
+  [[nodiscard]] bool adds_in_any_order() const {
+    if constexpr (LinearOptimizer<Optimizer>)
+      return optimizer.is_linear();
+    else
+      return false;
+  }
   [[nodiscard]] bool sums_in_place() const { return !needs_whole_rows && fields != 0; }
 
   template <class Value, class Duplicates, class Wire>

@@ -49,9 +49,9 @@ struct slot_tuning {
 template <class Exec>
 class copy_slots {
  public:
-  copy_slots(launch_context<Exec>& of, const std::string& label, std::int64_t items, std::int64_t item_bytes,
-             const slot_tuning& how, copy_meter& meter)
-      : context_(of), label_(label), items_(items), item_bytes_(item_bytes), meter_(meter) {
+  copy_slots(launch_context<Exec>& call, const std::string& label, std::int64_t items,
+             std::int64_t item_bytes, const slot_tuning& how, copy_meter& meter)
+      : context_(call), label_(label), items_(items), item_bytes_(item_bytes), meter_(meter) {
     const int threads = std::max(1, static_cast<int>(Kokkos::DefaultHostExecutionSpace().concurrency()));
     workers_ = std::clamp(how.workers, 1, threads);
     // Small copies are shared evenly, in pieces that are worth a transfer.
@@ -67,9 +67,9 @@ class copy_slots {
     workers_ = 1 + team_.helpers();
     depth_ = std::clamp<std::int64_t>(how.slots, 1, (pieces + workers_ - 1) / workers_);
     slot_bytes_ = (per_slot_ * item_bytes + alignment - 1) / alignment * alignment;
-    slots_ = of.template pinned<std::byte>(workers_ * depth_ * slot_bytes_);
+    slots_ = call.template pinned<std::byte>(workers_ * depth_ * slot_bytes_);
     ends_.resize(static_cast<std::size_t>(workers_ * depth_));
-    for (auto& each : ends_) each = of.event_to_record();
+    for (auto& each : ends_) each = call.event_to_record();
     asked_.resize(ends_.size());
   }
 

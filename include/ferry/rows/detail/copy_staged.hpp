@@ -70,7 +70,7 @@ std::int64_t ring_item(const Exec& exec) {
 /// Host threads pack pieces of the source, converted, in the order of the destination. Transfers take them to
 /// the device, also into long rows at any distance; the ring's kernel takes them to other places.
 template <class Exec, class From, class To>
-void copy_to_device(launch_context<Exec>& of, const std::string& label, const From* from, To* to,
+void copy_to_device(launch_context<Exec>& call, const std::string& label, const From* from, To* to,
                     const copy_box& given, const slot_tuning& how, copy_meter& meter) {
   using side = copy_box::side;
   constexpr auto element = static_cast<std::int64_t>(sizeof(To));
@@ -83,9 +83,9 @@ void copy_to_device(launch_context<Exec>& of, const std::string& label, const Fr
     });
   };
   const copy_box there = box.packed(side::from).ordered(side::to);
-  if (suits_transfer(of.exec(), there, sizeof(To))) {
+  if (suits_transfer(call.exec(), there, sizeof(To))) {
     const box_items items(box, how.slot_bytes / element);
-    copy_slots<Exec> slots(of, label, items.count(), items.item() * element, how, meter);
+    copy_slots<Exec> slots(call, label, items.count(), items.item() * element, how, meter);
     slots.to_device(
         [&](std::byte* slot, std::int64_t first, std::int64_t count) {
           pack(caller_thread{}, items, slot, first, count, how.fills_past_caches);
@@ -95,21 +95,21 @@ void copy_to_device(launch_context<Exec>& of, const std::string& label, const Fr
           if (there.is_one_run()) {
             copy_box run;
             run.append(count * items.item(), 1, 1);
-            return transfer_box(of.exec(), label.c_str(), to + first * items.item(), packed_data, run);
+            return transfer_box(call.exec(), label.c_str(), to + first * items.item(), packed_data, run);
           }
           items.visit(first, count,
                       [&](const copy_box& part, std::int64_t at, std::int64_t, std::int64_t packed) {
-                        transfer_box(of.exec(), label.c_str(), to + at, packed_data + packed,
+                        transfer_box(call.exec(), label.c_str(), to + at, packed_data + packed,
                                      part.packed(side::from).ordered(side::to));
                       });
         });
     return;
   }
   using moved = std::conditional_t<std::is_same_v<From, To>, ring_unit<To>, To>;
-  const box_items items(box, ring_item<Exec, To>(of.exec()));
+  const box_items items(box, ring_item<Exec, To>(call.exec()));
   ring_meter progress(meter);
-  ring<Exec> slots(of, of.exec(), label, items.count(), items.item() * element,
-                   execution_backend<Exec>::tuning(of.exec()).staging_workers);
+  ring<Exec> slots(call, call.exec(), label, items.count(), items.item() * element,
+                   execution_backend<Exec>::tuning(call.exec()).staging_workers);
   slots.to_device(
       kernels::elements_from_slot<Exec, moved, kernels::strided_places>{
           reinterpret_cast<moved*>(to), places_of(box, side::to), items.item()},
@@ -123,7 +123,7 @@ void copy_to_device(launch_context<Exec>& of, const std::string& label, const Fr
 /// The other direction, in the order of the source. The ring's kernel converts; transfers move elements of
 /// one type.
 template <class Exec, class From, class To>
-void copy_from_device(launch_context<Exec>& of, const std::string& label, const From* from, To* to,
+void copy_from_device(launch_context<Exec>& call, const std::string& label, const From* from, To* to,
                       const copy_box& given, const slot_tuning& how, copy_meter& meter) {
   using side = copy_box::side;
   constexpr auto element = static_cast<std::int64_t>(sizeof(To));
@@ -138,20 +138,20 @@ void copy_from_device(launch_context<Exec>& of, const std::string& label, const 
   };
   if constexpr (same) {
     const copy_box there = box.packed(side::to).ordered(side::from);
-    if (suits_transfer(of.exec(), there, sizeof(To))) {
+    if (suits_transfer(call.exec(), there, sizeof(To))) {
       const box_items items(box, how.slot_bytes / element);
-      copy_slots<Exec> slots(of, label, items.count(), items.item() * element, how, meter);
+      copy_slots<Exec> slots(call, label, items.count(), items.item() * element, how, meter);
       slots.from_device(
           [&](std::byte* slot, std::int64_t first, std::int64_t count) {
             auto* const packed_data = reinterpret_cast<To*>(slot);
             if (there.is_one_run()) {
               copy_box run;
               run.append(count * items.item(), 1, 1);
-              return transfer_box(of.exec(), label.c_str(), packed_data, from + first * items.item(), run);
+              return transfer_box(call.exec(), label.c_str(), packed_data, from + first * items.item(), run);
             }
             items.visit(first, count,
                         [&](const copy_box& part, std::int64_t, std::int64_t at, std::int64_t packed) {
-                          transfer_box(of.exec(), label.c_str(), packed_data + packed, from + at,
+                          transfer_box(call.exec(), label.c_str(), packed_data + packed, from + at,
                                        part.packed(side::to).ordered(side::from));
                         });
           },
@@ -163,10 +163,10 @@ void copy_from_device(launch_context<Exec>& of, const std::string& label, const 
   }
   using moved = std::conditional_t<same, ring_unit<To>, To>;
   using source = std::conditional_t<same, moved, From>;
-  const box_items items(box, ring_item<Exec, To>(of.exec()));
+  const box_items items(box, ring_item<Exec, To>(call.exec()));
   ring_meter progress(meter);
-  ring<Exec> slots(of, of.exec(), label, items.count(), items.item() * element,
-                   execution_backend<Exec>::tuning(of.exec()).staging_workers);
+  ring<Exec> slots(call, call.exec(), label, items.count(), items.item() * element,
+                   execution_backend<Exec>::tuning(call.exec()).staging_workers);
   slots.from_device(
       kernels::elements_to_slot<moved, source, kernels::strided_places>{
           reinterpret_cast<const source*>(from), places_of(box, side::from), items.item()},
@@ -179,19 +179,19 @@ void copy_from_device(launch_context<Exec>& of, const std::string& label, const 
 /// Copies by host threads, which exchange page-locked slots with the device where one side lies there. A copy
 /// to the host has ended when this returns.
 template <class Exec, class From, class FromSpace, class To, class ToSpace>
-void copy_staged(launch_context<Exec>& of, const array_ref<From, FromSpace>& from,
+void copy_staged(launch_context<Exec>& call, const array_ref<From, FromSpace>& from,
                  const array_ref<To, ToSpace>& to, const slot_tuning& how, copy_meter& meter) {
   using plain = std::remove_const_t<From>;
-  const std::string& label = of.label("staged");
+  const std::string& label = call.label("staged");
   const copy_box box = box_of(from, to);
   if constexpr (FromSpace::is_host_accessible && ToSpace::is_host_accessible) {
-    const auto host = host_side(of.exec());
+    const auto host = host_side(call.exec());
     launch_box<std::remove_const_t<decltype(host)>, To, plain>(host, label, to.data, from.data, box);
     host.fence(label);
   } else if constexpr (FromSpace::is_host_accessible) {
-    copy_to_device<Exec, plain, To>(of, label, from.data, to.data, box, how, meter);
+    copy_to_device<Exec, plain, To>(call, label, from.data, to.data, box, how, meter);
   } else {
-    copy_from_device<Exec, plain, To>(of, label, from.data, to.data, box, how, meter);
+    copy_from_device<Exec, plain, To>(call, label, from.data, to.data, box, how, meter);
   }
 }
 

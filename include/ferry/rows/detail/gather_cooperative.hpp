@@ -20,22 +20,22 @@ namespace ferry::detail {
 /// device's teams gather from the front of the sorted places. The host's workers gather from the back into
 /// the ring, and other teams move those rows to the batch.
 template <class Exec, class T, class TableSpace, class Out>
-void gather_cooperative(launch_context<Exec>& of, const array_ref<T, TableSpace>& table,
+void gather_cooperative(launch_context<Exec>& call, const array_ref<T, TableSpace>& table,
                         const kernels::sorted_places& places, const array_ref<Out, device_space>& out) {
   const auto label = label_of("gather", "cooperative");
   const std::int64_t n = out.rows();
   const std::int64_t wide = out.width();
   const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(Out));
 
-  ring<Exec> slots(of, of.side_stream(), label, n, row_bytes,
-                   execution_backend<Exec>::tuning(of.exec()).cooperative_workers);
-  const split_cursor split(of, n, row_bytes);
-  list_from_back<Exec, std::uint64_t> list(of, n);
-  split.after(of);
-  launch_gather(of.exec(), label, table, out, places, n,
+  ring<Exec> slots(call, call.side_stream(), label, n, row_bytes,
+                   execution_backend<Exec>::tuning(call.exec()).cooperative_workers);
+  const split_cursor split(call, n, row_bytes);
+  list_from_back<Exec, std::uint64_t> list(call, n);
+  split.after(call);
+  launch_gather(call.exec(), label, table, out, places, n,
                 schedule::team_chunks{nullptr, split.chunk(), split.for_device()});
 
-  list.bring(of, places.sorted_rows);
+  list.bring(call, places.sorted_rows);
   auto queue = split.for_host(slots.per_slot());
   slots.to_device(
       queue, mover_from_slot<Exec>(out, places), all_by_ring{},
@@ -47,7 +47,7 @@ void gather_cooperative(launch_context<Exec>& of, const array_ref<T, TableSpace>
         return std::any_of(of_piece, of_piece + count, [&](std::uint64_t row) { return row >= places.rows; });
       });
   moved_by_kernels<path::cooperative>(table, out, bytes_of_rows(table, split.left_to_device()));
-  split.join(of);
+  split.join(call);
 }
 
 }  // namespace ferry::detail

@@ -20,23 +20,23 @@ namespace ferry::detail {
 /// Gathers rows through host memory, by the host's threads. `rows` lists the table row of each position, -1
 /// for none.
 template <class Exec, class T, class TableSpace, class Out, class OutSpace>
-void gather_staged(launch_context<Exec>& of, const array_ref<T, TableSpace>& table, const std::int64_t* rows,
-                   const array_ref<Out, OutSpace>& out) {
+void gather_staged(launch_context<Exec>& call, const array_ref<T, TableSpace>& table,
+                   const std::int64_t* rows, const array_ref<Out, OutSpace>& out) {
   const auto label = label_of("gather", "staged");
   const std::int64_t n = out.rows();
   const std::int64_t wide = out.width();
   const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(Out));
-  [[maybe_unused]] const int workers = execution_backend<Exec>::tuning(of.exec()).staging_workers;
+  [[maybe_unused]] const int workers = execution_backend<Exec>::tuning(call.exec()).staging_workers;
   if constexpr (TableSpace::is_host_accessible && OutSpace::is_host_accessible) {
-    const auto host = host_side(of.exec());
+    const auto host = host_side(call.exec());
     launch_gather(host, label, table, out, kernels::listed_rows{rows}, n);
     host.fence(label);
   } else if constexpr (TableSpace::is_host_accessible) {
     // Runs of neighbouring rows of a page-locked table go by DMA directly, the others through the ring.
     long_runs runs;
     if constexpr (is_page_locked<TableSpace> && std::is_same_v<std::remove_const_t<T>, Out>)
-      runs = long_runs::between(of.exec(), rows, table, out);
-    transfer_batch<Exec> straight(of.exec(), label, OutSpace::name, TableSpace::name);
+      runs = long_runs::between(call.exec(), rows, table, out);
+    transfer_batch<Exec> straight(call.exec(), label, OutSpace::name, TableSpace::name);
     std::mutex adding;
     const auto rest_of = [&](std::int64_t first, std::int64_t count, const auto& on_rest) {
       runs.split(
@@ -52,7 +52,7 @@ void gather_staged(launch_context<Exec>& of, const array_ref<T, TableSpace>& tab
       rest_of(0, n, [](std::int64_t, std::int64_t) {});
       return straight.enqueue();
     }
-    ring<Exec> slots(of, of.exec(), label, n, row_bytes, workers);
+    ring<Exec> slots(call, call.exec(), label, n, row_bytes, workers);
     const kernels::listed_rows source{rows};
     slots.to_device(mover_from_slot<Exec>(out, source), rest_of,
                     [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
@@ -68,10 +68,10 @@ void gather_staged(launch_context<Exec>& of, const array_ref<T, TableSpace>& tab
   } else {
     // From the device: its teams fill the ring, and the host's threads empty it. Rows of another element type
     // are first gathered into a batch on the device, which converts them.
-    auto* listed = of.template scratch<std::int64_t>(n);
-    transfer(of.exec(), "ferry::indices", listed, device_space::name, rows, pinned_space::name,
+    auto* listed = call.template scratch<std::int64_t>(n);
+    transfer(call.exec(), "ferry::indices", listed, device_space::name, rows, pinned_space::name,
              n * static_cast<std::int64_t>(sizeof(std::int64_t)));
-    ring<Exec> slots(of, of.exec(), label, n, row_bytes, workers);
+    ring<Exec> slots(call, call.exec(), label, n, row_bytes, workers);
     const auto bring = [&](const auto& mover) {
       slots.from_device(mover, all_by_ring{},
                         [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
@@ -85,8 +85,9 @@ void gather_staged(launch_context<Exec>& of, const array_ref<T, TableSpace>& tab
     if constexpr (std::is_same_v<std::remove_const_t<T>, Out>) {
       bring(mover_to_slot(table, source));
     } else {
-      const auto dense = dense_rows<Out, device_space>(of.template scratch<Out>(n * wide), n, wide, "batch");
-      launch_gather(of.exec(), label, table, dense, source, n);
+      const auto dense =
+          dense_rows<Out, device_space>(call.template scratch<Out>(n * wide), n, wide, "batch");
+      launch_gather(call.exec(), label, table, dense, source, n);
       bring(mover_to_slot(dense, kernels::identity{}));
     }
   }

@@ -88,10 +88,10 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
 
 /// Reports rows that a plan names more than once.
 template <class Exec>
-report_writer report_repeats(launch_context<Exec>& of, const std::string& label, const row_plan& plan) {
+report_writer report_repeats(launch_context<Exec>& call, const std::string& label, const row_plan& plan) {
   const plan_storage& from = *plan.storage();
-  const report_writer report = of.report();
-  launch(of.exec(), of.label_part(label, "find_duplicates"), plan.positions(),
+  const report_writer report = call.report();
+  launch(call.exec(), call.label_part(label, "find_duplicates"), plan.positions(),
          kernels::find_duplicates{from.unique_rows, from.segment_begin, from.unique_count, report});
   return report;
 }
@@ -99,25 +99,25 @@ report_writer report_repeats(launch_context<Exec>& of, const std::string& label,
 /// Binds to a plan's source on a device the sums of its long segments, in the type that the job's kernels
 /// compute in. In a small batch those kernels sum them, which is a launch less.
 template <class Sum, class Exec, class Source, class Value, class Space>
-void sum_long(launch_context<Exec>& of, const std::string& label, const row_plan& plan,
+void sum_long(launch_context<Exec>& call, const std::string& label, const row_plan& plan,
               const array_ref<Value, Space>& values, bool sums_in_place, Source& source) {
   using plain = std::remove_const_t<Value>;
   const plan_storage& from = *plan.storage();
-  const auto& tuning = execution_backend<Exec>::tuning(of.exec());
+  const auto& tuning = execution_backend<Exec>::tuning(call.exec());
   const std::int64_t slots = kernels::long_segments::slots(plan.positions());
   const std::int64_t width = values.width();
   if (slots == 0 || width == 0 ||
       plan.positions() <=
           (sums_in_place ? tuning.positions_summed_in_place : tuning.positions_summed_one_by_one))
     return;
-  auto* sums = of.template scratch<Sum>(slots * width);
+  auto* sums = call.template scratch<Sum>(slots * width);
   using kernel = kernels::sum_long_segments<Sum, plain, Source>;
   const std::int64_t parts = kernel::parts(width);
   const std::int64_t groups = std::min(slots, std::max<std::int64_t>(tuning.teams_of_long_sums / parts, 1));
-  const std::string& name = of.label_part(label, "sum_long");
-  const tool_kernel reported(of.exec(), name);
+  const std::string& name = call.label_part(label, "sum_long");
+  const tool_kernel reported(call.exec(), name);
   execution_backend<Exec>::launch_blocks(
-      of.exec(), name, static_cast<int>(groups * parts), kernel::team_size,
+      call.exec(), name, static_cast<int>(groups * parts), kernel::team_size,
       kernel{from.order, from.inverse, from.segment_begin, source, values.data, values.row_stride(), sums,
              width, slots, groups, in_packets<4>(values)});
   source.long_sums = sums;
@@ -127,7 +127,7 @@ void sum_long(launch_context<Exec>& of, const std::string& label, const row_plan
 /// A plan's rows as the source of writing kernels. Reports repeated rows where they are forbidden, and sums
 /// the long segments on a device that the job's kernels do not.
 template <class Duplicates, class Sum, class Exec, class Job, class Value, class Space>
-auto plan_source(launch_context<Exec>& of, const std::string& label, [[maybe_unused]] const Job& job,
+auto plan_source(launch_context<Exec>& call, const std::string& label, [[maybe_unused]] const Job& job,
                  const row_plan& plan, [[maybe_unused]] const array_ref<Value, Space>& values) {
   const plan_storage& from = *plan.storage();
   kernels::plan_rows source{from.unique_rows,
@@ -136,16 +136,16 @@ auto plan_source(launch_context<Exec>& of, const std::string& label, [[maybe_unu
                             from.unique_count,
                             from.checked ? from.report->findings : nullptr,
                             nullptr};
-  if constexpr (Duplicates::forbids) source.repeats = report_repeats(of, label, plan).findings;
+  if constexpr (Duplicates::forbids) source.repeats = report_repeats(call, label, plan).findings;
   if constexpr (adjusts_values<Duplicates>) {
     auto adjusted = Duplicates::source(source, from, values.width());
     if constexpr (!is_host_exec<Exec>)
-      sum_long<combining_number<Exec, Duplicates, Sum>>(of, label, plan, values, job.sums_in_place(),
+      sum_long<combining_number<Exec, Duplicates, Sum>>(call, label, plan, values, job.sums_in_place(),
                                                         adjusted);
     return adjusted;
   } else {
     if constexpr (Duplicates::combines && !is_host_exec<Exec>)
-      sum_long<Sum>(of, label, plan, values, job.sums_in_place(), source);
+      sum_long<Sum>(call, label, plan, values, job.sums_in_place(), source);
     return source;
   }
 }
@@ -155,36 +155,21 @@ using sum_of = typename Job::template sum_type<Exec, std::remove_const_t<Value>>
 /// Combines the values of each of the plan's rows on the device, in the order of the rows. Null where nothing
 /// may be written because the batch was found faulty; blocks until that is known.
 template <class Duplicates, class Exec, class Job, class Value, class Space>
-auto* combine_on_device(launch_context<Exec>& of, const std::string& label, const Job& job,
+auto* combine_on_device(launch_context<Exec>& call, const std::string& label, const Job& job,
                         const row_plan& plan, std::int64_t items, const array_ref<Value, Space>& values) {
   using plain = std::remove_const_t<Value>;
   using wire = typename Job::template wire_type<plain, Duplicates>;
-  wire* combined = of.template scratch<wire>(items * values.width());
+  wire* combined = call.template scratch<wire>(items * values.width());
   const auto emit = job.template emit<plain, Duplicates>(combined, items, values.width());
   using emit_job = std::remove_const_t<decltype(emit)>;
-  const auto labels = update_labels::of<emit_job>(of, label);
-  const auto source = plan_source<Duplicates, sum_of<emit_job, Exec, Value>>(of, label, emit, plan, values);
-  launch_update<Duplicates>(of.exec(), labels, emit, source, items, values);
+  const auto labels = update_labels::of<emit_job>(call, label);
+  const auto source = plan_source<Duplicates, sum_of<emit_job, Exec, Value>>(call, label, emit, plan, values);
+  launch_update<Duplicates>(call.exec(), labels, emit, source, items, values);
   if constexpr (Duplicates::forbids) {
-    execution_backend<Exec>::fence(of.exec(), label);
-    if (read_report<Exec>(of.report()).duplicates != 0) return static_cast<wire*>(nullptr);
+    execution_backend<Exec>::fence(call.exec(), label);
+    if (read_report<Exec>(call.report()).duplicates != 0) return static_cast<wire*>(nullptr);
   }
   return combined;
-}
-
-/// The schedule for a plan's sorted rows on path::direct and path::ordered. Over host memory few threads
-/// write, because TLB reach limits the device: a step on mapped rows takes three times as long with a full
-/// device. Over device memory all threads write at once, because few teams could not saturate it.
-template <class Path, class TableSpace>
-auto plan_order(const row_plan& plan) {
-  if constexpr (std::is_same_v<TableSpace, device_space>) {
-    (void)plan;
-    return schedule::flat{};
-  } else if constexpr (in_batch_order<Path>) {
-    return schedule::range_chunks{plan.storage()->unique_count};
-  } else {
-    return schedule::team_chunks{plan.storage()->unique_count, 0, {}};
-  }
 }
 
 }  // namespace ferry::detail

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/concepts/argument.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/row_source.hpp>
+#include <ferry/plan/row_plan.hpp>
 #include <ferry/rows/detail/convert_rows.hpp>
 #include <ferry/rows/detail/gather_rows.hpp>
 #include <ferry/rows/detail/packet.hpp>
@@ -60,28 +62,26 @@ template <class T>
 using unit_of =
     kernels::opaque<std::min<std::size_t>(8, (sizeof(T) | alignof(T)) & (~(sizeof(T) | alignof(T)) + 1))>;
 
+/// Whether the rows of an array consist of whole units of so many bytes, each aligned to its size.
+template <class T, class Space>
+bool in_units_of(std::size_t bytes, const array_ref<T, Space>& array) {
+  constexpr auto element = static_cast<std::int64_t>(sizeof(T));
+  const auto unit = static_cast<std::int64_t>(bytes);
+  return reinterpret_cast<std::uintptr_t>(array.data) % bytes == 0 && array.width() * element % unit == 0 &&
+         array.row_stride() * element % unit == 0;
+}
+
 /// Whether the rows of all arrays start on 16-byte boundaries and end there.
 template <class... Arrays>
 bool in_wide_units(const Arrays&... arrays) {
-  constexpr auto unit = static_cast<std::int64_t>(sizeof(kernels::opaque16));
-  const auto fits = [](const auto& array) {
-    constexpr auto element = static_cast<std::int64_t>(sizeof(*array.data));
-    return reinterpret_cast<std::uintptr_t>(array.data) % unit == 0 && array.width() * element % unit == 0 &&
-           array.row_stride() * element % unit == 0;
-  };
-  return (fits(arrays) && ...);
+  return (in_units_of(sizeof(kernels::opaque16), arrays) && ...);
 }
 
 /// Whether the rows of all arrays consist of whole packets of `Elements` elements, each at its packet's
 /// alignment.
 template <int Elements, class... Arrays>
 bool in_packets(const Arrays&... arrays) {
-  const auto fits = [](const auto& array) {
-    constexpr auto bytes = Elements * sizeof(*array.data);
-    return reinterpret_cast<std::uintptr_t>(array.data) % bytes == 0 && array.width() % Elements == 0 &&
-           array.row_stride() % Elements == 0;
-  };
-  return (fits(arrays) && ...);
+  return (in_units_of(Elements * sizeof(typename Arrays::value_type), arrays) && ...);
 }
 
 template <class Unit, class T, class Space>
@@ -115,49 +115,70 @@ auto in_units(const array_ref<T, Space>& array, bool wide) {
   return units{as.data, as.stride, as.width, false};
 }
 
-/// out[source.position(k)] = table[source.row(k)] for each item k, on any execution space.
-template <class Exec, class T, class TableSpace, class Out, class OutSpace, class Source,
-          class Order = schedule::flat>
-void launch_gather(const Exec& exec, const std::string& label, const array_ref<T, TableSpace>& table,
+/// Rows as a kernel reads them in units of some size: row r begins r * stride units after `data`, for each r
+/// that the source returns.
+template <class T, class Source>
+struct rows_for_reading {
+  const T* data;
+  std::int64_t stride;
+  Source source;
+};
+template <class T, class Space, class Source>
+rows_for_reading<T, Source> read_in_units(std::size_t bytes, const array_ref<T, Space>& rows,
+                                          const Source& source) {
+  return {rows.data,
+          rows.row_stride() * static_cast<std::int64_t>(sizeof(T)) / static_cast<std::int64_t>(bytes),
+          source};
+}
+
+/// out[source.position(k)] = row source.row(k) for each item k, on any execution space. `rows`: an array, or
+/// another kind of rows that has in_units_of and read_in_units, see row_access.hpp.
+template <class Exec, class Rows, class Out, class OutSpace, class Source, class Order = schedule::flat>
+void launch_gather(const Exec& exec, const std::string& label, const Rows& rows,
                    const array_ref<Out, OutSpace>& out, const Source& source, std::int64_t items,
                    const Order& order = {}) {
-  using in = std::remove_const_t<T>;
+  using in = std::remove_const_t<typename Rows::value_type>;
   constexpr bool moves = std::is_same_v<in, Out>;
-  const std::int64_t wide = out.width();
-  const std::int64_t from_step = table.row_stride();
-  const std::int64_t to_step = out.row_stride();
+  const std::int64_t width = out.width();
   if constexpr (is_host_exec<Exec>) {
-    constexpr bool opaque = moves && sizeof(unit_of<in>) == sizeof(in);
-    using from_unit = std::conditional_t<opaque, unit_of<in>, in>;
-    using to_unit = std::conditional_t<opaque, unit_of<in>, Out>;
-    using kernel = kernels::gather_blocks<to_unit, from_unit, Source>;
-    const std::int64_t parts = (wide + kernel::block - 1) / kernel::block;
+    // Rows outside of one array need not lie whole elements apart, so they are moved in units.
+    constexpr bool opaque =
+        moves && (sizeof(unit_of<in>) == sizeof(in) || !std::is_base_of_v<array_shape, Rows>);
+    using in_unit = std::conditional_t<opaque, unit_of<in>, in>;
+    using out_unit = std::conditional_t<opaque, unit_of<in>, Out>;
+    constexpr auto units = static_cast<std::int64_t>(sizeof(in) / sizeof(in_unit));
+    const auto table = read_in_units(sizeof(in_unit), rows, source);
+    using kernel = kernels::gather_blocks<out_unit, in_unit, std::remove_const_t<decltype(table.source)>>;
+    const std::int64_t parts = (width * units + kernel::block - 1) / kernel::block;
     launch(exec, label, order, items, parts,
-           kernel{reinterpret_cast<const from_unit*>(table.data), from_step,
-                  reinterpret_cast<to_unit*>(out.data), to_step, wide, parts, items, source});
+           kernel{reinterpret_cast<const in_unit*>(table.data), table.stride,
+                  reinterpret_cast<out_unit*>(out.data), out.row_stride() * units, width * units, parts,
+                  items, table.source});
   } else if constexpr (moves) {
-    const bool in_wide = in_wide_units(table, out);
-    const auto from = in_units(table, in_wide);
-    const auto to = in_units(out, in_wide);
-    const auto* data = static_cast<const void*>(from.data);
+    const bool wide = in_wide_units(rows, out);
+    const auto table = read_in_units(wide ? sizeof(kernels::opaque16) : sizeof(unit_of<in>), rows, source);
+    const auto batch = in_units(out, wide);
+    using placed = std::remove_const_t<decltype(table.source)>;
     if constexpr (std::is_same_v<Order, schedule::flat>) {
-      using kernel = kernels::gather_row_pairs<unit_of<in>, Source>;
-      const std::int64_t step = kernel::step_for(to.width, in_wide);
-      launch(exec, label, order, kernel::pairs(items, step), to.width,
-             kernel{data, from.stride, to.data, to.stride, fast_divisor(to.width), source, items, step,
-                    in_wide});
+      using kernel = kernels::gather_row_pairs<unit_of<in>, placed>;
+      const std::int64_t step = kernel::step_for(batch.width, wide);
+      launch(exec, label, order, kernel::pairs(items, step), batch.width,
+             kernel{table.data, table.stride, batch.data, batch.stride, fast_divisor(batch.width),
+                    table.source, items, step, wide});
     } else {
-      launch(exec, label, order, items, to.width,
-             kernels::gather_rows<unit_of<in>, Source>{data, from.stride, to.data, to.stride,
-                                                       fast_divisor(to.width), source, in_wide});
+      launch(exec, label, order, items, batch.width,
+             kernels::gather_rows<unit_of<in>, placed>{table.data, table.stride, batch.data, batch.stride,
+                                                       fast_divisor(batch.width), table.source, wide});
     }
   } else {
     constexpr int each = kernels::packed_tile::elements;
-    const bool packed = in_packets<each>(table, out);
-    const std::int64_t tiles = packed ? wide / each : wide;
-    launch(exec, label, order, items, tiles,
-           kernels::convert_rows<Out, in, Source>{table.data, from_step, out.data, to_step,
-                                                  fast_divisor(tiles), packed, source});
+    const bool packed = in_packets<each>(rows, out);
+    const std::int64_t tiles = packed ? width / each : width;
+    const auto table = read_in_units(sizeof(in), rows, source);
+    launch(
+        exec, label, order, items, tiles,
+        kernels::convert_rows<Out, in, std::remove_const_t<decltype(table.source)>>{
+            table.data, table.stride, out.data, out.row_stride(), fast_divisor(tiles), packed, table.source});
   }
 }
 
@@ -177,18 +198,40 @@ auto mover_to_slot(const array_ref<T, Space>& table, const Source& source) {
       from.data, from.stride, fast_divisor(from.width), source, from.wide};
 }
 
+/// The rows that a batch names, for kernels of the verb's execution space. Reports bad indices.
+template <class Bounds, class Exec, class Named>
+auto rows_for_kernels(launch_context<Exec>& call, const Named& named,
+                      [[maybe_unused]] std::int64_t table_rows) {
+  if constexpr (is_plan<Named>) {
+    return kernels::listed_rows{named.storage()->row_of};
+  } else {
+    using plain = std::remove_const_t<typename Named::value_type>;
+    return kernels::index_rows<plain, Bounds>{indices_for_kernels(call, named), table_rows,
+                                              Bounds::reports ? call.report() : report_writer{}};
+  }
+}
+
+/// Whether the numbers that name the rows have a sign; for errors.
+template <class Named>
+bool has_signed_indices([[maybe_unused]] const Named& named) {
+  if constexpr (is_plan<Named>)
+    return named.storage()->signed_indices;
+  else
+    return std::is_signed_v<std::remove_const_t<typename Named::value_type>>;
+}
+
 /// rows[p] = the row of each index or -1, found by the host's threads. Findings go to the ticket.
 template <class Bounds, class Exec, class Index, class Space>
-void resolve_on_host(launch_context<Exec>& of, const array_ref<Index, Space>& indices,
+void resolve_on_host(launch_context<Exec>& call, const array_ref<Index, Space>& indices,
                      std::int64_t table_rows, std::int64_t* rows) {
   using plain = std::remove_const_t<Index>;
-  const std::string& label = of.label("staged", "resolve");
-  const plain* at_host = indices_for_host(of, indices);
-  const kernels::index_rows<plain, Bounds> source{at_host, table_rows, of.host_report()};
+  const std::string& label = call.label("staged", "resolve");
+  const plain* at_host = indices_for_host(call, indices);
+  const kernels::index_rows<plain, Bounds> source{at_host, table_rows, call.host_report()};
   const kernels::resolve_indices<plain, Bounds> resolve{source, rows, nullptr, nullptr};
   if constexpr (is_host_exec<Exec>) {
-    launch(of.exec(), label, indices.rows(), resolve);
-    of.exec().fence(label);
+    launch(call.exec(), label, indices.rows(), resolve);
+    call.exec().fence(label);
   } else {
     run_on_workers(label, indices.rows(), resolve);
   }
@@ -196,14 +239,14 @@ void resolve_on_host(launch_context<Exec>& of, const array_ref<Index, Space>& in
 
 /// For rows without elements: nothing moves, but bad indices are still found.
 template <class Bounds, class Exec, class Index, class Space>
-void look_at_bounds(launch_context<Exec>& of, const array_ref<Index, Space>& indices,
+void look_at_bounds(launch_context<Exec>& call, const array_ref<Index, Space>& indices,
                     std::int64_t table_rows) {
   using plain = std::remove_const_t<Index>;
   if constexpr (Bounds::reports) {
     if (indices.rows() == 0) return;
-    const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), table_rows,
-                                                    of.report()};
-    launch(of.exec(), of.label("validate"), indices.rows(),
+    const kernels::index_rows<plain, Bounds> source{indices_for_kernels(call, indices), table_rows,
+                                                    call.report()};
+    launch(call.exec(), call.label("validate"), indices.rows(),
            kernels::resolve_indices<plain, Bounds>{source, nullptr, nullptr, nullptr});
   }
 }

@@ -23,16 +23,16 @@ inline constexpr const char* two_ends_need_the_host =
 template <class Exec>
 class split_cursor {
  public:
-  split_cursor(launch_context<Exec>& of, std::int64_t items, std::int64_t item_bytes)
-      : teams_(execution_backend<Exec>::tuning(of.exec()).ordered_teams), end_(of.event_to_record()) {
-    const std::int64_t least_bytes = execution_backend<Exec>::tuning(of.exec()).split_chunk_bytes;
+  split_cursor(launch_context<Exec>& call, std::int64_t items, std::int64_t item_bytes)
+      : teams_(execution_backend<Exec>::tuning(call.exec()).ordered_teams), end_(call.event_to_record()) {
+    const std::int64_t least_bytes = execution_backend<Exec>::tuning(call.exec()).split_chunk_bytes;
     const std::int64_t bytes = std::clamp(chunk_rows * item_bytes, least_bytes, 4 * least_bytes);
     // Even a small batch gives every team a few chunks, so that the two ends can meet between chunks.
     chunk_ =
         std::clamp<std::int64_t>(items / (std::int64_t{4} * teams_), 1,
                                  std::max<std::int64_t>(1, bytes / std::max<std::int64_t>(1, item_bytes)));
-    limit_ = of.template pinned<std::int64_t>(1);
-    progress_ = of.template pinned<std::int64_t>(teams_);
+    limit_ = call.template pinned<std::int64_t>(1);
+    progress_ = call.template pinned<std::int64_t>(teams_);
     *limit_ = items;
     std::fill_n(progress_, teams_, 0);
   }
@@ -47,13 +47,14 @@ class split_cursor {
   }
   /// Orders the side stream after the work that the call's own instance has enqueued so far. The side stream
   /// may then write to the call's buffers and read the results of the call's kernels.
-  void after(launch_context<Exec>& of) const {
-    if (const auto now = of.mark(); now != nullptr) execution_backend<Exec>::wait_for(of.side_stream(), *now);
+  void after(launch_context<Exec>& call) const {
+    if (const auto now = call.mark(); now != nullptr)
+      execution_backend<Exec>::wait_for(call.side_stream(), *now);
   }
   /// Orders the call's own instance after the side stream.
-  void join(launch_context<Exec>& of) const {
-    execution_backend<Exec>::record_at(of.side_stream(), *end_);
-    execution_backend<Exec>::wait_for(of.exec(), *end_);
+  void join(launch_context<Exec>& call) const {
+    execution_backend<Exec>::record_at(call.side_stream(), *end_);
+    execution_backend<Exec>::wait_for(call.exec(), *end_);
   }
 
  private:
@@ -71,19 +72,19 @@ template <class Exec, class Row>
 class list_from_back {
  public:
   /// Takes all memory, so that no allocation can fail after the device has begun.
-  list_from_back(launch_context<Exec>& of, std::int64_t count)
-      : here_(of.template pinned<Row>(count)),
+  list_from_back(launch_context<Exec>& call, std::int64_t count)
+      : here_(call.template pinned<Row>(count)),
         count_(count),
         split_(count - std::min(count, first_part)),
-        words_(of.template pinned<std::int64_t>(2)),
-        all_(of.event_to_record()) {
+        words_(call.template pinned<std::int64_t>(2)),
+        all_(call.event_to_record()) {
     words_[0] = words_[1] = 0;
   }
 
-  void bring(launch_context<Exec>& of, const Row* sorted) {
-    bring(of, sorted, split_, count_, words_);
-    bring(of, sorted, 0, split_, words_ + 1);
-    execution_backend<Exec>::record_at(of.side_stream(), *all_);
+  void bring(launch_context<Exec>& call, const Row* sorted) {
+    bring(call, sorted, split_, count_, words_);
+    bring(call, sorted, 0, split_, words_ + 1);
+    execution_backend<Exec>::record_at(call.side_stream(), *all_);
   }
 
   /// Items [first, ...) of the list. Blocks until they have arrived, which the device signals by a word:
@@ -96,11 +97,11 @@ class list_from_back {
  private:
   static constexpr std::int64_t first_part = 1 << 15;
 
-  void bring(launch_context<Exec>& of, const Row* sorted, std::int64_t begin, std::int64_t end,
+  void bring(launch_context<Exec>& call, const Row* sorted, std::int64_t begin, std::int64_t end,
              std::int64_t* word) {
-    transfer(of.side_stream(), "ferry::indices", here_ + begin, pinned_space::name, sorted + begin,
+    transfer(call.side_stream(), "ferry::indices", here_ + begin, pinned_space::name, sorted + begin,
              device_space::name, (end - begin) * static_cast<std::int64_t>(sizeof(Row)));
-    execution_backend<Exec>::launch_blocks(of.side_stream(), "ferry::indices", 1, 1,
+    execution_backend<Exec>::launch_blocks(call.side_stream(), "ferry::indices", 1, 1,
                                            kernels::raise_word<Exec>{word});
   }
 

@@ -41,14 +41,14 @@ class ring {
   /// A slot holds whole items, of at most the tuning's bytes unless one item is larger; slots are smaller
   /// where `workers` would not all find work. With `workers` 0 the calling thread works alone. The kernel
   /// runs on `side_stream`.
-  ring(launch_context<Exec>& of, const Exec& side_stream, std::string label, std::int64_t items,
+  ring(launch_context<Exec>& call, const Exec& side_stream, std::string label, std::int64_t items,
        std::int64_t item_bytes, int workers)
-      : context_(of),
+      : context_(call),
         side_stream_(side_stream),
         items_(items),
         bytes_(static_cast<std::size_t>(items * item_bytes)) {
     progress_.label = std::move(label);
-    const auto& tuning = execution_backend<Exec>::tuning(of.exec());
+    const auto& tuning = execution_backend<Exec>::tuning(call.exec());
     [[maybe_unused]] int threads = 1;
     if constexpr (!is_host_exec<Exec>) {
       threads = std::max(1, static_cast<int>(Kokkos::DefaultHostExecutionSpace().concurrency()));
@@ -74,9 +74,9 @@ class ring {
       workers_ = std::min(workers_, 1 + team_.helpers());
     }
     depth_ = std::min<std::int64_t>(words::depth, std::max<std::int64_t>(1, items));
-    slots_ = of.template pinned<std::byte>(workers_ * depth_ * slot_bytes_);
-    words_ = of.template pinned<words>(workers_);
-    end_ = of.event_to_record();
+    slots_ = call.template pinned<std::byte>(workers_ * depth_ * slot_bytes_);
+    words_ = call.template pinned<words>(workers_);
+    end_ = call.event_to_record();
     for (int w = 0; w < workers_; ++w) words_[w].posted = words_[w].done = words_[w].begun = 0;
   }
 

@@ -10,6 +10,7 @@
 #include <ferry/rows/detail/choose_path.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/write_cooperative.hpp>
 #include <ferry/rows/detail/write_searched.hpp>
 #include <ferry/rows/detail/write_staged.hpp>
@@ -25,50 +26,46 @@
 /// The path of scatter, scatter_add and step from their arguments to the kernels.
 namespace ferry::detail {
 
-template <class Path, class Duplicates, class Exec, class Job, class Value, class Space>
-ticket update_by_plan(const Exec& exec, const char* verb, const Job& job, const row_plan& plan,
-                      const array_ref<Value, Space>& values, const rollback& ends) {
-  launch_context<Exec> of(exec, verb);
-  if constexpr (splits_rows<Path>) of.refuse_capture(two_ends_need_the_host);
-  const std::string& label = of.label(Path::name);
-  of.use(plan.storage());
-  of.changes().only(*plan.storage());
-  of.roll_back_by(ends);
+template <class Path, class Duplicates, class Exec, class Access, class Job, class Value, class Space>
+ticket update_by_plan(const Exec& exec, const char* verb, const Access& access, const Job& job,
+                      const row_plan& plan, const array_ref<Value, Space>& values, const rollback& ends) {
+  launch_context<Exec> call(exec, verb);
+  if constexpr (splits_rows<Path>) call.refuse_capture(two_ends_need_the_host);
+  const std::string& label = call.label(Access::template path_label<Path>);
+  call.use(plan.storage());
+  call.changes().only(*plan.storage());
+  call.roll_back_by(ends);
   if (plan.positions() == 0) {
   } else if (job.table.width() == 0 && !Job::counts_rows) {
-    if constexpr (Duplicates::forbids) report_repeats(of, label, plan);
+    if constexpr (Duplicates::forbids) report_repeats(call, label, plan);
   } else {
     [[maybe_unused]] const auto moving =
-        moves<Path>(of, values, job.table, bytes_of_rows(values, values.rows()));
+        moves<Path>(call, values, job.table, bytes_of_rows(values, values.rows()));
     if constexpr (!by_host_alone<Path>) {
-      using table_space = typename decltype(job.table)::memory_space;
       require_direct_reach(verb, exec, values);
-      of.reads_from(values);
-      job.for_each_array([&](const auto& array) {
-        require_direct_reach(verb, exec, array);
-        if constexpr (splits_rows<Path>) of.wait_for_host_access(array);  // the host writes as well
-        of.touches(array);
-      });
-      const auto ready = job.template prepare<false>(of, label, values);
+      call.reads_from(values);
+      access.template touches<Path>(call, job);
+      const auto ready = job.template prepare<false>(call, label, values);
       if constexpr (splits_rows<Path> && !is_host_exec<Exec>) {
-        write_cooperative<Duplicates>(of, label, ready, plan, values);
+        write_cooperative<Duplicates>(call, label, ready, plan, values);
       } else {
-        const auto labels = update_labels::of<Job>(of, label);
-        const auto source = plan_source<Duplicates, sum_of<Job, Exec, Value>>(of, label, ready, plan, values);
-        launch_update<Duplicates>(exec, labels, ready, source, plan.positions(), values,
-                                  plan_order<Path, table_space>(plan));
+        const auto labels = update_labels::of<Job>(call, label);
+        const auto source =
+            plan_source<Duplicates, sum_of<Job, Exec, Value>>(call, label, ready, plan, values);
+        const auto rows = access.template located<Path>(call, ready, plan);
+        launch_update<Duplicates>(exec, labels, rows.job, source, plan.positions(), values, rows.order);
       }
     } else {
-      wait_for_host_access(of, label, job.table, values);
-      job.for_each_array([&](const auto& array) { of.wait_for_host_access(array); });
-      const auto ready = job.template prepare<true>(of, label, values);
+      wait_for_host_access(call, label, job.table, values);
+      job.for_each_array([&](const auto& array) { call.wait_for_host_access(array); });
+      const auto ready = job.template prepare<true>(call, label, values);
       if (!ready.is_refused())
-        write_staged<Duplicates>(of, label, ready, plan, values);
+        write_staged<Duplicates>(call, label, ready, plan, values);
       else
-        of.changes().none();
+        call.changes().none();
     }
   }
-  return of.finish(job.table, plan.positions(), plan.storage()->signed_indices);
+  return call.finish(job.table, plan.positions(), plan.storage()->signed_indices);
 }
 
 /// Whether positions are added one by one, without sorting. A device does so inside its own memory only:
@@ -84,126 +81,130 @@ inline constexpr bool names_rows = kernels::is_own_bounds<Bounds>;
 
 /// Without sorting: the caller promised that no row is named twice, or the values of a row may be added in
 /// any order. A separate kernel looks for bad indices first, so that nothing is written if there is one.
-template <class Path, class Bounds, class Duplicates, class Exec, class Job, class Index, class IndexSpace,
-          class Value, class Space>
-ticket update_by_index(const Exec& exec, const char* verb, const Job& job,
+template <class Path, class Bounds, class Duplicates, class Exec, class Access, class Job, class Index,
+          class IndexSpace, class Value, class Space>
+ticket update_by_index(const Exec& exec, const char* verb, const Access& access, const Job& job,
                        const array_ref<Index, IndexSpace>& indices, const array_ref<Value, Space>& values,
                        const rollback& ends) {
   using plain = std::remove_const_t<Index>;
-  using table_space = typename decltype(job.table)::memory_space;
+  using table_space = typename Access::memory_space;
   const std::int64_t n = indices.rows();
-  launch_context<Exec> of(exec, verb);
-  const std::string& label = of.label(Path::name);
-  of.roll_back_by(ends);
-  const auto labels = update_labels::of<Job>(of, label);
+  launch_context<Exec> call(exec, verb);
+  const std::string& label = call.label(Access::template path_label<Path>);
+  call.roll_back_by(ends);
+  const auto labels = update_labels::of<Job>(call, label);
   const auto apply_here = [&](const auto& ready, const auto& batch) {
-    const auto* const list = indices_for_kernels(of, indices);
+    const auto* const list = indices_for_kernels(call, indices);
     if constexpr (names_rows<Bounds>)
-      of.changes().only(list, n, job.table.rows(), true);
+      call.changes().only(list, n, job.table.rows(), true);
     else
-      of.changes().any_row();
+      call.changes().any_row();
     const kernels::index_rows<plain, Bounds> source{list, job.table.rows(),
-                                                    Bounds::reports ? of.report() : report_writer{}};
-    if constexpr (Bounds::reports)
-      launch(exec, of.label(Path::name, "validate"), n,
-             kernels::resolve_indices<plain, Bounds>{source, nullptr, nullptr, nullptr});
+                                                    Bounds::reports ? call.report() : report_writer{}};
+    const auto rows = access.located(call, label, ready, source, n);
     using values_type = std::remove_const_t<std::remove_pointer_t<decltype(batch.data)>>;
-    if constexpr (!is_host_exec<Exec> && Job::template replaces_by<values_type>)
+    if constexpr (Access::is_strided && !is_host_exec<Exec> && Job::template replaces_by<values_type>)
       launch_gather(exec, label, batch, job.table, kernels::index_destinations<plain, Bounds>{source}, n);
     else
-      launch_update<Duplicates>(exec, labels, ready, source, n, batch);
+      launch_update<Duplicates>(exec, labels, rows.job, source, n, batch, rows.order);
   };
   if (job.table.width() == 0 && !Job::counts_rows) {
-    look_at_bounds<Bounds>(of, indices, job.table.rows());
+    look_at_bounds<Bounds>(call, indices, job.table.rows());
   } else if (n != 0) {
-    [[maybe_unused]] const auto moving = moves<Path>(of, values, job.table, bytes_of_rows(values, n));
+    [[maybe_unused]] const auto moving = moves<Path>(call, values, job.table, bytes_of_rows(values, n));
     if constexpr (in_batch_order<Path>) {
       require_direct_reach(verb, exec, values);
-      of.reads_from(values);
-      job.for_each_array([&](const auto& array) {
-        require_direct_reach(verb, exec, array);
-        of.touches(array);
-      });
-      apply_here(job.template prepare<false>(of, label, values), values);
+      call.reads_from(values);
+      access.template touches<Path>(call, job);
+      apply_here(job.template prepare<false>(call, label, values), values);
     } else {
-      wait_for_host_access(of, label, job.table, values);
-      job.for_each_array([&](const auto& array) { of.wait_for_host_access(array); });
-      const auto ready = job.template prepare<true>(of, label, values);
-      of.changes().none();
+      wait_for_host_access(call, label, job.table, values);
+      job.for_each_array([&](const auto& array) { call.wait_for_host_access(array); });
+      const auto ready = job.template prepare<true>(call, label, values);
+      call.changes().none();
       if (ready.is_refused()) {
-        look_at_bounds<Bounds>(of, indices, job.table.rows());  // a bad index is the graver finding
+        look_at_bounds<Bounds>(call, indices, job.table.rows());  // a bad index takes precedence
       } else if constexpr (!table_space::is_host_accessible) {
-        apply_here(ready, upload_values(of, label, values));
+        apply_here(ready, upload_values(call, label, values));
       } else {
-        auto* rows = of.template pinned<std::int64_t>(n);
-        resolve_on_host<Bounds>(of, indices, job.table.rows(), rows);
-        if (!of.host_found()) {
-          of.changes().only(rows, n, job.table.rows(), false);
+        auto* rows = call.template pinned<std::int64_t>(n);
+        resolve_on_host<Bounds>(call, indices, job.table.rows(), rows);
+        if (!call.host_found()) {
+          call.changes().only(rows, n, job.table.rows(), false);
           if constexpr (Space::is_host_accessible) {
             const auto host = host_side(exec);
             launch_update<Duplicates>(host, labels, ready, kernels::listed_rows{rows}, n, values);
             host.fence(label);
           } else {
-            drain_rows(of, label, ready, rows, n, values.data, values.row_stride(), values.width());
+            drain_rows(call, label, ready, rows, n, values.data, values.row_stride(), values.width());
           }
         }
       }
     }
   }
-  return of.finish(job.table, n, std::is_signed_v<plain>);
+  return call.finish(job.table, n, std::is_signed_v<plain>);
 }
 
 /// Runs on one path: by a plan, made here if the policies need one, by a search, by the winners of rows, or
-/// index by index.
-template <class Path, class Bounds, class Duplicates, class Exec, class Job, class Named, class Value,
-          class Space>
-ticket update_on(const Exec& exec, const char* verb, const Job& job, const Named& named,
+/// index by index. A plan has an order of its rows' values, so sum_any_order is sum there.
+template <class Path, class Bounds, class Duplicates, class Exec, class Access, class Job, class Named,
+          class Value, class Space>
+ticket update_on(const Exec& exec, const char* verb, const Access& access, const Job& job, const Named& named,
                  const array_ref<Value, Space>& values, const rollback& ends) {
-  using table_space = typename decltype(job.table)::memory_space;
+  using table_space = typename Access::memory_space;
   using ordered = std::conditional_t<in_any_order<Duplicates>, duplicates::sum, Duplicates>;
-  if constexpr (may_search<Path, Duplicates, Exec, Job, Named>())
-    if (is_searched<Duplicates>(exec, job, values, named.rows()))
-      return update_by_search<Path, Bounds, Duplicates>(exec, verb, job, named, values, ends);
-  if constexpr (!is_plan<Named> && may_write_winners<Path, Duplicates, Exec, Job, Value>())
-    if (winners_beat_a_plan(exec, job, named.rows()))
-      return update_by_winners<Path, Bounds, Duplicates>(exec, verb, job, named, values, ends);
+  constexpr bool adds = Access::is_strided && adds_by_index<Path, Duplicates, Exec, table_space>;
+  if constexpr (Access::is_strided) {
+    if constexpr (may_search<Path, Duplicates, Exec, Job, Named>())
+      if (is_searched<Duplicates>(exec, job, values, named.rows()))
+        return update_by_search<Path, Bounds, Duplicates>(exec, verb, job, named, values, ends);
+    if constexpr (!is_plan<Named> && may_write_winners<Path, Duplicates, Exec, Job, Value>())
+      if (winners_beat_a_plan(exec, job, named.rows()))
+        return update_by_winners<Path, Bounds, Duplicates>(exec, verb, job, named, values, ends);
+  }
   if constexpr (is_plan<Named>)
-    return update_by_plan<Path, ordered>(exec, verb, job, named, values, ends);
-  else if constexpr ((ordered::needs_plan && !adds_by_index<Path, Duplicates, Exec, table_space>) ||
-                     Path::sorts)
-    return update_by_plan<Path, ordered>(exec, verb, job, plan_rows_of<Bounds>(exec, named, job.table.rows()),
-                                         values, ends);
+    return update_by_plan<Path, ordered>(exec, verb, access, job, named, values, ends);
+  else if constexpr ((ordered::needs_plan && !adds) || Path::sorts)
+    return update_by_plan<Path, ordered>(exec, verb, access, job,
+                                         plan_rows_of<Bounds>(exec, named, job.table.rows()), values, ends);
   else
-    return update_by_index<Path, Bounds, Duplicates>(exec, verb, job, named, values, ends);
+    return update_by_index<Path, Bounds, Duplicates>(exec, verb, access, job, named, values, ends);
 }
 
-/// Entry of the three verbs, after require_batch has checked their arguments. `named` comes from
-/// rows_named_by. path::automatic takes no path of `Without`. `verb` is what messages and labels call it.
-template <verb What, class Chosen, class Duplicates, path_kind... Without, class Exec, class Job, class Named,
-          class Value, class Space>
-ticket update_rows(const Exec& exec, const Job& job, const Named& named,
+/// Entry of the three verbs, after require_batch has checked their arguments: `job` says what happens to a
+/// row, `access` where it lies. `named` comes from rows_named_by. path::automatic takes no path of `Without`.
+/// `Duplicates` combines the values of a row; a job may have to refuse sum_any_order, which is then sum.
+/// `verb` is what messages and labels call it.
+template <verb What, class Chosen, class Duplicates, path_kind... Without, class Exec, class Access,
+          class Job, class Named, class Value, class Space>
+ticket update_rows(const Exec& exec, const Access& access, const Job& job, const Named& named,
                    const array_ref<Value, Space>& values, const rollback& ends = {},
                    const char* verb = name(What).data()) {
+  if constexpr (in_any_order<Duplicates> && requires { job.adds_in_any_order(); })
+    if (!job.adds_in_any_order())
+      return update_rows<What, Chosen, duplicates::sum, Without...>(exec, access, job, named, values, ends,
+                                                                    verb);
   using asked = typename Chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
-  using table_space = typename decltype(job.table)::memory_space;
-  constexpr bool planned =
-      is_plan<Named> || Duplicates::needs_plan ||
-      (in_any_order<Duplicates> && !adds_by_index<path::direct, Duplicates, Exec, table_space>);
-  constexpr path_set paths = paths_for<asked, What, Exec, table_space, Space, Without...>();
+  constexpr bool planned = is_plan<Named> || Duplicates::needs_plan ||
+                           (in_any_order<Duplicates> &&
+                            !adds_by_index<path::direct, Duplicates, Exec, typename Access::memory_space>);
+  constexpr path_set paths = paths_to<Access, asked, What, Exec, Space, Without...>();
   const path_kind best = choose_path<paths, What, Space>(exec, job.table, positions_of(named), planned);
   if constexpr (paths.contains(path_kind::ordered))
     if (best == path_kind::ordered)
-      return update_on<path::ordered, bounds_policy, Duplicates>(exec, verb, job, named, values, ends);
+      return update_on<path::ordered, bounds_policy, Duplicates>(exec, verb, access, job, named, values,
+                                                                 ends);
   if constexpr (paths.contains(path_kind::staged))
     if (best == path_kind::staged)
-      return update_on<path::staged, bounds_policy, Duplicates>(exec, verb, job, named, values, ends);
+      return update_on<path::staged, bounds_policy, Duplicates>(exec, verb, access, job, named, values, ends);
   if constexpr (paths.contains(path_kind::cooperative))
     if (best == path_kind::cooperative)
-      return update_on<path::cooperative, bounds_policy, Duplicates>(exec, verb, job, named, values, ends);
+      return update_on<path::cooperative, bounds_policy, Duplicates>(exec, verb, access, job, named, values,
+                                                                     ends);
   if constexpr (paths.contains(path_kind::direct))
     if (best == path_kind::direct)
-      return update_on<path::direct, bounds_policy, Duplicates>(exec, verb, job, named, values, ends);
+      return update_on<path::direct, bounds_policy, Duplicates>(exec, verb, access, job, named, values, ends);
   return {};  // not reached: the path is one of these
 }
 

@@ -22,29 +22,29 @@ namespace ferry::detail {
 /// front of the sorted rows. Other teams bring rows from the back to the ring, and the host's workers write
 /// them.
 template <class Duplicates, class Exec, class Job, class Value>
-void write_cooperative(launch_context<Exec>& of, const std::string& label, const Job& job,
+void write_cooperative(launch_context<Exec>& call, const std::string& label, const Job& job,
                        const row_plan& plan, const array_ref<Value, device_space>& values) {
   using unique = duplicates::assume_unique;
-  const auto labels = update_labels::of<Job>(of, label);
+  const auto labels = update_labels::of<Job>(call, label);
   const plan_storage& store = *plan.storage();
   const std::int64_t items = plan.unique_count();
   if (items == 0 || (store.checked && store.read_report().out_of_range != 0)) return;
   const std::int64_t wide = values.width();
-  const auto* combined = combine_on_device<Duplicates>(of, label, job, plan, items, values);
+  const auto* combined = combine_on_device<Duplicates>(call, label, job, plan, items, values);
   if (combined == nullptr) return;
   using wire = std::remove_cvref_t<decltype(*combined)>;
   const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(wire));
 
-  ring<Exec> slots(of, of.side_stream(), label, items, row_bytes,
-                   execution_backend<Exec>::tuning(of.exec()).cooperative_workers);
-  const split_cursor split(of, items, row_bytes);
-  list_from_back<Exec, std::int64_t> list(of, items);
-  split.after(of);
+  ring<Exec> slots(call, call.side_stream(), label, items, row_bytes,
+                   execution_backend<Exec>::tuning(call.exec()).cooperative_workers);
+  const split_cursor split(call, items, row_bytes);
+  list_from_back<Exec, std::int64_t> list(call, items);
+  split.after(call);
   const auto batch = dense_rows<const wire, device_space>(combined, items, wide, "combined");
-  launch_update<unique>(of.exec(), labels, job, kernels::listed_rows{store.unique_rows}, items, batch,
+  launch_update<unique>(call.exec(), labels, job, kernels::listed_rows{store.unique_rows}, items, batch,
                         schedule::team_chunks{nullptr, split.chunk(), split.for_device()});
 
-  list.bring(of, store.unique_rows);
+  list.bring(call, store.unique_rows);
   auto queue = split.for_host(slots.per_slot());
   slots.from_device(queue, mover_to_slot(batch, kernels::identity{}), all_by_ring{},
                     [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
@@ -54,7 +54,7 @@ void write_cooperative(launch_context<Exec>& of, const std::string& label, const
                                             count, packed);
                     });
   moved_by_kernels<path::cooperative>(values, job.table, bytes_of_rows(values, split.left_to_device()));
-  split.join(of);
+  split.join(call);
 }
 
 }  // namespace ferry::detail

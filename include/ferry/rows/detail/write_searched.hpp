@@ -69,29 +69,29 @@ ticket update_by_search(const Exec& exec, const char* verb, const Job& job,
                         const rollback& ends) {
   using plain = std::remove_const_t<Index>;
   const std::int64_t n = indices.rows();
-  launch_context<Exec> of(exec, verb);
+  launch_context<Exec> call(exec, verb);
   // As for a larger batch, which is sorted.
-  of.refuse_capture(
+  call.refuse_capture(
       "but larger batches are sorted, which a graph can't repeat; make the plan before the capture, or use duplicates::assume_unique");
-  const std::string& label = of.label(Path::name);
-  of.roll_back_by(ends);
-  [[maybe_unused]] const auto moving = moves<Path>(of, values, job.table, bytes_of_rows(values, n));
+  const std::string& label = call.label(Path::name);
+  call.roll_back_by(ends);
+  [[maybe_unused]] const auto moving = moves<Path>(call, values, job.table, bytes_of_rows(values, n));
   require_direct_reach(verb, exec, values);
-  of.reads_from(values);
+  call.reads_from(values);
   job.for_each_array([&](const auto& array) {
     require_direct_reach(verb, exec, array);
-    of.touches(array);
+    call.touches(array);
   });
-  const auto ready = job.template prepare<false>(of, label, values);
-  const plain* const list = indices_for_kernels(of, indices);
+  const auto ready = job.template prepare<false>(call, label, values);
+  const plain* const list = indices_for_kernels(call, indices);
   if constexpr (kernels::is_own_bounds<Bounds>)
-    of.changes().only(list, n, job.table.rows(), true);
+    call.changes().only(list, n, job.table.rows(), true);
   else
-    of.changes().any_row();
+    call.changes().any_row();
   const kernels::index_rows<plain, Bounds> named{list, job.table.rows(),
-                                                 Bounds::reports ? of.report() : report_writer{}};
+                                                 Bounds::reports ? call.report() : report_writer{}};
   launch_search<Duplicates>(exec, label, ready, named, n, values);
-  return of.finish(job.table, n, std::is_signed_v<plain>);
+  return call.finish(job.table, n, std::is_signed_v<plain>);
 }
 
 }  // namespace ferry::detail

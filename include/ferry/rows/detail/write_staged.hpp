@@ -23,21 +23,21 @@ namespace ferry::detail {
 
 /// Uploads values in host memory through the ring for the device's kernels, as one dense batch.
 template <class Exec, class Value, class Space>
-auto upload_values(launch_context<Exec>& of, const std::string& label,
+auto upload_values(launch_context<Exec>& call, const std::string& label,
                    const array_ref<Value, Space>& values) {
   using plain = std::remove_const_t<Value>;
   const auto wide = values.width();
   const auto row_bytes = wide * static_cast<std::int64_t>(sizeof(plain));
   if (row_bytes == 0) return dense_rows<const plain, device_space>(nullptr, values.rows(), 0, "values");
-  plain* there = of.template scratch<plain>(values.size());
+  plain* there = call.template scratch<plain>(values.size());
   if (is_page_locked<Space> && values.row_stride() == wide) {
-    of.reads_from(values);  // may still run when the verb has returned
-    transfer(of.exec(), label.c_str(), there, device_space::name, values.data, Space::name,
+    call.reads_from(values);  // may still run when the verb has returned
+    transfer(call.exec(), label.c_str(), there, device_space::name, values.data, Space::name,
              values.rows() * row_bytes);
     return dense_rows<const plain, device_space>(there, values.rows(), wide, "values");
   }
-  ring<Exec> slots(of, of.exec(), label, values.rows(), row_bytes,
-                   execution_backend<Exec>::tuning(of.exec()).staging_workers);
+  ring<Exec> slots(call, call.exec(), label, values.rows(), row_bytes,
+                   execution_backend<Exec>::tuning(call.exec()).staging_workers);
   const auto batch = dense_rows<plain, device_space>(there, values.rows(), wide, "values");
   slots.to_device(mover_from_slot<Exec>(batch, kernels::identity{}), all_by_ring{},
                   [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
@@ -52,12 +52,13 @@ auto upload_values(launch_context<Exec>& of, const std::string& label,
 
 /// Applies items (row, value row), whose values are in device memory, by the host's threads.
 template <class Exec, class Job, class Value>
-void drain_rows(launch_context<Exec>& of, const std::string& label, const Job& job, const std::int64_t* rows,
-                std::int64_t items, const Value* values, std::int64_t stride, std::int64_t width) {
+void drain_rows(launch_context<Exec>& call, const std::string& label, const Job& job,
+                const std::int64_t* rows, std::int64_t items, const Value* values, std::int64_t stride,
+                std::int64_t width) {
   const auto row_bytes = width * static_cast<std::int64_t>(sizeof(Value));
-  const auto labels = update_labels::of<Job>(of, label);
+  const auto labels = update_labels::of<Job>(call, label);
   if (row_bytes == 0) {  // nothing travels, but rows are counted
-    const auto host = host_side(of.exec());
+    const auto host = host_side(call.exec());
     launch_update<duplicates::assume_unique>(
         host, labels, job, kernels::listed_rows{rows}, items,
         dense_rows<const Value, pinned_space>(nullptr, items, 0, "values"));
@@ -72,9 +73,9 @@ void drain_rows(launch_context<Exec>& of, const std::string& label, const Job& j
       dense_rows<const Value, device_space>(values, items, width, "values");
   batch.strides[0] = stride;
   long_runs runs;
-  if constexpr (lands) runs = long_runs::between(of.exec(), rows, job.table, batch);
-  [[maybe_unused]] const auto landed = of.event_to_record();
-  transfer_batch<Exec> straight(of.exec(), label, table_space::name, device_space::name);
+  if constexpr (lands) runs = long_runs::between(call.exec(), rows, job.table, batch);
+  [[maybe_unused]] const auto landed = call.event_to_record();
+  transfer_batch<Exec> straight(call.exec(), label, table_space::name, device_space::name);
   std::mutex adding;
   const auto rest_of = [&](std::int64_t first, std::int64_t count, const auto& on_rest) {
     runs.split(
@@ -91,8 +92,8 @@ void drain_rows(launch_context<Exec>& of, const std::string& label, const Job& j
   if (runs.is_every_row()) {
     rest_of(0, items, [](std::int64_t, std::int64_t) {});
   } else {
-    ring<Exec> slots(of, of.exec(), label, items, row_bytes,
-                     execution_backend<Exec>::tuning(of.exec()).staging_workers);
+    ring<Exec> slots(call, call.exec(), label, items, row_bytes,
+                     execution_backend<Exec>::tuning(call.exec()).staging_workers);
     slots.from_device(mover_to_slot(batch, kernels::identity{}), rest_of,
                       [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
                         launch_update<duplicates::assume_unique>(
@@ -107,7 +108,7 @@ void drain_rows(launch_context<Exec>& of, const std::string& label, const Job& j
   straight.enqueue();
   // The table is in host memory, so the DMA writes must have landed.
   if constexpr (!is_host_exec<Exec>) {
-    execution_backend<Exec>::record_at(of.exec(), *landed);
+    execution_backend<Exec>::record_at(call.exec(), *landed);
     landed->wait();
   }
 }
@@ -115,41 +116,42 @@ void drain_rows(launch_context<Exec>& of, const std::string& label, const Job& j
 /// Table in host memory, values on the device, plan made on the device: combined on the device, applied by
 /// the host.
 template <class Duplicates, class Exec, class Job, class Value, class Space>
-void drain_plan(launch_context<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
+void drain_plan(launch_context<Exec>& call, const std::string& label, const Job& job, const row_plan& plan,
                 const array_ref<Value, Space>& values) {
   const plan_storage& store = *plan.storage();
   const std::int64_t items = plan.unique_count();
   if (items == 0 || (store.checked && store.read_report().out_of_range != 0)) return;
-  const auto* combined = combine_on_device<Duplicates>(of, label, job, plan, items, values);
+  const auto* combined = combine_on_device<Duplicates>(call, label, job, plan, items, values);
   if (combined == nullptr) return;
   const std::int64_t wide = values.width();
   const std::int64_t* rows =
-      plan_array_for_host(of, store.unique_rows, items);  // waits for the kernels above
-  drain_rows(of, label, job, rows, items, combined, wide, wide);
+      plan_array_for_host(call, store.unique_rows, items);  // waits for the kernels above
+  drain_rows(call, label, job, rows, items, combined, wide, wide);
 }
 
 /// A copy of the plan whose arrays kernels of the host can read.
 template <class Exec, class Host>
-row_plan plan_for_host(launch_context<Exec>& of, const Host&, const row_plan& plan) {
+row_plan plan_for_host(launch_context<Exec>& call, const Host&, const row_plan& plan) {
   if constexpr (is_host_exec<Exec>) {
     return plan;
   } else {
     auto copy = std::make_shared<plan_storage>(*plan.storage());
     const std::int64_t n = copy->positions;
     const auto count = plan.unique_count();
-    auto* unique = of.template pinned<std::int64_t>(1);
-    auto* report = of.template pinned<index_report>(1);
+    auto* unique = call.template pinned<std::int64_t>(1);
+    auto* report = call.template pinned<index_report>(1);
     *unique = count;
     *report = copy->read_report();
     copy->unique_count = unique;
-    copy->unique_rows = const_cast<std::int64_t*>(plan_array_for_host(of, copy->unique_rows, count));
-    copy->segment_begin = const_cast<std::int64_t*>(plan_array_for_host(of, copy->segment_begin, count + 1));
-    copy->order = const_cast<std::int64_t*>(plan_array_for_host(of, copy->order, n));
+    copy->unique_rows = const_cast<std::int64_t*>(plan_array_for_host(call, copy->unique_rows, count));
+    copy->segment_begin =
+        const_cast<std::int64_t*>(plan_array_for_host(call, copy->segment_begin, count + 1));
+    copy->order = const_cast<std::int64_t*>(plan_array_for_host(call, copy->order, n));
     shared_values& shared = copy->values;
     const auto bring = [&](auto*& array, std::int64_t elements) {
       if (array != nullptr)
         array =
-            const_cast<std::remove_reference_t<decltype(array)>>(plan_array_for_host(of, array, elements));
+            const_cast<std::remove_reference_t<decltype(array)>>(plan_array_for_host(call, array, elements));
     };
     bring(shared.rows, n);
     bring(shared.factors, n);
@@ -161,11 +163,11 @@ row_plan plan_for_host(launch_context<Exec>& of, const Host&, const row_plan& pl
 
 /// The whole verb on the host's threads: table and values are both in host memory.
 template <class Duplicates, class Exec, class Job, class Value, class Space>
-void write_on_host(launch_context<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
+void write_on_host(launch_context<Exec>& call, const std::string& label, const Job& job, const row_plan& plan,
                    const array_ref<Value, Space>& values) {
-  const auto labels = update_labels::of<Job>(of, label);
-  const auto host = host_side(of.exec());
-  const row_plan here = plan_for_host(of, host, plan);
+  const auto labels = update_labels::of<Job>(call, label);
+  const auto host = host_side(call.exec());
+  const row_plan here = plan_for_host(call, host, plan);
   const plan_storage& storage = *here.storage();
   const bool bad = storage.checked && storage.report->findings->out_of_range != 0;
   if (bad) return;
@@ -176,12 +178,12 @@ void write_on_host(launch_context<Exec>& of, const std::string& label, const Job
                                 nullptr,
                                 nullptr};
   if constexpr (Duplicates::forbids) {
-    const report_writer report = of.host_report();
+    const report_writer report = call.host_report();
     launch(
-        host, of.label_part(label, "find_duplicates"), here.positions(),
+        host, call.label_part(label, "find_duplicates"), here.positions(),
         kernels::find_duplicates{storage.unique_rows, storage.segment_begin, storage.unique_count, report});
     host.fence(label);
-    if (of.host_found()) return;
+    if (call.host_found()) return;
   }
   if constexpr (adjusts_values<Duplicates>)
     launch_update<Duplicates>(host, labels, job, Duplicates::source(rows, storage, values.width()),
@@ -193,26 +195,26 @@ void write_on_host(launch_context<Exec>& of, const std::string& label, const Job
 
 /// Table on the device: the values have been uploaded.
 template <class Duplicates, class Exec, class Job, class Value>
-void launch_uploaded(launch_context<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
-                     const array_ref<Value, device_space>& values) {
-  const auto labels = update_labels::of<Job>(of, label);
-  const auto source = plan_source<Duplicates, sum_of<Job, Exec, Value>>(of, label, job, plan, values);
-  launch_update<Duplicates>(of.exec(), labels, job, source, plan.positions(), values);
+void launch_uploaded(launch_context<Exec>& call, const std::string& label, const Job& job,
+                     const row_plan& plan, const array_ref<Value, device_space>& values) {
+  const auto labels = update_labels::of<Job>(call, label);
+  const auto source = plan_source<Duplicates, sum_of<Job, Exec, Value>>(call, label, job, plan, values);
+  launch_update<Duplicates>(call.exec(), labels, job, source, plan.positions(), values);
 }
 
 /// Chooses one of the three staged implementations by the spaces of table and values.
 template <class Duplicates, class Exec, class Job, class Value, class Space>
-void write_staged(launch_context<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
+void write_staged(launch_context<Exec>& call, const std::string& label, const Job& job, const row_plan& plan,
                   const array_ref<Value, Space>& values) {
   using table_space = typename decltype(job.table)::memory_space;
   if constexpr (!table_space::is_host_accessible && !Space::is_host_accessible)
-    launch_uploaded<Duplicates>(of, label, job, plan, values);  // made on the device, as those of bags are
+    launch_uploaded<Duplicates>(call, label, job, plan, values);  // made on the device, as those of bags are
   else if constexpr (!table_space::is_host_accessible)
-    launch_uploaded<Duplicates>(of, label, job, plan, upload_values(of, label, values));
+    launch_uploaded<Duplicates>(call, label, job, plan, upload_values(call, label, values));
   else if constexpr (Space::is_host_accessible)
-    write_on_host<Duplicates>(of, label, job, plan, values);
+    write_on_host<Duplicates>(call, label, job, plan, values);
   else
-    drain_plan<Duplicates>(of, label, job, plan, values);
+    drain_plan<Duplicates>(call, label, job, plan, values);
 }
 
 }  // namespace ferry::detail

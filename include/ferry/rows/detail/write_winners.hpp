@@ -49,34 +49,34 @@ ticket update_by_winners(const Exec& exec, const char* verb, const Job& job,
   using plain = std::remove_const_t<Index>;
   constexpr bool last = std::is_same_v<Duplicates, duplicates::last>;
   const std::int64_t n = indices.rows();
-  launch_context<Exec> of(exec, verb);
+  launch_context<Exec> call(exec, verb);
   // As for a small batch, which is sorted.
-  of.refuse_capture(
+  call.refuse_capture(
       "but small batches are sorted, which a graph can't repeat; make the plan before the capture, or use duplicates::assume_unique");
-  const std::string& label = of.label(Path::name);
-  of.roll_back_by(ends);
-  [[maybe_unused]] const auto moving = moves<Path>(of, values, job.table, bytes_of_rows(values, n));
+  const std::string& label = call.label(Path::name);
+  call.roll_back_by(ends);
+  [[maybe_unused]] const auto moving = moves<Path>(call, values, job.table, bytes_of_rows(values, n));
   require_direct_reach(verb, exec, values);
-  of.reads_from(values);
-  of.touches(job.table);
-  const plain* const list = indices_for_kernels(of, indices);
+  call.reads_from(values);
+  call.touches(job.table);
+  const plain* const list = indices_for_kernels(call, indices);
   if constexpr (kernels::is_own_bounds<Bounds>)
-    of.changes().only(list, n, job.table.rows(), true);
+    call.changes().only(list, n, job.table.rows(), true);
   else
-    of.changes().any_row();
-  const report_writer report = Bounds::reports ? of.report() : report_writer{};
+    call.changes().any_row();
+  const report_writer report = Bounds::reports ? call.report() : report_writer{};
   const int slot_bits = kernels::winner_table::slot_bits_for(n);
   const std::int64_t slots = std::int64_t{1} << slot_bits;
-  const kernels::winner_table table{of.template scratch<kernels::winner_table::slot>(slots), slot_bits,
+  const kernels::winner_table table{call.template scratch<kernels::winner_table::slot>(slots), slot_bits,
                                     static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n) - 1))};
-  auto* const slot_of = of.template scratch<std::uint32_t>(n);
-  launch(exec, of.label(Path::name, "clear"), slots, kernels::clear_slots{table.slots});
-  launch(exec, of.label(Path::name, "claim"), n,
+  auto* const slot_of = call.template scratch<std::uint32_t>(n);
+  launch(exec, call.label(Path::name, "clear"), slots, kernels::clear_slots{table.slots});
+  launch(exec, call.label(Path::name, "claim"), n,
          kernels::claim_slots<execution_backend<Exec>, plain, Bounds, last>{
              {list, job.table.rows(), report}, table, slot_of});
   launch_gather(exec, label, values, job.table,
                 kernels::winning_positions{table, slot_of, Bounds::reports ? report.findings : nullptr}, n);
-  return of.finish(job.table, n, std::is_signed_v<plain>);
+  return call.finish(job.table, n, std::is_signed_v<plain>);
 }
 
 }  // namespace ferry::detail

@@ -5,114 +5,80 @@
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/plan/detail/checks.hpp>
-#include <ferry/plan/detail/index_access.hpp>
-#include <ferry/plan/detail/row_source.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
-#include <ferry/rows/detail/convert_rows.hpp>
-#include <ferry/rows/detail/expand_rows.hpp>
-#include <ferry/rows/detail/gather_rows.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/row_access.hpp>
+#include <ferry/rows/gather.hpp>
 #include <ferry/runtime/detail/array_device.hpp>
-#include <ferry/runtime/detail/count_moves.hpp>
-#include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <memory>
 #include <type_traits>
 
 /// path::peer: kernels that read the shards of all ranks.
 namespace ferry::detail {
 
-/// out[source.position(k)] = row source.row(k) of the table for each item k, by the kernels of launch_gather.
-template <class Exec, class T, class Spread, class Out, class OutSpace, class Source>
-void launch_peer_gather(const Exec& exec, const std::string& label, const reached_shards<T, Spread>& shards,
-                        const array_ref<Out, OutSpace>& out, const Source& source, std::int64_t items) {
-  const schedule::flat order{};
-  const std::int64_t wide = out.width();
-  if constexpr (is_host_exec<Exec>) {
-    const auto gather_units = [&]<class To, class From>(const From* source_rows, To* sink_rows,
-                                                        std::int64_t stride, std::int64_t width) {
-      const auto placed = shards.source_in(sizeof(From), source);
-      using kernel = kernels::gather_blocks<To, From, std::remove_const_t<decltype(placed)>>;
-      const std::int64_t parts = (width + kernel::block - 1) / kernel::block;
-      launch(exec, label, order, items, parts,
-             kernel{source_rows, 1, sink_rows, stride, width, parts, items, placed});
-    };
-    if constexpr (std::is_same_v<T, Out>) {
-      // Shards need not lie whole elements apart: those of a struct of 12 bytes do not.
-      using unit = unit_of<T>;
-      const auto units = in_units(out, false);
-      gather_units(reinterpret_cast<const unit*>(shards.lowest), static_cast<unit*>(units.data), units.stride,
-                   units.width);
-    } else {
-      gather_units(shards.lowest, out.data, out.row_stride(), wide);
-    }
-  } else if constexpr (std::is_same_v<T, Out>) {
-    const bool in_wide = in_wide_units(out) && shards.in_units_of(sizeof(kernels::opaque16));
-    const auto units = in_units(out, in_wide);
-    const auto placed = shards.source_in(in_wide ? sizeof(kernels::opaque16) : sizeof(unit_of<T>), source);
-    using kernel = kernels::gather_row_pairs<unit_of<T>, std::remove_const_t<decltype(placed)>>;
-    const std::int64_t step = kernel::step_for(units.width, in_wide);
-    launch(exec, label, order, kernel::pairs(items, step), units.width,
-           kernel{shards.lowest, 1, units.data, units.stride, fast_divisor(units.width), placed, items, step,
-                  in_wide});
-  } else {
-    constexpr int packet = kernels::packed_tile::elements;
-    const bool packed = in_packets<packet>(out) && shards.in_units_of(packet * sizeof(T));
-    const std::int64_t tiles = packed ? wide / packet : wide;
-    const auto placed = shards.source_in(sizeof(T), source);
-    launch(exec, label, order, items, tiles,
-           kernels::convert_rows<Out, T, std::remove_const_t<decltype(placed)>>{
-               shards.lowest, 1, out.data, out.row_stride(), fast_divisor(tiles), packed, placed});
-  }
+/// The shards as launch_gather reads them.
+/// @{
+template <class T, class Spread>
+bool in_units_of(std::size_t bytes, const reached_shards<T, Spread>& shards) {
+  return shards.in_units_of(bytes);
 }
+template <class T, class Spread, class Source>
+auto read_in_units(std::size_t bytes, const reached_shards<T, Spread>& shards, const Source& source) {
+  const auto placed = shards.source_in(bytes, source);
+  return rows_for_reading<T, std::remove_const_t<decltype(placed)>>{shards.lowest, 1, placed};
+}
+/// @}
 
-/// The verb. `named` comes from rows_named_by; the arguments have been checked. With `once` each different
-/// row of a plan crosses once.
+/// Rows of a sharded table, which kernels read from the shards of all ranks.
+template <class T, class Space, class Spread>
+class peer_rows : public rows_of_kernels<T, Space> {
+ public:
+  peer_rows(const sharded_table<T, Space, Spread>& shards, const array_ref<T, Space>& whole)
+      : shards_(shards), whole_(whole) {}
+
+  [[nodiscard]] const array_ref<T, Space>& table() const { return whole_; }
+  [[nodiscard]] std::int64_t row_bytes() const { return bytes_of_rows(whole_, 1); }
+
+  template <class Exec>
+  reached_shards<T, Spread> rows(launch_context<Exec>& call) const {
+    return reach_shards(call, shards_);
+  }
+  template <class Exec, class Source>
+  static const Source& places(launch_context<Exec>&, const Source& source, std::int64_t,
+                              const std::shared_ptr<plan_storage>&) {
+    return source;
+  }
+
+ private:
+  const sharded_table<T, Space, Spread>& shards_;
+  const array_ref<T, Space>& whole_;
+};
+/// The same, if each different row of a plan is to cross once.
+template <class T, class Space, class Spread>
+class peer_rows_once : public peer_rows<T, Space, Spread> {
+ public:
+  template <class OutSpace>
+  static constexpr bool gathers_once = true;
+  using peer_rows<T, Space, Spread>::peer_rows;
+};
+
+/// The verb. `named` comes from rows_named_by; the arguments have been checked.
 template <class Bounds, class Exec, class T, class Space, class Spread, class Named, class Out,
           class OutSpace>
 ticket gather_from_peers(const Exec& exec, const sharded_table<T, Space, Spread>& table, const Named& named,
-                         const array_ref<Out, OutSpace>& out, [[maybe_unused]] bool unique = true) {
+                         const array_ref<Out, OutSpace>& out, bool once = true) {
   const auto whole = whole_ref(table);
-  const std::int64_t n = positions_of(named);
-  launch_context<Exec> call(exec, "gather");
-  if constexpr (is_plan<Named>) call.use(named.storage());
-  if (out.size() != 0) {
-    require_direct_reach("gather", exec, out);
-    require_array_device("gather", exec, out);
-    const auto shards = reach_shards(call, table);
-    call.writes_to(out);
-    [[maybe_unused]] const auto moving = moves<path::peer>(call, whole, out, bytes_of_rows(whole, n));
-    const std::string& label = call.label(path::peer::name);
-    if constexpr (is_plan<Named>) {
-      const plan_storage& storage = *named.storage();
-      if (!unique) {
-        launch_peer_gather(exec, label, shards, out, kernels::listed_rows{storage.row_of}, n);
-        return call.finish(whole, n, storage.signed_indices);
-      }
-      // Each different row crosses once, to its first position; the other positions copy it there.
-      const kernels::segment_heads heads{storage.unique_rows, storage.segment_begin, storage.order,
-                                         storage.unique_count};
-      launch_peer_gather(exec, label, shards, out, heads, n);
-      launch_gather(exec, call.label(path::peer::name, "expand"), read_only(out), out,
-                    kernels::other_places{heads, storage.inverse}, n);
-    } else {
-      using index = std::remove_const_t<typename Named::value_type>;
-      const kernels::index_rows<index, Bounds> source{indices_for_kernels(call, named), whole.rows(),
-                                                      Bounds::reports ? call.report() : report_writer{}};
-      launch_peer_gather(exec, label, shards, out, source, n);
-    }
-  }
-  if constexpr (is_plan<Named>) {
-    return call.finish(whole, n, named.storage()->signed_indices);
-  } else {
-    if (out.width() == 0) look_at_bounds<Bounds>(call, named, whole.rows());
-    return call.finish(whole, n, std::is_signed_v<typename Named::value_type>);
-  }
+  if (out.size() != 0) require_array_device("gather", exec, out);
+  if constexpr (is_plan<Named>)
+    if (once)
+      return gather_on<path::peer, Bounds>(exec, peer_rows_once<T, Space, Spread>(table, whole), named, out);
+  return gather_on<path::peer, Bounds>(exec, peer_rows<T, Space, Spread>(table, whole), named, out);
 }
 
 /// Checks the arguments of a gather by path::peer and gathers.

@@ -66,8 +66,8 @@ template <class Pooling, class Bounds, class Exec, class Bags, class T, class Wi
 void pool_slots(const Exec& exec, const tensor<T, Payload>& arrived, const tensor<std::int64_t, Wire>& slots,
                 const Bags& bags, const Weights& weights, const Chosen& chosen,
                 const array_ref<Out, OutSpace>& out) {
-  pool_bags<path::automatic, Pooling, Bounds>(exec, read_only(make_ref(arrived)), read_only(make_ref(slots)),
-                                              bags, weights, chosen, out)
+  pool_bags<path::automatic, Pooling, Bounds>(exec, plain_rows(read_only(make_ref(arrived))),
+                                              read_only(make_ref(slots)), bags, weights, chosen, out)
       .join();
 }
 

@@ -21,6 +21,8 @@ namespace ferry::detail {
 /// The shards of a table, as kernels of one instance reach them.
 template <class T, class Spread>
 struct reached_shards {
+  using value_type = T;
+
   std::array<const T*, kernels::most_shards> data{};  ///< null for a shard without rows
   const T* lowest = nullptr;
   Spread spread{};

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/cached_table.hpp>
+#include <ferry/cache/detail/backing_table.hpp>
+#include <ferry/cache/detail/cache_use.hpp>
+#include <ferry/cache/detail/cached_addresser.hpp>
+#include <ferry/cache/detail/check_cached.hpp>
+#include <ferry/cache/detail/find_places.hpp>
+#include <ferry/cache/detail/finds_while_gathering.hpp>
+#include <ferry/cache/detail/flush_rows.hpp>
+#include <ferry/cache/detail/gather_found.hpp>
+#include <ferry/cache/detail/missed_items.hpp>
+#include <ferry/cache/detail/scatter_codes.hpp>
+#include <ferry/cache/detail/stage_rows.hpp>
+#include <ferry/int8/detail/rowwise_int8_rows.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/row_source.hpp>
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/policy/path.hpp>
+#include <ferry/rows/detail/addressed_rows.hpp>
+#include <ferry/rows/detail/expand_rows.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/row_access.hpp>
+#include <ferry/rows/detail/schedule.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace ferry::kernels {
+
+/// Item k of a source, at the place that was found for it.
+template <class Source>
+struct placed_items {
+  const std::int64_t* places = nullptr;
+  Source source;
+
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t item, bool) const { return places[item]; }
+  KOKKOS_FUNCTION std::int64_t position(std::int64_t item) const { return source.position(item); }
+};
+
+}  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+/// Rows of a cached table: a small kernel looks up the place of each item's row, in device memory or in host
+/// memory; places address both. Holds the cache until the verb is enqueued.
+template <class Table, class Policy, class Directory>
+class table_access<cached_table<Table, Policy, Directory>> {
+  using backing = backing_table<Table>;
+
+ public:
+  using value_type = typename backing::value_type;
+  using memory_space = typename backing::memory_space;
+  using checked = typename backing::checked;
+  using added_to = typename backing::added_to;
+  using gathered = typename backing::gathered;
+  static constexpr bool is_strided = false;
+  template <class OutSpace>
+  static constexpr bool gathers_once = std::is_same_v<OutSpace, device_space>;
+  template <class Path>
+  static constexpr std::string_view path_label = "cached";
+
+  table_access(const cached_table<Table, Policy, Directory>& table, const char* verb)
+      : cache_(table.core()), use_(cache_, verb), table_(table.ref()) {}
+
+  template <class Exec, class Chosen, bool Gathers = false>
+  static consteval void require() {
+    require_cached_verb<Exec, Chosen, Gathers && !is_codes<Table>>();
+  }
+  static consteval void require_writable() { detail::require_writable<Table>(); }
+  template <class Out>
+  static consteval void require_decodable() {
+    if constexpr (is_codes<Table>)
+      require_quantizable<array_ref<Out, memory_space>>();
+    else
+      require_convertible<Out, gathered>();
+  }
+
+  static auto extents_of(const cached_table<Table, Policy, Directory>& table) { return table.ref(); }
+  [[nodiscard]] const array_ref<value_type, memory_space>& table() const { return table_; }
+  [[nodiscard]] std::int64_t row_bytes() const { return bytes_of_rows(table_, 1); }
+  template <class... Operands>
+  void require_foreign(const char* verb, const Operands&... operands) const {
+    detail::require_foreign(verb, cache_, operands...);
+  }
+
+  template <class Exec>
+  auto rows(launch_context<Exec>& call) const {
+    require_direct_reach(call.verb(), call.exec(), table_);
+    call.reads_from(table_);
+    kernels::place_rule rule{};
+    const auto both = virtual_table(table_, cache_.arrays.front(), rule);
+    if constexpr (is_codes<Table>)
+      return record_rows<value_type, memory_space>{both};
+    else
+      return both;
+  }
+  template <class Exec, class Source>
+  auto places(launch_context<Exec>& call, const Source& source, std::int64_t n,
+              const std::shared_ptr<plan_storage>& plan) const {
+    kernels::place_rule rule{};
+    virtual_table(table_, cache_.arrays.front(), rule);
+    return found(call, source, n, plan, rule);
+  }
+
+  /// By one kernel that looks the rows up and moves them. False if it is not for them.
+  template <class Exec, class Index, class Bounds, class Out, class OutSpace>
+    requires(!is_codes<Table> && !is_host_exec<Exec> && std::is_same_v<std::remove_const_t<value_type>, Out>)
+  bool gather_in_one(launch_context<Exec>& call, const std::string& label,
+                     const array_ref<value_type, memory_space>& rows,
+                     const kernels::index_rows<Index, Bounds>& source,
+                     const array_ref<Out, OutSpace>& out) const {
+    if (!finds_while_gathering(cache_, bytes_of_rows(out, 1))) return false;
+    kernels::place_rule rule{};
+    virtual_table(table_, cache_.arrays.front(), rule);
+    begin_batch(call, cache_, nullptr, false);
+    launch_gather_found(call, cache_, label, rows, out, source, rule, out.rows());
+    return true;
+  }
+
+  template <class Path, class Exec, class Job>
+  void touches(launch_context<Exec>& call, const Job& job) const {
+    touch_arrays<Path>(call, job);
+    cached_addresser_for<Job> unused{};
+    visit_state(job, unused, [&](const auto& array, const kernels::slot_shift&) {
+      using array_type = std::remove_cvref_t<decltype(array)>;
+      if constexpr (!std::is_same_v<typename array_type::memory_space, device_space>)
+        add_backing_array(call, cache_, array);
+    });
+  }
+  /// Few threads of a device write to host memory: on path::direct they take those items from lists.
+  template <class Path, class Exec, class Job>
+  auto located(launch_context<Exec>& call, const Job& job, const row_plan& plan) const {
+    const plan_storage& store = *plan.storage();
+    const kernels::counted_segments rows{store.unique_rows, store.segment_begin, store.unique_count};
+    kernels::missed_items far;
+    if constexpr (!is_host_exec<Exec> && in_batch_order<Path>) far = empty_lists(call, plan.positions());
+    const auto addressed = addressed_by(call, job, rows, plan.positions(), 1, plan.storage(), far);
+    if constexpr (in_batch_order<Path>)
+      return located_job{addressed, schedule::hits_and_misses{}};
+    else
+      return located_job{addressed, plan_order<Path, memory_space>(plan)};
+  }
+  /// The kernel that looks rows up reports bad indices.
+  template <class Exec, class Job, class Index, class Bounds>
+  auto located(launch_context<Exec>& call, const std::string&, const Job& job,
+               const kernels::index_rows<Index, Bounds>& source, std::int64_t n) const {
+    using counted = kernels::counted_positions<kernels::index_rows<Index, Bounds>>;
+    const std::int64_t every = counting_step(n);
+    return located_job{addressed_by(call, job, counted{source, every}, n, every, nullptr, {}),
+                       schedule::flat{}};
+  }
+
+  /// scatter into 8-bit rows.
+  template <class Chosen, class Duplicates, class Exec, class Named, class Value, class ValueSpace>
+    requires(is_codes<Table>)
+  ticket replaces_rows(const Exec& exec, const Named& named, const array_ref<Value, ValueSpace>& values)
+  const {
+    using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
+    if constexpr (is_plan<Named>)
+      return scatter_codes<Duplicates>(exec, *this, named, values);
+    else
+      return scatter_codes<Duplicates>(exec, *this, plan_rows_of<bounds_policy>(exec, named, table_.rows()),
+                                       values);
+  }
+
+  /// Whether the device does not reach the table, so that host threads bring its rows.
+  [[nodiscard]] bool needs_host() const
+      requires(std::is_same_v<memory_space, pageable_space> && !is_codes<Table>) {
+    return cache_.stage != nullptr;
+  }
+  /// Host threads bring the rows of host memory.
+  template <class Bounds, class Exec, class Named, class Out, class OutSpace>
+  void gather_by_host(launch_context<Exec>& call, const Named& named,
+                      const array_ref<Out, OutSpace>& out) const {
+    call.refuse_capture("but host threads bring rows of this table, which a graph can't repeat");
+    require_direct_reach(call.verb(), call.exec(), out);
+    call.writes_to(out);
+    const std::int64_t n = positions_of(named);
+    const auto source = rows_for_kernels<Bounds>(call, named, table_.rows());
+    const auto codes = found(call, source, n, plan_of(named), codes_of_rows(cache_));
+    detail::gather_by_host(call, cache_, read_only(table_), codes.rows, n, out);
+    // DMA from a page-locked table may still be in flight when the verb returns.
+    if constexpr (is_page_locked<memory_space>) call.reads_from(table_);
+  }
+
+ private:
+  template <class Exec, class Job, class Source>
+  auto addressed_by(launch_context<Exec>& call, const Job& job, const Source& source, std::int64_t n,
+                    std::int64_t every, const std::shared_ptr<plan_storage>& plan,
+                    const kernels::missed_items& far) const {
+    auto* codes = call.template scratch<std::int64_t>(n);
+    const bool counts = begin_batch(call, cache_, plan, true);
+    if (counts) cache_.counted_every = every;
+    find_places(call, cache_, source, n, codes_of_rows(cache_), counts, true, codes, far);
+    const auto addresser = address_slots(cache_, job, codes, far);
+    return addressed_job<Job, std::remove_const_t<decltype(addresser)>>(job, addresser);
+  }
+
+  /// The place of each item's row, -1 where it has none. Reports bad indices.
+  template <class Exec, class Source>
+  auto found(launch_context<Exec>& call, const Source& source, std::int64_t n,
+             const std::shared_ptr<plan_storage>& plan, const kernels::place_rule& rule) const {
+    auto* places = call.template scratch<std::int64_t>(n);
+    const bool counts = begin_batch(call, cache_, plan, false);
+    if constexpr (std::is_same_v<Source, kernels::segment_heads>) {
+      if (counts) cache_.counted_every = 1;
+      find_places(call, cache_,
+                  kernels::counted_segments{source.unique_rows, source.segment_begin, source.unique_count}, n,
+                  rule, counts, false, places);
+    } else {
+      const std::int64_t every = counting_step(n);
+      if (counts) cache_.counted_every = every;
+      find_places(call, cache_, kernels::counted_positions<Source>{source, every}, n, rule, counts, false,
+                  places);
+    }
+    if constexpr (requires { Source::in_order; })
+      return kernels::listed_rows{places};
+    else
+      return kernels::placed_items<Source>{places, source};
+  }
+
+  row_cache& cache_;
+  cache_use use_;
+  array_ref<value_type, memory_space> table_;
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/int8/detail/rowwise_int8_weights.hpp>
+#include <ferry/optim/detail/update_row.hpp>
+#include <ferry/optim/detail/update_whole_rows.hpp>
+#include <ferry/rows/detail/addressed_rows.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+
+/// Moves the pointers of a step's kernels to the place of a row: see addressed_rows.hpp.
+namespace ferry::kernels {
+
+template <bool Random>
+KOKKOS_FORCEINLINE_FUNCTION void shift_rows(rowwise_int8_weights<Random>& weights, std::int64_t bytes) {
+  shift_rows(weights.records, bytes);
+}
+
+/// The counters of rows, if the step has any.
+template <class Schedule>
+KOKKOS_FORCEINLINE_FUNCTION void shift_counters(Schedule& schedule, std::int64_t bytes) {
+  if constexpr (Schedule::catches_up)
+    shift_rows(schedule.done, bytes);
+  else if constexpr (Schedule::counts_rows)
+    shift_rows(schedule.counts, bytes);
+}
+
+template <class Weights, class State, class Schedule, class Transforms, int Fields, class Addresser,
+          class Place>
+KOKKOS_FORCEINLINE_FUNCTION void address(update_row<Weights, State, Schedule, Transforms, Fields>& operation,
+                                         const Addresser& rows, const Place& place) {
+  shift_rows(operation.table, rows.table_shift(place));
+  for (int f = 0; f < Fields; ++f) shift_rows(operation.state[f], rows.state_shift(f, place));
+  shift_counters(operation.schedule, rows.counter_shift(place));
+}
+
+template <class Compute, class Tile, class Duplicates, class Source, class Value, class Weights, class State,
+          class Schedule, class Transforms, int Fields, int RowFields, class Addresser, class Place>
+KOKKOS_FORCEINLINE_FUNCTION void address(
+    update_whole_rows<Compute, Tile, Duplicates, Source, Value, Weights, State, Schedule, Transforms, Fields,
+                      RowFields>& kernel,
+    const Addresser& rows, const Place& place) {
+  shift_rows(kernel.table, rows.table_shift(place));
+  for (int f = 0; f < Fields; ++f) shift_rows(kernel.state[f], rows.state_shift(f, place));
+  for (int f = 0; f < RowFields; ++f) shift_rows(kernel.row_state[f], rows.row_state_shift(f, place));
+  shift_counters(kernel.schedule, rows.counter_shift(place));
+}
+
+}  // namespace ferry::kernels

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/rows/detail/row_weights.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+/// Kernels of writing verbs on rows that do not lie at base + row * stride. They are the kernels of an
+/// array; per row their pointers are moved such that base + row * stride is the row's address. Everything
+/// else that depends on the number of the row, as random bits, counters and factors, stays as it is. Hence
+/// equal bits. A device's *addresser* tells where a row is:
+///
+///   find(source, item)    the place of the item's row, with a member `row`, -1 if the item has none
+///   moves(place)          whether the row lies elsewhere than at base + row * stride
+///   table_shift(place)    how many bytes farther it lies; so do
+///   state_shift(f, place), row_state_shift(f, place), counter_shift(place)   the rows of the state's arrays
+///   lists_far_items       whether a device's kernel takes some items from lists `far` instead: is_far(place)
+namespace ferry::kernels {
+
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION void shift_rows(T*& rows, std::int64_t bytes) {
+  rows = reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(rows) + static_cast<std::uintptr_t>(bytes));
+}
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION void shift_rows(nearest_weights<T>& weights, std::int64_t bytes) {
+  shift_rows(weights.data, bytes);
+}
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION void shift_rows(stochastic_weights<T>& weights, std::int64_t bytes) {
+  shift_rows(weights.data, bytes);
+}
+
+/// Moves the pointers of an operation on rows of the table alone.
+template <class Operation, class Addresser, class Place>
+KOKKOS_FORCEINLINE_FUNCTION void address(Operation& operation, const Addresser& rows, const Place& place) {
+  shift_rows(operation.table, rows.table_shift(place));
+}
+
+/// The addresser of a table whose state lies in arrays.
+struct addressed_table {
+  static constexpr bool lists_far_items = false;
+
+  template <class Place>
+  KOKKOS_FORCEINLINE_FUNCTION static bool moves(const Place&) {
+    return true;
+  }
+  template <class Place>
+  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t state_shift(int, const Place&) {
+    return 0;
+  }
+  template <class Place>
+  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t row_state_shift(int, const Place&) {
+    return 0;
+  }
+  template <class Place>
+  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t counter_shift(const Place&) {
+    return 0;
+  }
+};
+
+/// apply_rows. Device mapping: as there, one thread per (item, tile). With lists of far items the first
+/// threads stride over those. Host mapping: each thread calls the kernel item by item.
+template <class Kernel, class Addresser>
+struct addressed_kernel {
+  static constexpr unsigned int most_threads = Kernel::most_threads;
+  static constexpr bool takes_runs = Kernel::takes_runs;
+
+  Kernel kernel;
+  Addresser rows;
+
+  [[nodiscard]] std::int64_t per_item() const { return kernel.per_item(); }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t thread) const {
+    const std::int64_t tiles = kernel.tiles.divisor();
+    if constexpr (Addresser::lists_far_items) {
+      using lists = typename Addresser::lists_type;
+      constexpr std::int64_t width = lists::threads_per_list;
+      const bool listed = rows.far.items != nullptr;
+      std::int64_t first = thread, end = thread + 1, list = -1;
+      if (listed) {
+        if (thread < lists::threads) {
+          list = thread / width;
+          first = thread % width;
+          end = rows.far.count(list) * tiles;
+        } else {
+          first = thread - lists::threads;
+          end = first + 1;
+        }
+      }
+      for (; first < end; first += width) {
+        std::int64_t i = first, item = kernel.tiles.quotient(first);
+        if (list >= 0) {
+          const std::int64_t tile = first - item * tiles;
+          item = rows.far.item(list, item);
+          i = item * tiles + tile;
+        }
+        const auto place = rows.find(kernel.source, item);
+        if (place.row < 0 || (listed && rows.is_far(place) != (list >= 0))) continue;
+        run(place, i);
+      }
+    } else {
+      const auto place = rows.find(kernel.source, kernel.tiles.quotient(thread));
+      if (place.row >= 0) run(place, thread);
+    }
+  }
+
+  void operator()(const detail::host_run& run_of_items) const {
+    const std::int64_t items = kernel.source.items(kernel.items);
+    const std::int64_t end = run_of_items.end(items);
+    for (std::int64_t item = run_of_items.begin(items); item < end; ++item) {
+      const auto place = rows.find(kernel.source, item);
+      if (place.row >= 0) run(place, detail::host_run{item, items});
+    }
+  }
+
+ private:
+  template <class Place, class Work>
+  KOKKOS_FORCEINLINE_FUNCTION void run(const Place& place, const Work& work) const {
+    Kernel moved = kernel;
+    if (rows.moves(place)) address(moved.operation, rows, place);
+    moved(work);
+  }
+};
+
+/// A team that has one item: the kernel's loop over its items runs once.
+template <class Member>
+struct one_item_team : Member {
+  std::int64_t item;
+  std::int64_t items;
+
+  KOKKOS_FORCEINLINE_FUNCTION one_item_team(const Member& team, std::int64_t number, std::int64_t count)
+      : Member(team), item(number), items(count) {}
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t league_size() const { return items; }
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t league_rank() const { return item; }
+  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t team_rank() { return 0; }
+  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t team_size() { return 1; }
+};
+
+/// Kernels whose teams take whole rows. On a device the first teams take the far items, if these are listed.
+template <class Kernel, class Addresser>
+  requires(Kernel::takes_teams)
+struct addressed_kernel<Kernel, Addresser> {
+  static constexpr bool takes_teams = true;
+
+  Kernel kernel;
+  Addresser rows;
+
+  [[nodiscard]] static std::int64_t per_item() { return 1; }
+  [[nodiscard]] int lanes() const { return kernel.lanes(); }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t item) const {
+    const auto place = rows.find(kernel.source, item);
+    if (place.row >= 0) moved_to(place)(item);
+  }
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    bool listed = false;
+    std::int64_t rank = team.league_rank(), teams = team.league_size();
+    if constexpr (Addresser::lists_far_items) {
+      using lists = typename Addresser::lists_type;
+      listed = rows.far.items != nullptr;
+      if (listed) rank -= lists::teams;
+      if (rank < 0) {
+        for (std::int64_t list = team.league_rank(); list < lists::lists; list += lists::teams) {
+          const std::int64_t count = rows.far.count(list);
+          for (std::int64_t i = team.team_rank(); i < count; i += team.team_size())
+            run(team, rows.far.item(list, i), false);
+        }
+        return;
+      }
+      if (listed) teams -= lists::teams;
+    }
+    const std::int64_t end = kernel.items * (rank + 1) / teams;
+    for (std::int64_t item = kernel.items * rank / teams + team.team_rank(); item < end;
+         item += team.team_size())
+      run(team, item, listed);
+  }
+
+ private:
+  /// The item, unless it is to be `near` and is not.
+  template <class Member>
+  KOKKOS_FORCEINLINE_FUNCTION void run(const Member& team, std::int64_t item, bool near) const {
+    const auto place = rows.find(kernel.source, item);
+    if constexpr (Addresser::lists_far_items)
+      if (near && rows.is_far(place)) return;
+    if (place.row >= 0) moved_to(place)(one_item_team<Member>(team, item, kernel.items));
+  }
+
+  template <class Place>
+  KOKKOS_FORCEINLINE_FUNCTION Kernel moved_to(const Place& place) const {
+    Kernel moved = kernel;
+    if (rows.moves(place)) address(moved, rows, place);
+    return moved;
+  }
+};
+
+/// A kernel that counts the steps of rows.
+template <class Kernel, class Addresser>
+struct addressed_count {
+  Kernel kernel;
+  Addresser rows;
+
+  static std::int64_t bytes_each() { return Kernel::bytes_each() + std::int64_t{sizeof(std::int64_t)}; }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t item) const {
+    const auto place = rows.find(kernel.source, item);
+    if (place.row < 0) return;
+    Kernel moved = kernel;
+    if (rows.moves(place)) shift_counters(moved.schedule, rows.counter_shift(place));
+    moved(item);
+  }
+};
+
+}  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+/// A job of launch_update whose kernels take an addresser.
+template <class Job, class Addresser>
+struct addressed_job : Job {
+  Addresser rows;
+
+  addressed_job(const Job& job, const Addresser& addresser) : Job(job), rows(addresser) {}
+
+  template <class Exec, class Duplicates, class Tile, int Fields, class Source, class Value, class Space>
+  [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
+                            const array_ref<Value, Space>& values) const {
+    const auto plain = Job::template kernel<Exec, Duplicates, Tile, Fields>(source, items, values);
+    return kernels::addressed_kernel<std::remove_const_t<decltype(plain)>, Addresser>{plain, rows};
+  }
+
+  template <class Exec, class Value, class Source>
+  [[nodiscard]] auto counting_kernel(const Source& source) const {
+    const auto plain = Job::template counting_kernel<Exec, Value>(source);
+    return kernels::addressed_count<std::remove_const_t<decltype(plain)>, Addresser>{plain, rows};
+  }
+};
+
+}  // namespace ferry::detail
