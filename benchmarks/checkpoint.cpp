@@ -53,14 +53,17 @@ class scratch_folder {
 double seconds_to_write(const std::string& path, const char* data, std::size_t bytes, int threads) {
   ::unlink(path.c_str());
   const auto begin = clock::now();
-  ferry::detail::file to("bench", path);
-  if (!to.open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0666)) throw std::runtime_error("no file " + path);
+  ferry::detail::file target("bench", path);
+  if (!target.open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0666))
+    throw std::runtime_error("no file " + path);
   constexpr std::size_t piece = std::size_t{1} << 22;
-  ferry::detail::for_each_chunk((bytes + piece - 1) / piece, threads, [&] {
-    return
-        [&](std::size_t i) { to.write_at(data + i * piece, std::min(piece, bytes - i * piece), i * piece); };
-  });
-  to.sync();
+  const auto pieces = static_cast<std::int64_t>((bytes + piece - 1) / piece);
+  ferry::detail::parallel(
+      pieces, 1, ferry::detail::threads_for_chunks(threads), [&](ferry::detail::front_queue& turns, int) {
+        for (std::size_t i = 0; turns.take(i);)
+          target.write_at(data + i * piece, std::min(piece, bytes - i * piece), i * piece);
+      });
+  target.sync();
   return seconds_since(begin);
 }
 

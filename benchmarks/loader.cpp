@@ -85,17 +85,16 @@ double ms_to_load(session& run, const shape& extents, std::int64_t samples, int 
   std::vector<ferry::tensor<float, ferry::pinned_space>> slots;
   for (int worker = 0; worker < workers; ++worker) slots.emplace_back("slot", extents.batch, extents.width);
   const auto fill_all = [&] {
-    std::atomic<std::size_t> batches_read{0};
     const auto begin = clock::now();
-    ferry::detail::for_each_chunk(static_cast<std::size_t>(fills), workers, [&] {
-      return [&source, &slot = slots[batches_read++],
-              listed = std::vector<std::int64_t>(static_cast<std::size_t>(extents.batch))](
-                 std::size_t fill) mutable {
+    const auto threads = ferry::detail::threads_for_chunks(workers);
+    ferry::detail::parallel(fills, 1, threads, [&](ferry::detail::front_queue& turns, int worker) {
+      std::vector<std::int64_t> listed(static_cast<std::size_t>(extents.batch));
+      std::byte* data = reinterpret_cast<std::byte*>(slots[static_cast<std::size_t>(worker)].data());
+      for (std::size_t fill = 0; turns.take(fill);) {
         for (std::size_t i = 0; i < listed.size(); ++i)
           listed[i] = static_cast<std::int64_t>(fill * listed.size() + i);
-        std::byte* data = reinterpret_cast<std::byte*>(slot.data());
         source.fill({.samples = listed}, &data);
-      };
+      }
     });
     return ms_since(begin) / fills;
   };

@@ -40,9 +40,9 @@ ferry::detail::rollback rollback_of(std::shared_ptr<step_counts> counts, bool sk
                                [](void* owner) { --static_cast<step_counts*>(owner)->steps; }, nullptr};
   if (skips)
     ends.skip = [](void* owner, bool counted) {
-      auto& counts = *static_cast<step_counts*>(owner);
-      if (counted) --counts.steps;
-      ++counts.skipped;
+      auto& skipped_counts = *static_cast<step_counts*>(owner);
+      if (counted) --skipped_counts.steps;
+      ++skipped_counts.skipped;
     };
   return ends;
 }

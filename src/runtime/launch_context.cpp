@@ -203,7 +203,7 @@ void verb_call::follow(const std::shared_ptr<access_tracker>& accesses, bool wri
   } else {
     for (const auto& earlier : state_->earlier_work(*accesses, writes, id_))
       engine_->wait_for(exec_, *earlier);
-    state_->add_use(accesses, accesses.get(), writes);
+    state_->add_use(accesses, writes);
   }
 }
 

@@ -31,16 +31,22 @@ const std::vector<event_handle>& ticket_state::earlier_work(const access_tracker
 }
 
 void ticket_state::add_use(std::shared_ptr<void> owner, used_object* object, bool writes) {
-  uses.push_back({std::move(owner), nullptr, writes});
+  uses.push_back({std::move(owner), nullptr, writes, false});
   if (object == nullptr) return;
   object->promise(writes);
   uses.back().object = object;
+}
+
+void ticket_state::add_use(const std::shared_ptr<access_tracker>& accesses, bool writes) {
+  add_use(accesses, accesses.get(), writes);
+  uses.back().until_noted = true;
 }
 
 void ticket_state::note_end(const event_handle& end, instance_id instance) noexcept {
   for (used_resource& use : uses)
     if (used_object* const object = std::exchange(use.object, nullptr))
       object->note(use.writes, end, instance);
+  std::erase_if(uses, [](const used_resource& use) { return use.until_noted; });
   earlier.clear();
 }
 

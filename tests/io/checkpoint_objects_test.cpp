@@ -2,6 +2,7 @@
 #include <ferry/io/checkpoint.hpp>
 #include <ferry/io/open_safetensors.hpp>
 #include <ferry/io/save_safetensors.hpp>
+#include <ferry/rows/scatter.hpp>
 
 #include "support/arrays.hpp"
 #include "support/folder.hpp"
@@ -104,6 +105,10 @@ TEST_CASE("a checkpoint refuses a tensor that ended or has other memory", "[io][
     owner.data()[0] = 4;
     run.load();
     CHECK(owner.data()[0] == 3);
+    // A ticket of finished work does not hide that its table was destroyed.
+    const ferry::tensor<float, ferry::pinned_space> batch("batch", 1, 3);
+    const ferry::ticket unwaited = ferry::scatter(exec_space{}, owner, std::vector{0}, batch);
+    exec_space{}.fence("ferry_test::scatter");
     owner = make<ferry::pageable_space>("weights", 20, 3, std::vector<float>(60, 5.0F));
     const auto is_refused = [](const auto& call) {
       try {

@@ -19,19 +19,27 @@ namespace ferry {
 
 namespace detail {
 
-/// Converts the records that `rows` names to numbers. Without a kernel near the table, or on a path of the
-/// host, the ordinary verb gathers the records first.
+/// Converts the records that `rows` names to numbers. One pass if the kernels are near the table and the path
+/// allows it; else the ordinary verb gathers the records first, on the user's path.
 template <class Path, class Exec, class Space, class Out, class OutSpace>
 void gather_records(launch_context<Exec>& call, const std::string& label,
                     const rowwise_int8_tensor<Space>& table, const std::int64_t* rows,
                     const array_ref<Out, OutSpace>& out) {
   const auto bytes = static_cast<std::int64_t>(table.row_bytes());
-  const auto records = near_rows<std::byte>(call, out.rows(), bytes, "records");
-  auto which = dense_rows<const std::int64_t, near_space<Exec>>(rows, out.rows(), 1, "rows");
-  which.rank = 1;
-  gather(call.exec(), table.records(), which, records, record_path<Path, Exec, Space>{}, bounds::skip{})
-      .drop();
-  launch_dequantize(call.exec(), label, records.data, bytes, out, kernels::masked_identity{rows});
+  if constexpr ((in_batch_order<Path> || Path::chosen_at_run_time) && is_near<Exec, Space>) {
+    const auto stored = make_ref(table.records());
+    require_direct_reach("gather", call.exec(), stored);
+    call.reads_from(stored);
+    [[maybe_unused]] const auto transfer = moves<path::direct>(call, stored, out, out.rows() * bytes);
+    launch_dequantize(call.exec(), label, stored.data, bytes, out, kernels::listed_rows{rows});
+  } else {
+    const auto records = near_rows<std::byte>(call, out.rows(), bytes, "records");
+    auto named = dense_rows<const std::int64_t, near_space<Exec>>(rows, out.rows(), 1, "rows");
+    named.rank = 1;
+    gather(call.exec(), table.records(), named, records, record_path<Path, Exec, Space>{}, bounds::skip{})
+        .drop();
+    launch_dequantize(call.exec(), label, records.data, bytes, out, kernels::masked_identity{rows});
+  }
 }
 
 /// Whether the rows reach `OutSpace` through the ring.

@@ -20,6 +20,12 @@ std::string number_in_words(std::uint64_t bits, bool is_signed) {
 
 }  // namespace
 
+bool all_findings::has_error() const {
+  return sum(&batch_findings::bad_bags) + sum(&batch_findings::out_of_range) +
+             sum(&batch_findings::duplicates) !=
+         0;
+}
+
 std::exception_ptr all_findings::error() const {
   if (sum(&batch_findings::bad_bags) != 0) return offsets_error();
   if (sum(&batch_findings::out_of_range) != 0) return bounds_error();

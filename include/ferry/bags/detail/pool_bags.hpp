@@ -144,11 +144,14 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
     changed = call.template pinned<std::int64_t>(count);
   else if constexpr (out_detours)
     changed = near_rows<std::int64_t>(call, count, 1, "bags").data;
+  // Before the first kernel: in a capture, offsets and weights may be refused.
+  const auto bag_list = bags_for_kernels<on_host>(call, bags, count, positions, checks);
+  const auto* const factors = weights_for_kernels<on_host>(call, weights);
   const auto launch_on = [&](const auto& space, const auto& rows, const auto& source) {
     const pooling_inputs inputs{rows,
                                 source,
-                                bags_for_kernels<on_host>(call, bags, count, positions, checks),
-                                weights_for_kernels<on_host>(call, weights),
+                                bag_list,
+                                factors,
                                 maxima.data,
                                 maxima.row_stride(),
                                 is_strict<Bounds>(named),

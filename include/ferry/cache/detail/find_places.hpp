@@ -242,6 +242,8 @@ template <class T, class Space>
 array_ref<T, Space> virtual_table(const array_ref<T, Space>& table, const cached_array& cached,
                                   kernels::place_rule& rule) {
   array_ref<T, Space> made = table;
+  rule = {};
+  if (cached.stride == 0) return made;  // rows without bytes lie anywhere
   const std::uintptr_t base = std::min(cached.cold, cached.hot);
   const auto rows_from = [&](std::uintptr_t at) {
     return static_cast<std::int64_t>(at - base) / cached.stride;

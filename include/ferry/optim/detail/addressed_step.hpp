@@ -22,7 +22,7 @@ KOKKOS_FORCEINLINE_FUNCTION void shift_rows(rowwise_int8_weights<Random>& weight
 template <class Schedule>
 KOKKOS_FORCEINLINE_FUNCTION void shift_counters(Schedule& schedule, std::int64_t bytes) {
   if constexpr (Schedule::catches_up)
-    shift_rows(schedule.done, bytes);
+    shift_rows(schedule.row_steps, bytes);
   else if constexpr (Schedule::counts_rows)
     shift_rows(schedule.counts, bytes);
 }

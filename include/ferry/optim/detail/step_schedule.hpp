@@ -78,7 +78,7 @@ struct per_row_by_step_schedule {
   KOKKOS_FORCEINLINE_FUNCTION void taken(std::int64_t row) const { ++counts[row]; }
 };
 
-/// One update for all rows, after those of the steps that the row missed. `done[row]` is the last step
+/// One update for all rows, after those of the steps that the row missed. `row_steps[row]` is the last step
 /// applied to the row, and `updates[k]` is the update of step first + k. From step rest_from on, an element
 /// that `resting` leaves at rest stays at rest until the last missed step.
 template <class Update>

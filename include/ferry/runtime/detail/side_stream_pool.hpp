@@ -33,11 +33,12 @@ class side_stream_pool {
     const int device = execution_backend<Exec>::device_of(exec);
     auto* instance = static_cast<Exec*>(take_idle(device));
     if (instance == nullptr) {
-      idle_->expect(1);
       [[maybe_unused]] const auto lock = execution_backend<Exec>::lock_instances();
       auto fresh = std::make_shared<Exec>(Kokkos::Experimental::partition_space(exec, 1)[0]);
       instance = fresh.get();
       const std::lock_guard lock_all(guard_);
+      instances_.reserve(instances_.size() + 1);
+      idle_->expect(1);
       instances_.push_back(std::move(fresh));
     }
     const auto give_back = [idle = idle_, device](Exec* dropped) noexcept { idle->put({device, dropped}); };

@@ -95,6 +95,7 @@ struct ticket_state {
     std::shared_ptr<void> owner;
     used_object* object;  ///< with a promise that note_end() or withdraw() fulfils; null for none
     bool writes;
+    bool until_noted;  ///< note_end() drops `owner`
   };
   /// Tensors and memory that record the work themselves, so they may be released before it has ended.
   std::vector<used_resource> uses;
@@ -128,6 +129,9 @@ struct ticket_state {
                                                 instance_id instance);
   /// Keeps `owner`, and promises its `object` that the work uses it; null for no promise.
   void add_use(std::shared_ptr<void> owner, used_object* object, bool writes);
+  /// Promises the tracker of an array that the work uses it. A tracker ends with its array, which others ask
+  /// of it, so the ticket keeps it only until the end is noted.
+  void add_use(const std::shared_ptr<access_tracker>& accesses, bool writes);
   void note_end(const event_handle& end, instance_id instance) noexcept;
   void withdraw() noexcept;
 

@@ -82,9 +82,11 @@ struct sharded_call {
   }
   /// Refuses batches with bad offsets or indices, or with rows that duplicates::reject forbids.
   [[nodiscard]] bool refuse_batches() {
-    const std::exception_ptr error = found().error();
-    result = ticket_of_error(error);
-    return error != nullptr;
+    const all_findings all_batches = found();
+    if (!all_batches.has_error()) return false;
+    call.close();  // the ranks agree: memory that the message lacks is this rank's own error
+    result = ticket_of_error(all_batches.error());
+    return true;
   }
   /// Refuses gradients by the policy; what it leaves out counts as skipped steps.
   template <class Nonfinite, class State>
@@ -94,6 +96,7 @@ struct sharded_call {
     } else {
       const all_findings all_batches = found();
       if (all_batches.nonfinite() == 0) return false;
+      call.close();
       if constexpr (Nonfinite::reports)
         result = ticket_of_error(all_batches.nonfinite_error(width()));
       else

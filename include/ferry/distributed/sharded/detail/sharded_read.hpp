@@ -53,15 +53,14 @@ struct sharded_read : sharded_call<Exec, Table, Named> {
 
   sharded_read(const char* name, const Exec& instance, Table& rows, const Named& indices, const Out& sink,
                const call_note& note, typename Choice::reader shard_reader = {})
-      : base(name, instance, rows, indices, should_fetch_once<typename Choice::asked>(rows, indices), note),
-        out(sink),
-        reader(shard_reader) {}
+      : base(name, instance, rows, indices, false, note), out(sink), reader(shard_reader) {}
 
   void check() {
     require_sharded_batch<Exec, typename Choice::chosen>(this->verb, call, table, named, out);
     require_array_device(this->verb, exec, out);
   }
   void route() {
+    unique = should_fetch_once<typename Choice::asked>(table, named);  // may wait for a plan
     if constexpr (!base::is_planned) {
       routes.batch = route_rows<typename Choice::bounds_policy>(exec, table, named);
       if (unique) routes.batch = route_once(routes.batch);
