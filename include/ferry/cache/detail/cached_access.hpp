@@ -138,9 +138,10 @@ class table_access<cached_table<Table, Policy, Directory>> {
   auto located(launch_context<Exec>& call, const Job& job, const row_plan& plan) const {
     const plan_storage& store = *plan.storage();
     const kernels::counted_segments rows{store.unique_rows, store.segment_begin, store.unique_count};
-    kernels::missed_items far;
-    if constexpr (!is_host_exec<Exec> && in_batch_order<Path>) far = empty_lists(call, plan.positions());
-    const auto addressed = addressed_by(call, job, rows, plan.positions(), 1, plan.storage(), far);
+    kernels::missed_items far_items;
+    if constexpr (!is_host_exec<Exec> && in_batch_order<Path>)
+      far_items = empty_lists(call, plan.positions());
+    const auto addressed = addressed_by(call, job, rows, plan.positions(), 1, plan.storage(), far_items);
     if constexpr (in_batch_order<Path>)
       return located_job{addressed, schedule::hits_and_misses{}};
     else
@@ -193,12 +194,12 @@ class table_access<cached_table<Table, Policy, Directory>> {
   template <class Exec, class Job, class Source>
   auto addressed_by(launch_context<Exec>& call, const Job& job, const Source& source, std::int64_t n,
                     std::int64_t every, const std::shared_ptr<plan_storage>& plan,
-                    const kernels::missed_items& far) const {
+                    const kernels::missed_items& far_items) const {
     auto* codes = call.template scratch<std::int64_t>(n);
     const bool counts = begin_batch(call, cache_, plan, true);
     if (counts) cache_.counted_every = every;
-    find_places(call, cache_, source, n, codes_of_rows(cache_), counts, true, codes, far);
-    const auto addresser = address_slots(cache_, job, codes, far);
+    find_places(call, cache_, source, n, codes_of_rows(cache_), counts, true, codes, far_items);
+    const auto addresser = address_slots(cache_, job, codes, far_items);
     return addressed_job<Job, std::remove_const_t<decltype(addresser)>>(job, addresser);
   }
 

@@ -51,7 +51,7 @@ struct cached_addresser {
   slot_shift state[Fields == 0 ? 1 : Fields];
   slot_shift row_state[RowFields == 0 ? 1 : RowFields];
   slot_shift row_steps;
-  missed_items far;  ///< items whose rows are in host memory
+  missed_items far_items;  ///< items whose rows are in host memory
 
   template <class Source>
   KOKKOS_FORCEINLINE_FUNCTION coded_places::place find(const Source&, std::int64_t item) const {
@@ -113,10 +113,10 @@ using cached_addresser_for = kernels::cached_addresser<Job::max_fields, row_fiel
 /// The addresser of a job on the places of the batch's rows.
 template <class Job>
 cached_addresser_for<Job> address_slots(const row_cache& cache, const Job& job, const std::int64_t* codes,
-                                        const kernels::missed_items& far) {
+                                        const kernels::missed_items& far_items) {
   cached_addresser_for<Job> rows{};
   rows.places = {codes, cache.row_bits()};
-  rows.far = far;
+  rows.far_items = far_items;
   rows.table = shift_of(cache, job.table);
   visit_state(job, rows,
               [&](const auto& array, kernels::slot_shift& shift) { shift = shift_of(cache, array); });

@@ -32,15 +32,15 @@ ticket scatter_codes(const Exec& exec, const Access& access, const row_plan& pla
   if (values.size() != 0) {
     const plan_storage& store = *plan.storage();
     const std::int64_t bytes = codes.row_stride();
-    const auto near = near_values<path::direct>(call, values);
+    const auto near_batch = near_values<path::direct>(call, values);
     const auto records = near_rows<std::byte>(call, plan.positions(), bytes, "records");
     const kernels::deciding_positions deciding{store.inverse, store.segment_begin, store.order,
                                                std::is_same_v<Duplicates, duplicates::last>};
     if constexpr (Duplicates::combines)
-      launch_quantize(exec, label, combined_values<Duplicates>(call, label, plan, near), records.data, bytes,
-                      deciding);
+      launch_quantize(exec, label, combined_values<Duplicates>(call, label, plan, near_batch), records.data,
+                      bytes, deciding);
     else
-      launch_quantize(exec, label, near, records.data, bytes, deciding);
+      launch_quantize(exec, label, near_batch, records.data, bytes, deciding);
     using which = std::conditional_t<Duplicates::combines, duplicates::first, Duplicates>;
     auto whole = codes;
     whole.extents[1] = bytes;

@@ -19,7 +19,7 @@
 ///   moves(place)          whether the row lies elsewhere than at base + row * stride
 ///   table_shift(place)    how many bytes farther it lies; so do
 ///   state_shift(f, place), row_state_shift(f, place), counter_shift(place)   the rows of the state's arrays
-///   lists_far_items       whether a device's kernel takes some items from lists `far` instead: is_far(place)
+///   lists_far_items       whether a device's kernel takes some items from lists `far_items` instead: is_far(place)
 namespace ferry::kernels {
 
 template <class T>
@@ -80,13 +80,13 @@ struct addressed_kernel {
     if constexpr (Addresser::lists_far_items) {
       using lists = typename Addresser::lists_type;
       constexpr std::int64_t width = lists::threads_per_list;
-      const bool listed = rows.far.items != nullptr;
+      const bool listed = rows.far_items.items != nullptr;
       std::int64_t first = thread, end = thread + 1, list = -1;
       if (listed) {
         if (thread < lists::threads) {
           list = thread / width;
           first = thread % width;
-          end = rows.far.count(list) * tiles;
+          end = rows.far_items.count(list) * tiles;
         } else {
           first = thread - lists::threads;
           end = first + 1;
@@ -96,7 +96,7 @@ struct addressed_kernel {
         std::int64_t i = first, item = kernel.tiles.quotient(first);
         if (list >= 0) {
           const std::int64_t tile = first - item * tiles;
-          item = rows.far.item(list, item);
+          item = rows.far_items.item(list, item);
           i = item * tiles + tile;
         }
         const auto place = rows.find(kernel.source, item);
@@ -164,13 +164,13 @@ struct addressed_kernel<Kernel, Addresser> {
     std::int64_t rank = team.league_rank(), teams = team.league_size();
     if constexpr (Addresser::lists_far_items) {
       using lists = typename Addresser::lists_type;
-      listed = rows.far.items != nullptr;
+      listed = rows.far_items.items != nullptr;
       if (listed) rank -= lists::teams;
       if (rank < 0) {
         for (std::int64_t list = team.league_rank(); list < lists::lists; list += lists::teams) {
-          const std::int64_t count = rows.far.count(list);
+          const std::int64_t count = rows.far_items.count(list);
           for (std::int64_t i = team.team_rank(); i < count; i += team.team_size())
-            run(team, rows.far.item(list, i), false);
+            run(team, rows.far_items.item(list, i), false);
         }
         return;
       }
@@ -183,12 +183,12 @@ struct addressed_kernel<Kernel, Addresser> {
   }
 
  private:
-  /// The item, unless it is to be `near` and is not.
+  /// The item, unless its row is to be near and is not.
   template <class Member>
-  KOKKOS_FORCEINLINE_FUNCTION void run(const Member& team, std::int64_t item, bool near) const {
+  KOKKOS_FORCEINLINE_FUNCTION void run(const Member& team, std::int64_t item, bool must_be_near) const {
     const auto place = rows.find(kernel.source, item);
     if constexpr (Addresser::lists_far_items)
-      if (near && rows.is_far(place)) return;
+      if (must_be_near && rows.is_far(place)) return;
     if (place.row >= 0) moved_to(place)(one_item_team<Member>(team, item, kernel.items));
   }
 

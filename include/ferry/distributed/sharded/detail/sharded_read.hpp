@@ -86,6 +86,8 @@ struct sharded_read : sharded_call<Exec, Table, Named> {
   /// A ticket with the error of bad indices in this thread's batch.
   [[nodiscard]] ticket own_error() const {
     const route_groups& route = this->by().batch;
+    // After the last phase an allocation may fail on this rank alone.
+    if (route.report.out_of_range == 0) return {};
     batch_findings batch;
     batch.out_of_range = route.report.out_of_range;
     batch.first_position = route.report.first_position;
