@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A number is no optimizer.
-// expected-error: step needs an optimizer rule, ferry::optim::adam say
+// expected-error: the verb needs an optimizer rule, ferry::optim::adam say
 #include <ferry/ferry.hpp>
 
 #include <cstdint>
