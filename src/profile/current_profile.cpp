@@ -4,8 +4,8 @@
 #include "../../backends/enabled.hpp"
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/require_kokkos.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
+#include <ferry/memory/detail/require_kokkos.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -30,8 +30,9 @@ TEST_CASE("a plan takes a table in place of the number of its rows", "[plan]") {
   check(ferry::make_plan(exec, indices, table.rows_between(0, 9), ferry::bounds::skip{}));
   const ferry::rowwise_int8_tensor<ferry::mapped_space> codes("codes", 9, 4);
   check(ferry::make_plan(exec, indices, codes));
-  check(ferry::make_plan(exec, indices, ferry::optim::make_records<float, ferry::mapped_space>(
-                                            ferry::optim::adam{}, "records", 9, 4)));
+  check(ferry::make_plan(
+      exec, indices,
+      ferry::optim::make_records<float, ferry::mapped_space>(ferry::optim::adam{}, "records", 9, 4)));
   CHECK(ferry::unique(exec, indices, table).rows.rows() == 3);
 }
 

@@ -48,14 +48,14 @@ struct scheduled_update {
 };
 
 /// The terms of Adam's family: the bias corrections 1 - b1^step and 1 - b2^step, or the root of the second.
-template <class First, class Second, bool rooted = false>
+template <class First, class Second, bool Rooted = false>
 struct correction_terms {
   First correction1;
   Second correction2;
 
   friend bool operator==(const correction_terms&, const correction_terms&) = default;
   static correction_terms make(double first, double second) {
-    return {static_cast<First>(first), static_cast<Second>(rooted ? std::sqrt(second) : second)};
+    return {static_cast<First>(first), static_cast<Second>(Rooted ? std::sqrt(second) : second)};
   }
 };
 

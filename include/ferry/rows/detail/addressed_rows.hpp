@@ -19,7 +19,7 @@
 ///   moves(place)          whether the row lies elsewhere than at base + row * stride
 ///   table_shift(place)    how many bytes farther it lies; so do
 ///   state_shift(f, place), row_state_shift(f, place), counter_shift(place)   the rows of the state's arrays
-///   lists_far_items       whether a device's kernel takes some items from lists `far_items` instead: is_far(place)
+///   lists_far_items       a device's kernel takes some items from lists `far_items` instead: is_far(place)
 namespace ferry::kernels {
 
 template <class T>
