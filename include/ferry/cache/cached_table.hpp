@@ -173,7 +173,7 @@ class cached_table {
   std::unique_ptr<detail::row_cache> core_;
 };
 
-/// Of arguments that have no cache. Does not compile, and says why.
+/// Constructor for arguments that can't be cached: does not compile, and says why.
 template <CachePolicy Policy, DirectoryPolicy Directory>
 class cached_table<detail::refused_table, Policy, Directory> {
  public:

@@ -26,7 +26,7 @@
 /// The arguments that the verbs on bags share.
 namespace ferry::detail {
 
-/// Whether the verbs on bags of this folder take the table: not a sharded one, whose verbs are its own.
+/// True if the verbs on bags of this folder take the table. A sharded table has verbs of its own.
 template <class Table>
 inline constexpr bool takes_bags = !is_table_object<std::remove_cvref_t<Table>> || HasRowAccess<Table>;
 

@@ -50,28 +50,29 @@ struct bag_plan_layout {
 
 /// The values for kernels of the verb's execution space.
 template <class Exec, class Value, class Space>
-auto values_for_kernels(launch_context<Exec>& of, const std::string& label,
+auto values_for_kernels(launch_context<Exec>& call, const std::string& label,
                         const array_ref<Value, Space>& values) {
   if constexpr (!is_host_exec<Exec> && std::is_same_v<Space, pageable_space>) {
-    return upload_values(of, label, values);
+    return upload_values(call, label, values);
   } else {
-    of.reads_from(values);
+    call.reads_from(values);
     return read_only(values);
   }
 }
 
 /// The position of each maximum, as the caller has it or found anew, into `to` (bags x width).
 template <class Exec, class Access, class Bags, class Chosen>
-void choose_positions(launch_context<Exec>& of, const Access& access, const row_plan& plan, const Bags& bags,
-                      const Chosen& chosen, const array_ref<std::int64_t, near_space<Exec>>& to) {
+void choose_positions(launch_context<Exec>& call, const Access& access, const row_plan& plan,
+                      const Bags& bags, const Chosen& chosen,
+                      const array_ref<std::int64_t, near_space<Exec>>& to) {
   if constexpr (std::is_same_v<Chosen, no_array>) {
     using number = pooling_type<typename Access::value_type, void, float>;
-    const auto maxima = near_rows<number>(of, to.rows(), to.width(), "maxima");
-    pool_bags<path::automatic, pooling::max, bounds::check>(of.exec(), access, plan, bags, no_array{}, to,
+    const auto maxima = near_rows<number>(call, to.rows(), to.width(), "maxima");
+    pool_bags<path::automatic, pooling::max, bounds::check>(call.exec(), access, plan, bags, no_array{}, to,
                                                             maxima)
         .drop();
   } else {
-    copy(of.exec(), chosen, to).drop();
+    copy(call.exec(), chosen, to).drop();
   }
 }
 

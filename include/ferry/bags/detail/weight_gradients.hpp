@@ -78,21 +78,22 @@ namespace ferry::detail {
 
 /// The gradients of the weights of the positions, from the table before the step.
 template <class Exec, class Access, class Value, class ValueSpace, class Offset, class Out, class OutSpace>
-void launch_weight_gradients(launch_context<Exec>& of, const Access& access, const row_plan& plan,
+void launch_weight_gradients(launch_context<Exec>& call, const Access& access, const row_plan& plan,
                              const index_report* findings, const kernels::bag_list<Offset>& bags,
                              const array_ref<Value, ValueSpace>& grads, const array_ref<Out, OutSpace>& out) {
   const plan_storage& from = *plan.storage();
   using element = typename Access::value_type;
   using number = pooling_number<Exec, pooling_type<element, std::remove_const_t<Value>, Out>>;
-  decltype(auto) table = access.rows(of);
-  const auto placed = access.places(of, kernels::listed_rows{from.row_of}, plan.positions(), plan.storage());
+  decltype(auto) table = access.rows(call);
+  const auto placed =
+      access.places(call, kernels::listed_rows{from.row_of}, plan.positions(), plan.storage());
   const auto& pooled = pooled_rows(table);
   const auto rows = pooled_table_of(pooled.data, pooled.row_stride());
   const auto launch_in = [&](auto tile) {
     using kernel = kernels::dot_rows<number, decltype(tile), std::remove_const_t<decltype(rows)>, Offset,
                                      std::remove_const_t<Value>, Out>;
     launch(
-        of.exec(), of.label("weight_gradients"), schedule::flat{}, bags.positions, 1,
+        call.exec(), call.label("weight_gradients"), schedule::flat{}, bags.positions, 1,
         kernel{rows, bags, placed.rows, findings, grads.data, grads.row_stride(), grads.width(), out.data});
   };
   if constexpr (is_host_exec<Exec>) {

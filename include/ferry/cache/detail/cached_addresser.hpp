@@ -40,7 +40,8 @@ struct slot_shift {
   }
 };
 
-/// For a job with so many state arrays, and so many of one element per row.
+/// Addresser of a job: its template arguments count the state arrays of whole rows, and those of one element
+/// per row.
 template <int Fields, int RowFields>
 struct cached_addresser {
   using lists_type = missed_items;

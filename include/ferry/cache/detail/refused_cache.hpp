@@ -30,7 +30,7 @@ struct refused_policy {
 };
 /// @}
 
-/// Whether the first arguments are no table in a variable and a policy.
+/// True unless the first arguments are a table in a variable and a policy.
 template <class Table, class Policy = int, class... Rest>
 consteval bool is_refused_cache() {
   if constexpr (is_table_object<std::remove_cvref_t<Table>>)

@@ -22,7 +22,7 @@ struct by_return {
 
 /// The idle items of a pool, which their users take and put back, so that a steady loop makes no further
 /// ones. The list has room for all items of the pool, so a return can't fail. Makes and destroys no item
-/// while it holds its lock. An item is a pointer or a handle; `Item{}` stands for none. Thread-safe.
+/// while it holds its lock. An item is a pointer or a handle, and `Item{}` means no item. Thread-safe.
 template <class Item, class Order = by_return>
 class free_list {
  public:

@@ -21,7 +21,7 @@ class use_record {
   /// Both steps.
   void add(event_handle end, instance_id who);
 
-  /// Lends the object: work of `borrower` comes after all points, so its later points stand for them.
+  /// Lends the object: work of `borrower` is ordered after all earlier points, so its points replace them.
   void lend_to(instance_id borrower) noexcept;
   /// The same to a borrower without an instance, whose work comes after no point.
   void lend() noexcept { lent_to_instance_ = false; }

@@ -62,7 +62,7 @@ template <class T>
 using unit_of =
     kernels::opaque<std::min<std::size_t>(8, (sizeof(T) | alignof(T)) & (~(sizeof(T) | alignof(T)) + 1))>;
 
-/// Whether the rows of an array consist of whole units of so many bytes, each aligned to its size.
+/// True if the rows of an array are whole units of a number of bytes, each unit aligned to its size.
 template <class T, class Space>
 bool in_units_of(std::size_t bytes, const array_ref<T, Space>& array) {
   constexpr auto element = static_cast<std::int64_t>(sizeof(T));

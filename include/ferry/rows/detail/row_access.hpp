@@ -51,7 +51,7 @@
 /// A kind of table specialises is_table_object<Table>, and table_access<Table>, which is constructed by
 /// (table, verb) and declares also, most of it by the base rows_of_kernels:
 ///
-///   checked                   the array type that stands for the table in checks of types
+///   checked                   the array type by which types are checked
 ///   added_to                  the same for scatter_add
 ///   gathered                  the elements of gathered rows
 ///   extents_of(table)         an array_ref with its extents
