@@ -33,10 +33,12 @@ TEMPLATE_LIST_TEST_CASE("convert_rows in packets and element by element", "[kern
   for (const bool packed : {false, true}) {
     CAPTURE(packed);
     auto out = make<ferry::device_space>("batch", poison);
-    const std::int64_t tiles = packed ? width / 4 : width;
-    ferry::detail::launch(exec, "ferry::test", static_cast<std::int64_t>(which.size()) * tiles,
-                          kernel{table.data(), width, out.data(), width, ferry::detail::fast_divisor(tiles),
-                                 packed, ferry::kernels::listed_rows{listed.data()}});
+    const std::int64_t tiles =
+        packed ? width / 4 : ferry::kernels::tiles_of<ferry::kernels::masked_tile>(width);
+    ferry::detail::launch(
+        exec, "ferry::test", static_cast<std::int64_t>(which.size()) * tiles,
+        kernel{table.data(), width, out.data(), width, width, ferry::detail::fast_divisor(tiles), packed,
+               ferry::kernels::listed_rows{listed.data()}});
     CHECK(same_values(take(out), expected));
   }
 }

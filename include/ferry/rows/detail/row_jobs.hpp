@@ -41,6 +41,8 @@ using combine_type = typename decltype(combining<T, V>())::type;
 struct row_job {
   static constexpr int min_fields = 0, max_fields = 0, fields = 0;
   static constexpr bool needs_whole_rows = false, counts_rows = false;
+  template <class Duplicates, class Source>
+  static constexpr bool takes_masks = !adjusts_values<Duplicates>;
   [[nodiscard]] static bool is_refused() { return false; }
   [[nodiscard]] static bool sums_in_place() { return false; }
 };
@@ -139,6 +141,10 @@ struct add_job : row_job {
   using sum_type = combine_type<T, Value>;
   template <class>
   static constexpr bool replaces_by = false;
+  /// Atomic additions take whole tiles.
+  template <class Duplicates, class Source>
+  static constexpr bool takes_masks =
+      !adjusts_values<Duplicates> && !(in_any_order<Duplicates> && kernels::by_positions<Source>);
 
   template <bool Staged, class Exec, class Values>
   [[nodiscard]] const add_job& prepare(launch_context<Exec>&, const std::string&, const Values&) const {
