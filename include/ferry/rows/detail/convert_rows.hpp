@@ -35,7 +35,7 @@ struct convert_rows {
     if (row < 0) return;
     const std::int64_t position = source.position(item);
     if (packed)
-      one<packed_tile>(position, row, tile);
+      one<packed_tile_of<Out, In>>(position, row, tile);
     else
       one<masked_tile>(position, row, tile);
   }

@@ -26,6 +26,7 @@
 ///   table                            array_ref of the table
 ///   min_fields, max_fields, fields   state arrays: the fewest and the most possible, and the actual number
 ///   packs<Duplicates>(values)        whether alignment lets a device's kernels work in packets
+///   packed_tile<Value>               the tile of these kernels
 ///   kernel<Exec, Duplicates, Tile, Fields>(source, items, values)
 ///                                    the kernel, see row_kernels.hpp; `per_item()` work items per item
 ///   takes_masks<Duplicates, Source>
@@ -82,7 +83,8 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
     launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
   } else if (job.template packs<Duplicates>(values)) {
     const auto kernel =
-        job.template kernel<Exec, Duplicates, kernels::packed_tile, fields>(source, items, values);
+        job.template kernel<Exec, Duplicates, typename Job::template packed_tile<Value>, fields>(
+            source, items, values);
     launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
   } else {
     const auto kernel = job.template kernel<Exec, Duplicates, loose_tile_of<Job, Duplicates, Source>, fields>(

@@ -205,7 +205,7 @@ void launch_gather(const Exec& exec, const std::string& label, const Rows& rows,
                                                        fast_divisor(batch.width), table.source, wide});
     }
   } else {
-    constexpr int packet = kernels::packed_tile::elements;
+    constexpr int packet = kernels::packed_tile_of<Out, in>::elements;
     const bool packed = in_packets<packet>(rows, out);
     const std::int64_t tiles = packed ? width / packet : kernels::tiles_of<kernels::masked_tile>(width);
     const auto table = read_in_units(sizeof(in), rows, source);

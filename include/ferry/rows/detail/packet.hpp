@@ -75,6 +75,35 @@ KOKKOS_FORCEINLINE_FUNCTION void store_packet(T* target, const packet<T, N>& val
   KOKKOS_IF_ON_HOST((std::memcpy(static_cast<void*>(target), &value, sizeof(value));))
 }
 
+/// The packet at an address, by as few loads as its size allows: the assembler does not join loads of 16-bit
+/// numbers beyond 8 bytes. Little-endian.
+template <class T, int N>
+KOKKOS_FORCEINLINE_FUNCTION packet<T, N> load_as_integers(const T* source) {
+  constexpr std::size_t unit = sizeof(packet<T, N>) < widest_store ? sizeof(packet<T, N>) : widest_store;
+  using integer = typename packet_integer<unit>::type;
+  using element = typename packet_integer<sizeof(T)>::type;
+  constexpr int each = static_cast<int>(unit / sizeof(T));
+  packet<T, N> value;
+  for (int first = 0; first < N; first += each) {
+    const integer bits = reinterpret_cast<const integer*>(source)[first / each];
+    for (int e = 0; e < each; ++e)
+      value.value[first + e] =
+          ferry::detail::bit_cast<T>(static_cast<element>(bits >> (e * static_cast<int>(8 * sizeof(T)))));
+  }
+  return value;
+}
+
+/// The packet at an address that is a multiple of its size.
+template <class T, int N>
+KOKKOS_FORCEINLINE_FUNCTION packet<T, N> load_packet(const T* source) {
+  if constexpr (sizeof(T) == 2 && N > 4) {
+    KOKKOS_IF_ON_DEVICE((return load_as_integers<T, N>(source);))
+  }
+  KOKKOS_IF_ON_HOST(
+      (packet<T, N> value; std::memcpy(static_cast<void*>(&value), source, sizeof(value)); return value;))
+  KOKKOS_IF_ON_DEVICE((return *reinterpret_cast<const packet<T, N>*>(source);))
+}
+
 /// Rows that only move are moved as opaque units of 16 bytes, or of one element where alignment forbids it.
 /// So float and int32 rows share their kernels.
 template <std::size_t Bytes>

@@ -22,7 +22,8 @@ namespace ferry::kernels {
 
 /// Tile shapes. A tile is the part of a row that one work item holds in registers:
 ///
-///   device, packed   4 elements, one wide load per array; every address is a multiple of the packet
+///   device, packed   4 elements, one wide load per array; every address is a multiple of the packet. 8 for rows
+///                    of 16-bit numbers in kernels with registers for as many floats, see packed_tile_of
 ///   device, masked   4 elements, for rows whose alignment forbids packets: tiles begin at packets of the
 ///                    array that is written, so the first and the last one have elements beside the row
 ///   device, single   1 element, for such rows in kernels without masks
@@ -40,11 +41,17 @@ struct tile_shape {
   static constexpr bool masked = Masked;
 };
 using packed_tile = tile_shape<4, true, false, false>;
+using wide_packed_tile = tile_shape<8, true, false, false>;
 using single_tile = tile_shape<1, false, false, false>;
 using masked_tile = tile_shape<4, false, false, false, 0, true>;
 using host_tile = tile_shape<16, false, true, true>;
 template <int Elements, int Registers = 0>
 using whole_host_tile = tile_shape<Elements, false, true, false, Registers>;
+
+/// The packed tile of kernels that read and write arrays of these elements.
+template <class... T>
+using packed_tile_of =
+    std::conditional_t<((sizeof(T) == 2) || ...) && ((sizeof(T) <= 4) && ...), wide_packed_tile, packed_tile>;
 
 /// The most tiles of a row of `width` elements, on a device.
 template <class Tile>
@@ -138,7 +145,7 @@ KOKKOS_FORCEINLINE_FUNCTION void copy_some(To* target, const From* source, int c
 template <class Tile, class Compute, class T>
 KOKKOS_FORCEINLINE_FUNCTION void load_tile(Compute (&tile)[Tile::elements], const T* source, int count) {
   if constexpr (Tile::packed) {
-    const auto whole = *reinterpret_cast<const packet<T, Tile::elements>*>(source);
+    const auto whole = load_packet<T, Tile::elements>(source);
     for (int e = 0; e < Tile::elements; ++e) tile[e] = convert<Compute>(whole.value[e]);
   } else if constexpr (Tile::masked) {
     const tile_mask mask(count);
