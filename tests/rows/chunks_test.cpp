@@ -72,9 +72,18 @@ void check_gather(std::mt19937_64& random) {
   for (std::int64_t i = kernel::groups(items) * chunks; i-- > 0;) move(i);
   INFO("grain " << Grain << ", width " << width << ", strides " << table_stride << " and " << out_stride);
   REQUIRE(std::memcmp(out.data, expected.data(), out.size) == 0);
+  if constexpr (Grain == 4)
+    for (const bool by_table : {false, true}) {
+      std::memset(out.data, 0x5a, out.size);
+      using by_lines = ferry::kernels::gather_row_lines<ferry::kernels::listed_rows>;
+      const by_lines move_lines{table.data, table_stride,    out.data, out_stride,
+                                width,      {listed.data()}, by_table};
+      for (std::int64_t i = items * by_lines::lanes; i-- > 0;) move_lines(i);
+      REQUIRE(std::memcmp(out.data, expected.data(), out.size) == 0);
+    }
 }
 
-TEST_CASE("chunks move rows of any width at any address and no byte beside them", "[rows]") {
+TEST_CASE("chunks and lines move rows of any width at any address and no byte beside them", "[rows]") {
   std::mt19937_64 random(20261126);
   for (int round = 0; round < 500; ++round) {
     check_gather<1>(random);

@@ -65,4 +65,44 @@ struct gather_row_chunks {
   }
 };
 
+/// gather_row_chunks for rows of whole words that cross a link, which takes so many lines of 128 bytes a
+/// second, whatever part of a line is asked for.
+///
+/// Device mapping: the 32 neighbouring threads of a warp take a row. Each of their accesses to the memory
+/// behind the link is one line, or the part of it that belongs to the row: no line is asked for twice.
+template <class Source>
+struct gather_row_lines {
+  static constexpr int lanes = 32;
+  static constexpr int at_once = 6;  ///< lines under way
+
+  const std::byte* table;
+  std::int64_t table_stride;
+  std::byte* out;
+  std::int64_t out_stride;
+  std::int64_t width;
+  Source source;
+  bool by_table;  ///< whether the table lies behind the link, else the batch
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t item = i / lanes;
+    const auto lane = static_cast<int>(i % lanes);
+    const std::int64_t row = source.row(item, lane == 0);
+    if (row < 0) return;
+    const auto* const from = reinterpret_cast<const std::uint32_t*>(table + row * table_stride);
+    auto* const target = reinterpret_cast<std::uint32_t*>(out + source.position(item) * out_stride);
+    const auto address =
+        by_table ? reinterpret_cast<std::uintptr_t>(from) : reinterpret_cast<std::uintptr_t>(target);
+    const std::int64_t words = width / std::int64_t{sizeof(std::uint32_t)};
+    const int ahead = static_cast<int>(address / sizeof(std::uint32_t) % lanes);  // words of the first line
+    for (std::int64_t first = lane - ahead; first < words; first += lanes * at_once) {
+      std::uint32_t word[at_once];
+      const auto is_in_row = [&](int k) { return first + k * lanes >= 0 && first + k * lanes < words; };
+      for (int k = 0; k < at_once; ++k)
+        if (is_in_row(k)) word[k] = from[first + k * lanes];
+      for (int k = 0; k < at_once; ++k)
+        if (is_in_row(k)) target[first + k * lanes] = word[k];
+    }
+  }
+};
+
 }  // namespace ferry::kernels

@@ -144,6 +144,12 @@ kernels::readable_memory memory_of_rows([[maybe_unused]] const Rows& rows) {
   }
 }
 
+/// Whether a device reads these rows from memory of the host.
+template <class Rows>
+inline constexpr bool lies_behind_link = false;
+template <class T, class Space>
+inline constexpr bool lies_behind_link<array_ref<T, Space>> = Space::is_host_accessible;
+
 /// launch_gather for rows that are moved as they are, on a device, when their ends are no boundaries of 16
 /// bytes.
 template <class Exec, class Rows, class Out, class OutSpace, class Source, class Order>
@@ -153,8 +159,14 @@ void launch_chunks(const Exec& exec, const std::string& label, const Rows& rows,
   constexpr int grain = std::min<int>(4, sizeof(unit_of<Out>));
   constexpr auto element = static_cast<std::int64_t>(sizeof(Out));
   const auto table = read_in_units(1, rows, source);
-  using kernel = kernels::gather_row_chunks<grain, std::remove_const_t<decltype(table.source)>>;
+  using placed = std::remove_const_t<decltype(table.source)>;
   const std::int64_t stride = out.row_stride() * element, width = out.width() * element;
+  if constexpr (grain == 4 && (lies_behind_link<Rows> || OutSpace::is_host_accessible))
+    return launch(exec, label, order, items, kernels::gather_row_lines<placed>::lanes,
+                  kernels::gather_row_lines<placed>{reinterpret_cast<const std::byte*>(table.data),
+                                                    table.stride, reinterpret_cast<std::byte*>(out.data),
+                                                    stride, width, table.source, lies_behind_link<Rows>});
+  using kernel = kernels::gather_row_chunks<grain, placed>;
   const std::int64_t chunks =
       kernels::chunks_of_rows(reinterpret_cast<std::uintptr_t>(out.data), stride, width, grain);
   launch(exec, label, order, kernel::groups(items), chunks,
