@@ -7,7 +7,7 @@
 /// The sentences for arguments that constructors can't take, where a compiler would list the constructors.
 namespace ferry::detail {
 
-/// Whether the arguments of a tensor begin with a number, or a label is followed by a number that is no
+/// True if the arguments of a tensor begin with a number, or a label is followed by a number that is no
 /// integer.
 template <class First, class... Rest>
 consteval bool is_refused_tensor() {
