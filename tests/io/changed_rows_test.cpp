@@ -39,25 +39,25 @@ std::shared_ptr<changed_rows> marks_of(Array&& array) {
 
 /// The rows marked since the last call.
 rows_of marked(changed_rows& marks) {
-  rows_of rows;
+  rows_of set;
   const auto& words = marks.take();
   for (std::size_t i = 0; i < words.size(); ++i)
-    if (words[i] != 0) rows.insert(static_cast<std::int64_t>(i));
+    if (words[i] != 0) set.insert(static_cast<std::int64_t>(i));
   marks.drop();
   CHECK(marks.is_trusted());
-  return rows;
+  return set;
 }
 
 template <class Index>
 rows_of as_set(const std::vector<Index>& ids) {
-  rows_of rows;
-  for (const Index id : ids) rows.insert(static_cast<std::int64_t>(id));
-  return rows;
+  rows_of set;
+  for (const Index id : ids) set.insert(static_cast<std::int64_t>(id));
+  return set;
 }
 rows_of from_to(std::int64_t begin, std::int64_t end) {
-  rows_of rows;
-  for (std::int64_t i = begin; i < end; ++i) rows.insert(i);
-  return rows;
+  rows_of set;
+  for (std::int64_t i = begin; i < end; ++i) set.insert(i);
+  return set;
 }
 
 /// Different rows in random order.

@@ -44,7 +44,7 @@ struct run_batch_of {
 
 template <class Optimizer>
 struct rule_in {
-  static auto& call(Optimizer& whole) {
+  static auto& of(Optimizer& whole) {
     if constexpr (requires { whole.rule; })
       return whole.rule;
     else

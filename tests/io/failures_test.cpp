@@ -231,9 +231,9 @@ TEST_CASE("a file that can't be given away is open to nobody else", "[io][failur
     int status = -1;
     REQUIRE(::waitpid(child, &status, 0) == child);
     REQUIRE(status == 0);
-    struct stat status {};
-    REQUIRE(::stat(path.c_str(), &status) == 0);
-    CHECK((status.st_mode & 07777u) == entry.expected);
+    struct stat facts {};
+    REQUIRE(::stat(path.c_str(), &facts) == 0);
+    CHECK((facts.st_mode & 07777u) == entry.expected);
     ::unlink(path.c_str());
   }
 }

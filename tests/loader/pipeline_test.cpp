@@ -48,9 +48,9 @@ class numbers final : public batch_maker {
         std::this_thread::sleep_for(microseconds(random() % static_cast<std::uint64_t>(longest_)));
     }
     if (fails_at == request.number) throw std::runtime_error("no batch " + std::to_string(request.number));
-    auto* numbers = reinterpret_cast<std::int64_t*>(data[0]);
+    auto* next = reinterpret_cast<std::int64_t*>(data[0]);
     for (const std::int64_t sample : request.samples)
-      for (std::size_t j = 0; j < width; ++j) *numbers++ = value_of(request.epoch, sample, j);
+      for (std::size_t j = 0; j < width; ++j) *next++ = value_of(request.epoch, sample, j);
   }
   std::int64_t fails_at = -1;
 

@@ -97,8 +97,8 @@ void train(const Rule& rule, int ahead, std::int64_t rows, std::size_t width, st
       .batch = batch, .workers = 2, .shuffle = seed, .epochs = 2, .ahead = ahead};
   const auto apply = [&](const auto& gathered, auto& updated, auto& its_state, const auto& plan) {
     const auto n = static_cast<int>(gathered.rows());
-    const ferry::tensor_view<const float, ferry::device_space> source(gathered.data(), gathered.extents_of());
-    Kokkos::parallel_for("gradient", exec_range(exec, 0, n), gradient_of{source, grads.view()});
+    const ferry::tensor_view<const float, ferry::device_space> inputs(gathered.data(), gathered.extents_of());
+    Kokkos::parallel_for("gradient", exec_range(exec, 0, n), gradient_of{inputs, grads.view()});
     if (delays > 0 && random() % 4 == 0)
       Kokkos::parallel_for("delay", exec_range(exec, 0, 1),
                            delay{sink.data(), static_cast<int>(random() % 20000)});

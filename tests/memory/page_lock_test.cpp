@@ -54,10 +54,10 @@ TEST_CASE("memory can't be adopted twice at a time", "[adopt]") {
   auto first = std::optional(ferry::adopt<pinned_space>(middle, middle.size()));
   const auto usage = ferry::memory_statistics<pinned_space>();
   using part = std::pair<std::size_t, std::size_t>;
-  for (const auto& [first, count] :
+  for (const auto& [begin, count] :
        {part{2, 4}, part{0, 8}, part{3, 2}, part{0, 3}, part{5, 3}, part{2, 1}}) {
-    CAPTURE(first, count);
-    const auto overlap = memory.part(first, count);
+    CAPTURE(begin, count);
+    const auto overlap = memory.part(begin, count);
     CHECK_THAT(refusal(overlap), ContainsSubstring("ferry::adopt") && ContainsSubstring("'ferry::adopted'") &&
                                      ContainsSubstring(hex(middle.data())) &&
                                      ContainsSubstring(hex(overlap.data())) &&

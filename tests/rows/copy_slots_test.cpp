@@ -217,8 +217,8 @@ TEST_CASE("observers of copies nest, see their own thread alone, and may copy", 
   {
     const ferry::copy_progress second{recorder{&inner}};
     std::thread([&] {
-      std::vector<float> second(100);
-      ferry::copy(exec_space{}, source, second).wait();
+      std::vector<float> output(100);
+      ferry::copy(exec_space{}, source, output).wait();
     }).join();
     CHECK(inner.empty());
     ferry::copy(exec, source, target).wait();

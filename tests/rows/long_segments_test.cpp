@@ -100,9 +100,9 @@ void add_up(std::mt19937_64& random, const std::vector<std::size_t>& lengths, st
     ferry::step(exec, rule, table, state, plan, batch, path).wait();
     CHECK(take(table) == stepped);
   });
-  const auto sums = make<ferry::device_space>("sums", unique.size(), width, sums_of_rows);
-  step_as_on_sums<Space>(ferry::optim::adagrad{}, plan, batch, unique, sums, start);
-  step_as_on_sums<Space>(ferry::optim::rowwise_adagrad{}, plan, batch, unique, sums, start);
+  const auto sum_rows = make<ferry::device_space>("sums", unique.size(), width, sums_of_rows);
+  step_as_on_sums<Space>(ferry::optim::adagrad{}, plan, batch, unique, sum_rows, start);
+  step_as_on_sums<Space>(ferry::optim::rowwise_adagrad{}, plan, batch, unique, sum_rows, start);
 }
 
 }  // namespace

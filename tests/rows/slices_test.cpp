@@ -33,11 +33,11 @@ constexpr std::size_t rows = 120, width = 6, first = 20, end = 100, n = 70;
 
 template <class T>
 std::vector<T> part(const std::vector<T>& whole, std::size_t begin, std::size_t count) {
-  const auto first = whole.begin() + static_cast<std::ptrdiff_t>(begin);
-  return {first, first + static_cast<std::ptrdiff_t>(count)};
+  const auto start = whole.begin() + static_cast<std::ptrdiff_t>(begin);
+  return {start, start + static_cast<std::ptrdiff_t>(count)};
 }
 
-/// `all` with the elements from `begin` on replaced.
+/// `whole` with the elements from `begin` on replaced.
 template <class T, class U>
 std::vector<T> with_part(std::vector<T> whole, std::size_t begin, const std::vector<U>& values) {
   for (std::size_t i = 0; i < values.size(); ++i) whole[begin + i] = static_cast<T>(values[i]);
@@ -215,14 +215,16 @@ TEST_CASE("instances that use slices of the same tensors are ordered", "[slice][
     const auto ones = make<ferry::device_space>("ones", many, wide, constant(1));
     ferry::tensor<float, ferry::device_space> batch("batch", 2 * many, wide);
     for (int i = 0; i < 10; ++i)
-      ferry::scatter_add(exec[0], table.rows_between(many, 2 * many), which, ones, direct, unique).detach();
-    ferry::gather(exec[1], table.rows_between(many, 2 * many), which.first(many), batch.first(many), direct)
+      ferry::scatter_add(exec[0], table.rows_between(many, 2 * many), device_ids, ones, direct, unique)
+          .detach();
+    ferry::gather(exec[1], table.rows_between(many, 2 * many), device_ids.first(many), batch.first(many),
+                  direct)
         .detach();
     for (int i = 0; i < 5; ++i)
-      ferry::scatter_add(exec[0], table.rows_between(many, 2 * many), which, batch.first(many), direct,
+      ferry::scatter_add(exec[0], table.rows_between(many, 2 * many), device_ids, batch.first(many), direct,
                          unique)
           .detach();
-    ferry::gather(exec[1], table.rows_between(many, 2 * many), which, batch.rows_between(many, 2 * many),
+    ferry::gather(exec[1], table.rows_between(many, 2 * many), device_ids, batch.rows_between(many, 2 * many),
                   direct)
         .wait();
     auto expected = constant(10);

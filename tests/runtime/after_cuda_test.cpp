@@ -18,7 +18,7 @@ namespace ferry_test::after_cuda_test {
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 
-/// Waits on the device until the host raises the flag, for some ten seconds at most; seen[0] = whether it did.
+/// Waits on the device until the host raises the flag, for some ten seconds at most; raised[0] = whether it did.
 struct wait_for_flag {
   const volatile int* flag;
   int* raised;

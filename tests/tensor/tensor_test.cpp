@@ -63,10 +63,10 @@ void check_views(Tensor& cube) {
       ferry::tensor_view<const int, typename Tensor::memory_space, typename Tensor::extents_type>;
   const constant converted = view;
   const constant of_const = std::as_const(cube).view();
-  for (const auto& view : {converted, of_const}) {
+  for (const auto& alias : {converted, of_const}) {
     int wrong = -1;
     Kokkos::parallel_reduce("ferry_test::count", rows(exec, 0, static_cast<int>(cube.rows())),
-                            count_misplaced<constant>{view}, wrong);
+                            count_misplaced<constant>{alias}, wrong);
     CHECK(wrong == 0);
   }
   CHECK(view.rows() == cube.rows());
