@@ -80,7 +80,7 @@ void choose_ways(launch_context<Exec>& call, const row_cache& cache) {
          kernels::choose_ways{{memory.book.directory, fast_divisor(memory.sets)},
                               cache.counts.data(),
                               cache.bonus(),
-                              memory.book.wanted,
+                              memory.book.next_rows,
                               cache.rows});
 }
 
