@@ -46,7 +46,7 @@ struct row_scores {
   const std::uint32_t* counts;
   std::uint32_t bonus;  ///< of cached rows
 
-  KOKKOS_FORCEINLINE_FUNCTION std::uint64_t of(std::int64_t row) const {
+  KOKKOS_FORCEINLINE_FUNCTION std::uint64_t score(std::int64_t row) const {
     return row_score(counts[row], directory.find(row) >= 0, bonus);
   }
 };
@@ -70,7 +70,7 @@ struct tally_scores {
     std::uint64_t last = 0;
     std::uint32_t run = 0;
     for (std::int64_t row = thread; row < rows; row += threads) {
-      const std::uint64_t score = scores.of(row);
+      const std::uint64_t score = scores.score(row);
       if (score == 0 || score >> (shift + score_digits::bits) != so_far->prefix) continue;
       const std::uint64_t bin = score >> shift & (bins - 1);
       if (bin != last && run != 0) {
@@ -155,7 +155,7 @@ struct list_rows {
   }
 
   KOKKOS_FUNCTION void operator()(std::int64_t row, sums& value, bool last_pass) const {
-    const std::uint64_t score = scores.of(row);
+    const std::uint64_t score = scores.score(row);
     const bool fits_all = result->fits_all != 0;
     const std::uint64_t least = result->prefix;
     const bool above = score != 0 && (fits_all || score > least);

@@ -152,7 +152,7 @@ TEST_CASE("rows that catch up are rounded at random where they are stored", "[op
           rule.coefficients<float>(s).apply(weight, s == step && gradient != nullptr ? gradient[c] : 0.0f,
                                             own);
         const auto column = static_cast<std::int64_t>(c);
-        weights[at] = half_t::at_random(weight, bits.of(at_row, column / 4).word[column % 4]);
+        weights[at] = half_t::at_random(weight, bits.draw(at_row, column / 4).word[column % 4]);
         first[at] = own[0];
         second[at] = own[1];
       }
