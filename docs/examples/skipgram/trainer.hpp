@@ -22,7 +22,7 @@
 
 namespace skipgram {
 
-/// What an epoch moved and found.
+/// The counts of an epoch.
 struct epoch_report {
   std::int64_t pairs = 0;
   double loss = 0.0;       ///< mean of a pair: the context word's and all its noise words'

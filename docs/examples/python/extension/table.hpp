@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What module.cpp knows of ferry: no header of ferry or Kokkos, so that it compiles without nvcc.
+// The part of ferry that module.cpp knows: no header of ferry or Kokkos, so that it compiles without nvcc.
 
 #include <cstddef>
 #include <cstdint>
