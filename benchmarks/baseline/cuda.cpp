@@ -134,7 +134,7 @@ void gather(const exec_space& exec, const void* table, const std::int64_t* rows,
 
 std::optional<double> seconds_to_lock(std::size_t bytes) {
   const auto begin = std::chrono::steady_clock::now();
-  const block made(block::kind::locked, bytes);
+  const block memory(block::kind::locked, bytes);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 

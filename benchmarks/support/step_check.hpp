@@ -54,9 +54,9 @@ struct named_rows {
  private:
   static row_indices on_device(const session& run, const char* name,
                                const std::vector<std::int64_t>& values) {
-    row_indices made(name, values.size());
-    ferry::copy(run.exec(), values, made).wait();
-    return made;
+    row_indices result(name, values.size());
+    ferry::copy(run.exec(), values, result).wait();
+    return result;
   }
 };
 

@@ -64,7 +64,7 @@ class trainer {
   void enqueue(batch_slot& slot, const pair_batch& words, std::uint64_t epoch, bool trains);
   totals finish(batch_slot& slot) const;
   void sum_over_ranks(std::vector<std::int64_t>& numbers) const;
-  void account(epoch_report& report, const totals& found, std::int64_t pairs) const;
+  void account(epoch_report& report, const totals& counts, std::int64_t pairs) const;
 
   execution exec_;
   const corpus& text_;
