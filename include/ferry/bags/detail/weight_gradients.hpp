@@ -68,7 +68,7 @@ struct dot_rows {
           });
       sum = total.value[0];
     }
-    walk.once([&] { out[position] = convert<Out>(sum); });
+    walk.perform([&] { out[position] = convert<Out>(sum); });
   }
 };
 
