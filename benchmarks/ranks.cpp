@@ -50,13 +50,13 @@ class ranks_case {
   template <class Formula, class... More>
   std::vector<rank_batch> batches(std::int64_t n, std::size_t rows, std::size_t width, bool planned,
                                   More... more) {
-    std::vector<rank_batch> made(2);
+    std::vector<rank_batch> result(2);
     for (int s = 0; s < run_.chosen().index_sets; ++s)
-      for (auto& batch : made) batch.sets.emplace_back();
+      for (auto& batch : result) batch.sets.emplace_back();
     std::vector<std::uint64_t> seeds;
-    for (std::size_t i = 0; i < 2 * made[0].sets.size(); ++i) seeds.push_back(run_.fresh_seed());
+    for (std::size_t i = 0; i < 2 * result[0].sets.size(); ++i) seeds.push_back(run_.fresh_seed());
     comm_.run([&](int rank, const auto& exec) {
-      rank_batch& part = made[static_cast<std::size_t>(rank)];
+      rank_batch& part = result[static_cast<std::size_t>(rank)];
       part.rows = batch_tensor("batch", comm_.device(rank), n, width);
       ferry::init::custom(exec, part.rows, poison_value{});
       for (std::size_t s = 0; s < part.sets.size(); ++s) {
@@ -67,7 +67,7 @@ class ranks_case {
       }
       exec.fence("ferry_bench::batches");
     });
-    return made;
+    return result;
   }
 
   /// Adds a figure; `bytes` are those of one rank.
@@ -376,12 +376,12 @@ void sums(ranks_case& ranks) {
 }
 
 void all_cases(session& run) {
-  ranks_case of(run);
-  copies(of);
-  gathers(of);
-  all_steps(of);
-  sums(of);
-  mapped(of);
+  ranks_case ranks_run(run);
+  copies(ranks_run);
+  gathers(ranks_run);
+  all_steps(ranks_run);
+  sums(ranks_run);
+  mapped(ranks_run);
 }
 
 const registration every{"ranks", all_cases};

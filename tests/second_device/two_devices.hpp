@@ -13,7 +13,7 @@
 #include <cstring>
 #include <vector>
 
-/// What the tests with two devices share. Values travel by cudaMemcpy, which knows the device of each pointer.
+/// The kit of the tests with two devices. Values travel by cudaMemcpy, which knows the device of each pointer.
 namespace ferry_test {
 
 inline bool has_two_devices() {
@@ -51,27 +51,28 @@ class user_stream {
 inline Kokkos::Cuda instance_over(const user_stream& stream) {
   int before = 0;
   REQUIRE(cudaGetDevice(&before) == cudaSuccess);
-  Kokkos::Cuda made(stream.native());
+  Kokkos::Cuda instance(stream.native());
   REQUIRE(cudaSetDevice(before) == cudaSuccess);
-  return made;
+  return instance;
 }
 
 inline int device_of_pointer(const void* data) {
-  cudaPointerAttributes found{};
-  REQUIRE(cudaPointerGetAttributes(&found, data) == cudaSuccess);
-  return found.type == cudaMemoryTypeDevice ? found.device : -1;
+  cudaPointerAttributes attributes{};
+  REQUIRE(cudaPointerGetAttributes(&attributes, data) == cudaSuccess);
+  return attributes.type == cudaMemoryTypeDevice ? attributes.device : -1;
 }
 
 template <class T, class Space, class Extents>
-void send(ferry::tensor<T, Space, Extents>& to, const std::vector<T>& values) {
-  REQUIRE(values.size() == to.size());
-  REQUIRE(cudaMemcpy(to.data(), values.data(), values.size() * sizeof(T), cudaMemcpyDefault) == cudaSuccess);
+void send(ferry::tensor<T, Space, Extents>& target, const std::vector<T>& values) {
+  REQUIRE(values.size() == target.size());
+  REQUIRE(cudaMemcpy(target.data(), values.data(), values.size() * sizeof(T), cudaMemcpyDefault) ==
+          cudaSuccess);
   REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
 }
 template <class T, class Space, class Extents>
-std::vector<T> fetch(const ferry::tensor<T, Space, Extents>& from) {
-  std::vector<T> values(from.size());
-  REQUIRE(cudaMemcpy(values.data(), from.data(), values.size() * sizeof(T), cudaMemcpyDefault) ==
+std::vector<T> fetch(const ferry::tensor<T, Space, Extents>& source) {
+  std::vector<T> values(source.size());
+  REQUIRE(cudaMemcpy(values.data(), source.data(), values.size() * sizeof(T), cudaMemcpyDefault) ==
           cudaSuccess);
   return values;
 }

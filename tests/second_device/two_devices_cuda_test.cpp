@@ -26,25 +26,25 @@ TEST_CASE("one mapped table serves both devices through large pages", "[two_devi
   if (!has_two_devices()) SKIP("needs two devices");
   auto random = generator(54);
   const auto content = values<float>(random, rows * width);
-  const auto which = indices<std::int64_t>(random, n, rows);
+  const auto ids = indices<std::int64_t>(random, n, rows);
   auto early = make_on<ferry::mapped_space>(-1, "early", rows, width, content);
   const user_stream stream(1);
   const Kokkos::Cuda first, second = instance_over(stream);
   const auto readers = [](const ferry::tensor<float, ferry::mapped_space>& table) {
-    std::array<int, 2> found{-9, -9};
-    REQUIRE(cudaMemRangeGetAttribute(found.data(), sizeof found, cudaMemRangeAttributeAccessedBy,
+    std::array<int, 2> devices{-9, -9};
+    REQUIRE(cudaMemRangeGetAttribute(devices.data(), sizeof devices, cudaMemRangeAttributeAccessedBy,
                                      table.data(), table.size() * sizeof(float)) == cudaSuccess);
-    return std::set<int>(found.begin(), found.end());
+    return std::set<int>(devices.begin(), devices.end());
   };
   for (const Kokkos::Cuda* exec : {&first, &second}) {
     ferry::tensor<float, device_memory> batch("batch", ferry::device_of(*exec), n, width);
-    ferry::gather(*exec, early, which, batch, direct).wait();
-    CHECK(equal(fetch(batch), gathered(content, width, which, std::vector<float>(n * width, 0.0f))));
+    ferry::gather(*exec, early, ids, batch, direct).wait();
+    CHECK(equal(fetch(batch), gathered(content, width, ids, std::vector<float>(n * width, 0.0f))));
   }
   const auto late = make_on<ferry::mapped_space>(1, "late", rows, width, content);
-  cudaPointerAttributes made{};
-  REQUIRE(cudaPointerGetAttributes(&made, late.data()) == cudaSuccess);
-  if (made.type != cudaMemoryTypeManaged) SKIP("mapped memory is page-locked here");
+  cudaPointerAttributes attributes{};
+  REQUIRE(cudaPointerGetAttributes(&attributes, late.data()) == cudaSuccess);
+  if (attributes.type != cudaMemoryTypeManaged) SKIP("mapped memory is page-locked here");
   CHECK(readers(early) == std::set<int>{0, 1});
   CHECK(readers(late) == std::set<int>{0, 1});
 }
@@ -55,9 +55,9 @@ TEST_CASE("a graph of the second device repeats a gather there", "[two_devices]"
   const Kokkos::Cuda exec = instance_over(stream);
   auto random = generator(55);
   const auto content = values<float>(random, rows * width);
-  const auto which = indices<std::int64_t>(random, n, rows);
+  const auto ids = indices<std::int64_t>(random, n, rows);
   const auto table = make_on<device_memory>(1, "table", rows, width, content);
-  auto chosen = make_on<device_memory>(1, "which", n, 1, which);
+  auto chosen = make_on<device_memory>(1, "which", n, 1, ids);
   auto batch = make_on<device_memory>(1, "batch", n, width, std::vector<float>(n * width, -1.0f));
   const ferry::tensor_view<const std::int64_t, device_memory> list(chosen.data(), n);
   ferry::gather(exec, table, list, batch, direct).wait();
@@ -72,7 +72,7 @@ TEST_CASE("a graph of the second device repeats a gather there", "[two_devices]"
   REQUIRE(cudaGraphLaunch(runs, stream.native()) == cudaSuccess);
   REQUIRE(cudaSetDevice(0) == cudaSuccess);
   ticket.wait();
-  CHECK(equal(fetch(batch), gathered(content, width, which, std::vector<float>(n * width, 0.0f))));
+  CHECK(equal(fetch(batch), gathered(content, width, ids, std::vector<float>(n * width, 0.0f))));
   cudaGraphExecDestroy(runs);
   cudaGraphDestroy(graph);
 }

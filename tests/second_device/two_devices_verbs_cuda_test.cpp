@@ -25,20 +25,22 @@ std::vector<float> run_verbs(const Kokkos::Cuda& exec, std::uint64_t seed) {
   const int device = exec.cuda_device();
   auto random = generator(seed);
   const auto content = values<float>(random, rows * width);
-  const auto which = indices<std::int64_t>(random, n, rows);
+  const auto ids = indices<std::int64_t>(random, n, rows);
   const auto fresh = values<float>(random, n * width);
   auto table = make_on<Space>(device, "table", rows, width, content);
   auto grads = make_on<device_memory>(device, "grads", n, width, fresh);
-  auto chosen = make_on<device_memory>(device, "which", n, 1, which);
+  auto chosen = make_on<device_memory>(device, "which", n, 1, ids);
   auto batch = make_on<device_memory>(device, "batch", n, width, std::vector<float>(n * width, -1.0f));
   const ferry::tensor_view<const std::int64_t, device_memory> list(chosen.data(), n);
-  std::vector<float> all;
-  const auto keep = [&](const std::vector<float>& part) { all.insert(all.end(), part.begin(), part.end()); };
+  std::vector<float> results;
+  const auto keep = [&](const std::vector<float>& part) {
+    results.insert(results.end(), part.begin(), part.end());
+  };
 
-  ferry::gather(exec, table, which, batch, direct).wait();  // indices of the host
-  CHECK(equal(fetch(batch), gathered(content, width, which, std::vector<float>(n * width, 0.0f))));
+  ferry::gather(exec, table, ids, batch, direct).wait();  // indices of the host
+  CHECK(equal(fetch(batch), gathered(content, width, ids, std::vector<float>(n * width, 0.0f))));
   ferry::gather(exec, table, list, batch, direct).wait();
-  CHECK(equal(fetch(batch), gathered(content, width, which, std::vector<float>(n * width, 0.0f))));
+  CHECK(equal(fetch(batch), gathered(content, width, ids, std::vector<float>(n * width, 0.0f))));
   ferry::scatter_add(exec, table, list, grads, direct).wait();
   keep(fetch(table));
   const auto plan = ferry::make_plan(exec, list, rows);
@@ -89,7 +91,7 @@ std::vector<float> run_verbs(const Kokkos::Cuda& exec, std::uint64_t seed) {
   }
   ferry::init::uniform(exec, table, -1.0f, 1.0f, 3);
   keep(fetch(table));
-  return all;
+  return results;
 }
 
 }  // namespace
@@ -102,12 +104,12 @@ TEMPLATE_TEST_CASE("every verb gives the same bits on either device", "[two_devi
   REQUIRE(first.cuda_device() == 0);
   REQUIRE(second.cuda_device() == 1);
   REQUIRE(ferry::device_of(second) == ferry::device{1});
-  const auto there = run_verbs<TestType>(second, 51);
+  const auto second_result = run_verbs<TestType>(second, 51);
   int current = -1;
   REQUIRE(cudaGetDevice(&current) == cudaSuccess);
   CHECK(current == 0);
-  CHECK(equal(run_verbs<TestType>(first, 51), there));
-  CHECK(equal(run_verbs<TestType>(second, 51), there));
+  CHECK(equal(run_verbs<TestType>(first, 51), second_result));
+  CHECK(equal(run_verbs<TestType>(second, 51), second_result));
 }
 
 }  // namespace ferry_test::two_devices_verbs_cuda_test
