@@ -36,7 +36,7 @@ struct move_slots {
   std::int64_t threads;
   slot_move move;
 
-  /// Whether the move is of slots that are about to get another row, which are listed.
+  /// True if the move is of slots that are about to get another row, which are listed.
   static bool is_listed(slot_move move) {
     return move != slot_move::changed_to_host && move != slot_move::held_to_slot;
   }

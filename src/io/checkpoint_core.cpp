@@ -40,8 +40,9 @@ checkpoint_core::checkpoint_core(std::string path) : path_(std::move(path)) {
   require_whole_path("ferry::io::checkpoint", path_);
   // A save in the background must not follow a later chdir.
   if (path_.front() != '/')
-    if (const std::unique_ptr<char, void (*)(void*)> here(::getcwd(nullptr, 0), &std::free); here != nullptr)
-      path_ = path_in(here.get(), path_);
+    if (const std::unique_ptr<char, void (*)(void*)> folder(::getcwd(nullptr, 0), &std::free);
+        folder != nullptr)
+      path_ = path_in(folder.get(), path_);
 }
 
 checkpoint_core::~checkpoint_core() {

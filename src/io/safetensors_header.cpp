@@ -229,11 +229,11 @@ std::string make_safetensors_header(const std::vector<safetensors_entry>& entrie
   }
   text += "}";
   text.append((8 - text.size() % 8) % 8, ' ');
-  std::string made(8, '\0');
+  std::string length(8, '\0');
   for (int i = 0; i < 8; ++i)
-    made[static_cast<std::size_t>(i)] =
+    length[static_cast<std::size_t>(i)] =
         static_cast<char>(static_cast<std::uint64_t>(text.size()) >> (8 * i) & 0xff);
-  return made + text;
+  return length + text;
 }
 
 }  // namespace ferry::detail
