@@ -21,9 +21,12 @@ using device = ferry::device_space;
 
 std::vector<std::vector<int>> groups() {
   std::vector<std::vector<int>> made{{0, 0}, {0, 0, 0}};
-  if (ferry::devices().size() > 1) {
-    made.push_back({0, 1});
-    made.push_back({1, 0, 1});
+  const auto count = static_cast<int>(ferry::devices().size());
+  for (int ranks = 2; ranks <= count; ++ranks) {
+    made.push_back(all_in_turn(ranks));
+    auto& backwards = made.emplace_back();  // from the last device on, which comes twice
+    for (int r = 0; r < ranks; ++r) backwards.push_back(count - 1 - r);
+    backwards.push_back(count - 1);
   }
   return made;
 }

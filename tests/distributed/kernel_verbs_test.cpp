@@ -24,10 +24,7 @@ std::vector<std::vector<int>> groups() {
   std::vector<std::vector<int>> made;
   for (const int ranks : {1, 2, 4, 8}) made.emplace_back(static_cast<std::size_t>(ranks), 0);
   if (count > 1)
-    for (const int ranks : {2, 3, 8}) {
-      made.emplace_back();
-      for (int r = 0; r < ranks; ++r) made.back().push_back(r % count);
-    }
+    for (const int ranks : {2, 3, 4, 8}) made.push_back(all_in_turn(ranks));
   return made;
 }
 ferry::communicator group_on(const std::vector<int>& ids) {
