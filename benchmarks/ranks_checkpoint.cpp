@@ -26,10 +26,11 @@ constexpr std::size_t width = 128;
 
 /// The bytes a second that the disk takes from plain writes.
 double disk_rate(session& run, const scratch_folder& folder, std::size_t bytes) {
-  std::vector<char> data(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<char>(mix(i) >> 7);
+  std::vector<std::uint64_t> words(bytes / 8);
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = mix(i);
   const double seconds =
-      seconds_to_write(folder.path() + "/plain", data.data(), bytes, ferry::detail::chunk_threads());
+      seconds_to_write(folder.path() + "/plain", reinterpret_cast<const char*>(words.data()), bytes,
+                       ferry::detail::chunk_threads());
   ::unlink((folder.path() + "/plain").c_str());
   timing time;
   time.add(1e3 * seconds);
@@ -65,8 +66,8 @@ void checkpoint(session& run) {
   const auto whole_size = run.chosen().checkpoint_gib.value_or(64) * 0x1p30;
   const double rate = disk_rate(
       run, folder, static_cast<std::size_t>(run.chosen().quick ? 0x1p20 : std::min(whole_size, 2 * 0x1p30)));
-  // The disk has room and needs less than 40 s; the devices of those that load have room.
-  const double limits[] = {whole_size, 0.9 * static_cast<double>(folder.room()), 40 * rate,
+  // The disk has room and needs about a minute; the devices of those that load have room.
+  const double limits[] = {whole_size, 0.9 * static_cast<double>(folder.room()), 65 * rate,
                            0.8 * static_cast<double>(free_device_bytes()) * loaders};
   const double bytes = *std::min_element(std::begin(limits), std::end(limits));
   const auto rows = static_cast<std::size_t>(bytes) / (width * 4) / 64 * 64;

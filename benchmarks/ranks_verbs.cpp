@@ -19,6 +19,12 @@ namespace {
 using ferry::device_space;
 using sharded = ferry::sharded_table<float, device_space>;
 
+/// The first position of a bag.
+struct bag_begin {
+  std::int64_t length;
+  KOKKOS_FUNCTION std::int64_t operator()(std::int64_t bag, std::int64_t) const { return bag * length; }
+};
+
 class verbs {
  public:
   explicit verbs(rank_case& group)
@@ -206,11 +212,6 @@ class verbs {
   [[nodiscard]] double shard_bytes() const {
     return static_cast<double>(rows_ * width_ * sizeof(float)) / group_.ranks();
   }
-
-  struct bag_begin {
-    std::int64_t length;
-    KOKKOS_FUNCTION std::int64_t operator()(std::int64_t bag, std::int64_t) const { return bag * length; }
-  };
 
   rank_case& group_;
   std::int64_t n_;
