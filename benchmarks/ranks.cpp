@@ -113,7 +113,8 @@ void gathers_of(rank_case& group, std::int64_t row_bytes) {
         });
         group.compare(figure, name(concurrent ? "memcpy.all" : "memcpy"));
       }
-      group.compare(name("gather.far." + size + ".all"), group.name("gather.far." + size + ".all", 2));
+      if (ranks > 2)
+        group.compare(name("gather.far." + size + ".all"), group.name("gather.far." + size + ".all", 2));
     }
     auto any = group.batches<any_row>(n, rows, width, false);
     const auto from_table = [&](const std::string& figure, auto& batch, const auto& named, auto... policies) {
@@ -128,7 +129,7 @@ void gathers_of(rank_case& group, std::int64_t row_bytes) {
     from_table(peer, any, by_indices, ferry::path::peer{});
     from_table(peer + ".automatic", any, by_indices);
     group.compare(peer + ".automatic", peer);
-    group.compare(peer, group.name("gather.shared." + size, 2));
+    if (ranks > 2) group.compare(peer, group.name("gather.shared." + size, 2));
     if (ranks > 1) {
       group.compare(peer, name("gather.far." + size + ".all"));
       // Of the link's rate the rows of other ranks count.
