@@ -19,7 +19,7 @@ Times in ms, N devices, n rows of r bytes a rank, o = (N - 1) / N the share of o
 start: a gather of 1024 rows on one device, launch and wait. local, link: gathers of 8-fold batches on one device, and
 from the other ranks of the largest group fitted. plain(n): the step of one device on an ordinary table. route: launches
 of the routing kernels and the host's read of the counts; position: the routing kernels for each position, less what the
-update's own kernel hides of the link; both by least squares. sum_start, sum_link: from sums of 1 and 64 MiB.
+update's own kernel hides of the link; both from the smallest and the largest batch. sum_start, sum_link: from sums of 1 and 64 MiB.
 """
 
 import argparse
@@ -88,6 +88,8 @@ class Model:
             self.meeting, self.rank = 0.0, ms / ranks
         else:
             self.meeting, self.rank = line_through(meetings)
+            if self.rank < 0:  # noise: no rank makes a meeting shorter
+                self.meeting, self.rank = sum(ms for _, ms in meetings) / len(meetings), 0.0
         self.plain = {n: ms_of(read, 1, f"step.plain.device_space.{n}")
                       for n in counts_of(read, r"step\.plain\.device_space\.(\d+)")}
         rests = []
@@ -96,7 +98,8 @@ class Model:
                 whole = ms_of(read, ranks, f"step.device_space.{n}")
                 if whole is not None:
                     rests.append((n, whole - plain - 2 * self.meet(ranks) - self.over_link(ranks, n)))
-        self.route, self.position = line_through(rests) if rests else (0.0, 0.0)
+        ends = [rest for rest in rests if rest[0] in (min(self.plain), max(self.plain))]
+        self.route, self.position = line_through(ends) if ends else (0.0, 0.0)
         sums = {mib: [ms_of(read, n, f"all_reduce.{mib}MiB") for n in groups[1:]] for mib in (1, 64)}
         starts, links = [], []
         for ranks, small, large in zip(groups[1:], sums[1], sums[64]):
