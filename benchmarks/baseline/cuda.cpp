@@ -22,7 +22,7 @@ __global__ void gather_packets(const uint4* __restrict__ table, const std::int64
     out[i] = table[(rows[i >> row_shift] << row_shift) + (i & in_row)];
 }
 
-/// The same, two neighbouring rows for each thread: both loads are under way before the first store.
+/// Two neighbouring rows for each thread: both loads are under way before the first store.
 __global__ void gather_row_pairs(const uint4* __restrict__ table, const std::int64_t* __restrict__ rows,
                                  uint4* __restrict__ out, std::int64_t n, int row_shift) {
   const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -152,7 +152,7 @@ void gather(const exec_space& exec, const void* table, const std::int64_t* rows,
 
 std::optional<double> seconds_to_lock(std::size_t bytes) {
   const auto begin = std::chrono::steady_clock::now();
-  const block made(block::kind::locked, bytes);
+  const block memory(block::kind::locked, bytes);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 

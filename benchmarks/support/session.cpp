@@ -101,10 +101,10 @@ std::string session::ceiling(const std::string& name) {
     throw std::logic_error("no ceiling " + name);
   // On the device twice the size, so that the caches hold little of it.
   const std::int64_t copied = on_device ? 2 * words : words;
-  const filled_block from(exec_, name == "ceiling.h2d" ? kind::locked : kind::device, copied);
-  const filled_block to(exec_, name == "ceiling.d2h" ? kind::locked : kind::device, copied);
+  const filled_block source(exec_, name == "ceiling.h2d" ? kind::locked : kind::device, copied);
+  const filled_block target(exec_, name == "ceiling.d2h" ? kind::locked : kind::device, copied);
   result.time = measure(*this, 1, [&](int) {
-    baseline::copy(exec_, to.data(), from.data(), static_cast<std::size_t>(copied) * 8);
+    baseline::copy(exec_, target.data(), source.data(), static_cast<std::size_t>(copied) * 8);
   });
   return on_device ? settle(2 * gib, 2.0, "read + write") : settle(gib, 1.0, "payload");
 }

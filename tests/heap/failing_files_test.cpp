@@ -27,24 +27,24 @@ namespace {
 
 std::size_t descriptors() {
   std::size_t count = 0;
-  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
   return count;
 }
 
 /// The files of a folder, and when they were written.
 using file_list = std::map<std::string, std::filesystem::file_time_type>;
 file_list files_in(const std::string& folder) {
-  file_list found;
-  for (const auto& each : std::filesystem::directory_iterator(folder))
-    if (each.is_regular_file() && each.path().filename() != "lock")
-      found[each.path().filename()] = each.last_write_time();
-  return found;
+  file_list files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.is_regular_file() && entry.path().filename() != "lock")
+      files[entry.path().filename()] = entry.last_write_time();
+  return files;
 }
 
 /// Lets the k-th allocation of act(), in any thread, fail for k = 1, 2, ... until it has no k-th. After each
 /// failure still() tells whether all is as it was.
 template <class Begin, class Act, class Still>
-int survive(const char* what, const Begin& begin, const Act& act, const Still& still) {
+int survive(const char* label, const Begin& begin, const Act& act, const Still& still) {
   int failures = 0;
   begin();
   act();  // what is made once, and kept
@@ -61,7 +61,7 @@ int survive(const char* what, const Begin& begin, const Act& act, const Still& s
       thrown = true;
     }
     const bool failed = fail_allocation_anywhere(0);
-    INFO(what << ", allocation " << k);
+    INFO(label << ", allocation " << k);
     REQUIRE(descriptors() == before);
     if (thrown) {
       REQUIRE(failed);
@@ -77,9 +77,9 @@ struct checkpoint_contents {
   std::vector<float> large;
   std::vector<double> small;
 
-  bool operator==(const checkpoint_contents& other) const {
-    return small == other.small && large.size() == other.large.size() &&
-           std::memcmp(large.data(), other.large.data(), large.size() * sizeof(float)) == 0;
+  bool operator==(const checkpoint_contents& second) const {
+    return small == second.small && large.size() == second.large.size() &&
+           std::memcmp(large.data(), second.large.data(), large.size() * sizeof(float)) == 0;
   }
 };
 
@@ -181,7 +181,7 @@ TEST_CASE("a checkpoint that lacks memory is saved and loaded as a whole or not 
     run.add("halves", halves);
     run.save({.changes = changes});
   };
-  const auto all = [&] {
+  const auto save_and_load = [&] {
     std::vector<double> small;
     for (std::size_t i = 0; i < 200; ++i) small.push_back(strided(i / 10, i % 10));
     small.insert(small.end(), as_doubles.begin(), as_doubles.end());
@@ -200,7 +200,7 @@ TEST_CASE("a checkpoint that lacks memory is saved and loaded as a whole or not 
   large[5] = 2.0f;  // a patch
   save(true);
   as_doubles.assign(40, 0.5);
-  const auto saved = all();
+  const auto saved = save_and_load();
 
   checkpoint_contents before;
   const std::vector<float> sevens(large.size(), 7.0f);
@@ -212,7 +212,7 @@ TEST_CASE("a checkpoint that lacks memory is saved and loaded as a whole or not 
     adam.lr = 7;
     state.set_steps(7);
     step();
-    before = all();
+    before = save_and_load();
   };
   const auto load = [&] {
     ferry::io::checkpoint run(path);
@@ -221,8 +221,8 @@ TEST_CASE("a checkpoint that lacks memory is saved and loaded as a whole or not 
     run.track("weights");
     run.load({.convert = true});
   };
-  CHECK(survive("load", begin, load, [&] { return all() == before; }) > 50);
-  CHECK((all() == saved));
+  CHECK(survive("load", begin, load, [&] { return save_and_load() == before; }) > 50);
+  CHECK((save_and_load() == saved));
 
   file_list files;
   const auto look = [&] {
@@ -237,11 +237,11 @@ TEST_CASE("a checkpoint that lacks memory is saved and loaded as a whole or not 
             "save", look, [&] { save(false); }, holds) > 50);
   CHECK(survive(
             "save of changes", look, [&] { save(true); }, holds) > 50);
-  const auto now = all();
+  const auto now = save_and_load();
   begin();
   load();
   as_doubles.assign(40, 0.5);
-  CHECK((all() == now));
+  CHECK((save_and_load() == now));
 }
 
 TEST_CASE("looks at the machine leave no file open when memory runs out", "[failing_heap]") {

@@ -81,27 +81,28 @@ TEST_CASE("NCCL sums the arrays of two ranks and more", "[nccl]") {
 TEST_CASE("NCCL refuses ranks that share a device, on all ranks", "[nccl]") {
   const watchdog guard("NCCL on one device");
   const auto comm = group_on({0, 0});
-  std::vector<std::string> told(2);
+  std::vector<std::string> messages(2);
   comm.run([&](int rank, const auto& exec) {
-    told[static_cast<std::size_t>(rank)] =
+    messages[static_cast<std::size_t>(rank)] =
         said<ferry::invalid_argument>([&] { const ferry::nccl::any_order fast(exec, comm); });
     comm.barrier();  // the group can be used
   });
-  for (const auto& each : told) CHECK(each.find("ranks 0 and 1 are both on device 0") != std::string::npos);
+  for (const auto& text : messages)
+    CHECK(text.find("ranks 0 and 1 are both on device 0") != std::string::npos);
 }
 
 TEST_CASE("NCCL's policy serves its group, its rank, dense arrays and one thread", "[nccl]") {
   const watchdog guard("wrong uses of NCCL");
-  const auto comm = group_on({0}), other = group_on({0});
+  const auto comm = group_on({0}), second_group = group_on({0});
   using view = Kokkos::View<float**, Kokkos::LayoutRight, Kokkos::CudaSpace>;
   const view whole("whole", 10, 5);
   comm.run([&](int, const auto& exec) {
     const ferry::nccl::any_order fast(exec, comm);
     ferry::tensor<float, device> array("array", 10);
     ferry::init::constant(exec, array, 2);
-    other.run([&](int, const auto& elsewhere) {
-      const auto text =
-          said<ferry::invalid_argument>([&] { ferry::all_reduce(elsewhere, other, array, fast).wait(); });
+    second_group.run([&](int, const auto& elsewhere) {
+      const auto text = said<ferry::invalid_argument>(
+          [&] { ferry::all_reduce(elsewhere, second_group, array, fast).wait(); });
       expect(text.find("of another communicator") != std::string::npos, "another group");
     });
     const auto some = Kokkos::subview(whole, Kokkos::ALL, Kokkos::make_pair(1, 3));
@@ -117,9 +118,10 @@ TEST_CASE("NCCL's policy serves its group, its rank, dense arrays and one thread
   const ferry::nccl::any_order nothing(exec, comm);  // acts for the group
   ferry::tensor<float, device> array("array", 3);
   ferry::all_reduce(exec, comm, array, nothing).wait();
-  comm.run([&](int, const auto& own) {
-    const auto text = said<ferry::invalid_argument>(
-        [&] { const ferry::nccl::any_order never(own, comm, {.deadline = std::chrono::nanoseconds(0)}); });
+  comm.run([&](int, const auto& instance) {
+    const auto text = said<ferry::invalid_argument>([&] {
+      const ferry::nccl::any_order never(instance, comm, {.deadline = std::chrono::nanoseconds(0)});
+    });
     expect(text.find("the deadline must be positive") != std::string::npos, "a deadline of zero");
   });
 }
@@ -132,16 +134,16 @@ TEST_CASE("ranks that fail, differ or leave end the sums of all", "[nccl]") {
   const auto comm = group_on(ids, std::chrono::seconds(10));
   using view = Kokkos::View<float**, Kokkos::LayoutRight, Kokkos::CudaSpace>;
   const view whole("whole", 10, 5);  // on device 0
-  std::vector<std::string> told(ids.size());
+  std::vector<std::string> messages(ids.size());
   comm.run([&](int rank, const auto& exec) {
     const ferry::nccl::any_order fast(exec, comm);
     ferry::tensor<float, device> array("array", comm.device(rank), 10, 2);
     ferry::init::constant(exec, array, rank + 1);
     if (rank == 0) {
       const auto some = Kokkos::subview(whole, Kokkos::ALL, Kokkos::make_pair(1, 3));
-      told[0] = said<ferry::invalid_argument>([&] { ferry::all_reduce(exec, comm, some, fast).wait(); });
+      messages[0] = said<ferry::invalid_argument>([&] { ferry::all_reduce(exec, comm, some, fast).wait(); });
     } else {
-      told[static_cast<std::size_t>(rank)] =
+      messages[static_cast<std::size_t>(rank)] =
           said<ferry::peer_error>([&] { ferry::all_reduce(exec, comm, array, fast).wait(); });
     }
     ferry::all_reduce(exec, comm, array, fast).wait();  // nothing had been enqueued
@@ -149,26 +151,27 @@ TEST_CASE("ranks that fail, differ or leave end the sums of all", "[nccl]") {
     ferry::copy(exec, array, read).wait();
     expect(read == std::vector<float>(20, static_cast<float>(ranks * (ranks + 1) / 2)), "the sum");
   });
-  CHECK(told[0].find("is not dense") != std::string::npos);
-  for (std::size_t r = 1; r < told.size(); ++r) CHECK(told[r].find("rank 0 failed") != std::string::npos);
+  CHECK(messages[0].find("is not dense") != std::string::npos);
+  for (std::size_t r = 1; r < messages.size(); ++r)
+    CHECK(messages[r].find("rank 0 failed") != std::string::npos);
   comm.run([&](int rank, const auto& exec) {
     const ferry::nccl::any_order fast(exec, comm);
     ferry::tensor<float, device> array("array", comm.device(rank), rank == last ? 11 : 10);
-    told[static_cast<std::size_t>(rank)] =
+    messages[static_cast<std::size_t>(rank)] =
         said<ferry::protocol_error>([&] { ferry::all_reduce(exec, comm, array, fast).wait(); });
   });
-  for (const auto& each : told) CHECK(each.find("all_reduce by NCCL") != std::string::npos);
+  for (const auto& text : messages) CHECK(text.find("all_reduce by NCCL") != std::string::npos);
   const auto fresh = group_on(ids, std::chrono::seconds(10));
   fresh.run([&](int rank, const auto& exec) {
     const ferry::nccl::any_order fast(exec, fresh);
     if (rank == last) return;
     ferry::tensor<float, device> array("array", fresh.device(rank), 10);
-    told[static_cast<std::size_t>(rank)] =
+    messages[static_cast<std::size_t>(rank)] =
         said<ferry::communication_error>([&] { ferry::all_reduce(exec, fresh, array, fast).wait(); });
   });
   for (int r = 0; r < last; ++r) {
-    CAPTURE(told[static_cast<std::size_t>(r)]);
-    CHECK(told[static_cast<std::size_t>(r)].find("rank " + std::to_string(last) + " has left") !=
+    CAPTURE(messages[static_cast<std::size_t>(r)]);
+    CHECK(messages[static_cast<std::size_t>(r)].find("rank " + std::to_string(last) + " has left") !=
           std::string::npos);
   }
 }

@@ -21,25 +21,25 @@ using host_view =
     Kokkos::View<T*, Kokkos::LayoutRight, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
 template <class T, class Space, class Extents>
-void put(ferry::tensor<T, Space, Extents>& to, const std::vector<T>& values) {
-  REQUIRE(values.size() == to.size());
+void put(ferry::tensor<T, Space, Extents>& target, const std::vector<T>& values) {
+  REQUIRE(values.size() == target.size());
   if (values.empty()) return;
   Kokkos::View<T*, Kokkos::LayoutRight, ferry::detail::kokkos_space_t<Space>,
                Kokkos::MemoryTraits<Kokkos::Unmanaged>>
-      there(to.data(), to.size());
-  Kokkos::deep_copy(there, host_view<const T>(values.data(), values.size()));
+      device_view(target.data(), target.size());
+  Kokkos::deep_copy(device_view, host_view<const T>(values.data(), values.size()));
   Kokkos::fence();
 }
 
 template <class T, class Space, class Extents>
-std::vector<T> take(const ferry::tensor<T, Space, Extents>& from) {
-  std::vector<T> values(from.size());
+std::vector<T> take(const ferry::tensor<T, Space, Extents>& source) {
+  std::vector<T> values(source.size());
   if (values.empty()) return values;
   Kokkos::View<const T*, Kokkos::LayoutRight, ferry::detail::kokkos_space_t<Space>,
                Kokkos::MemoryTraits<Kokkos::Unmanaged>>
-      there(from.data(), from.size());
+      device_view(source.data(), source.size());
   Kokkos::fence();
-  Kokkos::deep_copy(host_view<T>(values.data(), values.size()), there);
+  Kokkos::deep_copy(host_view<T>(values.data(), values.size()), device_view);
   return values;
 }
 
@@ -47,16 +47,16 @@ std::vector<T> take(const ferry::tensor<T, Space, Extents>& from) {
 template <class Space, class T>
 ferry::tensor<T, Space> make(const char* label, std::size_t rows, std::size_t width,
                              const std::vector<T>& values) {
-  ferry::tensor<T, Space> made(label, rows, width);
-  put(made, values);
-  return made;
+  ferry::tensor<T, Space> array(label, rows, width);
+  put(array, values);
+  return array;
 }
 
 template <class Space, class T>
 ferry::tensor<T, Space> make(const char* label, const std::vector<T>& values) {
-  ferry::tensor<T, Space> made(label, values.size());
-  put(made, values);
-  return made;
+  ferry::tensor<T, Space> array(label, values.size());
+  put(array, values);
+  return array;
 }
 
 }  // namespace ferry_test

@@ -38,16 +38,16 @@ std::optional<options> parse_options(int argc, const char* const* argv, int& exi
   app.add_option("--neighbors", chosen.neighbors, "Words whose neighbours are shown at the end")
       ->delimiter(',');
 
-  const std::string where = "Where the tables live";
+  const std::string heading = "Where the tables live";
   app.add_option("--space", chosen.space, "Memory space of both tables")
       ->check(CLI::IsMember(names_of(spaces)))
-      ->group(where);
+      ->group(heading);
   app.add_option("--path", chosen.path, "How rows travel to the device and back")
       ->check(CLI::IsMember(names_of(paths)))
-      ->group(where);
+      ->group(heading);
   app.add_option("--dtype", chosen.dtype, "Element type of the tables")
       ->check(CLI::IsMember(names_of(dtypes)))
-      ->group(where);
+      ->group(heading);
 
   const std::string how = "Training";
   app.add_option("--optimizer", chosen.optimizer, "Optimizer of both tables")
@@ -74,21 +74,21 @@ std::optional<options> parse_options(int argc, const char* const* argv, int& exi
       ->group(how);
   app.add_option("--seed", chosen.seed, "Seed of everything random")->group(how);
 
-  const std::string what = "Text";
+  const std::string heading = "Text";
   app.add_option("--window", chosen.window, "Largest distance of the words of a pair")
       ->check(CLI::Range(1, 100))
-      ->group(what);
+      ->group(heading);
   app.add_option("--min-count", chosen.min_count, "Drop words that are rarer than this")
       ->check(CLI::PositiveNumber)
-      ->group(what);
+      ->group(heading);
   app.add_option("--subsample", chosen.subsample,
                  "Thin out words more frequent than this share of the text; 0: none")
       ->check(CLI::Range(0.0, 1.0))
-      ->group(what);
+      ->group(heading);
   app.add_option("--held-out", chosen.held_out,
                  "Share of the word pairs that are only ever ranked, never trained on")
       ->check(CLI::Range(0.001, 0.5))
-      ->group(what);
+      ->group(heading);
 
   try {
     app.parse(argc, argv);
