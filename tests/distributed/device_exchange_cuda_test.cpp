@@ -45,8 +45,8 @@ std::vector<float> contents(const Kokkos::Cuda& exec, const auto& array) {
 std::string transfers_with_host() {
   std::string path_name;
   for (const auto& transfer : ferry::transfer_statistics())
-    if (transfer.bytes != 0 && (transfer.from != "device_space" || transfer.to != "device_space"))
-      path_name.append(transfer.from).append(" to ").append(transfer.to).append("; ");
+    if (transfer.bytes != 0 && (transfer.source != "device_space" || transfer.target != "device_space"))
+      path_name.append(transfer.source).append(" to ").append(transfer.target).append("; ");
   return path_name;
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("rows between devices of a process do not pass through host memory", "
       const auto got = contents(exec, out), repeat = contents(exec, unique_rows);
       for (std::size_t i = 0; i < got.size(); ++i) {
         const auto row = static_cast<std::size_t>(mine[i / width]);
-        expect(got[i] == before[row * width + i % width] && second[i] == got[i], "gathered rows");
+        expect(got[i] == before[row * width + i % width] && repeat[i] == got[i], "gathered rows");
       }
       expect(contents(exec, sum) == std::vector<float>(1001, static_cast<float>(ranks * (ranks + 1) / 2)),
              "the sum");
