@@ -32,8 +32,8 @@ target_compile_features(ferry PUBLIC cxx_std_20)
 target_link_libraries(ferry PUBLIC Kokkos::kokkos Boost::headers Threads::Threads
                             PRIVATE ISAL::isal $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>
                                     $<BUILD_INTERFACE:ferry_kokkos_workarounds>)
-# Loops of the host's kernels for AVX2 as well, which processors that have it take.
-target_compile_definitions(ferry PRIVATE FERRY_DISPATCH_AVX2)
+# Loops of the host's kernels for AVX2 as well, which processors that have it take. Without the optimiser both copies are equal.
+target_compile_definitions(ferry PRIVATE "$<$<NOT:$<CONFIG:Debug>>:FERRY_DISPATCH_AVX2>")
 ferry_target_language(ferry)
 
 # The exported target gets the CUDA standard from ferryConfig.cmake, because the language is the consumer's to enable.
