@@ -30,13 +30,13 @@ struct report {
   bool done;
 };
 
-/// The system starts no threads: their stacks would be larger than its memory.
+/// The system starts no threads: their stacks would be larger than an address space.
 class no_more_threads {
  public:
   no_more_threads() {
     pthread_getattr_default_np(&before_);
     pthread_attr_t huge = before_;
-    pthread_attr_setstacksize(&huge, std::size_t{1} << 46);
+    pthread_attr_setstacksize(&huge, std::size_t{1} << 47);
     pthread_setattr_default_np(&huge);
   }
   no_more_threads(const no_more_threads&) = delete;
