@@ -21,29 +21,14 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # nvcc's host compiler then is, too
   add_compile_options("$<$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>:-Xcompiler=--param=ggc-min-heapsize=1000000>")
 endif()
 
-# The library of the tests. Batches of it are larger where those of tests are: most of a batch's time are the headers. Two halves,
-# for two processors. The verbs of the library stay apart, and a sample has none: its tests compile those that they call.
-set(FERRY_TEST_UNITY 1 CACHE STRING "Number of a test program's sources that are compiled as one")
-if(FERRY_BUILD_TESTS AND NOT Kokkos_ENABLE_CUDA)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(ferry PRIVATE --param=ggc-min-heapsize=1000000)
-  endif()
-  foreach(source IN LISTS ferry_sources)
-    if(source MATCHES "/src/instances/")
-      if(FERRY_TEST_SAMPLE)
-        set_source_files_properties("${source}" PROPERTIES HEADER_FILE_ONLY ON)
-      endif()
-    elseif(FERRY_TEST_UNITY GREATER 1)
-      set(half lower)
-      if(source MATCHES "/src/(io|distributed|loader)/")
-        set(half upper)
-      endif()
-      set_source_files_properties("${source}" PROPERTIES UNITY_GROUP ${half})
-    endif()
-  endforeach()
-  if(FERRY_TEST_SAMPLE)
-    target_compile_definitions(ferry PUBLIC $<BUILD_INTERFACE:FERRY_WITHOUT_INSTANCES>)
-  endif()
+# The library of a sample holds no verbs: its tests compile those that they call, which are few.
+if(FERRY_TEST_SAMPLE AND NOT Kokkos_ENABLE_CUDA)
+  list(FILTER ferry_sources INCLUDE REGEX "/src/instances/")
+  set_source_files_properties(${ferry_sources} PROPERTIES HEADER_FILE_ONLY ON)
+  target_compile_definitions(ferry PUBLIC $<BUILD_INTERFACE:FERRY_WITHOUT_INSTANCES>)
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT Kokkos_ENABLE_CUDA)
+  target_compile_options(ferry PRIVATE --param=ggc-min-heapsize=1000000)
 endif()
 
 # Warnings are errors here and only here, and not for those who build ferry-info alone: their compilers may know warnings that
@@ -115,6 +100,7 @@ endfunction()
 # OpenMP threads; ONE_RUN, with two threads: the code under test has no kernel of its own, and other programs run those that it calls
 # with each number. With OWN_OPTIONS the caller chooses how it is compiled.
 set(FERRY_TEST_THREADS 1 2 5 CACHE STRING "Numbers of OpenMP threads with which each test program runs")
+set(FERRY_TEST_UNITY 1 CACHE STRING "Number of a test program's sources that are compiled as one")
 function(ferry_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "ONE_RUN;OWN_OPTIONS" "" "")
   set(test_sources ${test_UNPARSED_ARGUMENTS})
