@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "distributed/any_sharding.hpp"
 #include "support/random.hpp"
 #include "support/said.hpp"
 #include "support/watchdog.hpp"
@@ -113,9 +114,20 @@ bool same_table(const Exec& exec, const Sharded& sharded, const ferry::tensor<T,
   return same_bits(read.data(), table.data(), table.size());
 }
 
-/// Calls test(sharding) for every sharding.
+/// Calls test(sharding) for every sharding, of two types: those that do not replicate rows share one.
 template <class Test>
 void for_each_sharding(const Test& test) {
+  using kind = any_sharding::kind;
+  for (const kind chosen : {kind::cyclic, kind::block, kind::hashed, kind::table_wise}) {
+    INFO("sharding " << static_cast<int>(chosen) << " of any_sharding");
+    test(any_sharding{chosen});
+  }
+  test(ferry::sharding::replicated{});
+}
+
+/// Calls test(sharding) for the type of every sharding.
+template <class Test>
+void for_each_sharding_type(const Test& test) {
   test(ferry::sharding::cyclic{});
   test(ferry::sharding::block{});
   test(ferry::sharding::hashed<7>{});
