@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "distributed/any_sharding.hpp"
 #include "support/random.hpp"
 #include "support/said.hpp"
 #include "support/watchdog.hpp"
@@ -9,6 +10,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -30,6 +32,21 @@ using exec_space = Kokkos::Serial;
 using exec_space = Kokkos::DefaultExecutionSpace;
 #endif
 constexpr std::size_t width = 6;
+
+/// The devices of a group of `ranks` ranks: all in turn.
+inline std::vector<int> all_in_turn(int ranks) {
+  const auto count = static_cast<int>(ferry::devices().size());
+  std::vector<int> ids;
+  for (int r = 0; r < ranks; ++r) ids.push_back(r % count);
+  return ids;
+}
+/// Numbers of ranks: 2, 3 and every larger one up to the number of devices.
+inline std::vector<int> rank_counts() {
+  std::vector<int> counts;
+  for (int ranks = 2; ranks <= std::max(3, static_cast<int>(ferry::devices().size())); ++ranks)
+    counts.push_back(ranks);
+  return counts;
+}
 
 inline ferry::communicator group_of(int ranks,
                                     std::chrono::milliseconds deadline = std::chrono::seconds(30)) {
@@ -97,9 +114,20 @@ bool same_table(const Exec& exec, const Sharded& sharded, const ferry::tensor<T,
   return same_bits(read.data(), table.data(), table.size());
 }
 
-/// Calls test(sharding) for every sharding.
+/// Calls test(sharding) for every sharding, of two types: those that do not replicate rows share one.
 template <class Test>
 void for_each_sharding(const Test& test) {
+  using kind = any_sharding::kind;
+  for (const kind chosen : {kind::cyclic, kind::block, kind::hashed, kind::table_wise}) {
+    INFO("sharding " << static_cast<int>(chosen) << " of any_sharding");
+    test(any_sharding{chosen});
+  }
+  test(ferry::sharding::replicated{});
+}
+
+/// Calls test(sharding) for the type of every sharding.
+template <class Test>
+void for_each_sharding_type(const Test& test) {
   test(ferry::sharding::cyclic{});
   test(ferry::sharding::block{});
   test(ferry::sharding::hashed<7>{});

@@ -165,7 +165,7 @@ TEST_CASE("a gradient that is not finite refuses or skips the step of all ranks"
   const watchdog guard("sharded nonfinite");
   const exec_space exec;
   const auto rule = ferry::optim::adam{};
-  for_each_sharding([&](auto spread) {
+  for_each_sharding_type([&](auto spread) {
     const auto comm = group_of(3);
     ferry::sharded_table<float, host, decltype(spread)> big("w", comm, 20, width, spread);
     ferry::tensor<float, host> table("w", 20, width);

@@ -55,7 +55,7 @@ TEST_CASE("a sharded gather gives the rows of an ordinary table", "[distributed]
   auto random = generator(1);
   const exec_space exec;
   for (const int ranks : {1, 2, 4, 8})
-    for_each_sharding([&](auto spread) {
+    for_each_sharding_type([&](auto spread) {
       const std::size_t rows = 1 + random() % 200;
       INFO(ranks << " ranks, " << rows << " rows, " << decltype(spread)::name);
       batches<double, std::uint32_t> batch(random, ranks, rows, 90);

@@ -39,7 +39,7 @@ void quantize_everywhere(std::mt19937_64& random, std::size_t rows, std::size_t 
 }  // namespace
 
 using quantize_points = product<decltype(spaces), decltype(spaces)>;
-TEMPLATE_LIST_TEST_CASE("quantize and dequantize between every two spaces", "[int8]", quantize_points) {
+TEMPLATE_LIST_TEST_CASE("quantize and dequantize between every two spaces", "[int8][once]", quantize_points) {
   using from = at<0, TestType>;
   using to = at<1, TestType>;
   auto random = generator(91);

@@ -35,7 +35,8 @@ void gather_int8_everywhere(std::mt19937_64& random, std::size_t rows, std::size
 }  // namespace
 
 using int8_points = product<decltype(spaces), decltype(spaces)>;
-TEMPLATE_LIST_TEST_CASE("gather from 8-bit tables, between every two spaces", "[int8][gather]", int8_points) {
+TEMPLATE_LIST_TEST_CASE("gather from 8-bit tables, between every two spaces", "[int8][gather][once]",
+                        int8_points) {
   using space = at<0, TestType>;
   using out_space = at<1, TestType>;
   constexpr bool by_plan = std::is_same_v<space, out_space>;

@@ -35,7 +35,7 @@ void scatter_int8(std::mt19937_64& random, std::size_t rows, std::size_t width, 
 }  // namespace
 
 using int8_scatter_points = product<decltype(spaces), decltype(spaces)>;
-TEMPLATE_LIST_TEST_CASE("scatter into 8-bit tables, between every two spaces", "[int8][scatter]",
+TEMPLATE_LIST_TEST_CASE("scatter into 8-bit tables, between every two spaces", "[int8][scatter][once]",
                         int8_scatter_points) {
   using space = at<0, TestType>;
   using value_space = at<1, TestType>;

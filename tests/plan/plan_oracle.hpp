@@ -52,6 +52,15 @@ plan_arrays expected_plan(const std::vector<Index>& ids, std::size_t rows, on_ba
   return arrays;
 }
 
+// oracles.cpp has these, optimised.
+#define FERRY_TEST_PLANS(KIND, Index) \
+  KIND template plan_arrays expected_plan(const std::vector<Index>&, std::size_t, on_bad);
+
+FERRY_TEST_PLANS(extern, std::int32_t)
+FERRY_TEST_PLANS(extern, std::uint32_t)
+FERRY_TEST_PLANS(extern, std::int64_t)
+FERRY_TEST_PLANS(extern, std::uint64_t)
+
 template <class Backend, class T>
 std::vector<std::int64_t> fetched(const T* array, std::int64_t count) {
   std::vector<std::int64_t> result(static_cast<std::size_t>(count));

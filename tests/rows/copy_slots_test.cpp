@@ -36,7 +36,7 @@ bool copies_in_pieces(std::mt19937_64& random, const layout& source, const layou
 
 }  // namespace
 
-TEST_CASE("copies in many pieces, by any number of threads and slots", "[copy][slots]") {
+TEST_CASE("copies in many pieces, by any number of threads and slots", "[copy][slots][once]") {
   auto random = generator(110);
   for (const std::int64_t slot_bytes : {64, 1000, 4096, 70000})
     for (const int workers : {1, 2, 5})

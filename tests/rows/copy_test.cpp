@@ -43,7 +43,7 @@ void copy_everywhere(std::size_t rows, std::size_t width) {
 }  // namespace
 
 using copy_points = product<decltype(spaces), decltype(spaces)>;
-TEMPLATE_LIST_TEST_CASE("copy between every two spaces", "[copy]", copy_points) {
+TEMPLATE_LIST_TEST_CASE("copy between every two spaces", "[copy][once]", copy_points) {
   using from = at<0, TestType>;
   using to = at<1, TestType>;
   copy_everywhere<float, float, from, to>(0, 5);

@@ -107,7 +107,7 @@ void add_up(std::mt19937_64& random, const std::vector<std::size_t>& lengths, st
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("rows that are named very often", "[scatter][step][long]", ferry::device_space,
+TEMPLATE_TEST_CASE("rows that are named very often", "[scatter][step][long][once]", ferry::device_space,
                    ferry::mapped_space) {
   auto random = generator(31);
   for (const std::size_t width : {1u, 3u, 4u, 68u, 128u}) {

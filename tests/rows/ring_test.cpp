@@ -61,7 +61,7 @@ bool gathers(const exec_space& exec, std::size_t width, std::size_t n, bool hole
 }  // namespace
 
 using points = product<decltype(axis<ferry::bhalf_t, float, double>)>;
-TEMPLATE_LIST_TEST_CASE("batches around the pieces of a ring", "[gather][scatter][ring]", points) {
+TEMPLATE_LIST_TEST_CASE("batches around the pieces of a ring", "[gather][scatter][ring][once]", points) {
   using element = at<0, TestType>;
   const exec_space exec;
   for (const std::size_t width : {1u, 3u, 16u, 33u, 130u})

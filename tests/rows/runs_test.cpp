@@ -35,7 +35,7 @@ std::vector<std::int64_t> runs_of_rows(std::mt19937_64& random, std::size_t n, s
 }  // namespace
 
 using tables = product<decltype(axis<ferry::pinned_space, ferry::pageable_space, ferry::mapped_space>)>;
-TEMPLATE_LIST_TEST_CASE("gather of neighbouring rows", "[gather]", tables) {
+TEMPLATE_LIST_TEST_CASE("gather of neighbouring rows", "[gather][once]", tables) {
   using space = at<0, TestType>;
   auto random = generator(11);
   const exec_space exec;
@@ -70,7 +70,7 @@ TEMPLATE_LIST_TEST_CASE("gather of neighbouring rows", "[gather]", tables) {
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("scatter of neighbouring rows", "[scatter]", tables) {
+TEMPLATE_LIST_TEST_CASE("scatter of neighbouring rows", "[scatter][once]", tables) {
   using space = at<0, TestType>;
   auto random = generator(12);
   const exec_space exec;

@@ -118,7 +118,7 @@ TEST_CASE("which batches a hash table takes", "[scatter][winners]") {
   CHECK_FALSE(winner_table::fits(std::int64_t{1} << 20, std::int64_t{1} << 44));
 }
 
-TEMPLATE_TEST_CASE("large scatters keep the last value, or the first", "[scatter][winners]", float,
+TEMPLATE_TEST_CASE("large scatters keep the last value, or the first", "[scatter][winners][once]", float,
                    std::uint8_t) {
   auto random = generator(92);
   const exec_space exec;

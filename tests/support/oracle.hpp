@@ -136,4 +136,26 @@ std::vector<double> scattered(const std::vector<T>& table, std::size_t width,
   return result;
 }
 
+// oracles.cpp has those of common types, optimised: without it loops over large arrays take most of a test's time.
+#define FERRY_TEST_ORACLES_OF(KIND, T, Index)                                                                \
+  KIND template std::vector<T> gathered(const std::vector<T>&, std::size_t, const std::vector<Index>&,       \
+                                        std::vector<T>, on_bad);                                             \
+  KIND template std::map<std::int64_t, std::vector<double>> combined(                                        \
+      const std::vector<T>&, std::size_t, const std::vector<Index>&, std::size_t, std::string_view, on_bad); \
+  KIND template std::vector<double> scattered(const std::vector<T>&, std::size_t, const std::vector<Index>&, \
+                                              const std::vector<T>&, bool, std::string_view, on_bad);
+#define FERRY_TEST_ORACLES(KIND, T)                                                          \
+  KIND template bool same_bits(const std::vector<T>&, const std::vector<T>&);                \
+  KIND template bool close(const std::vector<T>&, const std::vector<double>&, double);       \
+  FERRY_TEST_ORACLES_OF(KIND, T, std::int32_t)                                               \
+  FERRY_TEST_ORACLES_OF(KIND, T, std::uint32_t) FERRY_TEST_ORACLES_OF(KIND, T, std::int64_t) \
+      FERRY_TEST_ORACLES_OF(KIND, T, std::uint64_t)
+
+FERRY_TEST_ORACLES(extern, float)
+FERRY_TEST_ORACLES(extern, double)
+FERRY_TEST_ORACLES(extern, ferry::half_t)
+FERRY_TEST_ORACLES(extern, ferry::bhalf_t)
+FERRY_TEST_ORACLES(extern, std::int32_t)
+FERRY_TEST_ORACLES(extern, std::int64_t)
+
 }  // namespace ferry_test

@@ -57,4 +57,21 @@ std::vector<Index> unique_indices(std::mt19937_64& random, std::size_t count, st
   return ids;
 }
 
+// oracles.cpp has those of common types, optimised.
+#define FERRY_TEST_VALUES(KIND, T) KIND template std::vector<T> values(std::mt19937_64&, std::size_t);
+#define FERRY_TEST_INDICES(KIND, Index)                                                 \
+  KIND template std::vector<Index> indices(std::mt19937_64&, std::size_t, std::size_t); \
+  KIND template std::vector<Index> unique_indices(std::mt19937_64&, std::size_t, std::size_t);
+
+FERRY_TEST_VALUES(extern, float)
+FERRY_TEST_VALUES(extern, double)
+FERRY_TEST_VALUES(extern, ferry::half_t)
+FERRY_TEST_VALUES(extern, ferry::bhalf_t)
+FERRY_TEST_VALUES(extern, std::int32_t)
+FERRY_TEST_VALUES(extern, std::int64_t)
+FERRY_TEST_INDICES(extern, std::int32_t)
+FERRY_TEST_INDICES(extern, std::uint32_t)
+FERRY_TEST_INDICES(extern, std::int64_t)
+FERRY_TEST_INDICES(extern, std::uint64_t)
+
 }  // namespace ferry_test
