@@ -94,7 +94,7 @@ TEST_CASE("a budget first takes the idle blocks of the pools, as many as it need
   const ferry::detail::allocation<space> table("table", 5000);
   CHECK(ferry::memory_statistics<space>().reserved == 4096);
   CHECK(ferry::memory_statistics<space>().current == 9096);
-  // What can never fit takes nothing away.
+  // A block that can never fit takes nothing away.
   CHECK_THROWS_AS(ferry::detail::allocation<space>("never", 16385), ferry::budget_exceeded);
   CHECK(ferry::memory_statistics<space>().reserved == 4096);
   const ferry::detail::allocation<space> rest("rest", 16384 - 5000);
@@ -111,14 +111,14 @@ TEST_CASE("threads that allocate at the same time stay inside of the budget toge
   std::vector<std::thread> workers;
   for (int t = 0; t < 4; ++t)
     workers.emplace_back([&] {
-      std::vector<ferry::detail::allocation<space>> held;
+      std::vector<ferry::detail::allocation<space>> blocks;
       for (int i = 0; i < 400; ++i) {
         try {
-          held.emplace_back("block", std::size_t{100});
+          blocks.emplace_back("block", std::size_t{100});
           ++made;
         } catch (const ferry::budget_exceeded&) {
           ++refused;
-          held.clear();
+          blocks.clear();
         } catch (...) {
           ++wrong;
         }
