@@ -103,7 +103,7 @@ void require_fields(const char* verb, const optim::detail::field_names& needed, 
 /// @}
 
 /// One step of a state. Nothing of the state changes before count(), and nothing throws after the step is
-/// enqueued. Of the policies it takes those that it asks for: one type serves all paths, bounds and duplicates.
+/// enqueued. It takes the policies that it asks for: one type serves all paths, bounds and duplicates.
 template <class StepCount, class Rounding, class Nonfinite, class Rule, class T, class Space, class State>
 class step_call {
  public:
