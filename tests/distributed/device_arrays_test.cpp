@@ -20,9 +20,7 @@ constexpr bool instances_work = true;
 #endif
 
 ferry::communicator group_in_turn(int ranks, bool of_one) {
-  const auto count = of_one ? 1 : static_cast<int>(ferry::devices().size());
-  std::vector<int> ids;
-  for (int r = 0; r < ranks; ++r) ids.push_back(r % count);
+  const auto ids = of_one ? std::vector<int>(static_cast<std::size_t>(ranks), 0) : all_in_turn(ranks);
   return ferry::communicator::devices(ids, {.deadline = std::chrono::seconds(30)});
 }
 

@@ -21,9 +21,12 @@ using device = ferry::device_space;
 
 std::vector<std::vector<int>> groups() {
   std::vector<std::vector<int>> result{{0, 0}, {0, 0, 0}};
-  if (ferry::devices().size() > 1) {
-    result.push_back({0, 1});
-    result.push_back({1, 0, 1});
+  const auto count = static_cast<int>(ferry::devices().size());
+  for (int ranks = 2; ranks <= count; ++ranks) {
+    result.push_back(all_in_turn(ranks));
+    auto& backwards = result.emplace_back();  // from the last device on, which comes twice
+    for (int r = 0; r < ranks; ++r) backwards.push_back(count - 1 - r);
+    backwards.push_back(count - 1);
   }
   return result;
 }
@@ -42,8 +45,8 @@ std::vector<float> contents(const Kokkos::Cuda& exec, const auto& array) {
 std::string transfers_with_host() {
   std::string path_name;
   for (const auto& transfer : ferry::transfer_statistics())
-    if (transfer.bytes != 0 && (transfer.from != "device_space" || transfer.to != "device_space"))
-      path_name.append(transfer.from).append(" to ").append(transfer.to).append("; ");
+    if (transfer.bytes != 0 && (transfer.source != "device_space" || transfer.target != "device_space"))
+      path_name.append(transfer.source).append(" to ").append(transfer.target).append("; ");
   return path_name;
 }
 
@@ -105,7 +108,7 @@ TEST_CASE("rows between devices of a process do not pass through host memory", "
       const auto got = contents(exec, out), repeat = contents(exec, unique_rows);
       for (std::size_t i = 0; i < got.size(); ++i) {
         const auto row = static_cast<std::size_t>(mine[i / width]);
-        expect(got[i] == before[row * width + i % width] && second[i] == got[i], "gathered rows");
+        expect(got[i] == before[row * width + i % width] && repeat[i] == got[i], "gathered rows");
       }
       expect(contents(exec, sum) == std::vector<float>(1001, static_cast<float>(ranks * (ranks + 1) / 2)),
              "the sum");

@@ -20,13 +20,6 @@ constexpr bool instances_work = false;
 constexpr bool instances_work = true;
 #endif
 
-std::vector<int> all_in_turn(int ranks) {
-  const auto count = static_cast<int>(ferry::devices().size());
-  std::vector<int> ids;
-  for (int r = 0; r < ranks; ++r) ids.push_back(r % count);
-  return ids;
-}
-
 /// The content of an array.
 template <class Array>
 ferry::tensor<float, host> contents_of(const Array& array) {
@@ -159,7 +152,7 @@ TEST_CASE("tables of a group of one device have the bits of an ordinary one", "[
 
 TEST_CASE("tables of a group of all devices have the bits of an ordinary one", "[devices]") {
   if (!instances_work) SKIP("ranks can't share Kokkos::Threads");
-  for (const int ranks : {2, 3}) {
+  for (const int ranks : rank_counts()) {
     compare_with_one<device, device>(all_in_turn(ranks), 72);
     compare_with_one<ferry::mapped_space, ferry::mapped_space>(all_in_turn(ranks), 73);
     compare_with_one<ferry::mapped_space, device>(all_in_turn(ranks), 74);

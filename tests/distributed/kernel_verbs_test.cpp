@@ -24,10 +24,7 @@ std::vector<std::vector<int>> groups() {
   std::vector<std::vector<int>> result;
   for (const int ranks : {1, 2, 4, 8}) result.emplace_back(static_cast<std::size_t>(ranks), 0);
   if (count > 1)
-    for (const int ranks : {2, 3, 8}) {
-      result.emplace_back();
-      for (int r = 0; r < ranks; ++r) result.back().push_back(r % count);
-    }
+    for (const int ranks : {2, 3, 4, 8}) result.push_back(all_in_turn(ranks));
   return result;
 }
 ferry::communicator group_on(const std::vector<int>& ids) {

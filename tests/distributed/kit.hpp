@@ -10,6 +10,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +32,21 @@ using exec_space = Kokkos::Serial;
 using exec_space = Kokkos::DefaultExecutionSpace;
 #endif
 constexpr std::size_t width = 6;
+
+/// The devices of a group of `ranks` ranks: all in turn.
+inline std::vector<int> all_in_turn(int ranks) {
+  const auto count = static_cast<int>(ferry::devices().size());
+  std::vector<int> ids;
+  for (int r = 0; r < ranks; ++r) ids.push_back(r % count);
+  return ids;
+}
+/// Numbers of ranks: 2, 3 and every larger one up to the number of devices.
+inline std::vector<int> rank_counts() {
+  std::vector<int> counts;
+  for (int ranks = 2; ranks <= std::max(3, static_cast<int>(ferry::devices().size())); ++ranks)
+    counts.push_back(ranks);
+  return counts;
+}
 
 inline ferry::communicator group_of(int ranks,
                                     std::chrono::milliseconds deadline = std::chrono::seconds(30)) {

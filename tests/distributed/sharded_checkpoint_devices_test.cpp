@@ -21,10 +21,7 @@ constexpr bool instances_work = true;
 #endif
 
 ferry::communicator devices_in_turn(int ranks) {
-  const auto count = static_cast<int>(ferry::devices().size());
-  std::vector<int> ids;
-  for (int r = 0; r < ranks; ++r) ids.push_back(r % count);
-  return ferry::communicator::devices(ids, {.deadline = std::chrono::seconds(30)});
+  return ferry::communicator::devices(all_in_turn(ranks), {.deadline = std::chrono::seconds(30)});
 }
 
 template <class Array>

@@ -3,11 +3,12 @@
 
 #include <ferry/distributed/nccl.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <type_traits>
 
-/// Sums by NCCL. Most need two devices, because NCCL takes one rank on each.
+/// Sums by NCCL over 2, 3 ... devices of the machine. Most need two devices, because NCCL takes one rank on each.
 namespace ferry_test::nccl_test {
 
 namespace {
@@ -64,11 +65,17 @@ TEST_CASE("NCCL sums the array of one rank", "[nccl]") {
   sum_all_types_on({0});
 }
 
-TEST_CASE("NCCL sums the arrays of two ranks", "[nccl]") {
+TEST_CASE("NCCL sums the arrays of two ranks and more", "[nccl]") {
   if (!has_two_devices()) SKIP("one device");
-  const watchdog guard("NCCL of two ranks");
-  sum_all_types_on({0, 1});
-  sum_on<float>({1, 0});
+  const watchdog guard("NCCL of two ranks and more");
+  const auto count = static_cast<int>(ferry::devices().size());
+  for (int ranks = 2; ranks <= count; ++ranks) {
+    auto ids = all_in_turn(ranks);
+    sum_all_types_on(ids);
+    std::reverse(ids.begin(), ids.end());
+    sum_on<float>(ids);
+  }
+  for (int device = 2; device < count; ++device) sum_on<float>({0, device});  // pairs, beside 0 and 1
 }
 
 TEST_CASE("NCCL refuses ranks that share a device, on all ranks", "[nccl]") {
@@ -122,10 +129,12 @@ TEST_CASE("NCCL's policy serves its group, its rank, dense arrays and one thread
 TEST_CASE("ranks that fail, differ or leave end the sums of all", "[nccl]") {
   if (!has_two_devices()) SKIP("one device");
   const watchdog guard("NCCL with failures");
-  const auto comm = group_on({0, 1}, std::chrono::seconds(10));
+  const auto ids = all_in_turn(static_cast<int>(ferry::devices().size()));
+  const auto ranks = static_cast<int>(ids.size()), last = ranks - 1;
+  const auto comm = group_on(ids, std::chrono::seconds(10));
   using view = Kokkos::View<float**, Kokkos::LayoutRight, Kokkos::CudaSpace>;
   const view whole("whole", 10, 5);  // on device 0
-  std::vector<std::string> messages(2);
+  std::vector<std::string> messages(ids.size());
   comm.run([&](int rank, const auto& exec) {
     const ferry::nccl::any_order fast(exec, comm);
     ferry::tensor<float, device> array("array", comm.device(rank), 10, 2);
@@ -134,31 +143,37 @@ TEST_CASE("ranks that fail, differ or leave end the sums of all", "[nccl]") {
       const auto some = Kokkos::subview(whole, Kokkos::ALL, Kokkos::make_pair(1, 3));
       messages[0] = said<ferry::invalid_argument>([&] { ferry::all_reduce(exec, comm, some, fast).wait(); });
     } else {
-      messages[1] = said<ferry::peer_error>([&] { ferry::all_reduce(exec, comm, array, fast).wait(); });
+      messages[static_cast<std::size_t>(rank)] =
+          said<ferry::peer_error>([&] { ferry::all_reduce(exec, comm, array, fast).wait(); });
     }
     ferry::all_reduce(exec, comm, array, fast).wait();  // nothing had been enqueued
     std::vector<float> read(20);
     ferry::copy(exec, array, read).wait();
-    expect(read == std::vector<float>(20, 3.0f), "the sum");
+    expect(read == std::vector<float>(20, static_cast<float>(ranks * (ranks + 1) / 2)), "the sum");
   });
   CHECK(messages[0].find("is not dense") != std::string::npos);
-  CHECK(messages[1].find("rank 0 failed") != std::string::npos);
+  for (std::size_t r = 1; r < messages.size(); ++r)
+    CHECK(messages[r].find("rank 0 failed") != std::string::npos);
   comm.run([&](int rank, const auto& exec) {
     const ferry::nccl::any_order fast(exec, comm);
-    ferry::tensor<float, device> array("array", comm.device(rank), rank == 0 ? 10 : 11);
+    ferry::tensor<float, device> array("array", comm.device(rank), rank == last ? 11 : 10);
     messages[static_cast<std::size_t>(rank)] =
         said<ferry::protocol_error>([&] { ferry::all_reduce(exec, comm, array, fast).wait(); });
   });
   for (const auto& text : messages) CHECK(text.find("all_reduce by NCCL") != std::string::npos);
-  const auto fresh = group_on({0, 1}, std::chrono::seconds(10));
+  const auto fresh = group_on(ids, std::chrono::seconds(10));
   fresh.run([&](int rank, const auto& exec) {
     const ferry::nccl::any_order fast(exec, fresh);
-    if (rank == 1) return;
+    if (rank == last) return;
     ferry::tensor<float, device> array("array", fresh.device(rank), 10);
-    messages[0] =
+    messages[static_cast<std::size_t>(rank)] =
         said<ferry::communication_error>([&] { ferry::all_reduce(exec, fresh, array, fast).wait(); });
   });
-  CHECK(messages[0].find("rank 1 has left") != std::string::npos);
+  for (int r = 0; r < last; ++r) {
+    CAPTURE(messages[static_cast<std::size_t>(r)]);
+    CHECK(messages[static_cast<std::size_t>(r)].find("rank " + std::to_string(last) + " has left") !=
+          std::string::npos);
+  }
 }
 
 }  // namespace ferry_test::nccl_test

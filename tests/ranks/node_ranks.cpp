@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -94,19 +95,19 @@ bool kill_one(int turn, std::chrono::duration<double>& longest) {
   return well && soon;
 }
 
-/// One of three processes is killed while it reads the others' shards.
-bool kill_reader(int killed) {
-  const std::string key = key_of(2000 + killed);
+/// One of the processes is killed while it reads the others' shards.
+bool kill_reader(int ranks, int killed) {
+  const std::string key = key_of(2000 + 10 * ranks + killed);
   std::vector<pid_t> children;
-  for (int r = 0; r < 3; ++r)
+  for (int r = 0; r < ranks; ++r)
     children.push_back(forked([&] {
       world_rank = r;
       const Kokkos::ScopeGuard guard(settings_of(r));
-      const auto comm = ferry::communicator::node(r, 3, key, {.deadline = std::chrono::seconds(60)});
+      const auto comm = ferry::communicator::node(r, ranks, key, {.deadline = std::chrono::seconds(60)});
       read_until_killed(comm, killed);
     }));
   bool well = true;
-  for (int r = 0; r < 3; ++r)
+  for (int r = 0; r < ranks; ++r)
     if (r != killed) well = ended_well(children[static_cast<std::size_t>(r)]) && well;
   int status = 0;
   ::waitpid(children[static_cast<std::size_t>(killed)], &status, 0);
@@ -126,14 +127,14 @@ int main(int argc, char** argv) {
     }
   std::printf("%d kills, all noticed within %.3f s\n", kills, longest.count());
   if (argc > 1) return 0;
-  for (const int ranks : {1, 2, 4})
+  for (const int ranks : {1, 2, 3, 4})
     if (!verbs(ranks)) {
       std::fprintf(stderr, "%d ranks failed\n", ranks);
       return 1;
     }
-  for (const int killed : {0, 2})
-    if (!kill_reader(killed)) {
-      std::fprintf(stderr, "rank %d was killed while it read\n", killed);
+  for (const auto& [ranks, killed] : {std::pair{2, 1}, {3, 0}, {4, 2}})
+    if (!kill_reader(ranks, killed)) {
+      std::fprintf(stderr, "rank %d of %d was killed while it read\n", killed, ranks);
       return 1;
     }
   const auto text = said<ferry::communication_error>([&] {

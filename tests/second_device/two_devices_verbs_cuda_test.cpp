@@ -25,22 +25,20 @@ std::vector<float> run_verbs(const Kokkos::Cuda& exec, std::uint64_t seed) {
   const int device = exec.cuda_device();
   auto random = generator(seed);
   const auto content = values<float>(random, rows * width);
-  const auto ids = indices<std::int64_t>(random, n, rows);
+  const auto which = indices<std::int64_t>(random, n, rows);
   const auto fresh = values<float>(random, n * width);
   auto table = make_on<Space>(device, "table", rows, width, content);
   auto grads = make_on<device_memory>(device, "grads", n, width, fresh);
-  auto chosen = make_on<device_memory>(device, "which", n, 1, ids);
+  auto chosen = make_on<device_memory>(device, "which", n, 1, which);
   auto batch = make_on<device_memory>(device, "batch", n, width, std::vector<float>(n * width, -1.0f));
   const ferry::tensor_view<const std::int64_t, device_memory> list(chosen.data(), n);
-  std::vector<float> results;
-  const auto keep = [&](const std::vector<float>& part) {
-    results.insert(results.end(), part.begin(), part.end());
-  };
+  std::vector<float> all;
+  const auto keep = [&](const std::vector<float>& part) { all.insert(all.end(), part.begin(), part.end()); };
 
-  ferry::gather(exec, table, ids, batch, direct).wait();  // indices of the host
-  CHECK(equal(fetch(batch), gathered(content, width, ids, std::vector<float>(n * width, 0.0f))));
+  ferry::gather(exec, table, which, batch, direct).wait();  // indices of the host
+  CHECK(equal(fetch(batch), gathered(content, width, which, std::vector<float>(n * width, 0.0f))));
   ferry::gather(exec, table, list, batch, direct).wait();
-  CHECK(equal(fetch(batch), gathered(content, width, ids, std::vector<float>(n * width, 0.0f))));
+  CHECK(equal(fetch(batch), gathered(content, width, which, std::vector<float>(n * width, 0.0f))));
   ferry::scatter_add(exec, table, list, grads, direct).wait();
   keep(fetch(table));
   const auto plan = ferry::make_plan(exec, list, rows);
@@ -72,12 +70,13 @@ std::vector<float> run_verbs(const Kokkos::Cuda& exec, std::uint64_t seed) {
   }
   keep(fetch(batch));
   CHECK_THROWS_AS(  // names what lies on the other device
-      ferry::step(exec, adam, table, state, plan,
-                  ferry::tensor<float, device_memory>("far", ferry::device{1 - device}, n, width),
-                  ferry::step_count::per_row{}, direct),
+      ferry::step(
+          exec, adam, table, state, plan,
+          ferry::tensor<float, device_memory>("far", ferry::device{(device + 1) % device_count()}, n, width),
+          ferry::step_count::per_row{}, direct),
       ferry::invalid_argument);
   CHECK(state.steps() == 3);
-  if (device == 1) {  // a plan of the second device for an instance of the first
+  if (device != 0) {  // a plan of another device for an instance of the first
     std::string text;
     try {
       auto near = make_on<Space>(0, "near", rows, width, content);
@@ -86,30 +85,30 @@ std::vector<float> run_verbs(const Kokkos::Cuda& exec, std::uint64_t seed) {
     } catch (const ferry::invalid_argument& refused) {
       text = refused.what();
     }
-    CHECK(text.find("the plan was made on device 1") != std::string::npos);
+    CHECK(text.find("the plan was made on device " + std::to_string(device)) != std::string::npos);
     CHECK(text.find("device 0") != std::string::npos);
   }
   ferry::init::uniform(exec, table, -1.0f, 1.0f, 3);
   keep(fetch(table));
-  return results;
+  return all;
 }
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("every verb gives the same bits on either device", "[two_devices]", ferry::device_space,
+TEMPLATE_TEST_CASE("every verb gives the same bits on each device", "[two_devices]", ferry::device_space,
                    ferry::mapped_space) {
   if (!has_two_devices()) SKIP("needs two devices");
-  const user_stream stream(1);
-  const Kokkos::Cuda first, second = instance_over(stream);
-  REQUIRE(first.cuda_device() == 0);
-  REQUIRE(second.cuda_device() == 1);
-  REQUIRE(ferry::device_of(second) == ferry::device{1});
-  const auto second_result = run_verbs<TestType>(second, 51);
+  const instances execs;
+  REQUIRE(execs[0].cuda_device() == 0);
+  const auto there = run_verbs<TestType>(execs[1], 51);
   int current = -1;
   REQUIRE(cudaGetDevice(&current) == cudaSuccess);
   CHECK(current == 0);
-  CHECK(equal(run_verbs<TestType>(first, 51), second_result));
-  CHECK(equal(run_verbs<TestType>(second, 51), second_result));
+  for (int device = 0; device < device_count(); ++device) {
+    CAPTURE(device);
+    REQUIRE(ferry::device_of(execs[device]) == ferry::device{device});
+    CHECK(equal(run_verbs<TestType>(execs[device], 51), there));
+  }
 }
 
 }  // namespace ferry_test::two_devices_verbs_cuda_test
