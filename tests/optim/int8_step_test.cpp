@@ -56,7 +56,7 @@ void train(const Rule& rule, std::size_t width, Path path, Rounding rounding) {
         expected.table.encode(row, values, [&](double place, std::size_t c) {
           const auto column = static_cast<std::int64_t>(c);
           const double below = std::floor(place);
-          const double draw = bits.of(index, column / 4).word[column % 4] * 0x1p-32;
+          const double draw = bits.draw(index, column / 4).word[column % 4] * 0x1p-32;
           return draw < place - below ? below + 1.0 : below;
         });
       } else {

@@ -99,7 +99,7 @@ TEMPLATE_TEST_CASE("a weight becomes a neighbour, by the bits of its seed, step,
     const ferry::kernels::step_randomness bits{seed, static_cast<std::uint64_t>(before + 1)};
     for (std::size_t i = 0; i < goal.size(); ++i) {
       const auto row = static_cast<std::int64_t>(i / width), column = static_cast<std::int64_t>(i % width);
-      expected.push_back(TestType::at_random(goal[i], bits.of(row, column / 4).word[column % 4]).bits());
+      expected.push_back(TestType::at_random(goal[i], bits.draw(row, column / 4).word[column % 4]).bits());
       const auto result = TestType::from_bits(expected.back());
       const auto nearest = TestType(goal[i]);
       const double distance = number(result) - static_cast<double>(goal[i]);
@@ -155,7 +155,7 @@ TEMPLATE_TEST_CASE("random bits are the same where rows are seen as a whole, and
     std::vector<std::uint16_t> expected, expected_of_double;
     for (std::size_t i = 0; i < goal.size(); ++i) {
       const auto row = static_cast<std::int64_t>(i / width), column = static_cast<std::int64_t>(i % width);
-      const auto drawn = bits.of(row, column / 4).word[column % 4];
+      const auto drawn = bits.draw(row, column / 4).word[column % 4];
       expected.push_back(TestType::at_random(goal[i], drawn).bits());
       const double fine = number(start[i]) - 1e-2 * wide[i];
       const auto result = TestType::at_random(ferry::detail::to_float_odd(fine), drawn);

@@ -152,7 +152,7 @@ TEST_CASE("rows that catch up are rounded at random where they are stored", "[op
           rule.coefficients<float>(s).apply(weight, s == step && gradient != nullptr ? gradient[c] : 0.0f,
                                             fields);
         const auto column = static_cast<std::int64_t>(c);
-        weights[element] = half_t::at_random(weight, bits.of(at_row, column / 4).word[column % 4]);
+        weights[element] = half_t::at_random(weight, bits.draw(at_row, column / 4).word[column % 4]);
         first[element] = fields[0];
         second[element] = fields[1];
       }

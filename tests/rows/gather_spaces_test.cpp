@@ -14,15 +14,15 @@ template <class T, class TableSpace, class OutSpace>
 void gather_everywhere(std::size_t rows, std::size_t width, std::size_t n) {
   auto random = generator(rows + width * 7 + n);
   const auto content = values<T>(random, rows * width);
-  const auto which = indices<std::int64_t>(random, n, rows);
+  const auto ids = indices<std::int64_t>(random, n, rows);
   const auto poison = values<T>(random, n * width);
   const auto table = make<TableSpace>("weights", rows, width, content);
   const exec_space exec;
   for_covering_paths<TableSpace, OutSpace, work::moves>([&](auto path) {
     CAPTURE(TableSpace::name, OutSpace::name, path.name, rows, width, n);
     auto out = make<OutSpace>("batch", n, width, poison);
-    ferry::gather(exec, table, which, out, path).wait();
-    CHECK(same_bits(take(out), gathered(content, width, which, poison)));
+    ferry::gather(exec, table, ids, out, path).wait();
+    CHECK(same_bits(take(out), gathered(content, width, ids, poison)));
   });
 }
 
