@@ -136,7 +136,8 @@ std::vector<double> scattered(const std::vector<T>& table, std::size_t width,
   return result;
 }
 
-// oracles.cpp has those of common types, optimised: without it loops over large arrays take most of a test's time.
+// oracles.cpp has those of common types, optimised. Without that, loops over large arrays take most of a test's
+// time.
 #define FERRY_TEST_ORACLES_OF(KIND, T, Index)                                                                \
   KIND template std::vector<T> gathered(const std::vector<T>&, std::size_t, const std::vector<Index>&,       \
                                         std::vector<T>, on_bad);                                             \
