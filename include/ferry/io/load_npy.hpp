@@ -95,5 +95,15 @@ void load_npy(const std::string& path, Array&& array, Convert... convert) {
   load_npy(ferry::detail::default_exec_for<ferry::detail::file_space<Array>>(), path, array, convert...);
 }
 /// @}
+/// Refuses a load without the type of its elements, and an array before the path. Does not compile.
+/// @{
+template <class Path>
+  requires(std::is_convertible_v<const Path&, std::string>)
+void load_npy(const Path&) { ferry::detail::refuse_load_without_type<Path>(); }
+template <class Array, class Path>
+  requires(ArrayLike<std::remove_reference_t<Array>> && !std::is_convertible_v<const Array&, std::string> &&
+           std::is_convertible_v<const Path&, std::string>)
+void load_npy(Array&&, const Path&) { ferry::detail::refuse_array_before_path<Path>(); }
+/// @}
 
 }  // namespace ferry::io

@@ -46,5 +46,16 @@ void save_npy(const std::string& path, const Array& array) {
   save_npy(ferry::detail::default_exec_for<ferry::detail::file_space<Array>>(), path, array);
 }
 /// @}
+/// Refuses an array before the path. Does not compile.
+/// @{
+template <ArrayLike Array, class Path>
+  requires(!std::is_convertible_v<const Array&, std::string> &&
+           std::is_convertible_v<const Path&, std::string>)
+void save_npy(const Array&, const Path&) { ferry::detail::refuse_array_before_path<Path>(); }
+template <ExecutionSpace Exec, ArrayLike Array, class Path>
+  requires(!std::is_convertible_v<const Array&, std::string> &&
+           std::is_convertible_v<const Path&, std::string>)
+void save_npy(const Exec&, const Array&, const Path&) { ferry::detail::refuse_array_before_path<Path>(); }
+/// @}
 
 }  // namespace ferry::io

@@ -65,4 +65,13 @@ template <class T, MemorySpace Space, class StateType = accumulation_t<T>, class
   return storage;
 }
 
+/// Refuses records without a label. Does not compile.
+template <class T, MemorySpace Space, class StateType = accumulation_t<T>, class Rule, std::integral Rows,
+          std::integral Width, class... StepCount>
+void make_records(const Rule&, Rows, Width, StepCount...) {
+  static_assert(
+      sizeof(Rule) == 0,
+      "ferry: make_records takes the label of the table after the rule: make_records<T, Space>(rule, \"weights\", rows, width).");
+}
+
 }  // namespace ferry::optim

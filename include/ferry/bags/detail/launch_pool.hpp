@@ -65,7 +65,7 @@ struct pooling_inputs {
   Chosen* chosen;
   std::int64_t chosen_stride;
   bool strict;
-  bool has_rows;  ///< whether the table has any
+  bool has_rows;  ///< true if the table has any
 };
 template <class Rows, class Source, class Offset, class Weight, class Chosen>
 pooling_inputs(const Rows&, Source, kernels::bag_list<Offset>, const Weight*, Chosen*, std::int64_t, bool,

@@ -89,6 +89,19 @@ class sharded_table {
     });
   }
 
+  /// Refuses tables without a label or a communicator. Does not compile.
+  /// @{
+  template <std::integral Rows, std::integral Width>
+  sharded_table(const communicator& comm, Rows, Width, Spread = {}) : comm_(comm) {
+    detail::refuse_sharded_table<communicator>();
+  }
+  template <std::integral Rows, std::integral Width>
+  sharded_table(const std::string&, Rows, Width, Spread = {})
+      : comm_(detail::absent_argument<communicator>()) {
+    detail::refuse_sharded_table<std::string>();
+  }
+  /// @}
+
   sharded_table(const sharded_table&) = delete;
   sharded_table& operator=(const sharded_table&) = delete;
   /// Takes the shards of `other`, which may then only be destroyed or assigned to.

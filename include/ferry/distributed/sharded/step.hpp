@@ -111,4 +111,24 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
   return verb.call.run(verb);
 }
 
+/// Refuses the state of an ordinary table for a sharded one, and the other way round. Does not compile.
+/// @{
+template <class Exec, class Rule, class T, class Space, class Spread, class StateRule, class StateType,
+          class StateSpace, class Indices, class Grads, class... Policies>
+ticket step(const Exec&, const Rule&, sharded_table<T, Space, Spread>&,
+            optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Grads&, Policies...) {
+  static_assert(sizeof(Exec) == 0,
+                "ferry: a sharded table is stepped with the state that optim::make_state made for it.");
+  return {};
+}
+template <class Exec, class Rule, class T, class Space, class Extents, class StateRule, class StateType,
+          class StateSpace, class Indices, class Grads, class... Policies>
+ticket step(const Exec&, const Rule&, tensor<T, Space, Extents>&,
+            sharded_state<StateRule, StateType, StateSpace>&, const Indices&, const Grads&, Policies...) {
+  static_assert(sizeof(Exec) == 0,
+                "ferry: an ordinary table is stepped with the state that optim::make_state made for it.");
+  return {};
+}
+/// @}
+
 }  // namespace ferry

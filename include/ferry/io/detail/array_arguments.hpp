@@ -21,7 +21,7 @@ using file_element =
 template <class Array>
 using file_space = typename array_traits<std::remove_cvref_t<Array>>::memory_space;
 
-/// Whether arrays of this type may have strides. Those that may not need no kernels for them.
+/// True if arrays of this type may have strides. Those that may not need no kernels for them.
 template <class Array>
 inline constexpr bool may_have_strides = !is_sequence_v<Array>;
 template <class T, class Space, class Extents>
@@ -52,5 +52,21 @@ void fence_for_file(const Exec& exec, const char* verb) {
   const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
   execution_backend<Exec>::fence(exec, file_verb(verb));
 }
+
+/// The sentences for arguments of files in another order, where a compiler would list the candidates.
+/// @{
+template <class Path>
+consteval void refuse_array_before_path() {
+  static_assert(
+      !std::is_convertible_v<const Path&, std::string>,
+      "ferry: the path of a file comes before the array: save_npy(path, array), load_npy(path, array).");
+}
+template <class Path>
+consteval void refuse_load_without_type() {
+  static_assert(
+      !std::is_convertible_v<const Path&, std::string>,
+      "ferry: load_npy needs the type of the elements, and takes a memory space: load_npy<float, ferry::pinned_space>(path), or load_npy(path, array) into an array.");
+}
+/// @}
 
 }  // namespace ferry::detail

@@ -46,7 +46,7 @@ struct update_whole_rows {
   Transforms transforms;
   const ferry::detail::index_report* refusal;
 
-  /// Whether a tile of a row may stay in registers. Rules that only measure a row are faster with two walks
+  /// True if a tile of a row may stay in registers. Rules that only measure a row are faster with two walks
   /// and more rows under way (rowwise_adagrad, 131072 rows of 512 bytes, H100: 0.119 ms, not 0.137).
   static constexpr bool keeps_tiles =
       (Weights::needs_range || Transforms::clip_norms + Transforms::norm_limits != 0);

@@ -21,7 +21,7 @@
 /// sort.
 namespace ferry::detail {
 
-/// Whether such batches of these operands may be searched: a device's, for rows in its own memory that need
+/// True if such batches of these operands may be searched: a device's, for rows in its own memory that need
 /// no plan for anything else. Every team reads all indices, so they must not come over the link.
 template <class Path, class Duplicates, class Exec, class Job, class Named>
 consteval bool may_search() {
@@ -40,7 +40,7 @@ template <class Duplicates, class Job>
 using searched_tile = std::conditional_t<Job::template takes_masks<Duplicates, kernels::found_rows>,
                                          kernels::masked_tile, kernels::packed_tile>;
 
-/// Whether this batch is: small, and aligned so that the kernel can work in its tiles.
+/// True if this batch is small, and aligned so that the kernel can work in its tiles.
 template <class Duplicates, class Exec, class Job, class Value, class Space>
 bool is_searched(const Exec& exec, const Job& job, const array_ref<Value, Space>& values,
                  std::int64_t positions) {

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/concepts/execution_space.hpp>
+
 #include <string_view>
 #include <type_traits>
 
 /// The sentences for arguments that constructors can't take, where a compiler would list the constructors.
 namespace ferry::detail {
 
-/// Whether the arguments of a tensor begin with a number, or a label is followed by a number that is no
-/// integer.
-template <class First, class... Rest>
+/// True if the arguments of a tensor lack a label or extents, or have extents that are no integers.
+/// `FixedExtents`: the type has all of them.
+template <bool FixedExtents, class First, class... Rest>
 consteval bool is_refused_tensor() {
-  if constexpr (std::is_arithmetic_v<First>)
+  if constexpr (std::is_arithmetic_v<First> || ExecutionSpace<First>)
     return true;
   else if constexpr (std::is_convertible_v<const First&, std::string_view>)
-    return (std::is_floating_point_v<Rest> || ...);
+    return (sizeof...(Rest) == 0 && !FixedExtents) || (std::is_floating_point_v<Rest> || ...);
   else
     return false;
 }
@@ -23,10 +25,29 @@ consteval bool is_refused_tensor() {
 template <class First, class... Arguments>
 consteval void refuse_tensor() {
   static_assert(
-      !std::is_arithmetic_v<First>,
+      !ExecutionSpace<First>,
+      "ferry: a tensor takes no execution space instance, verbs do; its arguments are its label and extents: tensor<T, Space>(\"weights\", rows, width).");
+  static_assert(
+      ExecutionSpace<First> || !std::is_arithmetic_v<First>,
       "ferry: the first argument of a tensor is its label, which messages and statistics name: tensor<T, Space>(\"weights\", rows, width).");
-  static_assert(std::is_arithmetic_v<First>,
-                "ferry: the extents of a tensor are integers: tensor<T, Space>(\"weights\", rows, width).");
+  if constexpr (!ExecutionSpace<First> && !std::is_arithmetic_v<First>) {
+    static_assert(
+        sizeof...(Arguments) > 0,
+        "ferry: a tensor needs its extents after the label, rows first: tensor<T, Space>(\"weights\", rows, width).");
+    static_assert(sizeof...(Arguments) == 0 || std::is_arithmetic_v<First>,
+                  "ferry: the extents of a tensor are integers: tensor<T, Space>(\"weights\", rows, width).");
+  }
+}
+
+/// An argument that a refused call lacks. Never defined.
+template <class T>
+T absent_argument();
+
+template <class First>
+consteval void refuse_sharded_table() {
+  static_assert(
+      sizeof(First) == 0,
+      "ferry: the arguments of a sharded_table are its label, its communicator and its extents: sharded_table<T, Space>(\"weights\", comm, rows, width).");
 }
 
 }  // namespace ferry::detail

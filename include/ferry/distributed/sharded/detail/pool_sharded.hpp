@@ -51,7 +51,7 @@ void require_sharded_bag_batch(const char* verb, const collective& call, const T
   require_apart(verb, call, table, batch);
 }
 
-/// Whether a position with a bad index is an error.
+/// True if a position with a bad index is an error.
 template <class Bounds, class Named>
 bool is_checked(const Named& named) {
   if constexpr (is_sharded_plan<Named>)
@@ -159,8 +159,8 @@ struct sharded_pool : sharded_read<Choice, Exec, Table, Named, Out> {
   template <class Weights, class Chosen>
   void pool(const Weights& weights, const Chosen& chosen) {
     this->result = pool_arrived<pooling, typename Choice::bounds_policy>(
-        this->verb, this->exec, this->table, this->named, bags, this->by().batch, this->arrived, weights,
-        chosen, this->out);
+        this->verb, this->exec, this->table, this->named, bags, this->current_routes().batch, this->arrived,
+        weights, chosen, this->out);
   }
 };
 

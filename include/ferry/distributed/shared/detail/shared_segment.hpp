@@ -26,7 +26,7 @@
 /// process number that the system gives anew does not matter.
 namespace ferry::detail {
 
-/// Whether a space is memory of devices that the backend lets other processes open.
+/// True if a space is memory of devices that the backend lets other processes open.
 template <class Space>
 consteval bool shares_memory() {
   if constexpr (Space::is_host_accessible)
@@ -159,7 +159,7 @@ shared_segment lend(allocation<Space>& memory) {
 struct process_home {
   std::array<char, 40> boot{};
   std::uint64_t numbers = 0;
-  static process_home here();
+  static process_home current();
 };
 
 /// Text of a fixed size, cut if it is longer.
