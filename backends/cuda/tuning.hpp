@@ -31,11 +31,11 @@ struct tuning_numbers {
   /// Most such positions: their hash table, 32 MiB, fits the second-level cache next to their slots. Computed
   /// from the size of that cache.
   std::int64_t most_claims = std::int64_t{1} << 21;
-  /// Most positions of a batch without a plan whose indices are checked by all teams of the kernel that writes.
-  /// Of more, a kernel of its own checks them: a launch more.
+  /// Most positions of a batch without a plan whose indices are checked by all teams of the kernel that
+  /// writes. Of more, a kernel of its own checks them: a launch more.
   std::int64_t positions_checked_in_place = std::int64_t{1} << 14;
-  /// Teams of such a kernel, each of which reads all indices: two for each multiprocessor. Computed from their
-  /// number.
+  /// Teams of such a kernel, each of which reads all indices: two for each multiprocessor. Computed from
+  /// their number.
   std::int64_t teams_that_check = 264;
   /// Most positions of a batch whose long segments are summed by the kernel that updates rows. A kernel of
   /// their own has more loads in flight and is a launch more.

@@ -46,7 +46,7 @@ struct pool_rows {
   static constexpr unsigned int most_threads = 256;  ///< of a block, see launch
   static constexpr bool takes_runs = true;           ///< on a host, see launch
 
-  /// Whether packets of eight elements pay: of 16-bit numbers, in sums.
+  /// True if packets of eight elements pay: of 16-bit numbers, in sums.
   static constexpr bool has_wide_tiles = Table::element_bytes == 2 && sizeof(Out) <= 4;
   /// See launch: four rows in flight need 48 registers, 64 in packets of eight.
   static constexpr unsigned int blocks_at_once = has_wide_tiles ? 4 : 5;

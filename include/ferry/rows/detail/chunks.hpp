@@ -95,18 +95,18 @@ struct row_chunk {
   int end = 0;
 
   /// Loads chunk `number` of a row of `bytes` bytes.
-  KOKKOS_FORCEINLINE_FUNCTION void load(const std::byte* from, std::byte* to, std::int64_t bytes,
+  KOKKOS_FORCEINLINE_FUNCTION void load(const std::byte* source, std::byte* row, std::int64_t bytes,
                                         std::int64_t number, const readable_memory& memory) {
-    const auto ahead = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) % unit_bytes);
+    const auto ahead = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(row) % unit_bytes);
     const std::int64_t place = number * unit_bytes - ahead;  // of the unit's first byte within the row
     if (place >= bytes) return;
-    target = to + place;
-    shift = static_cast<int>(reinterpret_cast<std::uintptr_t>(from + place) % unit_bytes);
+    target = row + place;
+    shift = static_cast<int>(reinterpret_cast<std::uintptr_t>(source + place) % unit_bytes);
     begin = place < 0 ? static_cast<int>(-place) : 0;
     end = bytes - place < unit_bytes ? static_cast<int>(bytes - place) : unit_bytes;
     const std::int64_t unit = place - shift;
-    if (unit > -unit_bytes) first = load_unit(from + unit, memory);
-    if (shift != 0 && unit + unit_bytes < bytes) second = load_unit(from + unit + unit_bytes, memory);
+    if (unit > -unit_bytes) first = load_unit(source + unit, memory);
+    if (shift != 0 && unit + unit_bytes < bytes) second = load_unit(source + unit + unit_bytes, memory);
   }
   KOKKOS_FORCEINLINE_FUNCTION void store() const {
     if (target != nullptr) store_unit<Grain>(target, join_units<Grain>(first, second, shift), begin, end);
@@ -122,17 +122,17 @@ struct row_chunk<4> {
   int begin = 0;
   int end = 0;
 
-  KOKKOS_FORCEINLINE_FUNCTION void load(const std::byte* from, std::byte* to, std::int64_t bytes,
+  KOKKOS_FORCEINLINE_FUNCTION void load(const std::byte* source, std::byte* row, std::int64_t bytes,
                                         std::int64_t number, const readable_memory&) {
-    const auto ahead = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) % unit_bytes);
+    const auto ahead = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(row) % unit_bytes);
     const std::int64_t place = number * unit_bytes - ahead;
     if (place >= bytes) return;
-    target = to + place;
+    target = row + place;
     begin = place < 0 ? static_cast<int>(-place) : 0;
     end = bytes - place < unit_bytes ? static_cast<int>(bytes - place) : unit_bytes;
-    const auto* const source = reinterpret_cast<const std::uint32_t*>(from + place);
+    const auto* const source_words = reinterpret_cast<const std::uint32_t*>(source + place);
     for (int w = 0; w < 4; ++w)
-      if (4 * w >= begin && 4 * w < end) words.value[w] = source[w];
+      if (4 * w >= begin && 4 * w < end) words.value[w] = source_words[w];
   }
   KOKKOS_FORCEINLINE_FUNCTION void store() const {
     if (target != nullptr) store_unit<4>(target, words, begin, end);

@@ -88,17 +88,17 @@ struct gather_row_lines {
     const auto lane = static_cast<int>(i % lanes);
     const std::int64_t row = source.row(item, lane == 0);
     if (row < 0) return;
-    const auto* const from = reinterpret_cast<const std::uint32_t*>(table + row * table_stride);
+    const auto* const row_words = reinterpret_cast<const std::uint32_t*>(table + row * table_stride);
     auto* const target = reinterpret_cast<std::uint32_t*>(out + source.position(item) * out_stride);
     const auto address =
-        by_table ? reinterpret_cast<std::uintptr_t>(from) : reinterpret_cast<std::uintptr_t>(target);
+        by_table ? reinterpret_cast<std::uintptr_t>(row_words) : reinterpret_cast<std::uintptr_t>(target);
     const std::int64_t words = width / std::int64_t{sizeof(std::uint32_t)};
     const int ahead = static_cast<int>(address / sizeof(std::uint32_t) % lanes);  // words of the first line
     for (std::int64_t first = lane - ahead; first < words; first += lanes * at_once) {
       std::uint32_t word[at_once];
       const auto is_in_row = [&](int k) { return first + k * lanes >= 0 && first + k * lanes < words; };
       for (int k = 0; k < at_once; ++k)
-        if (is_in_row(k)) word[k] = from[first + k * lanes];
+        if (is_in_row(k)) word[k] = row_words[first + k * lanes];
       for (int k = 0; k < at_once; ++k)
         if (is_in_row(k)) target[first + k * lanes] = word[k];
     }

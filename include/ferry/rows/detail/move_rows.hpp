@@ -144,7 +144,7 @@ kernels::readable_memory memory_of_rows([[maybe_unused]] const Rows& rows) {
   }
 }
 
-/// Whether a device reads these rows from memory of the host.
+/// True if a device reads these rows from memory of the host.
 template <class Rows>
 inline constexpr bool lies_behind_link = false;
 template <class T, class Space>

@@ -56,10 +56,10 @@ KOKKOS_FORCEINLINE_FUNCTION void store_as_integers(T* target, const packet<T, N>
   integer bits[units] = {};
   if constexpr (sizeof(T) <= 8 && (sizeof(T) & (sizeof(T) - 1)) == 0) {
     using element = typename packet_integer<sizeof(T)>::type;
-    constexpr int each = static_cast<int>(unit / sizeof(T));
+    constexpr int per_unit = static_cast<int>(unit / sizeof(T));
     for (int e = 0; e < N; ++e)
-      bits[e / each] |= static_cast<integer>(ferry::detail::bit_cast<element>(value.value[e]))
-                        << (e % each * static_cast<int>(8 * sizeof(T)));
+      bits[e / per_unit] |= static_cast<integer>(ferry::detail::bit_cast<element>(value.value[e]))
+                            << (e % per_unit * static_cast<int>(8 * sizeof(T)));
   } else {
     std::memcpy(bits, &value, sizeof(value));
   }
@@ -82,11 +82,11 @@ KOKKOS_FORCEINLINE_FUNCTION packet<T, N> load_as_integers(const T* source) {
   constexpr std::size_t unit = sizeof(packet<T, N>) < widest_store ? sizeof(packet<T, N>) : widest_store;
   using integer = typename packet_integer<unit>::type;
   using element = typename packet_integer<sizeof(T)>::type;
-  constexpr int each = static_cast<int>(unit / sizeof(T));
+  constexpr int per_unit = static_cast<int>(unit / sizeof(T));
   packet<T, N> value;
-  for (int first = 0; first < N; first += each) {
-    const integer bits = reinterpret_cast<const integer*>(source)[first / each];
-    for (int e = 0; e < each; ++e)
+  for (int first = 0; first < N; first += per_unit) {
+    const integer bits = reinterpret_cast<const integer*>(source)[first / per_unit];
+    for (int e = 0; e < per_unit; ++e)
       value.value[first + e] =
           ferry::detail::bit_cast<T>(static_cast<element>(bits >> (e * static_cast<int>(8 * sizeof(T)))));
   }

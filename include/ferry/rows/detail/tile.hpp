@@ -86,7 +86,7 @@ struct tile_mask {
 
   KOKKOS_FORCEINLINE_FUNCTION explicit constexpr tile_mask(int count) : begin(count & 7), end(count >> 3) {}
   KOKKOS_FORCEINLINE_FUNCTION constexpr bool has(int e) const { return begin <= e && e < end; }
-  /// Whether one access moves the whole tile.
+  /// True if one access moves the whole tile.
   template <int N, class T>
   KOKKOS_FORCEINLINE_FUNCTION bool is_packet(const T* address) const {
     if constexpr ((sizeof(T) & (sizeof(T) - 1)) == 0)

@@ -80,7 +80,7 @@ inline constexpr bool adds_by_index = (in_any_order<Duplicates> && !Path::sorts 
 template <class Bounds>
 inline constexpr bool names_rows = kernels::is_own_bounds<Bounds>;
 
-/// Whether the kernel that writes may look for bad indices itself: on a device, for rows in its own memory and
+/// True if the kernel that writes may look for bad indices itself: on a device, for rows in its own memory and
 /// indices that do not come over the link, because all its teams read them.
 template <class Bounds, class Exec, class Access, class Job, class IndexSpace>
 consteval bool may_check_in_place() {
@@ -90,7 +90,8 @@ consteval bool may_check_in_place() {
 }
 
 /// Without sorting: the caller promised that no row is named twice, or the values of a row may be added in
-/// any order. If an index is bad, nothing is written: a kernel looks for bad ones first, or the one that writes.
+/// any order. Nothing is written if an index is bad: a kernel looks for bad ones first, or the one that
+/// writes.
 template <class Path, class Bounds, class Duplicates, class Exec, class Access, class Job, class Index,
           class IndexSpace, class Value, class Space>
 ticket update_by_index(const Exec& exec, const char* verb, const Access& access, const Job& job,

@@ -52,7 +52,8 @@ bool is_searched(const Exec& exec, const Job& job, const array_ref<Value, Space>
          (searched_tile<Duplicates, Job>::masked || job.template packs<Duplicates>(values));
 }
 
-/// The tiles of a kernel's rows, which lie in one array: fewer than of rows anywhere when all begin at packets.
+/// The tiles of a kernel's rows, which lie in one array: fewer than of rows anywhere when all begin at
+/// packets.
 template <class Tile, class Kernel>
 std::int64_t tiles_of_table(const Kernel& kernel) {
   const auto* const first = kernel.operation.target(0, 0);
