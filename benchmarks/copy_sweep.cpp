@@ -81,9 +81,9 @@ void rows_apart(session& run) {
     auto left = ferry::make_ref(wide);
     left.extents[1] = width;
     const auto upload =
-        ferry::detail::box_of(left, ferry::make_ref(dense)).ordered(ferry::detail::copy_box::side::to);
+        ferry::detail::box_of(left, ferry::make_ref(dense)).ordered(ferry::detail::copy_box::side::target);
     const auto download =
-        ferry::detail::box_of(ferry::make_ref(dense), left).ordered(ferry::detail::copy_box::side::to);
+        ferry::detail::box_of(ferry::make_ref(dense), left).ordered(ferry::detail::copy_box::side::target);
     ferry::init::zeros(run.exec(), wide);
     ferry::init::zeros(run.exec(), dense);
     const auto add = [&](const std::string& name, const char* ceiling, const auto& copy) {

@@ -59,7 +59,7 @@ struct cuda_backend : cuda::device_functions,
     const cudaDeviceProp& device = exec.cuda_device_prop();
     return cuda::tuning_for(cuda::generation_of(device), cuda::size_of(device));
   }
-  /// Whether kernels may dereference ordinary host memory (HMM or ATS).
+  /// True if kernels may dereference ordinary host memory (HMM or ATS).
   static bool reaches_pageable(const Kokkos::Cuda& exec) {
     return cuda::reaches_ordinary(exec.cuda_device());
   }

@@ -16,7 +16,7 @@ struct launch_functions {
   using by_argument = decltype(Kokkos::Experimental::require(
       std::declval<Policy>(), Kokkos::Experimental::WorkItemProperty::HintLightWeight));
 
-  /// Whether Kokkos does so with this functor. The size of the wrapped functor counts.
+  /// True if Kokkos does so with this functor. The size of the wrapped functor counts.
   template <class Functor, class Policy>
   static consteval bool launches_by_argument() {
     using wrapped = Kokkos::Impl::ParallelFor<Functor, Policy, Kokkos::Cuda>;

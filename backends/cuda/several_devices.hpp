@@ -91,7 +91,7 @@ struct several_devices_functions {
     return device_use::get().connect(exec.cuda_device(), device);
   }
 
-  /// Whether any work of a device reaches the memory of another.
+  /// True if any work of a device reaches the memory of another.
   static bool devices_reach(int device, int peer) { return device_use::get().connect(device, peer); }
 
   /// Held while a kernel is launched. Kokkos keeps what it knows of a kernel on each device in a list that it

@@ -56,12 +56,12 @@ struct sort_functions {
                              std::int64_t count, int first_bit, int bits, void* workspace,
                              std::size_t workspace_bytes);
 
-  /// Whether sort_and_place takes `count` keys.
+  /// True if sort_and_place takes `count` keys.
   static bool sorts_in_one_launch(const Kokkos::Cuda& exec, std::int64_t count) {
     return sorts_without_scratch(count) || items_for(exec, count) != 0;
   }
 
-  /// Whether sort_and_place compares `count` keys with one another, on any device.
+  /// True if sort_and_place compares `count` keys with one another, on any device.
   static bool sorts_without_scratch(std::int64_t count) { return count <= tuning_numbers::keys_compared; }
 
   /// Scratch bytes of inclusive_sum, for a functor of type Term. sort.cpp instantiates both for each Term.

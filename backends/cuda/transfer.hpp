@@ -107,7 +107,7 @@ struct transfer_functions {
   }
 
  private:
-  /// Whether slices begin whole rows apart, as a 3-d transfer needs.
+  /// True if slices begin whole rows apart, as a 3-d transfer needs.
   static bool has_whole_slices(const pitched_block& block) {
     return block.slices == 1 ||
            (block.target_slice % block.target_pitch == 0 && block.source_slice % block.source_pitch == 0);

@@ -63,9 +63,9 @@ struct tuning_numbers {
   int copy_workers = 8;
   /// Slots of such a thread: one is filled while the other is in transfer.
   int copy_slots = 2;
-  /// Whether host threads write slots past the caches. DMA reads what they wrote from the caches.
+  /// True if host threads write slots past the caches. DMA reads what they wrote from the caches.
   bool copy_fills_past_caches = false;
-  /// Whether they write pageable memory past the caches.
+  /// True if they write pageable memory past the caches.
   bool copy_drains_past_caches = true;
   /// Rows shorter than this are moved by kernels, because DMA takes the rows of a pitched copy one at a time.
   std::int64_t pitched_row_bytes = 512;

@@ -233,9 +233,10 @@ void choose_rows(launch_context<Exec>& call, const row_cache& cache) {
     launch(exec, label, threads, kernels::tally_scores{scores, result, book.histogram, rows, threads, digit});
     launch_scan(exec, label, cache_memory::bins, kernels::pick_digit{book.histogram, result, result + 1});
   }
-  launch(exec, label, slots, kernels::keep_rows{book.held, book.wanted});
-  launch_scan(exec, label, rows, kernels::list_rows{scores, result, book.wanted, book.entering, slots, rows});
-  launch_scan(exec, label, slots, kernels::fill_slots{result, book.entering, book.wanted, slots});
+  launch(exec, label, slots, kernels::keep_rows{book.current_rows, book.next_rows});
+  launch_scan(exec, label, rows,
+              kernels::list_rows{scores, result, book.next_rows, book.entering, slots, rows});
+  launch_scan(exec, label, slots, kernels::fill_slots{result, book.entering, book.next_rows, slots});
 }
 
 }  // namespace ferry::detail

@@ -31,36 +31,36 @@ struct choose_ways {
     const std::uint32_t* tags = directory.tags + set * ways;
     std::uint64_t score[ways];  // in descending order
     std::uint32_t tag[ways];
-    int found = 0;
+    int entries = 0;
     for (std::int64_t row = set; row < rows; row += sets) {
-      const auto own = static_cast<std::uint32_t>(row / sets + 1);
+      const auto tag_of_row = static_cast<std::uint32_t>(row / sets + 1);
       const std::uint32_t count = counts[row];
-      if (found == ways && row_score(count, true, bonus) <= score[ways - 1]) continue;
+      if (entries == ways && row_score(count, true, bonus) <= score[ways - 1]) continue;
       bool cached = false;
-      for (int w = 0; w < ways; ++w) cached = cached || tags[w] == own;
+      for (int w = 0; w < ways; ++w) cached = cached || tags[w] == tag_of_row;
       const std::uint64_t value = row_score(count, cached, bonus);
-      if (value == 0 || (found == ways && value <= score[ways - 1])) continue;
-      int at = found < ways ? found++ : ways - 1;
-      for (; at > 0 && score[at - 1] < value; --at) {
-        score[at] = score[at - 1];
-        tag[at] = tag[at - 1];
+      if (value == 0 || (entries == ways && value <= score[ways - 1])) continue;
+      int place = entries < ways ? entries++ : ways - 1;
+      for (; place > 0 && score[place - 1] < value; --place) {
+        score[place] = score[place - 1];
+        tag[place] = tag[place - 1];
       }
-      score[at] = value;
-      tag[at] = own;
+      score[place] = value;
+      tag[place] = tag_of_row;
     }
-    const auto row_of = [&](std::uint32_t of) { return std::int64_t{of - 1} * sets + set + 1; };
+    const auto row_of = [&](std::uint32_t number) { return std::int64_t{number - 1} * sets + set + 1; };
     std::uint32_t stays = 0;  // one bit per chosen row
     std::int64_t* mine = wanted + set * ways;
     for (int w = 0; w < ways; ++w) {
       mine[w] = 0;
-      for (int f = 0; f < found; ++f)
+      for (int f = 0; f < entries; ++f)
         if (tag[f] == tags[w] && tags[w] != 0) {
           mine[w] = row_of(tag[f]);
           stays |= std::uint32_t{1} << f;
         }
     }
     int way = 0;
-    for (int f = 0; f < found; ++f) {
+    for (int f = 0; f < entries; ++f) {
       if ((stays >> f & 1u) != 0) continue;
       while (mine[way] != 0) ++way;
       mine[way] = row_of(tag[f]);
@@ -74,13 +74,13 @@ namespace ferry::detail {
 
 /// Sets `wanted`: the row that each slot of a directory of sets is to hold.
 template <class Exec>
-void choose_ways(launch_context<Exec>& of, const row_cache& cache) {
+void choose_ways(launch_context<Exec>& call, const row_cache& cache) {
   const cache_memory& memory = cache.memory;
-  launch(of.exec(), of.label("cached", "choose"), memory.sets,
+  launch(call.exec(), call.label("cached", "choose"), memory.sets,
          kernels::choose_ways{{memory.book.directory, fast_divisor(memory.sets)},
                               cache.counts.data(),
                               cache.bonus(),
-                              memory.book.wanted,
+                              memory.book.next_rows,
                               cache.rows});
 }
 

@@ -35,7 +35,7 @@ struct list_moving {
   detail::slot_book book;
 
   KOKKOS_FUNCTION void operator()(std::int64_t slot) const {
-    if (book.held[slot] == book.wanted[slot]) return;
+    if (book.current_rows[slot] == book.next_rows[slot]) return;
     const std::uint64_t at = Kokkos::atomic_fetch_add(book.moving_count, std::uint64_t{1});
     book.moving[at] = slot;
   }
@@ -64,10 +64,10 @@ struct free_slots {
   detail::slot_book book;
 
   KOKKOS_FUNCTION void operator()(std::int64_t slot) const {
-    if (book.wanted[slot] == book.held[slot]) return;
-    if (book.held[slot] != 0) directory.erase(book.held[slot] - 1, slot);
-    if (book.wanted[slot] != 0) directory.announce(book.wanted[slot] - 1, slot);
-    book.held[slot] = 0;
+    if (book.next_rows[slot] == book.current_rows[slot]) return;
+    if (book.current_rows[slot] != 0) directory.erase(book.current_rows[slot] - 1, slot);
+    if (book.next_rows[slot] != 0) directory.announce(book.next_rows[slot] - 1, slot);
+    book.current_rows[slot] = 0;
     book.changed[slot] = 0;
     book.stale[slot] = 0;
   }
@@ -80,10 +80,10 @@ struct insert_rows {
   detail::slot_book book;
 
   KOKKOS_FUNCTION void operator()(std::int64_t slot) const {
-    if (book.wanted[slot] == book.held[slot]) return;
-    directory.insert(book.wanted[slot] - 1, slot);
+    if (book.next_rows[slot] == book.current_rows[slot]) return;
+    directory.insert(book.next_rows[slot] - 1, slot);
     Kokkos::atomic_add(book.tallies + std::int64_t{2} * detail::tally_room, std::uint64_t{1});
-    book.held[slot] = book.wanted[slot];
+    book.current_rows[slot] = book.next_rows[slot];
   }
 };
 
@@ -140,15 +140,15 @@ void run_aside(launch_context<Exec>& call, row_cache& cache, const Work& work) {
     if (const event_handle before = call.mark(); before != nullptr) backend::wait_for(side, *before);
     work(side);
     backend::record_at(side, *done);
-    exchange.done = std::move(done);
+    exchange.completion = std::move(done);
   }
 }
 
 /// Orders this call after the part of the exchange that is under way.
 template <class Exec>
 void come_after_part(launch_context<Exec>& call, row_cache& cache) {
-  if (cache.exchange.done == nullptr) return;
-  execution_backend<Exec>::wait_for(call.exec(), *cache.exchange.done);
+  if (cache.exchange.completion == nullptr) return;
+  execution_backend<Exec>::wait_for(call.exec(), *cache.exchange.completion);
 }
 
 /// Frees the slots of leaving rows, which host memory has but for late changes.
@@ -178,7 +178,7 @@ void list_moving(launch_context<Exec>& call, const row_cache& cache, const std::
   launch(call.exec(), label, cache.memory.slots, kernels::list_moving{cache.memory.book});
 }
 
-/// Gives the slots the rows in `wanted`, at once.
+/// Gives the slots the rows in `next_rows`, at once.
 template <ExecutionSpace Exec>
 void exchange_now(launch_context<Exec>& call, row_cache& cache) {
   const std::string& label = call.label("cached", "exchange");

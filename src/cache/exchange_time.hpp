@@ -34,10 +34,11 @@ namespace ferry::detail {
 
 /// Enqueues work() on an instance, and adds the time that it takes to that of the exchanges.
 template <class Exec, class Work>
-void timed(const Exec& exec, const std::string& label, const row_cache& cache, bool aside, const Work& work) {
+void timed(const Exec& exec, const std::string& label, const row_cache& cache, bool on_side_instance,
+           const Work& work) {
   using backend = execution_backend<Exec>;
   std::uint64_t* const sum = cache.memory.book.tallies + std::int64_t{2} * tally_room + 1;
-  std::uint64_t* const begun = sum + (aside ? 2 : 1);
+  std::uint64_t* const begun = sum + (on_side_instance ? 2 : 1);
   launch(exec, label, 1, kernels::begin_time<backend>{begun});
   work();
   launch(exec, label, 1, kernels::add_time<backend>{begun, sum});

@@ -8,19 +8,19 @@
 
 namespace ferry::cache {
 
-std::int64_t fixed::most_rows(std::int64_t all) const {
-  return static_cast<std::int64_t>(rows_from_start(all).size());
+std::int64_t fixed::most_rows(std::int64_t table_rows) const {
+  return static_cast<std::int64_t>(rows_from_start(table_rows).size());
 }
 
-std::vector<std::int64_t> fixed::rows_from_start(std::int64_t all) const {
-  std::vector<std::int64_t> kept = rows.list();
-  std::sort(kept.begin(), kept.end());
-  kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
-  if (!kept.empty() && (kept.front() < 0 || kept.back() >= all))
+std::vector<std::int64_t> fixed::rows_from_start(std::int64_t table_rows) const {
+  std::vector<std::int64_t> list = rows.list();
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  if (!list.empty() && (list.front() < 0 || list.back() >= table_rows))
     throw out_of_range("ferry::cache::fixed: row " +
-                       std::to_string(kept.front() < 0 ? kept.front() : kept.back()) +
-                       " is outside of a table of " + std::to_string(all) + " rows");
-  return kept;
+                       std::to_string(list.front() < 0 ? list.front() : list.back()) +
+                       " is outside of a table of " + std::to_string(table_rows) + " rows");
+  return list;
 }
 
 }  // namespace ferry::cache

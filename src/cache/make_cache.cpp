@@ -44,7 +44,7 @@ void open_book(cache_memory& memory, const std::vector<std::int64_t>& kept) {
   auto* there = of.pinned<std::int64_t>(memory.slots);
   std::copy(slots.begin(), slots.end(), there);
   of.writes_to(tracked(memory.words.accesses()));
-  transfer(exec, "ferry::cached_table", memory.book.wanted, device_space::name, there, pinned_space::name,
+  transfer(exec, "ferry::cached_table", memory.book.next_rows, device_space::name, there, pinned_space::name,
            memory.slots * static_cast<std::int64_t>(sizeof(std::int64_t)));
   of.finish().join();
 }
@@ -104,7 +104,7 @@ void end_cache(row_cache& cache) noexcept {
       if (whole && (cache.changed || cache.captured))
         flush_cache(Kokkos::DefaultExecutionSpace{}, cache).join();
       cache.accesses()->wait_for_all();
-      if (cache.exchange.done != nullptr) cache.exchange.done->wait();
+      if (cache.exchange.completion != nullptr) cache.exchange.completion->wait();
     }
   } catch (const std::exception& lost) {
     std::fprintf(stderr, "ferry: the cached_table of '%s' could not write its changes: %s\n",

@@ -53,7 +53,7 @@ struct move_slots {
 
  private:
   KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t slot, std::int64_t at) const {
-    const std::int64_t held = book.held[slot] - 1, wanted = book.wanted[slot] - 1;
+    const std::int64_t held = book.current_rows[slot] - 1, wanted = book.next_rows[slot] - 1;
     switch (move) {
       case slot_move::leaving_to_host:
         if (held < 0 || held == wanted || book.changed[slot] == 0) return;

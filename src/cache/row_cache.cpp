@@ -103,7 +103,7 @@ void row_cache::drop_lost() {
   for (std::size_t a = 1; a < arrays.size(); ++a) any = any || lost(arrays[a]);
   if (!any) return;
   accesses()->wait_for_all();  // their memory may still be in use
-  if (exchange.done != nullptr) exchange.done->wait();
+  if (exchange.completion != nullptr) exchange.completion->wait();
   std::erase_if(arrays, [&](const cached_array& each) { return &each != &arrays.front() && lost(each); });
 }
 

@@ -50,8 +50,8 @@ namespace ferry::optim::detail {
 
 template <class Rule, class StateType, class Space>
 state<Rule, StateType, Space> prebuilt_state(const Rule& rule, const ferry::detail::array_label& label,
-                                             device where, std::int64_t rows, std::int64_t width) {
-  return state_of<Rule, StateType, Space>(rule, label, where, rows, width);
+                                             device home, std::int64_t rows, std::int64_t width) {
+  return state_of<Rule, StateType, Space>(rule, label, home, rows, width);
 }
 
 }  // namespace ferry::optim::detail

@@ -28,7 +28,7 @@ background_save::background_save(std::unique_ptr<checkpoint_save>&& save, std::s
                                  std::shared_ptr<tensor<std::byte, pageable_space>> snapshot)
     : save_(std::move(save)),
       snapshot_(std::move(snapshot)),
-      where_(processor_set::of_process()),
+      processors_(processor_set::of_process()),
       first_(first),
       threads_(threads) {
   const signals_elsewhere quiet;
@@ -48,28 +48,28 @@ void background_save::wait() {
 
 bool background_save::ready() { return has_ended() || !process_.is_here(); }
 
-void background_save::note_told() noexcept { told_.store(true, std::memory_order_relaxed); }
+void background_save::note_told() noexcept { is_reported_.store(true, std::memory_order_relaxed); }
 
 std::exception_ptr background_save::leave() noexcept {
   const bool is_last = listeners_.fetch_sub(1, std::memory_order_acq_rel) == 1;
-  return is_last && !told_.load(std::memory_order_relaxed) ? error_ : nullptr;
+  return is_last && !is_reported_.load(std::memory_order_relaxed) ? error_ : nullptr;
 }
 
 bool background_save::has_ended() const noexcept { return ended_.load(std::memory_order_acquire); }
 
 void background_save::run() noexcept {
-  where_.take();
-  std::exception_ptr found;
+  processors_.take();
+  std::exception_ptr error;
   try {
     save_->write(first_, save_->chunks(), threads_);
     save_->finish();
-    made_ = std::move(save_->made());
+    made_ = std::move(save_->new_manifest());
   } catch (...) {
-    found = std::current_exception();
+    error = std::current_exception();
   }
   save_ = nullptr;  // releases the folder before anyone is told
   snapshot_ = nullptr;
-  error_ = found;
+  error_ = error;
   const std::lock_guard lock(guard_);
   ended_.store(true, std::memory_order_release);
   end_.notify_all();
@@ -79,15 +79,15 @@ ticket ticket_of(const std::shared_ptr<background_save>& save, std::weak_ptr<tic
   ticket_state_handle state(new ticket_state);
   state->completion = save;
   state->resources.push_back(save);
-  state->find_error = [](ticket_state& of) {
-    auto& from = *static_cast<background_save*>(of.resources.front().get());
-    from.note_told();
-    static_cast<void>(from.leave());
-    return from.error();
+  state->find_error = [](ticket_state& record) {
+    auto& job = *static_cast<background_save*>(record.resources.front().get());
+    job.note_told();
+    static_cast<void>(job.leave());
+    return job.error();
   };
-  state->give_up = [](ticket_state& of) noexcept {
-    auto& from = *static_cast<background_save*>(of.resources.front().get());
-    if (const auto lost = from.leave()) print_unheard(lost);
+  state->give_up = [](ticket_state& record) noexcept {
+    auto& job = *static_cast<background_save*>(record.resources.front().get());
+    if (const auto lost = job.leave()) print_unheard(lost);
   };
   state->keeper = std::move(keeper);
   return ticket(std::move(state));

@@ -61,8 +61,8 @@ class background_save final : public event {
   std::atomic<bool> ended_{false};
   std::exception_ptr error_;
   std::atomic<int> listeners_{2};
-  std::atomic<bool> told_{false};
-  processor_set where_;
+  std::atomic<bool> is_reported_{false};
+  processor_set processors_;
   std::size_t first_;
   int threads_;
   process_mark process_;

@@ -103,7 +103,7 @@ void checkpoint_core::save(const io::save_options& options) {
   const auto save = begin(options);
   save->write(0, save->chunks(), chunk_threads());
   save->finish();
-  tracked_.is_in(std::move(save->made()));
+  tracked_.is_in(std::move(save->new_manifest()));
 }
 
 ticket checkpoint_core::save_async(const io::save_options& options,

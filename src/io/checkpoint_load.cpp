@@ -34,42 +34,43 @@ opened_checkpoint open_checkpoint(const std::string& folder) {
 }
 
 chunk_place::chunk_place(const load_step& step, std::size_t place, std::size_t bytes)
-    : offset(place * step.from->chunk_bytes / step.from->element_bytes * step.to.schema.element_bytes),
-      count(bytes / step.from->element_bytes) {}
+    : offset(place * step.stored->chunk_bytes / step.stored->element_bytes *
+             step.target.schema.element_bytes),
+      count(bytes / step.stored->element_bytes) {}
 
 void load_memory::reserve(const load_step& step) {
-  const std::size_t chunks = step.from->chunks.size();
+  const std::size_t chunks = step.stored->chunks.size();
   const auto team = std::min(chunks, static_cast<std::size_t>(std::max(1, threads_)));
   if (memory_.size() < team) memory_.resize(team);
   std::size_t bytes = 0, made = 0, scratch = 0, written = 0;
   for (std::size_t place = 0; place < chunks; ++place) {
-    const auto stored = static_cast<std::size_t>(step.from->bytes_of_chunk(place));
+    const auto stored = static_cast<std::size_t>(step.stored->bytes_of_chunk(place));
     const chunk_place at(step, place, stored);
-    const std::size_t length = at.count * step.to.schema.element_bytes;
+    const std::size_t length = at.count * step.target.schema.element_bytes;
     bytes = std::max(bytes, stored);
     written = std::max(written, length);
-    if (step.from->dtype != step.to.schema.dtype) made = std::max(made, length);
-    for (const auto& each : step.from->chunks[place].patches)
-      scratch = std::max(scratch, patch_bytes(*step.from, each.units));
+    if (step.stored->dtype != step.target.schema.dtype) made = std::max(made, length);
+    for (const auto& each : step.stored->chunks[place].patches)
+      scratch = std::max(scratch, patch_bytes(*step.stored, each.units));
   }
-  scratch = std::max(scratch, step.to.most_scratch_bytes(written));
+  scratch = std::max(scratch, step.target.most_scratch_bytes(written));
   for (std::size_t i = 0; i < team; ++i) {
     memory_[i].bytes.reserve(bytes);
-    memory_[i].made.reserve(made);
+    memory_[i].elements.reserve(made);
     memory_[i].scratch.reserve(scratch);
-    if (step.to.apart != nullptr) step.to.apart->reserve(memory_[i].apart, written);
+    if (step.target.apart != nullptr) step.target.apart->reserve(memory_[i].apart, written);
   }
-  marking_.push_back(std::make_unique<marked_write>(step.to.accesses, memory_of_rows(step.to)));
+  marking_.push_back(std::make_unique<marked_write>(step.target.accesses, memory_of_rows(step.target)));
 }
 
 void load_memory::for_each_stored_chunk(const checkpoint_files& files, const load_step& step,
                                         function_ref<void(of_thread&, std::size_t)> work) {
-  const auto chunk_count = static_cast<std::int64_t>(step.from->chunks.size());
+  const auto chunk_count = static_cast<std::int64_t>(step.stored->chunks.size());
   parallel(chunk_count, 1, threads_for_chunks(threads_), [&](front_queue& chunks, int thread) {
     of_thread& memory = memory_[static_cast<std::size_t>(thread)];
     for (std::size_t place = 0; chunks.take(place);) {
-      memory.bytes.resize(static_cast<std::size_t>(step.from->bytes_of_chunk(place)));
-      files.read_chunk(*step.from, place, memory.bytes.data(), memory.scratch, step.what);
+      memory.bytes.resize(static_cast<std::size_t>(step.stored->bytes_of_chunk(place)));
+      files.read_chunk(*step.stored, place, memory.bytes.data(), memory.scratch, step.label);
       work(memory, place);
     }
   });
@@ -98,19 +99,19 @@ void require_all_added(const load_source& source, const manifest& says,
 
 const std::byte* as_elements(const load_step& step, const std::vector<std::byte>& bytes,
                              std::vector<std::byte>& made) {
-  if (step.from->dtype == step.to.schema.dtype) return bytes.data();
-  const std::size_t count = bytes.size() / step.from->element_bytes;
-  made.resize(count * step.to.schema.element_bytes);
-  step.to.convert(step.from->dtype, bytes.data(), made.data(), count);
+  if (step.stored->dtype == step.target.schema.dtype) return bytes.data();
+  const std::size_t count = bytes.size() / step.stored->element_bytes;
+  made.resize(count * step.target.schema.element_bytes);
+  step.target.convert(step.stored->dtype, bytes.data(), made.data(), count);
   return made.data();
 }
 
 void load_array(const checkpoint_files& files, const load_step& step, load_memory& memory) {
-  const auto& to = step.to;
+  const auto& to = step.target;
   memory.for_each_stored_chunk(files, step, [&](load_memory::of_thread& own, std::size_t place) {
     const chunk_place at(step, place, own.bytes.size());
     const std::size_t length = at.count * to.schema.element_bytes;
-    const std::byte* const elements = as_elements(step, own.bytes, own.made);
+    const std::byte* const elements = as_elements(step, own.bytes, own.elements);
     if (to.apart != nullptr)
       to.apart->write(at.offset, length, elements, own.apart);
     else
@@ -130,7 +131,7 @@ manifest load_checkpoint(const std::string& folder, const checkpoint_entries& en
     require_all_added(source, from.says, added);
   }
   for (const auto& step : steps)
-    if (step.to.accesses != nullptr) step.to.accesses->wait_for_all();
+    if (step.target.accesses != nullptr) step.target.accesses->wait_for_all();
   load_memory memory(chunk_threads());
   for (const auto& step : steps) memory.reserve(step);
   for (const auto& step : steps) memory.for_each_stored_chunk(*from.files, step, [](auto&&...) {});

@@ -36,13 +36,13 @@ checkpoint_save::checkpoint_save(const std::string& folder, checkpoint_content&&
   lock_.emplace(folder);
   old_ = read_old(changes);
   remove_leftovers(folder, old_);
-  made_.number = next_number(folder, old_);
+  manifest_.number = next_number(folder, old_);
   // The new file comes after all old ones; old ones that are no longer needed are dropped by finish().
   if (changes) {
-    made_.files = old_.files;
+    manifest_.files = old_.files;
     before_ = std::make_unique<checkpoint_files>(folder, old_);
   }
-  data_ = std::make_unique<piece_file>(folder, made_.number);
+  data_ = std::make_unique<piece_file>(folder, manifest_.number);
   if (changes) merged_ = std::make_unique<merged_pieces>(files_to_empty(old_), *before_, *data_);
   const bool by_rows = changes && base != nullptr && old_ == *base;
   std::size_t array = 0;
@@ -79,12 +79,12 @@ void checkpoint_save::snapshot(std::size_t begin, std::size_t end, std::byte* to
                const std::size_t bytes = job.bytes();
                if (job.units) {
                  job.read_units(to + places[i], bounce, scratch);
-               } else if (job.from->read_device != nullptr) {
+               } else if (job.source->read_device != nullptr) {
                  std::byte* const between = bounce.room(bytes);
-                 job.from->read(job.offset(), bytes, between, scratch);
+                 job.source->read(job.offset(), bytes, between, scratch);
                  std::memcpy(to + places[i], between, bytes);
                } else {
-                 job.from->read(job.offset(), bytes, to + places[i], scratch);
+                 job.source->read(job.offset(), bytes, to + places[i], scratch);
                }
                job.snapshot = to + places[i];
              }
@@ -100,28 +100,28 @@ void checkpoint_save::write(std::size_t begin, std::size_t end, int threads) {
 }
 
 void checkpoint_save::finish() {
-  const auto own = static_cast<std::uint32_t>(made_.files.size());
+  const auto own = static_cast<std::uint32_t>(manifest_.files.size());
   // An empty file says nothing; it keeps a save of no bytes like any other.
-  made_.files.push_back({made_.number, data_->size()});
+  manifest_.files.push_back({manifest_.number, data_->size()});
   for (auto& each : jobs_) {
-    manifest_chunk& chunk = each.to->chunks[each.place];
+    manifest_chunk& chunk = each.target->chunks[each.place];
     if (chunk.piece.file == fresh) chunk.piece.file = own;
     for (auto& patch : chunk.patches)
       if (patch.piece.file == fresh) patch.piece.file = own;
   }
-  made_.entries = content_.entries;
+  manifest_.entries = content_.entries;
   drop_unused_files();
   data_->finish();
   data_->keep();
   try {
-    write_manifest(folder_, made_);
+    write_manifest(folder_, manifest_);
   } catch (...) {
     remove_unless_current();
     throw;
   }
   merged_.reset();
   before_ = nullptr;
-  remove_leftovers(folder_, made_);
+  remove_leftovers(folder_, manifest_);
 }
 
 bool checkpoint_save::is_like(const manifest_array& a, const manifest_array& b) {
@@ -142,14 +142,14 @@ void checkpoint_save::write_chunk(const save_job& of, buffers& own) {
   if (of.units) return write_units(of, own);
   const std::size_t bytes = of.chunk_bytes();
   const std::uint64_t offset = of.offset();
-  const std::byte* now = of.snapshot != nullptr ? of.snapshot : of.from->in_place(offset);
+  const std::byte* now = of.snapshot != nullptr ? of.snapshot : of.source->in_place(offset);
   if (now == nullptr) {
-    if (of.from->read_device == nullptr) own.now.resize(bytes);
-    std::byte* const room = of.from->read_device == nullptr ? own.now.data() : own.bounce.room(bytes);
-    of.from->read(offset, bytes, room, own.scratch);
+    if (of.source->read_device == nullptr) own.now.resize(bytes);
+    std::byte* const room = of.source->read_device == nullptr ? own.now.data() : own.bounce.room(bytes);
+    of.source->read(offset, bytes, room, own.scratch);
     now = room;
   }
-  manifest_chunk& to = of.to->chunks[of.place];
+  manifest_chunk& to = of.target->chunks[of.place];
   if (of.before == nullptr || !write_changes(of, now, bytes, own, to)) to = {data_->append(now, bytes), {}};
 }
 
@@ -161,13 +161,13 @@ bool checkpoint_save::write_changes(const save_job& of, const std::byte* now, st
   } catch (const io_error&) {
     return false;
   }
-  const std::size_t unit = of.to->unit_bytes;
+  const std::size_t unit = of.target->unit_bytes;
   own.changed.clear();
   for (std::size_t begin = 0; begin < bytes; begin += unit)
     if (std::memcmp(now + begin, own.old.data() + begin, std::min(unit, bytes - begin)) != 0)
       own.changed.push_back(static_cast<std::uint32_t>(begin / unit));
   to = of.before->chunks[of.place];
-  if (!own.changed.empty() && outgrows(*of.to, of.place, to, own.changed.size())) return false;
+  if (!own.changed.empty() && outgrows(*of.target, of.place, to, own.changed.size())) return false;
   merged_->move(*of.before, of.place, to);
   if (own.changed.empty()) return true;
   std::byte* units = begin_patch(of, own.changed, own);
@@ -181,7 +181,7 @@ bool checkpoint_save::write_changes(const save_job& of, const std::byte* now, st
 }
 
 void checkpoint_save::write_units(const save_job& of, buffers& own) {
-  manifest_chunk& to = of.to->chunks[of.place];
+  manifest_chunk& to = of.target->chunks[of.place];
   to = of.before->chunks[of.place];
   merged_->move(*of.before, of.place, to);
   if (of.units->empty()) return;
@@ -195,7 +195,7 @@ void checkpoint_save::write_units(const save_job& of, buffers& own) {
 
 std::byte* checkpoint_save::begin_patch(const save_job& of, const std::vector<std::uint32_t>& units,
                                         buffers& own) {
-  own.patch.assign(patch_bytes(*of.to, units.size()), std::byte{});
+  own.patch.assign(patch_bytes(*of.target, units.size()), std::byte{});
   const std::size_t positions = units.size() * sizeof(std::uint32_t);
   std::memcpy(own.patch.data(), units.data(), positions);
   return own.patch.data() + positions;
@@ -207,21 +207,21 @@ void checkpoint_save::append_patch(const buffers& own, std::size_t units, manife
 }
 
 void checkpoint_save::drop_unused_files() {
-  std::vector<bool> used(made_.files.size(), false);
+  std::vector<bool> used(manifest_.files.size(), false);
   used.back() = true;
   for_each_piece_made([&](manifest_piece& each) { used[each.file] = true; });
   std::vector<std::uint32_t> place(used.size());
   std::vector<manifest_file> left;
   for (std::size_t i = 0; i < used.size(); ++i) {
     place[i] = static_cast<std::uint32_t>(left.size());
-    if (used[i]) left.push_back(made_.files[i]);
+    if (used[i]) left.push_back(manifest_.files[i]);
   }
   for_each_piece_made([&](manifest_piece& each) { each.file = place[each.file]; });
-  made_.files = std::move(left);
+  manifest_.files = std::move(left);
 }
 
 void checkpoint_save::remove_unless_current() {
-  if (!may_be_current(folder_, made_.number)) ::unlink(data_path(folder_, made_.number).c_str());
+  if (!may_be_current(folder_, manifest_.number)) ::unlink(data_path(folder_, manifest_.number).c_str());
 }
 
 }  // namespace ferry::detail

@@ -10,10 +10,10 @@ namespace ferry::detail {
 
 int chunk_threads() {
   constexpr int most = 16;
-  const int all = Kokkos::is_initialized()
-                      ? static_cast<int>(Kokkos::DefaultHostExecutionSpace().concurrency())
-                      : static_cast<int>(std::thread::hardware_concurrency());
-  return std::clamp(all, 1, most);
+  const int threads = Kokkos::is_initialized()
+                          ? static_cast<int>(Kokkos::DefaultHostExecutionSpace().concurrency())
+                          : static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp(threads, 1, most);
 }
 
 }  // namespace ferry::detail

@@ -37,8 +37,8 @@ void read_rows_ahead(const mapping& pages, std::size_t offset, std::size_t row_b
   }
   parallel(static_cast<std::int64_t>(ranges.size()), 256, [&](std::int64_t first, std::int64_t count) {
     for (std::int64_t i = first; i < first + count; ++i) {
-      const range& each = ranges[static_cast<std::size_t>(i)];
-      pages.read_ahead(each.begin, std::min(each.end, pages.bytes()));
+      const range& span = ranges[static_cast<std::size_t>(i)];
+      pages.read_ahead(span.begin, std::min(span.end, pages.bytes()));
     }
   });
 }

@@ -32,14 +32,14 @@ bool outgrows(const manifest_array& array, std::size_t place, const manifest_chu
   return 2 * bytes > array.bytes_of_chunk(place);
 }
 
-std::size_t save_job::chunk_bytes() const { return static_cast<std::size_t>(to->bytes_of_chunk(place)); }
+std::size_t save_job::chunk_bytes() const { return static_cast<std::size_t>(target->bytes_of_chunk(place)); }
 
-std::size_t save_job::bytes() const { return units ? units->size() * to->unit_bytes : chunk_bytes(); }
+std::size_t save_job::bytes() const { return units ? units->size() * target->unit_bytes : chunk_bytes(); }
 
 void save_job::use(const std::vector<unsigned char>& changed) {
   std::vector<std::uint32_t> changed_units;
-  const std::uint64_t row_bytes = from->row_bytes, begin = offset(), end = begin + chunk_bytes();
-  const std::uint64_t unit = to->unit_bytes;
+  const std::uint64_t row_bytes = source->row_bytes, begin = offset(), end = begin + chunk_bytes();
+  const std::uint64_t unit = target->unit_bytes;
   for (std::uint64_t row = begin / row_bytes; row * row_bytes < end; ++row) {
     if (changed[static_cast<std::size_t>(row)] == 0) continue;
     const std::uint64_t first = (std::max(row * row_bytes, begin) - begin) / unit;
@@ -48,7 +48,7 @@ void save_job::use(const std::vector<unsigned char>& changed) {
       if (changed_units.empty() || changed_units.back() != index)
         changed_units.push_back(static_cast<std::uint32_t>(index));
   }
-  if (!changed_units.empty() && outgrows(*to, place, before->chunks[place], changed_units.size()))
+  if (!changed_units.empty() && outgrows(*target, place, before->chunks[place], changed_units.size()))
     before = nullptr;
   else
     units = std::move(changed_units);
@@ -56,14 +56,14 @@ void save_job::use(const std::vector<unsigned char>& changed) {
 
 void save_job::read_units(std::byte* into, bounce_buffer& bounce, std::vector<std::byte>& scratch) const {
   if (units->empty()) return;
-  const std::size_t unit = to->unit_bytes, length = chunk_bytes();
+  const std::size_t unit = target->unit_bytes, length = chunk_bytes();
   const auto end_of = [&](std::uint32_t index) { return std::min((index + std::size_t{1}) * unit, length); };
   const std::byte* at_device = nullptr;
   const std::size_t first = units->front() * unit;
-  if (from->read_device != nullptr) {
+  if (source->read_device != nullptr) {
     const std::size_t bytes = end_of(units->back()) - first;
     std::byte* const room = bounce.room(bytes);
-    from->read(offset() + first, bytes, room, scratch);
+    source->read(offset() + first, bytes, room, scratch);
     at_device = room;
   }
   for (const std::uint32_t index : *units) {
@@ -71,7 +71,7 @@ void save_job::read_units(std::byte* into, bounce_buffer& bounce, std::vector<st
     if (at_device != nullptr)
       std::memcpy(into, at_device + (begin - first), bytes);
     else
-      from->read(offset() + begin, bytes, into, scratch);
+      source->read(offset() + begin, bytes, into, scratch);
     std::memset(into + bytes, 0, unit - bytes);
     into += unit;
   }

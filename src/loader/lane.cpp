@@ -39,36 +39,36 @@ class lane_of final : public lane {
 
   [[nodiscard]] bool travels() const override { return !on_host; }
 
-  void place(slot& of, std::size_t index) override {
-    of.host = host_.data() + index * slot_bytes_;
-    of.device = on_host ? of.host : device_.data() + index * slot_bytes_;
-    if (on_host) of.device_accesses = of.host_accesses;
+  void place(slot& target, std::size_t index) override {
+    target.host = host_.data() + index * slot_bytes_;
+    target.device = on_host ? target.host : device_.data() + index * slot_bytes_;
+    if (on_host) target.device_accesses = target.host_accesses;
   }
 
-  std::int64_t send(slot& of, const slot_layout& layout, std::int64_t rows) override {
+  std::int64_t send(slot& target, const slot_layout& layout, std::int64_t rows) override {
     std::int64_t sent = 0;
     if constexpr (!on_host) {
       const typename backend::device_guard on(*side_);
       const auto move = [&](std::size_t offset, std::size_t bytes) {
-        transfer(*side_, "ferry::prefetch::transfer", of.device + offset, device_space::name,
-                 of.host + offset, pinned_space::name, static_cast<std::int64_t>(bytes));
+        transfer(*side_, "ferry::prefetch::transfer", target.device + offset, device_space::name,
+                 target.host + offset, pinned_space::name, static_cast<std::int64_t>(bytes));
         sent += static_cast<std::int64_t>(bytes);
       };
       const auto count = static_cast<std::size_t>(rows);
-      std::size_t used = 0, end = 0;
-      for (const slot_field& each : layout.fields) {
-        used += each.row_bytes * count;
-        end = each.offset + each.row_bytes * count;
+      std::size_t payload = 0, end = 0;
+      for (const slot_field& field : layout.fields) {
+        payload += field.row_bytes * count;
+        end = field.offset + field.row_bytes * count;
       }
-      if (used * 8 >= end * 7)
+      if (payload * 8 >= end * 7)
         move(0, end);  // one transfer, with the little that lies between the arrays
       else
-        for (const slot_field& each : layout.fields) move(each.offset, each.row_bytes * count);
+        for (const slot_field& field : layout.fields) move(field.offset, field.row_bytes * count);
       const auto home = engine::get(*side_);
       const auto order = home->lock_order();
-      of.arrived = home->record(*side_);
-      of.host_accesses->add_read(of.arrived, id_);
-      of.device_accesses->add_write(of.arrived, id_);
+      target.arrived = home->record(*side_);
+      target.host_accesses->add_read(target.arrived, id_);
+      target.device_accesses->add_write(target.arrived, id_);
     }
     return sent;
   }
@@ -127,7 +127,7 @@ class living_prefetchers {
   }
   void add(const std::shared_ptr<closable>& prefetcher) {
     const std::lock_guard lock(guard_);
-    std::erase_if(list_, [](const auto& other) { return other.expired(); });
+    std::erase_if(list_, [](const auto& entry) { return entry.expired(); });
     list_.push_back(prefetcher);
   }
 

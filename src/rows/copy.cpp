@@ -9,19 +9,19 @@
 namespace ferry::detail {
 
 bool require_copy(const untyped_array& source, const untyped_array& sink, bool fits) {
-  const array_shape& from = source.shape;
-  const array_shape& to = sink.shape;
-  bool same = from.rank == to.rank;
-  for (std::size_t i = 0; same && i < from.rank; ++i) same = from.extents[i] == to.extents[i];
-  if (!same && !(fits && from.size() == to.size()))
+  const array_shape& input = source.shape;
+  const array_shape& output = sink.shape;
+  bool same = input.rank == output.rank;
+  for (std::size_t i = 0; same && i < input.rank; ++i) same = input.extents[i] == output.extents[i];
+  if (!same && !(fits && input.size() == output.size()))
     throw invalid_argument("ferry::copy: the extents of " + source.note().describe() + " and " +
                            sink.note().describe() + " differ");
-  if (from.is_contiguous() && to.is_contiguous() && overlap(source, sink))
+  if (input.is_contiguous() && output.is_contiguous() && overlap(source, sink))
     throw invalid_argument("ferry::copy: " + source.note().describe() + " and " + sink.note().describe() +
                            " overlap in memory");
-  if (to.size() == 0) return same;  // dense arrays of rows without elements have strides of 0
-  for (std::size_t i = 0; i < to.rank; ++i)
-    if (to.extents[i] > 1 && to.strides[i] == 0)
+  if (output.size() == 0) return same;  // dense arrays of rows without elements have strides of 0
+  for (std::size_t i = 0; i < output.rank; ++i)
+    if (output.extents[i] > 1 && output.strides[i] == 0)
       throw invalid_argument("ferry::copy: elements of " + sink.note().describe() + " share memory: stride " +
                              std::to_string(i) + " is 0");
   return same;

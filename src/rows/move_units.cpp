@@ -9,20 +9,20 @@
 namespace ferry::detail {
 
 template <class Unit, class Exec>
-void move_units(const Exec& exec, const std::string& label, void* to, const void* from, const copy_box& box,
-                [[maybe_unused]] bool past_caches) {
-  auto* const destination = static_cast<Unit*>(to);
-  const auto* const source = static_cast<const Unit*>(from);
+void move_units(const Exec& exec, const std::string& label, void* target, const void* source,
+                const copy_box& box, [[maybe_unused]] bool past_caches) {
+  auto* const target_units = static_cast<Unit*>(target);
+  const auto* const source_units = static_cast<const Unit*>(source);
   if constexpr (is_host_exec<Exec>) {
-    launch_box_on_host(exec, label, destination, source, box, past_caches);
+    launch_box_on_host(exec, label, target_units, source_units, box, past_caches);
   } else {
     using wide = kernels::opaque16;
     constexpr auto units = static_cast<std::int64_t>(sizeof(wide) / sizeof(Unit));
-    if (box.joins(units) && is_aligned(destination, sizeof(wide)) && is_aligned(source, sizeof(wide)))
-      launch_box_on_device(exec, label, static_cast<wide*>(to), static_cast<const wide*>(from),
-                           box.joined(units).ordered(copy_box::side::to));
+    if (box.joins(units) && is_aligned(target_units, sizeof(wide)) && is_aligned(source_units, sizeof(wide)))
+      launch_box_on_device(exec, label, static_cast<wide*>(target), static_cast<const wide*>(source),
+                           box.joined(units).ordered(copy_box::side::target));
     else
-      launch_box_on_device(exec, label, destination, source, box);
+      launch_box_on_device(exec, label, target_units, source_units, box);
   }
 }
 

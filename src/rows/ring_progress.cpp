@@ -57,17 +57,17 @@ void ring_progress::watch() {
 void ring_progress::questions::operator()(int) const {
   constexpr std::chrono::milliseconds between_questions{10};
   try {
-    while (!of.over_.load() && !of.knows_of_end()) std::this_thread::sleep_for(between_questions);
+    while (!progress.over_.load() && !progress.knows_of_end()) std::this_thread::sleep_for(between_questions);
   } catch (...) {
-    of.give_up();
+    progress.give_up();
     throw;
   }
 }
 
 bool ring_progress::knows_of_end() {
   event* const last = served.load(std::memory_order_acquire);
-  event* const other = awaited.load(std::memory_order_acquire);
-  if (other != nullptr) static_cast<void>(other->ready());  // throws if the device has failed
+  event* const work = awaited.load(std::memory_order_acquire);
+  if (work != nullptr) static_cast<void>(work->ready());  // throws if the device has failed
   if (last == nullptr || !last->ready()) return false;
   has_ended_.store(true, std::memory_order_release);
   return true;

@@ -39,7 +39,7 @@ template <class Cached>
 std::vector<std::int64_t> cached_rows(const Cached& hot) {
   const auto& memory = hot.core().memory;
   const auto words = take(memory.words);
-  const auto at = reinterpret_cast<const std::uint64_t*>(memory.book.held) - memory.words.data();
+  const auto at = reinterpret_cast<const std::uint64_t*>(memory.book.current_rows) - memory.words.data();
   std::vector<std::int64_t> rows;
   for (std::int64_t s = 0; s < memory.slots; ++s)
     if (const auto row = static_cast<std::int64_t>(words[static_cast<std::size_t>(at + s)]); row != 0)

@@ -178,7 +178,7 @@ TEST_CASE("runs with equal batches cache equal rows", "[cache][frequency]") {
         ferry::scatter_add(exec, hot, which, out).wait();
         // With the slots, which are reproducible, too.
         const auto words = take(hot.core().memory.words);
-        const auto at = reinterpret_cast<const std::uint64_t*>(hot.core().memory.book.held) -
+        const auto at = reinterpret_cast<const std::uint64_t*>(hot.core().memory.book.current_rows) -
                         hot.core().memory.words.data();
         seen.emplace_back(words.begin() + at, words.begin() + at + hot.core().memory.slots);
       }

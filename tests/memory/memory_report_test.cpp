@@ -41,13 +41,13 @@ TEMPLATE_TEST_CASE("the memory report holds what the statistics of each space sa
   const auto* const held = find(all, TestType::name);
   REQUIRE(held != nullptr);
   const auto expected = ferry::memory_statistics<TestType>();
-  CHECK(held->all.current == expected.current);
-  CHECK(held->all.peak == expected.peak);
-  CHECK(held->all.count == expected.count);
+  CHECK(held->totals.current == expected.current);
+  CHECK(held->totals.peak == expected.peak);
+  CHECK(held->totals.count == expected.count);
   CHECK(held->labels.size() == ferry::memory_by_label<TestType>().size());
   std::size_t sum = 0;
   for (const auto& each : held->labels) sum += each.current;
-  CHECK(sum == held->all.current);
+  CHECK(sum == held->totals.current);
   CHECK(std::is_sorted(held->labels.begin(), held->labels.end(),
                        [](const auto& a, const auto& b) { return a.current > b.current; }));
 

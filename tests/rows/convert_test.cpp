@@ -53,7 +53,7 @@ TEMPLATE_LIST_TEST_CASE("convert_elements in whole and in shorter tiles", "[kern
     const auto source = make<ferry::device_space>("from", content);
     auto sink = make<ferry::device_space>("to", poison);
     using kernel = ferry::kernels::convert_elements<to, from, Tile>;
-    const auto tiles = (static_cast<std::int64_t>(count) + kernel::each - 1) / kernel::each;
+    const auto tiles = (static_cast<std::int64_t>(count) + kernel::elements - 1) / kernel::elements;
     ferry::detail::launch(exec, "ferry::test", tiles,
                           kernel{sink.data(), source.data(), static_cast<std::int64_t>(count)});
     auto expected = poison;

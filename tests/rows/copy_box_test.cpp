@@ -51,7 +51,7 @@ TEST_CASE("a box keeps its elements, however it is ordered, split or packed", "[
   auto random = generator(120);
   for (int repeat = 0; repeat < 300; ++repeat) {
     auto of = random_problem(random, 1 + random() % 8, 300);
-    const auto lead = repeat % 2 == 0 ? side::to : side::from;
+    const auto lead = repeat % 2 == 0 ? side::target : side::source;
     const copy_box box = of.box.ordered(lead);
     REQUIRE(box.size() == of.box.size());
     for (std::size_t d = 1; d <= box.last(); ++d)
@@ -68,12 +68,12 @@ TEST_CASE("a box keeps its elements, however it is ordered, split or packed", "[
       items.visit(first, count,
                   [&](const copy_box& part, std::int64_t, std::int64_t from, std::int64_t packed) {
                     ferry::detail::launch_box(here, "test", begin + packed, of.source() + from,
-                                              part.packed(side::to));
+                                              part.packed(side::target));
                   });
       items.visit(
           first, count, [&](const copy_box& part, std::int64_t to, std::int64_t, std::int64_t packed) {
             ferry::detail::launch_box(here, "test", of.sink() + to, static_cast<const float*>(begin) + packed,
-                                      part.packed(side::from), true);
+                                      part.packed(side::source), true);
           });
       first += count;
     }
@@ -87,8 +87,8 @@ TEST_CASE("arrays of one layout are one run, whatever the layout is", "[copy][bo
     const auto extents = random_extents(random, rank, 500);
     for (const auto how : {arrangement::row_major, arrangement::column_major}) {
       const problem of(random, arrange(random, extents, how), arrange(random, extents, how));
-      CHECK(of.box.ordered(side::to).is_one_run());
-      CHECK(of.box.ordered(side::from).is_one_run());
+      CHECK(of.box.ordered(side::target).is_one_run());
+      CHECK(of.box.ordered(side::source).is_one_run());
     }
   }
 }
@@ -98,7 +98,7 @@ TEST_CASE("a device's kernels copy boxes", "[copy][box]") {
   using ferry::kernels::box_places;
   for (int tiles = 0; tiles < 40;) {
     auto of = random_problem(random, 1 + random() % 5, 3000);
-    const copy_box box = of.box.ordered(side::to);
+    const copy_box box = of.box.ordered(side::target);
     const ferry::kernels::copy_strided<float, float> one{of.sink(), of.source(), box_places(box)};
     for (std::int64_t i = 0; i < box.size(); ++i) one(i);
     CHECK(of.to == of.expected);
@@ -114,11 +114,11 @@ TEST_CASE("a device's kernels copy boxes", "[copy][box]") {
     const kernel transpose{of.sink(),
                            of.source(),
                            box.extents[a],
-                           box.to[a],
-                           box.from[a],
+                           box.target[a],
+                           box.source[a],
                            box.extents[b],
-                           box.to[b],
-                           box.from[b],
+                           box.target[b],
+                           box.source[b],
                            ferry::detail::fast_divisor(tiles_a),
                            ferry::detail::fast_divisor(tiles_b),
                            box_places(box, a, b),
@@ -150,18 +150,18 @@ TEST_CASE("tiles of aligned matrices travel in packets", "[copy][box]") {
       auto* const to = reinterpret_cast<float*>(aligned_to.data());
       std::copy(of.from.begin(), of.from.end(), from);
       std::copy(of.to.begin(), of.to.end(), to);
-      const copy_box box = of.box.ordered(side::to);
+      const copy_box box = of.box.ordered(side::target);
       const std::size_t a = ferry::detail::transposed_dimension(box), b = box.last();
       REQUIRE(a != b);
       const std::int64_t tiles_a = (box.extents[a] + 31) / 32, tiles_b = (box.extents[b] + 15) / 16;
       const kernel transpose{to,
                              from,
                              box.extents[a],
-                             box.to[a],
-                             box.from[a],
+                             box.target[a],
+                             box.source[a],
                              box.extents[b],
-                             box.to[b],
-                             box.from[b],
+                             box.target[b],
+                             box.source[b],
                              ferry::detail::fast_divisor(tiles_a),
                              ferry::detail::fast_divisor(tiles_b),
                              ferry::kernels::box_places(box, a, b),
@@ -177,7 +177,7 @@ TEST_CASE("boxes of rows become pitched blocks, others do not", "[copy][box]") {
   const Kokkos::DefaultHostExecutionSpace host;
   for (int blocks = 0; blocks < 40;) {
     auto of = random_problem(random, 1 + random() % 6, 2000);
-    const copy_box box = of.box.ordered(side::to);
+    const copy_box box = of.box.ordered(side::target);
     const ferry::detail::box_transfers parts(box, sizeof(float));
     if (!parts.possible) continue;
     ++blocks;

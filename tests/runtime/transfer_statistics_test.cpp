@@ -21,7 +21,7 @@ namespace {
 /// The count of one pair and path; zeros where nothing moved.
 ferry::transfer_count count_of(std::string_view from, std::string_view to, std::string_view path) {
   for (const auto& each : ferry::transfer_statistics())
-    if (each.from == from && each.to == to && each.path == path) return each;
+    if (each.source == from && each.target == to && each.path == path) return each;
   return {from, to, path};
 }
 template <class From, class To, class Path>
@@ -44,7 +44,7 @@ constexpr std::uint64_t moved = 4 * 6 * sizeof(float);
 template <class Path>
 void expect(const ferry::transfer_count& found, Path, std::uint64_t calls, std::uint64_t bytes,
             std::uint64_t link) {
-  CAPTURE(found.from, found.to, found.path);
+  CAPTURE(found.source, found.target, found.path);
   CHECK(found.calls == calls);
   CHECK(found.bytes == bytes);
   if constexpr (ferry::detail::splits_rows<Path>)

@@ -29,12 +29,12 @@ inline bool do_without_large_device() {
   return named;
 }
 
-/// Whether host and device reach managed memory at the same time.
+/// True if host and device reach managed memory at the same time.
 inline bool shares_managed(int device) {
   return !do_without_managed() && attribute(cudaDevAttrConcurrentManagedAccess, device) != 0;
 }
 
-/// Whether kernels reach ordinary host memory (HMM or ATS).
+/// True if kernels reach ordinary host memory (HMM or ATS).
 inline bool reaches_ordinary(int device) {
   return !do_without_pageable() && attribute(cudaDevAttrPageableMemoryAccess, device) != 0;
 }

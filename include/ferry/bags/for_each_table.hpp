@@ -66,9 +66,9 @@ template <class Tables>
     detail::require_lasting<detail::element_of_range<Tables>>();
   const auto& tables = range;
   using reference = decltype(make_ref(std::as_const(*std::ranges::begin(tables))));
-  table_list<typename reference::value_type, typename reference::memory_space> made;
-  for (const auto& table : tables) made.tables.push_back(make_ref(table));
-  return made;
+  table_list<typename reference::value_type, typename reference::memory_space> list;
+  for (const auto& table : tables) list.tables.push_back(make_ref(table));
+  return list;
 }
 
 /// Refuses what is no table. Does not compile.

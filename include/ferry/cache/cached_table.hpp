@@ -83,16 +83,16 @@ class cached_table {
   }
   cached_table(const cached_table&) = delete;
   cached_table& operator=(const cached_table&) = delete;
-  /// Takes the cache of `other`, which can only be destroyed or assigned to afterwards.
-  cached_table(cached_table&& other) noexcept = default;
-  /// Ends the own cache as the destructor does, then takes that of `other`.
-  cached_table& operator=(cached_table&& other) noexcept {
-    if (this == &other) return *this;
+  /// Takes the cache of `source`, which can only be destroyed or assigned to afterwards.
+  cached_table(cached_table&& source) noexcept = default;
+  /// Ends the own cache as the destructor does, then takes that of `source`.
+  cached_table& operator=(cached_table&& source) noexcept {
+    if (this == &source) return *this;
     end();
-    policy_ = std::move(other.policy_);
-    table_ = std::move(other.table_);
-    state_ = std::move(other.state_);
-    core_ = std::move(other.core_);
+    policy_ = std::move(source.policy_);
+    table_ = std::move(source.table_);
+    state_ = std::move(source.state_);
+    core_ = std::move(source.core_);
     return *this;
   }
   /// Writes all changes to the table and waits for all verbs in flight. Prints errors to stderr. After
@@ -117,7 +117,7 @@ class cached_table {
   [[nodiscard]] std::size_t slots() const { return detail::cached_slots(core()); }
   /// Bytes of device memory: cached rows of table and state, directory, counts.
   [[nodiscard]] std::size_t bytes() const { return detail::cache_bytes(core()); }
-  /// What the cache did so far. Waits for the verbs in flight. Launches of graphs must have ended.
+  /// The counts of the cache so far. Waits for the verbs in flight. Launches of graphs must have ended.
   [[nodiscard]] cache::statistics statistics() const { return detail::read_statistics(core()); }
 
   /// Enqueues on `exec` that all changes are written to the table and to state. The cached rows stay. Verbs
@@ -136,7 +136,7 @@ class cached_table {
   }
 
   /// Caches at most `rows` rows from now on. Writes all changes to the table, keeps the counts, and chooses
-  /// the rows anew. Blocks. Where it throws bad_alloc or budget_exceeded, nothing has changed.
+  /// the rows anew. Blocks. If it throws bad_alloc or budget_exceeded, nothing has changed.
   template <std::integral Rows>
   void resize(Rows rows) {
     static_assert(
@@ -146,16 +146,16 @@ class cached_table {
   }
 
   /// For the verbs: the cache, the table and the state in records, with their record of accesses. Throws
-  /// invalid_argument where the cache was moved elsewhere or the table was destroyed.
+  /// invalid_argument if the cache was moved elsewhere or the table was destroyed.
   /// @{
   [[nodiscard]] detail::row_cache& core() const {
     if (core_ == nullptr) throw invalid_argument("ferry::cached_table: the cache was moved elsewhere");
     return *core_;
   }
   [[nodiscard]] ref_type ref() const {
-    ref_type made = table_;
-    made.accesses = core().table.lock();
-    return made;
+    ref_type view = table_;
+    view.accesses = core().table.lock();
+    return view;
   }
   [[nodiscard]] ref_type whole() const { return traits::whole(ref()); }
   [[nodiscard]] auto record_state() const { return state_.with(core().table.lock()); }

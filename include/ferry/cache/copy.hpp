@@ -18,21 +18,23 @@ namespace ferry {
 /// copy. Of 8-bit rows the records are copied.
 template <class Exec, class Table, class Policy, class Directory, class To, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
-    const Exec& exec, const cached_table<Table, Policy, Directory>& from, To&& to, Policies... policies) {
-  return detail::run_on_table(exec, "copy", from.core(), false, [&] {
-    detail::require_foreign("copy", from.core(), to);
-    return copy(exec, detail::read_only(from.whole()), to, policies...);
+    const Exec& exec, const cached_table<Table, Policy, Directory>& source, To&& target,
+    Policies... policies) {
+  return detail::run_on_table(exec, "copy", source.core(), false, [&] {
+    detail::require_foreign("copy", source.core(), target);
+    return copy(exec, detail::read_only(source.whole()), target, policies...);
   });
 }
 
 /// copy to a cached table: the cached rows are read again afterwards. Arguments and errors are those of copy.
 template <class Exec, class From, class Table, class Policy, class Directory, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
-    const Exec& exec, const From& from, cached_table<Table, Policy, Directory>& to, Policies... policies) {
+    const Exec& exec, const From& source, cached_table<Table, Policy, Directory>& target,
+    Policies... policies) {
   detail::require_writable<Table>();
-  return detail::run_on_table(exec, "copy", to.core(), true, [&] {
-    detail::require_foreign("copy", to.core(), from);
-    return copy(exec, from, to.whole(), policies...);
+  return detail::run_on_table(exec, "copy", target.core(), true, [&] {
+    detail::require_foreign("copy", target.core(), source);
+    return copy(exec, source, target.whole(), policies...);
   });
 }
 
@@ -40,21 +42,24 @@ template <class Exec, class From, class Table, class Policy, class Directory, cl
 template <class Exec, class Table, class Policy, class Directory, class ToTable, class ToPolicy,
           class ToDirectory, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
-    const Exec& exec, const cached_table<Table, Policy, Directory>& from,
-    cached_table<ToTable, ToPolicy, ToDirectory>& to, Policies... policies) {
+    const Exec& exec, const cached_table<Table, Policy, Directory>& source,
+    cached_table<ToTable, ToPolicy, ToDirectory>& target, Policies... policies) {
   detail::require_writable<ToTable>();
-  const auto moved = [&] { return copy(exec, detail::read_only(from.whole()), to.whole(), policies...); };
-  const auto read = [&](const auto& run) {
-    return detail::run_on_table(exec, "copy", from.core(), false, run);
+  const auto move_rows = [&] {
+    return copy(exec, detail::read_only(source.whole()), target.whole(), policies...);
   };
-  const auto written = [&](const auto& run) {
-    return detail::run_on_table(exec, "copy", to.core(), true, run);
+  const auto hold_source = [&](const auto& run) {
+    return detail::run_on_table(exec, "copy", source.core(), false, run);
+  };
+  const auto hold_target = [&](const auto& run) {
+    return detail::run_on_table(exec, "copy", target.core(), true, run);
   };
   // Both caches are held until the copy is enqueued. In the order of their addresses: two threads may copy
   // crosswise.
-  if (&from.core() == &to.core()) return written(moved);
-  if (std::less<>{}(&from.core(), &to.core())) return read([&] { return written(moved); });
-  return written([&] { return read(moved); });
+  if (&source.core() == &target.core()) return hold_target(move_rows);
+  if (std::less<>{}(&source.core(), &target.core()))
+    return hold_source([&] { return hold_target(move_rows); });
+  return hold_target([&] { return hold_source(move_rows); });
 }
 
 /// clone of the backing table of a cache, in the memory space of that table or in Space.

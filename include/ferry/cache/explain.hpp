@@ -26,7 +26,7 @@ namespace ferry {
 /// Waits for the verbs in flight.
 template <class BatchSpace = void, class Table, class Policy, class Directory,
           class Exec = Kokkos::DefaultExecutionSpace>
-[[nodiscard]] cache::explanation explain(verb what, const cached_table<Table, Policy, Directory>& table,
+[[nodiscard]] cache::explanation explain(verb kind, const cached_table<Table, Policy, Directory>& table,
                                          std::int64_t n, const Exec& exec = Exec(),
                                          const explain_options& options = {}) {
   detail::require_cached_verb<Exec, detail::chosen_policies<>>();
@@ -39,23 +39,24 @@ template <class BatchSpace = void, class Table, class Policy, class Directory,
   const auto known = detail::profile_holder<Exec>::get(exec);
   const cache::statistics so_far = table.statistics();
   detail::cached_facts facts;
-  facts.cold = detail::facts_of<Exec, batch_space>(what, ref, n, options.planned);
+  facts.cold = detail::facts_of<Exec, batch_space>(kind, ref, n, options.planned);
   facts.slots = static_cast<std::int64_t>(table.slots());
   facts.rows = ref.rows();
   facts.known = so_far.hits + so_far.misses != 0;
   facts.hit_rate = so_far.hit_rate();
   if constexpr (!detail::is_host_exec<Exec>)
-    if (what == verb::gather && !options.planned) {
+    if (kind == verb::gather && !options.planned) {
       auto& core = table.core();
       const std::lock_guard lock(core.guard);
       facts.found_apart = !detail::finds_while_gathering(core, facts.cold.row_bytes);
     }
-  auto made = detail::explain_cached<Exec>(known->profile, facts);
-  made.call = std::string(name(what)) + " of " + std::to_string(n) + " rows, cached table " + ref.describe() +
-              " with " + std::to_string(facts.slots) + " rows in device_space, batch in " +
-              std::string(batch_space::name) + (options.planned ? ", with a plan" : "");
-  made.profile = known->origin;
-  return made;
+  auto explanation = detail::explain_cached<Exec>(known->profile, facts);
+  explanation.call = std::string(name(kind)) + " of " + std::to_string(n) + " rows, cached table " +
+                     ref.describe() + " with " + std::to_string(facts.slots) +
+                     " rows in device_space, batch in " + std::string(batch_space::name) +
+                     (options.planned ? ", with a plan" : "");
+  explanation.profile = known->origin;
+  return explanation;
 }
 
 }  // namespace ferry

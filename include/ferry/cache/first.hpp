@@ -23,17 +23,17 @@ struct first {
 
   /// See ferry::CachePolicy.
   /// @{
-  [[nodiscard]] std::int64_t most_rows(std::int64_t all) const {
+  [[nodiscard]] std::int64_t most_rows(std::int64_t table_rows) const {
     if (rows.value() < 0)
       throw invalid_argument("ferry::cache::first: rows = " + std::to_string(rows.value()) +
                              ", must be >= 0");
-    return std::min(rows.value(), all);
+    return std::min(rows.value(), table_rows);
   }
   [[nodiscard]] static std::int64_t interval() { return 0; }
-  [[nodiscard]] std::vector<std::int64_t> rows_from_start(std::int64_t all) const {
-    std::vector<std::int64_t> kept(static_cast<std::size_t>(most_rows(all)));
-    std::iota(kept.begin(), kept.end(), std::int64_t{0});
-    return kept;
+  [[nodiscard]] std::vector<std::int64_t> rows_from_start(std::int64_t table_rows) const {
+    std::vector<std::int64_t> list(static_cast<std::size_t>(most_rows(table_rows)));
+    std::iota(list.begin(), list.end(), std::int64_t{0});
+    return list;
   }
   [[nodiscard]] static first resized(std::int64_t most) { return {most}; }
   /// @}

@@ -22,9 +22,9 @@ class row_list {
   row_list(std::initializer_list<std::int64_t> rows) : rows_(rows) {}
   /// The elements of a std::vector, a std::span or another range.
   template <class Rows>
-    requires(!std::same_as<Rows, row_list> && requires(const Rows& all) {
-      requires std::integral<std::remove_cvref_t<decltype(*std::begin(all))>>;
-      std::end(all);
+    requires(!std::same_as<Rows, row_list> && requires(const Rows& range) {
+      requires std::integral<std::remove_cvref_t<decltype(*std::begin(range))>>;
+      std::end(range);
     })
   row_list(const Rows& rows) {  // NOLINT(google-explicit-constructor): fixed{rows} takes the user's vector
     for (const auto& row : rows) rows_.push_back(count(row).value());
@@ -45,9 +45,9 @@ struct fixed {
 
   /// See ferry::CachePolicy.
   /// @{
-  [[nodiscard]] std::int64_t most_rows(std::int64_t all) const;
+  [[nodiscard]] std::int64_t most_rows(std::int64_t table_rows) const;
   [[nodiscard]] static std::int64_t interval() { return 0; }
-  [[nodiscard]] std::vector<std::int64_t> rows_from_start(std::int64_t all) const;
+  [[nodiscard]] std::vector<std::int64_t> rows_from_start(std::int64_t table_rows) const;
   /// @}
 };
 static_assert(CachePolicy<fixed>);

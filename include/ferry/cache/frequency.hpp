@@ -29,14 +29,14 @@ struct frequency {
 
   /// See ferry::CachePolicy.
   /// @{
-  [[nodiscard]] std::int64_t most_rows(std::int64_t all) const {
+  [[nodiscard]] std::int64_t most_rows(std::int64_t table_rows) const {
     if (rows.value() < 0)
       throw invalid_argument("ferry::cache::frequency: rows = " + std::to_string(rows.value()) +
                              ", must be >= 0");
     if (refresh.value() < 1)
       throw invalid_argument("ferry::cache::frequency: refresh = " + std::to_string(refresh.value()) +
                              ", must be >= 1");
-    return std::min(rows.value(), all);
+    return std::min(rows.value(), table_rows);
   }
   [[nodiscard]] std::int64_t interval() const { return refresh.value(); }
   [[nodiscard]] static std::vector<std::int64_t> rows_from_start(std::int64_t) { return {}; }

@@ -5,8 +5,8 @@
 
 namespace ferry::cache {
 
-/// What a cached_table did so far. Positions are elements of index arrays: a row named three times counts
-/// three times.
+/// The counts of a cached_table so far. Positions are elements of index arrays: a row named three times
+/// counts three times.
 struct statistics {
   std::uint64_t hits = 0;         ///< positions whose row was in device memory
   std::uint64_t misses = 0;       ///< positions whose row was in host memory
@@ -19,8 +19,8 @@ struct statistics {
 
   /// The share of the hits, 0 before the first position.
   [[nodiscard]] double hit_rate() const {
-    const auto all = static_cast<double>(hits) + static_cast<double>(misses);
-    return all > 0.0 ? static_cast<double>(hits) / all : 0.0;
+    const auto positions = static_cast<double>(hits) + static_cast<double>(misses);
+    return positions > 0.0 ? static_cast<double>(hits) / positions : 0.0;
   }
 };
 

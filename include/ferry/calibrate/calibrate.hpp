@@ -21,7 +21,7 @@ struct calibration_options {
   /// Most bytes of host memory; of device memory it is half as much. A quarter of the free memory is never
   /// exceeded. More bytes are needed to measure a reach of small pages above 4 GiB.
   std::size_t max_bytes = std::size_t{1} << 32;
-  bool save = true;  ///< whether to write the file that current_profile reads
+  bool save = true;  ///< true to write the file that current_profile reads
 };
 
 namespace detail {

@@ -15,31 +15,31 @@ namespace detail {
 template <class T>
 inline constexpr bool is_plan = std::is_same_v<std::remove_cvref_t<T>, row_plan>;
 
-/// Whether T is an 8-bit table.
+/// True if T is an 8-bit table.
 template <class T>
 inline constexpr bool is_codes = false;
 
-/// Whether T is an optimizer, with or without transforms.
+/// True if T is an optimizer, with or without transforms.
 template <class T>
 inline constexpr bool is_optimizer_argument = Optimizer<T>;
 
-/// Whether T is the state of an optimizer for one table.
+/// True if T is the state of an optimizer for one table.
 template <class T>
 inline constexpr bool is_state = false;
 
-/// Whether T is a table whose rows hold their state.
+/// True if T is a table whose rows hold their state.
 template <class T>
 inline constexpr bool is_records = false;
 
-/// Whether T is a table that is no array, cached or sharded say. Its verbs are overloads of their own.
+/// True if T is a table that is no array, cached or sharded say. Its verbs are overloads of their own.
 template <class T>
 inline constexpr bool is_table_object = false;
 
-/// Whether T is the plan of a table object.
+/// True if T is the plan of a table object.
 template <class T>
 inline constexpr bool is_plan_object = false;
 
-/// Whether T is a list of tables.
+/// True if T is a list of tables.
 template <class T>
 inline constexpr bool is_table_list = false;
 

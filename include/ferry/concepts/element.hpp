@@ -10,7 +10,7 @@ namespace ferry {
 template <class T>
 concept Element = std::is_trivially_copyable_v<std::remove_const_t<T>> && std::is_object_v<T>;
 
-/// Whether T is a number type that std::is_arithmetic does not cover. Specialised for half_t and bhalf_t.
+/// True if T is a number type that std::is_arithmetic does not cover. Specialised for half_t and bhalf_t.
 template <class T>
 inline constexpr bool is_extended_number = false;
 

@@ -41,13 +41,13 @@ template <class Rule, class Kind>
 inline constexpr int fields_of =
     fields_in<Kind, std::remove_cvref_t<decltype(std::declval<const Rule&>().fields())>>;
 
-/// Whether an update looks at the row as a whole.
+/// True if an update looks at the row as a whole.
 template <class Update>
 concept SumsRows = requires {
   Update::sums;
 };
 
-/// Whether the sums of an update are sums of squares.
+/// True if the sums of an update are sums of squares.
 template <class Update>
 concept SumsSquares = requires {
   requires Update::sums_squares;
@@ -88,7 +88,7 @@ consteval bool can_update(std::integer_sequence<int, More...>) {
   else
     return (UpdatesElements<update, Compute, room_for(Rule::min_fields + More)> && ...);
 }
-/// Whether kernels can call the rule's update, for each number of fields that may be active. True for a rule
+/// True if kernels can call the rule's update, for each number of fields that may be active. True for a rule
 /// with an impossible number of fields, which another sentence refuses.
 template <class Rule, class Compute>
 consteval bool can_update() {

@@ -13,7 +13,7 @@ struct global_rows;
 namespace ferry {
 
 namespace detail {
-/// Whether a sharding leaves in_kernels out, or gives it as a constant.
+/// True if a sharding leaves in_kernels out, or gives it as a constant.
 template <class S>
 inline constexpr bool says_in_kernels = true;
 template <class S>

@@ -73,11 +73,11 @@ class any_order {
               throw invalid_argument("ferry::nccl::any_order: ranks " + std::to_string(earlier) + " and " +
                                      std::to_string(r) + " are both on device " +
                                      std::to_string(notes[r].device) + "; NCCL needs a device for each rank");
-      const typename backend::device_guard on(device_);
+      const typename backend::device_guard guard(device_);
       auto* link = new ferry::detail::nccl_link(rank_, group_->size(), notes[0].id, deadline);
       link_ = std::shared_ptr<ferry::detail::nccl_link>(
           link, [device = device_](const ferry::detail::nccl_link* ended) {
-            const typename backend::device_guard there(device, std::nothrow);
+            const typename backend::device_guard current_device(device, std::nothrow);
             delete ended;
           });
       call.agree();

@@ -17,58 +17,60 @@ namespace detail {
 
 template <class Path, class Exec, class Space, class Out, class OutSpace>
 void dequantize_table(launch_context<Exec>& call, const rowwise_int8_tensor<Space>& table,
-                      const array_ref<Out, OutSpace>& to) {
-  constexpr bool from_is_near = is_near<Exec, Space>;
-  constexpr bool to_is_near = is_near<Exec, OutSpace>;
+                      const array_ref<Out, OutSpace>& target) {
+  constexpr bool source_is_near = is_near<Exec, Space>;
+  constexpr bool target_is_near = is_near<Exec, OutSpace>;
   const auto label = label_of("dequantize", Path::name);
-  const auto from = make_ref(table.records());
-  const auto bytes = from.width();
+  const auto source = make_ref(table.records());
+  const auto bytes = source.width();
   // Copies order themselves; only arrays that the kernels access directly need ordering here.
-  if constexpr (from_is_near) {
-    require_direct_reach("dequantize", call.exec(), from);
-    call.reads_from(from);
+  if constexpr (source_is_near) {
+    require_direct_reach("dequantize", call.exec(), source);
+    call.reads_from(source);
   }
-  if constexpr (to_is_near) {
-    require_direct_reach("dequantize", call.exec(), to);
-    call.writes_to(to);
+  if constexpr (target_is_near) {
+    require_direct_reach("dequantize", call.exec(), target);
+    call.writes_to(target);
   }
-  const std::int64_t wide = to.width();
-  const std::int64_t chunk = rows_per_chunk < !from_is_near ||
-                             !to_is_near > (to.rows(), wide * static_cast<std::int64_t>(sizeof(Out)) + bytes);
+  const std::int64_t wide = target.width();
+  const std::int64_t chunk =
+      rows_per_chunk < !source_is_near ||
+      !target_is_near > (target.rows(), wide * static_cast<std::int64_t>(sizeof(Out)) + bytes);
   array_ref<std::byte, near_space<Exec>> records;
   array_ref<Out, near_space<Exec>> values;
-  if constexpr (!from_is_near) records = near_rows<std::byte>(call, chunk, bytes, "records");
-  if constexpr (!to_is_near) values = near_rows<Out>(call, chunk, wide, "values");
-  for (std::int64_t first = 0; first < to.rows(); first += chunk) {
-    const std::int64_t count = std::min(chunk, to.rows() - first);
-    const std::byte* stored = from_is_near ? from.data + first * bytes : records.data;
-    if constexpr (!from_is_near)
-      copy(call.exec(), piece_of(from, first, count), rows_from(records, 0, count), Path{}).drop();
-    if constexpr (to_is_near) {
-      launch_dequantize(call.exec(), label, stored, bytes, piece_of(to, first, count), kernels::identity{});
+  if constexpr (!source_is_near) records = near_rows<std::byte>(call, chunk, bytes, "records");
+  if constexpr (!target_is_near) values = near_rows<Out>(call, chunk, wide, "values");
+  for (std::int64_t first = 0; first < target.rows(); first += chunk) {
+    const std::int64_t count = std::min(chunk, target.rows() - first);
+    const std::byte* stored = source_is_near ? source.data + first * bytes : records.data;
+    if constexpr (!source_is_near)
+      copy(call.exec(), piece_of(source, first, count), rows_from(records, 0, count), Path{}).drop();
+    if constexpr (target_is_near) {
+      launch_dequantize(call.exec(), label, stored, bytes, piece_of(target, first, count),
+                        kernels::identity{});
     } else {
-      const auto here = rows_from(values, 0, count);
-      launch_dequantize(call.exec(), label, stored, bytes, here, kernels::identity{});
-      copy(call.exec(), here, piece_of(to, first, count), Path{}).drop();
+      const auto block = rows_from(values, 0, count);
+      launch_dequantize(call.exec(), label, stored, bytes, block, kernels::identity{});
+      copy(call.exec(), block, piece_of(target, first, count), Path{}).drop();
     }
   }
 }
 
 }  // namespace detail
 
-/// to = the values of an 8-bit table, computed in double and rounded once to float, double, half_t or
+/// out = the values of an 8-bit table, computed in double and rounded once to float, double, half_t or
 /// bhalf_t. Shapes, policies, ordering and errors are those of quantize.
 template <class Exec, class Space, class To, class... Policies>
   requires(detail::Fits<detail::dequantize_arguments, const Exec&, const rowwise_int8_tensor<Space>&, To,
                         Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket dequantize(
-    const Exec& exec, const rowwise_int8_tensor<Space>& table, To&& to, Policies...) {
+    const Exec& exec, const rowwise_int8_tensor<Space>& table, To&& out, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_whole_table_verb<Exec, To, Space, chosen>();
   detail::require_output<To>();
   using path_policy = typename chosen::template get<path_category, path::automatic>;
   const auto codes = detail::codes_of(table);
-  const auto sink = make_ref(to);
+  const auto sink = make_ref(out);
   detail::require_same_rows("dequantize", codes, sink);
   detail::launch_context<Exec> call(exec, "dequantize");
   if (sink.size() != 0) detail::dequantize_table<path_policy>(call, table, sink);

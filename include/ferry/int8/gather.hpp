@@ -42,13 +42,13 @@ void gather_records(launch_context<Exec>& call, const std::string& label,
   }
 }
 
-/// Whether the rows reach `OutSpace` through the ring.
+/// True if the rows reach `OutSpace` through the ring.
 template <class Path, class Exec, class OutSpace>
 inline constexpr bool decodes_into_ring =
     !is_near<Exec, OutSpace> &&
     (by_host_alone<Path> || (Path::chosen_at_run_time && std::is_same_v<OutSpace, pageable_space>));
 
-/// Whether one kernel gathers and decodes: it is near the table, and the path allows it.
+/// True if one kernel gathers and decodes: it is near the table, and the path allows it.
 template <class Path, class Exec, class Space, class OutSpace>
 inline constexpr bool decodes_in_place =
     (in_batch_order<Path> || Path::chosen_at_run_time) && is_near<Exec, Space> &&

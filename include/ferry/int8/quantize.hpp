@@ -16,52 +16,52 @@ namespace ferry {
 namespace detail {
 
 template <class Path, class Exec, class Value, class FromSpace, class Space>
-void quantize_table(launch_context<Exec>& call, const array_ref<Value, FromSpace>& from,
+void quantize_table(launch_context<Exec>& call, const array_ref<Value, FromSpace>& source,
                     rowwise_int8_tensor<Space>& table) {
   using plain = std::remove_const_t<Value>;
-  constexpr bool from_is_near = is_near<Exec, FromSpace>;
-  constexpr bool to_is_near = is_near<Exec, Space>;
+  constexpr bool source_is_near = is_near<Exec, FromSpace>;
+  constexpr bool target_is_near = is_near<Exec, Space>;
   const auto label = label_of("quantize", Path::name);
-  const auto to = make_ref(table.records());
-  const auto bytes = to.width();
+  const auto target = make_ref(table.records());
+  const auto bytes = target.width();
   // Copies order themselves; only arrays that the kernels access directly need ordering here.
-  if constexpr (from_is_near) {
-    require_direct_reach("quantize", call.exec(), from);
-    call.reads_from(from);
+  if constexpr (source_is_near) {
+    require_direct_reach("quantize", call.exec(), source);
+    call.reads_from(source);
   }
-  if constexpr (to_is_near) {
-    require_direct_reach("quantize", call.exec(), to);
-    call.writes_to(to);
+  if constexpr (target_is_near) {
+    require_direct_reach("quantize", call.exec(), target);
+    call.writes_to(target);
   }
-  const std::int64_t wide = from.width();
+  const std::int64_t wide = source.width();
   const std::int64_t chunk =
-      rows_per_chunk < !from_is_near ||
-      !to_is_near > (from.rows(), wide * static_cast<std::int64_t>(sizeof(plain)) + bytes);
+      rows_per_chunk < !source_is_near ||
+      !target_is_near > (source.rows(), wide * static_cast<std::int64_t>(sizeof(plain)) + bytes);
   array_ref<plain, near_space<Exec>> values;
   array_ref<std::byte, near_space<Exec>> records;
-  if constexpr (!from_is_near) values = near_rows<plain>(call, chunk, wide, "values");
-  if constexpr (!to_is_near) records = near_rows<std::byte>(call, chunk, bytes, "records");
-  for (std::int64_t first = 0; first < from.rows(); first += chunk) {
-    const std::int64_t count = std::min(chunk, from.rows() - first);
-    std::byte* into = to_is_near ? to.data + first * bytes : records.data;
-    if constexpr (from_is_near) {
-      launch_quantize(call.exec(), label, piece_of(from, first, count), into, bytes);
+  if constexpr (!source_is_near) values = near_rows<plain>(call, chunk, wide, "values");
+  if constexpr (!target_is_near) records = near_rows<std::byte>(call, chunk, bytes, "records");
+  for (std::int64_t first = 0; first < source.rows(); first += chunk) {
+    const std::int64_t count = std::min(chunk, source.rows() - first);
+    std::byte* into = target_is_near ? target.data + first * bytes : records.data;
+    if constexpr (source_is_near) {
+      launch_quantize(call.exec(), label, piece_of(source, first, count), into, bytes);
     } else {
-      const auto here = rows_from(values, 0, count);
-      copy(call.exec(), piece_of(from, first, count), here, Path{}).drop();
-      launch_quantize(call.exec(), label, here, into, bytes);
+      const auto block = rows_from(values, 0, count);
+      copy(call.exec(), piece_of(source, first, count), block, Path{}).drop();
+      launch_quantize(call.exec(), label, block, into, bytes);
     }
-    if constexpr (!to_is_near)
-      copy(call.exec(), rows_from(records, 0, count), piece_of(to, first, count), Path{}).drop();
+    if constexpr (!target_is_near)
+      copy(call.exec(), rows_from(records, 0, count), piece_of(target, first, count), Path{}).drop();
   }
 }
 
 }  // namespace detail
 
-/// Each row of an 8-bit table = the row of `from`, quantised as rowwise_int8_tensor describes.
+/// Each row of an 8-bit table = the row of `values`, quantised as rowwise_int8_tensor describes.
 ///
-///   from      rows x width of float, double, half_t or bhalf_t, any memory space
-///   table     the extents of `from`, any memory space
+///   values    rows x width of float, double, half_t or bhalf_t, any memory space
+///   table     the extents of `values`, any memory space
 ///   policies  path  default path::automatic, for data that travels to or from the execution space
 ///
 /// Enqueued on `exec`, in chunks where a side is not in its memory. Through the ring it occupies the calling
@@ -71,11 +71,11 @@ template <class Exec, class From, class Space, class... Policies>
   requires(detail::Fits<detail::quantize_arguments, const Exec&, const From&, rowwise_int8_tensor<Space>&,
                         Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket quantize(
-    const Exec& exec, const From& from, rowwise_int8_tensor<Space>& table, Policies...) {
+    const Exec& exec, const From& values, rowwise_int8_tensor<Space>& table, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_whole_table_verb<Exec, From, Space, chosen>();
   using path_policy = typename chosen::template get<path_category, path::automatic>;
-  const auto source = make_ref(from);
+  const auto source = make_ref(values);
   const auto codes = detail::codes_of(table);
   detail::require_same_rows("quantize", source, codes);
   detail::launch_context<Exec> call(exec, "quantize");

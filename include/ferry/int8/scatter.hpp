@@ -35,9 +35,9 @@ auto near_values(launch_context<Exec>& call, const array_ref<Value, Space>& valu
     using way = std::conditional_t<in_batch_order<Path>, path::direct, path::automatic>;
     if constexpr (in_batch_order<Path>) require_direct_reach(call.verb(), call.exec(), values);
     const auto flat = piece_of(values, 0, values.rows());
-    const auto here = near_rows<plain>(call, values.rows(), values.width(), "values");
-    copy(call.exec(), flat, here, way{}).drop();
-    return here;
+    const auto near_batch = near_rows<plain>(call, values.rows(), values.width(), "values");
+    copy(call.exec(), flat, near_batch, way{}).drop();
+    return near_batch;
   }
 }
 
@@ -70,15 +70,15 @@ void scatter_quantized(launch_context<Exec>& call, rowwise_int8_tensor<Space>& t
   const auto& store = *plan.storage();
   if constexpr (Duplicates::forbids)  // found here too, so that the ticket names the table's own extents
     report_repeats(call, label, plan);
-  const auto here = near_values<Path>(call, values);
+  const auto near_batch = near_values<Path>(call, values);
   const auto records = near_rows<std::byte>(call, plan.positions(), bytes, "records");
   const kernels::deciding_positions deciding{store.inverse, store.segment_begin, store.order,
                                              std::is_same_v<Duplicates, duplicates::last>};
   if constexpr (Duplicates::combines)
-    launch_quantize(call.exec(), label, combined_values<Duplicates>(call, label, plan, here), records.data,
-                    bytes, deciding);
+    launch_quantize(call.exec(), label, combined_values<Duplicates>(call, label, plan, near_batch),
+                    records.data, bytes, deciding);
   else
-    launch_quantize(call.exec(), label, here, records.data, bytes, deciding);
+    launch_quantize(call.exec(), label, near_batch, records.data, bytes, deciding);
   using which = std::conditional_t<Duplicates::combines, duplicates::first, Duplicates>;
   scatter(call.exec(), table.records(), plan, records, which{}, record_path<Path, Exec, Space>{}).drop();
 }
@@ -89,17 +89,17 @@ void scatter_quantized_unsorted(launch_context<Exec>& call, rowwise_int8_tensor<
                                 const Indices& indices, const array_ref<Value, ValueSpace>& values) {
   const auto label = label_of("scatter", Path::name);
   const auto bytes = static_cast<std::int64_t>(table.row_bytes());
-  const auto which = make_ref(indices);
+  const auto index_array = make_ref(indices);
   if constexpr (Bounds::reports) {  // found here too, so that the ticket names the table's own extents
-    using plain = std::remove_const_t<typename decltype(which)::value_type>;
-    const kernels::index_rows<plain, Bounds> source{indices_for_kernels(call, which),
+    using plain = std::remove_const_t<typename decltype(index_array)::value_type>;
+    const kernels::index_rows<plain, Bounds> source{indices_for_kernels(call, index_array),
                                                     static_cast<std::int64_t>(table.rows()), call.report()};
-    launch(call.exec(), label + "::validate", which.rows(),
+    launch(call.exec(), label + "::validate", index_array.rows(),
            kernels::resolve_indices<plain, Bounds>{source, nullptr, nullptr, nullptr});
   }
-  const auto here = near_values<Path>(call, values);
-  const auto records = near_rows<std::byte>(call, which.rows(), bytes, "records");
-  launch_quantize(call.exec(), label, here, records.data, bytes);
+  const auto near_batch = near_values<Path>(call, values);
+  const auto records = near_rows<std::byte>(call, index_array.rows(), bytes, "records");
+  launch_quantize(call.exec(), label, near_batch, records.data, bytes);
   scatter(call.exec(), table.records(), indices, records, duplicates::assume_unique{}, Bounds{},
           record_path<Path, Exec, Space>{})
       .drop();
@@ -126,38 +126,38 @@ template <class Exec, class Space, class Indices, class Values, class... Policie
   static_assert(
       !detail::in_any_order<duplicates_policy>,
       "ferry: duplicates::sum_any_order adds to rows where they lie, which scatter_add and step do; scatter replaces rows, so it takes duplicates::sum.");
-  const auto to = detail::codes_of(table);
-  const auto from = make_ref(values);
+  const auto target = detail::codes_of(table);
+  const auto source = make_ref(values);
   const auto by_plan = [&](const row_plan& plan) {
     detail::launch_context<Exec> call(exec, "scatter");
-    detail::refuse_capture_of_staging<path_policy, Space, typename decltype(from)::memory_space>(call);
+    detail::refuse_capture_of_staging<path_policy, Space, typename decltype(source)::memory_space>(call);
     call.use(plan.storage());
-    if (from.size() != 0)
-      detail::scatter_quantized<path_policy, duplicates_policy>(call, table, plan, from);
+    if (source.size() != 0)
+      detail::scatter_quantized<path_policy, duplicates_policy>(call, table, plan, source);
     else if constexpr (duplicates_policy::forbids)
       detail::report_repeats(call, detail::label_of("scatter", path_policy::name), plan);
-    return call.finish(to, plan.positions(), plan.storage()->signed_indices);
+    return call.finish(target, plan.positions(), plan.storage()->signed_indices);
   };
   if constexpr (detail::is_plan<Indices>) {
-    detail::require_plan<Exec, chosen>("scatter", indices, to);
-    detail::require_shapes("scatter", to, indices.positions(), from);
+    detail::require_plan<Exec, chosen>("scatter", indices, target);
+    detail::require_shapes("scatter", target, indices.positions(), source);
     return by_plan(indices);
   } else {
-    const auto which = make_ref(indices);
-    detail::require_rank_one("scatter", which);
-    detail::require_shapes("scatter", to, which.rows(), from);
-    detail::require_a_row_to_clamp_to<bounds_policy>("scatter", to, which.rows());
+    const auto index_array = make_ref(indices);
+    detail::require_rank_one("scatter", index_array);
+    detail::require_shapes("scatter", target, index_array.rows(), source);
+    detail::require_a_row_to_clamp_to<bounds_policy>("scatter", target, index_array.rows());
     if constexpr (duplicates_policy::needs_plan) {
-      return by_plan(detail::plan_rows_of<bounds_policy>(exec, which, to.rows()));
+      return by_plan(detail::plan_rows_of<bounds_policy>(exec, index_array, target.rows()));
     } else {
       detail::launch_context<Exec> call(exec, "scatter");
-      detail::refuse_capture_of_staging<path_policy, Space, typename decltype(from)::memory_space>(call);
-      if (from.size() != 0)
-        detail::scatter_quantized_unsorted<path_policy, bounds_policy>(call, table, indices, from);
+      detail::refuse_capture_of_staging<path_policy, Space, typename decltype(source)::memory_space>(call);
+      if (source.size() != 0)
+        detail::scatter_quantized_unsorted<path_policy, bounds_policy>(call, table, indices, source);
       else
-        detail::look_at_bounds<bounds_policy>(call, which, to.rows());
-      return call.finish(to, which.rows(),
-                         std::is_signed_v<std::remove_const_t<typename decltype(which)::value_type>>);
+        detail::look_at_bounds<bounds_policy>(call, index_array, target.rows());
+      return call.finish(target, index_array.rows(),
+                         std::is_signed_v<std::remove_const_t<typename decltype(index_array)::value_type>>);
     }
   }
 }

@@ -32,7 +32,7 @@ concept EigenArray = requires {
 }
 &&std::derived_from<T, Eigen::DenseBase<T>>&& static_cast<bool>(T::Flags& Eigen::DirectAccessBit);
 
-/// Whether rows are adjacent in memory. A vector is an array of rank 1, in either layout.
+/// True if rows are adjacent in memory. A vector is an array of rank 1, in either layout.
 template <EigenArray Matrix>
 inline constexpr bool has_eigen_rows = Matrix::IsVectorAtCompileTime != 0 ||
                                        static_cast<bool>(Matrix::Flags& Eigen::RowMajorBit);

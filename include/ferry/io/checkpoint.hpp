@@ -253,8 +253,8 @@ class checkpoint {
     using space = typename State::memory_space;
     auto fields =
         ferry::detail::fields_of_state(optim::detail::transforms_of<plain>::rule_in(rule), state, name);
-    const auto put = [&]<class Kept>(std::shared_ptr<Kept> kept) {
-      add_entry(std::make_unique<ferry::detail::state_entry<Kept, space>>(name, std::move(kept),
+    const auto put = [&]<class Kept>(std::shared_ptr<Kept> holder) {
+      add_entry(std::make_unique<ferry::detail::state_entry<Kept, space>>(name, std::move(holder),
                                                                           std::move(fields), state.clock()));
     };
     if (!stays)

@@ -36,7 +36,7 @@ class safetensors_file {
 
   /// The names of the tensors, in the order of the file.
   [[nodiscard]] std::vector<std::string> names() const;
-  /// Whether there is a tensor of this name.
+  /// True if there is a tensor of this name.
   [[nodiscard]] bool contains(std::string_view name) const;
   /// The extents of a tensor; empty for a single element. Throws out_of_range for a name that is not in the
   /// file.

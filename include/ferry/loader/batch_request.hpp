@@ -15,7 +15,7 @@ struct batch_request {
   int worker = 0;                           ///< number of the thread that makes it, in [0, workers)
   const std::atomic<bool>* stop = nullptr;  ///< for stopping()
 
-  /// Whether the prefetcher is being destroyed. A source that takes long or blocks should look now and then,
+  /// True if the prefetcher is being destroyed. A source that takes long or blocks should look now and then,
   /// and return or throw: the destructor waits for it.
   [[nodiscard]] bool stopping() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
 };

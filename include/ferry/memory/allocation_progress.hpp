@@ -17,7 +17,7 @@ struct FERRY_SHARED progress {
   std::size_t bytes_done = 0;  ///< bytes that are ready
   std::size_t bytes = 0;       ///< size of the allocation
 
-  /// Whether this is the last report of the allocation. Only the last one has bytes_done == bytes.
+  /// True if this is the last report of the allocation. Only the last one has bytes_done == bytes.
   [[nodiscard]] bool done() const noexcept { return bytes_done == bytes; }
 };
 

@@ -11,7 +11,7 @@ namespace ferry {
 struct device {
   int id = -1;  ///< the number, or -1
 
-  /// Whether both are the same device.
+  /// True if both are the same device.
   friend constexpr bool operator==(const device&, const device&) = default;
 };
 

@@ -24,7 +24,7 @@ class grad_total {
     return *static_cast<const double*>(result_.get());
   }
 
-  /// Whether wait() would return without blocking. Never blocks.
+  /// True if wait() would return without blocking. Never blocks.
   [[nodiscard]] bool ready() const { return work_.ready(); }
 
   /// The factor that clip_grad_norm applies to the gradients: min(1, max_norm / (norm + 1e-6)); NaN for a

@@ -113,7 +113,7 @@ static_assert(DuplicatesPolicy<reject>);
 
 namespace ferry::detail {
 
-/// Whether the values of a row may be added one by one, in any order.
+/// True if the values of a row may be added one by one, in any order.
 template <class Duplicates>
 inline constexpr bool in_any_order = requires {
   requires Duplicates::any_order;

@@ -126,7 +126,7 @@ inline constexpr bool by_host_alone = !Path::reaches_table && Path::occupies_hos
 template <PathPolicy Path>
 inline constexpr bool in_batch_order = Path::reaches_table && !Path::sorts;
 
-/// Whether a path reads the shards of a sharded table, which other tables do not have.
+/// True if a path reads the shards of a sharded table, which other tables do not have.
 template <PathPolicy Path>
 inline constexpr bool reads_shards = requires {
   requires Path::reads_shards;

@@ -21,7 +21,7 @@ namespace ferry {
 
 /// Further facts about a call, for ferry::explain.
 struct explain_options {
-  bool planned = false;  ///< whether the verb is given a row_plan
+  bool planned = false;  ///< true if the verb is given a row_plan
 };
 
 namespace detail {

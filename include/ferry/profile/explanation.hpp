@@ -17,7 +17,7 @@ struct explanation {
     path_kind path = path_kind::direct;  ///< the path
     double seconds = 0;                  ///< its start, and the bytes of the batch over its rate
     double gb_per_s = 0;                 ///< its rate for rows of this table, in 1e9 bytes per second
-    bool picked = false;                 ///< whether path::automatic takes it
+    bool picked = false;                 ///< true if path::automatic takes it
     std::string reason;                  ///< one sentence: its start, and what limits its rate
   };
 

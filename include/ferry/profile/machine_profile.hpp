@@ -130,7 +130,7 @@ struct profile_field {
   bool may_be_zero = false;
 };
 
-/// Whether a value is finite, and positive unless it may be zero.
+/// True if a value is finite, and positive unless it may be zero.
 constexpr bool is_usable(const profile_field& field, double value) {
   return is_finite(value) && (value > 0.0 || (value == 0.0 && field.may_be_zero));
 }

@@ -61,19 +61,19 @@ template <MemorySpace Space, class Exec, class Array>
     const Exec& exec, const Array& array, std::string label = {}) {
   detail::require_role<detail::roles::array.kinds, Array>();
   using element = std::remove_const_t<typename array_traits<Array>::value_type>;
-  const auto from = make_ref(array);
-  if (from.rank == 0)
-    throw invalid_argument("ferry::clone: '" + std::string(from.label) +
+  const auto source = make_ref(array);
+  if (source.rank == 0)
+    throw invalid_argument("ferry::clone: '" + std::string(source.label) +
                            "' is an empty handle without extents");
   if (execution_backend<Exec>::capturing(exec))
     throw invalid_argument(
         "ferry::clone: the instance is being captured into a graph, but a new tensor would be made once only; copy into a tensor of yours");
-  if (label.empty()) label = std::string(from.label) + "::clone";
-  auto made = detail::tensor_like<element, Space, typename detail::cloned_extents<Array>::type>(
-      from, from.device() >= 0 ? device{from.device()} : detail::memory_home(exec), from.rows(),
+  if (label.empty()) label = std::string(source.label) + "::clone";
+  auto target = detail::tensor_like<element, Space, typename detail::cloned_extents<Array>::type>(
+      source, source.device() >= 0 ? device{source.device()} : detail::memory_home(exec), source.rows(),
       std::move(label));
-  ticket work = ferry::copy(exec, array, made);
-  return future<decltype(made)>(std::move(work), std::move(made));
+  ticket work = ferry::copy(exec, array, target);
+  return future<decltype(target)>(std::move(work), std::move(target));
 }
 
 /// As above, in the memory space of the array. tensor::clone(exec) calls it.

@@ -22,9 +22,9 @@ namespace detail {
 
 /// A sequence, which fits an array of any extents with as many elements, with the extents of that array.
 template <class T, class Space, class Other>
-array_ref<T, Space> in_extents_of(const Other& other, array_ref<T, Space> sequence) {
-  sequence.rank = other.rank;
-  sequence.extents = other.extents;
+array_ref<T, Space> in_extents_of(const Other& shape, array_ref<T, Space> sequence) {
+  sequence.rank = shape.rank;
+  sequence.extents = shape.extents;
   sequence.make_dense();
   return sequence;
 }
@@ -83,38 +83,39 @@ template <class Exec, class From, class To, class... Policies>
   requires(detail::AnArray<From>&& detail::AnArray<To>&&
                detail::Fits<detail::copy_arguments, const Exec&, const From&, To, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
-    const Exec& exec, const From& from, To&& to, Policies...) {
+    const Exec& exec, const From& source, To&& target, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_execution_space<Exec>();
   detail::require_policies<chosen, false, false>();
   detail::require_output<To>();
   detail::require_reach<Exec, From>();
   detail::require_reach<Exec, To>();
-  using from_space = typename detail::traits_of<From>::memory_space;
-  using to_space = typename detail::traits_of<To>::memory_space;
+  using source_space = typename detail::traits_of<From>::memory_space;
+  using target_space = typename detail::traits_of<To>::memory_space;
   using asked = typename chosen::template get<path_category, path::automatic>;
   using path_policy = std::conditional_t < !asked::chosen_at_run_time, asked,
         std::conditional_t < !detail::is_host_exec<Exec> &&
-            (std::is_same_v<from_space, pageable_space> || std::is_same_v<to_space, pageable_space>),
+            (std::is_same_v<source_space, pageable_space> || std::is_same_v<target_space, pageable_space>),
         path::staged, path::direct >>
       ;
   static_assert(
       !path_policy::sorts,
       "ferry: copy moves whole arrays, so there are no rows to sort; path::ordered and path::cooperative are for verbs that take indices.");
-  detail::require_path<path_policy, from_space, to_space>();
-  auto source = make_ref(from);
-  auto sink = make_ref(to);
-  detail::require_convertible<typename decltype(sink)::value_type, typename decltype(source)::value_type>();
+  detail::require_path<path_policy, source_space, target_space>();
+  auto source_ref = make_ref(source);
+  auto target_ref = make_ref(target);
+  detail::require_convertible<typename decltype(target_ref)::value_type,
+                              typename decltype(source_ref)::value_type>();
 
-  constexpr bool from_sequence = is_sequence_v<std::remove_cvref_t<From>>;
-  constexpr bool to_sequence = is_sequence_v<std::remove_cvref_t<To>>;
-  const bool same = detail::require_copy(source, sink, from_sequence || to_sequence);
-  if constexpr (from_sequence) {
-    if (!same) source = detail::in_extents_of(sink, source);
-  } else if constexpr (to_sequence) {
-    if (!same) sink = detail::in_extents_of(source, sink);
+  constexpr bool source_is_sequence = is_sequence_v<std::remove_cvref_t<From>>;
+  constexpr bool target_is_sequence = is_sequence_v<std::remove_cvref_t<To>>;
+  const bool same = detail::require_copy(source_ref, target_ref, source_is_sequence || target_is_sequence);
+  if constexpr (source_is_sequence) {
+    if (!same) source_ref = detail::in_extents_of(target_ref, source_ref);
+  } else if constexpr (target_is_sequence) {
+    if (!same) target_ref = detail::in_extents_of(source_ref, target_ref);
   }
-  return detail::copy_array<path_policy>(exec, source, sink, detail::slot_tuning::of(exec));
+  return detail::copy_array<path_policy>(exec, source_ref, target_ref, detail::slot_tuning::of(exec));
 }
 
 }  // namespace ferry

@@ -155,17 +155,18 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_row_verb<Exec, Table, Indices, Out, chosen, false>();
   detail::require_output<Out>();
-  const auto from = detail::read_only(make_ref(table));
-  const auto to = make_ref(out);
-  detail::require_convertible<typename decltype(to)::value_type, typename decltype(from)::value_type>();
+  const auto source = detail::read_only(make_ref(table));
+  const auto batch = make_ref(out);
+  detail::require_convertible<typename decltype(batch)::value_type, typename decltype(source)::value_type>();
   using asked = typename chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   const auto& named = detail::rows_named_by(indices);
-  if constexpr (detail::is_prebuilt_gather<chosen, Exec, decltype(from), decltype(named), decltype(to)>) {
-    return detail::prebuilt_gather(exec, from, named, to);
+  if constexpr (detail::is_prebuilt_gather<chosen, Exec, decltype(source), decltype(named),
+                                           decltype(batch)>) {
+    return detail::prebuilt_gather(exec, source, named, batch);
   } else {
-    detail::require_batch<Exec, chosen>("gather", from, named, to);
-    return detail::gather_by<asked, bounds_policy>(exec, detail::plain_rows(from), named, to);
+    detail::require_batch<Exec, chosen>("gather", source, named, batch);
+    return detail::gather_by<asked, bounds_policy>(exec, detail::plain_rows(source), named, batch);
   }
 }
 

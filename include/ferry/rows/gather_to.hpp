@@ -60,14 +60,14 @@ ticket clear(const Exec& exec, const array_ref<T, Space>& array) {
 /// Gathers into a new tensor of elements of type T.
 template <class T, class Space, class Exec, class Table, class Indices, class... Policies>
 future<tensor<T, Space>> gather_into_new(const Exec& exec, const Table& table, const Indices& indices,
-                                         Policies... asked) {
+                                         Policies... policies) {
   using chosen = chosen_policies<Policies...>;
   require_execution_space<Exec>();
   using rows_of_table = gathered_rows<Table>;
   require_rows<typename rows_of_table::table_for_checks>();
   require_indices<Indices>();
   require_convertible<T, typename rows_of_table::element>();
-  const auto from = rows_of_table::extents_of(table);
+  const auto shape = rows_of_table::extents_of(table);
   std::int64_t positions = 0;
   bool holes = std::is_same_v<typename chosen::template get<bounds_category, bounds::check>, bounds::skip>;
   if constexpr (is_plan<Indices>) {
@@ -80,10 +80,10 @@ future<tensor<T, Space>> gather_into_new(const Exec& exec, const Table& table, c
     throw invalid_argument(
         "ferry::gather: the instance is being captured into a graph, but a new tensor would be made once only; gather into a batch of yours");
   auto rows =
-      tensor_like<T, Space>(from, memory_home(exec), positions, std::string(from.label) + "::gathered");
+      tensor_like<T, Space>(shape, memory_home(exec), positions, std::string(shape.label) + "::gathered");
   ticket cleared;
   if (holes) cleared = clear(exec, make_ref(rows));
-  ticket work = gather(exec, table, indices, rows, asked...);
+  ticket work = gather(exec, table, indices, rows, policies...);
   cleared.drop();
   return {std::move(work), std::move(rows)};
 }
@@ -111,9 +111,9 @@ template <MemorySpace Space, class Exec, class Table, class Indices, class... Po
             detail::HasRowAccess<Table>)&&detail::Fits<detail::gather_new_arguments, const Exec&,
                                                        const Table&, const Indices&, Policies...>)
 [[nodiscard("the rows are only to be had from the future that this returns")]] auto gather(
-    const Exec& exec, const Table& table, const Indices& indices, Policies... asked) {
+    const Exec& exec, const Table& table, const Indices& indices, Policies... policies) {
   using element = typename detail::gathered_rows<Table>::element;
-  return detail::gather_into_new<element, Space>(exec, table, indices, asked...);
+  return detail::gather_into_new<element, Space>(exec, table, indices, policies...);
 }
 
 /// As above, with the elements converted to T:
@@ -124,8 +124,8 @@ template <MemorySpace Space, Element T, class Exec, class Table, class Indices, 
             detail::HasRowAccess<Table>)&&detail::Fits<detail::gather_new_arguments, const Exec&,
                                                        const Table&, const Indices&, Policies...>)
 [[nodiscard("the rows are only to be had from the future that this returns")]] auto gather(
-    const Exec& exec, const Table& table, const Indices& indices, Policies... asked) {
-  return detail::gather_into_new<T, Space>(exec, table, indices, asked...);
+    const Exec& exec, const Table& table, const Indices& indices, Policies... policies) {
+  return detail::gather_into_new<T, Space>(exec, table, indices, policies...);
 }
 
 }  // namespace ferry

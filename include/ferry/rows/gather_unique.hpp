@@ -29,6 +29,9 @@ ticket gather_unique_on(const Exec& exec, const Access& access, const row_plan& 
   const std::int64_t n = plan.positions();
   call.use(plan.storage());
   if (out.size() != 0) {
+    // A refused verb counts no transfer.
+    require_direct_reach(call.verb(), call.exec(), access.table());
+    require_direct_reach(call.verb(), call.exec(), out);
     [[maybe_unused]] const auto moving =
         moves<path::direct>(call, access.table(), out, n * access.row_bytes());
     gather_once(call, fetch, expand, access, plan, out);

@@ -133,8 +133,8 @@ void trunc_normal(const Exec& exec, Array&& array, double mean, double deviation
   using element = detail::element_of<Array>;
   static_assert(FloatingElement<element>,
                 "ferry: init::trunc_normal needs elements of float, double, half_t or bhalf_t.");
-  const auto complain = [&](const std::string& what) {
-    detail::refuse_init("trunc_normal", make_ref(array).note(), what);
+  const auto complain = [&](const std::string& complaint) {
+    detail::refuse_init("trunc_normal", make_ref(array).note(), complaint);
   };
   if (!(deviation > 0.0) || !detail::is_finite(deviation) || !detail::is_finite(mean))
     complain("the mean is " + std::to_string(mean) + " and the deviation " + std::to_string(deviation) +
@@ -145,14 +145,14 @@ void trunc_normal(const Exec& exec, Array&& array, double mean, double deviation
   const double first = mirrored ? (mean - high) / deviation : (low - mean) / deviation;
   const double last = mirrored ? (mean - low) / deviation : (high - mean) / deviation;
   const auto below = [](double z) { return 0.5 * std::erfc(-z * 0.70710678118654752440); };
-  const double from = below(first), to = below(last);
-  if (!(to > from) && low < high)
+  const double lower = below(first), upper = below(last);
+  if (!(upper > lower) && low < high)
     complain("[" + std::to_string(low) + ", " + std::to_string(high) + "] has no probability under mean " +
              std::to_string(mean) + " and deviation " + std::to_string(deviation));
   const double scale = mirrored ? -deviation : deviation;
   const std::string label = "ferry::init::trunc_normal";
   if constexpr (kernels::is_drawn_as_float<element>)
-    if (const auto places = detail::places_between(from, to); places.count >= detail::enough_places) {
+    if (const auto places = detail::places_between(lower, upper); places.count >= detail::enough_places) {
       const detail::numbers_between<element> range(low, high, false);
       detail::generate(exec, label, make_ref(array),
                        kernels::drawn_value<element, random::truncated_floats>{
@@ -161,7 +161,7 @@ void trunc_normal(const Exec& exec, Array&& array, double mean, double deviation
       return;
     }
   detail::generate(exec, label, make_ref(array),
-                   kernels::truncated_normal_value<element>{mean, scale, low, high, from, to, seed});
+                   kernels::truncated_normal_value<element>{mean, scale, low, high, lower, upper, seed});
 }
 
 }  // namespace init

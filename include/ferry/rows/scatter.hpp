@@ -48,21 +48,22 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_row_verb<Exec, Table, Indices, Values, chosen, true>();
   detail::require_output<Table>();
-  const auto to = make_ref(table);
-  const auto from = detail::read_only(make_ref(values));
-  using element = std::remove_cvref_t<decltype(*to.data)>;
-  using value = std::remove_cvref_t<decltype(*from.data)>;
+  const auto target = make_ref(table);
+  const auto batch = detail::read_only(make_ref(values));
+  using element = std::remove_cvref_t<decltype(*target.data)>;
+  using value = std::remove_cvref_t<decltype(*batch.data)>;
   detail::require_convertible<element, value>();
   using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::last>;
   detail::require_replacing<duplicates_policy, value>();
   const auto& named = detail::rows_named_by(indices);
-  if constexpr (detail::is_prebuilt_update<chosen, Exec, decltype(to), decltype(named), decltype(from)>) {
-    return detail::prebuilt_scatter(exec, to, named, from);
+  if constexpr (detail::is_prebuilt_update<chosen, Exec, decltype(target), decltype(named),
+                                           decltype(batch)>) {
+    return detail::prebuilt_scatter(exec, target, named, batch);
   } else {
-    detail::require_batch<Exec, chosen>("scatter", to, named, from);
+    detail::require_batch<Exec, chosen>("scatter", target, named, batch);
     return detail::update_rows<verb::scatter, chosen, duplicates_policy>(
-        exec, detail::plain_rows(to), detail::replace_job<element, typename decltype(to)::memory_space>{to},
-        named, from);
+        exec, detail::plain_rows(target),
+        detail::replace_job<element, typename decltype(target)::memory_space>{target}, named, batch);
   }
 }
 

@@ -33,21 +33,22 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
   detail::require_row_verb<Exec, Table, Indices, Values, chosen, true>();
   detail::require_one_end<typename chosen::template get<path_category, path::automatic>>();
   detail::require_output<Table>();
-  const auto to = make_ref(table);
-  const auto from = detail::read_only(make_ref(values));
-  using element = std::remove_cvref_t<decltype(*to.data)>;
-  using value = std::remove_cvref_t<decltype(*from.data)>;
+  const auto target = make_ref(table);
+  const auto batch = detail::read_only(make_ref(values));
+  using element = std::remove_cvref_t<decltype(*target.data)>;
+  using value = std::remove_cvref_t<decltype(*batch.data)>;
   static_assert(NumberElement<element> && NumberElement<value>,
                 "ferry: scatter_add adds, so the elements of table and values must be numbers.");
   using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::sum>;
   const auto& named = detail::rows_named_by(indices);
-  if constexpr (detail::is_prebuilt_update<chosen, Exec, decltype(to), decltype(named), decltype(from)>) {
-    return detail::prebuilt_scatter_add(exec, to, named, from);
+  if constexpr (detail::is_prebuilt_update<chosen, Exec, decltype(target), decltype(named),
+                                           decltype(batch)>) {
+    return detail::prebuilt_scatter_add(exec, target, named, batch);
   } else {
-    detail::require_batch<Exec, chosen>("scatter_add", to, named, from);
+    detail::require_batch<Exec, chosen>("scatter_add", target, named, batch);
     return detail::update_rows<verb::scatter_add, chosen, duplicates_policy>(
-        exec, detail::plain_rows(to), detail::add_job<element, typename decltype(to)::memory_space>{to},
-        named, from);
+        exec, detail::plain_rows(target),
+        detail::add_job<element, typename decltype(target)::memory_space>{target}, named, batch);
   }
 }
 

@@ -49,7 +49,7 @@ class future {
     if (earlier != nullptr) std::rethrow_exception(earlier);
   }
 
-  /// Whether wait() would return or throw without blocking. Never blocks.
+  /// True if wait() would return or throw without blocking. Never blocks.
   [[nodiscard]] bool ready() const { return work_.ready(); }
 
   /// Orders all later work of `exec` after the verb, see ticket::then.

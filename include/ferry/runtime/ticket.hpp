@@ -54,7 +54,7 @@ class ticket {
   /// ended.
   void wait();
 
-  /// Whether wait() would return without blocking. Never blocks.
+  /// True if wait() would return without blocking. Never blocks.
   [[nodiscard]] bool ready() const;
 
   /// Orders all later work of `exec` after this verb. A device instance waits on the device. For a host

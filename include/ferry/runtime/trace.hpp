@@ -28,7 +28,7 @@ class trace_region {
   detail::trace_span span_;
 };
 
-/// Whether this program writes a trace now.
+/// True if this program writes a trace now.
 [[nodiscard]] inline bool is_tracing() noexcept {
   return (detail::trace_listeners() & detail::trace_file) != 0;
 }

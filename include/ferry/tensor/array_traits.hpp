@@ -45,7 +45,7 @@ concept ArrayLike = requires(Array& array) {
   array_traits<std::remove_cv_t<Array>>::ref(array);
 };
 
-/// Whether Array is a flat sequence of elements without extents: a span, vector, std::array or built-in
+/// True if Array is a flat sequence of elements without extents: a span, vector, std::array or built-in
 /// array.
 template <class Array>
 inline constexpr bool is_sequence_v = false;
@@ -234,7 +234,7 @@ inline constexpr bool is_row_major_v<Kokkos::View<DataType, Properties...>> =
 
 namespace detail {
 
-/// Whether the elements die with the object. Views, spans and slices refer to elements of others.
+/// True if the elements die with the object. Views, spans and slices refer to elements of others.
 template <class Array>
 inline constexpr bool owns_elements = is_sequence_v<Array>;
 template <class T, std::size_t Size>
@@ -242,7 +242,7 @@ inline constexpr bool owns_elements<std::span<T, Size>> = false;
 template <class T, class Space, class Extents>
 inline constexpr bool owns_elements<tensor<T, Space, Extents>> = true;
 
-/// Whether the elements may move to other memory while the object stays: not those of arrays and of tensors.
+/// True if the elements may move to other memory while the object stays: not those of arrays and of tensors.
 template <class Array>
 inline constexpr bool may_be_resized = false;
 template <class T, class Allocator>

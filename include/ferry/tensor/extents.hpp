@@ -24,7 +24,7 @@ template <std::size_t... Sizes>
 struct extents {
   static_assert(sizeof...(Sizes) >= 1 && sizeof...(Sizes) <= max_rank,
                 "ferry::extents: a tensor has 1 to 8 extents");
-  /// Whether the type fixes the rank: yes.
+  /// The type fixes the rank.
   static constexpr bool has_static_rank = true;
   /// Number of extents.
   static constexpr std::size_t rank = sizeof...(Sizes);
@@ -40,7 +40,7 @@ struct extents {
 /// Rank and extents known at run time: the default of ferry::tensor. The constructor's arguments give the
 /// rank.
 struct dynamic_rank {
-  /// Whether the type fixes the rank: no.
+  /// The type does not fix the rank.
   static constexpr bool has_static_rank = false;
 };
 
@@ -100,7 +100,7 @@ class shape {
     return position;
   }
 
-  /// Whether (i, j, ...) has one index per extent and lies inside of the extents.
+  /// True if (i, j, ...) has one index per extent and lies inside of the extents.
   template <class... Indices>
   constexpr bool holds(Indices... indices) const {
     if (sizeof...(Indices) != rank()) return false;
@@ -199,7 +199,7 @@ consteval std::size_t static_width() {
     return product;
   }
 }
-/// Whether Extents fixes all extents.
+/// True if Extents fixes all extents.
 template <class Extents>
 consteval bool is_fixed() {
   if constexpr (!Extents::has_static_rank) {

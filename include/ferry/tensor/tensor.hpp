@@ -81,7 +81,7 @@ class tensor {
          ferry::device placement = {})
       : memory_(std::move(label), std::move(owner), placement), shape_(extents), data_(data) {}
 
-  /// Refuses arguments without a label, without extents or with extents that are no integers. Does not compile.
+  /// Refuses arguments without a label or extents, or with extents that are no integers. Does not compile.
   template <class First, class... Rest>
     requires(detail::is_refused_tensor<detail::is_fixed<Extents>(), First, Rest...>())
   explicit tensor(const First&, const Rest&...) { detail::refuse_tensor<First, Rest...>(); }

@@ -25,7 +25,7 @@ void ranked_entry::prepare(const load_source& source, const manifest_entry& stor
   now_ = acting(true);
   now_->prepare(source, stored, steps);
   for (std::size_t i = first; i < steps.size(); ++i)
-    if (const auto* rows = rows_of_shards(steps[i].to)) rows->wait_for_all();
+    if (const auto* rows = rows_of_shards(steps[i].target)) rows->wait_for_all();
 }
 
 void ranked_entry::commit() noexcept {

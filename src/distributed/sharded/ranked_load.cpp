@@ -131,15 +131,15 @@ class ranked_load {
     }
     if (!options_.partial) require_all_added(source, says_, call_.entries);
     for (const auto& step : sharded_) {
-      rows_of_shards(step.to)->wait_for_all();
-      rows_of_shards(step.to)->begin_writes();
+      rows_of_shards(step.target)->wait_for_all();
+      rows_of_shards(step.target)->begin_writes();
       spread_.push_back(std::make_unique<ranked_rows>(step, comm_.acting_rank(), comm_.group()->size()));
       spread_.back()->reserve(buffers_);
-      properties_.push_back({step.what, step.to.schema.describe()});
-      properties_.push_back({step.what + ", sharding", digest_text(*rows_of_shards(step.to))});
+      properties_.push_back({step.label, step.target.schema.describe()});
+      properties_.push_back({step.label + ", sharding", digest_text(*rows_of_shards(step.target))});
     }
     for (const auto& step : own_) {
-      if (step.to.accesses != nullptr) step.to.accesses->wait_for_all();
+      if (step.target.accesses != nullptr) step.target.accesses->wait_for_all();
       memory_.reserve(step);
     }
   }
@@ -149,7 +149,7 @@ class ranked_load {
     for (const auto& step : own_) memory_.for_each_stored_chunk(*files_, step, [](auto&&...) {});
     const auto ranks = static_cast<std::size_t>(call.ranks()), here = static_cast<std::size_t>(call.rank());
     for (const auto& step : sharded_) {
-      const std::size_t chunks = step.from->chunks.size();
+      const std::size_t chunks = step.stored->chunks.size();
       for (std::size_t first = 0; first < chunks; first += ranks * checked_at_once) {
         const std::size_t begin = first + here;
         const std::size_t end = std::min(chunks, first + ranks * checked_at_once);
@@ -166,8 +166,8 @@ class ranked_load {
   }
   void read(const load_step& step, std::size_t place, std::vector<std::byte>& bytes,
             std::vector<std::byte>& scratch) const {
-    bytes.resize(static_cast<std::size_t>(step.from->bytes_of_chunk(place)));
-    files_->read_chunk(*step.from, place, bytes.data(), scratch, step.what);
+    bytes.resize(static_cast<std::size_t>(step.stored->bytes_of_chunk(place)));
+    files_->read_chunk(*step.stored, place, bytes.data(), scratch, step.label);
   }
 
   static constexpr std::size_t checked_at_once = 64;

@@ -26,19 +26,19 @@ ranked_row_buffers::ranked_row_buffers(int ranks, int threads)
 
 ranked_rows::ranked_rows(const load_step& step, int rank, int ranks)
     : step_(step),
-      rows_(*rows_of_shards(step.to)),
-      shares_(*step.from, step.to, ranks, true),
+      rows_(*rows_of_shards(step.target)),
+      shares_(*step.stored, step.target, ranks, true),
       rank_(rank),
       ranks_(ranks) {}
 
 void ranked_rows::reserve(buffers& room) const {
   std::size_t chunk = 0, patch = 0, run = 0;
   std::vector<std::size_t> leaving(static_cast<std::size_t>(ranks_)), coming(leaving.size());
-  for (std::size_t place = 0; place < step_.from->chunks.size(); ++place) {
+  for (std::size_t place = 0; place < step_.stored->chunks.size(); ++place) {
     chunk = std::max(
-        {chunk, static_cast<std::size_t>(step_.from->bytes_of_chunk(place)), shares_.span_of(place).bytes});
-    for (const auto& stored : step_.from->chunks[place].patches)
-      patch = std::max(patch, patch_bytes(*step_.from, stored.units));
+        {chunk, static_cast<std::size_t>(step_.stored->bytes_of_chunk(place)), shares_.span_of(place).bytes});
+    for (const auto& stored : step_.stored->chunks[place].patches)
+      patch = std::max(patch, patch_bytes(*step_.stored, stored.units));
   }
   for (std::size_t round = 0; round < shares_.rounds(); ++round) {
     begin(round, room);
@@ -141,8 +141,8 @@ void ranked_rows::read_elements(const checkpoint_files& files, std::span<const s
     auto& patch = room.patches[static_cast<std::size_t>(thread)];
     for (std::size_t i = 0; chunks.take(i);) {
       auto& bytes = room.chunks[i];
-      bytes.resize(static_cast<std::size_t>(step_.from->bytes_of_chunk(places[i])));
-      files.read_chunk(*step_.from, places[i], bytes.data(), patch, step_.what);
+      bytes.resize(static_cast<std::size_t>(step_.stored->bytes_of_chunk(places[i])));
+      files.read_chunk(*step_.stored, places[i], bytes.data(), patch, step_.label);
       if (as_elements(step_, bytes, converted) == converted.data()) bytes.swap(converted);
     }
   });

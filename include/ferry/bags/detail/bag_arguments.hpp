@@ -30,7 +30,7 @@ namespace ferry::detail {
 template <class Table>
 inline constexpr bool takes_bags = !is_table_object<std::remove_cvref_t<Table>> || HasRowAccess<Table>;
 
-/// What the checks and the kernels take as a table: 8-bit rows are rows of bytes.
+/// The table as checks and kernels take it: 8-bit rows are rows of bytes.
 template <class Table>
 auto rows_to_pool(Table& table) {
   if constexpr (is_codes<std::remove_const_t<Table>>)
@@ -167,16 +167,16 @@ kernels::bag_list<offset_type<Named>> list_of_bags(const Named& named, const off
 
 /// The bags for kernels of the verb's execution space, or for those of the host.
 template <bool OnHost = false, class Exec, class Named>
-auto bags_for_kernels(launch_context<Exec>& of, const Named& named, std::int64_t bags, std::int64_t positions,
-                      bool checks) {
+auto bags_for_kernels(launch_context<Exec>& call, const Named& named, std::int64_t bags,
+                      std::int64_t positions, bool checks) {
   const offset_type<Named>* offsets = nullptr;
   report_writer report{};
   if constexpr (!std::is_same_v<Named, std::int64_t>) {
     if constexpr (OnHost)
-      offsets = indices_for_host(of, named);
+      offsets = indices_for_host(call, named);
     else
-      offsets = indices_for_kernels(of, named);
-    if (checks) report = OnHost ? of.host_report() : of.report();
+      offsets = indices_for_kernels(call, named);
+    if (checks) report = OnHost ? call.host_report() : call.report();
   }
   return list_of_bags(named, offsets, bags, positions, checks, report);
 }

@@ -37,12 +37,12 @@ struct bag_list {
 
   /// A bag with bad offsets has no positions, so nothing outside of the batch is read.
   KOKKOS_FUNCTION bag_range range(std::int64_t bag, bool record) const {
-    bag_range made{begin(bag), end(bag), true};
-    if (!checks || offsets == nullptr) return made;
-    const bool bad_begin = made.begin < 0 || made.begin > positions;
-    if (!bad_begin && made.end >= made.begin && made.end <= positions) return made;
+    bag_range span{begin(bag), end(bag), true};
+    if (!checks || offsets == nullptr) return span;
+    const bool bad_begin = span.begin < 0 || span.begin > positions;
+    if (!bad_begin && span.end >= span.begin && span.end <= positions) return span;
     if (record)
-      report.bad_bag(bad_begin ? bag : bag + 1, static_cast<std::uint64_t>(bad_begin ? made.begin : made.end),
+      report.bad_bag(bad_begin ? bag : bag + 1, static_cast<std::uint64_t>(bad_begin ? span.begin : span.end),
                      std::is_unsigned_v<Offset>);
     return {0, 0, false};
   }

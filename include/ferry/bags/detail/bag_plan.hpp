@@ -42,9 +42,9 @@ struct bag_plan_layout {
 
   template <class T>
   std::size_t take(std::int64_t count) {
-    const std::size_t at = bytes;
+    const std::size_t offset = bytes;
     bytes += (static_cast<std::size_t>(count) * sizeof(T) + 127) / 128 * 128;
-    return at;
+    return offset;
   }
 };
 
@@ -60,19 +60,19 @@ auto values_for_kernels(launch_context<Exec>& call, const std::string& label,
   }
 }
 
-/// The position of each maximum, as the caller has it or found anew, into `to` (bags x width).
+/// The position of each maximum, as the caller has it or found anew, into `target` (bags x width).
 template <class Exec, class Access, class Bags, class Chosen>
 void choose_positions(launch_context<Exec>& call, const Access& access, const row_plan& plan,
                       const Bags& bags, const Chosen& chosen,
-                      const array_ref<std::int64_t, near_space<Exec>>& to) {
+                      const array_ref<std::int64_t, near_space<Exec>>& target) {
   if constexpr (std::is_same_v<Chosen, no_array>) {
     using number = pooling_type<typename Access::value_type, void, float>;
-    const auto maxima = near_rows<number>(call, to.rows(), to.width(), "maxima");
-    pool_bags<path::automatic, pooling::max, bounds::check>(call.exec(), access, plan, bags, no_array{}, to,
-                                                            maxima)
+    const auto maxima = near_rows<number>(call, target.rows(), target.width(), "maxima");
+    pool_bags<path::automatic, pooling::max, bounds::check>(call.exec(), access, plan, bags, no_array{},
+                                                            target, maxima)
         .drop();
   } else {
-    copy(call.exec(), chosen, to).drop();
+    copy(call.exec(), chosen, target).drop();
   }
 }
 
@@ -85,80 +85,81 @@ auto plan_bags(const Exec& exec, const Access& access, const row_plan& plan, con
                const array_ref<Value, ValueSpace>& grads) {
   constexpr bool weighs = !std::is_same_v<Extra, no_array> && !Pooling::selects;
   const auto home = engine::get(exec);
-  launch_context<Exec> of(exec, "step_bags");
-  of.refuse_capture("but a graph can't repeat where the bags of a step lie; use gather_bags there");
-  const std::string& label = of.label("bags");
-  of.use(plan.storage());
-  const plan_storage& from = *plan.storage();
+  launch_context<Exec> call(exec, "step_bags");
+  call.refuse_capture("but a graph can't repeat where the bags of a step lie; use gather_bags there");
+  const std::string& label = call.label("bags");
+  call.use(plan.storage());
+  const plan_storage& store = *plan.storage();
   const std::int64_t n = plan.positions(), count = grads.rows(), width = grads.width();
 
-  bag_plan_layout at;
-  const auto rows = at.take<std::int64_t>(n);
-  [[maybe_unused]] const auto factors = at.take<double>(weighs ? n : 0);
-  [[maybe_unused]] const auto chosen = at.take<std::int64_t>(Pooling::selects ? count * width : 0);
-  [[maybe_unused]] const auto scaled = at.take<Compute>(Pooling::divides ? count * width : 0);
-  auto made = std::allocate_shared<plan_storage>(node_allocator<plan_storage>(home->nodes()), from);
-  made->base = plan.storage();
-  made->memory = of.block(at.bytes);
-  auto* const block = static_cast<std::byte*>(made->memory.get());
-  made->values.rows = reinterpret_cast<std::int64_t*>(block + rows);
-  if constexpr (weighs) made->values.factors = reinterpret_cast<double*>(block + factors);
+  bag_plan_layout layout;
+  const auto rows = layout.take<std::int64_t>(n);
+  [[maybe_unused]] const auto factors = layout.take<double>(weighs ? n : 0);
+  [[maybe_unused]] const auto chosen = layout.take<std::int64_t>(Pooling::selects ? count * width : 0);
+  [[maybe_unused]] const auto scaled = layout.take<Compute>(Pooling::divides ? count * width : 0);
+  auto step_plan = std::allocate_shared<plan_storage>(node_allocator<plan_storage>(home->nodes()), store);
+  step_plan->base = plan.storage();
+  step_plan->memory = call.block(layout.bytes);
+  auto* const block = static_cast<std::byte*>(step_plan->memory.get());
+  step_plan->values.rows = reinterpret_cast<std::int64_t*>(block + rows);
+  if constexpr (weighs) step_plan->values.factors = reinterpret_cast<double*>(block + factors);
   if constexpr (Pooling::selects) {
-    made->values.chosen = reinterpret_cast<std::int64_t*>(block + chosen);
-    made->values.chosen_count = count * width;
+    step_plan->values.chosen = reinterpret_cast<std::int64_t*>(block + chosen);
+    step_plan->values.chosen_count = count * width;
   }
-  made->report = home->report();
-  of.hold(made->report);
+  step_plan->report = home->report();
+  call.hold(step_plan->report);
 
   constexpr bool checks = !std::is_same_v<Bounds, bounds::unchecked>;
-  made->checked = from.checked || checks;
+  step_plan->checked = store.checked || checks;
   const offset_type<Bags>* offsets = nullptr;
-  if constexpr (!std::is_same_v<Bags, std::int64_t>) offsets = indices_for_kernels(of, bags);
-  const auto list = list_of_bags(bags, offsets, count, n, checks, *made->report);
-  if (made->checked)
-    launch(exec, of.label_part(label, "check"), count > 0 ? count : 1,
-           kernels::check_step_bags<offset_type<Bags>>{list, from.checked ? from.report->findings : nullptr});
-  if constexpr (weighs) {
-    const auto* weights = indices_for_kernels(of, extra);
-    launch(exec, of.label_part(label, "place"), n,
-           kernels::place_bags<offset_type<Bags>, std::remove_const_t<typename Extra::value_type>>{
-               list, from.order, weights, made->values.rows, made->values.factors});
-  } else {
+  if constexpr (!std::is_same_v<Bags, std::int64_t>) offsets = indices_for_kernels(call, bags);
+  const auto list = list_of_bags(bags, offsets, count, n, checks, *step_plan->report);
+  if (step_plan->checked)
     launch(
-        exec, of.label_part(label, "place"), n,
-        kernels::place_bags<offset_type<Bags>, void>{list, from.order, nullptr, made->values.rows, nullptr});
+        exec, call.label_part(label, "check"), count > 0 ? count : 1,
+        kernels::check_step_bags<offset_type<Bags>>{list, store.checked ? store.report->findings : nullptr});
+  if constexpr (weighs) {
+    const auto* weights = indices_for_kernels(call, extra);
+    launch(exec, call.label_part(label, "place"), n,
+           kernels::place_bags<offset_type<Bags>, std::remove_const_t<typename Extra::value_type>>{
+               list, store.order, weights, step_plan->values.rows, step_plan->values.factors});
+  } else {
+    launch(exec, call.label_part(label, "place"), n,
+           kernels::place_bags<offset_type<Bags>, void>{list, store.order, nullptr, step_plan->values.rows,
+                                                        nullptr});
   }
   if constexpr (Pooling::selects)
     choose_positions(
-        of, access, plan, bags, extra,
-        dense_rows<std::int64_t, near_space<Exec>>(made->values.chosen, count, width, "positions"));
+        call, access, plan, bags, extra,
+        dense_rows<std::int64_t, near_space<Exec>>(step_plan->values.chosen, count, width, "positions"));
   const auto finish = [&](const auto& gradients) {
     if constexpr (!std::is_same_v<WeightGrads, no_array>) {
       require_direct_reach("step_bags", exec, weight_grads);
-      of.writes_to(weight_grads);
-      launch_weight_gradients(of, access, plan, made->checked ? made->report->findings : nullptr, list,
-                              values_for_kernels(of, label, gradients), weight_grads);
+      call.writes_to(weight_grads);
+      launch_weight_gradients(call, access, plan, step_plan->checked ? step_plan->report->findings : nullptr,
+                              list, values_for_kernels(call, label, gradients), weight_grads);
     }
-    ticket ended = of.finish();
-    made->completion = of.completion();
-    made->made_by = of.id();
+    ticket ended = call.finish();
+    step_plan->completion = call.completion();
+    step_plan->made_by = call.id();
     ended.drop();
     return bag_plan<const typename std::remove_cvref_t<decltype(gradients)>::value_type,
                     typename std::remove_cvref_t<decltype(gradients)>::memory_space>{
-        row_plan(std::move(made)), read_only(gradients)};
+        row_plan(std::move(step_plan)), read_only(gradients)};
   };
   if constexpr (Pooling::divides) {
     auto divided = dense_rows<Compute, near_space<Exec>>(reinterpret_cast<Compute*>(block + scaled), count,
                                                          width, "divided gradients");
     divided.label = grads.label;
-    const auto here = values_for_kernels(of, label, grads);
-    require_direct_reach("step_bags", exec, here);
+    const auto near_grads = values_for_kernels(call, label, grads);
+    require_direct_reach("step_bags", exec, near_grads);
     using number = pooling_number<Exec, Compute>;
     using kernel = kernels::divide_by_sizes<number, Compute, offset_type<Bags>, std::remove_const_t<Value>>;
-    const bool skips = from.bounds == bounds::skip::name;
-    launch(exec, of.label_part(label, "divide"), count * width,
-           kernel{list, skips ? from.row_of : nullptr, here.data, here.row_stride(), divided.data,
-                  fast_divisor(width)});
+    const bool skips = store.bounds == bounds::skip::name;
+    launch(exec, call.label_part(label, "divide"), count * width,
+           kernel{list, skips ? store.row_of : nullptr, near_grads.data, near_grads.row_stride(),
+                  divided.data, fast_divisor(width)});
     return finish(divided);
   } else {
     return finish(grads);

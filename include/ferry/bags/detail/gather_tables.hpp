@@ -77,32 +77,32 @@ ticket gather_tables(const Exec& exec, const std::vector<array_ref<T, Space>>& t
     throw invalid_argument("ferry::gather_bags: the rows of " + std::to_string(count) + " tables have " +
                            std::to_string(width) + " elements together, rows of " + out.describe() +
                            " have " + std::to_string(out.width()));
-  auto all = out;
-  all.extents[0] = batch * count;
-  require_bags(verb, bags, positions, all);
+  auto bag_rows = out;
+  bag_rows.extents[0] = batch * count;
+  require_bags(verb, bags, positions, bag_rows);
   if constexpr (!std::is_same_v<Weights, no_array>) require_weights(verb, weights, positions);
 
-  launch_context<Exec> of(exec, verb);
+  launch_context<Exec> call(exec, verb);
   if constexpr (!is_host_exec<Exec>)
-    of.refuse_capture("but the list of tables would be read once only; pool the tables one by one there");
-  const std::string& label = of.label("tables");
+    call.refuse_capture("but the list of tables would be read once only; pool the tables one by one there");
+  const std::string& label = call.label("tables");
   if (batch != 0) {
     require_direct_reach(verb, exec, out);
     for (const auto& table : tables) {
       require_direct_reach(verb, exec, table);
-      of.reads_from(table);
+      call.reads_from(table);
     }
-    of.writes_to(out);
+    call.writes_to(out);
     auto listed = dense_rows<const entry, pageable_space>(entries.data(), count, 1, "tables");
     listed.rank = 1;
-    const entry* there = indices_for_kernels(of, listed);
+    const entry* entry_list = indices_for_kernels(call, listed);
     kernels::bag_index_rows<plain, bounds_policy> source;
     static_cast<kernels::index_rows<plain, bounds_policy>&>(source) =
-        rows_for_kernels<bounds_policy>(of, indices, 0);
-    if (clamps && some_empty) source.report = of.report();
-    const auto list = bags_for_kernels(of, bags, batch * count, positions,
+        rows_for_kernels<bounds_policy>(call, indices, 0);
+    if (clamps && some_empty) source.report = call.report();
+    const auto list = bags_for_kernels(call, bags, batch * count, positions,
                                        !std::is_same_v<bounds_policy, bounds::unchecked>);
-    const auto* scale = weights_for_kernels(of, weights);
+    const auto* scale = weights_for_kernels(call, weights);
     using weight = std::remove_const_t<std::remove_pointer_t<decltype(scale)>>;
     using number = pooling_number<Exec, pooling_type<table_type, weight, Out>>;
     using table_rows = kernels::pooled_table<table_type>;
@@ -110,25 +110,25 @@ ticket gather_tables(const Exec& exec, const std::vector<array_ref<T, Space>>& t
                                     kernels::bag_index_rows<plain, bounds_policy>, offset_type<Bags>, weight,
                                     Out, void>;
     const std::int64_t tiles = packed ? width / kernels::packed_tile::elements : width;
-    const pool one{table_rows::of(nullptr, 0),
-                   source,
-                   list,
-                   scale,
-                   out.data,
-                   out.row_stride(),
-                   nullptr,
-                   0,
-                   width,
-                   fast_divisor(tiles),
-                   packed,
-                   bounds_policy::reports,
-                   true,
-                   nullptr};
+    const pool functor{table_rows::of(nullptr, 0),
+                       source,
+                       list,
+                       scale,
+                       out.data,
+                       out.row_stride(),
+                       nullptr,
+                       0,
+                       width,
+                       fast_divisor(tiles),
+                       packed,
+                       bounds_policy::reports,
+                       true,
+                       nullptr};
     launch(exec, label, schedule::flat{}, batch, is_host_exec<Exec> ? 1 : tiles,
-           kernels::pool_tables<pool, table_type, clamps>{one, there, count, batch});
+           kernels::pool_tables<pool, table_type, clamps>{functor, entry_list, count, batch});
   }
-  of.name_tables(notes_of(tables, batch));
-  return of.finish(tables.front(), positions, std::is_signed_v<plain>);
+  call.name_tables(notes_of(tables, batch));
+  return call.finish(tables.front(), positions, std::is_signed_v<plain>);
 }
 
 }  // namespace ferry::detail

@@ -65,7 +65,7 @@ struct pooling_inputs {
   Chosen* chosen;
   std::int64_t chosen_stride;
   bool strict;
-  bool has_rows;  ///< whether the table has any
+  bool has_rows;  ///< true if the table has any
 };
 template <class Rows, class Source, class Offset, class Weight, class Chosen>
 pooling_inputs(const Rows&, Source, kernels::bag_list<Offset>, const Weight*, Chosen*, std::int64_t, bool,
@@ -84,9 +84,9 @@ void launch_pool(const Exec& exec, const std::string& label,
   using kernel = kernels::pool_rows<number, Pooling, std::remove_const_t<decltype(pooled)>,
                                     std::remove_const_t<decltype(table.source)>, Offset,
                                     std::remove_const_t<Weight>, Out, Chosen>;
-  constexpr int each = kernels::packed_tile::elements;
-  const bool packed = in_packets<each>(rows, out);
-  const std::int64_t tiles = packed ? out.width() / each : out.width();
+  constexpr int packet_elements = kernels::packed_tile::elements;
+  const bool packed = in_packets<packet_elements>(rows, out);
+  const std::int64_t tiles = packed ? out.width() / packet_elements : out.width();
   launch(exec, label, schedule::flat{}, in.bags.bags, is_host_exec<Exec> ? 1 : tiles,
          kernel{pooled, table.source, in.bags, in.weights, out.data, out.row_stride(), in.chosen,
                 in.chosen_stride, out.width(), fast_divisor(tiles), packed, in.strict, in.has_rows, changed});

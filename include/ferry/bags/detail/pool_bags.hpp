@@ -57,7 +57,7 @@ void require_bag_batch(const Access& access, const Named& named, const Bags& bag
   }
 }
 
-/// Whether a bag with a position without a row keeps its contents.
+/// True if a bag with a position without a row keeps its contents.
 template <class Bounds, class Named>
 bool is_strict(const Named& named) {
   if constexpr (is_plan<Named>)

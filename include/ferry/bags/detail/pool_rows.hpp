@@ -16,7 +16,7 @@
 
 namespace ferry::kernels {
 
-/// Whether a source may have no row for a position.
+/// True if a source may have no row for a position.
 template <class Source>
 inline constexpr bool may_miss = true;
 template <class Index>
@@ -24,7 +24,7 @@ inline constexpr bool may_miss<index_rows<Index, bounds::unchecked>> = false;
 template <class Index>
 inline constexpr bool may_miss<index_rows<Index, bounds::clamp>> = false;
 
-/// Whether a bag with such a position always keeps its contents, so that its sum does not matter.
+/// True if a bag with such a position always keeps its contents, so that its sum does not matter.
 template <class Source>
 inline constexpr bool always_strict = false;
 template <class Index, class Bounds>
@@ -57,10 +57,10 @@ struct pool_rows {
   std::int64_t chosen_stride;
   std::int64_t width;
   detail::fast_divisor tiles;
-  bool packed;        ///< whether a tile is a packet
-  bool strict;        ///< whether a bag with a position without a row keeps its contents
-  bool has_rows;      ///< whether the table has any
-  std::int64_t* own;  ///< where given: bag b becomes b, or -1 where it keeps its contents
+  bool packed;                 ///< true if a tile is a packet
+  bool strict;                 ///< true if a bag with a position without a row keeps its contents
+  bool has_rows;               ///< true if the table has any
+  std::int64_t* changed_rows;  ///< null, or for bag b: b, or -1 if it keeps its contents
 
   /// Of a bag of average size.
   [[nodiscard]] std::int64_t bytes_each() const {
@@ -70,9 +70,9 @@ struct pool_rows {
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     if (packed)
-      one<packed_tile>(i);
+      pool_item<packed_tile>(i);
     else
-      one<single_tile>(i);
+      pool_item<single_tile>(i);
   }
 
   void operator()(const detail::host_run& run) const {
@@ -83,25 +83,25 @@ struct pool_rows {
   /// A whole bag, on a host.
   void all_of(std::int64_t bag, const bag_range& range) const {
     constexpr int most = host_tile::elements;
-    bool kept = false;
+    bool keeps = false;
     std::int64_t column = 0;
     for (; column + most <= width; column += most)
-      kept = pool<whole_host_tile<most>>(bag, range, column, most);
-    if (column < width) kept = pool<host_tile>(bag, range, column, static_cast<int>(width - column));
-    finish_bag(bag, range, kept);
+      keeps = pool<whole_host_tile<most>>(bag, range, column, most);
+    if (column < width) keeps = pool<host_tile>(bag, range, column, static_cast<int>(width - column));
+    finish_bag(bag, range, keeps);
   }
 
   /// A tile of a bag, on a device.
   template <class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void part_of(std::int64_t bag, const bag_range& range,
                                            std::int64_t column) const {
-    const bool kept = pool<Tile>(bag, range, column, Tile::elements);
-    if (column == 0) finish_bag(bag, range, kept);
+    const bool keeps = pool<Tile>(bag, range, column, Tile::elements);
+    if (column == 0) finish_bag(bag, range, keeps);
   }
 
  private:
   template <class Tile>
-  KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t i) const {
+  KOKKOS_FORCEINLINE_FUNCTION void pool_item(std::int64_t i) const {
     const std::int64_t bag = tiles.quotient(i);
     const std::int64_t column = (i - bag * tiles.divisor()) * Tile::elements;
     part_of<Tile>(bag, bags.range(bag, column == 0), column);
@@ -109,24 +109,24 @@ struct pool_rows {
 
   /// Once per bag: says whether it keeps its contents, and reports its bad indices, in a walk of its own that
   /// costs the others no registers.
-  KOKKOS_FORCEINLINE_FUNCTION void finish_bag(std::int64_t bag, const bag_range& range, bool kept) const {
-    if (own != nullptr) own[bag] = kept ? -1 : bag;
+  KOKKOS_FORCEINLINE_FUNCTION void finish_bag(std::int64_t bag, const bag_range& range, bool keeps) const {
+    if (changed_rows != nullptr) changed_rows[bag] = keeps ? -1 : bag;
     if constexpr (may_miss<Source>)
-      if (kept && range.is_good)
+      if (keeps && range.is_good)
         for (std::int64_t k = range.begin; k < range.end; ++k) source.row(k, true);
   }
 
   template <class Tile>
   struct pooled {
     Compute value[Tile::elements];
-    std::int64_t from[Tile::elements];
+    std::int64_t origin[Tile::elements];
     std::int64_t rows = 0;
     bool missed = false;
 
     KOKKOS_FORCEINLINE_FUNCTION explicit pooled(int count) {
       for (int e = 0; e < live<Tile>(count); ++e) value[e] = Compute(0);
       if constexpr (!std::is_void_v<Chosen>)
-        for (int e = 0; e < live<Tile>(count); ++e) from[e] = -1;
+        for (int e = 0; e < live<Tile>(count); ++e) origin[e] = -1;
     }
   };
 
@@ -163,11 +163,11 @@ struct pool_rows {
     store_tile<Tile>(sum.value, out + bag * out_stride + column, count);
     if constexpr (!std::is_void_v<Chosen>)
       for (int e = 0; e < live<Tile>(count); ++e)
-        chosen[bag * chosen_stride + column + e] = static_cast<Chosen>(sum.from[e]);
+        chosen[bag * chosen_stride + column + e] = static_cast<Chosen>(sum.origin[e]);
     return false;
   }
 
-  /// Whether a bag's sum may leave out positions.
+  /// True if a bag's sum may leave out positions.
   static constexpr bool may_skip = (may_miss<Source> && !always_strict<Source>);
 
   /// Adds the rows of positions [k, k + N), or where not Whole those before `end`. All loads come before the
@@ -204,7 +204,7 @@ struct pool_rows {
         for (int e = 0; e < live<Tile>(count); ++e)
           if (sum.rows == 0 || value[j][e] > sum.value[e]) {
             sum.value[e] = value[j][e];
-            if constexpr (!std::is_void_v<Chosen>) sum.from[e] = k + j;
+            if constexpr (!std::is_void_v<Chosen>) sum.origin[e] = k + j;
           }
       } else if constexpr (weighs) {
         for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] += weight[j] * value[j][e];

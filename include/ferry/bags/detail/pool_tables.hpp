@@ -18,10 +18,10 @@ struct bag_index_rows : index_rows<Index, Bounds> {
   std::int64_t bag = 0;
 
   KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool record) const {
-    const std::int64_t found = index_rows<Index, Bounds>::row(position, false);
+    const std::int64_t table_row = index_rows<Index, Bounds>::row(position, false);
     if constexpr (Bounds::reports)
-      if (found < 0 && record) report_out_of_range(position);
-    return found;
+      if (table_row < 0 && record) report_out_of_range(position);
+    return table_row;
   }
   KOKKOS_FUNCTION void report_out_of_range(std::int64_t position) const {
     this->report.out_of_range(
@@ -70,47 +70,48 @@ struct pool_tables {
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     if (pool.packed)
-      one<packed_tile>(i);
+      pool_item<packed_tile>(i);
     else
-      one<single_tile>(i);
+      pool_item<single_tile>(i);
   }
 
   void operator()(const detail::host_run& run) const {
     const std::int64_t end = run.end(batch);
     for (std::int64_t b = run.begin(batch); b < end; ++b)
       for (std::int64_t t = 0; t < count; ++t) {
-        const Pool one = of_table(tables[t], t * batch + b);
+        const Pool table_pool = of_table(tables[t], t * batch + b);
         const bag_range range = pool.bags.range(t * batch + b, true);
-        if (!lacks_row(one, range, true)) one.all_of(b, range);
+        if (!lacks_row(table_pool, range, true)) table_pool.all_of(b, range);
       }
   }
 
  private:
   KOKKOS_FORCEINLINE_FUNCTION Pool of_table(const table_entry<T>& table, std::int64_t bag) const {
-    Pool made = pool;
-    made.source.bag = bag;
-    made.table = decltype(made.table)::of(table.data, table.stride);
-    made.source.rows = table.rows;
-    made.has_rows = table.rows > 0;
-    made.width = table.width;
-    made.out += table.column;
-    return made;
+    Pool table_pool = pool;
+    table_pool.source.bag = bag;
+    table_pool.table = decltype(table_pool.table)::of(table.data, table.stride);
+    table_pool.source.rows = table.rows;
+    table_pool.has_rows = table.rows > 0;
+    table_pool.width = table.width;
+    table_pool.out += table.column;
+    return table_pool;
   }
 
-  /// Whether there is no row to clamp an index of the bag to.
-  KOKKOS_FORCEINLINE_FUNCTION static bool lacks_row([[maybe_unused]] const Pool& of,
+  /// True if there is no row to clamp an index of the bag to.
+  KOKKOS_FORCEINLINE_FUNCTION static bool lacks_row([[maybe_unused]] const Pool& table_pool,
                                                     [[maybe_unused]] const bag_range& range,
                                                     [[maybe_unused]] bool record) {
     if constexpr (Clamp)
-      if (!of.has_rows && range.begin < range.end) {
-        for (std::int64_t k = range.begin; record && k < range.end; ++k) of.source.report_out_of_range(k);
+      if (!table_pool.has_rows && range.begin < range.end) {
+        for (std::int64_t k = range.begin; record && k < range.end; ++k)
+          table_pool.source.report_out_of_range(k);
         return true;
       }
     return false;
   }
 
   template <class Tile>
-  KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t i) const {
+  KOKKOS_FORCEINLINE_FUNCTION void pool_item(std::int64_t i) const {
     const std::int64_t b = pool.tiles.quotient(i);
     const std::int64_t column = (i - b * pool.tiles.divisor()) * Tile::elements;
     std::int64_t low = 0, high = count;
@@ -124,9 +125,9 @@ struct pool_tables {
     const table_entry<T> table = tables[low];
     const std::int64_t within = column - table.column;
     const std::int64_t bag = low * batch + b;
-    const Pool one = of_table(table, bag);
+    const Pool table_pool = of_table(table, bag);
     const bag_range range = pool.bags.range(bag, within == 0);
-    if (!lacks_row(one, range, within == 0)) one.template part_of<Tile>(b, range, within);
+    if (!lacks_row(table_pool, range, within == 0)) table_pool.template part_of<Tile>(b, range, within);
   }
 };
 

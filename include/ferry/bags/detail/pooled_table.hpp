@@ -24,11 +24,11 @@ struct pooled_table {
 
   KOKKOS_FUNCTION static pooled_table of(const T* data, std::int64_t stride) { return {{data, stride}}; }
 
-  KOKKOS_FORCEINLINE_FUNCTION auto row(std::int64_t at, std::int64_t width) const {
-    return rows.row(at, width);
+  KOKKOS_FORCEINLINE_FUNCTION auto row(std::int64_t index, std::int64_t width) const {
+    return rows.row(index, width);
   }
-  KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t at, std::int64_t row_bytes) const {
-    look_ahead::prefetch(rows.data + at * rows.stride, row_bytes);
+  KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t index, std::int64_t row_bytes) const {
+    look_ahead::prefetch(rows.data + index * rows.stride, row_bytes);
   }
 };
 template <>
@@ -41,11 +41,11 @@ struct pooled_table<std::byte> {
     return {{const_cast<std::byte*>(data), stride, {0, 0}}};
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION auto row(std::int64_t at, std::int64_t width) const {
-    return rows.row(at, width);
+  KOKKOS_FORCEINLINE_FUNCTION auto row(std::int64_t index, std::int64_t width) const {
+    return rows.row(index, width);
   }
-  KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t at, std::int64_t row_bytes) const {
-    look_ahead::prefetch(rows.records + at * rows.record_bytes, row_bytes);
+  KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t index, std::int64_t row_bytes) const {
+    look_ahead::prefetch(rows.records + index * rows.record_bytes, row_bytes);
   }
 };
 

@@ -71,10 +71,10 @@ ticket step_on_bags(const Exec& exec, const Rule& rule, const Access& access, St
     require_weights(verb, extra, positions);
   if constexpr (!std::is_same_v<WeightGrads, no_array>) require_weights(verb, weight_grads, positions);
   const auto step_by = [&](const row_plan& plan) {
-    const auto made =
+    const auto shares =
         plan_bags<pooling, bounds_policy, compute>(exec, access, plan, bags, extra, weight_grads, grads);
-    return step_rows<with_sum, rows_of_bags>(exec, rule, access, state, rows_named_by(made.plan),
-                                             made.gradients);
+    return step_rows<with_sum, rows_of_bags>(exec, rule, access, state, rows_named_by(shares.plan),
+                                             shares.gradients);
   };
   if constexpr (is_plan<Named>) {
     require_plan<Exec, chosen>(verb, named, table);

@@ -40,7 +40,7 @@ struct dot_rows {
   [[nodiscard]] int lanes() const { return lanes_for(width); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t position) const {
-    if (findings == nullptr || findings->out_of_range == 0) one(position, thread_walk<Compute, Tile>{width});
+    if (findings == nullptr || findings->out_of_range == 0) dot(position, thread_walk<Compute, Tile>{width});
   }
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
@@ -48,12 +48,12 @@ struct dot_rows {
     const std::int64_t step = static_cast<std::int64_t>(team.league_size()) * team.team_size();
     for (std::int64_t position = team.league_rank() * team.team_size() + team.team_rank();
          position < bags.positions; position += step)
-      one(position, lane_walk<Compute, Tile, Member>{team, width});
+      dot(position, lane_walk<Compute, Tile, Member>{team, width});
   }
 
  private:
   template <class Walk>
-  KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t position, const Walk& walk) const {
+  KOKKOS_FORCEINLINE_FUNCTION void dot(std::int64_t position, const Walk& walk) const {
     const std::int64_t row = row_of[position];
     Compute sum(0);
     if (row >= 0) {
@@ -68,7 +68,7 @@ struct dot_rows {
           });
       sum = total.value[0];
     }
-    walk.once([&] { out[position] = convert<Out>(sum); });
+    walk.perform([&] { out[position] = convert<Out>(sum); });
   }
 };
 
@@ -81,12 +81,12 @@ template <class Exec, class Access, class Value, class ValueSpace, class Offset,
 void launch_weight_gradients(launch_context<Exec>& call, const Access& access, const row_plan& plan,
                              const index_report* findings, const kernels::bag_list<Offset>& bags,
                              const array_ref<Value, ValueSpace>& grads, const array_ref<Out, OutSpace>& out) {
-  const plan_storage& from = *plan.storage();
+  const plan_storage& store = *plan.storage();
   using element = typename Access::value_type;
   using number = pooling_number<Exec, pooling_type<element, std::remove_const_t<Value>, Out>>;
   decltype(auto) table = access.rows(call);
   const auto placed =
-      access.places(call, kernels::listed_rows{from.row_of}, plan.positions(), plan.storage());
+      access.places(call, kernels::listed_rows{store.row_of}, plan.positions(), plan.storage());
   const auto& pooled = pooled_rows(table);
   const auto rows = pooled_table_of(pooled.data, pooled.row_stride());
   const auto launch_in = [&](auto tile) {

@@ -34,10 +34,10 @@ struct backing_table {
   using state = no_record_state;
 
   static auto ref(Table& table) { return make_ref(table); }
-  static std::int64_t row_bytes(const array_ref<value_type, memory_space>& of) {
-    return of.width() * static_cast<std::int64_t>(sizeof(value_type));
+  static std::int64_t row_bytes(const array_ref<value_type, memory_space>& array) {
+    return array.width() * static_cast<std::int64_t>(sizeof(value_type));
   }
-  static const auto& whole(const array_ref<value_type, memory_space>& of) { return of; }
+  static const auto& whole(const array_ref<value_type, memory_space>& array) { return array; }
 };
 template <class Space>
 struct backing_table<rowwise_int8_tensor<Space>> {
@@ -49,11 +49,11 @@ struct backing_table<rowwise_int8_tensor<Space>> {
   using state = no_record_state;
 
   static auto ref(rowwise_int8_tensor<Space>& table) { return codes_of(table); }
-  static std::int64_t row_bytes(const array_ref<std::byte, Space>& of) { return of.row_stride(); }
-  static auto whole(const array_ref<std::byte, Space>& of) {
-    auto made = of;
-    made.extents[1] = of.row_stride();
-    return made;
+  static std::int64_t row_bytes(const array_ref<std::byte, Space>& array) { return array.row_stride(); }
+  static auto whole(const array_ref<std::byte, Space>& array) {
+    auto records = array;
+    records.extents[1] = array.row_stride();
+    return records;
   }
 };
 /// Of optimizer records the weights are the table. The cache keeps whole records.
@@ -67,10 +67,10 @@ struct backing_table<optim::records<Rule, T, StateType, Space>> {
   using state = record_state<optim::records<Rule, T, StateType, Space>>;
 
   static auto ref(optim::records<Rule, T, StateType, Space>& table) { return table.table(); }
-  static std::int64_t row_bytes(const array_ref<T, Space>& of) {
-    return of.row_stride() * static_cast<std::int64_t>(sizeof(T));
+  static std::int64_t row_bytes(const array_ref<T, Space>& array) {
+    return array.row_stride() * static_cast<std::int64_t>(sizeof(T));
   }
-  static const auto& whole(const array_ref<T, Space>& of) { return of; }
+  static const auto& whole(const array_ref<T, Space>& array) { return array; }
 };
 
 }  // namespace ferry::detail

@@ -29,8 +29,8 @@ class cache_use {
 template <class T, class Space>
 void require_foreign_array(const char* verb, const row_cache& cache, const array_ref<T, Space>& operand) {
   if (operand.accesses == nullptr) return;
-  for (const auto& each : cache.arrays)
-    if (each.accesses.lock() == operand.accesses) refuse_own_rows(verb, cache, operand.note());
+  for (const auto& entry : cache.arrays)
+    if (entry.accesses.lock() == operand.accesses) refuse_own_rows(verb, cache, operand.note());
 }
 
 /// Throws invalid_argument where one of the other operands of a verb on the cached table is an array of the

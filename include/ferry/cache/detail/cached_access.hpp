@@ -94,11 +94,11 @@ class table_access<cached_table<Table, Policy, Directory>> {
     require_direct_reach(call.verb(), call.exec(), table_);
     call.reads_from(table_);
     kernels::place_rule rule{};
-    const auto both = virtual_table(table_, cache_.arrays.front(), rule);
+    const auto virtual_rows = virtual_table(table_, cache_.arrays.front(), rule);
     if constexpr (is_codes<Table>)
-      return record_rows<value_type, memory_space>{both};
+      return record_rows<value_type, memory_space>{virtual_rows};
     else
-      return both;
+      return virtual_rows;
   }
   template <class Exec, class Source>
   auto places(launch_context<Exec>& call, const Source& source, std::int64_t n,
@@ -170,7 +170,7 @@ class table_access<cached_table<Table, Policy, Directory>> {
                                        values);
   }
 
-  /// Whether the device does not reach the table, so that host threads bring its rows.
+  /// True if the device does not reach the table, so that host threads bring its rows.
   [[nodiscard]] bool needs_host() const
       requires(std::is_same_v<memory_space, pageable_space> && !is_codes<Table>) {
     return cache_.stage != nullptr;

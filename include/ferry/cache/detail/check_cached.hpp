@@ -60,9 +60,9 @@ auto run_on_table(const Exec& exec, const char* verb, row_cache& cache, bool wri
       run();
       reload();
     } else {
-      auto done = run();
+      auto result = run();
       reload();
-      return done;
+      return result;
     }
   } catch (...) {
     reload();  // a verb that a device error ended may have written

@@ -43,7 +43,7 @@ struct counted_positions {
   }
 };
 
-/// Whether several items may have the same row.
+/// True if several items may have the same row.
 template <class Source>
 inline constexpr bool names_rows_often = false;
 template <class Source>
@@ -78,11 +78,11 @@ struct team_counts {
     uses[entry] = 0;
   }
   /// False where another row has the entry.
-  KOKKOS_FORCEINLINE_FUNCTION bool add(std::int64_t which, std::int64_t more) {
-    const auto wanted = static_cast<unsigned long long>(which);
-    const auto entry = static_cast<int>(wanted * 0x9e3779b97f4a7c15u >> (64 - bits));
-    const auto held = Kokkos::atomic_compare_exchange(&row[entry], none, wanted);
-    if (held != none && held != wanted) return false;
+  KOKKOS_FORCEINLINE_FUNCTION bool add(std::int64_t number, std::int64_t more) {
+    const auto key = static_cast<unsigned long long>(number);
+    const auto entry = static_cast<int>(key * 0x9e3779b97f4a7c15u >> (64 - bits));
+    const auto occupant = Kokkos::atomic_compare_exchange(&row[entry], none, key);
+    if (occupant != none && occupant != key) return false;
     Kokkos::atomic_add(&uses[entry], static_cast<std::uint32_t>(more));
     return true;
   }
@@ -97,7 +97,7 @@ struct team_counts {
 /// sums of integers: their values don't depend on the order of the threads.
 template <class Source, class Directory>
 struct find_places {
-  static constexpr int each = 4;
+  static constexpr int items_per_thread = 4;
   static constexpr int team_size = 512;
 
   Source source;
@@ -136,14 +136,14 @@ struct find_places {
  private:
   template <class Count>
   KOKKOS_FORCEINLINE_FUNCTION void look(std::int64_t thread, const Count& count_row) const {
-    std::int64_t row[each], slot[each];
-    for (int k = 0; k < each; ++k) {
+    std::int64_t row[items_per_thread], slot[items_per_thread];
+    for (int k = 0; k < items_per_thread; ++k) {
       const std::int64_t i = thread + k * threads;
       row[k] = i < items ? source.row(i) : -1;
     }
-    for (int k = 0; k < each; ++k) slot[k] = row[k] < 0 ? -1 : directory.find(row[k]);
+    for (int k = 0; k < items_per_thread; ++k) slot[k] = row[k] < 0 ? -1 : directory.find(row[k]);
     std::uint64_t hits = 0, misses = 0;
-    for (int k = 0; k < each; ++k) {
+    for (int k = 0; k < items_per_thread; ++k) {
       const std::int64_t i = thread + k * threads;
       if (i >= items) break;
       if (row[k] < 0) {
@@ -173,11 +173,11 @@ struct find_places {
 
   /// Stays at the largest number instead of passing it: if any addition has passed it, the last write is that
   /// number, in every order of the threads.
-  KOKKOS_FORCEINLINE_FUNCTION static void count(std::uint32_t* of, std::int64_t uses) {
+  KOKKOS_FORCEINLINE_FUNCTION static void count(std::uint32_t* counter, std::int64_t uses) {
     constexpr std::uint32_t largest = ~std::uint32_t{0}, most = largest / detail::row_cache::use;
     const std::uint32_t more =
         (uses < std::int64_t{most} ? static_cast<std::uint32_t>(uses) : most) * detail::row_cache::use;
-    if (Kokkos::atomic_fetch_add(of, more) > largest - more) Kokkos::atomic_store(of, largest);
+    if (Kokkos::atomic_fetch_add(counter, more) > largest - more) Kokkos::atomic_store(counter, largest);
   }
 };
 
@@ -198,14 +198,14 @@ inline std::int64_t counting_step(std::int64_t positions) {
 
 /// The places of a source's items.
 template <class Exec, class Source>
-void find_places(launch_context<Exec>& of, row_cache& cache, const Source& source, std::int64_t items,
+void find_places(launch_context<Exec>& call, row_cache& cache, const Source& source, std::int64_t items,
                  const kernels::place_rule& rule, bool counts, bool writes, std::int64_t* places,
                  const kernels::missed_items& missed = {}) {
   const slot_book& book = cache.memory.book;
-  const std::string& label = of.label("cached", "find");
+  const std::string& label = call.label("cached", "find");
   cache.with_directory([&](const auto& directory) {
     using kernel = kernels::find_places<Source, std::remove_cvref_t<decltype(directory)>>;
-    const std::int64_t threads = (items + kernel::each - 1) / kernel::each;
+    const std::int64_t threads = (items + kernel::items_per_thread - 1) / kernel::items_per_thread;
     const kernel find{source,
                       directory,
                       rule,
@@ -219,14 +219,14 @@ void find_places(launch_context<Exec>& of, row_cache& cache, const Source& sourc
                       missed};
     if constexpr (!is_host_exec<Exec> && kernels::names_rows_often<Source>) {
       if (counts && items > kernel::team_size) {
-        const tool_kernel reported(of.exec(), label);
+        const tool_kernel reported(call.exec(), label);
         execution_backend<Exec>::launch_blocks(
-            of.exec(), label, static_cast<int>((threads + kernel::team_size - 1) / kernel::team_size),
+            call.exec(), label, static_cast<int>((threads + kernel::team_size - 1) / kernel::team_size),
             kernel::team_size, find);
         return;
       }
     }
-    launch(of.exec(), label, threads, find);
+    launch(call.exec(), label, threads, find);
   });
 }
 
@@ -241,16 +241,16 @@ inline kernels::place_rule codes_of_rows(const row_cache& cache) {
 template <class T, class Space>
 array_ref<T, Space> virtual_table(const array_ref<T, Space>& table, const cached_array& cached,
                                   kernels::place_rule& rule) {
-  array_ref<T, Space> made = table;
+  array_ref<T, Space> view = table;
   rule = {};
-  if (cached.stride == 0) return made;  // rows without bytes lie anywhere
+  if (cached.stride == 0) return view;  // rows without bytes lie anywhere
   const std::uintptr_t base = std::min(cached.cold, cached.hot);
-  const auto rows_from = [&](std::uintptr_t at) {
-    return static_cast<std::int64_t>(at - base) / cached.stride;
+  const auto rows_from = [&](std::uintptr_t address) {
+    return static_cast<std::int64_t>(address - base) / cached.stride;
   };
   rule = {rows_from(cached.cold), rows_from(cached.hot), 1, false};
-  made.data = reinterpret_cast<T*>(base);
-  return made;
+  view.data = reinterpret_cast<T*>(base);
+  return view;
 }
 
 }  // namespace ferry::detail

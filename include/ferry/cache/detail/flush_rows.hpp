@@ -9,14 +9,14 @@
 #include <cstdint>
 #include <memory>
 
-/// What verbs do to a row cache before or after their own kernels.
+/// The work of verbs on a row cache before and after their own kernels.
 namespace ferry::detail {
 
 /// The later work of this call reads and writes slots; `host`: also all rows in host memory.
 template <ExecutionSpace Exec>
 void use_slots(launch_context<Exec>& call, const row_cache& cache, bool host);
 
-/// Gives the slots the rows in `wanted`, at once.
+/// Gives the slots the rows in `next_rows`, at once.
 template <ExecutionSpace Exec>
 void exchange_now(launch_context<Exec>& call, row_cache& cache);
 

@@ -20,7 +20,7 @@ namespace ferry::kernels {
 /// The places of a team's items.
 struct team_places {
   static constexpr int most = 256;
-  std::int64_t of[most];
+  std::int64_t place[most];
 };
 
 /// out[i] = the row of item i, which a team looks up first: find_places and gather_rows in one kernel, where
@@ -28,9 +28,9 @@ struct team_places {
 /// that is no hit subtracts itself, so that a batch of hits adds to one counter once. The sums are right
 /// after the kernel.
 ///
-/// Device mapping: a team has `each` neighbouring items. Its first threads look one up each; then all threads
-/// move the units of its rows, row-major, of which four loads of a thread come before the first store. While
-/// one team looks up, others of the multiprocessor move.
+/// Device mapping: a team has `items_per_team` neighbouring items. Its first threads look one up each; then
+/// all threads move the units of its rows, row-major, of which four loads of a thread come before the first
+/// store. While one team looks up, others of the multiprocessor move.
 template <class Unit, class Source>
 struct gather_found {
   static constexpr int team_size = 256;
@@ -46,15 +46,15 @@ struct gather_found {
   place_rule rule;
   std::uint64_t* tallies;
   std::int64_t items;
-  std::int64_t each;  ///< at most team_places::most
+  std::int64_t items_per_team;  ///< at most team_places::most
   bool wide;
 
   template <class Team>
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     auto& places = team.template shared<team_places>();
-    const std::int64_t first = team.league_rank() * each;
-    const std::int64_t count = items - first < each ? items - first : each;
-    for (std::int64_t i = team.team_rank(); i < count; i += team_size) places.of[i] = look_up(first + i);
+    const std::int64_t first = team.league_rank() * items_per_team;
+    const std::int64_t count = items - first < items_per_team ? items - first : items_per_team;
+    for (std::int64_t i = team.team_rank(); i < count; i += team_size) places.place[i] = look_up(first + i);
     team.team_barrier();
     if (wide)
       move<opaque16>(places, team.team_rank(), first, count);
@@ -82,20 +82,20 @@ struct gather_found {
     const std::int64_t units = count * width.divisor();
     for (std::int64_t begin = rank; begin < units; begin += at_once * threads) {
       Any unit[at_once];
-      std::int64_t to[at_once];
+      std::int64_t target[at_once];
       for (int k = 0; k < at_once; ++k) {
         const std::int64_t i = begin + k * threads;
-        to[k] = -1;
+        target[k] = -1;
         if (i >= units) continue;
         const std::int64_t item = width.quotient(i);
         const std::int64_t column = i - item * width.divisor();
-        const std::int64_t place = places.of[item];
+        const std::int64_t place = places.place[item];
         if (place < 0) continue;
         unit[k] = static_cast<const Any*>(table)[place * table_stride + column];
-        to[k] = (first + item) * out_stride + column;
+        target[k] = (first + item) * out_stride + column;
       }
       for (int k = 0; k < at_once; ++k)
-        if (to[k] >= 0) static_cast<Any*>(out)[to[k]] = unit[k];
+        if (target[k] >= 0) static_cast<Any*>(out)[target[k]] = unit[k];
     }
   }
 };
@@ -111,27 +111,27 @@ void launch_gather_found(launch_context<Exec>& call, const row_cache& cache, con
                          const Source& source, const kernels::place_rule& rule, std::int64_t items) {
   using kernel = kernels::gather_found<unit_of<Out>, Source>;
   const bool wide = in_wide_units(table, out);
-  const auto from = in_units(table, wide);
-  const auto to = in_units(out, wide);
-  std::int64_t each = kernels::team_places::most;
+  const auto table_units = in_units(table, wide);
+  const auto out_units = in_units(out, wide);
+  std::int64_t items_per_team = kernels::team_places::most;
   for (const std::int64_t teams = call.exec().concurrency() / kernel::team_size;
-       each > 16 && items < each * teams;)
-    each /= 2;
+       items_per_team > 16 && items < items_per_team * teams;)
+    items_per_team /= 2;
   const tool_kernel reported(call.exec(), label);
-  execution_backend<Exec>::launch_blocks(call.exec(), label, static_cast<int>((items + each - 1) / each),
-                                         kernel::team_size,
-                                         kernel{from.data,
-                                                from.stride,
-                                                to.data,
-                                                to.stride,
-                                                fast_divisor(to.width),
-                                                source,
-                                                {cache.memory.book.directory},
-                                                rule,
-                                                cache.memory.book.tallies,
-                                                items,
-                                                each,
-                                                wide});
+  execution_backend<Exec>::launch_blocks(
+      call.exec(), label, static_cast<int>((items + items_per_team - 1) / items_per_team), kernel::team_size,
+      kernel{table_units.data,
+             table_units.stride,
+             out_units.data,
+             out_units.stride,
+             fast_divisor(out_units.width),
+             source,
+             {cache.memory.book.directory},
+             rule,
+             cache.memory.book.tallies,
+             items,
+             items_per_team,
+             wide});
 }
 
 }  // namespace ferry::detail

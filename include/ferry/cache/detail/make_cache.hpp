@@ -32,10 +32,10 @@
 namespace ferry::detail {
 
 /// Clears the book of new memory, whose slots are to get the rows `kept`. Takes all memory that this needs.
-void open_book(cache_memory& memory, const std::vector<std::int64_t>& kept);
+void open_book(cache_memory& memory, const std::vector<std::int64_t>& initial_rows);
 
 /// Loads the rows that open_book() has listed.
-void fill_cache(row_cache& cache, const std::vector<std::int64_t>& kept);
+void fill_cache(row_cache& cache, const std::vector<std::int64_t>& initial_rows);
 
 template <class Directory, class T, class Space>
 cache_memory memory_for(const array_ref<T, Space>& table, std::int64_t most) {
@@ -58,7 +58,7 @@ void count_uses(row_cache& cache, const Policy& policy, std::int64_t most) {
   }
 }
 
-/// Whether host threads bring the rows of the table. Throws invalid_argument where they can't: rows of 8 bits
+/// True if host threads bring the rows of the table. Throws invalid_argument where they can't: rows of 8 bits
 /// become numbers in the device.
 template <class Exec, bool Codes, class T, class Space>
 bool is_staged(const array_ref<T, Space>& table) {
@@ -81,27 +81,27 @@ std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int
   require_dense_rows("cached_table", table);
   const bool staged = is_staged<Exec, Codes>(table);
   const std::int64_t most = policy.most_rows(table.rows());
-  const auto kept = policy.rows_from_start(table.rows());
-  auto made = std::make_unique<row_cache>();
-  made->label = label;
-  made->rows = table.rows();
-  if (staged) made->stage = &stage_rows<Exec>;
-  made->memory = memory_for<Directory>(table, most);
-  made->table = table.accesses;
-  made->arrays.push_back(cached_array::of(table, row_bytes));
-  made->arrays.front().allocate(label, made->memory.slots);
-  count_uses<Exec>(*made, policy, most);
-  open_book(made->memory, kept);
+  const auto initial_rows = policy.rows_from_start(table.rows());
+  auto cache = std::make_unique<row_cache>();
+  cache->label = label;
+  cache->rows = table.rows();
+  if (staged) cache->stage = &stage_rows<Exec>;
+  cache->memory = memory_for<Directory>(table, most);
+  cache->table = table.accesses;
+  cache->arrays.push_back(cached_array::of(table, row_bytes));
+  cache->arrays.front().allocate(label, cache->memory.slots);
+  count_uses<Exec>(*cache, policy, most);
+  open_book(cache->memory, initial_rows);
   if (!table.accesses->attach_cache(label))
     throw invalid_argument("ferry::cached_table: " + table.describe() + " has a cached_table already");
   try {
-    fill_cache(*made, kept);
+    fill_cache(*cache, initial_rows);
   } catch (...) {
     table.accesses->detach_cache();
     throw;
   }
   table.accesses->hold(row_hold::readable);
-  return made;
+  return cache;
 }
 
 template <class Exec>
@@ -131,19 +131,19 @@ void resize_cache(row_cache& cache, const array_ref<T, Space>& table, Policy& cu
   const cache_use in(cache, "cached_table");
   Policy policy = current.resized(rows);
   const std::int64_t most = policy.most_rows(cache.rows);
-  const auto kept = policy.rows_from_start(cache.rows);
+  const auto initial_rows = policy.rows_from_start(cache.rows);
   cache_memory memory = memory_for<Directory>(table, most);
   std::vector<cached_array> arrays;
-  for (const cached_array& each : cache.arrays) {
-    cached_array made;
-    made.cold = each.cold;
-    made.stride = each.stride;
-    made.row_bytes = each.row_bytes;
-    made.accesses = each.accesses;
-    made.allocate(cache.label, memory.slots);
-    arrays.push_back(std::move(made));
+  for (const cached_array& array : cache.arrays) {
+    cached_array replacement;
+    replacement.cold = array.cold;
+    replacement.stride = array.stride;
+    replacement.row_bytes = array.row_bytes;
+    replacement.accesses = array.accesses;
+    replacement.allocate(cache.label, memory.slots);
+    arrays.push_back(std::move(replacement));
   }
-  open_book(memory, kept);
+  open_book(memory, initial_rows);
   {
     launch_context<Exec> call(Exec{}, "cached_table");
     flush_rows(call, cache);
@@ -156,7 +156,7 @@ void resize_cache(row_cache& cache, const array_ref<T, Space>& table, Policy& cu
   std::swap(cache.memory, memory);
   std::swap(cache.arrays, arrays);
   try {
-    fill_cache(cache, kept);
+    fill_cache(cache, initial_rows);
   } catch (...) {  // since the flush, the former memory and the table hold equal rows
     std::swap(cache.memory, memory);
     std::swap(cache.arrays, arrays);

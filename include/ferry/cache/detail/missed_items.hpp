@@ -54,13 +54,13 @@ namespace ferry::detail {
 template <class Exec>
 kernels::missed_items empty_lists(launch_context<Exec>& call, std::int64_t items) {
   using lists = kernels::missed_items;
-  lists made;
-  made.room = lists::room_for(items);
-  made.items = call.template scratch<std::int64_t>(lists::lists * made.room);
-  made.counts = call.template scratch<std::uint32_t>(lists::lists * lists::apart);
+  lists misses;
+  misses.room = lists::room_for(items);
+  misses.items = call.template scratch<std::int64_t>(lists::lists * misses.room);
+  misses.counts = call.template scratch<std::uint32_t>(lists::lists * lists::apart);
   launch(call.exec(), call.label("cached", "clear"), lists::lists * lists::apart,
-         kernels::clear_lists{made.counts});
-  return made;
+         kernels::clear_lists{misses.counts});
+  return misses;
 }
 
 }  // namespace ferry::detail

@@ -22,9 +22,9 @@ struct cached_facts {
   move_facts cold;         ///< as if there were no cache
   std::int64_t slots = 0;  ///< rows that fit into the cache
   std::int64_t rows = 0;   ///< of the table
-  bool known = false;      ///< whether `hit_rate` was counted
+  bool known = false;      ///< true if `hit_rate` was counted
   double hit_rate = 0;
-  bool found_apart = true;  ///< whether a kernel of its own looks the rows up
+  bool found_apart = true;  ///< true if a kernel of its own looks the rows up
 };
 
 /// Hits and misses are of one launch and overlap, so the slower ones count. A lookup before it takes about as

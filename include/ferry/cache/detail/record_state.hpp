@@ -30,12 +30,12 @@ class record_state<optim::records<Rule, T, StateType, Space>> {
   static constexpr int max_fields = records_type::max_fields;
   static constexpr int row_fields = records_type::row_fields;
 
-  explicit record_state(records_type& of) : fields_(of.fields()), clock_(of.clock()) {
+  explicit record_state(records_type& records) : fields_(records.fields()), clock_(records.clock()) {
     for (int f = 0; f < fields_; ++f) {
-      names_[place(f)] = of.field_name(f);
-      field_[place(f)] = untracked(of.field_ref(f));
+      names_[place(f)] = records.field_name(f);
+      field_[place(f)] = untracked(records.field_ref(f));
     }
-    for (int f = 0; f < row_fields; ++f) row_field_[place(f)] = untracked(of.row_field_ref(f));
+    for (int f = 0; f < row_fields; ++f) row_field_[place(f)] = untracked(records.row_field_ref(f));
   }
 
   [[nodiscard]] int fields() const { return fields_; }
@@ -46,20 +46,20 @@ class record_state<optim::records<Rule, T, StateType, Space>> {
 
   /// The state with the records' own record of accesses, which this object does not keep alive.
   [[nodiscard]] record_state with(const std::shared_ptr<access_tracker>& accesses) const {
-    record_state made = *this;
-    made.accesses_ = accesses;
-    return made;
+    record_state state = *this;
+    state.accesses_ = accesses;
+    return state;
   }
 
  private:
   static constexpr std::size_t place(int f) { return static_cast<std::size_t>(f); }
-  static field_type untracked(field_type of) {
-    of.accesses.reset();
-    return of;
+  static field_type untracked(field_type field) {
+    field.accesses.reset();
+    return field;
   }
-  [[nodiscard]] field_type tracked_by(field_type of) const {
-    of.accesses = accesses_;
-    return of;
+  [[nodiscard]] field_type tracked_by(field_type field) const {
+    field.accesses = accesses_;
+    return field;
   }
 
   int fields_ = 0;

@@ -12,7 +12,7 @@
 /// The sentences for arguments of which no cached_table can be made.
 namespace ferry::detail {
 
-/// Whether a table may have a cache.
+/// True if a table may have a cache.
 template <class Table>
 inline constexpr bool is_cacheable = holds_elements<Table>() || is_codes<std::remove_cv_t<Table>> ||
                                      (is_records<std::remove_cv_t<Table>> &&

@@ -33,31 +33,31 @@ struct cached_array {
 
   template <class T, class Space>
   static cached_array of(const array_ref<T, Space>& array, std::int64_t row_bytes) {
-    cached_array made;
-    made.cold = reinterpret_cast<std::uintptr_t>(array.data);
-    made.stride = array.row_stride() * static_cast<std::int64_t>(sizeof(T));
-    made.row_bytes = row_bytes;
-    made.accesses = array.accesses;
-    return made;
+    cached_array entry;
+    entry.cold = reinterpret_cast<std::uintptr_t>(array.data);
+    entry.stride = array.row_stride() * static_cast<std::int64_t>(sizeof(T));
+    entry.row_bytes = row_bytes;
+    entry.accesses = array.accesses;
+    return entry;
   }
 
-  /// Where the parts of a row begin: before the end of row 0.
+  /// The parts of a row begin before this many bytes of row 0.
   [[nodiscard]] std::uintptr_t part_bytes() const { return static_cast<std::uintptr_t>(row_bytes); }
 
   void allocate(const std::string& label, std::int64_t slots);
 };
 
-/// What the kernels that manage the cached rows see of them. Row numbers in `held` and `wanted` are one too
-/// large: 0 is an empty slot.
+/// The cached rows for the kernels that manage them. Row numbers in `current_rows` and `next_rows` are one
+/// too large: 0 is an empty slot.
 struct slot_book {
   std::uint32_t* directory;
-  std::int64_t* held;    ///< [slots] the row of a slot
-  std::int64_t* wanted;  ///< [slots] the row it is about to get
+  std::int64_t* current_rows;  ///< [slots] the row of a slot
+  std::int64_t* next_rows;     ///< [slots] the row it is about to get
   /// [tally_room] hits, [tally_room] misses, rows loaded, nanoseconds of exchanges, and when the work of an
   /// exchange began: in the order of the verbs, and on the instance aside.
   std::uint64_t* tallies;
   std::int64_t* entering;  ///< [slots] rows to load, from the front; equal last ones from the back
-  std::int64_t* moving;    ///< [slots] those whose row in `wanted` is new, after the choice
+  std::int64_t* moving;    ///< [slots] those whose row in `next_rows` is new, after the choice
   std::uint64_t* moving_count;
   std::uint32_t* histogram;  ///< see choose_rows
   std::uint64_t* choice;     ///< see choose_rows
@@ -90,7 +90,7 @@ struct cache_memory {
   static std::int64_t sets_for(std::int64_t most);
 };
 
-/// What goes on between two verbs, see exchange_rows.hpp.
+/// The work between two verbs, see exchange_rows.hpp.
 enum class exchange_part : unsigned char {
   none,
   leaving,  ///< rows are written to host memory
@@ -102,7 +102,7 @@ struct exchange_under_way {
   exchange_part part = exchange_part::none;
   std::int64_t lag = 0;          ///< batches that a part takes
   std::int64_t due = 0;          ///< the part ends after this many batches in all
-  event_handle done;             ///< the end of the part; null where the instance's own order suffices
+  event_handle completion;       ///< the end of the part; null where the instance's own order suffices
   std::shared_ptr<void> stream;  ///< the instance that it is on
 };
 
@@ -117,8 +117,8 @@ struct row_cache {
   cache_memory memory;
   tensor<std::uint32_t, device_space> counts;  ///< [rows] uses of a row in sixteenths; empty: not counted
   std::vector<cached_array> arrays;            ///< of the table, then of states
-  bool changed = false;                        ///< whether slots may be newer than host memory
-  bool captured = false;                       ///< whether a graph may write to slots at any time
+  bool changed = false;                        ///< true if slots may be newer than host memory
+  bool captured = false;                       ///< true if a graph may write to slots at any time
 
   std::int64_t interval = 0;  ///< batches between two exchanges; 0: none
   std::int64_t batches = 0;   ///< begun so far
@@ -130,7 +130,7 @@ struct row_cache {
   std::array<std::uint64_t, 4> earlier{};  ///< tallies from before a resize
 
   /// Loads slots where the device does not reach the table: see stage_rows. Null where it does.
-  void (*stage)(void* context, const row_cache& cache, bool all) = nullptr;
+  void (*stage)(void* context, const row_cache& cache, bool every_slot) = nullptr;
 
   /// An exchange is done in parts from this many batches to the next one on.
   static constexpr std::int64_t parts_from = 4;
@@ -138,7 +138,7 @@ struct row_cache {
   /// A use counts 16 in `counts`, so that halving keeps what is left of few uses.
   static constexpr std::uint32_t use = 16;
 
-  /// What a cached row counts more, if it has been used of late. Most rows of a large cache are used less
+  /// The extra count of a cached row that has been used of late. Most rows of a large cache are used less
   /// than once in an interval, so their counts differ by chance. In a simulation (540000 rows, 10 % cached,
   /// batches of 2110 or 6430 positions by Zipf's law with exponent 1.05) exchanges loaded 93 or 30 % as
   /// many rows as verbs missed; with the bonus 2 or 6 %, and hit rates were lower by half or one percent.
@@ -166,9 +166,10 @@ struct row_cache {
   }
 
   /// The place in `arrays` of the array that the rows which begin at `first` are, or are parts of; or -1.
-  [[nodiscard]] std::ptrdiff_t find(std::uintptr_t first, const std::shared_ptr<access_tracker>& of) const;
+  [[nodiscard]] std::ptrdiff_t find(std::uintptr_t first,
+                                    const std::shared_ptr<access_tracker>& tracker) const;
 
-  /// Whether the verb begins a batch: verbs with one plan, one after the other, are of one batch.
+  /// True if the verb begins a batch: verbs with one plan, one after the other, are of one batch.
   [[nodiscard]] bool begins_batch(const std::shared_ptr<plan_storage>& plan);
 
   void hold(row_hold how) const noexcept;
@@ -181,9 +182,9 @@ struct row_cache {
 
 /// An array without elements that has a record of accesses, for launch_context.
 inline array_ref<std::byte, device_space> tracked(std::shared_ptr<access_tracker> accesses) {
-  array_ref<std::byte, device_space> made;
-  made.accesses = std::move(accesses);
-  return made;
+  array_ref<std::byte, device_space> array;
+  array.accesses = std::move(accesses);
+  return array;
 }
 
 }  // namespace ferry::detail

@@ -52,20 +52,20 @@ struct set_directory {
   detail::fast_divisor sets;
 
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t find(std::int64_t row) const {
-    const std::int64_t among = sets.quotient(row);
-    const std::int64_t first = (row - among * sets.divisor()) * ways;
-    const auto wanted = static_cast<std::uint32_t>(among + 1);
+    const std::int64_t multiple = sets.quotient(row);
+    const std::int64_t first = (row - multiple * sets.divisor()) * ways;
+    const auto tag = static_cast<std::uint32_t>(multiple + 1);
     const auto* line = reinterpret_cast<const packet<std::uint32_t, at_once>*>(tags + first);
-    std::int64_t found = -1;
+    std::int64_t slot = -1;
     for (int p = 0; p < ways / at_once; ++p) {
-      const auto some = line[p];
+      const auto part = line[p];
       for (int w = 0; w < at_once; ++w)
-        if ((some.value[w] & ~coming_bit) == wanted) {
-          found = first + std::int64_t{p} * at_once + w;
-          if (some.value[w] != wanted) found = coming(found);
+        if ((part.value[w] & ~coming_bit) == tag) {
+          slot = first + std::int64_t{p} * at_once + w;
+          if (part.value[w] != tag) slot = coming(slot);
         }
     }
-    return found;
+    return slot;
   }
   KOKKOS_FORCEINLINE_FUNCTION void announce(std::int64_t row, std::int64_t slot) const {
     tags[slot] = static_cast<std::uint32_t>(sets.quotient(row) + 1) | coming_bit;

@@ -23,11 +23,11 @@ namespace ferry::kernels {
 struct list_loads {
   detail::slot_book book;
   std::int64_t* rows;
-  bool all;  ///< also the rows that slots hold already
+  bool every_slot;  ///< also the rows that slots hold already
 
   KOKKOS_FUNCTION void operator()(std::int64_t slot) const {
-    const std::int64_t held = book.held[slot] - 1, wanted = book.wanted[slot] - 1;
-    rows[slot] = all ? held : held != wanted ? wanted : -1;
+    const std::int64_t present_row = book.current_rows[slot] - 1, next_row = book.next_rows[slot] - 1;
+    rows[slot] = every_slot ? present_row : present_row != next_row ? next_row : -1;
   }
 };
 
@@ -51,59 +51,60 @@ namespace ferry::detail {
 /// The slots of the table as an array.
 template <class T, class Space>
 array_ref<T, device_space> slots_of(const row_cache& cache, const array_ref<T, Space>& table) {
-  array_ref<T, device_space> made;
-  made.data = reinterpret_cast<T*>(cache.arrays.front().hot);
-  made.rank = 2;
-  made.extents = {cache.memory.slots, table.width()};
-  made.strides = {table.row_stride(), 1};
-  made.label = table.label;
-  return made;
+  array_ref<T, device_space> array;
+  array.data = reinterpret_cast<T*>(cache.arrays.front().hot);
+  array.rank = 2;
+  array.extents = {cache.memory.slots, table.width()};
+  array.strides = {table.row_stride(), 1};
+  array.label = table.label;
+  return array;
 }
 
 /// Rows of a table as bytes, from an address on.
 template <class Byte, class Space>
-array_ref<Byte, Space> byte_rows(const cached_array& of, std::uintptr_t at, std::int64_t rows) {
-  array_ref<Byte, Space> made;
-  made.data = reinterpret_cast<Byte*>(at);
-  made.rank = 2;
-  made.extents = {rows, of.row_bytes};
-  made.strides = {of.stride, 1};
-  made.label = "cached_table";
-  return made;
+array_ref<Byte, Space> byte_rows(const cached_array& table, std::uintptr_t address, std::int64_t rows) {
+  array_ref<Byte, Space> view;
+  view.data = reinterpret_cast<Byte*>(address);
+  view.rank = 2;
+  view.extents = {rows, table.row_bytes};
+  view.strides = {table.stride, 1};
+  view.label = "cached_table";
+  return view;
 }
 
 /// Loads slots through the staging ring: those whose row is new, or all. `context` is the launch_context of a
 /// verb on Exec. Occupies the calling thread.
 template <class Exec>
-void stage_rows(void* context, const row_cache& cache, bool all) {
-  auto& of = *static_cast<launch_context<Exec>*>(context);
-  const std::string& label = of.label("cached", "load");
+void stage_rows(void* context, const row_cache& cache, bool every_slot) {
+  auto& call = *static_cast<launch_context<Exec>*>(context);
+  const std::string& label = call.label("cached", "load");
   const cached_array& table = cache.arrays.front();
   if (cache.memory.slots == 0 || table.row_bytes == 0) return;
-  auto* rows = of.template pinned<std::int64_t>(cache.memory.slots);
-  launch(of.exec(), label, cache.memory.slots, kernels::list_loads{cache.memory.book, rows, all});
-  auto from = byte_rows<const std::byte, pageable_space>(table, table.cold, cache.rows);
-  from.accesses = table.accesses.lock();
-  const auto to = byte_rows<std::byte, device_space>(table, table.hot, cache.memory.slots);
-  wait_for_host_access(of, label, from);  // and for the list
-  gather_staged(of, from, rows, to);
+  auto* rows = call.template pinned<std::int64_t>(cache.memory.slots);
+  launch(call.exec(), label, cache.memory.slots, kernels::list_loads{cache.memory.book, rows, every_slot});
+  auto source = byte_rows<const std::byte, pageable_space>(table, table.cold, cache.rows);
+  source.accesses = table.accesses.lock();
+  const auto target = byte_rows<std::byte, device_space>(table, table.hot, cache.memory.slots);
+  wait_for_host_access(call, label, source);  // and for the list
+  gather_staged(call, source, rows, target);
 }
 
 /// out[p] = the row of position p: a kernel moves the rows of device memory, then host threads bring the
 /// others. `codes`: the places of the positions.
 template <class Exec, class T, class Space, class Out, class OutSpace>
-void gather_by_host(launch_context<Exec>& of, const row_cache& cache, const array_ref<const T, Space>& table,
-                    const std::int64_t* codes, std::int64_t n, const array_ref<Out, OutSpace>& out) {
-  const std::string& label = of.label("cached", "staged");
-  auto* slots = of.template scratch<std::int64_t>(n);
-  auto* rows = of.template pinned<std::int64_t>(n);
-  launch(of.exec(), label, n, kernels::split_places{{codes, cache.row_bits()}, slots, rows});
-  launch_gather(of.exec(), label, slots_of(cache, table), out, kernels::listed_rows{slots}, n);
+void gather_by_host(launch_context<Exec>& call, const row_cache& cache,
+                    const array_ref<const T, Space>& table, const std::int64_t* codes, std::int64_t n,
+                    const array_ref<Out, OutSpace>& out) {
+  const std::string& label = call.label("cached", "staged");
+  auto* slots = call.template scratch<std::int64_t>(n);
+  auto* rows = call.template pinned<std::int64_t>(n);
+  launch(call.exec(), label, n, kernels::split_places{{codes, cache.row_bits()}, slots, rows});
+  launch_gather(call.exec(), label, slots_of(cache, table), out, kernels::listed_rows{slots}, n);
   if constexpr (OutSpace::is_host_accessible)
-    wait_for_host_access(of, label, table, out);
+    wait_for_host_access(call, label, table, out);
   else
-    wait_for_host_access(of, label, table);
-  gather_staged(of, table, rows, out);
+    wait_for_host_access(call, label, table);
+  gather_staged(call, table, rows, out);
 }
 
 }  // namespace ferry::detail

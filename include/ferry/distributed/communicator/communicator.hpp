@@ -183,7 +183,7 @@ class communicator {
     return values;
   }
 
-  /// Whether both are handles of the same group.
+  /// True if both are handles of the same group.
   friend bool operator==(const communicator& a, const communicator& b) { return a.group_ == b.group_; }
 
   /// The group; for the verbs.

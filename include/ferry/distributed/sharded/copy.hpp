@@ -138,9 +138,9 @@ template <class Exec, class T, class Space, class Spread, class U, class ToSpace
         throw invalid_argument(
             "ferry::copy: " + source.describe() + " and " + target.describe() +
             " belong to different groups, and the calling thread does not act for both as a whole");
-      const detail::collective there(target.comm(), note);
-      first = there.first();
-      last = there.last();
+      const detail::collective target_call(target.comm(), note);
+      first = target_call.first();
+      last = target_call.last();
       rows = detail::row_list<Exec>(at_once);
       for (int r = first; r < last; ++r)
         if (landed.rows() == 0 && detail::lies_elsewhere(exec, make_ref(target.shard(r))))

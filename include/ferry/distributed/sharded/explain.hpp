@@ -26,7 +26,7 @@ struct sharded_explanation {
     std::int64_t rows = 0;               ///< rows that the owners, or the rank itself, read
     std::int64_t rows_from_others = 0;   ///< of these, those of other ranks
     std::int64_t bytes_from_others = 0;  ///< in the elements of the table
-    bool picked = false;                 ///< whether path::automatic takes it
+    bool picked = false;                 ///< true if path::automatic takes it
     std::string reason;                  ///< one sentence
   };
 

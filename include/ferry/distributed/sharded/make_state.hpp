@@ -28,13 +28,13 @@ template <MemorySpace Space, class StateType, class Rule, class T, class TableSp
   ferry::detail::collective call(table.comm(), ferry::detail::add_options(note, rule));
   return call.guarded([&] {
     const std::uint64_t number = call.next_number();
-    made_type made(table, number);
+    made_type state(table, number);
     for (int r = call.first(); r < call.last(); ++r)
-      made.set_shard(
+      state.set_shard(
           r, detail::make_state_on<Space, StateType>(table.comm().device(r), rule, table.shard(r), policy),
           table.sharding().global_rows(r, static_cast<std::int64_t>(table.rows()), call.ranks()));
     call.agree();
-    return made;
+    return state;
   });
 }
 template <MemorySpace Space, class Rule, class T, class TableSpace, class Spread,

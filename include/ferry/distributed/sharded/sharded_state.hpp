@@ -82,7 +82,7 @@ class sharded_state {
   [[nodiscard]] std::uint64_t number() const { return number_; }
   /// How the rows are spread; for checkpoints.
   [[nodiscard]] const std::shared_ptr<const detail::row_spread>& spread() const { return spread_; }
-  /// Whether this object holds the state of a rank.
+  /// True if this object holds the state of a rank.
   [[nodiscard]] bool holds(int rank) const {
     const auto place = static_cast<std::size_t>(rank - comm_.group()->first_local());
     return place < shards_.size() && shards_[place].has_value();

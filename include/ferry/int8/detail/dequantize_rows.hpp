@@ -45,30 +45,30 @@ struct dequantize_rows {
     const std::int64_t count = width - column < tile ? width - column : tile;
     const std::byte* record = records + row * record_bytes;
     const auto code = rowwise_int8_code::load(record, width);
-    Out* to = out + source.position(position) * out_stride + column;
+    Out* target = out + source.position(position) * out_stride + column;
     if constexpr (Host) {
       const auto* codes = reinterpret_cast<const std::uint8_t*>(record) + column;
       // From and to arrays of constant length that nothing else aliases, which a compiler vectorises at -O2.
-      constexpr int each = 16;
+      constexpr int block = 16;
       std::int64_t c = 0;
-      for (; c + each <= count; c += each) {
-        std::uint8_t part[each];
-        Out value[each];
+      for (; c + block <= count; c += block) {
+        std::uint8_t part[block];
+        Out value[block];
         std::memcpy(part, codes + c, sizeof part);
-        for (int e = 0; e < each; ++e) value[e] = convert<Out>(code.decode(part[e]));
-        std::memcpy(static_cast<void*>(to + c), value, sizeof value);
+        for (int e = 0; e < block; ++e) value[e] = convert<Out>(code.decode(part[e]));
+        std::memcpy(static_cast<void*>(target + c), value, sizeof value);
       }
-      for (; c < count; ++c) to[c] = convert<Out>(code.decode(codes[c]));
+      for (; c < count; ++c) target[c] = convert<Out>(code.decode(codes[c]));
     } else {
       // A whole packet even at the end of a row: 8 more bytes follow the codes.
       const auto codes = *reinterpret_cast<const packet<std::uint8_t, tile>*>(record + column);
       if (packed) {
         packet<Out, tile> whole;
         for (int e = 0; e < tile; ++e) whole.value[e] = convert<Out>(code.decode(codes.value[e]));
-        store_packet(to, whole);
+        store_packet(target, whole);
       } else {
         for (int e = 0; e < tile; ++e)
-          if (e < count) to[e] = convert<Out>(code.decode(codes.value[e]));
+          if (e < count) target[e] = convert<Out>(code.decode(codes.value[e]));
       }
     }
   }

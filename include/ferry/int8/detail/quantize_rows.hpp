@@ -54,14 +54,14 @@ struct quantize_rows {
     for (std::int64_t position = team.league_rank() * threads + team.team_rank(); position < rows;
          position += team.league_size() * threads) {
       if (source.row(position, false) < 0) continue;
-      const Value* from = values + position * values_stride;
+      const Value* row_values = values + position * values_stride;
       std::byte* record = records + position * record_bytes;
       range whole = row_range::nothing();
       Kokkos::parallel_reduce(
           Kokkos::ThreadVectorRange(team, tiles),
           [&](const std::int64_t t, range& part) {
             float value[tile];
-            const int count = load(value, from, t);
+            const int count = load(value, row_values, t);
             for (int e = 0; e < tile; ++e)
               if (e < count) row_range::widen(part, value[e]);
           },
@@ -69,18 +69,18 @@ struct quantize_rows {
       const auto code = rowwise_int8_code::of(whole.min_val, whole.max_val);
       Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, tiles), [&](const std::int64_t t) {
         float value[tile];
-        const int count = load(value, from, t);
+        const int count = load(value, row_values, t);
         packet<std::uint8_t, tile> codes{};
         if (code.has_steps()) {
-          const auto by = code.by_steps();
+          const auto steps = code.by_steps();
           for (int e = 0; e < tile; ++e)
-            if (e < count) codes.value[e] = by.nearest(value[e]);
+            if (e < count) codes.value[e] = steps.nearest(value[e]);
         }
-        auto* to = reinterpret_cast<std::uint8_t*>(record) + t * tile;
+        auto* bytes = reinterpret_cast<std::uint8_t*>(record) + t * tile;
         if (count == tile)
-          store_packet(to, codes);
+          store_packet(bytes, codes);
         else
-          for (int e = 0; e < count; ++e) to[e] = codes.value[e];
+          for (int e = 0; e < count; ++e) bytes[e] = codes.value[e];
       });
       Kokkos::single(Kokkos::PerThread(team), [&] { code.store(record, width, record_bytes); });
     }
@@ -89,40 +89,40 @@ struct quantize_rows {
  private:
   /// Not inlined, so that it has all registers.
   [[gnu::noinline]] void quantize(std::int64_t position) const {
-    const Value* from = values + position * values_stride;
+    const Value* row_values = values + position * values_stride;
     std::byte* record = records + position * record_bytes;
     row_range::side_by_side ranges;
-    ranges.widen(from, width);
+    ranges.widen(row_values, width);
     const auto whole = ranges.whole();
     const auto code = rowwise_int8_code::of(whole.min_val, whole.max_val);
     constexpr int most = host_tile::elements;
     std::int64_t column = 0;
     for (; column + most <= width; column += most)
-      encode<whole_host_tile<most>>(code, from + column, record + column, most);
+      encode<whole_host_tile<most>>(code, row_values + column, record + column, most);
     if (column < width)
-      encode<host_tile>(code, from + column, record + column, static_cast<int>(width - column));
+      encode<host_tile>(code, row_values + column, record + column, static_cast<int>(width - column));
     code.store(record, width, record_bytes);
   }
 
   template <class Tile>
-  KOKKOS_FORCEINLINE_FUNCTION static void encode(const rowwise_int8_code& code, const Value* from,
-                                                 std::byte* to, int count) {
+  KOKKOS_FORCEINLINE_FUNCTION static void encode(const rowwise_int8_code& code, const Value* row_elements,
+                                                 std::byte* target, int count) {
     float value[Tile::elements];
     std::uint8_t codes[Tile::elements];
-    load_tile<Tile>(value, from, count);
+    load_tile<Tile>(value, row_elements, count);
     code.template encode_tile<Tile>(codes, count,
-                                    [&](const auto& by, int e) { return by.nearest(value[e]); });
-    store_tile<Tile>(codes, reinterpret_cast<std::uint8_t*>(to), count);
+                                    [&](const auto& steps, int e) { return steps.nearest(value[e]); });
+    store_tile<Tile>(codes, reinterpret_cast<std::uint8_t*>(target), count);
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION int load(float (&value)[tile], const Value* from, std::int64_t t) const {
+  KOKKOS_FORCEINLINE_FUNCTION int load(float (&value)[tile], const Value* row_values, std::int64_t t) const {
     const std::int64_t left = width - t * tile;
     const int count = static_cast<int>(left < tile ? left : tile);
     if (packed)
-      load_tile<packed_tile>(value, from + t * tile, count);
+      load_tile<packed_tile>(value, row_values + t * tile, count);
     else
       for (int e = 0; e < tile; ++e)
-        if (e < count) value[e] = convert<float>(from[t * tile + e]);
+        if (e < count) value[e] = convert<float>(row_values[t * tile + e]);
     return count;
   }
 };

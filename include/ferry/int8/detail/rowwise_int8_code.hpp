@@ -57,9 +57,9 @@ struct rowwise_int8_code {
     /// One of the two neighbouring codes: the upper one where the fraction between them exceeds random /
     /// 2^32.
     KOKKOS_FORCEINLINE_FUNCTION std::uint8_t at_random(float value, std::uint32_t random) const {
-      const double at = place(value);
-      const auto below = static_cast<std::uint32_t>(at);
-      const double fraction = at - static_cast<double>(below);
+      const double position = place(value);
+      const auto below = static_cast<std::uint32_t>(position);
+      const double fraction = position - static_cast<double>(below);
       const auto code = below + (static_cast<double>(random) * 0x1p-32 < fraction ? 1u : 0u);
       return static_cast<std::uint8_t>(code < 255u ? code : 255u);
     }
@@ -87,16 +87,16 @@ struct rowwise_int8_code {
   KOKKOS_FORCEINLINE_FUNCTION void encode_tile(std::uint8_t (&codes)[Tile::elements], int count,
                                                const Encode& encode) const {
     if (has_steps()) {
-      const encoder by = by_steps();
+      const encoder steps = by_steps();
       // A bound that the compiler knows: GCC at -O3 warns of writes past the tile otherwise.
       for (int e = 0; e < Tile::elements; ++e)
-        if (e < live<Tile>(count)) codes[e] = encode(by, e);
+        if (e < live<Tile>(count)) codes[e] = encode(steps, e);
     } else {
       for (int e = 0; e < Tile::elements; ++e) codes[e] = 0;
     }
   }
 
-  /// Whether the row is neither constant nor without a range.
+  /// True if the row is neither constant nor without a range.
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool has_steps() const {
     return detail::bit_cast<std::uint32_t>(scale) - 1u < detail::exponent_bits<float> - 1u;
   }
@@ -107,17 +107,17 @@ struct rowwise_int8_code {
 
   /// Reads the code from the record of a row of `width` elements.
   KOKKOS_FUNCTION static rowwise_int8_code load(const std::byte* record, std::int64_t width) {
-    const std::byte* at = record + width;
-    rowwise_int8_code made;
+    const std::byte* tail = record + width;
+    rowwise_int8_code code;
     if (width % static_cast<std::int64_t>(sizeof(float)) == 0) {  // records start on multiples of 16 bytes
-      const auto* words = reinterpret_cast<const opaque<4>*>(at);
-      made.scale = detail::bit_cast<float>(words[0]);
-      made.offset = detail::bit_cast<float>(words[1]);
+      const auto* words = reinterpret_cast<const opaque<4>*>(tail);
+      code.scale = detail::bit_cast<float>(words[0]);
+      code.offset = detail::bit_cast<float>(words[1]);
     } else {
-      std::memcpy(&made.scale, at, sizeof(float));
-      std::memcpy(&made.offset, at + sizeof(float), sizeof(float));
+      std::memcpy(&code.scale, tail, sizeof(float));
+      std::memcpy(&code.offset, tail + sizeof(float), sizeof(float));
     }
-    return made;
+    return code;
   }
 
   /// Writes scale, offset and padding after the codes.
@@ -125,7 +125,7 @@ struct rowwise_int8_code {
     std::memcpy(record + width, &scale, sizeof(float));
     std::memcpy(record + width + sizeof(float), &offset, sizeof(float));
     const auto end = width + static_cast<std::int64_t>(2 * sizeof(float));
-    KOKKOS_IF_ON_DEVICE((for (auto at = end; at < record_bytes; ++at) record[at] = std::byte{0};))
+    KOKKOS_IF_ON_DEVICE((for (auto b = end; b < record_bytes; ++b) record[b] = std::byte{0};))
     KOKKOS_IF_ON_HOST((clear(record + end, record_bytes - end);))
   }
 
@@ -137,21 +137,21 @@ struct rowwise_int8_code {
     KOKKOS_IF_ON_HOST((return static_cast<double>(code);))
   }
 
-  /// to[0, count) = 0, by stores of constant length, because a loop would be a call. The padding is shorter
-  /// than 16 bytes, because a record is a multiple of 16 bytes.
-  static void clear(std::byte* to, std::int64_t count) {
-    if ((count & 8) != 0) zero<8>(to);
-    to += count & 8;
-    if ((count & 4) != 0) zero<4>(to);
-    to += count & 4;
-    if ((count & 2) != 0) zero<2>(to);
-    to += count & 2;
-    if ((count & 1) != 0) zero<1>(to);
+  /// target[0, count) = 0, by stores of constant length, because a loop would be a call. The padding is
+  /// shorter than 16 bytes, because a record is a multiple of 16 bytes.
+  static void clear(std::byte* target, std::int64_t count) {
+    if ((count & 8) != 0) zero<8>(target);
+    target += count & 8;
+    if ((count & 4) != 0) zero<4>(target);
+    target += count & 4;
+    if ((count & 2) != 0) zero<2>(target);
+    target += count & 2;
+    if ((count & 1) != 0) zero<1>(target);
   }
   template <std::size_t Bytes>
-  static void zero(std::byte* to) {
+  static void zero(std::byte* target) {
     const std::byte none[Bytes] = {};
-    std::memcpy(to, none, Bytes);
+    std::memcpy(target, none, Bytes);
   }
 };
 

@@ -33,7 +33,7 @@ template <class Exec>
 using near_space =
     std::conditional_t<!is_host_exec<Exec> || device_is_host<Exec>, device_space, pageable_space>;
 
-/// Whether kernels of Exec access Space without a link.
+/// True if kernels of Exec access Space without a link.
 template <class Exec, class Space>
 inline constexpr bool is_near = is_host_exec<Exec> || std::is_same_v<Space, device_space>;
 
@@ -55,17 +55,17 @@ void refuse_capture_of_staging(const launch_context<Exec>& call) {
 template <class Table>
 auto codes_of(Table& table) {
   const auto records = make_ref(table.records());
-  auto made = records;
-  made.extents[1] = static_cast<std::int64_t>(table.width());
-  return made;
+  auto codes = records;
+  codes.extents[1] = static_cast<std::int64_t>(table.width());
+  return codes;
 }
 
 /// Rows [first, first + count) of an array, with its tracked device writes.
 template <class T, class Space>
 array_ref<T, Space> piece_of(const array_ref<T, Space>& array, std::int64_t first, std::int64_t count) {
-  auto made = rows_from(array, first, count);
-  made.accesses = array.accesses;
-  return made;
+  auto piece = rows_from(array, first, count);
+  piece.accesses = array.accesses;
+  return piece;
 }
 
 /// Scratch of the verb, as a dense table.
@@ -134,7 +134,7 @@ void launch_gather(const Exec& exec, const std::string& label, const record_rows
   launch_dequantize(exec, label, rows.codes.data, rows.codes.row_stride(), out, source, order);
 }
 
-/// Whether rows of the array can be converted to and from 8 bits.
+/// True if rows of the array can be converted to and from 8 bits.
 template <class Array>
 consteval void require_quantizable() {
   static_assert(
@@ -158,12 +158,12 @@ consteval void require_whole_table_verb() {
                typename traits_of<Array>::memory_space, Space>();
 }
 
-inline void require_same_rows(const char* verb, const auto& from, const auto& to) {
-  require_dense_rows(verb, from);
-  require_dense_rows(verb, to);
-  if (from.rows() != to.rows() || from.width() != to.width())
-    throw invalid_argument(std::string("ferry::") + verb + ": the rows of " + from.describe() + " and " +
-                           to.describe() + " differ in number or width");
+inline void require_same_rows(const char* verb, const auto& source, const auto& target) {
+  require_dense_rows(verb, source);
+  require_dense_rows(verb, target);
+  if (source.rows() != target.rows() || source.width() != target.width())
+    throw invalid_argument(std::string("ferry::") + verb + ": the rows of " + source.describe() + " and " +
+                           target.describe() + " differ in number or width");
 }
 
 /// Rows per chunk, so that numbers and records take about 32 MiB of scratch; all rows where no scratch is

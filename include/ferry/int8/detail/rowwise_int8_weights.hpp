@@ -25,7 +25,7 @@ struct rowwise_int8_weights {
   struct row_view {
     std::byte* record;
     std::int64_t record_bytes;
-    std::int64_t at;
+    std::int64_t row;
     std::int64_t width;
     rowwise_int8_code code;
     step_randomness randomness;
@@ -40,39 +40,40 @@ struct rowwise_int8_weights {
     template <class Tile, class Compute>
     KOKKOS_FORCEINLINE_FUNCTION void store(const Compute (&weight)[Tile::elements], std::int64_t column,
                                            int count) const {
-      [[maybe_unused]] constexpr int each = step_randomness::columns;
+      [[maybe_unused]] constexpr int words = step_randomness::columns;
       std::uint8_t codes[Tile::elements];
-      code.template encode_tile<Tile>(codes, count, [&](const auto& by, int e) {
+      code.template encode_tile<Tile>(codes, count, [&](const auto& steps, int e) {
         const auto value = convert<float>(weight[e]);
         if constexpr (Random)
-          return by.at_random(value, randomness.of(at, (column + e) / each).word[(column + e) % each]);
+          return steps.at_random(value, randomness.of(row, (column + e) / words).word[(column + e) % words]);
         else
-          return by.nearest(value);
+          return steps.nearest(value);
       });
       store_tile<Tile>(codes, reinterpret_cast<std::uint8_t*>(record) + column, count);
     }
     KOKKOS_FUNCTION void store_range() const { code.store(record, width, record_bytes); }
   };
 
-  KOKKOS_FUNCTION row_view row(std::int64_t at, std::int64_t width) const {
-    row_view made;
-    made.record = records + at * record_bytes;
-    made.record_bytes = record_bytes;
-    made.at = at;
-    made.width = width;
-    made.code = rowwise_int8_code::load(made.record, width);
-    made.randomness = randomness;
-    return made;
+  KOKKOS_FUNCTION row_view row(std::int64_t index, std::int64_t width) const {
+    row_view view;
+    view.record = records + index * record_bytes;
+    view.record_bytes = record_bytes;
+    view.row = index;
+    view.width = width;
+    view.code = rowwise_int8_code::load(view.record, width);
+    view.randomness = randomness;
+    return view;
   }
-  KOKKOS_FUNCTION row_view row_of_range(std::int64_t at, std::int64_t width, float least, float most) const {
-    row_view made;
-    made.record = records + at * record_bytes;
-    made.record_bytes = record_bytes;
-    made.at = at;
-    made.width = width;
-    made.code = rowwise_int8_code::of(least, most);
-    made.randomness = randomness;
-    return made;
+  KOKKOS_FUNCTION row_view row_of_range(std::int64_t index, std::int64_t width, float least,
+                                        float most) const {
+    row_view view;
+    view.record = records + index * record_bytes;
+    view.record_bytes = record_bytes;
+    view.row = index;
+    view.width = width;
+    view.code = rowwise_int8_code::of(least, most);
+    view.randomness = randomness;
+    return view;
   }
 };
 

@@ -21,7 +21,7 @@ DLDevice own_device(memory_place place);
 template <MemorySpace Space>
 memory_place place_of_nothing();
 
-/// Whether memory may be presented as that of `as`. Host memory that the device reaches may be given to other
+/// True if memory may be presented as that of `as`. Host memory that the device reaches may be given to other
 /// libraries as either's.
 template <MemorySpace Space>
 bool may_present(memory_place place, DLDevice as);

@@ -21,7 +21,7 @@ using file_element =
 template <class Array>
 using file_space = typename array_traits<std::remove_cvref_t<Array>>::memory_space;
 
-/// Whether arrays of this type may have strides. Those that may not need no kernels for them.
+/// True if arrays of this type may have strides. Those that may not need no kernels for them.
 template <class Array>
 inline constexpr bool may_have_strides = !is_sequence_v<Array>;
 template <class T, class Space, class Extents>

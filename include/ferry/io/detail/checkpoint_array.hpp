@@ -42,7 +42,7 @@ constexpr std::string_view dtype_name() {
   return "struct";
 }
 
-/// Whether a file's elements can be converted on load: floating-point numbers into each other.
+/// True if a file's elements can be converted on load: floating-point numbers into each other.
 std::size_t floating_dtype_bytes(std::string_view dtype);
 
 /// Converts `count` elements of a file's floating-point type to T, one after the other.

@@ -19,16 +19,16 @@ namespace ferry::detail {
 
 /// An array of a checkpoint and the memory that it is loaded into.
 struct load_step {
-  const manifest_array* from;
-  checkpoint_array to;
-  std::string what;  ///< for messages
+  const manifest_array* stored;
+  checkpoint_array target;
+  std::string label;  ///< for messages
 };
 
 /// A checkpoint that is being loaded.
 struct load_source {
   const std::string& path;
   const checkpoint_files& files;
-  bool convert;  ///< whether floating-point elements may be converted
+  bool convert;  ///< true if floating-point elements may be converted
 
   [[noreturn]] void fail(const std::string& entry, const std::string& problem) const;
 };
@@ -76,7 +76,7 @@ class checkpoint_ranks {
 
   /// The group, for comparisons.
   [[nodiscard]] virtual const void* group() const = 0;
-  /// Whether the calling thread acts for one of the ranks; else it acts for all of them.
+  /// True if the calling thread acts for one of the ranks; else it acts for all of them.
   [[nodiscard]] virtual bool acts_for_one() const = 0;
   virtual void save(const ranks_call& call, const io::save_options& options) const = 0;
   virtual void load(const ranks_call& call, const io::load_options& options) const = 0;

@@ -55,7 +55,7 @@ class folder_guard {
   /// See ~folder_lock.
   ~folder_guard();
 
-  /// Whether a reader needs the files.
+  /// True if a reader needs the files.
   [[nodiscard]] bool is_refused() const { return refused_; }
 
  private:

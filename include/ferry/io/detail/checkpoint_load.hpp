@@ -43,10 +43,10 @@ struct chunk_place {
 class load_memory {
  public:
   struct of_thread {
-    std::vector<std::byte> bytes;    ///< of a chunk
-    std::vector<std::byte> made;     ///< its elements, converted
-    std::vector<std::byte> scratch;  ///< a patch, or a span of strided rows
-    std::shared_ptr<void> apart;     ///< see rows_apart::reserve
+    std::vector<std::byte> bytes;     ///< of a chunk
+    std::vector<std::byte> elements;  ///< its elements, converted
+    std::vector<std::byte> scratch;   ///< a patch, or a span of strided rows
+    std::shared_ptr<void> apart;      ///< see rows_apart::reserve
   };
 
   explicit load_memory(int threads) : threads_(threads) {}
@@ -74,9 +74,9 @@ void prepare_entry(const load_source& source, const manifest& says, checkpoint_e
 void require_all_added(const load_source& source, const manifest& says,
                        std::span<checkpoint_entry* const> entries);
 
-/// The bytes of a chunk as elements of the array; `made` is memory for them.
+/// The bytes of a chunk as elements of the array; `elements` is memory for them.
 const std::byte* as_elements(const load_step& step, const std::vector<std::byte>& bytes,
-                             std::vector<std::byte>& made);
+                             std::vector<std::byte>& elements);
 
 /// Fills an array from the file. Takes no memory.
 void load_array(const checkpoint_files& files, const load_step& step, load_memory& memory);

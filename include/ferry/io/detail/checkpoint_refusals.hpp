@@ -10,7 +10,7 @@
 /// The sentences for objects that a checkpoint can't hold. Types are as forwarding references deduce them.
 namespace ferry::detail {
 
-/// Whether an object is added under its name alone.
+/// True if an object is added under its name alone.
 template <class T>
 inline constexpr bool is_kept_alone =
     is_codes<std::remove_cv_t<T>> || std::is_arithmetic_v<T> || CheckpointPart<std::remove_cv_t<T>>;

@@ -42,14 +42,14 @@ class checkpoint_save {
   /// Bytes of the array that the save needs of a chunk.
   [[nodiscard]] std::size_t bytes_of(std::size_t chunk) const;
   /// Copies chunks [begin, end) into memory, from which they are written later. `to` has room for all.
-  void snapshot(std::size_t begin, std::size_t end, std::byte* to, int threads);
+  void snapshot(std::size_t begin, std::size_t end, std::byte* target, int threads);
   /// Writes chunks [begin, end).
   void write(std::size_t begin, std::size_t end, int threads);
   /// Brings everything to the disk and makes it the current checkpoint.
   void finish();
 
   /// After finish(): the new current checkpoint.
-  [[nodiscard]] manifest& made() { return made_; }
+  [[nodiscard]] manifest& new_manifest() { return manifest_; }
   /// Bytes that were written.
   [[nodiscard]] std::uint64_t written() const { return data_->written(); }
 
@@ -62,21 +62,22 @@ class checkpoint_save {
   /// The current manifest. One that can't be read is refused: it may be a newer ferry's.
   [[nodiscard]] manifest read_old(bool changes) const;
 
-  void write_chunk(const save_job& of, buffers& own);
+  void write_chunk(const save_job& job, buffers& memory);
 
   /// Writes the units that differ from the current checkpoint. False where the whole chunk had better be
   /// written: most of it has changed, its patches would outgrow half of it, or the old bytes are damaged.
-  bool write_changes(const save_job& of, const std::byte* now, std::size_t bytes, buffers& own,
-                     manifest_chunk& to);
+  bool write_changes(const save_job& job, const std::byte* now, std::size_t bytes, buffers& memory,
+                     manifest_chunk& chunk);
   /// Writes the units that are known to have changed.
-  void write_units(const save_job& of, buffers& own);
+  void write_units(const save_job& job, buffers& memory);
   /// The memory for the units of a patch, after their positions.
-  static std::byte* begin_patch(const save_job& of, const std::vector<std::uint32_t>& units, buffers& own);
-  void append_patch(const buffers& own, std::size_t units, manifest_chunk& to);
+  static std::byte* begin_patch(const save_job& job, const std::vector<std::uint32_t>& units,
+                                buffers& memory);
+  void append_patch(const buffers& memory, std::size_t units, manifest_chunk& chunk);
 
   template <class Visit>
   void for_each_piece_made(const Visit& visit) {
-    for (auto& entry : made_.entries)
+    for (auto& entry : manifest_.entries)
       for (auto& array : entry.arrays)
         for (auto& chunk : array.chunks) {
           visit(chunk.piece);
@@ -93,7 +94,7 @@ class checkpoint_save {
   checkpoint_content content_;
   std::optional<folder_lock> lock_;
   manifest old_;
-  manifest made_;
+  manifest manifest_;
   std::unique_ptr<checkpoint_files> before_;
   std::unique_ptr<piece_file> data_;
   std::unique_ptr<merged_pieces> merged_;

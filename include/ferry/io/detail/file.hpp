@@ -13,9 +13,9 @@
 
 namespace ferry::detail {
 
-/// An io_error: "ferry::io::<verb>: <path>: <what>".
+/// An io_error: "ferry::io::<verb>: <path>: <problem>".
 [[noreturn]] void throw_io_error(const std::string& verb, const std::string& path, std::string_view problem);
-/// The same, with the text of errno.
+/// Such an error, with the text of errno.
 [[noreturn]] void throw_errno(const std::string& verb, const std::string& path, std::string_view operation);
 
 /// A regular file. Reads and writes name their place, so several threads may use one file. Errors are

@@ -57,7 +57,7 @@ void set_optimizer(Optimizer& optimizer, const std::vector<manifest_fact>& facts
   });
 }
 
-/// Whether a fact of an entry is about its rule and transforms.
+/// True if a fact of an entry is about its rule and transforms.
 bool is_optimizer_fact(const manifest_fact& fact);
 
 /// Why the facts of the file are not those of the optimizer; empty where they are. Numbers are compared where

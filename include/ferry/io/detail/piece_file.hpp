@@ -43,7 +43,7 @@ class piece_file {
   std::atomic<std::uint64_t> end_{data_header_bytes};
 };
 
-/// Whether the current checkpoint is that of save `number`, or nobody can tell.
+/// True if the current checkpoint is that of save `number`, or nobody can tell.
 bool may_be_current(const std::string& folder, std::uint64_t number) noexcept;
 
 }  // namespace ferry::detail

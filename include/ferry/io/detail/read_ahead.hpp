@@ -13,7 +13,7 @@
 
 namespace ferry::detail {
 
-/// Whether the system should read only the pages that rows lie on. By default it reads 128 KiB with each
+/// True if the system should read only the pages that rows lie on. By default it reads 128 KiB with each
 /// missing page. That warms up a file that fits into memory, and wastes most of the disk's rate and of the
 /// page cache for single rows of a file that does not.
 bool is_read_at_random(std::size_t file_bytes, std::size_t row_bytes);
@@ -33,14 +33,14 @@ void read_rows_ahead(const mapping& pages, std::size_t offset, std::size_t rows,
       "ferry: prefetch reads the indices on the host; give it an array of int32, uint32, int64 or uint64 in memory of the host.");
   if (listed.accesses != nullptr) listed.accesses->wait_for_writes();
   if (row_bytes == 0) return;
-  std::vector<std::uint64_t> wanted;
-  wanted.reserve(static_cast<std::size_t>(listed.rows()));
+  std::vector<std::uint64_t> row_numbers;
+  row_numbers.reserve(static_cast<std::size_t>(listed.rows()));
   for (std::int64_t i = 0; i < listed.rows(); ++i) {
     const index row = listed.data[i * listed.strides[0]];
     if (std::cmp_greater_equal(row, 0) && std::cmp_less(row, rows))
-      wanted.push_back(static_cast<std::uint64_t>(row));
+      row_numbers.push_back(static_cast<std::uint64_t>(row));
   }
-  read_rows_ahead(pages, offset, row_bytes, std::move(wanted));
+  read_rows_ahead(pages, offset, row_bytes, std::move(row_numbers));
 }
 
 }  // namespace ferry::detail

@@ -23,7 +23,7 @@
 
 namespace ferry::detail {
 
-/// Whether elements of type `expected` have these bytes in the file. A record of two bytes may hold a
+/// True if elements of type `expected` have these bytes in the file. A record of two bytes may hold a
 /// bfloat16, and the other way round, because .npy has no name for it.
 bool is_stored_as(const dtype& stored, const dtype& expected);
 
@@ -73,7 +73,7 @@ void require_loadable(const file& source, const stored_array& stored) {
 
 /// The array in the order of a column-major file: the extents from the last to the first.
 array_shape transposed(const array_shape& array);
-/// Whether elements of a file have to be read in the order of the transposed array.
+/// True if elements of a file have to be read in the order of the transposed array.
 bool needs_transposed(const stored_array& stored, const array_shape& array);
 
 /// An uninitialised tensor of run-time rank on a device. A single element without extents becomes an array of

@@ -39,7 +39,7 @@ struct safetensors_header {
 /// As the reference implementation.
 inline constexpr std::uint64_t longest_safetensors_header = 100'000'000;
 
-/// Whether the elements of an entry's shape take the bytes between its offsets. Elements of a type that ferry
+/// True if the elements of an entry's shape take the bytes between its offsets. Elements of a type that ferry
 /// does not know may take any number of bytes.
 bool has_bytes(const safetensors_entry& entry);
 

@@ -24,21 +24,21 @@ class bounce_buffer {
 
 /// Bytes of a patch of `units` units.
 std::size_t patch_bytes(const manifest_array& array, std::size_t units);
-/// Whether the patches of a chunk would outgrow half of it, so that the whole chunk had better be written.
+/// True if the patches of a chunk would outgrow half of it, so that the whole chunk had better be written.
 bool outgrows(const manifest_array& array, std::size_t place, const manifest_chunk& chunk, std::size_t units);
 
 /// A chunk of a save.
 struct save_job {
-  manifest_array* to;
+  manifest_array* target;
   const manifest_array* before;  ///< the same array in the current checkpoint, if it is to be compared
-  const checkpoint_array* from;
+  const checkpoint_array* source;
   std::size_t place;
   const std::byte* snapshot = nullptr;
   /// The units to write where the changed rows are known; none: the chunk stays as it is. Without a value the
   /// whole chunk is read.
   std::optional<std::vector<std::uint32_t>> units{};
 
-  [[nodiscard]] std::uint64_t offset() const { return place * to->chunk_bytes; }
+  [[nodiscard]] std::uint64_t offset() const { return place * target->chunk_bytes; }
   [[nodiscard]] std::size_t chunk_bytes() const;
   /// Bytes that the save needs of the array.
   [[nodiscard]] std::size_t bytes() const;

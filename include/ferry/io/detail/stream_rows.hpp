@@ -35,7 +35,7 @@ constexpr std::int64_t piece_of(std::size_t element_bytes) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(stream_piece_bytes / element_bytes));
 }
 
-/// Whether the host works on a contiguous array of this space in place.
+/// True if the host works on a contiguous array of this space in place.
 template <class Space>
 inline constexpr bool streams_in_place = Space::is_host_accessible || device_is_host<Space>;
 
@@ -143,14 +143,14 @@ void stream_out(const Exec& exec, const array_ref<T, Space>& array, const Drain&
 /// Reads and writes pieces of an array that begins at byte `offset` of a file.
 /// @{
 struct piece_reader {
-  const file& from;
+  const file& source;
   std::uint64_t offset;
   std::size_t element_bytes;
 
   void operator()(void* elements, std::int64_t first, std::int64_t count) const;
 };
 struct piece_writer {
-  const file& to;
+  const file& target;
   std::uint64_t offset;
   std::size_t element_bytes;
 
@@ -160,22 +160,23 @@ struct piece_writer {
 
 /// Reads the elements of an array, in row-major order, from byte `offset` of a file.
 template <bool Strided, class Exec, class T, class Space>
-void read_rows(const Exec& exec, const file& from, std::uint64_t offset, const array_ref<T, Space>& array) {
-  stream_in<Strided>(exec, array, piece_reader{from, offset, sizeof(T)});
+void read_rows(const Exec& exec, const file& source, std::uint64_t offset, const array_ref<T, Space>& array) {
+  stream_in<Strided>(exec, array, piece_reader{source, offset, sizeof(T)});
 }
 template <bool Strided, class T, class Space>
-void read_rows(const file& from, std::uint64_t offset, const array_ref<T, Space>& array) {
-  read_rows<Strided>(default_exec_for<Space>(), from, offset, array);
+void read_rows(const file& source, std::uint64_t offset, const array_ref<T, Space>& array) {
+  read_rows<Strided>(default_exec_for<Space>(), source, offset, array);
 }
 
 /// Writes the elements of an array, in row-major order, to byte `offset` of a file.
 template <bool Strided, class Exec, class T, class Space>
-void write_rows(const Exec& exec, const array_ref<T, Space>& array, const file& to, std::uint64_t offset) {
-  stream_out<Strided>(exec, array, piece_writer{to, offset, sizeof(T)});
+void write_rows(const Exec& exec, const array_ref<T, Space>& array, const file& target,
+                std::uint64_t offset) {
+  stream_out<Strided>(exec, array, piece_writer{target, offset, sizeof(T)});
 }
 template <bool Strided, class T, class Space>
-void write_rows(const array_ref<T, Space>& array, const file& to, std::uint64_t offset) {
-  write_rows<Strided>(default_exec_for<Space>(), array, to, offset);
+void write_rows(const array_ref<T, Space>& array, const file& target, std::uint64_t offset) {
+  write_rows<Strided>(default_exec_for<Space>(), array, target, offset);
 }
 
 }  // namespace ferry::detail

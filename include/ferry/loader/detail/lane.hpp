@@ -23,7 +23,7 @@ class lane {
   lane& operator=(const lane&) = delete;
   virtual ~lane() = default;
 
-  /// Whether batches travel. Else the slots are used where they were made.
+  /// True if batches travel. Else the slots are used where they were made.
   [[nodiscard]] virtual bool travels() const = 0;
   /// The memory of a slot.
   virtual void place(slot& batch_slot, std::size_t index) = 0;

@@ -51,7 +51,7 @@ class pipeline final : public closable {
   /// The error of a detached step of the batch before, say.
   void throw_finding();
   void order_after(const slot& batch);
-  /// Whether all batches were pulled.
+  /// True if all batches were pulled.
   [[nodiscard]] bool has_ended() const;
 
   /// Stops and frees everything, after the source's calls in progress and the work on the slots. Then next()

@@ -41,7 +41,7 @@ struct slot {
 
   std::int64_t number = 0;  ///< of the batch, from the first epoch
   std::vector<std::int64_t> samples;
-  bool is_made = false;        ///< whether its worker has finished
+  bool is_made = false;        ///< true if its worker has finished
   std::exception_ptr failure;  ///< what its source has thrown
   std::byte* host = nullptr;
   std::byte* device = nullptr;

@@ -68,12 +68,12 @@ class access_tracker final : public used_object {
 
   /// Verbs mark the rows that they write in `marks`, until its last owner drops it.
   void keep_changes_in(const std::shared_ptr<changed_rows>& marks);
-  /// Whether anyone has asked for changed rows.
+  /// True if anyone has asked for changed rows.
   [[nodiscard]] bool is_marked() const noexcept { return marked_.load(std::memory_order_relaxed); }
   /// A graph writes to the tensor with every launch, and marks only for those who have asked so far.
   void note_captured_write() noexcept { captured_ = true; }
   [[nodiscard]] bool has_captured_writes() const noexcept { return captured_; }
-  /// Those who have.
+  /// The lists of all that have asked.
   [[nodiscard]] std::vector<std::shared_ptr<changed_rows>> marks() const;
   /// Registers a cached_table in front of the tensor `label`; false if there is one already.
   [[nodiscard]] bool attach_cache(const std::string& label);

@@ -97,7 +97,7 @@ class changed_rows {
     return {floor_of(apart - array_.row_bytes, array_.stride) + 1,
             -floor_of(-(apart + written.row_bytes), array_.stride) - 1};
   }
-  /// Whether rows that were written by their numbers are known by number here.
+  /// True if rows that were written by their numbers are known by number here.
   [[nodiscard]] bool is_like(const rows_in_memory& written) const {
     return written.stride == array_.stride && array_.stride > 0 && written.rows > 0 && array_.rows > 0;
   }

@@ -11,7 +11,7 @@
 
 namespace ferry::detail {
 
-/// Whether the backend of a space tells its devices; those of users may not.
+/// True if the backend of a space tells its devices; those of users may not.
 template <class Space>
 consteval bool tells_devices() {
   return requires {
@@ -20,7 +20,7 @@ consteval bool tells_devices() {
   };
 }
 
-/// Whether memory of the space lies on one of several devices.
+/// True if memory of the space lies on one of several devices.
 template <class Space>
 consteval bool lies_on_device() {
   return !Space::is_host_accessible && tells_devices<Space>();

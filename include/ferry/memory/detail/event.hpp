@@ -17,13 +17,13 @@ class event {
 
   /// Blocks the calling thread until the work before this point has ended.
   virtual void wait() = 0;
-  /// Whether that work has ended. Never blocks.
+  /// True if that work has ended. Never blocks.
   [[nodiscard]] virtual bool ready() = 0;
 };
 
 using event_handle = std::shared_ptr<event>;
 
-/// Whether work has ended; false where the query fails. A wait will throw the failure.
+/// True if work has ended; false where the query fails. A wait will throw the failure.
 inline bool has_ended(event& work) noexcept {
   try {
     return work.ready();

@@ -17,7 +17,7 @@ class process_identity {
 
   /// Forks since the first process that loaded ferry: different in a parent and its child.
   [[nodiscard]] unsigned generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
-  /// Whether Kokkos was initialized when this process was forked. Its threads and devices stay with the
+  /// True if Kokkos was initialized when this process was forked. Its threads and devices stay with the
   /// parent, but Kokkos does not know that.
   [[nodiscard]] bool has_lost_kokkos() const noexcept { return lost_kokkos_.load(std::memory_order_relaxed); }
   /// Notes an object of the parent that this child never destroys, so that leak checkers can reach it.

@@ -16,7 +16,7 @@ namespace ferry::detail {
 template <class Event>
 class FERRY_SHARED thread_observer {
  public:
-  /// Whether this thread is observed.
+  /// True if this thread is observed.
   [[nodiscard]] static bool is_watched();
 
   /// Calls the observers of this thread; for the code that is observed.

@@ -26,11 +26,11 @@ class use_record {
 
   /// Lends the object: work of `borrower` is ordered after all earlier points, so its points replace them.
   void lend_to(instance_id borrower) noexcept;
-  /// The same to a borrower without an instance, whose work comes after no point.
+  /// Lends it to a borrower without an instance, whose work comes after no point.
   void lend() noexcept { lent_to_instance_ = false; }
 
   [[nodiscard]] bool is_empty() const noexcept { return uses_.empty(); }
-  /// Whether all points are of instance `*who`; null: whether there are none. Queries no event.
+  /// True if all points are of instance `*who`; null: true if there are none. Queries no event.
   [[nodiscard]] bool is_only_of(const instance_id* who) const noexcept;
   /// Calls visit(event) for the points of other instances than `*who`; null: for all.
   template <class Visit>

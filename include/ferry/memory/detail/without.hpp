@@ -7,7 +7,7 @@
 
 namespace ferry::detail {
 
-/// Whether a list of words with commas between them names `ability`.
+/// True if a list of words with commas between them names `ability`.
 constexpr bool names(std::string_view list, std::string_view ability) {
   for (;;) {
     const std::size_t comma = list.find(',');
@@ -17,7 +17,7 @@ constexpr bool names(std::string_view list, std::string_view ability) {
   }
 }
 
-/// Whether the environment variable FERRY_WITHOUT names an ability of the machine that backends are to do
+/// True if the environment variable FERRY_WITHOUT names an ability of the machine that backends are to do
 /// without, so that tests take the paths of other machines. Callers keep the answer: it must not change while
 /// memory is in use, and each call reads the environment.
 inline bool without(std::string_view ability) {

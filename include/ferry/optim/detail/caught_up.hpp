@@ -110,7 +110,7 @@ void run_caught_up(launch_context<Exec>& call, const On& space_exec, const std::
                                             out, in_place);
 }
 
-/// Whether rows may have missed steps. Throws if the state counts by another policy or belongs to another
+/// True if rows may have missed steps. Throws if the state counts by another policy or belongs to another
 /// table.
 template <class State, class Table>
 bool may_be_behind(const char* verb, State& state, const Table& table) {

@@ -37,7 +37,7 @@ class coefficient_history {
   using rate_type = typename decltype(rate_of<Rule>())::type;
 
  public:
-  /// Whether the rule has an lr that a schedule may change.
+  /// True if the rule has an lr that a schedule may change.
   static constexpr bool has_rate = requires(Rule & rule, const rate_type& rate) {
     rule.lr = rate;
     requires std::is_same_v<std::remove_cvref_t<decltype(rule.lr)>, rate_type>;
@@ -142,7 +142,7 @@ class coefficient_history {
     return {spans_[span].first, options(span, last_until(rates_, step), &rated::most)};
   }
 
-  /// Whether the last recorded step was computed in double.
+  /// True if the last recorded step was computed in double.
   [[nodiscard]] bool is_in_double() const {
     const std::lock_guard lock(guard_);
     return in_double_;

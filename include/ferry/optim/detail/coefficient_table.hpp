@@ -78,7 +78,7 @@ class coefficient_table {
   std::size_t capacity_ = 0;
   std::size_t entry_bytes_ = 0;
   std::int64_t size_ = 0;
-  bool cut_ = false;  ///< whether views may reach beyond the end
+  bool cut_ = false;  ///< true if views may reach beyond the end
   std::shared_ptr<device_copy> on_device_;
 };
 

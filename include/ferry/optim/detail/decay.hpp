@@ -51,7 +51,7 @@ KOKKOS_FORCEINLINE_FUNCTION Number decayed(const Number& gradient, const Compute
   return weight_decay == Compute(0) ? gradient : sum;
 }
 
-/// Whether the change, even 4096 times larger, is less than half a unit in the weight's last place, so that
+/// True if the change, even 4096 times larger, is less than half a unit in the weight's last place, so that
 /// it would not change the weight. Not written as weight - 4096 change == weight, which a compiler that may
 /// reorder arithmetic turns into change == 0.
 template <class Compute>

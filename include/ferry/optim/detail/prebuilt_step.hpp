@@ -21,14 +21,14 @@ template <class Rule>
 inline constexpr bool is_prebuilt_rule =
     (is_any_of<Rule, optim::sgd, optim::adagrad, optim::adam, optim::rowwise_adagrad>);
 
-/// Whether a state is that of the library. Not asked for other rules, whose state may have another type.
+/// True if a state is that of the library. Not asked for other rules, whose state may have another type.
 template <bool Asked, class State, class Rule, class T, class Space>
 inline constexpr bool is_prebuilt_state_type = false;
 template <class State, class Rule, class T, class Space>
 inline constexpr bool is_prebuilt_state_type<true, State, Rule, T, Space> =
     (std::is_same_v<State, optim::state<Rule, accumulation_t<T>, Space>>);
 
-/// Whether the library holds the step: table and state in one space, the state of the default type.
+/// True if the library holds the step: table and state in one space, the state of the default type.
 template <class Chosen, class Exec, class Rule, class Table, class State, class Named, class Grads>
 inline constexpr bool is_prebuilt_step = false;
 template <class Chosen, class Exec, class Rule, class T, class Space, class State, class Named, class Grads>
@@ -47,7 +47,7 @@ template <class Rule, class StateType, class Space>
 state<Rule, StateType, Space> prebuilt_state(const Rule& rule, const ferry::detail::array_label& label,
                                              device home, std::int64_t rows, std::int64_t width);
 
-/// Whether the library holds state_of().
+/// True if the library holds state_of().
 template <class Rule, class StateType, class Space>
 inline constexpr bool is_prebuilt_state =
     (device_backend<Rule>::library_has_verbs && ferry::detail::is_prebuilt_rule<Rule> &&

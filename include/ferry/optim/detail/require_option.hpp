@@ -31,7 +31,7 @@ enum class float_range : std::uint8_t {
 struct option_range {
   const char* name;
   double value;
-  bool holds;         ///< whether the value is in the range
+  bool holds;         ///< true if the value is in the range
   const char* range;  ///< in words
   float_range in_float = float_range::exact;
 };

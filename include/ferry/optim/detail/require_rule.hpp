@@ -19,7 +19,7 @@ consteval void require_update() {
   }
 }
 
-/// Whether a type is a rule. Refuses one whose update kernels can't call.
+/// True if a type is a rule. Refuses one whose update kernels can't call.
 template <class Rule>
 consteval bool is_whole_rule() {
   require_update<Rule>();

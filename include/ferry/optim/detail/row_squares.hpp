@@ -84,7 +84,7 @@ KOKKOS_FORCEINLINE_FUNCTION scaled_moment<Compute> add_to_moment(Compute& moment
 
 namespace ferry::kernels {
 
-/// Whether the sums of an update are sums of squares, see ferry::RowOptimizer.
+/// True if the sums of an update are sums of squares, see ferry::RowOptimizer.
 template <class Update>
 inline constexpr bool sums_squares = false;
 template <class Update>

@@ -47,7 +47,7 @@ struct step_inputs {
   optim::detail::table_view updates;       ///< for kernels of the host
   const void* on_device = nullptr;         ///< the same entries, in a device's memory
   const index_report* findings = nullptr;  ///< of the gradients, where kernels read them
-  bool refused = false;                    ///< whether the host found that the gradients spoil the step
+  bool refused = false;                    ///< true if the host found that the gradients spoil the step
 
   /// A table's entries for kernels of the host and of the execution space.
   template <class Exec>

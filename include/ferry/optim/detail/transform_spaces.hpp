@@ -34,10 +34,10 @@ struct transform_spaces {
 };
 template <class Rule, class... Transforms>
 struct transform_spaces<optim::chain<Rule, Transforms...>> {
-  /// Whether host threads can run the steps.
+  /// True if host threads can run the steps.
   static constexpr bool on_host =
       ((space_of_transform<Transforms>::type::is_host_accessible || device_is_host<Transforms>)&&...);
-  /// Whether transforms read pageable memory, which a device may not reach.
+  /// True if transforms read pageable memory, which a device may not reach.
   static constexpr bool any_pageable = (space_of_transform<Transforms>::reads_pageable || ...);
   template <class Exec>
   static constexpr bool reached_by =

@@ -97,7 +97,7 @@ struct update_job {
   using sum_type = number_t<Exec, compute_type<Value>>;
   template <class>
   static constexpr bool replaces_by = false;
-  /// Whether the gradients of a row may be applied one by one.
+  /// True if the gradients of a row may be applied one by one.
   [[nodiscard]] bool adds_in_any_order() const {
     if constexpr (LinearOptimizer<Optimizer>)
       return optimizer.is_linear();
@@ -184,7 +184,7 @@ struct update_job {
     }
   }
 
-  /// Whether a device's kernels can work in packets.
+  /// True if a device's kernels can work in packets.
   template <class Duplicates, class Values>
   [[nodiscard]] bool packs(const Values& values) const {
     bool packable = in_packets<4>(table, values);

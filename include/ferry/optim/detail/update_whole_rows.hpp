@@ -46,7 +46,7 @@ struct update_whole_rows {
   Transforms transforms;
   const ferry::detail::index_report* refusal;
 
-  /// Whether a tile of a row may stay in registers. Rules that only measure a row are faster with two walks
+  /// True if a tile of a row may stay in registers. Rules that only measure a row are faster with two walks
   /// and more rows under way (rowwise_adagrad, 131072 rows of 512 bytes, H100: 0.119 ms, not 0.137).
   static constexpr bool keeps_tiles =
       (Weights::needs_range || Transforms::clip_norms + Transforms::norm_limits != 0);
@@ -105,7 +105,7 @@ struct update_whole_rows {
     template <phase From, phase To, class Walk>
     KOKKOS_FORCEINLINE_FUNCTION void enter(const update_whole_rows& kernel, const row_numbers& row,
                                            const Walk& walk) {
-      walk.each([&](std::int64_t column, int count) {
+      walk.for_each_tile([&](std::int64_t column, int count) {
         kernel.template advance<From, To>(current, row, column, count);
       });
     }
@@ -190,10 +190,10 @@ struct update_whole_rows {
       });
       target = table.row_of_range(row.segment.row, width, range.min_val, range.max_val);
     }
-    walk.each([&](std::int64_t column, int count) {
+    walk.for_each_tile([&](std::int64_t column, int count) {
       store(tiles.template at<phase::scaled>(*this, row, column, count), row, target, column, count);
     });
-    walk.once([&] {
+    walk.perform([&] {
       for (int f = 0; f < RowFields; ++f)
         row_state[f][row.segment.row * row_state_stride] = convert<State>(row.fields[f]);
       if constexpr (Weights::needs_range) target.store_range();

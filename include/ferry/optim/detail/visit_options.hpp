@@ -40,7 +40,7 @@ consteval std::size_t count_members_but_bases() {
 
 template <std::size_t>
 using any_at = any_member;
-/// Whether member number Before is an array of several elements, which count_members counts one by one: two
+/// True if member number Before is an array of several elements, which count_members counts one by one: two
 /// numbers in braces take the places of two.
 template <class T, std::size_t... Before, std::size_t... After>
 consteval bool is_array_member(std::index_sequence<Before...>, std::index_sequence<After...>) {
@@ -61,7 +61,7 @@ struct visit_nothing {
 
 inline constexpr std::size_t most_options = 12;  ///< that visit_members names
 
-/// Whether visit_options compiles for a rule or a transform: by its own member, or for an aggregate of up to
+/// True if visit_options compiles for a rule or a transform: by its own member, or for an aggregate of up to
 /// most_options members without bases and arrays.
 template <class Rule>
 consteval bool has_visible_options() {

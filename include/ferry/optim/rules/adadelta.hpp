@@ -20,7 +20,7 @@ struct adadelta {
   double rho = 0.9;           ///< decay rate of both averages, in [0, 1]
   double eps = 1e-6;          ///< added under both roots, >= 0
   double weight_decay = 0.0;  ///< L2 penalty, >= 0: added to the gradient as weight_decay * w
-  bool maximize = false;      ///< whether to ascend instead of descend
+  bool maximize = false;      ///< true to ascend instead of descend
 
   friend bool operator==(const adadelta&, const adadelta&) = default;
 

@@ -19,7 +19,7 @@ struct adagrad {
   double weight_decay = 0.0;               ///< L2 penalty, >= 0: added to the gradient as weight_decay * w
   double initial_accumulator_value = 0.0;  ///< start value of s, >= 0
   double eps = 1e-10;                      ///< added to the denominator, >= 0
-  bool maximize = false;                   ///< whether to ascend instead of descend
+  bool maximize = false;                   ///< true to ascend instead of descend
 
   friend bool operator==(const adagrad&, const adagrad&) = default;
 

@@ -23,8 +23,8 @@ struct adamw {
   std::array<double, 2> betas = {0.9, 0.999};  ///< decay rates of m and v, each in [0, 1)
   double eps = 1e-8;                           ///< added to the denominator, >= 0
   double weight_decay = 1e-2;                  ///< decoupled, >= 0: w *= 1 - lr weight_decay
-  bool amsgrad = false;                        ///< whether to divide by the largest v so far
-  bool maximize = false;                       ///< whether to ascend instead of descend
+  bool amsgrad = false;                        ///< true to divide by the largest v so far
+  bool maximize = false;                       ///< true to ascend instead of descend
 
   friend bool operator==(const adamw&, const adamw&) = default;
 

@@ -27,7 +27,7 @@ struct asgd {
   double alpha = 0.75;        ///< power of the decay of eta, >= 0
   double t0 = 1e6;            ///< steps before averaging starts, >= 0
   double weight_decay = 0.0;  ///< L2 penalty, >= 0: added to the gradient as weight_decay * w
-  bool maximize = false;      ///< whether to ascend instead of descend
+  bool maximize = false;      ///< true to ascend instead of descend
 
   friend bool operator==(const asgd&, const asgd&) = default;
 

@@ -23,7 +23,7 @@ struct ftrl {
   double l1 = 0.0;                         ///< L1 penalty, >= 0
   double l2 = 0.0;                         ///< L2 penalty, >= 0
   double initial_accumulator_value = 0.0;  ///< start value of n, >= 0
-  bool maximize = false;                   ///< whether to ascend instead of descend
+  bool maximize = false;                   ///< true to ascend instead of descend
 
   friend bool operator==(const ftrl&, const ftrl&) = default;
 

@@ -20,7 +20,7 @@ struct lamb {
   std::array<double, 2> betas = {0.9, 0.999};  ///< decay rates of m and v, each in [0, 1)
   double eps = 1e-6;                           ///< added to the denominator, >= 0
   double weight_decay = 0.0;                   ///< >= 0: added to the direction r as weight_decay * w
-  bool maximize = false;                       ///< whether to ascend instead of descend
+  bool maximize = false;                       ///< true to ascend instead of descend
 
   friend bool operator==(const lamb&, const lamb&) = default;
 

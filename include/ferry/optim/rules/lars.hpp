@@ -21,7 +21,7 @@ struct lars {
   double weight_decay = 0.0;        ///< L2 penalty, >= 0: added to the gradient as weight_decay * w
   double trust_coefficient = 1e-3;  ///< ratio of the step to the norm of the weights, >= 0
   double eps = 1e-8;                ///< added to the denominator of rate, >= 0
-  bool maximize = false;            ///< whether to ascend instead of descend
+  bool maximize = false;            ///< true to ascend instead of descend
 
   friend bool operator==(const lars&, const lars&) = default;
 

@@ -17,7 +17,7 @@ struct lion {
   double lr = 1e-4;                           ///< learning rate, >= 0
   std::array<double, 2> betas = {0.9, 0.99};  ///< weight of m in the direction, decay rate of m; in [0, 1)
   double weight_decay = 0.0;                  ///< decoupled, >= 0: w *= 1 - lr weight_decay
-  bool maximize = false;                      ///< whether to ascend instead of descend
+  bool maximize = false;                      ///< true to ascend instead of descend
 
   friend bool operator==(const lion&, const lion&) = default;
 

@@ -22,8 +22,8 @@ struct nadam {
   double eps = 1e-8;                           ///< added to the denominator, >= 0
   double weight_decay = 0.0;                   ///< >= 0: L2 penalty, or decoupled
   double momentum_decay = 4e-3;                ///< decay of the momentum with the step number, >= 0
-  bool decoupled_weight_decay = false;         ///< whether w *= 1 - lr weight_decay replaces the L2 penalty
-  bool maximize = false;                       ///< whether to ascend instead of descend
+  bool decoupled_weight_decay = false;         ///< true if w *= 1 - lr weight_decay replaces the L2 penalty
+  bool maximize = false;                       ///< true to ascend instead of descend
 
   friend bool operator==(const nadam&, const nadam&) = default;
 

@@ -22,8 +22,8 @@ struct rmsprop {
   double eps = 1e-8;          ///< added to the denominator, >= 0
   double weight_decay = 0.0;  ///< L2 penalty, >= 0: added to the gradient as weight_decay * w
   double momentum = 0.0;      ///< factor of the momentum buffer b, >= 0; 0 for none
-  bool centered = false;      ///< whether to subtract the squared mean from s
-  bool maximize = false;      ///< whether to ascend instead of descend
+  bool centered = false;      ///< true to subtract the squared mean from s
+  bool maximize = false;      ///< true to ascend instead of descend
 
   friend bool operator==(const rmsprop&, const rmsprop&) = default;
 

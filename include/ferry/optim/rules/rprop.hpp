@@ -16,7 +16,7 @@ struct rprop {
   double lr = 1e-2;                         ///< first step size of every element, >= 0
   std::array<double, 2> etas = {0.5, 1.2};  ///< factors that shrink and grow a step size: in (0, 1), > 1
   std::array<double, 2> step_sizes = {1e-6, 50.0};  ///< least and largest step size, >= 0 and in order
-  bool maximize = false;                            ///< whether to ascend instead of descend
+  bool maximize = false;                            ///< true to ascend instead of descend
 
   friend bool operator==(const rprop&, const rprop&) = default;
 

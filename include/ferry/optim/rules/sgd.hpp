@@ -21,8 +21,8 @@ struct sgd {
   double momentum = 0.0;      ///< factor of the momentum buffer b, >= 0; 0 for none
   double dampening = 0.0;     ///< part of the gradient that the momentum buffer leaves out
   double weight_decay = 0.0;  ///< L2 penalty, >= 0: added to the gradient as weight_decay * w
-  bool nesterov = false;      ///< whether to use Nesterov's momentum; needs momentum > 0 and dampening 0
-  bool maximize = false;      ///< whether to ascend instead of descend
+  bool nesterov = false;      ///< true to use Nesterov's momentum; needs momentum > 0 and dampening 0
+  bool maximize = false;      ///< true to ascend instead of descend
 
   friend bool operator==(const sgd&, const sgd&) = default;
 

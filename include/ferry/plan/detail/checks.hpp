@@ -125,7 +125,7 @@ consteval void require_row_verb() {
                    typename traits_of<Table>::memory_space, typename traits_of<Batch>::memory_space>();
 }
 
-/// Whether two arrays with dense rows have a byte in common. Arrays of equal stride may interleave, as
+/// True if two arrays with dense rows have a byte in common. Arrays of equal stride may interleave, as
 /// columns of one array do.
 bool overlap(const untyped_array& a, const untyped_array& b);
 

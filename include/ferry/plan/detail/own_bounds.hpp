@@ -25,7 +25,7 @@ consteval bounds_kind kind_of_bounds() {
 
 namespace kernels {
 
-/// Whether `Bounds` is one of the library's own policies.
+/// True if `Bounds` is one of the library's own policies.
 template <class Bounds>
 inline constexpr bool is_own_bounds = (ferry::detail::kind_of_bounds<Bounds>() !=
                                        ferry::detail::bounds_kind::of_user);

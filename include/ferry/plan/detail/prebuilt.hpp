@@ -46,7 +46,7 @@ inline constexpr bool is_prebuilt_index<array_ref<Index, Space>> =
     (is_any_of<Index, const std::int32_t, const std::int64_t> &&
      is_any_of<Space, device_space, pageable_space>);
 
-/// Whether the library holds the gather, or the scatter and scatter_add, of these arguments.
+/// True if the library holds the gather, or the scatter and scatter_add, of these arguments.
 /// @{
 template <class Chosen, class Exec, class Table, class Named, class Out>
 inline constexpr bool is_prebuilt_gather = false;

@@ -18,45 +18,45 @@ namespace ferry::kernels {
 /// *to += value for a number of 8 or 16 bits: exchanges the word of 32 bits that holds it. Words do not
 /// straddle allocations.
 template <class T>
-KOKKOS_FUNCTION void add_in_word(T* to, const T& value) {
+KOKKOS_FUNCTION void add_in_word(T* target, const T& value) {
   static_assert(sizeof(T) == 1 || sizeof(T) == 2);
   using bits_type = std::conditional_t<sizeof(T) == 1, std::uint8_t, std::uint16_t>;
-  const auto within = static_cast<int>(reinterpret_cast<std::uintptr_t>(to) & 3);
-  auto* word = reinterpret_cast<std::uint32_t*>(reinterpret_cast<unsigned char*>(to) - within);
+  const auto within = static_cast<int>(reinterpret_cast<std::uintptr_t>(target) & 3);
+  auto* word = reinterpret_cast<std::uint32_t*>(reinterpret_cast<unsigned char*>(target) - within);
   const int shift = within * 8;
   const std::uint32_t mask = (sizeof(T) == 1 ? 0xffu : 0xffffu) << shift;
-  for (std::uint32_t seen = Kokkos::atomic_load(word);;) {
+  for (std::uint32_t content = Kokkos::atomic_load(word);;) {
     using wide = accumulation_t<T>;
-    const T before = ferry::detail::bit_cast<T>(static_cast<bits_type>(seen >> shift));
+    const T before = ferry::detail::bit_cast<T>(static_cast<bits_type>(content >> shift));
     const T sum = convert<T>(convert<wide>(before) + convert<wide>(value));
     const std::uint32_t next =
-        (seen & ~mask) | static_cast<std::uint32_t>(ferry::detail::bit_cast<bits_type>(sum)) << shift;
-    const std::uint32_t found = Kokkos::atomic_compare_exchange(word, seen, next);
-    if (found == seen) return;
-    seen = found;
+        (content & ~mask) | static_cast<std::uint32_t>(ferry::detail::bit_cast<bits_type>(sum)) << shift;
+    const std::uint32_t previous = Kokkos::atomic_compare_exchange(word, content, next);
+    if (previous == content) return;
+    content = previous;
   }
 }
 
-/// to[0, N) += value[0, N), number by number at the latest: a sum that other threads see as a whole.
+/// target[0, N) += value[0, N), number by number at the latest: a sum that other threads see as a whole.
 template <class Backend, class T, int N>
-KOKKOS_FORCEINLINE_FUNCTION void add_to_shared(T* to, const T (&value)[N]) {
+KOKKOS_FORCEINLINE_FUNCTION void add_to_shared(T* target, const T (&value)[N]) {
   if constexpr (is_extended_number<T>) {
     constexpr bool brain = std::is_same_v<T, bhalf_t>;
     std::uint16_t bits[N];
     for (int e = 0; e < N; ++e) bits[e] = value[e].bits();
-    auto* at = reinterpret_cast<std::uint16_t*>(to);
+    auto* halves = reinterpret_cast<std::uint16_t*>(target);
     if constexpr (N == 4)
-      if (Backend::template add_packet<brain>(at, bits)) return;
+      if (Backend::template add_packet<brain>(halves, bits)) return;
     for (int e = 0; e < N; ++e)
-      if (!Backend::template add_one<brain>(at + e, bits[e])) add_in_word(to + e, value[e]);
+      if (!Backend::template add_one<brain>(halves + e, bits[e])) add_in_word(target + e, value[e]);
   } else {
     if constexpr (std::is_same_v<T, float> && N == 4)
-      if (Backend::add_packet(to, value)) return;
+      if (Backend::add_packet(target, value)) return;
     for (int e = 0; e < N; ++e)
       if constexpr (sizeof(T) < 4)
-        add_in_word(to + e, value[e]);
+        add_in_word(target + e, value[e]);
       else
-        Kokkos::atomic_add(to + e, value[e]);
+        Kokkos::atomic_add(target + e, value[e]);
   }
 }
 
@@ -68,9 +68,9 @@ struct add_atomically : plain_operation {
   Factor factor;
   const ferry::detail::index_report* refusal;  ///< as that of update_row
 
-  KOKKOS_FUNCTION add_atomically(T* to, std::int64_t step, const Factor& by,
+  KOKKOS_FUNCTION add_atomically(T* data, std::int64_t step, const Factor& scale,
                                  const ferry::detail::index_report* findings)
-      : table(to), stride(step), factor(by), refusal(findings) {}
+      : table(data), stride(step), factor(scale), refusal(findings) {}
 
   KOKKOS_FORCEINLINE_FUNCTION bool is_refused() const {
     return refusal != nullptr && refusal->nonfinite != 0;

@@ -60,10 +60,10 @@ struct apply_rows {
 
   void operator()(const detail::host_run& run) const {
     if (width == 0 || source.blocked() || operation.is_refused()) return;
-    const auto by_width = [&]<class To>(const To& to) {
+    const auto by_width = [&]<class To>(const To& variant) {
       if constexpr (is_light)
-        if (width % evenly<0>() == 0) return in_registers(rows_of_host_run<true, To>{*this, to, run});
-      in_registers(rows_of_host_run<false, To>{*this, to, run});
+        if (width % evenly<0>() == 0) return in_registers(rows_of_host_run<true, To>{*this, variant, run});
+      in_registers(rows_of_host_run<false, To>{*this, variant, run});
     };
     if constexpr (requires { operation.visit_plain(by_width); })
       operation.visit_plain(by_width);
@@ -75,8 +75,8 @@ struct apply_rows {
   /// The values shared by all rows, in a copy that no store can alias.
   template <class To>
   struct shared {
-    Source from;
-    To to;
+    Source source;
+    To operation;
     const Value* values;
     std::int64_t values_stride;
     std::int64_t width;
@@ -84,13 +84,13 @@ struct apply_rows {
   /// all_rows in registers of some size.
   template <bool Even, class To>
   struct rows_of_host_run {
-    const apply_rows& of;
-    const To& to;
+    const apply_rows& kernel;
+    const To& operation;
     const detail::host_run& run;
 
     template <int Bytes>
     [[gnu::always_inline]] void operator()(detail::register_size<Bytes>) const {
-      of.template all_rows<Even, Bytes>(to, run);
+      kernel.template all_rows<Even, Bytes>(operation, run);
     }
   };
 
@@ -133,69 +133,71 @@ struct apply_rows {
   /// Even: the width is a multiple of evenly(), so a row has no remainder. In a function of its own, so that
   /// it has all registers.
   template <bool Even, int Bytes, class To>
-  [[gnu::always_inline]] void all_rows(const To& to, const detail::host_run& run) const {
+  [[gnu::always_inline]] void all_rows(const To& variant, const detail::host_run& run) const {
     static_assert(evenly<Bytes>() == evenly<0>());
-    const shared<To> of{source, to, values, values_stride, width};
-    const std::int64_t all = of.from.items(items);
-    const std::int64_t begin = run.begin(all);
-    const std::int64_t end = run.end(all);
-    const std::int64_t ahead = look_ahead::rows(of.width * static_cast<std::int64_t>(sizeof(Value))) - 1;
+    const shared<To> batch{source, variant, values, values_stride, width};
+    const std::int64_t count = batch.source.items(items);
+    const std::int64_t begin = run.begin(count);
+    const std::int64_t end = run.end(count);
+    const std::int64_t ahead = look_ahead::rows(batch.width * static_cast<std::int64_t>(sizeof(Value))) - 1;
     if constexpr (detail::in_any_order<Duplicates> && by_positions<Source>)
-      rows_of_owner<Even, Bytes>(of, run, all, ahead);
+      rows_of_owner<Even, Bytes>(batch, run, count, ahead);
     else if constexpr (requires { Source::in_order; })
-      rows_in_order<Even, Bytes>(of, begin, end, ahead);
+      rows_in_order<Even, Bytes>(batch, begin, end, ahead);
     else
-      rows_by_plan<Even, Bytes>(of, begin, end, ahead);
+      rows_by_plan<Even, Bytes>(batch, begin, end, ahead);
   }
 
   /// The values are contiguous, which the hardware prefetcher detects. Only the table's rows are prefetched.
   template <bool Even, int Bytes, class To>
-  [[gnu::always_inline]] static void rows_in_order(const shared<To>& of, std::int64_t begin, std::int64_t end,
-                                                   std::int64_t ahead) {
+  [[gnu::always_inline]] static void rows_in_order(const shared<To>& batch, std::int64_t begin,
+                                                   std::int64_t end, std::int64_t ahead) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const row_segment later = of.from.segment_within(i + ahead < end ? i + ahead : end - 1);
-      if (later.row >= 0) of.to.prefetch(later.row, of.width);
-      const row_segment rows = of.from.segment_within(i);
+      const row_segment later = batch.source.segment_within(i + ahead < end ? i + ahead : end - 1);
+      if (later.row >= 0) batch.operation.prefetch(later.row, batch.width);
+      const row_segment rows = batch.source.segment_within(i);
       if (rows.row >= 0)
-        row_of_one<Even, Bytes>(of, i, rows.row, of.values + of.from.position(rows.begin) * of.values_stride,
-                                0, of.width);
+        row_of_one<Even, Bytes>(batch, i, rows.row,
+                                batch.values + batch.source.position(rows.begin) * batch.values_stride, 0,
+                                batch.width);
     }
   }
 
   /// Several positions may name a row. Each thread walks over all of them and takes the rows that it owns.
   template <bool Even, int Bytes, class To>
-  [[gnu::always_inline]] static void rows_of_owner(const shared<To>& of, const detail::host_run& run,
-                                                   std::int64_t all, std::int64_t ahead) {
+  [[gnu::always_inline]] static void rows_of_owner(const shared<To>& batch, const detail::host_run& run,
+                                                   std::int64_t count, std::int64_t ahead) {
     const auto owned = [&](std::int64_t i) {
-      const row_segment rows = of.from.segment_within(i);
+      const row_segment rows = batch.source.segment_within(i);
       const auto mixed = static_cast<std::uint64_t>(rows.row) * 0x9e3779b97f4a7c15u >> 32;
       const bool mine =
           static_cast<std::int64_t>(mixed * static_cast<std::uint64_t>(run.runs) >> 32) == run.number;
       return rows.row >= 0 && mine ? rows : row_segment{};
     };
-    for (std::int64_t i = 0; i < all; ++i) {
-      const row_segment later = owned(i + ahead < all ? i + ahead : all - 1);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const row_segment later = owned(i + ahead < count ? i + ahead : count - 1);
       if (later.row >= 0) {
-        look_ahead::prefetch(of.values + of.from.position(later.begin) * of.values_stride,
-                             of.width * static_cast<std::int64_t>(sizeof(Value)));
-        of.to.prefetch(later.row, of.width);
+        look_ahead::prefetch(batch.values + batch.source.position(later.begin) * batch.values_stride,
+                             batch.width * static_cast<std::int64_t>(sizeof(Value)));
+        batch.operation.prefetch(later.row, batch.width);
       }
       const row_segment rows = owned(i);
       if (rows.row >= 0)
-        row_of_one<Even, Bytes>(of, i, rows.row, of.values + of.from.position(rows.begin) * of.values_stride,
-                                0, of.width);
+        row_of_one<Even, Bytes>(batch, i, rows.row,
+                                batch.values + batch.source.position(rows.begin) * batch.values_stride, 0,
+                                batch.width);
     }
   }
 
   template <bool Even, int Bytes, class To>
-  [[gnu::always_inline]] void rows_by_plan(const shared<To>& of, std::int64_t begin, std::int64_t end,
+  [[gnu::always_inline]] void rows_by_plan(const shared<To>& batch, std::int64_t begin, std::int64_t end,
                                            std::int64_t ahead) const {
     using window = coming_rows<Duplicates, Source, Value>;
     window coming;
     Compute combined[combined_columns];
-    for (std::int64_t i = begin; i < end && i < begin + ahead; ++i) coming.look_up(of, i);
+    for (std::int64_t i = begin; i < end && i < begin + ahead; ++i) coming.look_up(batch, i);
     for (std::int64_t i = begin; i < end; ++i) {
-      if (i + ahead < end) coming.look_up(of, i + ahead);
+      if (i + ahead < end) coming.look_up(batch, i + ahead);
       const std::int64_t slot = i & (window::most - 1);
       const std::int64_t row = coming.row[slot];
       if (row < 0) continue;
@@ -204,20 +206,20 @@ struct apply_rows {
         // One loop for rows of one value and of several: two would cost a step most of its compile time.
         std::int64_t column = 0;
         do {
-          const Value* from = value;
-          std::int64_t limit = of.width;
+          const Value* operand = value;
+          std::int64_t limit = batch.width;
           if (value == nullptr) {
             limit = column + combined_columns < limit ? column + combined_columns : limit;
             combine<Bytes>(combined, i, column, limit);
-            from = combined;
+            operand = combined;
           }
-          row_of_one<Even, Bytes>(of, i, row, from, column, limit);
+          row_of_one<Even, Bytes>(batch, i, row, operand, column, limit);
           column = limit;
-        } while (column < of.width);
+        } while (column < batch.width);
       } else if (value != nullptr) {
-        row_of_one<Even, Bytes>(of, i, row, value, 0, of.width);
+        row_of_one<Even, Bytes>(batch, i, row, value, 0, batch.width);
       } else {
-        detail::registers_for<Compute>::template in<Bytes>(row_of_several<Even, To>{*this, of, i, row});
+        detail::registers_for<Compute>::template in<Bytes>(row_of_several<Even, To>{*this, batch, i, row});
       }
     }
   }
@@ -236,33 +238,34 @@ struct apply_rows {
   template <bool Even, class To>
   struct row_of_several {
     const apply_rows& kernel;
-    const shared<To>& of;
+    const shared<To>& batch;
     std::int64_t item;
     std::int64_t row;
 
     template <int Bytes>
     [[gnu::always_inline]] void operator()(detail::register_size<Bytes>) const {
       Compute combined[combined_columns];
-      for (std::int64_t column = 0; column < of.width; column += combined_columns) {
-        const std::int64_t rest = of.width - column;
+      for (std::int64_t column = 0; column < batch.width; column += combined_columns) {
+        const std::int64_t rest = batch.width - column;
         const std::int64_t limit = column + (rest < combined_columns ? rest : combined_columns);
         kernel.template combine<Bytes>(combined, item, column, limit);
-        row_of_one<Even, Bytes>(of, item, row, static_cast<const Compute*>(combined), column, limit);
+        row_of_one<Even, Bytes>(batch, item, row, static_cast<const Compute*>(combined), column, limit);
       }
     }
   };
 
   /// Columns [column, limit) of a row, from the values of these columns.
   template <bool Even, int Bytes, class To, class From>
-  [[gnu::always_inline]] static void row_of_one(const shared<To>& of, std::int64_t item, std::int64_t row,
-                                                const From* from, std::int64_t column, std::int64_t limit) {
+  [[gnu::always_inline]] static void row_of_one(const shared<To>& batch, std::int64_t item, std::int64_t row,
+                                                const From* operand, std::int64_t column,
+                                                std::int64_t limit) {
     each_tile<at_a_time<Bytes>(), Even ? evenly<Bytes>() : 0, Bytes>(
         limit - column, [&]<class Part>(Part, std::int64_t first) __attribute__((always_inline)) {
           Compute value[Part::elements];
-          typename To::template held<Part, Compute> held;
-          of.to.load(held, row, column + first, Part::elements);
-          load_tile<Part>(value, from + first, Part::elements);
-          of.to.finish(held, item, row, column + first, value, Part::elements);
+          typename To::template held<Part, Compute> inputs;
+          batch.operation.load(inputs, row, column + first, Part::elements);
+          load_tile<Part>(value, operand + first, Part::elements);
+          batch.operation.finish(inputs, item, row, column + first, value, Part::elements);
         });
   }
 
@@ -270,15 +273,15 @@ struct apply_rows {
   KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t item, const row_segment& rows, std::int64_t column,
                                        int count) const {
     Compute value[Part::elements];
-    typename Operation::template held<Part, Compute> held;
+    typename Operation::template held<Part, Compute> inputs;
     if (sums_long && sums_here<Part, Duplicates>(source, rows)) {
       sum_segment<Part, Duplicates>(value, source, rows, values, values_stride, column);
-      operation.load(held, rows.row, column, count);
+      operation.load(inputs, rows.row, column, count);
     } else {
-      operation.load(held, rows.row, column, count);
+      operation.load(inputs, rows.row, column, count);
       combine_segment<Part, Duplicates>(value, source, rows, values, values_stride, column, count);
     }
-    operation.finish(held, item, rows.row, column, value, count);
+    operation.finish(inputs, item, rows.row, column, value, count);
   }
 };
 

@@ -31,24 +31,24 @@ struct team_chunked {
   split_state split;
 
   KOKKOS_FUNCTION void operator()(const member& team) const {
-    const std::int64_t all = count == nullptr || items < *count ? items : *count;
+    const std::int64_t total = count == nullptr || items < *count ? items : *count;
     const std::int64_t teams = team.league_size();
-    const std::int64_t size = chunk > 0 ? chunk : (all + teams - 1) / teams;
+    const std::int64_t size = chunk > 0 ? chunk : (total + teams - 1) / teams;
     const bool shared = split.limit != nullptr;
-    std::int64_t limit = all;
+    std::int64_t limit = total;
     for (std::int64_t begin = team.league_rank() * size; begin < limit; begin += teams * size) {
-      const std::int64_t end = begin + size < all ? begin + size : all;
-      std::int64_t seen = limit;
+      const std::int64_t end = begin + size < total ? begin + size : total;
+      std::int64_t latest = limit;
       // Read early and used after the chunk: the value takes microseconds over the link.
       if (shared && team.team_rank() == 0) {
         split.progress[team.league_rank()] = end;
-        seen = *split.limit;
+        latest = *split.limit;
       }
       for (std::int64_t i = begin * per_item + team.team_rank(); i < end * per_item; i += team.team_size())
         flat(i);
       if (shared) {
-        team.team_broadcast(seen, 0);  // all threads of a team must decide alike
-        if (seen < limit) limit = seen;
+        team.team_broadcast(latest, 0);  // all threads of a team must decide alike
+        if (latest < limit) limit = latest;
       }
     }
   }
@@ -71,11 +71,11 @@ struct range_chunked {
   std::int64_t size;
 
   KOKKOS_FUNCTION void operator()(std::int64_t t) const {
-    const std::int64_t all = count == nullptr || items < *count ? items : *count;
+    const std::int64_t total = count == nullptr || items < *count ? items : *count;
     const std::int64_t piece = t / size;
-    const std::int64_t each = (all + pieces - 1) / pieces;
-    const std::int64_t begin = piece * each;
-    const std::int64_t end = begin + each < all ? begin + each : all;
+    const std::int64_t share = (total + pieces - 1) / pieces;
+    const std::int64_t begin = piece * share;
+    const std::int64_t end = begin + share < total ? begin + share : total;
     for (std::int64_t i = begin * per_item + (t - piece * size); i < end * per_item; i += size) flat(i);
   }
 };

@@ -43,22 +43,22 @@ struct winner_table {
     // Mixed twice: one product leaves rows at some equal distances (Fibonacci numbers) next to each other.
     slot mixed = static_cast<slot>(row) * 0x9e3779b97f4a7c15ull;
     mixed = (mixed ^ mixed >> 32) * 0x9e3779b97f4a7c15ull;
-    for (slot at = mixed >> (64 - slot_bits);; at = (at + 1) & mask) {
-      slot found = Atomics::atomic_read(slots + at);
-      if (found == empty) found = Kokkos::atomic_compare_exchange(slots + at, empty, mine);
-      if (found == empty) return static_cast<std::uint32_t>(at);
-      if (found >> position_bits != mine >> position_bits) continue;
+    for (slot place = mixed >> (64 - slot_bits);; place = (place + 1) & mask) {
+      slot entry = Atomics::atomic_read(slots + place);
+      if (entry == empty) entry = Kokkos::atomic_compare_exchange(slots + place, empty, mine);
+      if (entry == empty) return static_cast<std::uint32_t>(place);
+      if (entry >> position_bits != mine >> position_bits) continue;
       // A position that has lost already needs no atomic: one row may have all of them.
-      if (Last && found < mine) Atomics::atomic_raise(slots + at, mine);
-      if (!Last && mine < found) Atomics::atomic_lower(slots + at, mine);
-      return static_cast<std::uint32_t>(at);
+      if (Last && entry < mine) Atomics::atomic_raise(slots + place, mine);
+      if (!Last && mine < entry) Atomics::atomic_lower(slots + place, mine);
+      return static_cast<std::uint32_t>(place);
     }
   }
-  KOKKOS_FUNCTION std::int64_t row(std::uint32_t at) const {
-    return static_cast<std::int64_t>(slots[at] >> position_bits);
+  KOKKOS_FUNCTION std::int64_t row(std::uint32_t place) const {
+    return static_cast<std::int64_t>(slots[place] >> position_bits);
   }
-  KOKKOS_FUNCTION std::int64_t winner(std::uint32_t at) const {
-    return static_cast<std::int64_t>(slots[at] & ((slot{1} << position_bits) - 1));
+  KOKKOS_FUNCTION std::int64_t winner(std::uint32_t place) const {
+    return static_cast<std::int64_t>(slots[place] & ((slot{1} << position_bits) - 1));
   }
 };
 
@@ -92,9 +92,9 @@ struct winning_positions {
   const ferry::detail::index_report* findings = nullptr;  ///< null: indices are not checked
 
   KOKKOS_FUNCTION std::int64_t row(std::int64_t p, bool) const {
-    const std::uint32_t at = slot_of[p];
-    if (at == ~std::uint32_t{0} || (findings != nullptr && findings->out_of_range != 0)) return -1;
-    return table.winner(at) == p ? p : -1;
+    const std::uint32_t place = slot_of[p];
+    if (place == ~std::uint32_t{0} || (findings != nullptr && findings->out_of_range != 0)) return -1;
+    return table.winner(place) == p ? p : -1;
   }
   KOKKOS_FUNCTION std::int64_t position(std::int64_t p) const { return table.row(slot_of[p]); }
 };

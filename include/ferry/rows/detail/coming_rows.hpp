@@ -19,13 +19,13 @@ struct coming_rows {
   const Value* value[most];  ///< null where the row has several, or none
 
   template <class Shared>
-  [[gnu::always_inline]] void look_up(const Shared& of, std::int64_t item) {
-    const row_segment rows = of.from.segment_within(item);
+  [[gnu::always_inline]] void look_up(const Shared& batch, std::int64_t item) {
+    const row_segment rows = batch.source.segment_within(item);
     const Value* first = nullptr;
     if (rows.row >= 0) {
-      first = of.values + of.from.position(position_of_value(rows)) * of.values_stride;
-      look_ahead::prefetch(first, of.width * static_cast<std::int64_t>(sizeof(Value)));
-      of.to.prefetch(rows.row, of.width);
+      first = batch.values + batch.source.position(position_of_value(rows)) * batch.values_stride;
+      look_ahead::prefetch(first, batch.width * static_cast<std::int64_t>(sizeof(Value)));
+      batch.operation.prefetch(rows.row, batch.width);
     }
     row[item & (most - 1)] = rows.row;
     value[item & (most - 1)] = has_one_value(rows) ? first : nullptr;

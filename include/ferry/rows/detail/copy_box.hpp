@@ -17,12 +17,12 @@ namespace ferry::detail {
 struct copy_box {
   using numbers =
       std::array<std::int64_t, max_rank + 1>;  // an element of several units is one more dimension
-  enum class side { to, from };
+  enum class side { target, source };
 
   int rank = 0;
   numbers extents{};
-  numbers to{};
-  numbers from{};
+  numbers target{};
+  numbers source{};
 
   [[nodiscard]] std::int64_t size() const { return size_from(0); }
   /// Elements of the dimensions from `first` on.
@@ -31,18 +31,18 @@ struct copy_box {
     for (int d = first; d < rank; ++d) product *= extents[static_cast<std::size_t>(d)];
     return product;
   }
-  [[nodiscard]] const numbers& strides(side which) const { return which == side::to ? to : from; }
+  [[nodiscard]] const numbers& strides(side end) const { return end == side::target ? target : source; }
   [[nodiscard]] std::int64_t inner() const { return extents[last()]; }
   [[nodiscard]] std::size_t last() const { return static_cast<std::size_t>(rank - 1); }
 
   /// Whether the neighbours of the innermost dimension are adjacent on both sides.
-  [[nodiscard]] bool has_runs() const { return to[last()] == 1 && from[last()] == 1; }
+  [[nodiscard]] bool has_runs() const { return target[last()] == 1 && source[last()] == 1; }
   [[nodiscard]] bool is_one_run() const { return rank == 1 && has_runs(); }
   /// Whether the elements of one side are adjacent in the order of the box.
-  [[nodiscard]] bool is_dense(side which) const;
+  [[nodiscard]] bool is_dense(side end) const;
 
   /// The box with one side packed densely in the order of the box, as in a slot.
-  [[nodiscard]] copy_box packed(side which) const;
+  [[nodiscard]] copy_box packed(side end) const;
 
   /// The same elements in as few dimensions as possible, ordered by the distances of one side. Two arrays of
   /// one memory layout become a run, whatever the layout is.
@@ -57,11 +57,11 @@ struct copy_box {
   /// Offsets of the element at `position` of the dimensions before `end`, in row-major order.
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> offsets(std::int64_t position, int end) const;
 
-  void append(std::int64_t extent, std::int64_t to_stride, std::int64_t from_stride) {
-    const auto at = static_cast<std::size_t>(rank++);
-    extents[at] = extent;
-    to[at] = to_stride;
-    from[at] = from_stride;
+  void append(std::int64_t extent, std::int64_t target_stride, std::int64_t source_stride) {
+    const auto place = static_cast<std::size_t>(rank++);
+    extents[place] = extent;
+    target[place] = target_stride;
+    source[place] = source_stride;
   }
 
  private:
@@ -70,7 +70,7 @@ struct copy_box {
 };
 
 /// The box of two arrays with equal extents.
-copy_box box_of(const array_shape& from, const array_shape& to);
+copy_box box_of(const array_shape& source, const array_shape& target);
 
 /// A box in items of whole inner dimensions, so that pieces of it are boxes again. An item has at most `most`
 /// elements.
@@ -84,20 +84,20 @@ class box_items {
   /// Elements of an item.
   [[nodiscard]] std::int64_t item() const { return item_; }
 
-  /// visit(part, to, from, packed) for each part of items [first, first + count) that is one box, with its
-  /// offsets on both sides and among the items' elements.
+  /// visit(part, target, source, packed) for each part of items [first, first + count) that is one box, with
+  /// its offsets on both sides and among the items' elements.
   template <class Visit>
   void visit(std::int64_t first, std::int64_t count, const Visit& visit) const {
-    const auto at = static_cast<std::size_t>(split_);
+    const auto place = static_cast<std::size_t>(split_);
     std::int64_t packed = 0;
     while (count > 0) {
-      const std::int64_t run = std::min(count, box_.extents[at] - first % box_.extents[at]);
+      const std::int64_t run = std::min(count, box_.extents[place] - first % box_.extents[place]);
       copy_box part;
-      part.append(run, box_.to[at], box_.from[at]);
-      for (std::size_t d = at + 1; d <= box_.last(); ++d)
-        part.append(box_.extents[d], box_.to[d], box_.from[d]);
-      const auto [to, from] = box_.offsets(first, split_ + 1);
-      visit(part, to, from, packed);
+      part.append(run, box_.target[place], box_.source[place]);
+      for (std::size_t d = place + 1; d <= box_.last(); ++d)
+        part.append(box_.extents[d], box_.target[d], box_.source[d]);
+      const auto [target, source] = box_.offsets(first, split_ + 1);
+      visit(part, target, source, packed);
       first += run;
       count -= run;
       packed += run * item_;

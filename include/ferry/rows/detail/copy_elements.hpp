@@ -29,28 +29,28 @@ struct strided_places {
   }
 };
 
-/// to[e] = from[e] for e in [0, count), converted; both sides are contiguous. One iteration per tile: a
+/// target[e] = source[e] for e in [0, count), converted; both sides are contiguous. One iteration per tile: a
 /// device's thread loads and stores 4 elements at once, and a host's compiler vectorises the loop. The last
 /// tile may be shorter.
 template <class To, class From, class Tile>
 struct convert_elements {
-  static constexpr std::int64_t each = Tile::host ? 64 : Tile::elements;  ///< per iteration
+  static constexpr std::int64_t elements = Tile::host ? 64 : Tile::elements;  ///< per iteration
 
-  To* to;
-  const From* from;
+  To* target;
+  const From* source;
   std::int64_t count;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    const std::int64_t begin = i * each;
+    const std::int64_t begin = i * elements;
     const std::int64_t left = count - begin;
-    if (left >= each) {
-      for (std::int64_t first = begin; first < begin + each; first += Tile::elements) {
+    if (left >= elements) {
+      for (std::int64_t first = begin; first < begin + elements; first += Tile::elements) {
         From value[Tile::elements];
-        load_tile<Tile>(value, from + first, Tile::elements);
-        store_tile<Tile>(value, to + first, Tile::elements);
+        load_tile<Tile>(value, source + first, Tile::elements);
+        store_tile<Tile>(value, target + first, Tile::elements);
       }
     } else {
-      for (std::int64_t e = 0; e < left; ++e) to[begin + e] = convert<To>(from[begin + e]);
+      for (std::int64_t e = 0; e < left; ++e) target[begin + e] = convert<To>(source[begin + e]);
     }
   }
 };
@@ -58,9 +58,9 @@ struct convert_elements {
 /// Copies a contiguous block in 16-byte units by a kernel, for memory on which DMA is slow.
 template <class Unit>
 struct copy_units {
-  Unit* to;
-  const Unit* from;
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const { to[i] = from[i]; }
+  Unit* target;
+  const Unit* source;
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const { target[i] = source[i]; }
 };
 
 }  // namespace ferry::kernels

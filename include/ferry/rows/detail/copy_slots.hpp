@@ -69,8 +69,8 @@ class copy_slots {
     slot_bytes_ = (per_slot_ * item_bytes + alignment - 1) / alignment * alignment;
     slots_ = call.template pinned<std::byte>(workers_ * depth_ * slot_bytes_);
     ends_.resize(static_cast<std::size_t>(workers_ * depth_));
-    for (auto& each : ends_) each = call.event_to_record();
-    asked_.resize(ends_.size());
+    for (auto& event : ends_) event = call.event_to_record();
+    requests_.resize(ends_.size());
   }
 
   /// fill(slot, first, count) packs items into a slot; send(slot, first, count) enqueues their transfer to
@@ -102,7 +102,7 @@ class copy_slots {
     share([&](int worker, front_queue& queue) {
       std::int64_t posted = 0;
       const auto ask = [&] {
-        auto& [first, count] = asked_[place_of(worker, posted)];
+        auto& [first, count] = requests_[place_of(worker, posted)];
         if (!queue.take(first, count)) return false;
         fetch(slot_of(worker, posted), first, count);
         record(worker, posted++);
@@ -113,7 +113,7 @@ class copy_slots {
       for (std::int64_t drained = 0; drained < posted; ++drained) {
         wait(worker, drained);
         if (given_up_) return;
-        const auto [first, count] = asked_[place_of(worker, drained)];
+        const auto [first, count] = requests_[place_of(worker, drained)];
         drain(slot_of(worker, drained), first, count);
         static_cast<void>(ask());
         advance(worker, count);
@@ -148,7 +148,7 @@ class copy_slots {
     if constexpr (!is_host_exec<Exec>) end_of(worker, turn)->wait();
   }
   void advance(int worker, std::int64_t items) {
-    const std::int64_t now = done_.fetch_add(items, std::memory_order_relaxed) + items;
+    const std::int64_t now = completed_.fetch_add(items, std::memory_order_relaxed) + items;
     if (worker == 0) meter_.advance(bytes(now));
   }
 
@@ -174,9 +174,9 @@ class copy_slots {
   int workers_ = 1;
   std::byte* slots_ = nullptr;
   std::vector<std::shared_ptr<typename execution_backend<Exec>::native_event>> ends_;  ///< null on a host
-  std::vector<std::pair<std::int64_t, std::int64_t>> asked_;  ///< items in each slot, from the device
+  std::vector<std::pair<std::int64_t, std::int64_t>> requests_;  ///< items in each slot, from the device
   std::atomic<bool> given_up_{false};
-  std::atomic<std::int64_t> done_{0};
+  std::atomic<std::int64_t> completed_{0};
   worker_team team_;
 };
 

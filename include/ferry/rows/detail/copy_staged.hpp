@@ -26,19 +26,19 @@
 namespace ferry::detail {
 
 /// Offsets of the elements on one side, in the order of the box. Neighbouring dimensions are merged.
-inline kernels::strided_places places_of(const copy_box& box, copy_box::side which) {
-  kernels::strided_places made;
+inline kernels::strided_places places_of(const copy_box& box, copy_box::side end) {
+  kernels::strided_places places;
   for (std::size_t d = 0; d <= box.last(); ++d) {
-    const std::int64_t extent = box.extents[d], stride = box.strides(which)[d];
-    if (made.rank > 0 && made.strides[made.rank - 1] == extent * stride) {
-      made.extents[made.rank - 1] *= extent;
-      made.strides[made.rank - 1] = stride;
+    const std::int64_t extent = box.extents[d], stride = box.strides(end)[d];
+    if (places.rank > 0 && places.strides[places.rank - 1] == extent * stride) {
+      places.extents[places.rank - 1] *= extent;
+      places.strides[places.rank - 1] = stride;
     } else {
-      made.extents[made.rank] = extent;
-      made.strides[made.rank++] = stride;
+      places.extents[places.rank] = extent;
+      places.strides[places.rank++] = stride;
     }
   }
-  return made;
+  return places;
 }
 
 /// Reports the progress of a ring. Its workers are many, but the observer's thread is one of them, and the
@@ -47,13 +47,13 @@ class ring_meter {
  public:
   explicit ring_meter(copy_meter& meter) : meter_(meter) {}
   void add(std::size_t bytes) {
-    const std::size_t now = done_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    const std::size_t now = bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     if (copy_progress::is_watched()) meter_.advance(now);
   }
 
  private:
   copy_meter& meter_;
-  std::atomic<std::size_t> done_{0};
+  std::atomic<std::size_t> bytes_{0};
 };
 
 /// How elements of one type travel through the staging ring: as units that types of one size share.
@@ -70,20 +70,21 @@ std::int64_t ring_item(const Exec& exec) {
 /// Host threads pack pieces of the source, converted, in the order of the destination. Transfers take them to
 /// the device, also into long rows at any distance; the ring's kernel takes them to other places.
 template <class Exec, class From, class To>
-void copy_to_device(launch_context<Exec>& call, const std::string& label, const From* from, To* to,
-                    const copy_box& given, const slot_tuning& how, copy_meter& meter) {
+void copy_to_device(launch_context<Exec>& call, const std::string& label, const From* source, To* target,
+                    const copy_box& layout, const slot_tuning& how, copy_meter& meter) {
   using side = copy_box::side;
   constexpr auto element = static_cast<std::int64_t>(sizeof(To));
-  const copy_box box = given.ordered(side::to);
-  const auto pack = [&](const auto& here, const box_items& items, std::byte* slot, std::int64_t first,
+  const copy_box box = layout.ordered(side::target);
+  const auto pack = [&](const auto& host, const box_items& items, std::byte* slot, std::int64_t first,
                         std::int64_t count, bool past_caches) {
-    items.visit(first, count, [&](const copy_box& part, std::int64_t, std::int64_t at, std::int64_t packed) {
-      launch_box(here, label, reinterpret_cast<To*>(slot) + packed, from + at, part.packed(side::to),
-                 past_caches);
-    });
+    items.visit(first, count,
+                [&](const copy_box& part, std::int64_t, std::int64_t offset, std::int64_t packed) {
+                  launch_box(host, label, reinterpret_cast<To*>(slot) + packed, source + offset,
+                             part.packed(side::target), past_caches);
+                });
   };
-  const copy_box there = box.packed(side::from).ordered(side::to);
-  if (suits_transfer(call.exec(), there, sizeof(To))) {
+  const copy_box device_box = box.packed(side::source).ordered(side::target);
+  if (suits_transfer(call.exec(), device_box, sizeof(To))) {
     const box_items items(box, how.slot_bytes / element);
     copy_slots<Exec> slots(call, label, items.count(), items.item() * element, how, meter);
     slots.to_device(
@@ -92,15 +93,15 @@ void copy_to_device(launch_context<Exec>& call, const std::string& label, const 
         },
         [&](std::byte* slot, std::int64_t first, std::int64_t count) {
           const auto* packed_data = reinterpret_cast<const To*>(slot);
-          if (there.is_one_run()) {
+          if (device_box.is_one_run()) {
             copy_box run;
             run.append(count * items.item(), 1, 1);
-            return transfer_box(call.exec(), label.c_str(), to + first * items.item(), packed_data, run);
+            return transfer_box(call.exec(), label.c_str(), target + first * items.item(), packed_data, run);
           }
           items.visit(first, count,
-                      [&](const copy_box& part, std::int64_t at, std::int64_t, std::int64_t packed) {
-                        transfer_box(call.exec(), label.c_str(), to + at, packed_data + packed,
-                                     part.packed(side::from).ordered(side::to));
+                      [&](const copy_box& part, std::int64_t offset, std::int64_t, std::int64_t packed) {
+                        transfer_box(call.exec(), label.c_str(), target + offset, packed_data + packed,
+                                     part.packed(side::source).ordered(side::target));
                       });
         });
     return;
@@ -112,9 +113,9 @@ void copy_to_device(launch_context<Exec>& call, const std::string& label, const 
                    execution_backend<Exec>::tuning(call.exec()).staging_workers);
   slots.to_device(
       kernels::elements_from_slot<Exec, moved, kernels::strided_places>{
-          reinterpret_cast<moved*>(to), places_of(box, side::to), items.item()},
-      all_by_ring{}, [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
-        pack(here, items, slot, first, count, false);
+          reinterpret_cast<moved*>(target), places_of(box, side::target), items.item()},
+      all_by_ring{}, [&](const auto& host, std::byte* slot, std::int64_t first, std::int64_t count) {
+        pack(host, items, slot, first, count, false);
         progress.add(static_cast<std::size_t>(count * items.item() * element));
         return false;
       });
@@ -123,36 +124,38 @@ void copy_to_device(launch_context<Exec>& call, const std::string& label, const 
 /// The other direction, in the order of the source. The ring's kernel converts; transfers move elements of
 /// one type.
 template <class Exec, class From, class To>
-void copy_from_device(launch_context<Exec>& call, const std::string& label, const From* from, To* to,
-                      const copy_box& given, const slot_tuning& how, copy_meter& meter) {
+void copy_from_device(launch_context<Exec>& call, const std::string& label, const From* source, To* target,
+                      const copy_box& layout, const slot_tuning& how, copy_meter& meter) {
   using side = copy_box::side;
   constexpr auto element = static_cast<std::int64_t>(sizeof(To));
   constexpr bool same = std::is_same_v<From, To>;
-  const copy_box box = given.ordered(side::from);
-  const auto unpack = [&](const auto& here, const box_items& items, const std::byte* slot, std::int64_t first,
+  const copy_box box = layout.ordered(side::source);
+  const auto unpack = [&](const auto& host, const box_items& items, const std::byte* slot, std::int64_t first,
                           std::int64_t count, bool past_caches) {
-    items.visit(first, count, [&](const copy_box& part, std::int64_t at, std::int64_t, std::int64_t packed) {
-      launch_box(here, label, to + at, reinterpret_cast<const To*>(slot) + packed, part.packed(side::from),
-                 past_caches);
-    });
+    items.visit(first, count,
+                [&](const copy_box& part, std::int64_t offset, std::int64_t, std::int64_t packed) {
+                  launch_box(host, label, target + offset, reinterpret_cast<const To*>(slot) + packed,
+                             part.packed(side::source), past_caches);
+                });
   };
   if constexpr (same) {
-    const copy_box there = box.packed(side::to).ordered(side::from);
-    if (suits_transfer(call.exec(), there, sizeof(To))) {
+    const copy_box device_box = box.packed(side::target).ordered(side::source);
+    if (suits_transfer(call.exec(), device_box, sizeof(To))) {
       const box_items items(box, how.slot_bytes / element);
       copy_slots<Exec> slots(call, label, items.count(), items.item() * element, how, meter);
       slots.from_device(
           [&](std::byte* slot, std::int64_t first, std::int64_t count) {
             auto* const packed_data = reinterpret_cast<To*>(slot);
-            if (there.is_one_run()) {
+            if (device_box.is_one_run()) {
               copy_box run;
               run.append(count * items.item(), 1, 1);
-              return transfer_box(call.exec(), label.c_str(), packed_data, from + first * items.item(), run);
+              return transfer_box(call.exec(), label.c_str(), packed_data, source + first * items.item(),
+                                  run);
             }
             items.visit(first, count,
-                        [&](const copy_box& part, std::int64_t, std::int64_t at, std::int64_t packed) {
-                          transfer_box(call.exec(), label.c_str(), packed_data + packed, from + at,
-                                       part.packed(side::to).ordered(side::from));
+                        [&](const copy_box& part, std::int64_t, std::int64_t offset, std::int64_t packed) {
+                          transfer_box(call.exec(), label.c_str(), packed_data + packed, source + offset,
+                                       part.packed(side::target).ordered(side::source));
                         });
           },
           [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
@@ -162,16 +165,16 @@ void copy_from_device(launch_context<Exec>& call, const std::string& label, cons
     }
   }
   using moved = std::conditional_t<same, ring_unit<To>, To>;
-  using source = std::conditional_t<same, moved, From>;
+  using source_element = std::conditional_t<same, moved, From>;
   const box_items items(box, ring_item<Exec, To>(call.exec()));
   ring_meter progress(meter);
   ring<Exec> slots(call, call.exec(), label, items.count(), items.item() * element,
                    execution_backend<Exec>::tuning(call.exec()).staging_workers);
   slots.from_device(
-      kernels::elements_to_slot<moved, source, kernels::strided_places>{
-          reinterpret_cast<const source*>(from), places_of(box, side::from), items.item()},
-      all_by_ring{}, [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
-        unpack(here, items, slot, first, count, false);
+      kernels::elements_to_slot<moved, source_element, kernels::strided_places>{
+          reinterpret_cast<const source_element*>(source), places_of(box, side::source), items.item()},
+      all_by_ring{}, [&](const auto& host, const std::byte* slot, std::int64_t first, std::int64_t count) {
+        unpack(host, items, slot, first, count, false);
         progress.add(static_cast<std::size_t>(count * items.item() * element));
       });
 }
@@ -179,19 +182,19 @@ void copy_from_device(launch_context<Exec>& call, const std::string& label, cons
 /// Copies by host threads, which exchange page-locked slots with the device where one side lies there. A copy
 /// to the host has ended when this returns.
 template <class Exec, class From, class FromSpace, class To, class ToSpace>
-void copy_staged(launch_context<Exec>& call, const array_ref<From, FromSpace>& from,
-                 const array_ref<To, ToSpace>& to, const slot_tuning& how, copy_meter& meter) {
+void copy_staged(launch_context<Exec>& call, const array_ref<From, FromSpace>& source,
+                 const array_ref<To, ToSpace>& target, const slot_tuning& how, copy_meter& meter) {
   using plain = std::remove_const_t<From>;
   const std::string& label = call.label("staged");
-  const copy_box box = box_of(from, to);
+  const copy_box box = box_of(source, target);
   if constexpr (FromSpace::is_host_accessible && ToSpace::is_host_accessible) {
     const auto host = host_side(call.exec());
-    launch_box<std::remove_const_t<decltype(host)>, To, plain>(host, label, to.data, from.data, box);
+    launch_box<std::remove_const_t<decltype(host)>, To, plain>(host, label, target.data, source.data, box);
     host.fence(label);
   } else if constexpr (FromSpace::is_host_accessible) {
-    copy_to_device<Exec, plain, To>(call, label, from.data, to.data, box, how, meter);
+    copy_to_device<Exec, plain, To>(call, label, source.data, target.data, box, how, meter);
   } else {
-    copy_from_device<Exec, plain, To>(call, label, from.data, to.data, box, how, meter);
+    copy_from_device<Exec, plain, To>(call, label, source.data, target.data, box, how, meter);
   }
 }
 

@@ -39,10 +39,10 @@ void gather_cooperative(launch_context<Exec>& call, const array_ref<T, TableSpac
   auto queue = split.for_host(slots.per_slot());
   slots.to_device(
       queue, mover_from_slot<Exec>(out, places), all_by_ring{},
-      [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
-        const kernels::sorted_identity source{list.from(first, slots), places.rows};
+      [&](const auto& host, std::byte* slot, std::int64_t first, std::int64_t count) {
+        const kernels::sorted_identity source{list.await_rows(first, slots), places.rows};
         const auto packed = dense_rows<Out, pinned_space>(reinterpret_cast<Out*>(slot), count, wide, "slot");
-        launch_gather(here, label, table, packed, source, count);
+        launch_gather(host, label, table, packed, source, count);
         const auto* of_piece = source.sorted_rows;
         return std::any_of(of_piece, of_piece + count, [&](std::uint64_t row) { return row >= places.rows; });
       });

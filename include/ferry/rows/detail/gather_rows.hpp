@@ -95,20 +95,20 @@ struct gather_row_pairs {
     const std::int64_t column = i - pair * width.divisor();
     const std::int64_t within = pair & (step - 1);
     const std::int64_t first = 2 * (pair - within) + within;
-    std::int64_t row[2], to[2];
+    std::int64_t row[2], place[2];
     Any unit[2];
     for (int k = 0; k < 2; ++k) {
       const std::int64_t item = first + k * step;
       row[k] = item < items ? source.row(item, column == 0) : -1;
     }
     for (int k = 0; k < 2; ++k) {
-      to[k] = -1;
+      place[k] = -1;
       if (row[k] < 0) continue;
       unit[k] = static_cast<const Any*>(table)[row[k] * table_stride + column];
-      to[k] = source.position(first + k * step) * out_stride + column;
+      place[k] = source.position(first + k * step) * out_stride + column;
     }
     for (int k = 0; k < 2; ++k)
-      if (to[k] >= 0) static_cast<Any*>(out)[to[k]] = unit[k];
+      if (place[k] >= 0) static_cast<Any*>(out)[place[k]] = unit[k];
   }
 };
 
@@ -143,13 +143,13 @@ struct gather_blocks {
     }
     const std::int64_t row = source.row(item, begin == 0);
     if (row < 0) return;
-    const In* from = table + row * table_stride + begin;
-    Out* to = out + source.position(item) * out_stride + begin;
+    const In* input = table + row * table_stride + begin;
+    Out* output = out + source.position(item) * out_stride + begin;
     if constexpr (std::is_same_v<Out, In>)
-      std::memcpy(static_cast<void*>(to), static_cast<const void*>(from),
+      std::memcpy(static_cast<void*>(output), static_cast<const void*>(input),
                   static_cast<std::size_t>(count) * sizeof(In));
     else
-      for (std::int64_t c = 0; c < count; ++c) to[c] = convert<Out>(from[c]);
+      for (std::int64_t c = 0; c < count; ++c) output[c] = convert<Out>(input[c]);
   }
 };
 

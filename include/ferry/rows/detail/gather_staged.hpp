@@ -55,10 +55,10 @@ void gather_staged(launch_context<Exec>& call, const array_ref<T, TableSpace>& t
     ring<Exec> slots(call, call.exec(), label, n, row_bytes, workers);
     const kernels::listed_rows source{rows};
     slots.to_device(mover_from_slot<Exec>(out, source), rest_of,
-                    [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
+                    [&](const auto& host, std::byte* slot, std::int64_t first, std::int64_t count) {
                       const auto packed =
                           dense_rows<Out, pinned_space>(reinterpret_cast<Out*>(slot), count, wide, "slot");
-                      launch_gather(here, label, table, packed, kernels::listed_rows{rows + first}, count);
+                      launch_gather(host, label, table, packed, kernels::listed_rows{rows + first}, count);
                       return std::any_of(rows + first, rows + first + count,
                                          [](std::int64_t row) { return row < 0; });
                     });
@@ -74,10 +74,10 @@ void gather_staged(launch_context<Exec>& call, const array_ref<T, TableSpace>& t
     ring<Exec> slots(call, call.exec(), label, n, row_bytes, workers);
     const auto bring = [&](const auto& mover) {
       slots.from_device(mover, all_by_ring{},
-                        [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
+                        [&](const auto& host, const std::byte* slot, std::int64_t first, std::int64_t count) {
                           const auto packed = dense_rows<const Out, pinned_space>(
                               reinterpret_cast<const Out*>(slot), count, wide, "slot");
-                          launch_gather(here, label, packed, rows_from(out, first, count),
+                          launch_gather(host, label, packed, rows_from(out, first, count),
                                         kernels::masked_identity{rows + first}, count);
                         });
     };

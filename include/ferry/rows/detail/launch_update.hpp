@@ -31,7 +31,7 @@
 ///   counts_rows                      whether rows count their steps, even rows of width 0
 ///   counting_kernel<Exec, Value>(source)
 ///                                    the kernel that counts, launched after the other
-///   prepare<Staged>(of, label, values)
+///   prepare<Staged>(call, label, values)
 ///                                    returns a copy with the other inputs of its kernels bound; Staged: on a
 ///                                    path that occupies the calling thread
 ///   is_refused()                     after prepare<true>: whether nothing may be written
@@ -89,10 +89,10 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
 /// Reports rows that a plan names more than once.
 template <class Exec>
 report_writer report_repeats(launch_context<Exec>& call, const std::string& label, const row_plan& plan) {
-  const plan_storage& from = *plan.storage();
+  const plan_storage& store = *plan.storage();
   const report_writer report = call.report();
   launch(call.exec(), call.label_part(label, "find_duplicates"), plan.positions(),
-         kernels::find_duplicates{from.unique_rows, from.segment_begin, from.unique_count, report});
+         kernels::find_duplicates{store.unique_rows, store.segment_begin, store.unique_count, report});
   return report;
 }
 
@@ -102,7 +102,7 @@ template <class Sum, class Exec, class Source, class Value, class Space>
 void sum_long(launch_context<Exec>& call, const std::string& label, const row_plan& plan,
               const array_ref<Value, Space>& values, bool sums_in_place, Source& source) {
   using plain = std::remove_const_t<Value>;
-  const plan_storage& from = *plan.storage();
+  const plan_storage& store = *plan.storage();
   const auto& tuning = execution_backend<Exec>::tuning(call.exec());
   const std::int64_t slots = kernels::long_segments::slots(plan.positions());
   const std::int64_t width = values.width();
@@ -118,7 +118,7 @@ void sum_long(launch_context<Exec>& call, const std::string& label, const row_pl
   const tool_kernel reported(call.exec(), name);
   execution_backend<Exec>::launch_blocks(
       call.exec(), name, static_cast<int>(groups * parts), kernel::team_size,
-      kernel{from.order, from.inverse, from.segment_begin, source, values.data, values.row_stride(), sums,
+      kernel{store.order, store.inverse, store.segment_begin, source, values.data, values.row_stride(), sums,
              width, slots, groups, in_packets<4>(values)});
   source.long_sums = sums;
   source.long_stride = width;
@@ -129,16 +129,16 @@ void sum_long(launch_context<Exec>& call, const std::string& label, const row_pl
 template <class Duplicates, class Sum, class Exec, class Job, class Value, class Space>
 auto plan_source(launch_context<Exec>& call, const std::string& label, [[maybe_unused]] const Job& job,
                  const row_plan& plan, [[maybe_unused]] const array_ref<Value, Space>& values) {
-  const plan_storage& from = *plan.storage();
-  kernels::plan_rows source{from.unique_rows,
-                            from.segment_begin,
-                            from.value_rows(),
-                            from.unique_count,
-                            from.checked ? from.report->findings : nullptr,
+  const plan_storage& store = *plan.storage();
+  kernels::plan_rows source{store.unique_rows,
+                            store.segment_begin,
+                            store.value_rows(),
+                            store.unique_count,
+                            store.checked ? store.report->findings : nullptr,
                             nullptr};
   if constexpr (Duplicates::forbids) source.repeats = report_repeats(call, label, plan).findings;
   if constexpr (adjusts_values<Duplicates>) {
-    auto adjusted = Duplicates::source(source, from, values.width());
+    auto adjusted = Duplicates::source(source, store, values.width());
     if constexpr (!is_host_exec<Exec>)
       sum_long<combining_number<Exec, Duplicates, Sum>>(call, label, plan, values, job.sums_in_place(),
                                                         adjusted);

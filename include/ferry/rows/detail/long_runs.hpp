@@ -50,25 +50,25 @@ class long_runs {
   template <class OnRun, class OnRest>
   void split(std::int64_t first, std::int64_t count, const OnRun& on_run, const OnRest& on_rest) const {
     const std::int64_t end = first + count;
-    std::int64_t done = first;
+    std::int64_t rest = first;
     const std::int64_t window = (least_ + 1) / 2;
-    for (std::int64_t at = first; least_ > 0 && at + window <= end;) {
-      std::int64_t begin = at, stop = at;
-      if (rows_[at] >= 0 && rows_[at + window - 1] == rows_[at] + window - 1) {
-        while (begin > done && rows_[begin - 1] >= 0 && rows_[begin - 1] + 1 == rows_[begin]) --begin;
+    for (std::int64_t position = first; least_ > 0 && position + window <= end;) {
+      std::int64_t begin = position, stop = position;
+      if (rows_[position] >= 0 && rows_[position + window - 1] == rows_[position] + window - 1) {
+        while (begin > rest && rows_[begin - 1] >= 0 && rows_[begin - 1] + 1 == rows_[begin]) --begin;
         for (++stop; stop < end && rows_[stop] == rows_[stop - 1] + 1;) ++stop;
       }
       if (stop - begin < least_) {
-        at += window;
+        position += window;
         continue;
       }
-      if (done < begin) on_rest(done, begin - done);
-      for (std::int64_t from = begin; from < stop; from += std::min(most_, stop - from))
-        on_run(from, std::min(most_, stop - from));
-      done = stop;
-      at = first + (stop - first + window - 1) / window * window;
+      if (rest < begin) on_rest(rest, begin - rest);
+      for (std::int64_t piece = begin; piece < stop; piece += std::min(most_, stop - piece))
+        on_run(piece, std::min(most_, stop - piece));
+      rest = stop;
+      position = first + (stop - first + window - 1) / window * window;
     }
-    if (done < end) on_rest(done, end - done);
+    if (rest < end) on_rest(rest, end - rest);
   }
 
  private:

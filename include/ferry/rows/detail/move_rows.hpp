@@ -29,13 +29,13 @@ namespace ferry::detail {
 
 template <class T, class Space>
 array_ref<T, Space> dense_rows(T* data, std::int64_t rows, std::int64_t width, const char* label) {
-  array_ref<T, Space> made;
-  made.data = data;
-  made.rank = 2;
-  made.extents = {rows, width};
-  made.make_dense();
-  made.label = label;
-  return made;
+  array_ref<T, Space> array;
+  array.data = data;
+  array.rank = 2;
+  array.extents = {rows, width};
+  array.make_dense();
+  array.label = label;
+  return array;
 }
 
 /// Bytes of `count` rows of an array.
@@ -47,13 +47,13 @@ std::int64_t bytes_of_rows(const array_ref<T, Space>& array, std::int64_t count)
 /// Rows [first, first + count) of an array with dense rows, as a table.
 template <class T, class Space>
 array_ref<T, Space> rows_from(const array_ref<T, Space>& array, std::int64_t first, std::int64_t count) {
-  array_ref<T, Space> made;
-  made.data = array.data + first * array.row_stride();
-  made.rank = 2;
-  made.extents = {count, array.width()};
-  made.strides = {array.row_stride(), 1};
-  made.label = array.label;
-  return made;
+  array_ref<T, Space> part;
+  part.data = array.data + first * array.row_stride();
+  part.rank = 2;
+  part.extents = {count, array.width()};
+  part.strides = {array.row_stride(), 1};
+  part.label = array.label;
+  return part;
 }
 
 /// The widest opaque unit, of at most 8 bytes, that divides an element and for which any element is aligned:
@@ -171,9 +171,9 @@ void launch_gather(const Exec& exec, const std::string& label, const Rows& rows,
                                                        fast_divisor(batch.width), table.source, wide});
     }
   } else {
-    constexpr int each = kernels::packed_tile::elements;
-    const bool packed = in_packets<each>(rows, out);
-    const std::int64_t tiles = packed ? width / each : width;
+    constexpr int packet = kernels::packed_tile::elements;
+    const bool packed = in_packets<packet>(rows, out);
+    const std::int64_t tiles = packed ? width / packet : width;
     const auto table = read_in_units(sizeof(in), rows, source);
     launch(
         exec, label, order, items, tiles,
@@ -185,17 +185,17 @@ void launch_gather(const Exec& exec, const std::string& label, const Rows& rows,
 /// The mover from a slot to rows of `out`, in the widest unit that the alignment allows.
 template <class Exec, class Out, class Space, class Source>
 auto mover_from_slot(const array_ref<Out, Space>& out, const Source& source) {
-  const auto to = in_units(out, in_wide_units(out));
-  return kernels::rows_from_slot<Exec, unit_of<Out>, Source>{to.data, to.stride, fast_divisor(to.width),
-                                                             source, to.wide};
+  const auto units = in_units(out, in_wide_units(out));
+  return kernels::rows_from_slot<Exec, unit_of<Out>, Source>{units.data, units.stride,
+                                                             fast_divisor(units.width), source, units.wide};
 }
 
 /// The mover from rows of `table` to a slot.
 template <class T, class Space, class Source>
 auto mover_to_slot(const array_ref<T, Space>& table, const Source& source) {
-  const auto from = in_units(table, in_wide_units(table));
+  const auto units = in_units(table, in_wide_units(table));
   return kernels::rows_to_slot<unit_of<std::remove_const_t<T>>, Source>{
-      from.data, from.stride, fast_divisor(from.width), source, from.wide};
+      units.data, units.stride, fast_divisor(units.width), source, units.wide};
 }
 
 /// The rows that a batch names, for kernels of the verb's execution space. Reports bad indices.

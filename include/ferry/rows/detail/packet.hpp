@@ -40,24 +40,24 @@ inline constexpr std::size_t widest_store = 16;
 inline constexpr std::size_t widest_store = 8;
 #endif
 
-/// to[0, N) = from, by as few stores as the packet's size allows.
+/// target[0, N) = value, by as few stores as the packet's size allows.
 template <class T, int N>
-KOKKOS_FORCEINLINE_FUNCTION void store_as_integers(T* to, const packet<T, N>& from) {
-  constexpr std::size_t unit = sizeof(from) < widest_store ? sizeof(from) : widest_store;
-  constexpr std::size_t units = sizeof(from) / unit;
+KOKKOS_FORCEINLINE_FUNCTION void store_as_integers(T* target, const packet<T, N>& value) {
+  constexpr std::size_t unit = sizeof(value) < widest_store ? sizeof(value) : widest_store;
+  constexpr std::size_t units = sizeof(value) / unit;
   using integer = typename packet_integer<unit>::type;
   integer bits[units];
-  std::memcpy(bits, &from, sizeof(from));
-  for (std::size_t u = 0; u < units; ++u) reinterpret_cast<integer*>(to)[u] = bits[u];
+  std::memcpy(bits, &value, sizeof(value));
+  for (std::size_t u = 0; u < units; ++u) reinterpret_cast<integer*>(target)[u] = bits[u];
 }
 
-/// to[0, N) = from. nvcc splits aggregate stores of packets assembled in registers, and the assembler does
-/// not always join them again; integer stores stay wide. Over a link, split stores took 27 ms for a step that
-/// takes 5 ms (H200).
+/// target[0, N) = value. nvcc splits aggregate stores of packets assembled in registers, and the assembler
+/// does not always join them again; integer stores stay wide. Over a link, split stores took 27 ms for a step
+/// that takes 5 ms (H200).
 template <class T, int N>
-KOKKOS_FORCEINLINE_FUNCTION void store_packet(T* to, const packet<T, N>& from) {
-  KOKKOS_IF_ON_DEVICE((store_as_integers(to, from);))
-  KOKKOS_IF_ON_HOST((std::memcpy(static_cast<void*>(to), &from, sizeof(from));))
+KOKKOS_FORCEINLINE_FUNCTION void store_packet(T* target, const packet<T, N>& value) {
+  KOKKOS_IF_ON_DEVICE((store_as_integers(target, value);))
+  KOKKOS_IF_ON_HOST((std::memcpy(static_cast<void*>(target), &value, sizeof(value));))
 }
 
 /// Rows that only move are moved as opaque units of 16 bytes, or of one element where alignment forbids it.

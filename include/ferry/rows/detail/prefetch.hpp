@@ -16,22 +16,22 @@ struct look_ahead {
 
   /// Lines that are prefetched of a row of `row_bytes` bytes.
   KOKKOS_FUNCTION static std::int64_t lines(std::int64_t row_bytes) {
-    const std::int64_t all = (row_bytes + line - 1) / line;
-    return all < 1 ? 1 : all < most_lines ? all : most_lines;
+    const std::int64_t total = (row_bytes + line - 1) / line;
+    return total < 1 ? 1 : total < most_lines ? total : most_lines;
   }
   /// The number of rows to prefetch ahead.
   KOKKOS_FUNCTION static std::int64_t rows(std::int64_t row_bytes) { return lines_ahead / lines(row_bytes); }
 
   /// Always inlined: GCC takes a function of nothing but prefetches for one without effects and removes calls
   /// of it.
-  KOKKOS_FORCEINLINE_FUNCTION static void prefetch([[maybe_unused]] const void* from,
+  KOKKOS_FORCEINLINE_FUNCTION static void prefetch([[maybe_unused]] const void* row,
                                                    [[maybe_unused]] std::int64_t row_bytes) {
-    KOKKOS_IF_ON_HOST(
-        (const auto* at = static_cast<const char*>(from); __builtin_prefetch(at); if (row_bytes > line) {
-          __builtin_prefetch(at + line);
-          if (row_bytes > 2 * line) __builtin_prefetch(at + 2 * line);
-          if (row_bytes > 3 * line) __builtin_prefetch(at + 3 * line);
-        }))
+    KOKKOS_IF_ON_HOST((const auto* line_begin = static_cast<const char*>(row); __builtin_prefetch(line_begin);
+                       if (row_bytes > line) {
+                         __builtin_prefetch(line_begin + line);
+                         if (row_bytes > 2 * line) __builtin_prefetch(line_begin + 2 * line);
+                         if (row_bytes > 3 * line) __builtin_prefetch(line_begin + 3 * line);
+                       }))
   }
 };
 

@@ -25,23 +25,23 @@ class queued_parts {
 
   bool take(kernels::ring_post& next) {
     std::int64_t first = 0, count = 0;
-    while (at_ == found_.size()) {
+    while (position_ == posts_.size()) {
       if (!queue_.take(first, count)) return false;
-      found_.clear();
-      at_ = 0;
+      posts_.clear();
+      position_ = 0;
       parts_(first, count, [&](std::int64_t begin, std::int64_t length) {
-        if (length > 0) found_.push_back({begin, length, 0});
+        if (length > 0) posts_.push_back({begin, length, 0});
       });
     }
-    next = found_[at_++];
+    next = posts_[position_++];
     return true;
   }
 
  private:
   Queue& queue_;
   const Parts& parts_;
-  std::vector<kernels::ring_post> found_;
-  std::size_t at_ = 0;
+  std::vector<kernels::ring_post> posts_;
+  std::size_t position_ = 0;
 };
 
 }  // namespace ferry::detail

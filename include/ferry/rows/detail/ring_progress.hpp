@@ -46,7 +46,7 @@ class ring_progress {
 
  private:
   struct questions {
-    ring_progress& of;
+    ring_progress& progress;
     void operator()(int) const;
   };
 

@@ -80,7 +80,7 @@ template <class T, class TableSpace>
 struct replace_job : row_job {
   array_ref<T, TableSpace> table;
 
-  explicit replace_job(const array_ref<T, TableSpace>& to) : table(to) {}
+  explicit replace_job(const array_ref<T, TableSpace>& array) : table(array) {}
 
   template <class Value, class Duplicates>
   static constexpr bool moves = std::is_same_v<T, std::remove_const_t<Value>> && !Duplicates::combines;
@@ -131,7 +131,7 @@ template <class T, class TableSpace>
 struct add_job : row_job {
   array_ref<T, TableSpace> table;
 
-  explicit add_job(const array_ref<T, TableSpace>& to) : table(to) {}
+  explicit add_job(const array_ref<T, TableSpace>& array) : table(array) {}
 
   template <class Value, class Duplicates>
   using wire_type = combine_type<T, Value>;
@@ -158,15 +158,15 @@ struct add_job : row_job {
   [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
                             const array_ref<Value, Space>& values) const {
     using compute = combine_type<T, std::remove_const_t<Value>>;
-    const auto by = [&](const auto& operation) {
+    const auto kernel_of = [&](const auto& operation) {
       return apply_kernel<compute, Tile, Duplicates>(source, items, const_data(values), values.row_stride(),
                                                      values.width(), operation);
     };
     if constexpr (in_any_order<Duplicates> && kernels::by_positions<Source> && !is_host_exec<Exec>)
-      return by(kernels::add_atomically<execution_backend<Exec>, T, kernels::unscaled>(
+      return kernel_of(kernels::add_atomically<execution_backend<Exec>, T, kernels::unscaled>(
           table.data, table.row_stride(), {}, nullptr));
     else
-      return by(kernels::add_row<T>{table.data, table.row_stride()});
+      return kernel_of(kernels::add_row<T>{table.data, table.row_stride()});
   }
 
   template <class Check>

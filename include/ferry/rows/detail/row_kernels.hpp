@@ -30,15 +30,15 @@ auto apply_kernel(const Source& source, std::int64_t items, const Value* values,
 /// Moves rows as opaque units, by Operation<unit>{data, stride}. A packed tile is one unit of 16 bytes.
 template <template <class> class Operation, class Tile, class Duplicates, class Source, class To,
           class Values>
-auto move_kernel(const Source& source, std::int64_t items, const To& to, const Values& values) {
-  using element = std::remove_cvref_t<decltype(*to.data)>;
+auto move_kernel(const Source& source, std::int64_t items, const To& table, const Values& values) {
+  using element = std::remove_cvref_t<decltype(*table.data)>;
   using unit = std::conditional_t<Tile::packed, kernels::opaque16, unit_of<element>>;
   using tile = std::conditional_t<Tile::host, Tile, kernels::single_tile>;
-  const auto into = as_units<unit>(to);
-  const auto from = as_units<unit>(values);
-  const auto* data = static_cast<const unit*>(from.data);
-  return apply_kernel<unit, tile, Duplicates>(source, items, data, from.stride, into.width,
-                                              Operation<unit>{into.data, into.stride});
+  const auto rows = as_units<unit>(table);
+  const auto inputs = as_units<unit>(values);
+  const auto* data = static_cast<const unit*>(inputs.data);
+  return apply_kernel<unit, tile, Duplicates>(source, items, data, inputs.stride, rows.width,
+                                              Operation<unit>{rows.data, rows.stride});
 }
 
 }  // namespace ferry::detail

@@ -35,7 +35,7 @@ struct replace_row : plain_operation {
   T* table;
   std::int64_t stride;
 
-  KOKKOS_FUNCTION replace_row(T* to, std::int64_t step) : table(to), stride(step) {}
+  KOKKOS_FUNCTION replace_row(T* data, std::int64_t step) : table(data), stride(step) {}
 
   KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t row, std::int64_t width) const {
     look_ahead::prefetch(table + row * stride, width * static_cast<std::int64_t>(sizeof(T)));
@@ -68,16 +68,16 @@ struct add_row {
     look_ahead::prefetch(table + row * stride, width * static_cast<std::int64_t>(sizeof(T)));
   }
   template <class Tile, class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION void load(held<Tile, Compute>& of, std::int64_t row, std::int64_t column,
+  KOKKOS_FORCEINLINE_FUNCTION void load(held<Tile, Compute>& inputs, std::int64_t row, std::int64_t column,
                                         int count) const {
-    load_tile<Tile>(of.sum, table + row * stride + column, count);
+    load_tile<Tile>(inputs.sum, table + row * stride + column, count);
   }
   template <class Tile, class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION void finish(held<Tile, Compute>& of, std::int64_t, std::int64_t row,
+  KOKKOS_FORCEINLINE_FUNCTION void finish(held<Tile, Compute>& inputs, std::int64_t, std::int64_t row,
                                           std::int64_t column, const Compute (&value)[Tile::elements],
                                           int count) const {
-    for (int e = 0; e < live<Tile>(count); ++e) of.sum[e] += value[e];
-    store_tile<Tile>(of.sum, table + row * stride + column, count);
+    for (int e = 0; e < live<Tile>(count); ++e) inputs.sum[e] += value[e];
+    store_tile<Tile>(inputs.sum, table + row * stride + column, count);
   }
 };
 
@@ -87,7 +87,7 @@ struct emit_row : plain_operation {
   T* buffer;
   std::int64_t stride;
 
-  KOKKOS_FUNCTION emit_row(T* to, std::int64_t step) : buffer(to), stride(step) {}
+  KOKKOS_FUNCTION emit_row(T* data, std::int64_t step) : buffer(data), stride(step) {}
 
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void finish(const held<Tile, Compute>&, std::int64_t item, std::int64_t,

@@ -22,10 +22,10 @@ struct row_range {
     empty.max_val = -infinity;
     return empty;
   }
-  KOKKOS_FORCEINLINE_FUNCTION static void widen(values& of, float value) {
+  KOKKOS_FORCEINLINE_FUNCTION static void widen(values& range, float value) {
     const float low = low_of(value), high = high_of(value);
-    of.min_val = low < of.min_val ? low : of.min_val;
-    of.max_val = high > of.max_val ? high : of.max_val;
+    range.min_val = low < range.min_val ? low : range.min_val;
+    range.max_val = high > range.max_val ? high : range.max_val;
   }
 
   /// Several ranges in parallel, so that a host's compiler can vectorise the comparisons.
@@ -48,12 +48,12 @@ struct row_range {
       for (; e < count; ++e) widen_one(0, convert<float>(values[e]));
     }
     [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION values whole() const {
-      auto all = nothing();
+      auto range = nothing();
       for (int p = 0; p < places; ++p) {
-        all.min_val = least[p] < all.min_val ? least[p] : all.min_val;
-        all.max_val = most[p] > all.max_val ? most[p] : all.max_val;
+        range.min_val = least[p] < range.min_val ? least[p] : range.min_val;
+        range.max_val = most[p] > range.max_val ? most[p] : range.max_val;
       }
-      return all;
+      return range;
     }
 
    private:

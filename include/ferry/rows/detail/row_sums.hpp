@@ -15,8 +15,8 @@ struct row_sums {
   KOKKOS_FUNCTION row_sums() {
     for (int s = 0; s < N; ++s) value[s] = Compute(0);
   }
-  KOKKOS_FUNCTION row_sums& operator+=(const row_sums& other) {
-    for (int s = 0; s < N; ++s) value[s] += other.value[s];
+  KOKKOS_FUNCTION row_sums& operator+=(const row_sums& addend) {
+    for (int s = 0; s < N; ++s) value[s] += addend.value[s];
     return *this;
   }
 };
@@ -27,8 +27,8 @@ struct row_sums {
 /// shuffles of a warp, in which lanes without elements add zeros.
 struct row_sum_order {
   static constexpr int lanes = 32;
-  static constexpr int each = 4;
-  static constexpr int places = lanes * each;
+  static constexpr int lane_width = 4;
+  static constexpr int places = lanes * lane_width;
 
   template <class Compute>
   KOKKOS_FORCEINLINE_FUNCTION static Compute lane_of(const Compute* place) {
@@ -37,14 +37,14 @@ struct row_sum_order {
   /// Sums the first `used` places. The others are zeros, which change no sum and are left out: no place is
   /// -0.
   template <class Compute>
-  KOKKOS_FUNCTION static Compute total(const Compute (&place)[places], int used) {
-    if (used == 0) return Compute(0);
+  KOKKOS_FUNCTION static Compute total(const Compute (&place)[places], int count) {
+    if (count == 0) return Compute(0);
     Compute lane[lanes];
-    const int whole = used / each;
-    for (int l = 0; l < whole; ++l) lane[l] = lane_of(place + l * each);
+    const int whole = count / lane_width;
+    for (int l = 0; l < whole; ++l) lane[l] = lane_of(place + l * lane_width);
     int live = whole;
-    if (const int left = used % each; left > 0) {
-      const Compute* last = place + whole * each;
+    if (const int left = count % lane_width; left > 0) {
+      const Compute* last = place + whole * lane_width;
       const Compute second = left > 1 ? last[1] : Compute(0);
       lane[live++] = (last[0] + second) + (left > 2 ? last[2] : Compute(0));
     }

@@ -10,10 +10,10 @@
 #include <cstdint>
 
 /// Walks over the elements of one row, tile by tile:
-///   each(visit)        visit(column, count) for each tile
+///   for_each_tile(visit)  visit(column, count) for each tile
 ///   sums<N>(measure)   N sums over the row; measure(column, count, part) sets the terms of a tile's elements
 ///   range(measure)     least and largest of the numbers that measure(column, count, value) sets
-///   once(act)          act(), once per row
+///   perform(act)       act(), once per row
 ///   in_one_tile()      whether no thread or lane has more than one tile of the row
 namespace ferry::kernels {
 
@@ -24,7 +24,7 @@ struct thread_walk {
 
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool in_one_tile() const { return width <= Tile::elements; }
   template <class Visit>
-  KOKKOS_FORCEINLINE_FUNCTION void each(const Visit& visit) const {
+  KOKKOS_FORCEINLINE_FUNCTION void for_each_tile(const Visit& visit) const {
     for (std::int64_t column = 0; column < width; column += Tile::elements)
       visit(column, static_cast<int>(width - column < Tile::elements ? width - column : Tile::elements));
   }
@@ -32,7 +32,7 @@ struct thread_walk {
   KOKKOS_FORCEINLINE_FUNCTION row_sums<Compute, N> sums(const Measure& measure) const {
     static_assert(row_sum_order::places % Tile::elements == 0);
     Compute place[N][row_sum_order::places];
-    each([&](std::int64_t column, int count) {
+    for_each_tile([&](std::int64_t column, int count) {
       Compute part[N][Tile::elements];
       measure(column, count, part);
       const int first = static_cast<int>(column % row_sum_order::places);
@@ -43,23 +43,23 @@ struct thread_walk {
         else
           for (int e = 0; e < count; ++e) place[s][first + e] += part[s][e];
     });
-    const int used = static_cast<int>(width < row_sum_order::places ? width : row_sum_order::places);
+    const int places = static_cast<int>(width < row_sum_order::places ? width : row_sum_order::places);
     row_sums<Compute, N> total;
-    for (int s = 0; s < N; ++s) total.value[s] = row_sum_order::total(place[s], used);
+    for (int s = 0; s < N; ++s) total.value[s] = row_sum_order::total(place[s], places);
     return total;
   }
   template <class Measure>
   KOKKOS_FORCEINLINE_FUNCTION row_range::values range(const Measure& measure) const {
-    row_range::side_by_side all;
-    each([&](std::int64_t column, int count) {
+    row_range::side_by_side total;
+    for_each_tile([&](std::int64_t column, int count) {
       float value[Tile::elements];
       measure(column, count, value);
-      all.widen(value, count);
+      total.widen(value, count);
     });
-    return all.whole();
+    return total.whole();
   }
   template <class Act>
-  KOKKOS_FORCEINLINE_FUNCTION void once(const Act& act) const {
+  KOKKOS_FORCEINLINE_FUNCTION void perform(const Act& act) const {
     act();
   }
 };
@@ -67,23 +67,23 @@ struct thread_walk {
 /// Vector lanes that share a row of `width` elements: a power of two.
 KOKKOS_FUNCTION inline int lanes_for(std::int64_t width) {
   int lanes = 1;
-  while (lanes < row_sum_order::lanes && std::int64_t{lanes} * row_sum_order::each < width) lanes *= 2;
+  while (lanes < row_sum_order::lanes && std::int64_t{lanes} * row_sum_order::lane_width < width) lanes *= 2;
   return lanes;
 }
 
-/// The vector lanes of one thread of a device's team share the row, row_sum_order::each elements of a lane at
-/// a time. Lane l has elements 4 l to 4 l + 3, then those 4 lanes() further. Sums use shuffles, so only these
-/// lanes synchronise.
+/// The vector lanes of one thread of a device's team share the row, row_sum_order::lane_width elements of a
+/// lane at a time. Lane l has elements 4 l to 4 l + 3, then those 4 lanes() further. Sums use shuffles, so
+/// only these lanes synchronise.
 template <class Compute, class Tile, class Member>
 struct lane_walk {
   const Member& team;
   std::int64_t width;
 
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool in_one_tile() const {
-    return Tile::elements == row_sum_order::each && width <= row_sum_order::places;
+    return Tile::elements == row_sum_order::lane_width && width <= row_sum_order::places;
   }
   template <class Visit>
-  KOKKOS_FORCEINLINE_FUNCTION void each(const Visit& visit) const {
+  KOKKOS_FORCEINLINE_FUNCTION void for_each_tile(const Visit& visit) const {
     const int lanes = lanes_for(width);
     Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, lanes),
                          [&](const int lane) { of_lane(lane, lanes, visit); });
@@ -95,13 +95,13 @@ struct lane_walk {
     Kokkos::parallel_reduce(
         Kokkos::ThreadVectorRange(team, lanes),
         [&](const int lane, row_sums<Compute, N>& mine) {
-          Compute place[N][row_sum_order::each];
+          Compute place[N][row_sum_order::lane_width];
           for (int s = 0; s < N; ++s)
-            for (int p = 0; p < row_sum_order::each; ++p) place[s][p] = Compute(0);
+            for (int p = 0; p < row_sum_order::lane_width; ++p) place[s][p] = Compute(0);
           of_lane(lane, lanes, [&](std::int64_t column, int) {
             Compute part[N][Tile::elements];
             measure(column, Tile::elements, part);
-            const auto first = static_cast<int>(column % row_sum_order::each);
+            const auto first = static_cast<int>(column % row_sum_order::lane_width);
             for (int s = 0; s < N; ++s)
               for (int e = 0; e < Tile::elements; ++e) place[s][first + e] += part[s][e];
           });
@@ -113,7 +113,7 @@ struct lane_walk {
   template <class Measure>
   KOKKOS_FORCEINLINE_FUNCTION row_range::values range(const Measure& measure) const {
     const int lanes = lanes_for(width);
-    auto all = row_range::nothing();
+    auto total = row_range::nothing();
     Kokkos::parallel_reduce(
         Kokkos::ThreadVectorRange(team, lanes),
         [&](const int lane, row_range::values& mine) {
@@ -123,21 +123,21 @@ struct lane_walk {
             for (int e = 0; e < Tile::elements; ++e) row_range::widen(mine, value[e]);
           });
         },
-        row_range::reducer(all));
-    return all;
+        row_range::reducer(total));
+    return total;
   }
   template <class Act>
-  KOKKOS_FORCEINLINE_FUNCTION void once(const Act& act) const {
+  KOKKOS_FORCEINLINE_FUNCTION void perform(const Act& act) const {
     Kokkos::single(Kokkos::PerThread(team), act);
   }
 
  private:
   template <class Visit>
   KOKKOS_FORCEINLINE_FUNCTION void of_lane(int lane, int lanes, const Visit& visit) const {
-    const std::int64_t tiles = (width + row_sum_order::each - 1) / row_sum_order::each;
+    const std::int64_t tiles = (width + row_sum_order::lane_width - 1) / row_sum_order::lane_width;
     for (std::int64_t t = lane; t < tiles; t += lanes)
-      for (int first = 0; first < row_sum_order::each; first += Tile::elements) {
-        const std::int64_t column = t * row_sum_order::each + first;
+      for (int first = 0; first < row_sum_order::lane_width; first += Tile::elements) {
+        const std::int64_t column = t * row_sum_order::lane_width + first;
         if (column < width) visit(column, Tile::elements);
       }
   }

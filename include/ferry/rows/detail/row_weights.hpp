@@ -18,17 +18,17 @@ namespace ferry::kernels {
 template <class Weights>
 struct weights_of_row {
   Weights table;
-  std::int64_t at;
+  std::int64_t number;
 
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void load(Compute (&weight)[Tile::elements], std::int64_t column,
                                         int count) const {
-    table.template load<Tile>(weight, at, column, count);
+    table.template load<Tile>(weight, number, column, count);
   }
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void store(const Compute (&weight)[Tile::elements], std::int64_t column,
                                          int count) const {
-    table.template store<Tile>(weight, at, column, count);
+    table.template store<Tile>(weight, number, column, count);
   }
 };
 
@@ -41,7 +41,9 @@ struct nearest_weights {
   static constexpr bool needs_range = false;
   using row_view = weights_of_row<nearest_weights>;
 
-  KOKKOS_FORCEINLINE_FUNCTION row_view row(std::int64_t at, std::int64_t) const { return {*this, at}; }
+  KOKKOS_FORCEINLINE_FUNCTION row_view row(std::int64_t number, std::int64_t) const {
+    return {*this, number};
+  }
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void load(Compute (&weight)[Tile::elements], std::int64_t row,
                                         std::int64_t column, int count) const {
@@ -81,7 +83,9 @@ struct stochastic_weights {
   static constexpr bool needs_range = false;
   using row_view = weights_of_row<stochastic_weights>;
 
-  KOKKOS_FORCEINLINE_FUNCTION row_view row(std::int64_t at, std::int64_t) const { return {*this, at}; }
+  KOKKOS_FORCEINLINE_FUNCTION row_view row(std::int64_t number, std::int64_t) const {
+    return {*this, number};
+  }
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void load(Compute (&weight)[Tile::elements], std::int64_t row,
                                         std::int64_t column, int count) const {
@@ -90,15 +94,15 @@ struct stochastic_weights {
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void store(const Compute (&weight)[Tile::elements], std::int64_t row,
                                          std::int64_t column, int count) const {
-    constexpr int each = step_randomness::columns;
-    static_assert(Tile::elements == 1 || Tile::elements % each == 0);
+    constexpr int block = step_randomness::columns;
+    static_assert(Tile::elements == 1 || Tile::elements % block == 0);
     T narrow[Tile::elements];
     if constexpr (Tile::elements == 1) {
-      narrow[0] = rounded(weight[0], randomness.of(row, column / each).word[column % each]);
+      narrow[0] = rounded(weight[0], randomness.of(row, column / block).word[column % block]);
     } else {
-      for (int first = 0; first < live<Tile>(count); first += each) {
-        const auto bits = randomness.of(row, (column + first) / each);
-        for (int e = 0; e < each; ++e)
+      for (int first = 0; first < live<Tile>(count); first += block) {
+        const auto bits = randomness.of(row, (column + first) / block);
+        for (int e = 0; e < block; ++e)
           if (first + e < live<Tile>(count)) narrow[first + e] = rounded(weight[first + e], bits.word[e]);
       }
     }

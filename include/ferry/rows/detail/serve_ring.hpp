@@ -26,8 +26,8 @@ struct ring_post {
 struct ring_words {
   static constexpr int depth = 4;  ///< slots, at most
 
-  alignas(64) std::int64_t posted;  ///< twice the number of posts, plus one after the last
-  alignas(64) std::int64_t done;    ///< posts that the device has finished
+  alignas(64) std::int64_t posted;       ///< twice the number of posts, plus one after the last
+  alignas(64) std::int64_t completions;  ///< posts that the device has finished
   alignas(64) ring_post posts[depth];
   alignas(64) std::int64_t begun;  ///< used by the host alone: the worker has begun, or its posts were ended
 };
@@ -59,11 +59,11 @@ struct serve_ring {
 
   template <class Team>
   KOKKOS_FUNCTION void operator()(const Team& team) const {
-    ring_words& own = words[team.league_rank()];
+    ring_words& team_words = words[team.league_rank()];
     std::byte* ring = slots + team.league_rank() * depth * slot_bytes;
     for (std::int64_t k = 0;; ++k) {
       ring_post post{0, 0, 0};
-      if (team.team_rank() == 0) post = wait_for(own, k);
+      if (team.team_rank() == 0) post = wait_for(team_words, k);
       team.team_broadcast(post, 0);
       if (post.count == 0) return;
       std::byte* const slot = ring + k % depth * slot_bytes;
@@ -75,31 +75,31 @@ struct serve_ring {
       team.team_barrier();
       if (team.team_rank() != 0) continue;
       link::fence_link();
-      *static_cast<volatile std::int64_t*>(&own.done) = k + 1;
+      *static_cast<volatile std::int64_t*>(&team_words.completions) = k + 1;
     }
   }
 
  private:
-  KOKKOS_FUNCTION static ring_post wait_for(const ring_words& own, std::int64_t k) {
+  KOKKOS_FUNCTION static ring_post wait_for(const ring_words& team_words, std::int64_t k) {
     std::int64_t posted = 0;
     do {
-      posted = *static_cast<const volatile std::int64_t*>(&own.posted);
+      posted = *static_cast<const volatile std::int64_t*>(&team_words.posted);
     } while (posted / 2 <= k && posted % 2 == 0);
     if (posted / 2 <= k) return ring_post{0, 0, 0};
     link::fence_link();
-    return link::read_over_link(&own.posts[k % ring_words::depth]);
+    return link::read_over_link(&team_words.posts[k % ring_words::depth]);
   }
 
   template <class Unit, class Team>
   KOKKOS_FUNCTION void move(const Team& team, std::byte* slot, const ring_post& post) const {
-    const std::int64_t all = post.count * mover.units();
+    const std::int64_t total = post.count * mover.units();
     const std::int64_t size = team.team_size();
-    for (std::int64_t begin = team.team_rank(); begin < all; begin += at_once * size) {
-      Unit held[at_once];
+    for (std::int64_t begin = team.team_rank(); begin < total; begin += at_once * size) {
+      Unit unit[at_once];
       for (int u = 0; u < at_once; ++u)
-        if (begin + u * size < all) held[u] = mover.template load<Unit>(slot, post, begin + u * size);
+        if (begin + u * size < total) unit[u] = mover.template load<Unit>(slot, post, begin + u * size);
       for (int u = 0; u < at_once; ++u)
-        if (begin + u * size < all) mover.template store<Unit>(slot, post, begin + u * size, held[u]);
+        if (begin + u * size < total) mover.template store<Unit>(slot, post, begin + u * size, unit[u]);
     }
   }
 };
@@ -195,7 +195,7 @@ struct elements_from_slot {
   using unit = T;
   using wide_unit = T;
   static constexpr bool wide = false;
-  T* to;
+  T* target;
   Places places;
   std::int64_t per_item;
 
@@ -206,7 +206,7 @@ struct elements_from_slot {
   }
   template <class>
   KOKKOS_FUNCTION void store(std::byte*, const ring_post& post, std::int64_t i, const T& value) const {
-    to[places(post.first * per_item + i)] = value;
+    target[places(post.first * per_item + i)] = value;
   }
 };
 
@@ -215,7 +215,7 @@ struct elements_to_slot {
   using unit = T;
   using wide_unit = T;
   static constexpr bool wide = false;
-  const From* from;
+  const From* source;
   Places places;
   std::int64_t per_item;
 
@@ -223,9 +223,9 @@ struct elements_to_slot {
   template <class>
   KOKKOS_FUNCTION T load(const std::byte*, const ring_post& post, std::int64_t i) const {
     if constexpr (std::is_same_v<T, From>)
-      return from[places(post.first * per_item + i)];
+      return source[places(post.first * per_item + i)];
     else
-      return convert<T>(from[places(post.first * per_item + i)]);
+      return convert<T>(source[places(post.first * per_item + i)]);
   }
   template <class>
   KOKKOS_FUNCTION void store(std::byte* slot, const ring_post&, std::int64_t i, const T& value) const {

@@ -62,16 +62,16 @@ struct shared_sum {
   static constexpr bool forbids = false;
 };
 struct weighted_sum : shared_sum {
-  static kernels::weighted_plan_rows source(const kernels::plan_rows& rows, const plan_storage& of,
+  static kernels::weighted_plan_rows source(const kernels::plan_rows& rows, const plan_storage& store,
                                             std::int64_t) {
-    return {rows, of.values.factors};
+    return {rows, store.values.factors};
   }
 };
 static_assert(DuplicatesPolicy<weighted_sum>);
 struct chosen_sum : shared_sum {
-  static kernels::chosen_plan_rows source(const kernels::plan_rows& rows, const plan_storage& of,
+  static kernels::chosen_plan_rows source(const kernels::plan_rows& rows, const plan_storage& store,
                                           std::int64_t width) {
-    return {rows, of.order, of.values.chosen, width};
+    return {rows, store.order, store.values.chosen, width};
   }
 };
 static_assert(DuplicatesPolicy<chosen_sum>);

@@ -73,25 +73,25 @@ class list_from_back {
  public:
   /// Takes all memory, so that no allocation can fail after the device has begun.
   list_from_back(launch_context<Exec>& call, std::int64_t count)
-      : here_(call.template pinned<Row>(count)),
+      : rows_(call.template pinned<Row>(count)),
         count_(count),
         split_(count - std::min(count, first_part)),
         words_(call.template pinned<std::int64_t>(2)),
-        all_(call.event_to_record()) {
+        arrival_(call.event_to_record()) {
     words_[0] = words_[1] = 0;
   }
 
   void bring(launch_context<Exec>& call, const Row* sorted) {
     bring(call, sorted, split_, count_, words_);
     bring(call, sorted, 0, split_, words_ + 1);
-    execution_backend<Exec>::record_at(call.side_stream(), *all_);
+    execution_backend<Exec>::record_at(call.side_stream(), *arrival_);
   }
 
   /// Items [first, ...) of the list. Blocks until they have arrived, which the device signals by a word:
   /// querying the device may block, see ring_progress.
-  const Row* from(std::int64_t first, ring<Exec>& by) {
-    by.await(words_[first >= split_ ? 0 : 1], all_.get());
-    return here_ + first;
+  const Row* await_rows(std::int64_t first, ring<Exec>& slots) {
+    slots.await(words_[first >= split_ ? 0 : 1], arrival_.get());
+    return rows_ + first;
   }
 
  private:
@@ -99,17 +99,17 @@ class list_from_back {
 
   void bring(launch_context<Exec>& call, const Row* sorted, std::int64_t begin, std::int64_t end,
              std::int64_t* word) {
-    transfer(call.side_stream(), "ferry::indices", here_ + begin, pinned_space::name, sorted + begin,
+    transfer(call.side_stream(), "ferry::indices", rows_ + begin, pinned_space::name, sorted + begin,
              device_space::name, (end - begin) * static_cast<std::int64_t>(sizeof(Row)));
     execution_backend<Exec>::launch_blocks(call.side_stream(), "ferry::indices", 1, 1,
                                            kernels::raise_word<Exec>{word});
   }
 
-  Row* here_;
+  Row* rows_;
   std::int64_t count_;
   std::int64_t split_;
   std::int64_t* words_;  ///< each is not 0 once its part has arrived: the last part, the first part
-  std::shared_ptr<typename execution_backend<Exec>::native_event> all_;
+  std::shared_ptr<typename execution_backend<Exec>::native_event> arrival_;
 };
 
 }  // namespace ferry::detail

@@ -65,11 +65,11 @@ class ring {
     // no more than the items do.
     const std::int64_t room =
         std::max<std::int64_t>(1, workers_ * usual / std::max<std::int64_t>(1, slot_bytes_));
-    const std::int64_t found = std::max<std::int64_t>(1, (items + per_slot_ - 1) / per_slot_);
-    workers_ = static_cast<int>(std::min({std::int64_t{workers_}, room, found}));
+    const std::int64_t pieces = std::max<std::int64_t>(1, (items + per_slot_ - 1) / per_slot_);
+    workers_ = static_cast<int>(std::min({std::int64_t{workers_}, room, pieces}));
     if constexpr (!is_host_exec<Exec>) {
       // A single worker needs another thread to launch the kernel, see below.
-      if (found > 1) team_.hire(workers > 0 ? std::max(1, workers_ - 1) : 0, threads);
+      if (pieces > 1) team_.hire(workers > 0 ? std::max(1, workers_ - 1) : 0, threads);
       progress_.alone = alone_ = team_.helpers() == 0;
       workers_ = std::min(workers_, 1 + team_.helpers());
     }
@@ -77,43 +77,43 @@ class ring {
     slots_ = call.template pinned<std::byte>(workers_ * depth_ * slot_bytes_);
     words_ = call.template pinned<words>(workers_);
     end_ = call.event_to_record();
-    for (int w = 0; w < workers_; ++w) words_[w].posted = words_[w].done = words_[w].begun = 0;
+    for (int w = 0; w < workers_; ++w) words_[w].posted = words_[w].completions = words_[w].begun = 0;
   }
 
   /// Items that a slot holds.
   [[nodiscard]] std::int64_t per_slot() const { return per_slot_; }
 
-  /// For the callbacks: waits until the device has set a word in page-locked memory. `by` is a point in the
-  /// device's work after the word is set. Throws device_error where the word can no longer be set.
-  void await(std::int64_t& word, event* by) {
-    const std::atomic_ref<std::int64_t> at(word);
-    if (at.load(std::memory_order_acquire) != 0) return;
-    progress_.awaited.store(by, std::memory_order_release);
-    if (!progress_.await([&] { return at.load(std::memory_order_acquire) != 0; }))
+  /// For the callbacks: waits until the device has set a word in page-locked memory. `point` is a point in
+  /// the device's work after the word is set. Throws device_error where the word can no longer be set.
+  void await(std::int64_t& word, event* point) {
+    const std::atomic_ref<std::int64_t> flag(word);
+    if (flag.load(std::memory_order_acquire) != 0) return;
+    progress_.awaited.store(point, std::memory_order_release);
+    if (!progress_.await([&] { return flag.load(std::memory_order_acquire) != 0; }))
       throw device_error("ferry: " + progress_.label + " was given up");
   }
 
   /// For each piece of the queue, `parts(first, count, visit)` visits the part that goes through the ring.
-  /// fill(here, slot, first, count) packs its items into a slot and returns whether any has no row. The mover
+  /// fill(host, slot, first, count) packs its items into a slot and returns whether any has no row. The mover
   /// takes them to the device.
   template <class Queue, class Mover, class Parts, class Fill>
   void to_device(Queue& queue, const Mover& mover, const Parts& parts, const Fill& fill) {
     const transfer_region region(device_space::name, nullptr, pinned_space::name, slots_, bytes_,
                                  progress_.label);
-    share(mover, [&](int worker, ring_producer& own) {
+    share(mover, [&](int worker, ring_producer& producer) {
       queued_parts<Queue, Parts> rest(queue, parts);
       for (post next{0, 0, 0}; rest.take(next);) {
-        if (alone_ && own.posted() == depth_) {
-          own.end();
+        if (alone_ && producer.posted() == depth_) {
+          producer.end();
           serve(mover);
-          start_over(own);
+          start_over(producer);
         }
-        std::byte* slot = slot_of(worker, own.posted());
-        if (!is_host_exec<Exec> && !own.await(own.posted() - depth_ + 1)) return;
-        next.holes = fill(here(), slot, next.first, next.count) ? 1 : 0;
+        std::byte* slot = slot_of(worker, producer.posted());
+        if (!is_host_exec<Exec> && !producer.await(producer.posted() - depth_ + 1)) return;
+        next.holes = fill(host(), slot, next.first, next.count) ? 1 : 0;
         fence();
-        own.post_next(next);
-        serve_here(mover, slot, next);
+        producer.post_next(next);
+        serve_by_host(mover, slot, next);
       }
     });
   }
@@ -123,30 +123,30 @@ class ring {
     to_device(queue, mover, parts, fill);
   }
 
-  /// The other direction: the mover brings items to a slot, then drain(here, slot, first, count) takes them.
+  /// The other direction: the mover brings items to a slot, then drain(host, slot, first, count) takes them.
   template <class Queue, class Mover, class Parts, class Drain>
   void from_device(Queue& queue, const Mover& mover, const Parts& parts, const Drain& drain) {
     const transfer_region region(pinned_space::name, slots_, device_space::name, nullptr, bytes_,
                                  progress_.label);
-    share(mover, [&](int worker, ring_producer& own) {
+    share(mover, [&](int worker, ring_producer& producer) {
       queued_parts<Queue, Parts> rest(queue, parts);
-      if (alone_) return drain_alone(mover, rest, own, drain);
-      post asked[words::depth];
+      if (alone_) return drain_alone(mover, rest, producer, drain);
+      post requests[words::depth];
       std::int64_t drained = 0;
       const auto ask = [&] {
-        post& next = asked[own.posted() % depth_];
+        post& next = requests[producer.posted() % depth_];
         if (!rest.take(next)) return false;
-        std::byte* slot = slot_of(worker, own.posted());
-        own.post_next(next);
-        serve_here(mover, slot, next);
+        std::byte* slot = slot_of(worker, producer.posted());
+        producer.post_next(next);
+        serve_by_host(mover, slot, next);
         return true;
       };
-      while (own.posted() < depth_ && ask()) {
+      while (producer.posted() < depth_ && ask()) {
       }
-      for (; drained < own.posted(); ++drained) {
-        if (!is_host_exec<Exec> && !own.await(drained + 1)) return;
-        const post& now = asked[drained % depth_];
-        drain(here(), slot_of(worker, drained), now.first, now.count);
+      for (; drained < producer.posted(); ++drained) {
+        if (!is_host_exec<Exec> && !producer.await(drained + 1)) return;
+        const post& now = requests[drained % depth_];
+        drain(host(), slot_of(worker, drained), now.first, now.count);
         fence();
         static_cast<void>(ask());
       }
@@ -170,8 +170,8 @@ class ring {
   void share(const Mover& mover, const Work& work) {
     const auto as_worker = [&](int worker) {
       try {
-        ring_producer own(progress_, words_[worker]);
-        if (own.begin()) work(worker, own);
+        ring_producer producer(progress_, words_[worker]);
+        if (producer.begin()) work(worker, producer);
       } catch (...) {
         cancel_unstarted_workers();
         if (progress_.give_up()) throw;  // the others stop because of that
@@ -210,27 +210,27 @@ class ring {
   /// The calling thread posts until the slots are full, then launches a kernel that ends with these posts, so
   /// that nobody has to work meanwhile.
   template <class Mover, class Rest, class Drain>
-  void drain_alone(const Mover& mover, Rest& rest, ring_producer& own, const Drain& drain) {
-    post asked[words::depth];
+  void drain_alone(const Mover& mover, Rest& rest, ring_producer& producer, const Drain& drain) {
+    post requests[words::depth];
     for (post next{0, 0, 0}; rest.take(next);) {
-      if (launched_) start_over(own);
+      if (launched_) start_over(producer);
       do {
-        asked[own.posted()] = next;
-        own.post_next(next);
-      } while (own.posted() < depth_ && rest.take(next));
-      own.end();
+        requests[producer.posted()] = next;
+        producer.post_next(next);
+      } while (producer.posted() < depth_ && rest.take(next));
+      producer.end();
       serve(mover);
-      for (std::int64_t k = 0; k < own.posted(); ++k) {
-        if (!own.await(k + 1)) return;
-        drain(here(), slot_of(0, k), asked[k].first, asked[k].count);
+      for (std::int64_t k = 0; k < producer.posted(); ++k) {
+        if (!producer.await(k + 1)) return;
+        drain(host(), slot_of(0, k), requests[k].first, requests[k].count);
       }
     }
   }
   /// Resets the ring after the kernel has ended.
-  void start_over(ring_producer& own) {
+  void start_over(ring_producer& producer) {
     if (end_ != nullptr) end_->wait();
     progress_.end();
-    own.start_over();
+    producer.start_over();
     launched_ = false;
   }
 
@@ -256,8 +256,8 @@ class ring {
 
   /// A host backend acts as the device.
   template <class Mover>
-  void serve_here([[maybe_unused]] const Mover& mover, [[maybe_unused]] std::byte* slot,
-                  [[maybe_unused]] const post& next) {
+  void serve_by_host([[maybe_unused]] const Mover& mover, [[maybe_unused]] std::byte* slot,
+                     [[maybe_unused]] const post& next) {
     if constexpr (is_host_exec<Exec>) {
       launch(context_.exec(), progress_.label, next.count * mover.units(),
              kernels::serve_post<Mover>{mover, slot, next});
@@ -265,7 +265,7 @@ class ring {
     }
   }
 
-  [[nodiscard]] auto here() const {
+  [[nodiscard]] auto host() const {
     if constexpr (is_host_exec<Exec>)
       return context_.exec();
     else

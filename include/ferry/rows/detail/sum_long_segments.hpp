@@ -28,10 +28,10 @@ template <int UnderWay, class Tile, class Compute, class Source, class Value>
 KOKKOS_FORCEINLINE_FUNCTION void sum_values(Compute (&tile)[Tile::elements], const Source& source,
                                             std::int64_t begin, std::int64_t end, const Value* values,
                                             std::int64_t stride, std::int64_t column) {
-  const auto load = [&](Compute(&to)[Tile::elements], std::int64_t place) {
-    load_tile<Tile>(to, values + source.position(place) * stride + column, Tile::elements);
+  const auto load = [&](Compute(&target)[Tile::elements], std::int64_t place) {
+    load_tile<Tile>(target, values + source.position(place) * stride + column, Tile::elements);
     if constexpr (requires { Source::adjusts; })
-      source.template adjust<Tile>(to, place, column, Tile::elements);
+      source.template adjust<Tile>(target, place, column, Tile::elements);
   };
   Compute next[UnderWay][Tile::elements];
   const auto add_several = [&](std::int64_t k) {
@@ -93,7 +93,7 @@ struct sum_long_segments {
   struct team_memory {
     Compute values[places][columns];
     std::int64_t segments[team_size];
-    int found;
+    int segment_count;
   };
 
   /// The long segment whose sum is row `slot` of the buffer, or -1.
@@ -112,14 +112,14 @@ struct sum_long_segments {
     const std::int64_t group = team.league_rank() % groups;
     const std::int64_t column = team.league_rank() / groups * columns;
     for (std::int64_t first = group; first < slots; first += groups * team_size) {
-      if (rank == 0) memory.found = 0;
+      if (rank == 0) memory.segment_count = 0;
       team.team_barrier();
       const std::int64_t slot = first + rank * groups;
       if (slot < slots)
         if (const std::int64_t segment = segment_of(slot); segment >= 0)
-          memory.segments[Kokkos::atomic_fetch_inc(&memory.found)] = segment;
+          memory.segments[Kokkos::atomic_fetch_inc(&memory.segment_count)] = segment;
       team.team_barrier();
-      for (int k = 0; k < memory.found; ++k) {
+      for (int k = 0; k < memory.segment_count; ++k) {
         const std::int64_t segment = memory.segments[k];
         sum_one<Tile>(team, memory, segment_begin[segment], segment_begin[segment + 1], column);
       }
@@ -139,19 +139,19 @@ struct sum_long_segments {
     const std::int64_t column = first_column + tile_begin;
     std::int64_t positions[loads];
     Compute next[loads][Tile::elements];
-    const auto has = [&](int j, std::int64_t from) {
-      return column < width && from + row + j * at_once < end;
+    const auto has = [&](int j, std::int64_t first) {
+      return column < width && first + row + j * at_once < end;
     };
-    const auto locate = [&](std::int64_t from) {
+    const auto locate = [&](std::int64_t first) {
       for (int j = 0; j < loads; ++j)
-        if (has(j, from)) positions[j] = source.position(from + row + j * at_once);
+        if (has(j, first)) positions[j] = source.position(first + row + j * at_once);
     };
-    const auto load = [&](std::int64_t from) {
+    const auto load = [&](std::int64_t first) {
       for (int j = 0; j < loads; ++j) {
-        if (!has(j, from)) continue;
+        if (!has(j, first)) continue;
         load_tile<Tile>(next[j], values + positions[j] * stride + column, Tile::elements);
         if constexpr (requires { Source::adjusts; })
-          source.template adjust<Tile>(next[j], from + row + j * at_once, column, Tile::elements);
+          source.template adjust<Tile>(next[j], first + row + j * at_once, column, Tile::elements);
       }
     };
     const bool adds = rank < columns && first_column + rank < width;
@@ -159,17 +159,17 @@ struct sum_long_segments {
     locate(begin);
     load(begin);
     locate(begin + places);
-    for (std::int64_t from = begin; from < end; from += places) {
+    for (std::int64_t first = begin; first < end; first += places) {
       for (int j = 0; j < loads; ++j)
-        if (has(j, from))
+        if (has(j, first))
           store_tile<Tile>(next[j], &memory.values[row + j * at_once][tile_begin], Tile::elements);
       team.team_barrier();
-      load(from + places);
-      locate(from + 2 * places);
+      load(first + places);
+      locate(first + 2 * places);
       if (adds) {
-        const int count = static_cast<int>(end - from < places ? end - from : places);
+        const int count = static_cast<int>(end - first < places ? end - first : places);
         int k = 0;
-        if (from == begin) total = memory.values[k++][rank];
+        if (first == begin) total = memory.values[k++][rank];
         for (; k + 8 <= count; k += 8)
           for (int j = 0; j < 8; ++j) total += memory.values[k + j][rank];
         for (; k < count; ++k) total += memory.values[k][rank];

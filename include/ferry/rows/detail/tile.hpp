@@ -54,62 +54,63 @@ consteval int lanes_of_copy() {
   }
 }
 template <int Lanes, class T, int... Part>
-KOKKOS_FORCEINLINE_FUNCTION void copy_lanes(T* to, const T* from, std::integer_sequence<int, Part...>) {
+KOKKOS_FORCEINLINE_FUNCTION void copy_lanes(T* target, const T* source, std::integer_sequence<int, Part...>) {
   using number = typename ferry::detail::lanes_of<T>::template type<Lanes>;
-  (number::load(from + Part * Lanes).store(to + Part * Lanes), ...);
+  (number::load(source + Part * Lanes).store(target + Part * Lanes), ...);
 }
 
-/// to[0, N) = from[0, N), converted. A host copies whole registers where it can: at -O2 GCC leaves a loop.
+/// target[0, N) = source[0, N), converted. A host copies whole registers where it can: at -O2 GCC leaves a
+/// loop.
 template <int N, int Registers = 0, class To, class From>
-KOKKOS_FORCEINLINE_FUNCTION void copy_all(To* to, const From* from) {
+KOKKOS_FORCEINLINE_FUNCTION void copy_all(To* target, const From* source) {
   constexpr int lanes = lanes_of_copy<To, From, N, Registers>();
   if constexpr (lanes > 0)
-    copy_lanes<lanes>(to, from, std::make_integer_sequence<int, N / lanes>());
+    copy_lanes<lanes>(target, source, std::make_integer_sequence<int, N / lanes>());
   else
-    for (int e = 0; e < N; ++e) to[e] = convert<To>(from[e]);
+    for (int e = 0; e < N; ++e) target[e] = convert<To>(source[e]);
 }
 
-/// to[0, count) = from[0, count), converted; count is at most host_tile::elements. Consists of copies of
-/// constant length: GCC turns a loop of `count` iterations into `rep movsq`, which is slower on a tile than
-/// the rest of a kernel.
+/// target[0, count) = source[0, count), converted; count is at most host_tile::elements. Consists of copies
+/// of constant length: GCC turns a loop of `count` iterations into `rep movsq`, which is slower on a tile
+/// than the rest of a kernel.
 template <int Registers = 0, class To, class From>
-KOKKOS_FORCEINLINE_FUNCTION void copy_some(To* to, const From* from, int count) {
+KOKKOS_FORCEINLINE_FUNCTION void copy_some(To* target, const From* source, int count) {
   static_assert(host_tile::elements == 16, "ferry: copy_some is written for tiles of 16 elements.");
-  if (count == 16) return copy_all<16, Registers>(to, from);
-  if (count >= 4) copy_all<4>(to, from);
-  if (count >= 8) copy_all<4>(to + 4, from + 4);
-  if (count >= 12) copy_all<4>(to + 8, from + 8);
+  if (count == 16) return copy_all<16, Registers>(target, source);
+  if (count >= 4) copy_all<4>(target, source);
+  if (count >= 8) copy_all<4>(target + 4, source + 4);
+  if (count >= 12) copy_all<4>(target + 8, source + 8);
   const int fours = count & ~3;
   const int left = count & 3;
-  if (left > 0) to[fours] = convert<To>(from[fours]);
-  if (left > 1) to[fours + 1] = convert<To>(from[fours + 1]);
-  if (left > 2) to[fours + 2] = convert<To>(from[fours + 2]);
+  if (left > 0) target[fours] = convert<To>(source[fours]);
+  if (left > 1) target[fours + 1] = convert<To>(source[fours + 1]);
+  if (left > 2) target[fours + 2] = convert<To>(source[fours + 2]);
 }
 
-/// tile[0, count) = from[0, count), converted.
+/// tile[0, count) = source[0, count), converted.
 template <class Tile, class Compute, class T>
-KOKKOS_FORCEINLINE_FUNCTION void load_tile(Compute (&tile)[Tile::elements], const T* from, int count) {
+KOKKOS_FORCEINLINE_FUNCTION void load_tile(Compute (&tile)[Tile::elements], const T* source, int count) {
   if constexpr (Tile::packed) {
-    const auto whole = *reinterpret_cast<const packet<T, Tile::elements>*>(from);
+    const auto whole = *reinterpret_cast<const packet<T, Tile::elements>*>(source);
     for (int e = 0; e < Tile::elements; ++e) tile[e] = convert<Compute>(whole.value[e]);
   } else if constexpr (Tile::partial) {
-    copy_some<Tile::registers>(tile, from, count);
+    copy_some<Tile::registers>(tile, source, count);
   } else {
-    copy_all<Tile::elements, Tile::registers>(tile, from);
+    copy_all<Tile::elements, Tile::registers>(tile, source);
   }
 }
 
-/// to[0, count) = tile[0, count), converted.
+/// target[0, count) = tile[0, count), converted.
 template <class Tile, class Compute, class T>
-KOKKOS_FORCEINLINE_FUNCTION void store_tile(const Compute (&tile)[Tile::elements], T* to, int count) {
+KOKKOS_FORCEINLINE_FUNCTION void store_tile(const Compute (&tile)[Tile::elements], T* target, int count) {
   if constexpr (Tile::packed) {
     packet<T, Tile::elements> whole;
     for (int e = 0; e < Tile::elements; ++e) whole.value[e] = convert<T>(tile[e]);
-    store_packet(to, whole);
+    store_packet(target, whole);
   } else if constexpr (Tile::partial) {
-    copy_some<Tile::registers>(to, tile, count);
+    copy_some<Tile::registers>(target, tile, count);
   } else {
-    copy_all<Tile::elements, Tile::registers>(to, tile);
+    copy_all<Tile::elements, Tile::registers>(target, tile);
   }
 }
 

@@ -20,7 +20,7 @@ struct box_transfers {
   bool possible = false;
 
   /// The distances must not be negative, nor smaller than what they separate.
-  box_transfers(const copy_box& of, std::size_t element_bytes) : box(of) {
+  box_transfers(const copy_box& whole, std::size_t element_bytes) : box(whole) {
     possible = box.has_runs();
     if (!possible) return;
     const auto bytes = [&](std::int64_t elements) {
@@ -29,16 +29,16 @@ struct box_transfers {
     block.row_bytes = bytes(box.inner());
     block.target_pitch = block.source_pitch = block.row_bytes;
     outer = box.rank - 1;
-    std::int64_t to_least = box.inner(), from_least = box.inner();
-    const auto take = [&](std::size_t& number, std::size_t& to, std::size_t& from) {
+    std::int64_t target_least = box.inner(), source_least = box.inner();
+    const auto take = [&](std::size_t& number, std::size_t& target, std::size_t& source) {
       if (outer == 0) return;
       const auto d = static_cast<std::size_t>(--outer);
-      possible = possible && box.to[d] >= to_least && box.from[d] >= from_least;
+      possible = possible && box.target[d] >= target_least && box.source[d] >= source_least;
       number = static_cast<std::size_t>(box.extents[d]);
-      to = bytes(box.to[d]);
-      from = bytes(box.from[d]);
-      to_least = (box.extents[d] - 1) * box.to[d] + to_least;
-      from_least = (box.extents[d] - 1) * box.from[d] + from_least;
+      target = bytes(box.target[d]);
+      source = bytes(box.source[d]);
+      target_least = (box.extents[d] - 1) * box.target[d] + target_least;
+      source_least = (box.extents[d] - 1) * box.source[d] + source_least;
     };
     take(block.rows, block.target_pitch, block.source_pitch);
     take(block.slices, block.target_slice, block.source_slice);
@@ -55,19 +55,19 @@ bool suits_transfer(const Exec& exec, const copy_box& box, std::size_t element_b
   if (!parts.possible || static_cast<std::int64_t>(parts.block.row_bytes) <
                              execution_backend<Exec>::tuning(exec).pitched_row_bytes)
     return false;
-  const std::size_t each = execution_backend<Exec>::pitched_transfers(exec, parts.block);
-  return each != 0 && static_cast<std::int64_t>(each) * parts.count <= most;
+  const std::size_t transfers = execution_backend<Exec>::pitched_transfers(exec, parts.block);
+  return transfers != 0 && static_cast<std::int64_t>(transfers) * parts.count <= most;
 }
 
 /// Enqueues the transfers of a box that suits them. On a host instance the calling thread copies.
 template <class Exec, class T>
-void transfer_box(const Exec& exec, const char* label, T* to, const T* from, const copy_box& box) {
+void transfer_box(const Exec& exec, const char* label, T* target, const T* source, const copy_box& box) {
   box_transfers parts(box, sizeof(T));
   const device_span<Exec> span(exec, label, "transfer");
   for (std::int64_t i = 0; i < parts.count; ++i) {
-    const auto [there, here] = box.offsets(i, parts.outer);
-    parts.block.target = to + there;
-    parts.block.source = from + here;
+    const auto [target_place, source_place] = box.offsets(i, parts.outer);
+    parts.block.target = target + target_place;
+    parts.block.source = source + source_place;
     execution_backend<Exec>::copy_pitched_async(exec, label, parts.block);
   }
 }

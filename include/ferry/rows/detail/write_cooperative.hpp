@@ -46,13 +46,14 @@ void write_cooperative(launch_context<Exec>& call, const std::string& label, con
 
   list.bring(call, store.unique_rows);
   auto queue = split.for_host(slots.per_slot());
-  slots.from_device(queue, mover_to_slot(batch, kernels::identity{}), all_by_ring{},
-                    [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
-                      const auto packed = dense_rows<const wire, pinned_space>(
-                          reinterpret_cast<const wire*>(slot), count, wide, "slot");
-                      launch_update<unique>(here, labels, job, kernels::listed_rows{list.from(first, slots)},
-                                            count, packed);
-                    });
+  slots.from_device(
+      queue, mover_to_slot(batch, kernels::identity{}), all_by_ring{},
+      [&](const auto& host, const std::byte* slot, std::int64_t first, std::int64_t count) {
+        const auto packed =
+            dense_rows<const wire, pinned_space>(reinterpret_cast<const wire*>(slot), count, wide, "slot");
+        launch_update<unique>(host, labels, job, kernels::listed_rows{list.await_rows(first, slots)}, count,
+                              packed);
+      });
   moved_by_kernels<path::cooperative>(values, job.table, bytes_of_rows(values, split.left_to_device()));
   split.join(call);
 }

@@ -29,25 +29,25 @@ auto upload_values(launch_context<Exec>& call, const std::string& label,
   const auto wide = values.width();
   const auto row_bytes = wide * static_cast<std::int64_t>(sizeof(plain));
   if (row_bytes == 0) return dense_rows<const plain, device_space>(nullptr, values.rows(), 0, "values");
-  plain* there = call.template scratch<plain>(values.size());
+  plain* data = call.template scratch<plain>(values.size());
   if (is_page_locked<Space> && values.row_stride() == wide) {
     call.reads_from(values);  // may still run when the verb has returned
-    transfer(call.exec(), label.c_str(), there, device_space::name, values.data, Space::name,
+    transfer(call.exec(), label.c_str(), data, device_space::name, values.data, Space::name,
              values.rows() * row_bytes);
-    return dense_rows<const plain, device_space>(there, values.rows(), wide, "values");
+    return dense_rows<const plain, device_space>(data, values.rows(), wide, "values");
   }
   ring<Exec> slots(call, call.exec(), label, values.rows(), row_bytes,
                    execution_backend<Exec>::tuning(call.exec()).staging_workers);
-  const auto batch = dense_rows<plain, device_space>(there, values.rows(), wide, "values");
+  const auto batch = dense_rows<plain, device_space>(data, values.rows(), wide, "values");
   slots.to_device(mover_from_slot<Exec>(batch, kernels::identity{}), all_by_ring{},
-                  [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
+                  [&](const auto& host, std::byte* slot, std::int64_t first, std::int64_t count) {
                     const auto packed =
                         dense_rows<plain, pinned_space>(reinterpret_cast<plain*>(slot), count, wide, "slot");
-                    launch_gather(here, label, rows_from(values, first, count), packed, kernels::identity{},
+                    launch_gather(host, label, rows_from(values, first, count), packed, kernels::identity{},
                                   count);
                     return false;
                   });
-  return dense_rows<const plain, device_space>(there, values.rows(), wide, "values");
+  return dense_rows<const plain, device_space>(data, values.rows(), wide, "values");
 }
 
 /// Applies items (row, value row), whose values are in device memory, by the host's threads.
@@ -95,9 +95,9 @@ void drain_rows(launch_context<Exec>& call, const std::string& label, const Job&
     ring<Exec> slots(call, call.exec(), label, items, row_bytes,
                      execution_backend<Exec>::tuning(call.exec()).staging_workers);
     slots.from_device(mover_to_slot(batch, kernels::identity{}), rest_of,
-                      [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
+                      [&](const auto& host, const std::byte* slot, std::int64_t first, std::int64_t count) {
                         launch_update<duplicates::assume_unique>(
-                            here, labels, job, kernels::listed_rows{rows + first}, count,
+                            host, labels, job, kernels::listed_rows{rows + first}, count,
                             dense_rows<const Value, pinned_space>(reinterpret_cast<const Value*>(slot), count,
                                                                   width, "slot"));
                       });
@@ -167,8 +167,8 @@ void write_on_host(launch_context<Exec>& call, const std::string& label, const J
                    const array_ref<Value, Space>& values) {
   const auto labels = update_labels::of<Job>(call, label);
   const auto host = host_side(call.exec());
-  const row_plan here = plan_for_host(call, host, plan);
-  const plan_storage& storage = *here.storage();
+  const row_plan host_plan = plan_for_host(call, host, plan);
+  const plan_storage& storage = *host_plan.storage();
   const bool bad = storage.checked && storage.report->findings->out_of_range != 0;
   if (bad) return;
   const kernels::plan_rows rows{storage.unique_rows,
@@ -180,16 +180,16 @@ void write_on_host(launch_context<Exec>& call, const std::string& label, const J
   if constexpr (Duplicates::forbids) {
     const report_writer report = call.host_report();
     launch(
-        host, call.label_part(label, "find_duplicates"), here.positions(),
+        host, call.label_part(label, "find_duplicates"), host_plan.positions(),
         kernels::find_duplicates{storage.unique_rows, storage.segment_begin, storage.unique_count, report});
     host.fence(label);
     if (call.host_found()) return;
   }
   if constexpr (adjusts_values<Duplicates>)
     launch_update<Duplicates>(host, labels, job, Duplicates::source(rows, storage, values.width()),
-                              here.positions(), values);
+                              host_plan.positions(), values);
   else
-    launch_update<Duplicates>(host, labels, job, rows, here.positions(), values);
+    launch_update<Duplicates>(host, labels, job, rows, host_plan.positions(), values);
   host.fence(label);
 }
 

@@ -22,7 +22,7 @@ using traits_of = array_traits<std::remove_cvref_t<T>>;
 template <class T>
 concept AnArray = ArrayLike<std::remove_cvref_t<T>>;
 
-/// Whether the elements of an array may be copied byte by byte.
+/// True if the elements of an array may be copied byte by byte.
 template <class Array>
 consteval bool holds_elements() {
   if constexpr (AnArray<Array>)

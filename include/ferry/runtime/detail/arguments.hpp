@@ -127,7 +127,7 @@ consteval flaw flaw_of_written(const call_form& form, argument_list arguments) {
   return flaw::none;
 }
 
-/// Whether arguments without an execution space begin like a call of the verb.
+/// True if arguments without an execution space begin like a call of the verb.
 consteval bool lacks_execution_space(const call_form& form, argument_list arguments) {
   const std::size_t checked = std::min<std::size_t>(form.count, 3);
   for (std::size_t shift = 0; shift < 2; ++shift) {
@@ -139,7 +139,7 @@ consteval bool lacks_execution_space(const call_form& form, argument_list argume
   return false;
 }
 
-/// Whether two arguments of the call have changed places.
+/// True if two arguments of the call have changed places.
 consteval bool is_swapped(const call_form& form, argument_list arguments) {
   std::array<unsigned, 16> kinds{};
   if (arguments.count > kinds.size() || mismatches(form, arguments) < 2) return false;
@@ -203,17 +203,17 @@ consteval flaw find_flaw() {
 template <class Call, class... Arguments>
 inline constexpr flaw flaw_of = find_flaw<Call, Arguments...>();
 
-/// Whether a call fits: the constraint of verbs.
+/// True if a call fits: the constraint of verbs.
 template <class Call, class... Arguments>
 concept Fits = flaw_of<Call, Arguments...>
 == flaw::none;
 
-/// Whether a verb refuses its arguments with a sentence, wherever they are kept.
+/// True if a verb refuses its arguments with a sentence, wherever they are kept.
 template <class Call, class... Arguments>
 concept Refused = flaw_of<Call, Arguments&...>
 != flaw::none;
 
-/// Whether the only flaw is that the verb would write to what is constant or temporary. The arguments are
+/// True if the only flaw is that the verb would write to what is constant or temporary. The arguments are
 /// deduced by forwarding references.
 template <class Call, class... Arguments>
 concept Unwritable = flaw_of<Call, Arguments...>

@@ -77,11 +77,11 @@ struct registers {
 template <class Dependent>
 using registers_for = registers<std::void_t<Dependent>>;
 
-/// Whether host code may dereference device_space, as on a host backend.
+/// True if host code may dereference device_space, as on a host backend.
 template <class Dependent>
 inline constexpr bool device_is_host = device_backend<Dependent>::device_is_host;
 
-/// Whether kernels of Exec may dereference Space. For pageable memory and a device this is known at run time
+/// True if kernels of Exec may dereference Space. For pageable memory and a device this is known at run time
 /// only, see execution_backend::reaches_pageable.
 template <class Exec, class Space>
 consteval bool may_dereference() {
@@ -101,7 +101,7 @@ device memory_home(const Exec& exec) {
     return {execution_backend<Exec>::device_of(exec)};
 }
 
-/// Whether a host instance does work of that many bytes in the calling thread: to wake other threads would
+/// True if a host instance does work of that many bytes in the calling thread: to wake other threads would
 /// take longer than the work. An instance of one thread wakes nobody.
 template <HostExecutionSpace Exec>
 bool stays_in_caller(const Exec& exec, std::int64_t bytes) {

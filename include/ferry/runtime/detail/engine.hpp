@@ -30,7 +30,7 @@ class graph_resources {
   /// about to end.
   void put(std::shared_ptr<void>* dropped) noexcept;
   [[nodiscard]] std::vector<std::shared_ptr<void>> empty() noexcept;
-  /// Whether empty() would return something. Without the lock, so what comes at the same time may be missed.
+  /// True if empty() would return something. Without the lock, so what comes at the same time may be missed.
   [[nodiscard]] bool is_filled() const noexcept { return filled_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::vector<std::shared_ptr<void>> close() noexcept;
 
@@ -169,7 +169,7 @@ class engine : public ticket_state_keeper {
   side_stream_pool side_streams_{nodes_};
   unheard_findings unheard_;
   std::vector<detached_tickets> detached_;
-  std::atomic<bool> keeps_work_{false};  ///< whether detached_ has any, read without the lock
+  std::atomic<bool> keeps_work_{false};  ///< true if detached_ has any, read without the lock
   std::vector<std::weak_ptr<kept_instance>> instances_;
 };
 

@@ -63,7 +63,7 @@ struct host_run {
   }
 };
 
-/// Whether each host thread calls the functor once with its whole run, so that the functor computes shared
+/// True if each host thread calls the functor once with its whole run, so that the functor computes shared
 /// values once. Functors declare this by `takes_runs`.
 template <class Functor>
 consteval bool by_runs() {

@@ -37,7 +37,7 @@ class verb_call {
 
   [[nodiscard]] const char* verb() const { return verb_; }
   [[nodiscard]] trace_span& span() { return span_; }
-  /// Whether a graph is being captured. It then owns what the verb uses, and the device can't be queried.
+  /// True if a graph is being captured. It then owns what the verb uses, and the device can't be queried.
   [[nodiscard]] bool capturing() const { return capturing_; }
   [[nodiscard]] instance_id id() const { return id_; }
   /// The device of the instance.

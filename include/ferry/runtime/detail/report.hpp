@@ -22,7 +22,7 @@ struct index_report {
   std::uint64_t first_offset = none;      ///< the lowest place of such an offset
   std::uint64_t first_offset_number = 0;  ///< its bits, sign-extended
   std::uint64_t first_bag = 0;            ///< of a list of tables: the bag of first_position
-  unsigned int unsigned_offsets = 0;      ///< whether first_offset_number is of an unsigned type
+  unsigned int unsigned_offsets = 0;      ///< true if first_offset_number is of an unsigned type
   unsigned int lock = 0;
   unsigned int arrived = 0;  ///< blocks of the kernel that sorts a plan; 0 between kernels
 };

@@ -63,8 +63,8 @@ struct rollback {
 /// The sources of a verb's findings, and the facts about its arguments for an error message.
 struct finding_sources {
   std::shared_ptr<report_writer> device;
-  bool host = false;  ///< whether the host part writes ticket_state::by_host
-  /// Those of a plan that checked its indices; not the plan, whose memory a detached verb returns at once.
+  bool host = false;  ///< true if the host part writes ticket_state::by_host
+  /// The findings of a plan that checked its indices. A detached verb returns the plan's memory at once.
   std::shared_ptr<report_writer> plan;
   index_report (*report_of_plan)(const report_writer&) = nullptr;
   bool signed_plan = false;
@@ -135,7 +135,7 @@ struct ticket_state {
   void note_end(const event_handle& end, instance_id instance) noexcept;
   void withdraw() noexcept;
 
-  /// Whether Kokkos was finalized, so that the work has ended and the device may be gone. Kokkos counts as
+  /// True if Kokkos was finalized, so that the work has ended and the device may be gone. Kokkos counts as
   /// initialized while finalize runs its hooks; then work may still be in flight.
   [[nodiscard]] bool has_outlived_kokkos() const;
 

@@ -46,7 +46,7 @@ class unheard_findings {
 
   std::mutex guard_;
   std::vector<entry> list_;
-  std::atomic<bool> filled_{false};  ///< whether the list has any, read without the lock
+  std::atomic<bool> filled_{false};  ///< true if the list has any, read without the lock
 };
 
 }  // namespace ferry::detail

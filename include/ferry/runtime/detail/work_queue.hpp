@@ -61,7 +61,7 @@ class split_queue {
   }
 
  private:
-  /// Whether the device reaches `begin` before a worker that starts now.
+  /// True if the device reaches `begin` before a worker that starts now.
   [[nodiscard]] bool is_reached(std::int64_t begin) const {
     std::int64_t front = 0;
     for (int team = 0; team < teams_; ++team)

@@ -55,7 +55,7 @@ struct array_shape {
   /// Distance of two rows, in elements.
   [[nodiscard]] std::int64_t row_stride() const { return rank <= 1 && rows() <= 1 ? width() : strides[0]; }
 
-  /// Whether the elements of each row are adjacent, in row-major order.
+  /// True if the elements of each row are adjacent, in row-major order.
   [[nodiscard]] bool has_dense_rows() const;
   [[nodiscard]] bool is_contiguous() const;
 

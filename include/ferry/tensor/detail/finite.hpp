@@ -31,7 +31,7 @@ KOKKOS_FORCEINLINE_FUNCTION constexpr bits_of_number<T> magnitude_bits(const T& 
   return bit_cast<bits_of_number<T>>(value) & ~sign_bit<T>;
 }
 
-/// Whether a number is finite; integers are.
+/// True if a number is finite; integers are.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION constexpr bool is_finite(const T& value) {
   if constexpr (std::is_integral_v<T>)
@@ -56,7 +56,7 @@ KOKKOS_FORCEINLINE_FUNCTION constexpr bool is_nan(const T& value) {
     return magnitude_bits(value) > exponent_bits<T>;
 }
 
-/// Whether the sign is set, also that of a zero or NaN.
+/// True if the sign is set, also that of a zero or NaN.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION constexpr bool is_negative(const T& value) {
   if constexpr (std::is_integral_v<T>)

@@ -74,7 +74,7 @@ namespace ferry::detail {
 struct summed_array {
   std::uintptr_t data = 0;
   int device = -1;          ///< of the array and of the instance
-  std::int32_t direct = 0;  ///< whether kernels may take it as it is
+  std::int32_t direct = 0;  ///< true if kernels may take it as it is
 };
 
 /// The array of a rank, which no work uses any more when this returns: other ranks are about to write to it.
@@ -94,7 +94,7 @@ summed_array describe_summed(const Exec& exec, const array_ref<T, Space>& array)
   return summed;
 }
 
-/// Whether kernels of each rank reach the arrays of all; the same on all ranks. Arrays may be one array, but
+/// True if kernels of each rank reach the arrays of all; the same on all ranks. Arrays may be one array, but
 /// must not overlap otherwise.
 template <class Exec>
 bool can_sum_in_place([[maybe_unused]] const std::vector<summed_array>& arrays,

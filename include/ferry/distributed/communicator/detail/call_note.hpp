@@ -45,7 +45,7 @@ struct call_note {
   [[nodiscard]] std::string_view words() const {
     return {text.data(), static_cast<std::size_t>(std::min<std::uint64_t>(length, room))};
   }
-  /// Whether both are the same call as the text tells it. A rank that refuses its arguments may differ in the
+  /// True if both are the same call as the text tells it. A rank that refuses its arguments may differ in the
   /// rest.
   [[nodiscard]] bool reads_like(const call_note& note) const;
   friend bool operator==(const call_note& a, const call_note& b) {

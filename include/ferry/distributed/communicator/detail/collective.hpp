@@ -28,7 +28,7 @@ class collective {
   collective(const collective&) = delete;
   collective& operator=(const collective&) = delete;
 
-  /// Whether one thread acts for all ranks; then there are no phases.
+  /// True if one thread acts for all ranks; then there are no phases.
   [[nodiscard]] bool is_whole() const { return rank_ < 0; }
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int ranks() const { return group_->size(); }

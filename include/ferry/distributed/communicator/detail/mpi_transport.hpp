@@ -23,7 +23,7 @@
 
 namespace ferry::detail {
 
-/// Whether MPI takes memory of devices, as it says itself. Open MPI and MPICH tell by different functions.
+/// True if MPI takes memory of devices, as it says itself. Open MPI and MPICH tell by different functions.
 inline bool is_device_aware() {
 #if defined(MPIX_CUDA_AWARE_SUPPORT)
   return MPIX_Query_cuda_support() == 1;

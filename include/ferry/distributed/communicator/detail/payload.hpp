@@ -82,7 +82,7 @@ struct waited_when_thrown {
   }
 };
 
-/// Whether both instances are of the device that has a buffer in Space.
+/// True if both instances are of the device that has a buffer in Space.
 template <class Space, class Exec>
 bool share_home([[maybe_unused]] const Exec& first, [[maybe_unused]] const Exec& second) {
   if constexpr (Space::is_host_accessible)

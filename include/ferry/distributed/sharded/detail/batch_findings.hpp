@@ -43,7 +43,7 @@ class all_findings {
                bool is_whole)
       : verb_(verb), table_(table), findings_(findings), whole_(is_whole) {}
 
-  /// Whether error() has one.
+  /// True if error() has one.
   [[nodiscard]] bool has_error() const;
   [[nodiscard]] std::uint64_t nonfinite() const { return sum(&batch_findings::nonfinite); }
   /// The error of bad offsets, else of bad indices, else of rows that duplicates::reject forbids; null if

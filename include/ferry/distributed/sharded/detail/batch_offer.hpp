@@ -22,7 +22,7 @@ struct batch_offer {
   std::int32_t lists_device = -1;   ///< that has the lists; -1: host memory
   std::int32_t values_device = -1;  ///< that has the values; -1: host memory
   std::int32_t owner_device = -1;   ///< of the instance that works on the shard of the rank
-  std::int32_t is_made = 0;         ///< whether kernels may read all this: the work that makes it has ended
+  std::int32_t is_made = 0;         ///< true if kernels may read all this: the work that makes it has ended
 };
 
 /// Headers of the batches of all ranks.
@@ -43,7 +43,7 @@ struct batch_headers {
 [[nodiscard]] batch_headers exchange_headers(collective& call, const route_groups& route,
                                              batch_findings scanned, const batch_offer& offer);
 
-/// Whether each owner can pull its rows of all batches by a kernel; the same on all ranks. `reach` tells
+/// True if each owner can pull its rows of all batches by a kernel; the same on all ranks. `reach` tells
 /// whether kernels of a device reach the memory of another one.
 [[nodiscard]] bool can_pull(const std::vector<batch_offer>& offers, bool (*reach)(int device, int memory));
 /// As above, for the devices of Exec.

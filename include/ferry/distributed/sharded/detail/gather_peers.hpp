@@ -59,7 +59,7 @@ class peer_rows : public rows_of_kernels<T, Space> {
   const sharded_table<T, Space, Spread>& shards_;
   const array_ref<T, Space>& whole_;
 };
-/// The same, if each different row of a plan is to cross once.
+/// Such rows, if each different row of a plan is to cross once.
 template <class T, class Space, class Spread>
 class peer_rows_once : public peer_rows<T, Space, Spread> {
  public:
@@ -72,11 +72,11 @@ class peer_rows_once : public peer_rows<T, Space, Spread> {
 template <class Bounds, class Exec, class T, class Space, class Spread, class Named, class Out,
           class OutSpace>
 ticket gather_from_peers(const Exec& exec, const sharded_table<T, Space, Spread>& table, const Named& named,
-                         const array_ref<Out, OutSpace>& out, bool once = true) {
+                         const array_ref<Out, OutSpace>& out, bool shares_rows = true) {
   const auto whole = whole_ref(table);
   if (out.size() != 0) require_array_device("gather", exec, out);
   if constexpr (is_plan<Named>)
-    if (once)
+    if (shares_rows)
       return gather_on<path::peer, Bounds>(exec, peer_rows_once<T, Space, Spread>(table, whole), named, out);
   return gather_on<path::peer, Bounds>(exec, peer_rows<T, Space, Spread>(table, whole), named, out);
 }

@@ -23,7 +23,7 @@
 /// The collective gather by the kernels of path::peer.
 namespace ferry::detail {
 
-/// Whether kernels of Exec find and read the rows of a table, and write rows to OutSpace.
+/// True if kernels of Exec find and read the rows of a table, and write rows to OutSpace.
 template <class Exec, class Table, class OutSpace>
 inline constexpr bool reads_peers = routes_by_kernels<Exec> &&
                                     (is_host_exec<Exec> ||
@@ -33,7 +33,7 @@ inline constexpr bool reads_peers = routes_by_kernels<Exec> &&
   requires Table::sharding_type::in_kernels;
 };
 
-/// Whether kernels of the instance reach the shards of all ranks; see reach_shards, which then succeeds.
+/// True if kernels of the instance reach the shards of all ranks; see reach_shards, which then succeeds.
 template <class Exec, class Table>
 bool reaches_shards([[maybe_unused]] const Exec& exec, const Table& table) {
   const int ranks = table.comm().size();
@@ -60,7 +60,7 @@ struct sharded_gather : sharded_read<Choice, Exec, Table, Named, Out> {
   using base = sharded_read<Choice, Exec, Table, Named, Out>;
   using base::base;
   using base::call, base::exec, base::named, base::out, base::table;
-  /// Whether this thread may have other ranks to ask. If there are host backends alone, no rank can.
+  /// True if this thread may have other ranks to ask. If there are host backends alone, no rank can.
   static constexpr bool asks = !base::is_planned && (!device_is_host<Exec> || routes_by_kernels<Exec>);
   static constexpr bool tries =
       asks && reads_peers<Exec, Table, typename Out::memory_space> &&

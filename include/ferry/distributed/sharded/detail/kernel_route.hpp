@@ -26,12 +26,12 @@
 /// Routes that kernels make: the host learns the number of positions for each owner and the bad indices.
 namespace ferry::detail {
 
-/// Whether batches of Exec are routed by kernels. A host's kernels would do what its threads do already; a
+/// True if batches of Exec are routed by kernels. A host's kernels would do what its threads do already; a
 /// test of the kernels on a host makes this true.
 template <class Exec>
 inline constexpr bool routes_by_kernels = !is_host_exec<Exec>;
 
-/// Whether kernels find the owners of the rows of a table.
+/// True if kernels find the owners of the rows of a table.
 template <class Table>
 inline constexpr bool finds_owners_in_kernels = requires {
   requires Table::sharding_type::in_kernels;
@@ -46,7 +46,7 @@ struct routed_lists {
   const std::int64_t* rows = nullptr;
 };
 
-/// Whether kernels of the instance can read the indices or the plan.
+/// True if kernels of the instance can read the indices or the plan.
 template <class Exec, class Named>
 bool kernels_read(const Exec& exec, const Named& named) {
   if constexpr (!is_plan<Named>)

@@ -26,7 +26,7 @@ struct opened_shards {
   std::string why_not;                           ///< could they not be opened
 };
 
-/// Whether the ranks are processes of one rank each, whose shards others can open.
+/// True if the ranks are processes of one rank each, whose shards others can open.
 template <class Space, class Spread>
 bool opens_shards(const communicator& comm) {
   if constexpr (shares_memory<Space>() && !Spread::replicates)

@@ -51,7 +51,7 @@ void require_sharded_bag_batch(const char* verb, const collective& call, const T
   require_apart(verb, call, table, batch);
 }
 
-/// Whether a position with a bad index is an error.
+/// True if a position with a bad index is an error.
 template <class Bounds, class Named>
 bool is_checked(const Named& named) {
   if constexpr (is_sharded_plan<Named>)

@@ -125,8 +125,8 @@ batch_offer offer_batch(const Exec& exec, const Exec& shard_exec, const routed_l
 struct offered_values {
   std::int64_t items = 0;
   const std::byte* lowest = nullptr;  ///< the lowest address of a batch's values
-  bool aligned = true;                ///< whether all rows begin at multiples of `unit` bytes
-  bool on_devices = true;             ///< whether all lie in memory of devices
+  bool aligned = true;                ///< true if all rows begin at multiples of `unit` bytes
+  bool on_devices = true;             ///< true if all lie in memory of devices
 };
 [[nodiscard]] offered_values values_for(int owner, const batch_headers& headers, std::size_t unit);
 

@@ -31,7 +31,7 @@ struct reached_shards {
   int ranks = 0;
   int only = -1;  ///< the shard that has all rows
 
-  /// Whether all rows consist of whole units of this size, each aligned to it.
+  /// True if all rows consist of whole units of this size, each aligned to it.
   [[nodiscard]] bool in_units_of(std::size_t bytes) const {
     if (static_cast<std::size_t>(width) * sizeof(T) % bytes != 0) return false;
     for (const T* shard : data)

@@ -19,7 +19,7 @@ class row_spread {
 
   [[nodiscard]] std::int64_t rows() const { return rows_; }
   [[nodiscard]] int ranks() const { return ranks_; }
-  /// Whether every rank has all rows.
+  /// True if every rank has all rows.
   [[nodiscard]] bool replicates() const { return replicates_; }
   /// Equal for all shardings of one type and with the same options.
   [[nodiscard]] std::uint64_t digest() const { return digest_; }

@@ -28,7 +28,7 @@ Exec shard_instance(const communicator& comm, int rank, const Exec& exec) {
   return exec;
 }
 
-/// Whether an array lies on another device than the instance.
+/// True if an array lies on another device than the instance.
 template <class Exec, class Array>
 bool lies_elsewhere(const Exec& exec, const Array& array) {
   if constexpr (is_host_exec<Exec>)

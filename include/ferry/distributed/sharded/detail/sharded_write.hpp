@@ -77,7 +77,7 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
   using space = typename Values::memory_space;
   using home = payload_space<Exec, typename Table::memory_space, space>;
   static constexpr bool is_planned = base::is_planned;
-  /// Whether a rank sums the values of a row before it sends them.
+  /// True if a rank sums the values of a row before it sends them.
   static constexpr bool sums = Choice::reduce::sums_locally;
   using sent = std::conditional_t<sums, accumulation_t<value>, value>;
   /// duplicates::reject looks at the rows by host code, and the sums of a rank are in the order of a host's
@@ -85,7 +85,7 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
   static constexpr bool may_pull = routes_by_kernels<Exec> && finds_owners_in_kernels<Table> && !is_planned &&
                                    !sums && !duplicates_policy::forbids &&
                                    (is_host_exec<Exec> || !home::is_host_accessible);
-  /// Whether the verb on a shard sorts its rows whatever they are, so that they can be sorted while the
+  /// True if the verb on a shard sorts its rows whatever they are, so that they can be sorted while the
   /// values come; see update_on.
   static constexpr bool sorts =
       duplicates_policy::combines && duplicates_policy::needs_plan && !in_any_order<duplicates_policy>;

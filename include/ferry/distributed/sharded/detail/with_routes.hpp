@@ -47,12 +47,12 @@ struct local_policies_of<policies<Ps...>> {
 };
 template <class Chosen>
 using local_policies = typename local_policies_of<typename Chosen::list>::type;
-/// Whether a gather fetches each different row once.
+/// True if a gather fetches each different row once.
 template <class Chosen>
 inline constexpr bool fetches_once =
     is_between_ranks<typename Chosen::template get<path_category, path::automatic>>;
 
-/// Whether path::automatic fetches each different row once: if a row_plan says that this halves the rows
+/// True if path::automatic fetches each different row once: if a row_plan says that this halves the rows
 /// that travel. Without a plan the rows would have to be sorted first, which only wide rows and many
 /// duplicates repay. Each rank decides for itself.
 template <class Table, class Named>

@@ -23,21 +23,21 @@ struct block {
   static constexpr bool in_kernels = true;
   void check(int) const {}
   [[nodiscard]] KOKKOS_FUNCTION int owner(std::int64_t row, std::int64_t rows, int ranks) const {
-    return static_cast<int>(kernels::divided(row, each(rows, ranks)).quotient);
+    return static_cast<int>(kernels::divided(row, rows_per_rank(rows, ranks)).quotient);
   }
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t local_row(std::int64_t row, std::int64_t rows, int ranks) const {
-    return kernels::divided(row, each(rows, ranks)).rest;
+    return kernels::divided(row, rows_per_rank(rows, ranks)).rest;
   }
   [[nodiscard]] std::int64_t rows_of(int rank, std::int64_t rows, int ranks) const {
-    return std::clamp(rows - rank * each(rows, ranks), std::int64_t{0}, each(rows, ranks));
+    return std::clamp(rows - rank * rows_per_rank(rows, ranks), std::int64_t{0}, rows_per_rank(rows, ranks));
   }
   [[nodiscard]] kernels::global_rows global_rows(int rank, std::int64_t rows, int ranks) const {
-    return {rank * each(rows, ranks), 1, {}};
+    return {rank * rows_per_rank(rows, ranks), 1, {}};
   }
   /// @}
 
  private:
-  KOKKOS_FUNCTION static std::int64_t each(std::int64_t rows, int ranks) {
+  KOKKOS_FUNCTION static std::int64_t rows_per_rank(std::int64_t rows, int ranks) {
     return rows == 0 ? 1 : kernels::divided(rows + ranks - 1, ranks).quotient;
   }
 };

@@ -26,7 +26,7 @@
 /// process number that the system gives anew does not matter.
 namespace ferry::detail {
 
-/// Whether a space is memory of devices that the backend lets other processes open.
+/// True if a space is memory of devices that the backend lets other processes open.
 template <class Space>
 consteval bool shares_memory() {
   if constexpr (Space::is_host_accessible)
