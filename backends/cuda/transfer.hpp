@@ -9,7 +9,6 @@
 
 #include "../host/transfer.hpp"
 
-#include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/pitched_block.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -25,12 +24,6 @@ struct transfer_functions {
                          std::size_t bytes) {
     const device_guard on(exec);
     check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault, exec.cuda_stream()), "cudaMemcpyAsync");
-  }
-  /// Sets bytes of device memory to zero.
-  static void clear_async(const Kokkos::Cuda& exec, const char* label, void* target, std::size_t bytes) {
-    const device_guard on(exec);
-    const detail::tool_kernel reported(exec, label);
-    check(cudaMemsetAsync(target, 0, bytes, exec.cuda_stream()), "cudaMemsetAsync");
   }
   /// Copies memory of another device to memory of the instance's own: over their link where they have one,
   /// else the runtime takes it through host memory.

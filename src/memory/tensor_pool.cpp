@@ -30,8 +30,8 @@ void pooled_memory<Space>::end(std::shared_ptr<allocation<Space>> memory,
 }
 
 template <MemorySpace Space>
-void pooled_memory<Space>::limit(int device, std::size_t bytes) {
-  until_finalize<tensor_pool<Space>>()->limit(device, bytes);
+std::size_t pooled_memory<Space>::limit(int device, std::size_t bytes) {
+  return until_finalize<tensor_pool<Space>>()->limit(device, bytes);
 }
 
 template struct pooled_memory<device_space>;

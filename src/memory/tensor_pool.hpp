@@ -75,8 +75,13 @@ class tensor_pool {
     }
   }
 
-  /// Changes the bytes that may lie idle on a device.
-  void limit(int device, std::size_t bytes) { shelf_on("limit", device)->limit(most_blocks, bytes); }
+  /// Changes the bytes that may lie idle on a device. The result is the limit before.
+  std::size_t limit(int device, std::size_t bytes) {
+    const auto shelf = shelf_on("limit", device);
+    const std::size_t before = shelf->most_bytes();
+    shelf->limit(most_blocks, bytes);
+    return before;
+  }
 
   [[nodiscard]] static std::string idle_label() { return "pool::" + std::string(Space::name); }
 

@@ -48,10 +48,10 @@ ticket clear(const Exec& exec, const array_ref<T, Space>& array) {
   launch_context<Exec> call(exec, "gather");
   call.writes_to(array);
   if constexpr (is_host_exec<Exec> || Space::is_device_mapped) {
-    launch_fill<Space>(exec, label, target, zero);
+    launch_fill(exec, label, target, zero);
   } else {
     const auto host = host_side(exec);
-    launch_fill<Space>(host, label, target, zero);
+    launch_fill(host, label, target, zero);
     host.fence(label);
   }
   return call.finish();

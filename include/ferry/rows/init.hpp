@@ -39,12 +39,12 @@ void generate(const Exec& exec, const std::string& label, const array_ref<T, Spa
   const fill_target<T> target{array.data, array.rows(), array.width(), array.row_stride()};
   if constexpr (is_host_exec<Exec> || Space::is_device_mapped) {
     const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
-    launch_fill<Space>(exec, label, target, generator);
+    launch_fill(exec, label, target, generator);
     execution_backend<Exec>::fence(exec, label);
   } else {
     execution_backend<Exec>::fence(exec, label);
     const auto host = host_side(exec);
-    launch_fill<Space>(host, label, target, generator);
+    launch_fill(host, label, target, generator);
     host.fence(label);
   }
 }

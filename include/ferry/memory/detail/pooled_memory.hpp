@@ -22,8 +22,8 @@ struct pooled_memory {
                                                                    int device);
   /// The tensor of the memory ends. The pool keeps the memory until the `uses` have ended, at least.
   static void end(std::shared_ptr<allocation<Space>> memory, const access_tracker& uses) noexcept;
-  /// Changes the bytes that may lie idle on a device, for tests.
-  static void limit(int device, std::size_t bytes);
+  /// Changes the bytes that may lie idle on a device, for tests. The result is the limit before.
+  static std::size_t limit(int device, std::size_t bytes);
 };
 extern template struct pooled_memory<device_space>;
 extern template struct pooled_memory<pinned_space>;

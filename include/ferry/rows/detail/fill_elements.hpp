@@ -5,7 +5,6 @@
 #include <ferry/rows/detail/initial_values.hpp>
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/device_span.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -14,7 +13,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <type_traits>
 
@@ -54,8 +52,9 @@ struct fill_packets {
                                       ? fitting
                                       : std::min(fitting, 4);
   /// Whether elements fill packets, and the generator needs no row and column.
-  static constexpr bool serves =
-      std::has_single_bit(sizeof(T)) && sizeof(T) <= 16 && (draws > 1 || Generator::is_by_position);
+  static constexpr bool serves = std::has_single_bit(sizeof(T)) && sizeof(T) <= 16 &&
+                                 std::is_trivially_default_constructible_v<T> &&
+                                 (draws > 1 || Generator::is_by_position);
 
   T* data;
   std::int64_t size;
@@ -123,17 +122,9 @@ struct fill_target {
   [[nodiscard]] bool is_contiguous() const { return stride == width || rows == 1; }
 };
 
-/// Whether all bytes of a value are zero.
-template <class T>
-bool is_zero(const T& value) {
-  unsigned char bytes[sizeof(T)];
-  std::memcpy(bytes, static_cast<const void*>(&value), sizeof(T));
-  return std::all_of(bytes, bytes + sizeof(T), [](unsigned char byte) { return byte == 0; });
-}
-
 /// Enqueues an initialisation on an instance that reaches the memory: a host fills runs, a device packets
-/// where elements lie next to each other. It clears memory of its own by its memset.
-template <class Space, class Exec, class T, class Generator>
+/// if elements lie next to each other. Packets of zeros are as fast as a memset.
+template <class Exec, class T, class Generator>
 void launch_fill(const Exec& exec, const std::string& label, const fill_target<T>& target,
                  const Generator& generator) {
   const std::int64_t size = target.size();
@@ -145,13 +136,6 @@ void launch_fill(const Exec& exec, const std::string& label, const fill_target<T
     launch(exec, label, size,
            kernels::fill_runs<T, Generator>{target.data, target.stride, width, size, generator});
   } else {
-    if constexpr (std::is_same_v<Generator, kernels::constant_value<T>> && !Space::is_host_accessible)
-      if (target.is_contiguous() && is_zero(generator.value)) {
-        const device_span<Exec> span(exec, label, "kernel");
-        execution_backend<Exec>::clear_async(exec, label.c_str(), target.data,
-                                             static_cast<std::size_t>(size) * sizeof(T));
-        return;
-      }
     using packets = kernels::fill_packets<T, Generator>;
     if constexpr (packets::serves) {
       constexpr std::int64_t elements = packets::elements;
