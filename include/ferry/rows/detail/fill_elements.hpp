@@ -62,16 +62,28 @@ struct fill_packets {
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::int64_t first = i * elements;
-    packet<T, elements> values;
-    if constexpr (draws > 1) {
-      for (int d = 0; d < elements; d += draws) generator.draw((first + d) / draws, values.value + d);
-    } else {
-      for (int e = 0; e < elements; ++e) values.value[e] = generator(0, 0, first + e);
-    }
+    T values[elements];
+    draw_from<0>(first, values);
     if (first + elements <= size) {
-      store_packet(data + first, values);
+      packet<T, elements> whole;
+      for (int e = 0; e < elements; ++e) whole.value[e] = values[e];
+      store_packet(data + first, whole);
     } else {
-      for (int e = 0; first + e < size; ++e) data[first + e] = values.value[e];
+      for (int e = 0; e < elements; ++e)
+        if (first + e < size) data[first + e] = values[e];
+    }
+  }
+
+ private:
+  /// Recursive, because a compiler that did not unroll a loop would put the packet into memory.
+  template <int Element>
+  KOKKOS_FORCEINLINE_FUNCTION void draw_from(std::int64_t first, T (&values)[elements]) const {
+    if constexpr (Element < elements) {
+      if constexpr (draws > 1)
+        generator.draw((first + Element) / draws, values + Element);
+      else
+        values[Element] = generator(0, 0, first + Element);
+      draw_from<Element + draws>(first, values);
     }
   }
 };

@@ -23,7 +23,7 @@ template <class T>
 struct constant_value {
   static constexpr bool is_by_position = true;
   T value;
-  KOKKOS_FUNCTION T operator()(std::int64_t, std::int64_t, std::int64_t) const { return value; }
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(std::int64_t, std::int64_t, std::int64_t) const { return value; }
 };
 
 template <class T>
@@ -31,7 +31,7 @@ struct uniform_value {
   static constexpr bool is_by_position = true;
   double low, high;
   std::uint64_t seed;
-  KOKKOS_FUNCTION T operator()(std::int64_t, std::int64_t, std::int64_t position) const {
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(std::int64_t, std::int64_t, std::int64_t position) const {
     const double drawn = random::uniform(seed, static_cast<std::uint64_t>(position), low, high);
     const T value = convert<T>(std::is_integral_v<T> ? Kokkos::floor(drawn) : drawn);
     // Rounding may reach the excluded end of the interval.
@@ -44,7 +44,7 @@ struct normal_value {
   static constexpr bool is_by_position = true;
   double mean, deviation;
   std::uint64_t seed;
-  KOKKOS_FUNCTION T operator()(std::int64_t, std::int64_t, std::int64_t position) const {
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(std::int64_t, std::int64_t, std::int64_t position) const {
     const double drawn = random::normal(seed, static_cast<std::uint64_t>(position), mean, deviation);
     if constexpr (std::is_integral_v<T>) {
       // Converting a number outside of the type's range is undefined.
@@ -63,7 +63,7 @@ template <class T, class Function>
 struct custom_value {
   static constexpr bool is_by_position = false;
   Function function;
-  KOKKOS_FUNCTION T operator()(std::int64_t row, std::int64_t column, std::int64_t) const {
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(std::int64_t row, std::int64_t column, std::int64_t) const {
     return convert<T>(function(row, column));
   }
 };
@@ -80,7 +80,7 @@ struct drawn_value {
   Values values;
 
   [[nodiscard]] bool has_whole_draws() const { return true; }
-  KOKKOS_FUNCTION T operator()(std::int64_t, std::int64_t, std::int64_t position) const {
+  KOKKOS_FORCEINLINE_FUNCTION T operator()(std::int64_t, std::int64_t, std::int64_t position) const {
     const auto drawn =
         random::block_of(values.seed, static_cast<std::uint64_t>(position) / 4, Values::stream);
     // Selected, because an index would put the words into memory.
@@ -89,9 +89,13 @@ struct drawn_value {
     return convert<T>(values.value((position & 2) == 0 ? low : high));
   }
   /// Elements 4 * number to 4 * number + 3.
-  KOKKOS_FUNCTION void draw(std::int64_t number, T* to) const {
+  KOKKOS_FORCEINLINE_FUNCTION void draw(std::int64_t number, T* to) const {
     const auto drawn = random::block_of(values.seed, static_cast<std::uint64_t>(number), Values::stream);
-    for (int i = 0; i < draws_at_once; ++i) to[i] = convert<T>(values.value(drawn.word[i]));
+    // No loop, which a device's compiler need not unroll.
+    to[0] = convert<T>(values.value(drawn.word[0]));
+    to[1] = convert<T>(values.value(drawn.word[1]));
+    to[2] = convert<T>(values.value(drawn.word[2]));
+    to[3] = convert<T>(values.value(drawn.word[3]));
   }
   void run(std::int64_t, std::int64_t, std::int64_t position, std::int64_t count, T* to) const {
     if constexpr (std::is_same_v<T, float>) {

@@ -73,7 +73,7 @@ KOKKOS_FUNCTION inline double log_of(double x) {
 }
 
 /// +-1 / degree!, rounded after each division.
-constexpr double taylor_coefficient(int degree) {
+KOKKOS_FUNCTION constexpr double taylor_coefficient(int degree) {
   double inverse = degree / 2 % 2 == 0 ? 1.0 : -1.0;
   for (int factor = 2; factor <= degree; ++factor) inverse /= factor;
   return inverse;
