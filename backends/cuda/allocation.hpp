@@ -158,8 +158,8 @@ struct allocation_functions {
     return {host::map_pages(space.name.data(), label, bytes), bytes, plain_pages, 0};
   }
 
-  /// The bytes of ended tensors that may lie idle for others: a sixteenth of the memory, of host memory at most
-  /// 2 GiB.
+  /// The bytes of ended tensors that may lie idle for others: a sixteenth of the memory, of host memory at
+  /// most 2 GiB.
   static std::size_t idle_limit(device_space, int device) {
     std::size_t bytes = 0;
     return cuDeviceTotalMem(&bytes, device) == CUDA_SUCCESS ? bytes / 16 : 0;

@@ -23,9 +23,9 @@ namespace ferry::detail {
 
 /// Memory of ended tensors in one space, for later tensors of the same size: on a device an allocation costs
 /// more than a gather, and each free waits for all work of the device. A block is handed out after the verbs
-/// that used its last tensor have ended; it keeps their events and nobody waits for them. Idle blocks return to
-/// the system by ferry::trim, when memory or the budget of the space is short, and above the limit that the
-/// backend sets. Thread-safe.
+/// that used its last tensor have ended; it keeps their events, and nobody waits for them. Idle blocks return
+/// to the system by ferry::trim, when memory or the budget of the space is short, and above the limit that
+/// the backend sets. Thread-safe.
 template <MemorySpace Space>
 class tensor_pool {
  public:

@@ -141,9 +141,9 @@ void constant(const Exec& exec, Array&& array, const Value& value) {
 }
 
 /// Uniform numbers of [low, high); integer elements take each integer of it with equal probability. Floats
-/// are among 2^24 equally distant numbers. low == high gives that value. Throws invalid_argument unless low <= high and the length is finite; for integer
-/// elements also where the interval holds no integer, exceeds the range of the type, or holds more than 2^53
-/// integers.
+/// are among 2^24 equally distant numbers. low == high gives that value. Throws invalid_argument unless low
+/// <= high and the length is finite; for integer elements also where the interval holds no integer, exceeds
+/// the range of the type, or holds more than 2^53 integers.
 template <class Exec, class Array>
   requires(detail::AnArray<Array>&&
                detail::Fits<detail::uniform_arguments, const Exec&, Array, double, double, std::uint64_t>)
@@ -162,7 +162,8 @@ void uniform(const Exec& exec, Array&& array, double low, double high, std::uint
 }
 
 /// Normal numbers with the given mean and standard deviation; integer elements round to nearest and clamp to
-/// the range of the type. Floats lie within 6.23 deviations, doubles within 8.6. Throws invalid_argument for a negative deviation.
+/// the range of the type. Floats lie within 6.23 deviations, doubles within 8.6. Throws invalid_argument for
+/// a negative deviation.
 template <class Exec, class Array>
   requires(detail::AnArray<Array>&&
                detail::Fits<detail::normal_arguments, const Exec&, Array, double, double, std::uint64_t>)

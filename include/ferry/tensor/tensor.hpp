@@ -36,8 +36,8 @@ struct clone_function;
 ///   tensor<float, device_space> second("weights", ferry::device{1}, rows, 128);   // on the second device
 ///
 /// A *row* is the part of the array with one index of the first extent; a tensor of rank 1 has rows of one
-/// element. Extents may be zero. The destructor frees the memory, or keeps it for the next tensor of its size,
-/// and does not wait: work in flight that uses the tensor must have ended, see ferry::ticket.
+/// element. Extents may be zero. The destructor frees the memory, or keeps it for the next tensor of its
+/// size, and does not wait: work in flight that uses the tensor must have ended, see ferry::ticket.
 template <Element T, MemorySpace Space, class Extents = dynamic_rank>
 class tensor {
   static_assert(!std::is_const_v<T>,

@@ -21,9 +21,9 @@ namespace ferry::detail {
 inline constexpr std::int64_t index_part_bytes = std::int64_t{1} << 18;
 
 /// For kernels of the verb's execution space. Indices in host memory are copied to a device. Pageable indices
-/// are first copied to page-locked memory, so that the caller may reuse them when the verb returns. `room`, if
-/// given, is memory of the execution space for the indices. Then those in mapped_space are copied, too, for
-/// kernels that read them more than once.
+/// are first copied to page-locked memory, so that the caller may reuse them when the verb returns. `room`,
+/// if given, is memory of the execution space for the indices. Then those in mapped_space are copied, too,
+/// for kernels that read them more than once.
 template <class Exec, class Index, class Space>
 const Index* indices_for_kernels(launch_context<Exec>& call, const array_ref<Index, Space>& indices,
                                  std::remove_const_t<Index>* room = nullptr) {

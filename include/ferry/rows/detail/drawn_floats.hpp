@@ -14,7 +14,8 @@ namespace ferry::random {
 
 namespace detail {
 
-/// c[0] + c[1] x + ... by Horner's scheme. Recursive, so that compilers unroll it before they look for vectors.
+/// c[0] + c[1] x + ... by Horner's scheme. Recursive, so that compilers unroll it before they look for
+/// vectors.
 template <int First, int N>
 KOKKOS_FORCEINLINE_FUNCTION float polynomial_from(const float (&c)[N], float x, float value) {
   if constexpr (First < 0)
