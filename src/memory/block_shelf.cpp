@@ -53,9 +53,9 @@ void block_shelf::free_above_limit() noexcept {
   const std::size_t count = most_blocks_.load(std::memory_order_relaxed), bytes = most_bytes();
   for (;;) {
     const block freed = idle_.take([&](const std::vector<block>& idle) {
-      std::size_t held = 0;
-      for (const block& candidate : idle) held += candidate->bytes;
-      if (idle.size() <= count && held <= bytes) return idle.size();
+      std::size_t bytes_idle = 0;
+      for (const block& candidate : idle) bytes_idle += candidate->bytes;
+      if (idle.size() <= count && bytes_idle <= bytes) return idle.size();
       std::size_t oldest = idle.size(), newest = 0;
       for (std::size_t i = 0; i < idle.size(); ++i) {
         if (idle[i]->turn >= idle[newest]->turn) newest = i;

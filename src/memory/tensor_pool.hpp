@@ -39,7 +39,7 @@ class tensor_pool {
   tensor_pool& operator=(const tensor_pool&) = delete;
   /// Waits for the work that uses idle blocks. Tensors that live longer free their memory themselves.
   ~tensor_pool() {
-    for (const place& each : places_) each.shelf->close();
+    for (const place& known : places_) known.shelf->close();
   }
 
   /// Memory for a tensor on `device`; -1 means Kokkos' device. Throws as the constructor of an allocation.

@@ -51,13 +51,13 @@ void draw_words(std::uint64_t seed, std::uint64_t first, std::uint32_t stream,
     for (int w = 0; w < 4; ++w) words[4 * b + w] = column[w][b];
 }
 
-void draw_floats(const uniform_floats& values, const std::uint32_t (&words)[floats], float* to) {
-  const uniform_floats copy = values;  // `to` does not change it
-  for (int i = 0; i < floats; ++i) to[i] = copy.value(words[i]);
+void draw_floats(const uniform_floats& values, const std::uint32_t (&words)[floats], float* target) {
+  const uniform_floats copy = values;  // `target` does not change it
+  for (int i = 0; i < floats; ++i) target[i] = copy.value(words[i]);
 }
 /// Both branches of the quantile would cost more than the few that lie in a tail.
 template <class Values>
-void draw_floats(const Values& values, const std::uint32_t (&words)[floats], float* to) {
+void draw_floats(const Values& values, const std::uint32_t (&words)[floats], float* target) {
   const Values copy = values;
   float x[floats], w[floats];
   int tails = 0;
@@ -67,30 +67,30 @@ void draw_floats(const Values& values, const std::uint32_t (&words)[floats], flo
     w[i] = place.w;
     tails += place.is_in_tail() ? 1 : 0;
   }
-  for (int i = 0; i < floats; ++i) to[i] = copy.scaled(normal_place{x[i], w[i]}.middle());
+  for (int i = 0; i < floats; ++i) target[i] = copy.scaled(normal_place{x[i], w[i]}.middle());
   if (tails == 0) return;
   for (int i = 0; i < floats; ++i) {
     const normal_place place{x[i], w[i]};
-    if (place.is_in_tail()) to[i] = copy.scaled(place.tail());
+    if (place.is_in_tail()) target[i] = copy.scaled(place.tail());
   }
 }
 
 template <class Values>
-void draw_all(const Values& values, std::uint64_t position, std::int64_t count, float* to) {
+void draw_all(const Values& values, std::uint64_t position, std::int64_t count, float* target) {
   std::uint32_t words[floats];
   std::uint64_t block = position / 4;
   auto before = static_cast<std::int64_t>(position % 4);  // floats of the first block that others have
   while (count > 0) {
     draw_words(values.seed, block, Values::stream, words);
     if (before == 0 && count >= floats) {
-      draw_floats(values, words, to);
+      draw_floats(values, words, target);
     } else {
       float part[floats];
       draw_floats(values, words, part);
-      std::copy_n(part + before, std::min<std::int64_t>(count, floats - before), to);
+      std::copy_n(part + before, std::min<std::int64_t>(count, floats - before), target);
     }
     count -= floats - before;
-    to += floats - before;
+    target += floats - before;
     block += blocks;
     before = 0;
   }
@@ -101,8 +101,9 @@ void draw_all(const Values& values, std::uint64_t position, std::int64_t count, 
 template <class Values>
 [[gnu::noinline, gnu::flatten, gnu::target("avx2,fma")]] void draw_by_vectors(const Values& values,
                                                                               std::uint64_t position,
-                                                                              std::int64_t count, float* to) {
-  draw_all(values, position, count, to);
+                                                                              std::int64_t count,
+                                                                              float* target) {
+  draw_all(values, position, count, target);
 }
 bool has_vectors() {
   static const bool answer = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
@@ -110,26 +111,27 @@ bool has_vectors() {
   return answer;
 }
 template <class Values>
-void draw_here(const Values& values, std::uint64_t position, std::int64_t count, float* to) {
-  has_vectors() ? draw_by_vectors(values, position, count, to) : draw_all(values, position, count, to);
+void draw_here(const Values& values, std::uint64_t position, std::int64_t count, float* target) {
+  has_vectors() ? draw_by_vectors(values, position, count, target)
+                : draw_all(values, position, count, target);
 }
 #else
 template <class Values>
-void draw_here(const Values& values, std::uint64_t position, std::int64_t count, float* to) {
-  draw_all(values, position, count, to);
+void draw_here(const Values& values, std::uint64_t position, std::int64_t count, float* target) {
+  draw_all(values, position, count, target);
 }
 #endif
 
 }  // namespace
 
-void draw(const uniform_floats& values, std::uint64_t position, std::int64_t count, float* to) {
-  draw_here(values, position, count, to);
+void draw(const uniform_floats& values, std::uint64_t position, std::int64_t count, float* target) {
+  draw_here(values, position, count, target);
 }
-void draw(const normal_floats& values, std::uint64_t position, std::int64_t count, float* to) {
-  draw_here(values, position, count, to);
+void draw(const normal_floats& values, std::uint64_t position, std::int64_t count, float* target) {
+  draw_here(values, position, count, target);
 }
-void draw(const truncated_floats& values, std::uint64_t position, std::int64_t count, float* to) {
-  draw_here(values, position, count, to);
+void draw(const truncated_floats& values, std::uint64_t position, std::int64_t count, float* target) {
+  draw_here(values, position, count, target);
 }
 
 }  // namespace ferry::random

@@ -134,12 +134,12 @@ struct truncated_floats {
   }
 };
 
-/// to[i] = the value of element position + i for i in [0, count), in the calling thread, by the processor's
+/// target[i] = the value of element position + i for i in [0, count), in the calling thread, by the processor's
 /// vectors.
 /// @{
-void draw(const uniform_floats& values, std::uint64_t position, std::int64_t count, float* to);
-void draw(const normal_floats& values, std::uint64_t position, std::int64_t count, float* to);
-void draw(const truncated_floats& values, std::uint64_t position, std::int64_t count, float* to);
+void draw(const uniform_floats& values, std::uint64_t position, std::int64_t count, float* target);
+void draw(const normal_floats& values, std::uint64_t position, std::int64_t count, float* target);
+void draw(const truncated_floats& values, std::uint64_t position, std::int64_t count, float* target);
 /// @}
 
 }  // namespace ferry::random

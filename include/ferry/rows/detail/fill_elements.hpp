@@ -51,7 +51,7 @@ struct fill_packets {
   static constexpr int elements = draws > 1 || std::is_same_v<Generator, constant_value<T>>
                                       ? fitting
                                       : std::min(fitting, 4);
-  /// Whether elements fill packets, and the generator needs no row and column.
+  /// True if elements fill packets, and the generator needs no row and column.
   static constexpr bool serves = std::has_single_bit(sizeof(T)) && sizeof(T) <= 16 &&
                                  std::is_trivially_default_constructible_v<T> &&
                                  (draws > 1 || Generator::is_by_position);
@@ -112,11 +112,12 @@ struct fill_runs {
   }
 
  private:
-  void fill(std::int64_t row, std::int64_t column, std::int64_t position, std::int64_t count, T* to) const {
-    if constexpr (requires { generator.run(row, column, position, count, to); })
-      generator.run(row, column, position, count, to);
+  void fill(std::int64_t row, std::int64_t column, std::int64_t position, std::int64_t count,
+            T* target) const {
+    if constexpr (requires { generator.run(row, column, position, count, target); })
+      generator.run(row, column, position, count, target);
     else
-      for (std::int64_t i = 0; i < count; ++i) to[i] = generator(row, column + i, position + i);
+      for (std::int64_t i = 0; i < count; ++i) target[i] = generator(row, column + i, position + i);
   }
 };
 

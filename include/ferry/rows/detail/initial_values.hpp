@@ -89,24 +89,24 @@ struct drawn_value {
     return convert<T>(values.value((position & 2) == 0 ? low : high));
   }
   /// Elements 4 * number to 4 * number + 3.
-  KOKKOS_FORCEINLINE_FUNCTION void draw(std::int64_t number, T* to) const {
+  KOKKOS_FORCEINLINE_FUNCTION void draw(std::int64_t number, T* target) const {
     const auto drawn = random::block_of(values.seed, static_cast<std::uint64_t>(number), Values::stream);
     // No loop, which a device's compiler need not unroll.
-    to[0] = convert<T>(values.value(drawn.word[0]));
-    to[1] = convert<T>(values.value(drawn.word[1]));
-    to[2] = convert<T>(values.value(drawn.word[2]));
-    to[3] = convert<T>(values.value(drawn.word[3]));
+    target[0] = convert<T>(values.value(drawn.word[0]));
+    target[1] = convert<T>(values.value(drawn.word[1]));
+    target[2] = convert<T>(values.value(drawn.word[2]));
+    target[3] = convert<T>(values.value(drawn.word[3]));
   }
-  void run(std::int64_t, std::int64_t, std::int64_t position, std::int64_t count, T* to) const {
+  void run(std::int64_t, std::int64_t, std::int64_t position, std::int64_t count, T* target) const {
     if constexpr (std::is_same_v<T, float>) {
-      random::draw(values, static_cast<std::uint64_t>(position), count, to);
+      random::draw(values, static_cast<std::uint64_t>(position), count, target);
     } else {
       constexpr std::int64_t room = 256;
       float drawn[room];
-      for (std::int64_t done = 0; done < count; done += room) {
-        const std::int64_t part = std::min(room, count - done);
-        random::draw(values, static_cast<std::uint64_t>(position + done), part, drawn);
-        for (std::int64_t i = 0; i < part; ++i) to[done + i] = convert<T>(drawn[i]);
+      for (std::int64_t begin = 0; begin < count; begin += room) {
+        const std::int64_t part = std::min(room, count - begin);
+        random::draw(values, static_cast<std::uint64_t>(position + begin), part, drawn);
+        for (std::int64_t i = 0; i < part; ++i) target[begin + i] = convert<T>(drawn[i]);
       }
     }
   }

@@ -95,11 +95,12 @@ struct normal_places {
   std::int32_t first;
   std::uint32_t count;
 };
-inline normal_places places_between(double from, double to) {
-  constexpr double all = 0x1p32;
-  const double first = std::ceil(from * all), last = std::floor(to * all);
-  const double count = std::clamp(last - first, 0.0, all - 1.0);
-  return {static_cast<std::int32_t>(std::min(first, all - 1.0) - 0x1p31), static_cast<std::uint32_t>(count)};
+inline normal_places places_between(double lower, double upper) {
+  constexpr double range = 0x1p32;
+  const double first = std::ceil(lower * range), last = std::floor(upper * range);
+  const double count = std::clamp(last - first, 0.0, range - 1.0);
+  return {static_cast<std::int32_t>(std::min(first, range - 1.0) - 0x1p31),
+          static_cast<std::uint32_t>(count)};
 }
 /// Floats can't tell more places than these apart.
 inline constexpr std::uint32_t enough_places = 1u << 24;

@@ -43,16 +43,16 @@ struct placed_value<Generator> {
     return generator(whole, column, whole * width.divisor() + column);
   }
   template <class T>
-  KOKKOS_FUNCTION void draw(std::int64_t number, T* to) const {
+  KOKKOS_FUNCTION void draw(std::int64_t number, T* target) const {
     const std::int64_t position = number * draws_at_once;
     const std::int64_t row = width.quotient(position);
     const std::int64_t first = rows(row) * width.divisor() + position - row * width.divisor();
-    generator.draw(first / draws_at_once, to);
+    generator.draw(first / draws_at_once, target);
   }
   template <class T>
-  void run(std::int64_t row, std::int64_t column, std::int64_t, std::int64_t count, T* to) const {
+  void run(std::int64_t row, std::int64_t column, std::int64_t, std::int64_t count, T* target) const {
     const std::int64_t whole = rows(row);
-    generator.run(whole, column, whole * width.divisor() + column, count, to);
+    generator.run(whole, column, whole * width.divisor() + column, count, target);
   }
 };
 
