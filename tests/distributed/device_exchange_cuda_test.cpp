@@ -52,9 +52,9 @@ std::string transfers_with_host() {
 
 /// The current device of the thread, which nothing here may change.
 int current_device() {
-  int device = -1;
-  expect(cudaGetDevice(&device) == cudaSuccess, "the current device");
-  return device;
+  int number = -1;
+  expect(cudaGetDevice(&number) == cudaSuccess, "the current device");
+  return number;
 }
 
 }  // namespace
