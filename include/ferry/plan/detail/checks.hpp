@@ -166,6 +166,15 @@ decltype(auto) rows_named_by(const Indices& indices) {
   else
     return read_only(make_ref(indices));
 }
+/// In place of the rows that indices name: all rows of the table, in their order.
+struct every_row {
+  std::int64_t count;
+
+  [[nodiscard]] std::int64_t rows() const { return count; }
+};
+template <class Named>
+inline constexpr bool is_every_row = std::is_same_v<std::remove_cvref_t<Named>, every_row>;
+
 template <class Named>
 std::int64_t positions_of(const Named& named) {
   if constexpr (is_plan<Named>)
@@ -173,6 +182,9 @@ std::int64_t positions_of(const Named& named) {
   else
     return named.rows();
 }
+
+/// Checks that a batch has a row for each row of the table, of its width.
+void require_every_row(const char* verb, const untyped_array& table, const untyped_array& batch);
 
 /// Checks the values of a row verb's arguments, with the indices as an array.
 void require_batch(const char* verb, const untyped_array& table, const untyped_array& indices,
@@ -182,7 +194,9 @@ void require_batch(const char* verb, const untyped_array& table, const untyped_a
 template <class Exec, class Chosen, class Named>
 void require_batch(const char* verb, const auto& table, const Named& named, const auto& batch) {
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
-  if constexpr (is_plan<Named>) {
+  if constexpr (is_every_row<Named>) {
+    require_every_row(verb, table, batch);
+  } else if constexpr (is_plan<Named>) {
     require_plan<Exec, Chosen>(verb, named, table);
     require_shapes(verb, table, named.positions(), batch);
   } else {

@@ -50,9 +50,11 @@ FERRY_VERB(scatter_add, "scatter_add is called as scatter_add(exec, table, indic
 
 FERRY_VERB(
     step,
-    "step is called as step(exec, rule, table, state, indices, grads, policies...), with the state that make_state(rule, table) made; only of optim::records as step(exec, rule, records, indices, grads, policies...).",
+    "step is called as step(exec, rule, table, state, indices, grads, policies...), or without the indices for a step of all rows, with the state that make_state(rule, table) made; only of optim::records as step(exec, rule, records, indices, grads, policies...).",
     call_of(execution_space, rule, written_table, state, indices, array),
-    call_of(execution_space, rule, records, indices, array))
+    call_of(execution_space, rule, records, indices, array),
+    call_of(execution_space, rule, written_table, state, array),
+    call_of(execution_space, rule, records, array))
 
 FERRY_VERB(
     catch_up,
@@ -151,5 +153,15 @@ FERRY_VERB(
     call_without_policies(execution_space, array, number, number, number, number, integer))
 
 #undef FERRY_VERB
+
+/// The forms of step with indices, and those of all rows.
+/// @{
+struct indexed_step_arguments : step_arguments {
+  static constexpr std::array forms{step_arguments::forms[0], step_arguments::forms[1]};
+};
+struct dense_step_arguments : step_arguments {
+  static constexpr std::array forms{step_arguments::forms[2], step_arguments::forms[3]};
+};
+/// @}
 
 }  // namespace ferry::detail
