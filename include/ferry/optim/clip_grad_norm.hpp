@@ -10,8 +10,9 @@ namespace ferry::optim {
 ///
 ///   exec      the execution space instance that the work is enqueued on
 ///   max_norm  largest norm, >= 0
-///   grads     as for grad_norm, but of elements that may be written. The gradients of sparse_grads are
-///             scaled where they lie, before they are combined, which scales their sum by the same factor
+///   grads     as for grad_norm, but of elements that may be written. The gradients of sparse_grads
+///             and bag_grads are scaled where they lie, before they are combined, which scales their sums by
+///             the same factor
 ///
 /// Does not wait for the device: the factor stays there, and a step that follows on `exec` reads the scaled
 /// gradients. Where the norm is infinite or NaN the gradients become zero or NaN, as torch's do without

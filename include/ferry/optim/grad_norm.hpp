@@ -48,7 +48,7 @@ sparse_grads(row_plan, Grads&&) -> sparse_grads<Grads>;
 ///
 ///   exec   the execution space instance that the work is enqueued on
 ///   grads  each an array of numbers with dense rows, in memory that `exec` reaches, or sparse_grads of a
-///          plan that the type of `exec` made and of such an array
+///          plan that the type of `exec` made and of such an array; for pooled rows bag_grads
 ///
 /// Does not wait for the device: grad_total::wait() does. The squares are summed in double and in an order
 /// that depends on the extents alone, so every backend gives the same bits. Positions of a plan without a row

@@ -74,13 +74,14 @@ FERRY_VERB(
     "make_state needs an optimizer rule, ferry::optim::adam say, then the table: make_state(rule, table), with a step_count policy after it if rows are counted. It takes no execution space.",
     call_of(rule, table), call_without_policies(rule, table, any))
 
-FERRY_VERB(grad_norm,
-           "grad_norm needs gradients: arrays or sparse_grads. It is called as grad_norm(exec, grads...).",
-           call_without_policies(execution_space, gradients).with(gradients, 1000))
+FERRY_VERB(
+    grad_norm,
+    "grad_norm needs gradients: arrays, sparse_grads or bag_grads. It is called as grad_norm(exec, grads...).",
+    call_without_policies(execution_space, gradients).with(gradients, 1000))
 
 FERRY_VERB(
     clip_grad_norm,
-    "clip_grad_norm needs gradients: arrays or sparse_grads. It is called as clip_grad_norm(exec, max_norm, grads...).",
+    "clip_grad_norm needs gradients: arrays, sparse_grads or bag_grads. It is called as clip_grad_norm(exec, max_norm, grads...).",
     call_without_policies(execution_space, number, gradients).with(gradients, 1000))
 
 FERRY_VERB(
