@@ -22,7 +22,7 @@
 
 namespace ferry::optim {
 
-template <class Grads>
+template <class Grads, class Plan>
 struct sparse_grads;
 
 }  // namespace ferry::optim
@@ -55,8 +55,8 @@ struct norm_part {
 
 /// The combined gradients of a plan's rows.
 template <class Values>
-struct norm_part<optim::sparse_grads<Values>> {
-  using grads_type = optim::sparse_grads<Values>;
+struct norm_part<optim::sparse_grads<Values, row_plan>> {
+  using grads_type = optim::sparse_grads<Values, row_plan>;
 
   static auto& gradients(auto& grads) { return grads.grads; }
   template <class Exec>
@@ -78,6 +78,10 @@ struct norm_part<optim::sparse_grads<Values>> {
                                             plan.unique_count};
   }
 };
+/// True if the ranks of a group measure the argument together.
+template <class Grads>
+inline constexpr bool is_over_ranks = false;
+
 template <class Grads>
 using norm_part_of = norm_part<std::remove_cvref_t<Grads>>;
 
@@ -132,6 +136,11 @@ class norm_job {
       call_.reads_from(array);
     }
     sum(norm_part_of<Grads>::terms(call_, grads, array));
+  }
+
+  /// Takes a sum of squares in place of those of arguments.
+  void take(const kernels::square_ranges& sum) {
+    launch(call_.exec(), call_.label("take"), 1, kernels::set_sum{total_, sum});
   }
 
   /// norm_[0] becomes the norm, norm_[1] the factor; no limit if max_norm is negative.
