@@ -4,6 +4,8 @@
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/joined.hpp>
 
+#include <string_view>
+
 namespace ferry::detail {
 
 bool overlap(const untyped_array& a, const untyped_array& b) {
@@ -65,10 +67,13 @@ void require_every_row(const char* verb, const untyped_array& table, const untyp
 }
 
 void require_rank_one(const char* verb, const untyped_array& array, const char* role) {
-  if (array.shape.rank != 1)
-    throw invalid_argument(joined({"ferry::", verb, ": the ", role, " ", array.note().describe(),
-                                   " have rank ", array.shape.rank, ", must be 1"}));
-  if (!array.shape.is_contiguous())
+  // Contiguous indices of rank 2 come as those of rank 1, see index_ref.
+  const bool takes_rows = std::string_view(role) == "indices";
+  if (array.shape.rank != 1 && !(takes_rows && array.shape.rank == 2))
+    throw invalid_argument(
+        joined({"ferry::", verb, ": the ", role, " ", array.note().describe(), " have rank ",
+                array.shape.rank, takes_rows ? ", must be 1 or 2" : ", must be 1"}));
+  if (array.shape.rank != 1 || !array.shape.is_contiguous())
     throw invalid_argument(joined(
         {"ferry::", verb, ": the ", role, " ", array.note().describe(), " are strided, must be contiguous"}));
 }

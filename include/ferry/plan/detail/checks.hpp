@@ -158,13 +158,26 @@ void require_plan(const char* verb, const row_plan& plan, const Table& table) {
       verb, plan, execution_backend<Exec>::name, table.rows(), [&] { return table.describe(); }, bounds);
 }
 
+/// The indices of a verb as array_ref. Those of rank 2, K for each sample say, are read row by row.
+template <class Indices>
+auto index_ref(const Indices& indices) {
+  auto array = read_only(make_ref(indices));
+  if (array.rank == 2 && array.is_contiguous()) {
+    array.extents[0] = array.size();
+    array.extents[1] = 1;
+    array.rank = 1;
+    array.make_dense();
+  }
+  return array;
+}
+
 /// The rows that a verb's indices name: a plan as it is, an index array as array_ref of const elements.
 template <class Indices>
 decltype(auto) rows_named_by(const Indices& indices) {
   if constexpr (is_plan<Indices>)
     return (indices);
   else
-    return read_only(make_ref(indices));
+    return index_ref(indices);
 }
 /// In place of the rows that indices name: all rows of the table, in their order.
 struct every_row {
