@@ -48,7 +48,8 @@ void count_positions(const Exec& exec, const row_plan& plan,
 /// comes: numpy.unique with return_inverse and return_counts, by the sort of make_plan.
 ///
 ///   exec      the execution space instance that sorts
-///   indices   contiguous array of rank 1, or of rank 2, which is read row by row, of int32, uint32, int64 or uint64
+///   indices   contiguous array of rank 1, or of rank 2, which is read row by row, of int32, uint32, int64
+///             or uint64
 ///   rows      rows of the tables that the indices are for, or one of these tables
 ///   policies  bounds  default bounds::check; under bounds::skip bad indices have no row
 ///
