@@ -16,6 +16,7 @@ namespace ferry {
 /// The format E2M1 of the OCP microscaling specification, `float4_e2m1fn`: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and
 /// their negatives in 4 bits; neither infinity nor NaN.
 struct float4_e2m1fn {
+  /// The code of the largest number.
   static constexpr std::uint8_t largest = 0x7;
 
   /// The nearest number, ties to even. Beyond 6, and for infinity, 6 with the sign; NaN gives 6, as CUDA

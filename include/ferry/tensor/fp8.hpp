@@ -28,6 +28,7 @@ template <int Mantissa, int Bias, bool Five, std::uint8_t Largest, std::uint8_t 
 struct signed_byte {
   using rounding = minifloat<Mantissa, Bias>;
 
+  /// The code of the largest number.
   static constexpr std::uint8_t largest = Largest;
 
   /// The nearest number, ties to even; beyond the largest number the largest, also for infinity.
@@ -98,6 +99,7 @@ struct float8_e5m2 : detail::signed_byte<2, 15, true, 0x7b, 0x7c, 0x7e> {
 /// The format E8M0 of the OCP microscaling specification, `float8_e8m0fnu`: the powers of two from 2^-127 to
 /// 2^127, which scale blocks of numbers; no sign, no zero; 0xff is NaN.
 struct float8_e8m0fnu {
+  /// The code of the largest number.
   static constexpr std::uint8_t largest = 0xfe;
 
   /// The nearest power of two; 1.5 times one goes up. Zero gives 2^-127, too large numbers and infinity
