@@ -214,7 +214,9 @@ TEMPLATE_TEST_CASE("DLPack objects that are no tensors are refused, and released
     of.dtype = {kDLFloat, 32, 0};
     refused("x 0 lanes");
     of.dtype = {kDLFloat4_e2m1fn, 4, 1};
-    refused("type code 17, bits 4");
+    refused("float4_e2m1fn is no array of float32");
+    of.dtype = {kDLFloat6_e3m2fn, 6, 1};
+    refused("type code 16, bits 6");
   }
   SECTION("strides") {
     other.strides = {1, 3};
