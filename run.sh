@@ -161,11 +161,12 @@ processors() {
 
 # Larger batches of sources need fewer seconds in all, and more memory. Many processors get more, smaller ones.
 # The memory is that of the machine: free memory would choose another size each time, and so another build.
-compiles_large_batches() {
+# few_processors_with GIGABYTES: whether at most four processors have that much memory each.
+few_processors_with() {
   local memory count
   memory=$(awk '/^MemTotal/ { print int($2 / 1e6) }' /proc/meminfo)
   count=$(nproc)
-  [ "$count" -le 4 ] && [ "$memory" -ge $((6 * count)) ]
+  [ "$count" -le 4 ] && [ "$memory" -ge $(($1 * count)) ]
 }
 
 has_gpu() { nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }
@@ -329,7 +330,8 @@ command_test() {
   install_dependencies "$preset" "${backend_options[@]}"
   # Of six sources the host's compiler needs 2.4 GB, nvcc of four 2.5 GB; of ten 2.8 GB, nvcc of seven 3.6 GB.
   local options=(-DFERRY_CHECK_ONLY=ON) batch=6 nvcc_batch=4
-  if compiles_large_batches; then batch=10 nvcc_batch=8; fi
+  if few_processors_with 6; then batch=10 nvcc_batch=8; fi
+  if few_processors_with 10; then batch=20; fi
   if [ "$cuda" = 0 ]; then
     options+=("-DFERRY_TEST_UNITY=$batch")
   elif ! has_gpu; then

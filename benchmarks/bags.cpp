@@ -52,9 +52,9 @@ struct expanded_gradient {
 row_indices offsets_of(const session& run, std::int64_t bags) {
   std::vector<std::int64_t> sums;
   for (std::int64_t b = 0; b <= bags; ++b) sums.push_back(b * hotness);
-  row_indices made("offsets", sums.size());
-  ferry::copy(run.exec(), sums, made).wait();
-  return made;
+  row_indices result("offsets", sums.size());
+  ferry::copy(run.exec(), sums, result).wait();
+  return result;
 }
 
 template <class Table, class Offsets, class... Policies>
@@ -135,7 +135,7 @@ void time_step(session& run, const std::string& name, const std::string& ceiling
                     {"width", width},     {"burst", std::int64_t{4}}};
   result.counts = "read + write";
   result.ceiling = ceiling;
-  ferry::tensor<float, ferry::device_space> table("weights", rows, width), other("weights", rows, width);
+  ferry::tensor<float, ferry::device_space> table("weights", rows, width), second("weights", rows, width);
   ferry::init::custom(exec, table, element_value{width});
   {
     auto state = ferry::optim::make_state(rule, table);
@@ -147,21 +147,21 @@ void time_step(session& run, const std::string& name, const std::string& ceiling
   }
   // Once more by a step on gradients of positions.
   ferry::init::custom(exec, table, element_value{width});
-  ferry::init::custom(exec, other, element_value{width});
+  ferry::init::custom(exec, second, element_value{width});
   {
     auto state = ferry::optim::make_state(rule, table);
     ferry::step_bags(exec, rule, table, state, selection[1], offsets, grads, Pooling{}).wait();
   }
   {
-    auto state = ferry::optim::make_state(rule, other);
+    auto state = ferry::optim::make_state(rule, second);
     batch_tensor of_positions("grads", static_cast<std::int64_t>(grads.rows()) * hotness, width);
     ferry::init::custom(exec, of_positions,
                         expanded_gradient{{width}, Pooling::divides ? static_cast<float>(hotness) : 1.0F});
-    ferry::step(exec, rule, other, state, sets[1], of_positions).wait();
+    ferry::step(exec, rule, second, state, sets[1], of_positions).wait();
   }
   conclude(
       run, result,
-      count_of(exec, "ferry_bench::check", rows * width, different_elements{table.data(), other.data()}));
+      count_of(exec, "ferry_bench::check", rows * width, different_elements{table.data(), second.data()}));
 }
 
 void step_bags(session& run) {

@@ -169,14 +169,14 @@ std::string bytes_name(std::int64_t row_bytes) { return std::to_string(row_bytes
 /// Runs batches with fresh indices; returns the hit rate of the last `last`.
 template <class Hot>
 double warm(const session& run, Hot& hot, std::int64_t n, int count, int last, std::uint64_t popularity) {
-  row_indices which("indices", n);
+  row_indices ids("indices", n);
   batch_tensor out("out", n, hot.width());
   ferry::cache::statistics before;
   for (int b = 0; b < count + last; ++b) {
     if (b == count) before = hot.statistics();
-    ferry::init::custom(run.exec(), which,
+    ferry::init::custom(run.exec(), ids,
                         zipf_row{(popularity << 20) + static_cast<std::uint64_t>(b), hot.rows(), popularity});
-    ferry::gather(run.exec(), hot, which, out).wait();
+    ferry::gather(run.exec(), hot, ids, out).wait();
   }
   const auto after = hot.statistics();
   return static_cast<double>(after.hits - before.hits) / (static_cast<double>(n) * last);
@@ -361,7 +361,7 @@ void training(session& run) {
   const auto most = std::max<std::int64_t>(1, rows / 10);
   table_type table("weights", rows, width);
   ferry::init::custom(run.exec(), table, element_value{width});
-  row_indices which("indices", n);
+  row_indices ids("indices", n);
   batch_tensor batch("batch", n, width), grads("grads", n, width);
   const std::uint64_t seed = run.fresh_seed() << 32;
   const auto ms_per_batch = [&](std::int64_t refresh, int first, int count) {
@@ -374,9 +374,9 @@ void training(session& run) {
         begin = std::chrono::steady_clock::now();
       }
       ferry::init::custom(
-          run.exec(), which,
+          run.exec(), ids,
           zipf_row{seed + static_cast<std::uint64_t>(b), static_cast<std::uint64_t>(rows), popularity});
-      const auto plan = ferry::make_plan(run.exec(), which, rows);
+      const auto plan = ferry::make_plan(run.exec(), ids, rows);
       ferry::gather(run.exec(), hot, plan, batch).detach();
       Kokkos::parallel_for("ferry_bench::gradients",
                            Kokkos::RangePolicy<exec_space, Kokkos::IndexType<std::int64_t>>(
@@ -439,13 +439,13 @@ void skip_gram(session& run) {
   for (auto* table : {&contexts, &twin_contexts}) ferry::init::uniform(run.exec(), *table, -0.5, 0.5, 2);
   double cached_ms = 0;
   {
-    auto first = ferry::optim::make_state(rule, centres), other = ferry::optim::make_state(rule, contexts);
+    auto first = ferry::optim::make_state(rule, centres), second = ferry::optim::make_state(rule, contexts);
     ferry::cached_table hot(centres, ferry::cache::frequency{.rows = most, .refresh = 64});
     ferry::cached_table hot_contexts(contexts, ferry::cache::frequency{.rows = most, .refresh = 64});
-    cached_ms = train(hot, hot_contexts, first, other);
+    cached_ms = train(hot, hot_contexts, first, second);
   }
-  auto first = ferry::optim::make_state(rule, twins), other = ferry::optim::make_state(rule, twin_contexts);
-  const double without = train(twins, twin_contexts, first, other);
+  auto first = ferry::optim::make_state(rule, twins), second = ferry::optim::make_state(rule, twin_contexts);
+  const double without = train(twins, twin_contexts, first, second);
   const std::int64_t wrong =
       count_of(run.exec(), "ferry_bench::check", words * width, unlike{centres.data(), twins.data()}) +
       count_of(run.exec(), "ferry_bench::check", words * width,

@@ -28,17 +28,18 @@ void both_ways(session& run) {
   const std::size_t bytes = gibibyte(run);
   const std::size_t rows = bytes / sizeof(float) / width;
   const element_value formula{width};
-  array<Space> here("here", rows, width);
-  array<ferry::device_space> there("there", rows, width);
+  array<Space> host_array("here", rows, width);
+  array<ferry::device_space> device_array("there", rows, width);
   const facts setting = {{"gib", static_cast<double>(bytes) / 0x1p30},
                          {"threads", std::int64_t{Kokkos::DefaultHostExecutionSpace().concurrency()}},
-                         {"memory", here.describe()}};
+                         {"memory", host_array.describe()}};
   const std::string name = "copy." + short_name<Space>();
-  ferry::init::custom(run.exec(), here, formula);
-  time_copy(run, name + ".to_device.1GiB", setting, there, static_cast<double>(bytes), over_the_link(),
-            formula, [&](int) { return ferry::copy(run.exec(), here, there); });
-  time_copy(run, name + ".from_device.1GiB", setting, here, static_cast<double>(bytes), back_over_the_link(),
-            formula, [&](int) { return ferry::copy(run.exec(), there, here); });
+  ferry::init::custom(run.exec(), host_array, formula);
+  time_copy(run, name + ".to_device.1GiB", setting, device_array, static_cast<double>(bytes), over_the_link(),
+            formula, [&](int) { return ferry::copy(run.exec(), host_array, device_array); });
+  time_copy(run, name + ".from_device.1GiB", setting, host_array, static_cast<double>(bytes),
+            back_over_the_link(), formula,
+            [&](int) { return ferry::copy(run.exec(), device_array, host_array); });
 }
 
 void spaces(session& run) {
@@ -95,9 +96,9 @@ template <class From>
 void transpose(session& run, const std::string& name, const traffic& moved) {
   const auto edge = static_cast<std::int64_t>(std::sqrt(static_cast<double>(gibibyte(run) / sizeof(float))));
   const element_value formula{edge};
-  array<From> from("matrix", edge, edge);
-  array<ferry::device_space> to("transpose", edge, edge), again("again", edge, edge);
-  ferry::init::custom(run.exec(), from, formula);
+  array<From> source("matrix", edge, edge);
+  array<ferry::device_space> transpose("transpose", edge, edge), repeat("again", edge, edge);
+  ferry::init::custom(run.exec(), source, formula);
   const auto turned = [](auto& matrix) {
     auto view = ferry::make_ref(matrix);
     std::swap(view.strides[0], view.strides[1]);
@@ -105,16 +106,16 @@ void transpose(session& run, const std::string& name, const traffic& moved) {
   };
   figure result;
   result.name = name;
-  const double bytes = static_cast<double>(from.size() * sizeof(float));
+  const double bytes = static_cast<double>(source.size() * sizeof(float));
   result.setting = {{"gib", bytes / 0x1p30}, {"edge", edge}};
   result.bytes = bytes * moved.factor;
   result.counts = moved.counts;
   result.ceiling = run.ceiling(moved.ceiling);
-  result.time = measure(run, 1, [&](int) { return ferry::copy(run.exec(), turned(from), to); });
-  ferry::init::constant(run.exec(), to, -1.0F);
-  ferry::copy(run.exec(), turned(from), to).wait();
-  ferry::copy(run.exec(), turned(to), again).wait();
-  conclude(run, result, wrong_elements(run, again, formula));
+  result.time = measure(run, 1, [&](int) { return ferry::copy(run.exec(), turned(source), transpose); });
+  ferry::init::constant(run.exec(), transpose, -1.0F);
+  ferry::copy(run.exec(), turned(source), transpose).wait();
+  ferry::copy(run.exec(), turned(transpose), repeat).wait();
+  conclude(run, result, wrong_elements(run, repeat, formula));
 }
 
 void transposed(session& run) {
@@ -128,18 +129,18 @@ template <class Space>
 void there_and_back(session& run, double vendor_ms) {
   const bool quick = run.chosen().quick;
   const std::int64_t images = quick ? 2 : 50, height = quick ? 36 : 3840, across = quick ? 64 : 2160;
-  array<Space> here("images", images, 3, height, across);
-  array<ferry::device_space> there("there", images, 3, height, across);
-  const element_value formula{static_cast<std::int64_t>(here.width())};
-  ferry::init::custom(run.exec(), here, formula);
-  ferry::copy(run.exec(), here, there).wait();
-  const double bytes = static_cast<double>(here.size() * sizeof(float));
+  array<Space> host_array("images", images, 3, height, across);
+  array<ferry::device_space> device_array("there", images, 3, height, across);
+  const element_value formula{static_cast<std::int64_t>(host_array.width())};
+  ferry::init::custom(run.exec(), host_array, formula);
+  ferry::copy(run.exec(), host_array, device_array).wait();
+  const double bytes = static_cast<double>(host_array.size() * sizeof(float));
   const std::string name = "copy.round_trip." + short_name<Space>();
-  const auto result = time_copy(run, name, {{"gib", bytes / 0x1p30}, {"images", images}}, here, bytes,
+  const auto result = time_copy(run, name, {{"gib", bytes / 0x1p30}, {"images", images}}, host_array, bytes,
                                 {2.0, "payload, there and back", ""}, formula, [&](int call) {
                                   // The check writes poison over what came back; the device still has it.
-                                  if (call != 0) ferry::copy(run.exec(), here, there).detach();
-                                  return ferry::copy(run.exec(), there, here);
+                                  if (call != 0) ferry::copy(run.exec(), host_array, device_array).detach();
+                                  return ferry::copy(run.exec(), device_array, host_array);
                                 });
   run.results().ratio(name, "copy.round_trip.vendor", vendor_ms / result.time.device.median());
 }
@@ -154,11 +155,11 @@ void round_trip(session& run) {
   vendor.counts = "payload, there and back";
   {
     using kind = baseline::block::kind;
-    const baseline::block here(kind::locked, bytes), there(kind::device, bytes);
-    std::fill_n(static_cast<char*>(here.data()), bytes, char{1});
+    const baseline::block host_block(kind::locked, bytes), device_block(kind::device, bytes);
+    std::fill_n(static_cast<char*>(host_block.data()), bytes, char{1});
     vendor.time = measure(run, 1, [&](int) {
-      baseline::copy(run.exec(), there.data(), here.data(), bytes);
-      baseline::copy(run.exec(), here.data(), there.data(), bytes);
+      baseline::copy(run.exec(), device_block.data(), host_block.data(), bytes);
+      baseline::copy(run.exec(), host_block.data(), device_block.data(), bytes);
     });
   }
   vendor.verified = true;

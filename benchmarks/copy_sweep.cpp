@@ -33,13 +33,13 @@ void slots(session& run) {
   const std::size_t bytes = quick ? std::size_t{1} << 23 : std::size_t{1} << 30;
   const std::size_t rows = bytes / sizeof(float) / width;
   const element_value formula{width};
-  here_array here("here", rows, width);
-  there_array there("there", rows, width);
-  ferry::init::custom(run.exec(), here, formula);
+  here_array first("here", rows, width);
+  there_array second("there", rows, width);
+  ferry::init::custom(run.exec(), first, formula);
   const int threads = Kokkos::DefaultHostExecutionSpace().concurrency();
-  std::vector<std::pair<double, std::string>> uploads, from;
-  const auto near = ferry::make_ref(here);
-  const auto far = ferry::make_ref(there);
+  std::vector<std::pair<double, std::string>> uploads, downloads;
+  const auto near = ferry::make_ref(first);
+  const auto far = ferry::make_ref(second);
   for (const std::int64_t kib : {512, 1024, 2048, 4096})
     for (const int workers : {2, 4, 6, 8, 12, 16})
       for (const int depth : {2, 3})
@@ -51,20 +51,20 @@ void slots(session& run) {
                                  {"slots", std::int64_t{depth}},
                                  {"stores", std::string(past ? "past the caches" : "ordinary")}};
           const auto result =
-              time_copy(run, "copy_sweep.to_device." + slots_text(how), setting, there,
+              time_copy(run, "copy_sweep.to_device." + slots_text(how), setting, second,
                         static_cast<double>(bytes), over_the_link(), formula, [&](int) {
                           return ferry::detail::copy_array<ferry::path::staged>(run.exec(), near, far, how);
                         });
           uploads.emplace_back(result.gb_per_s(), slots_text(how));
           const auto back =
-              time_copy(run, "copy_sweep.from_device." + slots_text(how), setting, here,
+              time_copy(run, "copy_sweep.from_device." + slots_text(how), setting, first,
                         static_cast<double>(bytes), back_over_the_link(), formula, [&](int) {
                           return ferry::detail::copy_array<ferry::path::staged>(run.exec(), far, near, how);
                         });
-          from.emplace_back(back.gb_per_s(), slots_text(how));
+          downloads.emplace_back(back.gb_per_s(), slots_text(how));
         }
   print_best("to the device", uploads);
-  print_best("from the device", from);
+  print_best("from the device", downloads);
 }
 
 /// Rows of page-locked memory, two row lengths apart, by transfers and by kernels: from which length on do

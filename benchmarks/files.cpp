@@ -135,9 +135,9 @@ void load(session& run) {
         return wrong_elements(table.data(), table.size());
       } else {
         const std::size_t some = std::min<std::size_t>(table.size(), 1000 * columns);
-        std::vector<float> here(some);
-        copy_to_host(here.data(), table.data(), some * 4);
-        return wrong_elements(here.data(), some);
+        std::vector<float> host_copy(some);
+        copy_to_host(host_copy.data(), table.data(), some * 4);
+        return wrong_elements(host_copy.data(), some);
       }
     };
     add(run, "files.load." + space, bytes, whole, "", check());

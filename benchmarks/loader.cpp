@@ -111,16 +111,19 @@ void three_stages(session& run, const std::string& name, int workers, double ste
   const std::int64_t samples = extents.batch * 1000;
   const exec_space& exec = run.exec();
   ferry::tensor<float, ferry::pinned_space> slot("slot", extents.batch, extents.width);
-  ferry::tensor<float, ferry::device_space> there("there", extents.batch, extents.width);
+  ferry::tensor<float, ferry::device_space> device_batch("there", extents.batch, extents.width);
   ferry::tensor<float, ferry::device_space> sums("sums", extents.batch, extents.width);
   ferry::init::zeros(exec, sums);
   ferry::init::zeros(exec, slot);
 
   stages alone;
-  alone.transfer = measure(run, 4, [&](int) { return ferry::copy(exec, slot, there); }).device.median();
-  const double step_ms = measure(run, 8, [&](int) { step_on(exec, there.data(), sums, 1); }).device.median();
+  alone.transfer =
+      measure(run, 4, [&](int) { return ferry::copy(exec, slot, device_batch); }).device.median();
+  const double step_ms =
+      measure(run, 8, [&](int) { step_on(exec, device_batch.data(), sums, 1); }).device.median();
   const int passes = std::clamp(static_cast<int>(step_over_transfer * alone.transfer / step_ms), 1, 2000);
-  alone.step = measure(run, 1, [&](int) { step_on(exec, there.data(), sums, passes); }).device.median();
+  alone.step =
+      measure(run, 1, [&](int) { step_on(exec, device_batch.data(), sums, passes); }).device.median();
   alone.load = ms_to_load<Cost>(run, extents, samples, workers);
 
   figure result;
@@ -202,11 +205,11 @@ void rows_ahead(session& run) {
   const std::int64_t samples = batch * (batches + 20);
   const ferry::optim::sparse_adam rule;
   const std::uint64_t seed = run.fresh_seed();
-  ferry::tensor<float, ferry::mapped_space> table("table", rows, width), other("other", rows, width);
+  ferry::tensor<float, ferry::mapped_space> table("table", rows, width), second("other", rows, width);
   ferry::init::uniform(exec, table, -1, 1, seed);
-  ferry::init::uniform(exec, other, -1, 1, seed);
+  ferry::init::uniform(exec, second, -1, 1, seed);
   auto state = ferry::optim::make_state<ferry::device_space>(rule, table);
-  auto other_state = ferry::optim::make_state<ferry::device_space>(rule, other);
+  auto other_state = ferry::optim::make_state<ferry::device_space>(rule, second);
   const ferry::prefetch_options options{.batch = batch, .workers = 2};
   ferry::tensor<float, ferry::device_space> gathered("gathered", batch * 7, width);
   const auto loop = [&](const auto& turn) {
@@ -238,15 +241,15 @@ void rows_ahead(session& run) {
           pairs.data(),
           ferry::shape<ferry::dynamic_rank>::make(std::vector<std::size_t>{pairs.size()}, "pairs", 8));
       const auto plan = ferry::make_plan(exec, indices, rows);
-      ferry::gather(exec, other, plan, gathered).detach();
-      ferry::step(exec, rule, other, other_state, plan, gathered).detach();
+      ferry::gather(exec, second, plan, gathered).detach();
+      ferry::step(exec, rule, second, other_state, plan, gathered).detach();
     });
     in_turn.time.wall.add(batch_ms);
     in_turn.time.device.add(batch_ms);
   }
   std::int64_t wrong = 0;
   for (std::size_t i = 0; i < table.size(); ++i)
-    if (table.data()[i] != other.data()[i]) ++wrong;
+    if (table.data()[i] != second.data()[i]) ++wrong;
   for (figure* result : {&ahead, &in_turn}) {
     result->setting = {{"rows", rows}, {"width", width}, {"positions", batch * 7}};
     conclude(run, *result, wrong);

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws reports as SVG: the rate against the size of the table and of a row, and where a call's time goes.
+"""Draws reports as SVG: the rate against the size of the table and of a row, where a call's time goes, and the cost
+of sharded verbs against the number of devices.
 
     plots.py REPORT.json ... [--out FOLDER]
     plots.py --self-test
 
-Takes the report of bench_sweep, and of peers/gather.py for its markers in the first picture; their order does not
-matter. What a picture needs and the reports lack is left out. The same reports give the same bytes.
+Takes the reports of bench_sweep and bench_ranks, and of peers/gather.py for its markers in the first picture; their
+order does not matter. The model of the last picture is that of scaling.py. What a picture needs and the reports lack is left out. The same reports give the same bytes.
 
 Needs matplotlib (PyPI; written for 3.11.2): python3 -m pip install matplotlib==3.11.2
 """
@@ -17,6 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
+
+import scaling as scaling_model
 
 # Space and path: label, colour, marker.
 SERIES = {
@@ -32,6 +35,8 @@ PEERS = {
     "uva.gather": ("PyTorch, UVA", "*", "#555555"),
     "staged.gather": ("PyTorch, staged", "d", "#999999"),
 }
+GROUPS = (8, 16, 32, 64)  # numbers of devices that the model is drawn for, beyond the readings
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#e69f00", "#cc79a7")
 PARTS = (("start", "#999999"), ("rows", "#0072b2"), ("indices", "#e69f00"))
 
 
@@ -183,6 +188,45 @@ def time_split(pyplot, figures):
     return canvas
 
 
+def scaling(pyplot, figures):
+    """The time of a call, and the share of the rate of two devices that each device keeps, against the number of
+    devices: readings as markers, the model as lines."""
+    read = scaling_model.readings(figures)
+    groups = sorted({ranks for ranks, _ in read})
+    try:
+        model = scaling_model.Model(read, max(groups, default=0))
+    except (ValueError, TypeError, IndexError):
+        return None
+    largest = max(model.sizes)
+    shown = {f"gather.shared.{scaling_model.ROW}.{largest}", f"step.device_space.{largest}", "all_reduce.64MiB",
+             *(f"step.device_space.{n}" for n in sorted(model.plain)[-2:-1]),
+             *(f"gather.shared.{scaling_model.ROW}.{n}" for n in model.sizes[-2:-1])}
+    calls = [call for call in model.calls() if call[1] in shown]
+    canvas, (times, shares) = pyplot.subplots(1, 2, figsize=(9.6, 4.6), layout="constrained")
+    xs = sorted({*groups, *(n for n in GROUPS if n > groups[-1])})
+    for (label, what, time), colour in zip(calls, COLOURS):
+        marks = [(n, scaling_model.ms_of(read, n, what)) for n in groups]
+        marks = [(n, ms) for n, ms in marks if ms is not None]
+        curve = [(n, time(n)) for n in xs if time(n) is not None]
+        times.plot(*zip(*curve), color=colour, label=label)
+        times.plot(*zip(*marks), color=colour, marker="o", linestyle="none")
+        base = dict(marks).get(2)
+        if base:
+            shares.plot(*zip(*[(n, base / ms) for n, ms in curve if n >= 2]), color=colour, label=label)
+            shares.plot(*zip(*[(n, base / ms) for n, ms in marks if n >= 2]), color=colour, marker="o", linestyle="none")
+    for axes in (times, shares):
+        axes.set_xscale("log", base=2)
+        axes.set_ylim(bottom=0)
+        set_ticks(axes, xs, str)
+        axes.set_xlabel("devices")
+    times.set_ylabel("ms of a rank")
+    times.set_title("Time of a call, the same work on each rank", fontsize=10)
+    shares.set_ylabel("share of the rate of two devices")
+    shares.set_title("Weak scaling; markers: readings, lines: model", fontsize=10)
+    legend_below(canvas, [times], 3)
+    return canvas
+
+
 def draw(reports, out):
     """Writes what can be drawn; the files' paths."""
     import matplotlib
@@ -199,6 +243,7 @@ def draw(reports, out):
             ("gather_table_size", table_sizes(pyplot, figures, ceiling)),
             ("gather_row_size", row_sizes(pyplot, figures, ceiling)),
             ("gather_time_split", time_split(pyplot, figures)),
+            ("scaling", scaling(pyplot, figures)),
         ):
             if canvas is None:
                 continue
@@ -226,7 +271,7 @@ def made_up():
     ours.append(figure("p", ms=0.2, sweep="parts", part="make_plan", space="pinned_space", path="", table_gib=16.0))
     theirs = [figure("pinned.10GB.cupy.gather", 15.0, rows=19_531_250, width=128, n=1000),
               figure("pinned.10GB.cupy.scatter", 15.0, rows=19_531_250, width=128, n=1000)]
-    return [{"ferry": {}, "figures": ours}, {"figures": theirs}]
+    return [{"ferry": {}, "figures": ours}, {"figures": theirs}, scaling_model.made_up()]
 
 
 def self_test():
@@ -242,6 +287,7 @@ def self_test():
             "gather_table_size": [label for label, _, _ in SERIES.values()] + ["memcpy from pinned memory", "CuPy, pinned, 1000 rows"],
             "gather_row_size": [label for label, _, _ in SERIES.values()] + ["memcpy from pinned memory", "4 KiB"],
             "gather_time_split": ["pinned, cooperative", "mapped, direct", "rows", "make_plan alone"],
+            "scaling": ["gather of 1048576 rows", "step(adam) of 131072 rows", "all_reduce of 64 MiB", "64"],
         }
         assert [file.stem for file in first] == list(wanted), first
         for file, other in zip(first, again):
@@ -254,14 +300,14 @@ def self_test():
         paths = [each.get("d", "") for each in tree.iter("{http://www.w3.org/2000/svg}path") if each.get("clip-path")]
         long = [path for path in paths if path.count("L") == 2]
         assert len(long) >= 2 * len(SERIES), len(long)
-        peers_only = draw(made_up()[1:], Path(folder) / "none")
+        peers_only = draw(made_up()[1:2], Path(folder) / "none")
         assert peers_only == [], peers_only
     print("plots.py: self-test passed")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("reports", nargs="*", type=Path, help="reports of bench_sweep and of peers/gather.py")
+    parser.add_argument("reports", nargs="*", type=Path, help="reports of bench_sweep, bench_ranks and peers/gather.py")
     parser.add_argument("--out", type=Path, default=Path("."), help="folder for the pictures")
     parser.add_argument("--self-test", action="store_true")
     options = parser.parse_args()
@@ -269,7 +315,7 @@ def main():
         return self_test()
     written = draw([json.loads(path.read_text(encoding="utf-8")) for path in options.reports], options.out)
     if not written:
-        parser.error("the reports hold nothing to draw: a report of bench_sweep is needed")
+        parser.error("the reports hold nothing to draw: a report of bench_sweep or of bench_ranks is needed")
     print(*written, sep="\n")
     return 0
 

@@ -3,6 +3,7 @@
 #include "support/formulas.hpp"
 #include "support/machine.hpp"
 #include "support/options.hpp"
+#include "support/rank_case.hpp"
 #include "support/report.hpp"
 #include "support/tables.hpp"
 
@@ -20,6 +21,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <new>
@@ -29,17 +31,20 @@
 #include <utility>
 #include <vector>
 
-/// Gathers by path::peer from a table over two devices: by two threads of one process, and by two processes, one
-/// for each device. Forks before Kokkos is initialised, so it has a main() of its own. Readings are the times of a
-/// call and its wait on the slower rank.
+/// Gathers by path::peer from a table over 2, 4 ... devices: by threads of one process, and by processes, one for
+/// each device. Forks before Kokkos is initialised, so it has a main() of its own. Readings are the times of a call and
+/// its wait on the slowest rank.
 namespace ferry_bench {
 namespace {
-
-constexpr int ranks = 2;
 
 struct job {
   std::int64_t row_bytes;
   std::int64_t n;
+
+  [[nodiscard]] std::string name(int ranks) const {
+    return "processes." + std::to_string(ranks) + ".gather.peer." + bytes_text(row_bytes) + "." +
+           std::to_string(n);
+  }
 };
 
 /// Memory that the ranks of a job share, be they threads or processes.
@@ -67,7 +72,7 @@ std::vector<double> time_rank(const options& chosen, const exec_space& exec, con
   for (int call = 0; call < chosen.warm_up + chosen.repeats; ++call) {
     exec.fence("ferry_bench::processes");
     comm.barrier();
-    const int target = (++arrivals - 1) / ranks * ranks + ranks;
+    const int ranks = comm.size(), target = (++arrivals - 1) / ranks * ranks + ranks;
     const auto give_up = clock::now() + std::chrono::seconds(1);
     while (arrivals.load() < target && clock::now() < give_up) continue;
     const auto begin = clock::now();
@@ -91,8 +96,9 @@ std::size_t rows_for(const options& chosen, const job& task) {
 }
 
 /// All jobs on one rank that is a process.
-std::vector<std::vector<double>> run_process(const options& chosen, int rank, const std::string& key,
-                                             const std::vector<job>& jobs, std::atomic<int>& arrivals) {
+std::vector<std::vector<double>> run_process(const options& chosen, int rank, int ranks,
+                                             const std::string& key, const std::vector<job>& jobs,
+                                             std::atomic<int>& arrivals) {
   const exec_space exec;
   const auto comm = ferry::communicator::node(rank, ranks, key);
   std::vector<std::vector<double>> timings;
@@ -104,11 +110,11 @@ std::vector<std::vector<double>> run_process(const options& chosen, int rank, co
   return timings;
 }
 
-/// All jobs on both ranks of one process; the readings of rank 0, then those of rank 1.
-std::vector<std::vector<double>> run_threads(const options& chosen, const std::vector<job>& jobs,
+/// All jobs on all ranks of one process; the readings of rank 0, then those of rank 1 and so on.
+std::vector<std::vector<double>> run_threads(const options& chosen, int ranks, const std::vector<job>& jobs,
                                              std::atomic<int>& arrivals) {
-  const auto comm = ferry::communicator::devices({0, ferry::devices().size() > 1 ? 1 : 0});
-  std::vector<std::vector<double>> made(ranks * jobs.size());
+  const auto comm = ferry::communicator::devices(device_ids(ranks));
+  std::vector<std::vector<double>> made(static_cast<std::size_t>(ranks) * jobs.size());
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     sharded table("table", comm, rows_for(chosen, jobs[j]), jobs[j].row_bytes / 4);
     ferry::init::custom(exec_space(), table, element_value{jobs[j].row_bytes / 4});
@@ -185,56 +191,62 @@ class child {
   int reads_ = -1;
 };
 
-/// The readings of both ranks as a figure: the slower one of each pair.
-void add(report& results, const job& task, const char* kind, const std::vector<double>& process_ms,
-         const std::vector<double>& thread_ms) {
+/// The readings of all ranks as a figure: the slowest one of each call.
+void add(report& results, const job& task, const char* kind, const std::vector<std::vector<double>>& ms) {
   figure result;
-  result.name = "gather.peer." + bytes_text(task.row_bytes) + "." + std::to_string(task.n) + "." + kind;
-  result.setting = {
-      {"n", task.n}, {"row_bytes", task.row_bytes}, {"clock", std::string("host, the slower rank")}};
+  const auto ranks = static_cast<int>(ms.size());
+  result.name = task.name(ranks) + "." + kind;
+  result.setting = {{"ranks", std::int64_t{ranks}},
+                    {"n", task.n},
+                    {"row_bytes", task.row_bytes},
+                    {"clock", std::string("host, the slowest rank")}};
   result.counts = "payload of one rank";
   result.bytes = static_cast<double>(task.n * task.row_bytes);
-  for (std::size_t i = 0; i + 1 < process_ms.size() && i + 1 < thread_ms.size(); ++i) {
-    result.time.wall.add(std::max(process_ms[i], thread_ms[i]));
-    result.time.device.add(std::max(process_ms[i], thread_ms[i]));
+  double wrong = 0;
+  for (const auto& list : ms) wrong += list.back();
+  for (std::size_t i = 0; i + 1 < ms.front().size(); ++i) {
+    double slowest = 0;
+    for (const auto& list : ms) slowest = std::max(slowest, list.at(i));
+    result.time.wall.add(slowest);
+    result.time.device.add(slowest);
   }
-  result.verified = process_ms.back() + thread_ms.back() == 0;
+  result.verified = wrong == 0;
   results.add(result);
   if (!result.verified) results.failed(result.name, "elements are wrong");
 }
 
-int run(const options& chosen, int devices) {
-  const auto begin = std::chrono::steady_clock::now();
+/// All jobs by `ranks` threads, then by as many processes.
+void run_group(report& results, const options& chosen, int ranks, int devices, const std::vector<job>& jobs) {
   void* const page =
       ::mmap(nullptr, sizeof(shared_page) * 2, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) throw std::runtime_error("no shared page");
   auto* const pages = static_cast<shared_page*>(page);
   for (int i = 0; i < 2; ++i) new (pages + i) shared_page;
-  std::vector<job> jobs;
-  for (const std::int64_t row_bytes : chosen.rows_bytes)
-    for (const std::int64_t n : {chosen.step_n, 8 * chosen.step_n}) jobs.push_back({row_bytes, n});
-  report results;
-  results.describe("machine", describe_machine());
-  const auto by_threads = [&] {
-    child all(0, [&] { return run_threads(chosen, jobs, pages[0].here); });
+  const auto count = static_cast<std::size_t>(ranks);
+  {
+    child threads(0, [&] { return run_threads(chosen, ranks, jobs, pages[0].arrivals); });
     std::vector<std::vector<double>> lists;
-    for (std::size_t i = 0; i < ranks * jobs.size(); ++i) lists.push_back(all.read());
-    for (std::size_t j = 0; j < jobs.size(); ++j)
-      add(results, jobs[j], "threads", lists[j], lists[jobs.size() + j]);
-  };
-  const auto by_processes = [&] {
-    const std::string key = "bench_processes." + std::to_string(::getpid());
-    child first(0, [&] { return run_process(chosen, 0, key, jobs, pages[1].here); });
-    child second(devices > 1 ? 1 : 0, [&] { return run_process(chosen, 1, key, jobs, pages[1].here); });
-    for (const job& task : jobs) {
-      const auto timings = first.read();
-      add(results, task, "processes", timings, second.read());
+    for (std::size_t i = 0; i < count * jobs.size(); ++i) lists.push_back(threads.read());
+    for (std::size_t j = 0; j < jobs.size(); ++j) {
+      std::vector<std::vector<double>> ms;
+      for (std::size_t r = 0; r < count; ++r) ms.push_back(lists[r * jobs.size() + j]);
+      add(results, jobs[j], "threads", ms);
     }
-  };
-  by_threads();
-  by_processes();
+  }
+  {
+    const std::string key = "bench_processes." + std::to_string(::getpid()) + "." + std::to_string(ranks);
+    std::deque<child> children;
+    for (int r = 0; r < ranks; ++r)
+      children.emplace_back(r % devices,
+                            [&] { return run_process(chosen, r, ranks, key, jobs, pages[1].arrivals); });
+    for (const job& task : jobs) {
+      std::vector<std::vector<double>> ms;
+      for (child& rank_child : children) ms.push_back(rank_child.read());
+      add(results, task, "processes", ms);
+    }
+  }
   for (const job& task : jobs) {
-    const std::string name = "gather.peer." + bytes_text(task.row_bytes) + "." + std::to_string(task.n);
+    const std::string name = task.name(ranks);
     const figure* process_figure = results.find(name + ".processes");
     const figure* reference = results.find(name + ".threads");
     if (process_figure != nullptr && reference != nullptr)
@@ -242,6 +254,17 @@ int run(const options& chosen, int devices) {
                     process_figure->gb_per_s() / reference->gb_per_s());
   }
   ::munmap(page, sizeof(shared_page) * 2);
+}
+
+int run(const options& chosen, int devices) {
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<job> jobs;
+  for (const std::int64_t row_bytes : chosen.rows_bytes)
+    for (const std::int64_t n : {chosen.step_n, 8 * chosen.step_n}) jobs.push_back({row_bytes, n});
+  report results;
+  results.describe("machine", describe_machine());
+  for (const int ranks : group_sizes(chosen, devices))
+    if (ranks > 1) run_group(results, chosen, ranks, devices, jobs);
   results.print_end();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!chosen.json.empty()) results.write(chosen, seconds);

@@ -47,9 +47,9 @@ class small_batches {
     figure result;
     result.name = "small.empty_kernel";
     result.setting = {{"burst", std::int64_t{small_burst}}};
-    const Kokkos::RangePolicy<exec_space> one(run_.exec(), 0, 1);
+    const Kokkos::RangePolicy<exec_space> single(run_.exec(), 0, 1);
     result.time = measure(run_, small_burst,
-                          [&](int) { Kokkos::parallel_for("ferry_bench::nothing", one, nothing{}); });
+                          [&](int) { Kokkos::parallel_for("ferry_bench::nothing", single, nothing{}); });
     empty_ = result.time;
     conclude(run_, result, 0);
   }

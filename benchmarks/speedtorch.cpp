@@ -222,13 +222,13 @@ void time_switchers(session& run, const std::string& end, double gigabytes) {
   const auto room = static_cast<double>(run.host_table_bytes());
   if (!quick && bytes > room)
     return run.results().skipped("speedtorch.model" + end, "the table is larger than those of this run");
-  switchers<Space> both(run, end, static_cast<std::int64_t>(bytes) / (4 * run.chosen().width));
-  both.time_model();
+  switchers<Space> pair(run, end, static_cast<std::int64_t>(bytes) / (4 * run.chosen().width));
+  pair.time_model();
   // A table of the run has at most half of what was free, unless its size was given: two of them fit.
   if (!quick && 3 * bytes > 2 * room)
     return run.results().skipped("speedtorch.optimizer" + end,
                                  "table and state are larger than two tables of this run");
-  both.time_optimizer();
+  pair.time_optimizer();
 }
 
 void loop(session& run) {

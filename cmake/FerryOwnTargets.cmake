@@ -21,6 +21,16 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # nvcc's host compiler then is, too
   add_compile_options("$<$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>:-Xcompiler=--param=ggc-min-heapsize=1000000>")
 endif()
 
+# The library of a sample holds no verbs: its tests compile those that they call, which are few.
+if(FERRY_TEST_SAMPLE AND NOT Kokkos_ENABLE_CUDA)
+  list(FILTER ferry_sources INCLUDE REGEX "/src/instances/")
+  set_source_files_properties(${ferry_sources} PROPERTIES HEADER_FILE_ONLY ON)
+  target_compile_definitions(ferry PUBLIC $<BUILD_INTERFACE:FERRY_WITHOUT_INSTANCES>)
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT Kokkos_ENABLE_CUDA)
+  target_compile_options(ferry PRIVATE --param=ggc-min-heapsize=1000000)
+endif()
+
 # Warnings are errors here and only here, and not for those who build ferry-info alone: their compilers may know warnings that
 # ours does not.
 add_library(ferry_warnings INTERFACE)

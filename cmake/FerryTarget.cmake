@@ -32,8 +32,8 @@ target_compile_features(ferry PUBLIC cxx_std_20)
 target_link_libraries(ferry PUBLIC Kokkos::kokkos Boost::headers Threads::Threads
                             PRIVATE ISAL::isal $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>
                                     $<BUILD_INTERFACE:ferry_kokkos_workarounds>)
-# Loops of the host's kernels for AVX2 as well, which processors that have it take.
-target_compile_definitions(ferry PRIVATE FERRY_DISPATCH_AVX2)
+# Loops of the host's kernels for AVX2 as well, which processors that have it take. Without the optimiser both copies are equal.
+target_compile_definitions(ferry PRIVATE "$<$<NOT:$<CONFIG:Debug>>:FERRY_DISPATCH_AVX2>")
 ferry_target_language(ferry)
 
 # The exported target gets the CUDA standard from ferryConfig.cmake, because the language is the consumer's to enable.
@@ -43,6 +43,13 @@ endif()
 
 # Batches of at most eight sources of one folder are compiled as one. A program over the static library gets whole objects, so none
 # holds what other folders need next to what they don't. Of these it keeps what it calls when it is linked with --gc-sections.
+# Most of a batch's time are the headers it includes: halves take less than half of the time, for builds that check the library.
+option(FERRY_LIBRARY_HALVES "Compile the library in two halves: in fewer seconds, to larger objects" OFF)
+mark_as_advanced(FERRY_LIBRARY_HALVES)
+set(ferry_in_halves OFF)
+if(NOT Kokkos_ENABLE_CUDA AND (FERRY_LIBRARY_HALVES OR FERRY_TEST_UNITY GREATER 1))
+  set(ferry_in_halves ON)
+endif()
 target_compile_options(ferry PRIVATE "$<$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>:-ffunction-sections;-fdata-sections>")
 set(folder_of_batch "")
 foreach(source IN LISTS ferry_sources)
@@ -55,12 +62,18 @@ foreach(source IN LISTS ferry_sources)
   math(EXPR sources_of_folder "${sources_of_folder} + 1")
   cmake_path(RELATIVE_PATH folder BASE_DIRECTORY "${PROJECT_SOURCE_DIR}")
   string(REPLACE "/" "_" folder "${folder}")
-  # A program that steps by one rule gets the objects of that rule.
+  set(group "${folder}_${batch}")
   if(folder STREQUAL "src_instances")
+    # A program that steps by one rule gets the objects of that rule.
     cmake_path(GET source STEM batch)
     string(REGEX REPLACE "_[a-z]+$" "" batch "${batch}")
+    set(group "${folder}_${batch}")
+  elseif(ferry_in_halves AND folder MATCHES "^src_(distributed|io|loader)")
+    set(group upper)
+  elseif(ferry_in_halves)
+    set(group lower)
   endif()
-  set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${folder}_${batch}")
+  set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${group}")
 endforeach()
 
 # ferry_set_visibility(<library>): which symbols programs and libraries over ferry show to each other. A static library may become

@@ -51,7 +51,12 @@ struct host_backend : host::device_functions,
                       host::encoding_functions {
   static constexpr std::string_view name = "host";
   static constexpr bool device_is_host = true;
-  static constexpr bool library_has_verbs = true;  ///< those of src/instances
+  /// The verbs of src/instances. Builds of samples leave them out: their tests call few of them.
+#if defined(FERRY_WITHOUT_INSTANCES)
+  static constexpr bool library_has_verbs = false;
+#else
+  static constexpr bool library_has_verbs = true;
+#endif
   using scratch_space = pageable_space;
   template <class Exec>
   static constexpr host::tuning_numbers tuning(const Exec&) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 /// Code of a program without ferry, as fast as the machine allows. The build compiles one of
 /// host.cpp and cuda.cpp; on a host backend both kinds of memory are ordinary memory.
@@ -31,16 +32,22 @@ class block {
 /// The vendor's copy, enqueued.
 void copy(const exec_space& exec, void* target, const void* source, std::size_t bytes);
 
-/// The vendor's copies in both directions of the link at the same time.
-class two_way_copy {
+/// The vendor's copies at the same time, each by a queue of its own: both directions of a link, or the links of
+/// several devices.
+class copies_at_once {
  public:
-  two_way_copy();
-  ~two_way_copy();
-  two_way_copy(const two_way_copy&) = delete;
-  two_way_copy& operator=(const two_way_copy&) = delete;
-  /// Both enqueued, `bytes` each way: later work on `exec` comes after them.
-  void enqueue(const exec_space& exec, void* to_device, const void* from_host, void* to_host,
-               const void* from_device, std::size_t bytes) const;
+  struct part {
+    void* target;
+    const void* source;
+    std::size_t bytes;
+  };
+  /// For up to `most` copies by the device of `exec`.
+  copies_at_once(const exec_space& exec, int most);
+  ~copies_at_once();
+  copies_at_once(const copies_at_once&) = delete;
+  copies_at_once& operator=(const copies_at_once&) = delete;
+  /// All enqueued: later work on `exec` comes after them.
+  void enqueue(const exec_space& exec, const std::vector<part>& parts) const;
 
  private:
   struct state;

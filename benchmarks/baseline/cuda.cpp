@@ -22,7 +22,7 @@ __global__ void gather_packets(const uint4* __restrict__ table, const std::int64
     out[i] = table[(rows[i >> row_shift] << row_shift) + (i & in_row)];
 }
 
-/// The same, two neighbouring rows for each thread: both loads are under way before the first store.
+/// Two neighbouring rows for each thread: both loads are under way before the first store.
 __global__ void gather_row_pairs(const uint4* __restrict__ table, const std::int64_t* __restrict__ rows,
                                  uint4* __restrict__ out, std::int64_t n, int row_shift) {
   const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -71,36 +71,54 @@ void copy(const exec_space& exec, void* target, const void* source, std::size_t 
              "cudaMemcpyAsync");
 }
 
-struct two_way_copy::state {
-  cudaStream_t back = nullptr;
+struct copies_at_once::state {
+  struct queue {
+    cudaStream_t stream = nullptr;
+    cudaEvent_t end = nullptr;
+  };
   cudaEvent_t begun = nullptr;
-  cudaEvent_t end = nullptr;
+  std::vector<queue> queues;  ///< of all copies but the first, which the instance's own stream takes
 
-  state() {
-    check_cuda(cudaStreamCreateWithFlags(&back, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-    for (cudaEvent_t* event : {&begun, &end})
-      check_cuda(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  state(const exec_space& exec, int most) : queues(static_cast<std::size_t>(std::max(most - 1, 0))) {
+    int before = 0;
+    check_cuda(cudaGetDevice(&before), "cudaGetDevice");
+    check_cuda(cudaSetDevice(exec.cuda_device()), "cudaSetDevice");
+    check_cuda(cudaEventCreateWithFlags(&begun, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+    for (auto& [stream, end] : queues) {
+      check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+      check_cuda(cudaEventCreateWithFlags(&end, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+    }
+    check_cuda(cudaSetDevice(before), "cudaSetDevice");
   }
   state(const state&) = delete;
   state& operator=(const state&) = delete;
   ~state() {
+    for (auto& [stream, end] : queues) {
+      cudaEventDestroy(end);
+      cudaStreamDestroy(stream);
+    }
     cudaEventDestroy(begun);
-    cudaEventDestroy(end);
-    cudaStreamDestroy(back);
   }
 };
-two_way_copy::two_way_copy() : state_(std::make_unique<state>()) {}
-two_way_copy::~two_way_copy() = default;
+copies_at_once::copies_at_once(const exec_space& exec, int most)
+    : state_(std::make_unique<state>(exec, most)) {}
+copies_at_once::~copies_at_once() = default;
 
-void two_way_copy::enqueue(const exec_space& exec, void* to_device, const void* from_host, void* to_host,
-                           const void* from_device, std::size_t bytes) const {
-  const auto& [back, begun, end] = *state_;
-  check_cuda(cudaEventRecord(begun, exec.cuda_stream()), "cudaEventRecord");
-  check_cuda(cudaStreamWaitEvent(back, begun, 0), "cudaStreamWaitEvent");
-  copy(exec, to_device, from_host, bytes);
-  check_cuda(cudaMemcpyAsync(to_host, from_device, bytes, cudaMemcpyDefault, back), "cudaMemcpyAsync");
-  check_cuda(cudaEventRecord(end, back), "cudaEventRecord");
-  check_cuda(cudaStreamWaitEvent(exec.cuda_stream(), end, 0), "cudaStreamWaitEvent");
+void copies_at_once::enqueue(const exec_space& exec, const std::vector<part>& parts) const {
+  if (parts.empty()) return;
+  if (parts.size() > state_->queues.size() + 1)
+    check_cuda(cudaErrorInvalidValue, "copies_at_once: more copies than queues");
+  check_cuda(cudaEventRecord(state_->begun, exec.cuda_stream()), "cudaEventRecord");
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const auto& [stream, end] = state_->queues[i - 1];
+    check_cuda(cudaStreamWaitEvent(stream, state_->begun, 0), "cudaStreamWaitEvent");
+    check_cuda(cudaMemcpyAsync(parts[i].target, parts[i].source, parts[i].bytes, cudaMemcpyDefault, stream),
+               "cudaMemcpyAsync");
+    check_cuda(cudaEventRecord(end, stream), "cudaEventRecord");
+  }
+  copy(exec, parts[0].target, parts[0].source, parts[0].bytes);
+  for (std::size_t i = 1; i < parts.size(); ++i)
+    check_cuda(cudaStreamWaitEvent(exec.cuda_stream(), state_->queues[i - 1].end, 0), "cudaStreamWaitEvent");
 }
 
 const char* memory_ceiling() { return "ceiling.device_copy"; }
@@ -134,7 +152,7 @@ void gather(const exec_space& exec, const void* table, const std::int64_t* rows,
 
 std::optional<double> seconds_to_lock(std::size_t bytes) {
   const auto begin = std::chrono::steady_clock::now();
-  const block made(block::kind::locked, bytes);
+  const block memory(block::kind::locked, bytes);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 

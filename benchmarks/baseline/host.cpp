@@ -48,14 +48,12 @@ void copy(const exec_space& exec, void* target, const void* source, std::size_t 
 }
 
 /// There is no link: one copy after the other.
-struct two_way_copy::state {};
-two_way_copy::two_way_copy() = default;
-two_way_copy::~two_way_copy() = default;
+struct copies_at_once::state {};
+copies_at_once::copies_at_once(const exec_space&, int) {}
+copies_at_once::~copies_at_once() = default;
 
-void two_way_copy::enqueue(const exec_space& exec, void* to_device, const void* from_host, void* to_host,
-                           const void* from_device, std::size_t bytes) const {
-  copy(exec, to_device, from_host, bytes);
-  copy(exec, to_host, from_device, bytes);
+void copies_at_once::enqueue(const exec_space& exec, const std::vector<part>& parts) const {
+  for (const part& piece : parts) copy(exec, piece.target, piece.source, piece.bytes);
 }
 
 /// Threads that read and write each at its own rate, as STREAM's do.

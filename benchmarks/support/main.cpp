@@ -34,10 +34,10 @@ int run(const ferry_bench::options& chosen) {
                     {"host_execution_space", std::string(Kokkos::DefaultHostExecutionSpace::name())}});
   results.describe("machine", ferry_bench::describe_machine());
   results.describe("device", ferry_bench::describe_device());
-  const std::regex wanted(chosen.filter);
+  const std::regex pattern(chosen.filter);
   int ran = 0;
   for (const auto& entry : ferry_bench::registered_cases()) {
-    if (!std::regex_search(entry.name, wanted)) continue;
+    if (!std::regex_search(entry.name, pattern)) continue;
     ++ran;
     try {
       entry.run(session);

@@ -31,9 +31,9 @@ inline row_indices winners(const session& run, const row_indices& rows) {
   for (std::size_t p = 0; p < listed.size(); ++p) last[listed[p]] = static_cast<std::int64_t>(p);
   std::vector<std::int64_t> winner(listed.size());
   for (std::size_t p = 0; p < listed.size(); ++p) winner[p] = last[listed[p]];
-  row_indices there("winners", winner.size());
-  ferry::copy(run.exec(), winner, there).wait();
-  return there;
+  row_indices device_ids("winners", winner.size());
+  ferry::copy(run.exec(), winner, device_ids).wait();
+  return device_ids;
 }
 
 /// Elements that a scatter by `which` (indices or plan of `rows`) leaves wrong. The table's own formula is put back

@@ -80,10 +80,11 @@ std::string session::ceiling(const std::string& name) {
   if (name == "ceiling.link_both_ways") {
     const filled_block from_host(exec_, kind::locked, words), to_device(exec_, kind::device, words);
     const filled_block from_device(exec_, kind::device, words), to_host(exec_, kind::locked, words);
-    const baseline::two_way_copy two_way;
+    const baseline::copies_at_once two_way(exec_, 2);
+    const auto bytes = static_cast<std::size_t>(words) * 8;
     result.time = measure(*this, 1, [&](int) {
-      two_way.enqueue(exec_, to_device.data(), from_host.data(), to_host.data(), from_device.data(),
-                      static_cast<std::size_t>(words) * 8);
+      two_way.enqueue(
+          exec_, {{to_device.data(), from_host.data(), bytes}, {to_host.data(), from_device.data(), bytes}});
     });
     return settle(gib, 2.0, "payload, both ways");
   }
@@ -100,10 +101,10 @@ std::string session::ceiling(const std::string& name) {
     throw std::logic_error("no ceiling " + name);
   // On the device twice the size, so that the caches hold little of it.
   const std::int64_t copied = on_device ? 2 * words : words;
-  const filled_block from(exec_, name == "ceiling.h2d" ? kind::locked : kind::device, copied);
-  const filled_block to(exec_, name == "ceiling.d2h" ? kind::locked : kind::device, copied);
+  const filled_block source(exec_, name == "ceiling.h2d" ? kind::locked : kind::device, copied);
+  const filled_block target(exec_, name == "ceiling.d2h" ? kind::locked : kind::device, copied);
   result.time = measure(*this, 1, [&](int) {
-    baseline::copy(exec_, to.data(), from.data(), static_cast<std::size_t>(copied) * 8);
+    baseline::copy(exec_, target.data(), source.data(), static_cast<std::size_t>(copied) * 8);
   });
   return on_device ? settle(2 * gib, 2.0, "read + write") : settle(gib, 1.0, "payload");
 }

@@ -54,9 +54,9 @@ struct named_rows {
  private:
   static row_indices on_device(const session& run, const char* name,
                                const std::vector<std::int64_t>& values) {
-    row_indices made(name, values.size());
-    ferry::copy(run.exec(), values, made).wait();
-    return made;
+    row_indices result(name, values.size());
+    ferry::copy(run.exec(), values, result).wait();
+    return result;
   }
 };
 
@@ -144,7 +144,7 @@ std::int64_t wrong_in_table(const session& run, const float* table, std::int64_t
          changed - count(moved, changed_in_rows{table, named.rows.data(), before});
 }
 
-/// The same after a step on a table of its own state by `which`: indices or plan of the rows named.
+/// Such a check after a step on a table of its own state by `which`: indices or plan of the rows named.
 template <class Table, class Rule, class First, class Which, class... Policies>
 std::int64_t wrong_after_step(const session& run, Table& table, const Rule& rule, const First& first,
                               const Which& rows, const named_rows& named, const batch_tensor& grads,

@@ -108,9 +108,9 @@ class plan_sets {
 };
 
 inline std::vector<std::int64_t> to_host(const row_indices& indices) {
-  std::vector<std::int64_t> here(indices.size());
-  copy_to_host(here.data(), indices.data(), here.size() * sizeof(std::int64_t));
-  return here;
+  std::vector<std::int64_t> host_ids(indices.size());
+  copy_to_host(host_ids.data(), indices.data(), host_ids.size() * sizeof(std::int64_t));
+  return host_ids;
 }
 
 /// Every element on the device, and the first rows once more here: the device's own arithmetic is not its
@@ -120,12 +120,12 @@ inline std::int64_t wrong_rows(const session& run, const batch_tensor& batch, co
   std::int64_t wrong = count_of(run.exec(), "ferry_bench::check", static_cast<std::int64_t>(batch.size()),
                                 wrong_gathered{batch.data(), rows.data(), element_value{width}});
   const auto some = std::min<std::size_t>(batch.rows(), 1000);
-  std::vector<float> here(some * batch.width());
-  copy_to_host(here.data(), batch.data(), here.size() * sizeof(float));
+  std::vector<float> host_rows(some * batch.width());
+  copy_to_host(host_rows.data(), batch.data(), host_rows.size() * sizeof(float));
   const auto listed = to_host(rows);
-  for (std::size_t i = 0; i < here.size(); ++i) {
+  for (std::size_t i = 0; i < host_rows.size(); ++i) {
     const auto position = static_cast<std::int64_t>(i);
-    if (here[i] != element_value{width}(listed[i / batch.width()], position % width)) ++wrong;
+    if (host_rows[i] != element_value{width}(listed[i / batch.width()], position % width)) ++wrong;
   }
   return wrong;
 }

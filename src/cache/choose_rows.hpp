@@ -29,7 +29,7 @@ KOKKOS_FORCEINLINE_FUNCTION std::uint64_t row_score(std::uint32_t count, bool ca
 struct choice {
   std::uint64_t prefix;     ///< leading bits of the least score to be chosen; in the end that score
   std::uint64_t remaining;  ///< slots left for rows whose score begins with the prefix; in the end equals it
-  std::uint64_t all;        ///< 1: there are slots for all rows with a score
+  std::uint64_t fits_all;   ///< 1: there are slots for all rows with a score
   std::uint64_t above;      ///< rows to load with a higher score
   std::uint64_t equal;      ///< rows to load with that score
 };
@@ -46,7 +46,7 @@ struct row_scores {
   const std::uint32_t* counts;
   std::uint32_t bonus;  ///< of cached rows
 
-  KOKKOS_FORCEINLINE_FUNCTION std::uint64_t of(std::int64_t row) const {
+  KOKKOS_FORCEINLINE_FUNCTION std::uint64_t score(std::int64_t row) const {
     return row_score(counts[row], directory.find(row) >= 0, bonus);
   }
 };
@@ -54,7 +54,7 @@ struct row_scores {
 /// Adds rows to the histogram of one digit of their scores. A thread takes rows at equal distances and adds
 /// runs of equal digits at once. The copies of the histogram spread the additions.
 struct tally_scores {
-  static constexpr std::int64_t each = 16;
+  static constexpr std::int64_t rows_per_thread = 16;
 
   row_scores scores;
   const choice* so_far;
@@ -70,7 +70,7 @@ struct tally_scores {
     std::uint64_t last = 0;
     std::uint32_t run = 0;
     for (std::int64_t row = thread; row < rows; row += threads) {
-      const std::uint64_t score = scores.of(row);
+      const std::uint64_t score = scores.score(row);
       if (score == 0 || score >> (shift + score_digits::bits) != so_far->prefix) continue;
       const std::uint64_t bin = score >> shift & (bins - 1);
       if (bin != last && run != 0) {
@@ -103,7 +103,7 @@ struct pick_digit {
       const bool enough = above + rows >= remaining;
       if (enough && (place == 0 || above < remaining))
         *result = {so_far->prefix << score_digits::bits | static_cast<std::uint64_t>(bin), remaining - above,
-                   so_far->all, 0, 0};
+                   so_far->fits_all, 0, 0};
       else if (!enough && bin == 0)  // the first digit: the later ones count the rows of one bin
         *result = {so_far->prefix << score_digits::bits, remaining, 1, 0, 0};
     }
@@ -123,9 +123,9 @@ struct clear_bins {
 
 /// The slots get the rows that they hold; the next kernel empties those whose rows leave.
 struct keep_rows {
-  const std::int64_t* held;
-  std::int64_t* wanted;
-  KOKKOS_FUNCTION void operator()(std::int64_t slot) const { wanted[slot] = held[slot]; }
+  const std::int64_t* current_rows;
+  std::int64_t* next_rows;
+  KOKKOS_FUNCTION void operator()(std::int64_t slot) const { next_rows[slot] = current_rows[slot]; }
 };
 
 /// A scan over the rows: lists those to load, and empties the slots of those that leave. Rows of the least
@@ -143,26 +143,26 @@ struct list_rows {
 
   row_scores scores;
   choice* result;
-  std::int64_t* wanted;
+  std::int64_t* next_rows;
   std::int64_t* entering;
   std::int64_t slots;
   std::int64_t rows;
 
   KOKKOS_FUNCTION static void init(sums& value) { value = {0, 0}; }
-  KOKKOS_FUNCTION static void join(sums& value, const sums& other) {
-    value.above += other.above;
-    value.equal += other.equal;
+  KOKKOS_FUNCTION static void join(sums& value, const sums& addend) {
+    value.above += addend.above;
+    value.equal += addend.equal;
   }
 
   KOKKOS_FUNCTION void operator()(std::int64_t row, sums& value, bool last_pass) const {
-    const std::uint64_t score = scores.of(row);
-    const bool all = result->all != 0;
+    const std::uint64_t score = scores.score(row);
+    const bool fits_all = result->fits_all != 0;
     const std::uint64_t least = result->prefix;
-    const bool above = score != 0 && (all || score > least);
-    const bool equal = !all && score == least && score != 0;
+    const bool above = score != 0 && (fits_all || score > least);
+    const bool equal = !fits_all && score == least && score != 0;
     const bool chosen = above || (equal && static_cast<std::uint64_t>(value.equal) < result->remaining);
     if ((score & 1) != 0) {
-      if (last_pass && !chosen) wanted[scores.directory.find(row)] = 0;
+      if (last_pass && !chosen) next_rows[scores.directory.find(row)] = 0;
     } else if (last_pass && chosen) {
       entering[above ? value.above : slots - 1 - value.equal] = row + 1;
     }
@@ -170,9 +170,9 @@ struct list_rows {
     if (equal) ++value.equal;
     if (last_pass && row == rows - 1) {
       result->above = static_cast<std::uint64_t>(value.above);
-      const auto found = static_cast<std::uint64_t>(value.equal);
-      const bool any = !all && (least & 1) == 0;
-      result->equal = !any ? 0 : found < result->remaining ? found : result->remaining;
+      const auto matches = static_cast<std::uint64_t>(value.equal);
+      const bool any = !fits_all && (least & 1) == 0;
+      result->equal = !any ? 0 : matches < result->remaining ? matches : result->remaining;
     }
   }
 };
@@ -183,19 +183,19 @@ struct fill_slots {
 
   const choice* result;
   const std::int64_t* entering;
-  std::int64_t* wanted;
+  std::int64_t* next_rows;
   std::int64_t slots;
 
   KOKKOS_FUNCTION void operator()(std::int64_t slot, std::int64_t& empty, bool last_pass) const {
     // Slots that get a row in the last pass were empty in the first, which counts them.
-    if (wanted[slot] != 0) return;
+    if (next_rows[slot] != 0) return;
     if (last_pass) {
       const auto above = static_cast<std::int64_t>(result->above);
       const auto equal = static_cast<std::int64_t>(result->equal);
       if (empty < above)
-        wanted[slot] = entering[empty];
+        next_rows[slot] = entering[empty];
       else if (empty < above + equal)
-        wanted[slot] = entering[slots - 1 - (empty - above)];
+        next_rows[slot] = entering[slots - 1 - (empty - above)];
     }
     ++empty;
   }
@@ -226,7 +226,8 @@ void choose_rows(launch_context<Exec>& call, const row_cache& cache) {
   static_assert((kernels::score_digits::count + 1) * sizeof(kernels::choice) <=
                 cache_memory::choice_words * sizeof(std::uint64_t));
   auto* result = reinterpret_cast<kernels::choice*>(book.choice);  // each digit's comes after the last one's
-  const std::int64_t threads = (rows + kernels::tally_scores::each - 1) / kernels::tally_scores::each;
+  const std::int64_t threads =
+      (rows + kernels::tally_scores::rows_per_thread - 1) / kernels::tally_scores::rows_per_thread;
   launch(exec, label, 1, kernels::clear_choice{result, static_cast<std::uint64_t>(slots)});
   for (int digit = 0; digit < kernels::score_digits::count; ++digit, ++result) {
     launch(exec, label, cache_memory::copies * cache_memory::bins, kernels::clear_bins{book.histogram});

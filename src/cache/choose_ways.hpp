@@ -23,7 +23,7 @@ struct choose_ways {
   set_directory directory;
   const std::uint32_t* counts;
   std::uint32_t bonus;  ///< of cached rows
-  std::int64_t* wanted;
+  std::int64_t* next_rows;
   std::int64_t rows;
 
   KOKKOS_FUNCTION void operator()(std::int64_t set) const {
@@ -50,7 +50,7 @@ struct choose_ways {
     }
     const auto row_of = [&](std::uint32_t number) { return std::int64_t{number - 1} * sets + set + 1; };
     std::uint32_t stays = 0;  // one bit per chosen row
-    std::int64_t* mine = wanted + set * ways;
+    std::int64_t* mine = next_rows + set * ways;
     for (int w = 0; w < ways; ++w) {
       mine[w] = 0;
       for (int f = 0; f < entries; ++f)

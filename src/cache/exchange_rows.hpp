@@ -36,8 +36,8 @@ struct list_moving {
 
   KOKKOS_FUNCTION void operator()(std::int64_t slot) const {
     if (book.current_rows[slot] == book.next_rows[slot]) return;
-    const std::uint64_t at = Kokkos::atomic_fetch_add(book.moving_count, std::uint64_t{1});
-    book.moving[at] = slot;
+    const std::uint64_t entry = Kokkos::atomic_fetch_add(book.moving_count, std::uint64_t{1});
+    book.moving[entry] = slot;
   }
 };
 struct clear_moving {
@@ -99,15 +99,15 @@ namespace ferry::detail {
 /// The later work of this call reads and writes slots; `host`: also all rows in host memory.
 template <ExecutionSpace Exec>
 void use_slots(launch_context<Exec>& call, const row_cache& cache, bool host) {
-  if (const int there = cache.accesses()->device();
-      !is_host_exec<Exec> && there >= 0 && there != call.device())
+  if (const int device = cache.accesses()->device();
+      !is_host_exec<Exec> && device >= 0 && device != call.device())
     throw invalid_argument(std::string("ferry::") + call.verb() + ": the cached rows of '" + cache.label +
-                           "' lie on device " + std::to_string(there) + ", but the instance is of device " +
+                           "' lie on device " + std::to_string(device) + ", but the instance is of device " +
                            std::to_string(call.device()) + "; give the verb an instance of that device");
   call.writes_to(tracked(cache.accesses()));
   if (!host) return;
-  for (const cached_array& each : cache.arrays)
-    if (auto alive = each.accesses.lock()) call.writes_to(tracked(std::move(alive)));
+  for (const cached_array& array : cache.arrays)
+    if (auto alive = array.accesses.lock()) call.writes_to(tracked(std::move(alive)));
 }
 
 /// Takes the instance of the exchange; false where Kokkos has no memory for one.
@@ -136,11 +136,11 @@ void run_aside(launch_context<Exec>& call, row_cache& cache, const Work& work) {
   } else {
     auto& exchange = cache.exchange;
     const Exec& side = *static_cast<const Exec*>(exchange.stream.get());
-    auto done = call.event_to_record();
+    auto completion = call.event_to_record();
     if (const event_handle before = call.mark(); before != nullptr) backend::wait_for(side, *before);
     work(side);
-    backend::record_at(side, *done);
-    exchange.completion = std::move(done);
+    backend::record_at(side, *completion);
+    exchange.completion = std::move(completion);
   }
 }
 

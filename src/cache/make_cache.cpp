@@ -17,44 +17,44 @@ namespace ferry::detail {
 
 namespace {
 
-/// The slots for `kept`: row + 1 for each slot, 0 for none.
-std::vector<std::int64_t> slots_for(const std::vector<std::int64_t>& kept, const cache_memory& memory) {
+/// The slots for `rows`: row + 1 for each slot, 0 for none.
+std::vector<std::int64_t> slots_for(const std::vector<std::int64_t>& rows, const cache_memory& memory) {
   std::vector<std::int64_t> slots(static_cast<std::size_t>(memory.slots), 0);
   if (memory.sets == 0) {
-    for (std::size_t i = 0; i < kept.size() && i < slots.size(); ++i) slots[i] = kept[i] + 1;
+    for (std::size_t i = 0; i < rows.size() && i < slots.size(); ++i) slots[i] = rows[i] + 1;
     return slots;
   }
   constexpr auto ways = static_cast<std::size_t>(kernels::set_directory::ways);
-  std::vector<unsigned char> used(static_cast<std::size_t>(memory.sets), 0);
-  for (const std::int64_t row : kept) {
+  std::vector<unsigned char> occupancy(static_cast<std::size_t>(memory.sets), 0);
+  for (const std::int64_t row : rows) {
     const auto set = static_cast<std::size_t>(row % memory.sets);
-    if (used[set] < ways) slots[set * ways + used[set]++] = row + 1;
+    if (occupancy[set] < ways) slots[set * ways + occupancy[set]++] = row + 1;
   }
   return slots;
 }
 
 }  // namespace
 
-void open_book(cache_memory& memory, const std::vector<std::int64_t>& kept) {
+void open_book(cache_memory& memory, const std::vector<std::int64_t>& rows) {
   const Kokkos::DefaultExecutionSpace exec;
   fill(exec, make_ref(memory.words), std::uint64_t{0});
-  if (kept.empty()) return;
-  const auto slots = slots_for(kept, memory);
-  launch_context<Kokkos::DefaultExecutionSpace> of(exec, "cached_table");
-  auto* there = of.pinned<std::int64_t>(memory.slots);
-  std::copy(slots.begin(), slots.end(), there);
-  of.writes_to(tracked(memory.words.accesses()));
-  transfer(exec, "ferry::cached_table", memory.book.next_rows, device_space::name, there, pinned_space::name,
+  if (rows.empty()) return;
+  const auto slots = slots_for(rows, memory);
+  launch_context<Kokkos::DefaultExecutionSpace> call(exec, "cached_table");
+  auto* buffer = call.pinned<std::int64_t>(memory.slots);
+  std::copy(slots.begin(), slots.end(), buffer);
+  call.writes_to(tracked(memory.words.accesses()));
+  transfer(exec, "ferry::cached_table", memory.book.next_rows, device_space::name, buffer, pinned_space::name,
            memory.slots * static_cast<std::int64_t>(sizeof(std::int64_t)));
-  of.finish().join();
+  call.finish().join();
 }
 
-void fill_cache(row_cache& cache, const std::vector<std::int64_t>& kept) {
-  if (kept.empty()) return;
-  launch_context<Kokkos::DefaultExecutionSpace> of(Kokkos::DefaultExecutionSpace{}, "cached_table");
-  use_slots(of, cache, true);
-  exchange_now(of, cache);
-  of.finish().join();
+void fill_cache(row_cache& cache, const std::vector<std::int64_t>& rows) {
+  if (rows.empty()) return;
+  launch_context<Kokkos::DefaultExecutionSpace> call(Kokkos::DefaultExecutionSpace{}, "cached_table");
+  use_slots(call, cache, true);
+  exchange_now(call, cache);
+  call.finish().join();
 }
 
 std::size_t cached_slots(row_cache& cache) {
@@ -64,21 +64,22 @@ std::size_t cached_slots(row_cache& cache) {
 
 std::size_t cache_bytes(row_cache& cache) {
   const std::lock_guard lock(cache.guard);
-  std::size_t all =
+  std::size_t bytes =
       cache.memory.words.size() * sizeof(std::uint64_t) + cache.counts.size() * sizeof(std::uint32_t);
-  for (const cached_array& each : cache.arrays) all += each.memory.size();
-  return all;
+  for (const cached_array& array : cache.arrays) bytes += array.memory.size();
+  return bytes;
 }
 
 std::array<std::uint64_t, 4> read_tallies(const row_cache& cache) {
   constexpr std::size_t spread = std::size_t{2} * tally_room;
-  std::array<std::uint64_t, spread + 2> all{};
+  std::array<std::uint64_t, spread + 2> words{};
   cache.accesses()->wait_for_all();
-  execution_backend<Kokkos::DefaultExecutionSpace>::read(all.data(), cache.memory.book.tallies, sizeof all);
+  execution_backend<Kokkos::DefaultExecutionSpace>::read(words.data(), cache.memory.book.tallies,
+                                                         sizeof words);
   std::array<std::uint64_t, 4> sums{};
-  for (std::size_t i = 0; i < spread; ++i) sums[i / tally_room] += all[i];
-  sums[2] = all[spread];
-  sums[3] = all[spread + 1];
+  for (std::size_t i = 0; i < spread; ++i) sums[i / tally_room] += words[i];
+  sums[2] = words[spread];
+  sums[3] = words[spread + 1];
   return sums;
 }
 
@@ -110,8 +111,8 @@ void end_cache(row_cache& cache) noexcept {
     std::fprintf(stderr, "ferry: the cached_table of '%s' could not write its changes: %s\n",
                  cache.label.c_str(), lost.what());
   }
-  for (const cached_array& each : cache.arrays)
-    if (const auto alive = each.accesses.lock()) alive->detach_cache();
+  for (const cached_array& array : cache.arrays)
+    if (const auto alive = array.accesses.lock()) alive->detach_cache();
 }
 
 }  // namespace ferry::detail

@@ -36,7 +36,7 @@ struct move_slots {
   std::int64_t threads;
   slot_move move;
 
-  /// Whether the move is of slots that are about to get another row, which are listed.
+  /// True if the move is of slots that are about to get another row, which are listed.
   static bool is_listed(slot_move move) {
     return move != slot_move::changed_to_host && move != slot_move::held_to_slot;
   }
@@ -52,30 +52,32 @@ struct move_slots {
   }
 
  private:
-  KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t slot, std::int64_t at) const {
-    const std::int64_t held = book.current_rows[slot] - 1, wanted = book.next_rows[slot] - 1;
+  KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t slot, std::int64_t offset) const {
+    const std::int64_t current_row = book.current_rows[slot] - 1, next_row = book.next_rows[slot] - 1;
     switch (move) {
       case slot_move::leaving_to_host:
-        if (held < 0 || held == wanted || book.changed[slot] == 0) return;
+        if (current_row < 0 || current_row == next_row || book.changed[slot] == 0) return;
         break;
       case slot_move::late_to_host:
-        if (held < 0 || held == wanted || book.changed[slot] != detail::changed_lately) return;
+        if (current_row < 0 || current_row == next_row || book.changed[slot] != detail::changed_lately)
+          return;
         break;
       case slot_move::changed_to_host:
-        if (held < 0 || book.changed[slot] == 0) return;
+        if (current_row < 0 || book.changed[slot] == 0) return;
         break;
       case slot_move::entering_to_slot:
-        if (wanted >= 0 && held != wanted) hot[slot * stride + at] = cold[wanted * stride + at];
+        if (next_row >= 0 && current_row != next_row)
+          hot[slot * stride + offset] = cold[next_row * stride + offset];
         return;
       case slot_move::stale_to_slot:
-        if (wanted >= 0 && held != wanted && book.stale[slot] != 0)
-          hot[slot * stride + at] = cold[wanted * stride + at];
+        if (next_row >= 0 && current_row != next_row && book.stale[slot] != 0)
+          hot[slot * stride + offset] = cold[next_row * stride + offset];
         return;
       case slot_move::held_to_slot:
-        if (held >= 0) hot[slot * stride + at] = cold[held * stride + at];
+        if (current_row >= 0) hot[slot * stride + offset] = cold[current_row * stride + offset];
         return;
     }
-    cold[held * stride + at] = hot[slot * stride + at];
+    cold[current_row * stride + offset] = hot[slot * stride + offset];
   }
 };
 
@@ -101,11 +103,11 @@ template <class Exec>
 void move_slots(const Exec& exec, const std::string& label, const cache_memory& memory,
                 const cached_array& array, kernels::slot_move move) {
   if (array.row_bytes == 0) return;
-  const std::uintptr_t all = array.cold | array.hot | static_cast<std::uintptr_t>(array.stride) |
-                             static_cast<std::uintptr_t>(array.row_bytes);
-  if (all % 16 == 0)
+  const std::uintptr_t alignment = array.cold | array.hot | static_cast<std::uintptr_t>(array.stride) |
+                                   static_cast<std::uintptr_t>(array.row_bytes);
+  if (alignment % 16 == 0)
     launch_move<kernels::opaque16>(exec, label, memory, array, move);
-  else if (all % 4 == 0)
+  else if (alignment % 4 == 0)
     launch_move<kernels::opaque<4>>(exec, label, memory, array, move);
   else
     launch_move<kernels::opaque<1>>(exec, label, memory, array, move);
@@ -114,7 +116,7 @@ void move_slots(const Exec& exec, const std::string& label, const cache_memory& 
 /// Moves the rows of all arrays.
 template <class Exec>
 void move_slots(const Exec& exec, const std::string& label, const row_cache& cache, kernels::slot_move move) {
-  for (const cached_array& each : cache.arrays) move_slots(exec, label, cache.memory, each, move);
+  for (const cached_array& array : cache.arrays) move_slots(exec, label, cache.memory, array, move);
 }
 
 }  // namespace ferry::detail

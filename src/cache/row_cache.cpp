@@ -13,9 +13,9 @@ namespace ferry::detail {
 void cached_array::allocate(const std::string& label, std::int64_t slots) {
   if (stride == 0) return;
   memory = tensor<std::byte, device_space>(label + "::hot", (slots + 1) * stride);
-  const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
+  const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
   const auto step = static_cast<std::uintptr_t>(stride);
-  hot = at + (cold % step + step - at % step) % step;
+  hot = address + (cold % step + step - address % step) % step;
 }
 
 cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int64_t most, bool dense)
@@ -37,24 +37,24 @@ cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int
     return begin;
   };
   const auto directory = take(sets != 0 ? slots / 2 : (rows + 1) / 2);
-  const auto held = take(slots), wanted = take(slots), entering = take(slots);
+  const auto current_rows = take(slots), next_rows = take(slots), entering = take(slots);
   const auto tallies = take(2 * tally_room + 4), histogram = take(copies * bins / 2),
              choice = take(choice_words);
   const auto moving_count = take(1);
   const auto changed = take((slots + 7) / 8), stale = take((slots + 7) / 8);
   words = tensor<std::uint64_t, device_space>(label + "::directory", end);
-  const auto at = [&](std::int64_t begin) { return words.data() + begin; };
-  book = {reinterpret_cast<std::uint32_t*>(at(directory)),
-          reinterpret_cast<std::int64_t*>(at(held)),
-          reinterpret_cast<std::int64_t*>(at(wanted)),
-          at(tallies),
-          reinterpret_cast<std::int64_t*>(at(entering)),
-          reinterpret_cast<std::int64_t*>(at(entering)),  // the choice is over when slots are listed
-          at(moving_count),
-          reinterpret_cast<std::uint32_t*>(at(histogram)),
-          at(choice),
-          reinterpret_cast<std::uint8_t*>(at(changed)),
-          reinterpret_cast<std::uint8_t*>(at(stale))};
+  const auto word = [&](std::int64_t begin) { return words.data() + begin; };
+  book = {reinterpret_cast<std::uint32_t*>(word(directory)),
+          reinterpret_cast<std::int64_t*>(word(current_rows)),
+          reinterpret_cast<std::int64_t*>(word(next_rows)),
+          word(tallies),
+          reinterpret_cast<std::int64_t*>(word(entering)),
+          reinterpret_cast<std::int64_t*>(word(entering)),  // the choice is over when slots are listed
+          word(moving_count),
+          reinterpret_cast<std::uint32_t*>(word(histogram)),
+          word(choice),
+          reinterpret_cast<std::uint8_t*>(word(changed)),
+          reinterpret_cast<std::uint8_t*>(word(stale))};
 }
 
 std::int64_t cache_memory::sets_for(std::int64_t most) {
@@ -67,12 +67,12 @@ std::int64_t cache_memory::sets_for(std::int64_t most) {
   return count;
 }
 
-std::ptrdiff_t row_cache::find(std::uintptr_t first, const std::shared_ptr<access_tracker>& of) const {
-  const auto has = [&](const cached_array& each) {
-    return first == each.cold || (first > each.cold && first - each.cold < each.part_bytes());
+std::ptrdiff_t row_cache::find(std::uintptr_t first, const std::shared_ptr<access_tracker>& tracker) const {
+  const auto has = [&](const cached_array& array) {
+    return first == array.cold || (first > array.cold && first - array.cold < array.part_bytes());
   };
   for (std::size_t a = 0; a < arrays.size(); ++a)
-    if (has(arrays[a]) && arrays[a].accesses.lock() == of) return static_cast<std::ptrdiff_t>(a);
+    if (has(arrays[a]) && arrays[a].accesses.lock() == tracker) return static_cast<std::ptrdiff_t>(a);
   return -1;
 }
 
@@ -81,30 +81,30 @@ bool row_cache::begins_batch(const std::shared_ptr<plan_storage>& plan) {
     latest.reset();
     return true;
   }
-  const auto& own = plan->base != nullptr ? plan->base : plan;  // bags make plans of plans
-  if (latest.lock() == own) return false;
-  latest = own;
+  const auto& base = plan->base != nullptr ? plan->base : plan;  // bags make plans of plans
+  if (latest.lock() == base) return false;
+  latest = base;
   return true;
 }
 
 void row_cache::hold(row_hold how) const noexcept {
-  for (const auto& each : arrays)
-    if (const auto alive = each.accesses.lock()) alive->hold(how);
+  for (const auto& array : arrays)
+    if (const auto alive = array.accesses.lock()) alive->hold(how);
 }
 
 void row_cache::open() const noexcept {
-  for (const auto& each : arrays)
-    if (const auto alive = each.accesses.lock()) alive->open();
+  for (const auto& array : arrays)
+    if (const auto alive = array.accesses.lock()) alive->open();
 }
 
 void row_cache::drop_lost() {
-  const auto lost = [](const cached_array& each) { return each.accesses.expired(); };
+  const auto lost = [](const cached_array& array) { return array.accesses.expired(); };
   bool any = false;
   for (std::size_t a = 1; a < arrays.size(); ++a) any = any || lost(arrays[a]);
   if (!any) return;
   accesses()->wait_for_all();  // their memory may still be in use
   if (exchange.completion != nullptr) exchange.completion->wait();
-  std::erase_if(arrays, [&](const cached_array& each) { return &each != &arrays.front() && lost(each); });
+  std::erase_if(arrays, [&](const cached_array& array) { return &array != &arrays.front() && lost(array); });
 }
 
 cache_use::cache_use(row_cache& cache, const char* verb) : lock_(cache.guard), cache_(cache) {

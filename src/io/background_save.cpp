@@ -63,7 +63,7 @@ void background_save::run() noexcept {
   try {
     save_->write(first_, save_->chunks(), threads_);
     save_->finish();
-    made_ = std::move(save_->new_manifest());
+    manifest_ = std::move(save_->new_manifest());
   } catch (...) {
     error = std::current_exception();
   }

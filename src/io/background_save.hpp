@@ -47,14 +47,14 @@ class background_save final : public event {
   [[nodiscard]] std::exception_ptr leave() noexcept;
   /// @}
   /// After wait() and without an error: what was saved.
-  [[nodiscard]] manifest& made() { return made_; }
+  [[nodiscard]] manifest& new_manifest() { return manifest_; }
 
  private:
   [[nodiscard]] bool has_ended() const noexcept;
   void run() noexcept;
 
   std::unique_ptr<checkpoint_save> save_;
-  manifest made_;
+  manifest manifest_;
   std::shared_ptr<tensor<std::byte, pageable_space>> snapshot_;
   std::mutex guard_;
   std::condition_variable end_;

@@ -40,8 +40,9 @@ checkpoint_core::checkpoint_core(std::string path) : path_(std::move(path)) {
   require_whole_path("ferry::io::checkpoint", path_);
   // A save in the background must not follow a later chdir.
   if (path_.front() != '/')
-    if (const std::unique_ptr<char, void (*)(void*)> here(::getcwd(nullptr, 0), &std::free); here != nullptr)
-      path_ = path_in(here.get(), path_);
+    if (const std::unique_ptr<char, void (*)(void*)> folder(::getcwd(nullptr, 0), &std::free);
+        folder != nullptr)
+      path_ = path_in(folder.get(), path_);
 }
 
 checkpoint_core::~checkpoint_core() {
@@ -96,8 +97,8 @@ void checkpoint_core::mark_all(const std::string& name) {
 }
 
 void checkpoint_core::save(const io::save_options& options) {
-  if (const auto together = ranks(); together.by != nullptr)
-    return together.by->save({path_, together.entries, this}, options);
+  if (const auto group = ranks(); group.ranks != nullptr)
+    return group.ranks->save({path_, group.entries, this}, options);
   const auto lock = lock_unless_forked();
   throw_lost_save();
   const auto save = begin(options);
@@ -108,7 +109,7 @@ void checkpoint_core::save(const io::save_options& options) {
 
 ticket checkpoint_core::save_async(const io::save_options& options,
                                    std::weak_ptr<ticket_state_keeper> keeper) {
-  if (ranks().by != nullptr)
+  if (ranks().ranks != nullptr)
     throw invalid_argument(
         "ferry::io::checkpoint::save_async: objects of several ranks are saved by all ranks together; call "
         "save(), or save_async by a thread that acts for the group as a whole");
@@ -132,8 +133,8 @@ ticket checkpoint_core::save_async(const io::save_options& options,
 }
 
 void checkpoint_core::load(const io::load_options& options) {
-  if (const auto together = ranks(); together.by != nullptr)
-    return together.by->load({path_, together.entries, this}, options);
+  if (const auto group = ranks(); group.ranks != nullptr)
+    return group.ranks->load({path_, group.entries, this}, options);
   const auto lock = lock_unless_forked();
   print_lost_save();
   tracked_.forget();
@@ -145,15 +146,15 @@ void checkpoint_core::load(const io::load_options& options) {
   }
 }
 
-checkpoint_core::of_ranks checkpoint_core::ranks() {
+checkpoint_core::rank_group checkpoint_core::ranks() {
   const auto lock = lock_unless_forked();
-  of_ranks group;
+  rank_group group;
   const checkpoint_ranks* previous = nullptr;
   for (const auto& entry : entries_) {
     group.entries.push_back(entry.get());
     const checkpoint_ranks* const ranks = entry->ranks();
     if (ranks == nullptr) continue;
-    if (ranks->acts_for_one()) group.by = ranks;
+    if (ranks->acts_for_one()) group.ranks = ranks;
     if (previous != nullptr && previous->group() != ranks->group() &&
         (ranks->acts_for_one() || previous->acts_for_one()))
       throw invalid_argument(
@@ -161,7 +162,7 @@ checkpoint_core::of_ranks checkpoint_core::ranks() {
           "saves and loads objects of one group");
     previous = ranks;
   }
-  if (group.by != nullptr) {
+  if (group.ranks != nullptr) {
     print_lost_save();
     tracked_.forget();
   }
@@ -171,7 +172,7 @@ checkpoint_core::of_ranks checkpoint_core::ranks() {
 std::exception_ptr checkpoint_core::end_background() {
   if (background_ == nullptr) return nullptr;
   background_->wait();
-  if (background_->error() == nullptr) tracked_.is_in(std::move(background_->made()));
+  if (background_->error() == nullptr) tracked_.is_in(std::move(background_->new_manifest()));
   auto lost = background_->leave();
   background_ = nullptr;
   return lost;

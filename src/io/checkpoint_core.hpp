@@ -54,12 +54,12 @@ class checkpoint_core {
 
  private:
   /// The ranks that the calling thread is one of, and what was added.
-  struct of_ranks {
-    const checkpoint_ranks* by = nullptr;
+  struct rank_group {
+    const checkpoint_ranks* ranks = nullptr;
     std::vector<checkpoint_entry*> entries;
   };
   /// Their calls do not hold the lock: ranks of one process that share this object wait for each other.
-  of_ranks ranks();
+  rank_group ranks();
   /// Its error belongs to its ticket. That of a detached ticket is returned, once.
   [[nodiscard]] std::exception_ptr end_background();
   void throw_lost_save();

@@ -41,7 +41,7 @@ std::uint64_t data_number(const std::string& name) {
   return errno == 0 && number <= largest_number ? number : 0;
 }
 
-/// Whether a file begins as ferry's data files do, or is empty: one of the user's may have such a name, too.
+/// True if a file begins as ferry's data files do, or is empty: one of the user's may have such a name, too.
 bool is_data_file(const std::string& path) {
   file source("checkpoint", path);
   if (!source.open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK) || !S_ISREG(source.status().st_mode))
@@ -172,12 +172,12 @@ std::uint64_t next_number(const std::string& folder, const manifest& current) {
 }
 
 std::vector<std::byte> data_header(std::uint64_t number) {
-  std::vector<std::byte> made(data_header_bytes);
+  std::vector<std::byte> header(data_header_bytes);
   const std::uint32_t version = data_version;
-  std::memcpy(made.data(), data_magic.data(), data_magic.size());
-  std::memcpy(made.data() + 8, &version, sizeof version);
-  std::memcpy(made.data() + 16, &number, sizeof number);
-  return made;
+  std::memcpy(header.data(), data_magic.data(), data_magic.size());
+  std::memcpy(header.data() + 8, &version, sizeof version);
+  std::memcpy(header.data() + 16, &number, sizeof number);
+  return header;
 }
 
 new_data_file::new_data_file(const std::string& folder, std::uint64_t number)

@@ -23,14 +23,15 @@
 namespace ferry::detail {
 
 opened_checkpoint open_checkpoint(const std::string& folder) {
-  opened_checkpoint made;
+  opened_checkpoint checkpoint;
   for (int tries = 0; tries < 8; ++tries) {
     bool gone = false;
-    made.says = read_manifest(folder);
-    made.files = std::make_unique<checkpoint_files>(folder, made.says, tries < 7 ? &gone : nullptr);
+    checkpoint.says = read_manifest(folder);
+    checkpoint.files =
+        std::make_unique<checkpoint_files>(folder, checkpoint.says, tries < 7 ? &gone : nullptr);
     if (!gone) break;
   }
-  return made;
+  return checkpoint;
 }
 
 chunk_place::chunk_place(const load_step& step, std::size_t place, std::size_t bytes)
@@ -42,21 +43,21 @@ void load_memory::reserve(const load_step& step) {
   const std::size_t chunks = step.stored->chunks.size();
   const auto team = std::min(chunks, static_cast<std::size_t>(std::max(1, threads_)));
   if (memory_.size() < team) memory_.resize(team);
-  std::size_t bytes = 0, made = 0, scratch = 0, written = 0;
+  std::size_t bytes = 0, elements = 0, scratch = 0, written = 0;
   for (std::size_t place = 0; place < chunks; ++place) {
     const auto stored = static_cast<std::size_t>(step.stored->bytes_of_chunk(place));
-    const chunk_place at(step, place, stored);
-    const std::size_t length = at.count * step.target.schema.element_bytes;
+    const chunk_place chunk(step, place, stored);
+    const std::size_t length = chunk.count * step.target.schema.element_bytes;
     bytes = std::max(bytes, stored);
     written = std::max(written, length);
-    if (step.stored->dtype != step.target.schema.dtype) made = std::max(made, length);
-    for (const auto& each : step.stored->chunks[place].patches)
-      scratch = std::max(scratch, patch_bytes(*step.stored, each.units));
+    if (step.stored->dtype != step.target.schema.dtype) elements = std::max(elements, length);
+    for (const auto& patch : step.stored->chunks[place].patches)
+      scratch = std::max(scratch, patch_bytes(*step.stored, patch.units));
   }
   scratch = std::max(scratch, step.target.most_scratch_bytes(written));
   for (std::size_t i = 0; i < team; ++i) {
     memory_[i].bytes.reserve(bytes);
-    memory_[i].elements.reserve(made);
+    memory_[i].elements.reserve(elements);
     memory_[i].scratch.reserve(scratch);
     if (step.target.apart != nullptr) step.target.apart->reserve(memory_[i].apart, written);
   }
@@ -81,7 +82,7 @@ void prepare_entry(const load_source& source, const manifest& says, checkpoint_e
   const manifest_entry* const stored = says.entry(entry.name());
   if (stored == nullptr) {
     std::string names;
-    for (const auto& one : says.entries) names += (names.empty() ? "'" : ", '") + one.name + "'";
+    for (const auto& listed : says.entries) names += (names.empty() ? "'" : ", '") + listed.name + "'";
     source.fail(entry.name(), "the file has no such entry; it has " + (names.empty() ? "none" : names));
   }
   entry.prepare(source, *stored, steps);
@@ -89,57 +90,57 @@ void prepare_entry(const load_source& source, const manifest& says, checkpoint_e
 
 void require_all_added(const load_source& source, const manifest& says,
                        std::span<checkpoint_entry* const> entries) {
-  for (const auto& each : says.entries)
+  for (const auto& stored : says.entries)
     if (std::none_of(entries.begin(), entries.end(),
-                     [&](const checkpoint_entry* entry) { return entry->name() == each.name; }))
-      source.fail(each.name,
+                     [&](const checkpoint_entry* entry) { return entry->name() == stored.name; }))
+      source.fail(stored.name,
                   "it is in the file, and nothing of that name was added; add it, or load with "
                   "load_options::partial");
 }
 
 const std::byte* as_elements(const load_step& step, const std::vector<std::byte>& bytes,
-                             std::vector<std::byte>& made) {
+                             std::vector<std::byte>& elements) {
   if (step.stored->dtype == step.target.schema.dtype) return bytes.data();
   const std::size_t count = bytes.size() / step.stored->element_bytes;
-  made.resize(count * step.target.schema.element_bytes);
-  step.target.convert(step.stored->dtype, bytes.data(), made.data(), count);
-  return made.data();
+  elements.resize(count * step.target.schema.element_bytes);
+  step.target.convert(step.stored->dtype, bytes.data(), elements.data(), count);
+  return elements.data();
 }
 
 void load_array(const checkpoint_files& files, const load_step& step, load_memory& memory) {
-  const auto& to = step.target;
-  memory.for_each_stored_chunk(files, step, [&](load_memory::of_thread& own, std::size_t place) {
-    const chunk_place at(step, place, own.bytes.size());
-    const std::size_t length = at.count * to.schema.element_bytes;
-    const std::byte* const elements = as_elements(step, own.bytes, own.elements);
-    if (to.apart != nullptr)
-      to.apart->write(at.offset, length, elements, own.apart);
+  const auto& target = step.target;
+  memory.for_each_stored_chunk(files, step, [&](load_memory::of_thread& buffers, std::size_t place) {
+    const chunk_place chunk(step, place, buffers.bytes.size());
+    const std::size_t length = chunk.count * target.schema.element_bytes;
+    const std::byte* const elements = as_elements(step, buffers.bytes, buffers.elements);
+    if (target.apart != nullptr)
+      target.apart->write(chunk.offset, length, elements, buffers.apart);
     else
-      to.write(at.offset, length, elements, own.scratch);
+      target.write(chunk.offset, length, elements, buffers.scratch);
   });
 }
 
 manifest load_checkpoint(const std::string& folder, const checkpoint_entries& entries,
                          const io::load_options& options) {
-  opened_checkpoint from = open_checkpoint(folder);
-  const load_source source{folder, *from.files, options.convert};
+  opened_checkpoint checkpoint = open_checkpoint(folder);
+  const load_source source{folder, *checkpoint.files, options.convert};
   std::vector<load_step> steps;
-  for (const auto& each : entries) prepare_entry(source, from.says, *each, steps);
+  for (const auto& entry : entries) prepare_entry(source, checkpoint.says, *entry, steps);
   if (!options.partial) {
     std::vector<checkpoint_entry*> added;
-    for (const auto& each : entries) added.push_back(each.get());
-    require_all_added(source, from.says, added);
+    for (const auto& entry : entries) added.push_back(entry.get());
+    require_all_added(source, checkpoint.says, added);
   }
   for (const auto& step : steps)
     if (step.target.accesses != nullptr) step.target.accesses->wait_for_all();
   load_memory memory(chunk_threads());
   for (const auto& step : steps) memory.reserve(step);
-  for (const auto& step : steps) memory.for_each_stored_chunk(*from.files, step, [](auto&&...) {});
+  for (const auto& step : steps) memory.for_each_stored_chunk(*checkpoint.files, step, [](auto&&...) {});
 
   // Everything fits and is intact, and the memory is there. From here only the hardware can fail.
-  for (const auto& step : steps) load_array(*from.files, step, memory);
-  for (const auto& each : entries) each->commit();
-  return std::move(from.says);
+  for (const auto& step : steps) load_array(*checkpoint.files, step, memory);
+  for (const auto& entry : entries) entry->commit();
+  return std::move(checkpoint.says);
 }
 
 }  // namespace ferry::detail

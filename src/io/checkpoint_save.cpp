@@ -45,19 +45,19 @@ checkpoint_save::checkpoint_save(const std::string& folder, checkpoint_content&&
   data_ = std::make_unique<piece_file>(folder, manifest_.number);
   if (changes) merged_ = std::make_unique<merged_pieces>(files_to_empty(old_), *before_, *data_);
   const bool by_rows = changes && base != nullptr && old_ == *base;
-  std::size_t array = 0;
+  std::size_t index = 0;
   for (auto& entry : content_.entries) {
     const manifest_entry* const was = changes ? old_.entry(entry.name) : nullptr;
-    for (auto& each : entry.arrays) {
-      const manifest_array* like = was == nullptr ? nullptr : was->array(each.name);
-      if (like != nullptr && !is_like(*like, each)) like = nullptr;
-      each.chunks.resize(static_cast<std::size_t>(each.chunk_count()));
-      for (std::size_t place = 0; place < each.chunks.size(); ++place) {
-        jobs_.push_back({&each, like, &content_.arrays[array], place});
-        if (by_rows && like != nullptr && content_.arrays[array].changed != nullptr)
-          jobs_.back().use(*content_.arrays[array].changed);
+    for (auto& array : entry.arrays) {
+      const manifest_array* like = was == nullptr ? nullptr : was->array(array.name);
+      if (like != nullptr && !is_like(*like, array)) like = nullptr;
+      array.chunks.resize(static_cast<std::size_t>(array.chunk_count()));
+      for (std::size_t place = 0; place < array.chunks.size(); ++place) {
+        jobs_.push_back({&array, like, &content_.arrays[index], place});
+        if (by_rows && like != nullptr && content_.arrays[index].changed != nullptr)
+          jobs_.back().use(*content_.arrays[index].changed);
       }
-      ++array;
+      ++index;
     }
   }
 }
@@ -66,7 +66,7 @@ checkpoint_save::~checkpoint_save() = default;
 
 std::size_t checkpoint_save::bytes_of(std::size_t chunk) const { return jobs_[chunk].bytes(); }
 
-void checkpoint_save::snapshot(std::size_t begin, std::size_t end, std::byte* to, int threads) {
+void checkpoint_save::snapshot(std::size_t begin, std::size_t end, std::byte* target, int threads) {
   std::vector<std::size_t> places;
   std::size_t place = 0;
   for (std::size_t i = begin; i < end; place += bytes_of(i++)) places.push_back(place);
@@ -78,15 +78,15 @@ void checkpoint_save::snapshot(std::size_t begin, std::size_t end, std::byte* to
                save_job& job = jobs_[begin + i];
                const std::size_t bytes = job.bytes();
                if (job.units) {
-                 job.read_units(to + places[i], bounce, scratch);
+                 job.read_units(target + places[i], bounce, scratch);
                } else if (job.source->read_device != nullptr) {
                  std::byte* const between = bounce.room(bytes);
                  job.source->read(job.offset(), bytes, between, scratch);
-                 std::memcpy(to + places[i], between, bytes);
+                 std::memcpy(target + places[i], between, bytes);
                } else {
-                 job.source->read(job.offset(), bytes, to + places[i], scratch);
+                 job.source->read(job.offset(), bytes, target + places[i], scratch);
                }
-               job.snapshot = to + places[i];
+               job.snapshot = target + places[i];
              }
            });
 }
@@ -100,14 +100,14 @@ void checkpoint_save::write(std::size_t begin, std::size_t end, int threads) {
 }
 
 void checkpoint_save::finish() {
-  const auto own = static_cast<std::uint32_t>(manifest_.files.size());
+  const auto file = static_cast<std::uint32_t>(manifest_.files.size());
   // An empty file says nothing; it keeps a save of no bytes like any other.
   manifest_.files.push_back({manifest_.number, data_->size()});
-  for (auto& each : jobs_) {
-    manifest_chunk& chunk = each.target->chunks[each.place];
-    if (chunk.piece.file == fresh) chunk.piece.file = own;
+  for (auto& job : jobs_) {
+    manifest_chunk& chunk = job.target->chunks[job.place];
+    if (chunk.piece.file == fresh) chunk.piece.file = file;
     for (auto& patch : chunk.patches)
-      if (patch.piece.file == fresh) patch.piece.file = own;
+      if (patch.piece.file == fresh) patch.piece.file = file;
   }
   manifest_.entries = content_.entries;
   drop_unused_files();
@@ -131,92 +131,94 @@ bool checkpoint_save::is_like(const manifest_array& a, const manifest_array& b) 
 
 manifest checkpoint_save::read_old(bool changes) const {
   bool missing = false;
-  manifest found = read_manifest(folder_, &missing);
+  manifest latest = read_manifest(folder_, &missing);
   if (missing && changes)
     throw_io_error("checkpoint", folder_,
                    "it holds no checkpoint yet, so changes can't be saved; save everything first");
-  return found;
+  return latest;
 }
 
-void checkpoint_save::write_chunk(const save_job& of, buffers& own) {
-  if (of.units) return write_units(of, own);
-  const std::size_t bytes = of.chunk_bytes();
-  const std::uint64_t offset = of.offset();
-  const std::byte* now = of.snapshot != nullptr ? of.snapshot : of.source->in_place(offset);
+void checkpoint_save::write_chunk(const save_job& job, buffers& memory) {
+  if (job.units) return write_units(job, memory);
+  const std::size_t bytes = job.chunk_bytes();
+  const std::uint64_t offset = job.offset();
+  const std::byte* now = job.snapshot != nullptr ? job.snapshot : job.source->in_place(offset);
   if (now == nullptr) {
-    if (of.source->read_device == nullptr) own.now.resize(bytes);
-    std::byte* const room = of.source->read_device == nullptr ? own.now.data() : own.bounce.room(bytes);
-    of.source->read(offset, bytes, room, own.scratch);
+    if (job.source->read_device == nullptr) memory.now.resize(bytes);
+    std::byte* const room =
+        job.source->read_device == nullptr ? memory.now.data() : memory.bounce.room(bytes);
+    job.source->read(offset, bytes, room, memory.scratch);
     now = room;
   }
-  manifest_chunk& to = of.target->chunks[of.place];
-  if (of.before == nullptr || !write_changes(of, now, bytes, own, to)) to = {data_->append(now, bytes), {}};
+  manifest_chunk& chunk = job.target->chunks[job.place];
+  if (job.before == nullptr || !write_changes(job, now, bytes, memory, chunk))
+    chunk = {data_->append(now, bytes), {}};
 }
 
-bool checkpoint_save::write_changes(const save_job& of, const std::byte* now, std::size_t bytes, buffers& own,
-                                    manifest_chunk& to) {
-  own.old.resize(bytes);
+bool checkpoint_save::write_changes(const save_job& job, const std::byte* now, std::size_t bytes,
+                                    buffers& memory, manifest_chunk& chunk) {
+  memory.old.resize(bytes);
   try {
-    before_->read_chunk(*of.before, of.place, own.old.data(), own.scratch, "an array");
+    before_->read_chunk(*job.before, job.place, memory.old.data(), memory.scratch, "an array");
   } catch (const io_error&) {
     return false;
   }
-  const std::size_t unit = of.target->unit_bytes;
-  own.changed.clear();
+  const std::size_t unit = job.target->unit_bytes;
+  memory.changed.clear();
   for (std::size_t begin = 0; begin < bytes; begin += unit)
-    if (std::memcmp(now + begin, own.old.data() + begin, std::min(unit, bytes - begin)) != 0)
-      own.changed.push_back(static_cast<std::uint32_t>(begin / unit));
-  to = of.before->chunks[of.place];
-  if (!own.changed.empty() && outgrows(*of.target, of.place, to, own.changed.size())) return false;
-  merged_->move(*of.before, of.place, to);
-  if (own.changed.empty()) return true;
-  std::byte* units = begin_patch(of, own.changed, own);
-  for (const std::uint32_t each : own.changed) {
-    const std::size_t begin = each * unit;
+    if (std::memcmp(now + begin, memory.old.data() + begin, std::min(unit, bytes - begin)) != 0)
+      memory.changed.push_back(static_cast<std::uint32_t>(begin / unit));
+  chunk = job.before->chunks[job.place];
+  if (!memory.changed.empty() && outgrows(*job.target, job.place, chunk, memory.changed.size())) return false;
+  merged_->move(*job.before, job.place, chunk);
+  if (memory.changed.empty()) return true;
+  std::byte* units = begin_patch(job, memory.changed, memory);
+  for (const std::uint32_t position : memory.changed) {
+    const std::size_t begin = position * unit;
     std::memcpy(units, now + begin, std::min(unit, bytes - begin));
     units += unit;
   }
-  append_patch(own, own.changed.size(), to);
+  append_patch(memory, memory.changed.size(), chunk);
   return true;
 }
 
-void checkpoint_save::write_units(const save_job& of, buffers& own) {
-  manifest_chunk& to = of.target->chunks[of.place];
-  to = of.before->chunks[of.place];
-  merged_->move(*of.before, of.place, to);
-  if (of.units->empty()) return;
-  std::byte* const units = begin_patch(of, *of.units, own);
-  if (of.snapshot != nullptr)
-    std::memcpy(units, of.snapshot, of.bytes());
+void checkpoint_save::write_units(const save_job& job, buffers& memory) {
+  manifest_chunk& chunk = job.target->chunks[job.place];
+  chunk = job.before->chunks[job.place];
+  merged_->move(*job.before, job.place, chunk);
+  if (job.units->empty()) return;
+  std::byte* const units = begin_patch(job, *job.units, memory);
+  if (job.snapshot != nullptr)
+    std::memcpy(units, job.snapshot, job.bytes());
   else
-    of.read_units(units, own.bounce, own.scratch);
-  append_patch(own, of.units->size(), to);
+    job.read_units(units, memory.bounce, memory.scratch);
+  append_patch(memory, job.units->size(), chunk);
 }
 
-std::byte* checkpoint_save::begin_patch(const save_job& of, const std::vector<std::uint32_t>& units,
-                                        buffers& own) {
-  own.patch.assign(patch_bytes(*of.target, units.size()), std::byte{});
+std::byte* checkpoint_save::begin_patch(const save_job& job, const std::vector<std::uint32_t>& units,
+                                        buffers& memory) {
+  memory.patch.assign(patch_bytes(*job.target, units.size()), std::byte{});
   const std::size_t positions = units.size() * sizeof(std::uint32_t);
-  std::memcpy(own.patch.data(), units.data(), positions);
-  return own.patch.data() + positions;
+  std::memcpy(memory.patch.data(), units.data(), positions);
+  return memory.patch.data() + positions;
 }
 
-void checkpoint_save::append_patch(const buffers& own, std::size_t units, manifest_chunk& to) {
-  to.patches.push_back(
-      {data_->append(own.patch.data(), own.patch.size()), static_cast<std::uint32_t>(units)});
+void checkpoint_save::append_patch(const buffers& memory, std::size_t units, manifest_chunk& chunk) {
+  chunk.patches.push_back(
+      {data_->append(memory.patch.data(), memory.patch.size()), static_cast<std::uint32_t>(units)});
 }
 
 void checkpoint_save::drop_unused_files() {
-  std::vector<bool> used(manifest_.files.size(), false);
-  used.back() = true;
-  for_each_piece_made([&](manifest_piece& each) { used[each.file] = true; });
-  std::vector<std::uint32_t> place(used.size());
+  std::vector<bool> in_use(manifest_.files.size(), false);
+  in_use.back() = true;
+  for_each_piece_made([&](manifest_piece& piece) { in_use[piece.file] = true; });
+  std::vector<std::uint32_t> place(in_use.size());
   std::vector<manifest_file> left;
-  for (std::size_t i = 0; i < used.size(); ++i) {
+  for (std::size_t i = 0; i < in_use.size(); ++i) {
     place[i] = static_cast<std::uint32_t>(left.size());
-    if (used[i]) left.push_back(manifest_.files[i]);
+    if (in_use[i]) left.push_back(manifest_.files[i]);
   }
-  for_each_piece_made([&](manifest_piece& each) { each.file = place[each.file]; });
+  for_each_piece_made([&](manifest_piece& piece) { piece.file = place[piece.file]; });
   manifest_.files = std::move(left);
 }
 

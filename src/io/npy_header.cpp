@@ -80,12 +80,12 @@ std::string npy_header(const dtype& type, std::span<const std::int64_t> extents)
   const std::size_t whole = (before + dictionary.size() + 1 + 63) / 64 * 64;
   dictionary.append(whole - before - dictionary.size() - 1, ' ');
   dictionary += '\n';
-  std::string made(npy_magic);
-  made += '\1';
-  made += '\0';
-  made += static_cast<char>(dictionary.size() & 0xff);
-  made += static_cast<char>(dictionary.size() >> 8);
-  return made + dictionary;
+  std::string header(npy_magic);
+  header += '\1';
+  header += '\0';
+  header += static_cast<char>(dictionary.size() & 0xff);
+  header += static_cast<char>(dictionary.size() >> 8);
+  return header + dictionary;
 }
 
 std::uint64_t begin_npy(const file& target, const dtype& type, const untyped_array& array) {

@@ -49,13 +49,13 @@ class header_events final : public nlohmann::json_sax<nlohmann::json> {
   bool key(string_t& name) override {
     key_ = name;
     if (place_ == place::tensor)
-      return name == "dtype"          ? once(has_type_)
-             : name == "shape"        ? once(has_shape_)
-             : name == "data_offsets" ? once(has_offsets_)
+      return name == "dtype"          ? accept(has_type_)
+             : name == "shape"        ? accept(has_shape_)
+             : name == "data_offsets" ? accept(has_offsets_)
                                       : fail("the key " + json_quoted(name.substr(0, 40)) + " is unknown");
     if (place_ == place::metadata) header_.metadata.emplace_back(name, std::string());
     if (place_ != place::top) return true;
-    if (name == metadata_key) return once(has_metadata_);
+    if (name == metadata_key) return accept(has_metadata_);
     header_.entries.emplace_back().name = name;
     has_type_ = has_shape_ = has_offsets_ = false;
     return true;
@@ -131,7 +131,7 @@ class header_events final : public nlohmann::json_sax<nlohmann::json> {
     return false;
   }
   bool refuse() { return fail("the value of " + json_quoted(key_.substr(0, 40)) + " is of another type"); }
-  bool once(bool& has) {
+  bool accept(bool& has) {
     return !std::exchange(has, true) || fail(json_quoted(key_) + " comes twice in an object");
   }
 
@@ -229,11 +229,11 @@ std::string make_safetensors_header(const std::vector<safetensors_entry>& entrie
   }
   text += "}";
   text.append((8 - text.size() % 8) % 8, ' ');
-  std::string made(8, '\0');
+  std::string length(8, '\0');
   for (int i = 0; i < 8; ++i)
-    made[static_cast<std::size_t>(i)] =
+    length[static_cast<std::size_t>(i)] =
         static_cast<char>(static_cast<std::uint64_t>(text.size()) >> (8 * i) & 0xff);
-  return made + text;
+  return length + text;
 }
 
 }  // namespace ferry::detail

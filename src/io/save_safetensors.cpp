@@ -74,12 +74,12 @@ void write_safetensors(const std::string& path, const io::named_array* arrays, s
     throw invalid_argument("ferry::io::save_safetensors: " + path + ": the header would have " +
                            std::to_string(header.size() - 8) + " bytes; the most are " +
                            std::to_string(longest_safetensors_header));
-  atomic_file to("save_safetensors", path);
-  to.content().reserve(header.size() + bytes);
-  to.content().write_at(header.data(), header.size(), 0);
+  atomic_file target("save_safetensors", path);
+  target.content().reserve(header.size() + bytes);
+  target.content().write_at(header.data(), header.size(), 0);
   for (std::size_t i = 0; i < order.size(); ++i)
-    order[i]->write(to.content(), header.size() + entries[i].begin);
-  to.commit();
+    order[i]->write(target.content(), header.size() + entries[i].begin);
+  target.commit();
 }
 
 }  // namespace detail

@@ -83,23 +83,22 @@ class parts_in_flight {
     for (auto& buffer : memory_) buffer = steps_.buffer(bytes);
   }
 
-  /// visit(count, first, copy) for each part: of `count` elements, from position `first` on. copy(which)
+  /// visit(count, first, copy) for each part: of `count` elements, from position `first` on. copy(slot)
   /// begins its copy from or to a buffer.
   template <class Visit>
   void visit(const Visit& visit) {
     const auto unit_bytes = static_cast<std::int64_t>(element_bytes_) / ratio_;
-    for_each_part(shape_, most_ * ratio_,
-                  [&](const array_shape& part, std::int64_t place, std::int64_t first) {
-                    visit(part.size() / ratio_, first / ratio_, [&](int which) {
-                      copying_[which] =
-                          steps_.copy(part, data_ + place * unit_bytes, packed(part), memory_[which].get());
-                    });
-                  });
+    for_each_part(
+        shape_, most_ * ratio_, [&](const array_shape& part, std::int64_t place, std::int64_t first) {
+          visit(part.size() / ratio_, first / ratio_, [&](int slot) {
+            copying_[slot] = steps_.copy(part, data_ + place * unit_bytes, packed(part), memory_[slot].get());
+          });
+        });
   }
-  void join(int which) { copying_[which].join(); }
+  void join(int slot) { copying_[slot].join(); }
   /// Element `index` of a buffer.
-  [[nodiscard]] std::byte* element(int which, std::int64_t index) const {
-    return static_cast<std::byte*>(memory_[which].get()) + static_cast<std::size_t>(index) * element_bytes_;
+  [[nodiscard]] std::byte* element(int slot, std::int64_t index) const {
+    return static_cast<std::byte*>(memory_[slot].get()) + static_cast<std::size_t>(index) * element_bytes_;
   }
 
  private:
@@ -147,7 +146,7 @@ void stream_in_parts(const untyped_array& array, void* data, bool as_bytes, cons
     copy(turn);
     turn = 1 - turn;
   });
-  for (const int which : {turn, 1 - turn}) parts.join(which);
+  for (const int slot : {turn, 1 - turn}) parts.join(slot);
 }
 
 void stream_out_parts(const untyped_array& array, bool as_bytes, const part_steps& steps, piece_drain drain) {
@@ -156,10 +155,10 @@ void stream_out_parts(const untyped_array& array, bool as_bytes, const part_step
   int turn = 0;
   std::int64_t earlier = 0;  // elements in the other buffer
   std::int64_t earlier_first = 0;
-  const auto empty = [&](int which) {
-    parts.join(which);
+  const auto empty = [&](int slot) {
+    parts.join(slot);
     parallel(earlier, piece_of(array.element_bytes), [&](std::int64_t begin, std::int64_t count) {
-      drain(parts.element(which, begin), earlier_first + begin, count);
+      drain(parts.element(slot, begin), earlier_first + begin, count);
     });
   };
   parts.visit([&](std::int64_t size, std::int64_t first, const auto& copy) {

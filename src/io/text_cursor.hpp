@@ -20,7 +20,7 @@ class text_cursor {
   void advance(std::size_t characters = 1);
   void skip_space();
 
-  /// Whether the next character after white space is `expected`, which is then taken.
+  /// True if the next character after white space is `expected`, which is then taken.
   bool take(char expected);
   bool expect(char expected);
   /// Takes a word, "True" say.

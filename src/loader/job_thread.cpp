@@ -35,7 +35,7 @@ class job_thread::queue {
     {
       const std::lock_guard lock(guard_);
       jobs_.push_back(std::move(job));
-      number = ++put_;
+      number = ++submissions_;
     }
     changed_.notify_all();
     return number;
@@ -43,7 +43,7 @@ class job_thread::queue {
 
   void wait_for(std::int64_t number) {
     std::unique_lock lock(guard_);
-    changed_.wait(lock, [&] { return done_ >= number; });
+    changed_.wait(lock, [&] { return completions_ >= number; });
   }
 
  private:
@@ -59,7 +59,7 @@ class job_thread::queue {
         job();
       }
       lock.lock();
-      ++done_;
+      ++completions_;
       changed_.notify_all();
     }
   }
@@ -67,7 +67,7 @@ class job_thread::queue {
   std::mutex guard_;
   std::condition_variable changed_;
   std::vector<std::function<void()>> jobs_;
-  std::int64_t put_ = 0, done_ = 0;
+  std::int64_t submissions_ = 0, completions_ = 0;
   bool ends_ = false;
   processor_set processors_;
   worker_thread thread_;

@@ -108,7 +108,7 @@ class batch_mover {
     }
     return any;
   }
-  /// Whether the verbs of all instances that use a slot have ended.
+  /// True if the verbs of all instances that use a slot have ended.
   static bool is_idle(access_tracker& accesses) {
     constexpr auto nobody = ~instance_id{0};
     for (const event_handle& event : accesses.before_write(nobody))

@@ -23,7 +23,7 @@ class row_reader {
   row_reader& operator=(const row_reader&) = delete;
   virtual ~row_reader() = default;
 
-  /// Whether the user's instance is being captured into a graph.
+  /// True if the user's instance is being captured into a graph.
   [[nodiscard]] virtual bool capturing() const = 0;
   [[nodiscard]] virtual std::size_t rooms() const = 0;
   /// The plan of a slot's indices.

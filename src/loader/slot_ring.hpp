@@ -41,9 +41,9 @@ struct slot_ring {
 
   [[nodiscard]] slot& of(std::int64_t batch) { return slots[static_cast<std::size_t>(batch) % slots.size()]; }
   [[nodiscard]] bool stops() const { return stop.load(std::memory_order_relaxed); }
-  /// Whether the next batch in order was made.
+  /// True if the next batch in order was made.
   [[nodiscard]] bool next_is_made() { return ready < claimed && of(ready).is_made; }
-  /// Whether a worker may begin a batch.
+  /// True if a worker may begin a batch.
   [[nodiscard]] bool may_claim() const {
     return !failed && claimed < batches && claimed < retired + static_cast<std::int64_t>(slots.size());
   }

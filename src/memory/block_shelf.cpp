@@ -11,7 +11,7 @@ namespace ferry::detail {
 
 namespace {
 
-/// Whether all work of other instances than `*who` has ended; null: all work. Drops the uses that have ended.
+/// True if all work of other instances than `*who` has ended; null: all work. Drops the uses that have ended.
 bool is_free_for(shelved_block& block, const instance_id* who) {
   block.uses.drop_ended(who);
   return block.uses.is_only_of(who);

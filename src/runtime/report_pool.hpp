@@ -57,7 +57,7 @@ class report_pool {
     return {slot, give_back, detail::node_allocator<report_writer>(nodes_)};
   }
 
-  /// Whether errors were found. Valid once the kernels that write the report have ended.
+  /// True if errors were found. Valid once the kernels that write the report have ended.
   static bool is_raised(const report_writer& report) {
     return *static_cast<const volatile unsigned int*>(report.raised) != 0u;
   }

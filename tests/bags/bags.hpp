@@ -13,27 +13,27 @@
 #include <type_traits>
 #include <vector>
 
-/// What the verbs on bags must do, as plain loops. A loop in the accumulation type gives the library's bits.
+/// The verbs on bags as plain loops. A loop in the accumulation type gives the library's bits.
 namespace ferry_test {
 
 /// Bags of random lengths: empty ones, single positions, and some longer than a team has threads.
 inline std::vector<std::size_t> bag_offsets(std::mt19937_64& random, std::size_t bags,
                                             std::size_t longest = 40) {
-  std::vector<std::size_t> made{0};
+  std::vector<std::size_t> offsets{0};
   for (std::size_t b = 0; b < bags; ++b) {
     const auto kind = random() % 8;
     std::size_t length = random() % (longest + 1);
     if (kind == 0) length = 0;
     if (kind == 1) length = 1;
     if (kind == 2 && b % 11 == 3) length = 600 + random() % 100;
-    made.push_back(made.back() + length);
+    offsets.push_back(offsets.back() + length);
   }
-  return made;
+  return offsets;
 }
 
 template <class Offset>
-std::vector<Offset> as_offsets(const std::vector<std::size_t>& from) {
-  return {from.begin(), from.end()};
+std::vector<Offset> as_offsets(const std::vector<std::size_t>& offsets) {
+  return {offsets.begin(), offsets.end()};
 }
 
 template <class T>
@@ -58,7 +58,7 @@ pooled_bags<Out> pooled(const std::vector<T>& table, std::size_t width, const st
                         const std::vector<std::size_t>& offsets, std::string_view how,
                         const Weights& weights = {}) {
   const std::size_t bags = offsets.size() - 1;
-  pooled_bags<Out> made{std::vector<Out>(bags * width), std::vector<std::int64_t>(bags * width, -1)};
+  pooled_bags<Out> pooled{std::vector<Out>(bags * width), std::vector<std::int64_t>(bags * width, -1)};
   for (std::size_t b = 0; b < bags; ++b)
     for (std::size_t c = 0; c < width; ++c) {
       Compute total{0};
@@ -69,7 +69,7 @@ pooled_bags<Out> pooled(const std::vector<T>& table, std::size_t width, const st
         if (how == "pooling::max") {
           if (count == Compute{0} || value > total) {
             total = value;
-            made.positions[b * width + c] = static_cast<std::int64_t>(p);
+            pooled.positions[b * width + c] = static_cast<std::int64_t>(p);
           }
         } else {
           if constexpr (!std::is_same_v<Weights, no_weights>) {
@@ -83,11 +83,11 @@ pooled_bags<Out> pooled(const std::vector<T>& table, std::size_t width, const st
       }
       if (how == "pooling::mean" && count != Compute{0}) total = total / count;
       if constexpr (ferry::is_extended_number<Out>)
-        made.rows[b * width + c] = Out(static_cast<float>(total));
+        pooled.rows[b * width + c] = Out(static_cast<float>(total));
       else
-        made.rows[b * width + c] = static_cast<Out>(total);
+        pooled.rows[b * width + c] = static_cast<Out>(total);
     }
-  return made;
+  return pooled;
 }
 
 template <class Index>
@@ -98,14 +98,14 @@ std::vector<std::int64_t> as_rows(const std::vector<Index>& indices) {
 /// Values whose sums are rounded, so that the order of additions shows.
 template <class T>
 std::vector<T> uneven_values(std::mt19937_64& random, std::size_t count) {
-  std::vector<T> made(count);
+  std::vector<T> result(count);
   if constexpr (std::is_integral_v<T>) {
-    for (auto& value : made) value = static_cast<T>(random() % 2001) - T{1000};
+    for (auto& value : result) value = static_cast<T>(random() % 2001) - T{1000};
   } else {
     std::uniform_real_distribution<float> unit(-1.0F, 1.0F);
-    for (auto& value : made) value = T(unit(random));
+    for (auto& value : result) value = T(unit(random));
   }
-  return made;
+  return result;
 }
 
 }  // namespace ferry_test

@@ -22,7 +22,7 @@ struct many_tables {
   std::vector<std::vector<T>> values;
   std::vector<ferry::tensor<T, ferry::device_space>> tables;
   std::vector<std::size_t> offsets;
-  std::vector<std::int64_t> which;
+  std::vector<std::int64_t> ids;
   std::size_t width = 0;
 
   many_tables(std::mt19937_64& random, std::vector<std::size_t> widths_, std::size_t batch_)
@@ -31,8 +31,9 @@ struct many_tables {
       rows.push_back(5 + random() % 60);
       values.push_back(uneven_values<T>(random, rows[t] * widths[t]));
       tables.push_back(make<ferry::device_space>("table", rows[t], widths[t], values[t]));
-      const auto own = indices<std::int64_t>(random, offsets[(t + 1) * batch] - offsets[t * batch], rows[t]);
-      which.insert(which.end(), own.begin(), own.end());
+      const auto table_ids =
+          indices<std::int64_t>(random, offsets[(t + 1) * batch] - offsets[t * batch], rows[t]);
+      ids.insert(ids.end(), table_ids.begin(), table_ids.end());
       width += widths[t];
     }
   }
@@ -42,9 +43,10 @@ struct many_tables {
     std::vector<T> made(batch * width);
     std::size_t column = 0;
     for (std::size_t t = 0; t < widths.size(); ++t) {
-      const std::vector<std::size_t> own(offsets.begin() + static_cast<std::ptrdiff_t>(t * batch),
-                                         offsets.begin() + static_cast<std::ptrdiff_t>((t + 1) * batch + 1));
-      const auto pooled_rows = pooled<float, T>(values[t], widths[t], which, own, how, weights...).rows;
+      const std::vector<std::size_t> bag_offsets(
+          offsets.begin() + static_cast<std::ptrdiff_t>(t * batch),
+          offsets.begin() + static_cast<std::ptrdiff_t>((t + 1) * batch + 1));
+      const auto pooled_rows = pooled<float, T>(values[t], widths[t], ids, bag_offsets, how, weights...).rows;
       for (std::size_t b = 0; b < batch; ++b)
         std::copy_n(pooled_rows.begin() + static_cast<std::ptrdiff_t>(b * widths[t]), widths[t],
                     made.begin() + static_cast<std::ptrdiff_t>(b * width + column));
@@ -61,70 +63,68 @@ TEST_CASE("Bags of many tables are pooled in one launch, side by side") {
   const exec_space exec;
   for (const auto& widths : {std::vector<std::size_t>{8}, std::vector<std::size_t>{4, 128, 16, 64},
                              std::vector<std::size_t>{1, 3, 17, 2, 40, 129}}) {
-    const many_tables<float> given(random, widths, 19);
-    ferry::tensor<float, ferry::device_space> out("pooled", given.batch, given.width);
+    const many_tables<float> input(random, widths, 19);
+    ferry::tensor<float, ferry::device_space> out("pooled", input.batch, input.width);
     const auto check = [&](const std::vector<float>& expected, const auto&... more) {
       put(out, std::vector<float>(out.size(), 77.0F));
-      ferry::gather_bags(exec, ferry::for_each_table(given.tables), given.which, given.offsets, out, more...)
+      ferry::gather_bags(exec, ferry::for_each_table(input.tables), input.ids, input.offsets, out, more...)
           .wait();
       CHECK(same_bits(take(out), expected));
     };
-    check(given.expected("pooling::mean"));
-    check(given.expected("pooling::sum"), ferry::pooling::sum{}, ferry::path::direct{});
-    check(given.expected("pooling::max"), ferry::pooling::max{});
-    const auto weights = uneven_values<float>(random, given.which.size());
-    check(given.expected("pooling::sum", weights), weights, ferry::pooling::sum{});
-    auto open = given.offsets;
+    check(input.expected("pooling::mean"));
+    check(input.expected("pooling::sum"), ferry::pooling::sum{}, ferry::path::direct{});
+    check(input.expected("pooling::max"), ferry::pooling::max{});
+    const auto weights = uneven_values<float>(random, input.ids.size());
+    check(input.expected("pooling::sum", weights), weights, ferry::pooling::sum{});
+    auto open = input.offsets;
     open.pop_back();
     put(out, std::vector<float>(out.size(), 77.0F));
-    ferry::gather_bags(exec, ferry::for_each_table(given.tables), given.which, open, out).wait();
-    CHECK(same_bits(take(out), given.expected("pooling::mean")));
+    ferry::gather_bags(exec, ferry::for_each_table(input.tables), input.ids, open, out).wait();
+    CHECK(same_bits(take(out), input.expected("pooling::mean")));
   }
 }
 
 TEST_CASE("Tables may be listed one by one, of half rows, with a fixed number of positions") {
   auto random = generator(72);
   const exec_space exec;
-  many_tables<ferry::half_t> given(random, {8, 12}, 6);
-  for (std::size_t b = 0; b <= 12; ++b) given.offsets[b] = 3 * b;
-  given.which = indices<std::int64_t>(random, 36, 5);
+  many_tables<ferry::half_t> input(random, {8, 12}, 6);
+  for (std::size_t b = 0; b <= 12; ++b) input.offsets[b] = 3 * b;
+  input.ids = indices<std::int64_t>(random, 36, 5);
   ferry::tensor<ferry::half_t, ferry::device_space> out("pooled", 6, 20);
-  ferry::gather_bags(exec, ferry::for_each_table(given.tables[0], given.tables[1]), given.which, 3, out)
-      .wait();
-  CHECK(same_bits(take(out), given.expected("pooling::mean")));
+  ferry::gather_bags(exec, ferry::for_each_table(input.tables[0], input.tables[1]), input.ids, 3, out).wait();
+  CHECK(same_bits(take(out), input.expected("pooling::mean")));
 }
 
 TEST_CASE("A bad index or offset of one table leaves its part of the row as it is") {
   auto random = generator(73);
   const exec_space exec;
-  many_tables<float> given(random, {4, 7, 12}, 9);
-  given.offsets.back() += 2;
-  given.which.insert(given.which.end(), {0, 0});
-  const auto good = given.expected("pooling::mean");
-  auto bad = given.which;
-  bad.back() = static_cast<std::int64_t>(given.rows[2]);
+  many_tables<float> input(random, {4, 7, 12}, 9);
+  input.offsets.back() += 2;
+  input.ids.insert(input.ids.end(), {0, 0});
+  const auto good = input.expected("pooling::mean");
+  auto bad = input.ids;
+  bad.back() = static_cast<std::int64_t>(input.rows[2]);
   ferry::tensor<float, ferry::device_space> out("pooled", 9, 23);
   put(out, std::vector<float>(out.size(), 77.0F));
   CHECK_THROWS_MATCHES(
-      ferry::gather_bags(exec, ferry::for_each_table(given.tables), bad, given.offsets, out).wait(),
+      ferry::gather_bags(exec, ferry::for_each_table(input.tables), bad, input.offsets, out).wait(),
       ferry::out_of_range,
       MessageMatches(ContainsSubstring("at position " + std::to_string(bad.size() - 1))));
   auto expected = good;
   std::fill_n(expected.end() - 12, 12, 77.0F);
   CHECK(same_bits(take(out), expected));
 
-  auto offsets = as_offsets<std::int64_t>(given.offsets);
+  auto offsets = as_offsets<std::int64_t>(input.offsets);
   offsets[10] = -1;
   CHECK_THROWS_AS(
-      ferry::gather_bags(exec, ferry::for_each_table(given.tables), given.which, offsets, out).wait(),
+      ferry::gather_bags(exec, ferry::for_each_table(input.tables), input.ids, offsets, out).wait(),
       ferry::out_of_range);
   ferry::tensor<float, ferry::device_space> narrow("pooled", 9, 22);
   CHECK_THROWS_AS(
-      ferry::gather_bags(exec, ferry::for_each_table(given.tables), given.which, given.offsets, narrow)
-          .wait(),
+      ferry::gather_bags(exec, ferry::for_each_table(input.tables), input.ids, input.offsets, narrow).wait(),
       ferry::invalid_argument);
   CHECK_THROWS_AS(
-      ferry::gather_bags(exec, ferry::for_each_table(given.tables), given.which, std::vector<int>{0}, out)
+      ferry::gather_bags(exec, ferry::for_each_table(input.tables), input.ids, std::vector<int>{0}, out)
           .wait(),
       ferry::invalid_argument);
 }
@@ -145,36 +145,36 @@ TEST_CASE("Messages about several tables name the table, its bag and the positio
     });
   };
   const std::vector<std::int64_t> offsets{0, 1, 2, 3, 4, 5, 6}, good{999, 5, 3, 9, 499, 7};
-  const auto with = [](auto list, std::size_t place, auto value) {
+  const auto check = [](auto list, std::size_t place, auto value) {
     list[place] = static_cast<typename decltype(list)::value_type>(value);
     return list;
   };
   // Each place in turn, by offsets and by a number of positions.
   const char* const names[] = {"'users' [1000 x 4]", "'items' [10 x 3]", "'shops' [500 x 5]"};
   for (std::size_t p = 0; p < good.size(); ++p) {
-    const auto bad = with(good, p, 12345);
-    const auto where = "index 12345 at position " + std::to_string(p) + ", in bag " + std::to_string(p % 2) +
-                       " of " + names[p / 2];
-    CHECK_THAT(said_for(bad, offsets), ContainsSubstring("1 of 6 indices") && ContainsSubstring(where));
-    CHECK_THAT(said_for(bad, 1), ContainsSubstring(where));
+    const auto bad = check(good, p, 12345);
+    const auto place_text = "index 12345 at position " + std::to_string(p) + ", in bag " +
+                            std::to_string(p % 2) + " of " + names[p / 2];
+    CHECK_THAT(said_for(bad, offsets), ContainsSubstring("1 of 6 indices") && ContainsSubstring(place_text));
+    CHECK_THAT(said_for(bad, 1), ContainsSubstring(place_text));
     const std::vector<float> weights(6, 1.0F);
     CHECK_THAT(said<ferry::out_of_range>([&] {
                  ferry::gather_bags(exec, ferry::for_each_table(tables), bad, offsets, out, weights,
                                     ferry::pooling::sum{})
                      .wait();
                }),
-               ContainsSubstring(where));
+               ContainsSubstring(place_text));
   }
   // The lowest position of several, bags of several positions, and a table whose bags are empty.
-  CHECK_THAT(said_for(with(with(good, 3, -7), 4, 500), offsets),
+  CHECK_THAT(said_for(check(check(good, 3, -7), 4, 500), offsets),
              ContainsSubstring("2 of 6 indices") && ContainsSubstring("index -7 at position 3") &&
                  ContainsSubstring("'items'"));
-  CHECK_THAT(said_for(with(good, 5, 600), std::vector<int>{0, 2, 4, 4, 4, 5, 6}),
+  CHECK_THAT(said_for(check(good, 5, 600), std::vector<int>{0, 2, 4, 4, 4, 5, 6}),
              ContainsSubstring("index 600 at position 5, in bag 1 of 'shops' [500 x 5]"));
 
   // Offsets: where a bag of each table begins, and where the last one ends.
   for (std::size_t p = 0; p < offsets.size(); ++p) {
-    const auto text = said_for(good, with(offsets, p, -3));
+    const auto text = said_for(good, check(offsets, p, -3));
     const std::size_t bag = p < 6 ? p : 5;
     CHECK_THAT(text, ContainsSubstring("offset -3 at place " + std::to_string(p) + ", where bag " +
                                        std::to_string(bag % 2) + " of " + names[bag / 2]));

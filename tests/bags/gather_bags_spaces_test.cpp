@@ -32,31 +32,31 @@ TEMPLATE_LIST_TEST_CASE("Bags of rows in any space are pooled into any space", "
   auto random = generator(11);
   const exec_space exec;
   const auto offsets = bag_offsets(random, bags);
-  const auto which = indices<std::int64_t>(random, offsets.back(), rows);
+  const auto ids = indices<std::int64_t>(random, offsets.back(), rows);
   const auto values = uneven_values<float>(random, rows * width);
-  const auto weights = uneven_values<float>(random, which.size());
+  const auto weights = uneven_values<float>(random, ids.size());
   const auto table = make<space>("table", rows, width, values);
-  const auto plan = ferry::make_plan(exec, which, rows);
+  const auto plan = ferry::make_plan(exec, ids, rows);
   ferry::tensor<float, out_space> out("pooled", bags, width);
   ferry::tensor<std::int32_t, out_space> maxima("maxima", bags, width);
   const std::vector<float> poison(bags * width, 77.0F);
   for_each_bag_path<space, out_space>([&](auto path) {
     CAPTURE(path.name);
-    const auto sums = pooled<float, float>(values, width, as_rows(which), offsets, "pooling::sum", weights);
+    const auto sums = pooled<float, float>(values, width, as_rows(ids), offsets, "pooling::sum", weights);
     put(out, poison);
-    ferry::gather_bags(exec, table, which, offsets, out, weights, ferry::pooling::sum{}, path).wait();
+    ferry::gather_bags(exec, table, ids, offsets, out, weights, ferry::pooling::sum{}, path).wait();
     CHECK(same_bits(take(out), sums.rows));
 
-    const auto means = pooled<float, float>(values, width, as_rows(which), offsets, "pooling::mean");
+    const auto means = pooled<float, float>(values, width, as_rows(ids), offsets, "pooling::mean");
     put(out, poison);
     ferry::gather_bags(exec, table, plan, offsets, out, path).wait();
     CHECK(same_bits(take(out), means.rows));
 
     if constexpr (!std::is_same_v<out_space, ferry::pageable_space>) {
-      const auto most = pooled<float, float>(values, width, as_rows(which), offsets, "pooling::max");
+      const auto most = pooled<float, float>(values, width, as_rows(ids), offsets, "pooling::max");
       put(out, poison);
       put(maxima, std::vector<std::int32_t>(bags * width, 5));
-      ferry::gather_bags(exec, table, which, offsets, out, maxima,
+      ferry::gather_bags(exec, table, ids, offsets, out, maxima,
                          ferry::policies<decltype(path), ferry::pooling::max>{})
           .wait();
       CHECK(same_bits(take(out), most.rows));
@@ -64,16 +64,17 @@ TEMPLATE_LIST_TEST_CASE("Bags of rows in any space are pooled into any space", "
     }
 
     // A bag with a bad index keeps what it had, on its way through any ring too.
-    if (which.empty()) return;
-    auto bad = which;
-    const std::size_t at = random() % bad.size();
-    bad[at] = -3;
+    if (ids.empty()) return;
+    auto bad = ids;
+    const std::size_t position = random() % bad.size();
+    bad[position] = -3;
     put(out, poison);
     CHECK_THROWS_AS(ferry::gather_bags(exec, table, bad, offsets, out, path).wait(), ferry::out_of_range);
-    auto kept = means.rows;
+    auto expected_rows = means.rows;
     for (std::size_t b = 0; b < bags; ++b)
-      if (offsets[b] <= at && at < offsets[b + 1]) std::fill_n(kept.begin() + b * width, width, 77.0F);
-    CHECK(same_bits(take(out), kept));
+      if (offsets[b] <= position && position < offsets[b + 1])
+        std::fill_n(expected_rows.begin() + b * width, width, 77.0F);
+    CHECK(same_bits(take(out), expected_rows));
   });
 }
 
@@ -82,15 +83,15 @@ TEMPLATE_LIST_TEST_CASE("Indices, offsets and weights may lie in any space", "",
   auto random = generator(12);
   const exec_space exec;
   const auto offsets = bag_offsets(random, bags);
-  const auto which = indices<std::int32_t>(random, offsets.back(), rows);
+  const auto ids = indices<std::int32_t>(random, offsets.back(), rows);
   const auto values = uneven_values<float>(random, rows * width);
-  const auto weights = uneven_values<float>(random, which.size());
+  const auto weights = uneven_values<float>(random, ids.size());
   const auto table = make<ferry::pinned_space>("table", rows, width, values);
-  const auto index = make<TestType>("indices", which);
+  const auto index = make<TestType>("indices", ids);
   const auto begins = make<TestType>("offsets", as_offsets<std::int32_t>(offsets));
   const auto scale = make<TestType>("weights", weights);
   ferry::tensor<float, ferry::device_space> out("pooled", bags, width);
-  const auto sums = pooled<float, float>(values, width, as_rows(which), offsets, "pooling::sum", weights);
+  const auto sums = pooled<float, float>(values, width, as_rows(ids), offsets, "pooling::sum", weights);
   ferry::gather_bags(exec, table, index, begins, out, scale, ferry::pooling::sum{}).wait();
   CHECK(same_bits(take(out), sums.rows));
   put(out, std::vector<float>(bags * width, 77.0F));
@@ -106,7 +107,7 @@ TEMPLATE_LIST_TEST_CASE("Bags of 8-bit rows are pooled as their values in float 
   for (const std::size_t wide : {1UL, 5UL, 16UL, 36UL, 128UL, 131UL}) {
     CAPTURE(wide);
     const auto offsets = bag_offsets(random, bags);
-    const auto which = indices<std::int64_t>(random, offsets.back(), rows);
+    const auto ids = indices<std::int64_t>(random, offsets.back(), rows);
     const auto records = records_of(uneven_rows<float>(random, rows, wide), wide);
     ferry::rowwise_int8_tensor<TestType> table("codes", rows, wide);
     put(table.records(), records);
@@ -114,9 +115,9 @@ TEMPLATE_LIST_TEST_CASE("Bags of 8-bit rows are pooled as their values in float 
     ferry::tensor<float, ferry::device_space> out("pooled", bags, wide);
     const auto check = [&](auto pooling, auto path) {
       put(out, std::vector<float>(bags * wide, 77.0F));
-      ferry::gather_bags(exec, table, which, offsets, out, pooling, path).wait();
+      ferry::gather_bags(exec, table, ids, offsets, out, pooling, path).wait();
       CHECK(same_bits(take(out),
-                      pooled<float, float>(decoded, wide, as_rows(which), offsets, pooling.name).rows));
+                      pooled<float, float>(decoded, wide, as_rows(ids), offsets, pooling.name).rows));
     };
     check(ferry::pooling::sum{}, ferry::path::automatic{});
     check(ferry::pooling::max{}, ferry::path::automatic{});

@@ -90,10 +90,10 @@ void reads_alike(std::size_t width, std::uint64_t salt, const Verb& verb) {
   on_both<Space>(width, salt, [&](auto& tables, const auto& paged, const auto& plain) {
     const auto start = values<Out>(tables.random, tables.n * width);
     auto batch = make<ferry::device_space>("batch", tables.n, width, start);
-    auto other = make<ferry::device_space>("other", tables.n, width, start);
+    auto second = make<ferry::device_space>("other", tables.n, width, start);
     verb(tables, paged, batch);
-    verb(tables, plain, other);
-    CHECK(same_bits(take(batch), take(other)));
+    verb(tables, plain, second);
+    CHECK(same_bits(take(batch), take(second)));
   });
 }
 
@@ -139,17 +139,18 @@ void all_writes(std::size_t width, std::uint64_t salt) {
 template <class Space, class Rule, class... Policies>
 void steps_alike(const Rule& rule, std::size_t width, std::uint64_t salt, Policies... policies) {
   on_both<Space>(width, salt, [&](auto& tables, auto& paged, auto& plain) {
-    auto state = ferry::optim::make_state(rule, plain), other = ferry::optim::make_state(rule, plain);
+    auto state = ferry::optim::make_state(rule, plain), second_state = ferry::optim::make_state(rule, plain);
     for (int call = 0; call < 3; ++call) {
       const auto grads = tables.batch();
       ferry::step(tables.exec, rule, paged, state, tables.indices, grads, policies...).wait();
-      ferry::step(tables.exec, rule, plain, other, tables.indices, grads, policies...).wait();
+      ferry::step(tables.exec, rule, plain, second_state, tables.indices, grads, policies...).wait();
     }
-    CHECK(same_bits(take(state.field(0)), take(other.field(0))));
+    CHECK(same_bits(take(state.field(0)), take(second_state.field(0))));
     const auto grads = tables.batch();
     ferry::step_bags(tables.exec, rule, paged, state, tables.indices, tables.pairs(), grads, policies...)
         .wait();
-    ferry::step_bags(tables.exec, rule, plain, other, tables.indices, tables.pairs(), grads, policies...)
+    ferry::step_bags(tables.exec, rule, plain, second_state, tables.indices, tables.pairs(), grads,
+                     policies...)
         .wait();
   });
 }

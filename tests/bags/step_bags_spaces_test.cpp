@@ -22,37 +22,37 @@ TEMPLATE_LIST_TEST_CASE("Tables and gradients of a step on bags may lie in any s
   using grads_space = at<1, TestType>;
   auto random = generator(41);
   const exec_space exec;
-  const bag_batch<float> given(random, 40, 20, 31);
-  const auto weights = uneven_values<float>(random, given.which.size());
-  const auto grads = make<grads_space>("grads", given.bags, given.width, given.grads);
+  const bag_batch<float> input(random, 40, 20, 31);
+  const auto weights = uneven_values<float>(random, input.ids.size());
+  const auto grads = make<grads_space>("grads", input.bags, input.width, input.grads);
   const auto check = [&](auto path) {
     CAPTURE(path.name);
-    const auto by = [&](auto pooling, const auto& of_positions, const auto&... more) {
+    const auto run = [&](auto pooling, const auto& of_positions, const auto&... more) {
       CAPTURE(pooling.name);
       std::vector<std::int64_t> chosen;
       if constexpr (pooling.selects)
-        chosen = pooled<float, float>(given.values, given.width, given.which, given.offsets, "pooling::max")
+        chosen = pooled<float, float>(input.values, input.width, input.ids, input.offsets, "pooling::max")
                      .positions;
-      auto table = make<space>("table", given.rows, given.width, given.values);
+      auto table = make<space>("table", input.rows, input.width, input.values);
       auto state = ferry::optim::make_state(adam, table);
-      ferry::step_bags(exec, adam, table, state, given.which, given.offsets, grads, more..., pooling, path)
+      ferry::step_bags(exec, adam, table, state, input.ids, input.offsets, grads, more..., pooling, path)
           .wait();
 
-      auto other = make<ferry::device_space>("table", given.rows, given.width, given.values);
-      auto other_state = ferry::optim::make_state(adam, other);
+      auto second = make<ferry::device_space>("table", input.rows, input.width, input.values);
+      auto other_state = ferry::optim::make_state(adam, second);
       const auto rows =
-          make<ferry::device_space>("grads", given.which.size(), given.width,
-                                    expanded<float>(given.grads, given.width, given.which, given.offsets,
+          make<ferry::device_space>("grads", input.ids.size(), input.width,
+                                    expanded<float>(input.grads, input.width, input.ids, input.offsets,
                                                     pooling.name, of_positions, chosen));
-      ferry::step(exec, adam, other, other_state, given.which, rows).wait();
-      CHECK(same_bits(take(table), take(other)));
+      ferry::step(exec, adam, second, other_state, input.ids, rows).wait();
+      CHECK(same_bits(take(table), take(second)));
       for (int f = 0; f < 2; ++f) CHECK(same_bits(take(state.field(f)), take(other_state.field(f))));
     };
-    by(ferry::pooling::mean{}, no_weights{});
+    run(ferry::pooling::mean{}, no_weights{});
     if constexpr (std::is_same_v<grads_space, space>)
-      by(ferry::pooling::mean{}, weights, weights);
+      run(ferry::pooling::mean{}, weights, weights);
     else
-      by(ferry::pooling::max{}, no_weights{});
+      run(ferry::pooling::max{}, no_weights{});
   };
   check(ferry::path::automatic{});
   if (direct_runs<space, grads_space>()) check(ferry::path::ordered{});

@@ -28,7 +28,7 @@ std::vector<Compute> expanded(const std::vector<V>& grads, std::size_t width,
                               const std::vector<std::int64_t>& rows, const std::vector<std::size_t>& offsets,
                               std::string_view how, const Weights& weights = {},
                               const std::vector<std::int64_t>& chosen = {}) {
-  std::vector<Compute> made(rows.size() * width);
+  std::vector<Compute> result(rows.size() * width);
   for (std::size_t b = 0; b + 1 < offsets.size(); ++b) {
     Compute count{0};
     for (std::size_t p = offsets[b]; p < offsets[b + 1]; ++p)
@@ -41,10 +41,10 @@ std::vector<Compute> expanded(const std::vector<V>& grads, std::size_t width,
           value = Compute{0};
         if constexpr (!std::is_same_v<Weights, no_weights>)
           value = static_cast<Compute>(plain(weights[p])) * value;
-        made[p * width + c] = value;
+        result[p * width + c] = value;
       }
   }
-  return made;
+  return result;
 }
 
 /// A batch of bags with gradients.
@@ -52,13 +52,13 @@ template <class T, class V = float>
 struct bag_batch {
   std::size_t rows, width, bags;
   std::vector<std::size_t> offsets;
-  std::vector<std::int64_t> which;
+  std::vector<std::int64_t> ids;
   std::vector<T> values;
   std::vector<V> grads;
 
   bag_batch(std::mt19937_64& random, std::size_t rows_, std::size_t width_, std::size_t bags_)
       : rows(rows_), width(width_), bags(bags_), offsets(bag_offsets(random, bags_)) {
-    which = indices<std::int64_t>(random, offsets.back(), rows);
+    ids = indices<std::int64_t>(random, offsets.back(), rows);
     values = uneven_values<T>(random, rows * width);
     grads = uneven_values<V>(random, bags * width);
   }
@@ -67,13 +67,13 @@ struct bag_batch {
 /// Steps twice, the second time with state, by step on expanded gradients.
 template <class Compute, class T, class Rule, class... Policies>
 std::vector<T> stepped_by_positions(const Rule& rule, const std::vector<T>& values, std::size_t rows,
-                                    std::size_t width, const std::vector<std::int64_t>& which,
+                                    std::size_t width, const std::vector<std::int64_t>& ids,
                                     const std::vector<Compute>& gradients, Policies... policies) {
   const exec_space exec;
   auto table = make<ferry::device_space>("table", rows, width, values);
   auto state = ferry::optim::make_state(rule, table);
-  const auto grads = make<ferry::device_space>("grads", which.size(), width, gradients);
-  for (int s = 0; s < 2; ++s) ferry::step(exec, rule, table, state, which, grads, policies...).wait();
+  const auto grads = make<ferry::device_space>("grads", ids.size(), width, gradients);
+  for (int s = 0; s < 2; ++s) ferry::step(exec, rule, table, state, ids, grads, policies...).wait();
   return take(table);
 }
 

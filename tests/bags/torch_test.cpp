@@ -11,7 +11,7 @@
 #include <map>
 #include <string>
 
-/// What torch.nn.EmbeddingBag and its autograd give, written by tests/reference/make_golden_bags.py; see there
+/// Results of torch.nn.EmbeddingBag and its autograd, written by tests/reference/make_golden_bags.py; see there
 /// for the formulas.
 namespace ferry_test::torch_test {
 
@@ -28,14 +28,14 @@ std::uint64_t scrambled(std::uint64_t key) {
 
 std::vector<double> numbers(std::size_t step, std::size_t count, std::size_t columns,
                             std::int64_t kinds = 4096) {
-  std::vector<double> made;
+  std::vector<double> result;
   for (std::size_t r = 0; r < count; ++r)
     for (std::size_t c = 0; c < columns; ++c) {
       const auto kind = static_cast<std::int64_t>(scrambled((step * 1009 + r) * 1013 + c) %
                                                   static_cast<std::uint64_t>(kinds));
-      made.push_back(static_cast<double>(kind - kinds / 2) * 2.0 / static_cast<double>(kinds));
+      result.push_back(static_cast<double>(kind - kinds / 2) * 2.0 / static_cast<double>(kinds));
     }
-  return made;
+  return result;
 }
 
 struct golden_bags {
@@ -46,17 +46,17 @@ struct golden_bags {
   static golden_bags read(const std::string& path) {
     std::ifstream in(path);
     REQUIRE(in.good());
-    golden_bags made;
+    golden_bags result;
     std::string line;
     std::getline(in, line);
     REQUIRE(line.starts_with("# torch "));
     for (std::string name, value; in >> name >> value;) {
       if (name == "mode") {
-        made.mode = value;
+        result.mode = value;
       } else if (name == "weights" || name == "padding" || name == "nan" || name == "adam") {
-        made.options[name] = std::stol(value);
+        result.options[name] = std::stol(value);
       } else {
-        auto& values = made.arrays[name];
+        auto& values = result.arrays[name];
         for (std::size_t i = std::stoul(value); i > 0; --i) {
           std::string word;
           in >> word;
@@ -66,36 +66,36 @@ struct golden_bags {
         REQUIRE(in.good());
       }
     }
-    REQUIRE(made.arrays.at("pooled").size() == bags * width);
-    REQUIRE(made.arrays.at("trained").size() == rows * width);
-    return made;
+    REQUIRE(result.arrays.at("pooled").size() == bags * width);
+    REQUIRE(result.arrays.at("trained").size() == rows * width);
+    return result;
   }
   [[nodiscard]] bool has(const std::string& option) const { return options.contains(option); }
 };
 
 struct golden_batch {
-  std::vector<std::int64_t> offsets{0}, which;
+  std::vector<std::int64_t> offsets{0}, ids;
 
-  golden_batch(std::size_t step, const golden_bags& of) {
+  golden_batch(std::size_t step, const golden_bags& input) {
     for (std::size_t bag = 0; bag < bags; ++bag) {
       const auto length = static_cast<std::int64_t>(scrambled(step * 31337 + bag) % 6);
       offsets.push_back(offsets.back() + (length == 5 ? 0 : bag == 7 ? 40 : length));
     }
     for (std::size_t p = 0; p < static_cast<std::size_t>(offsets.back()); ++p) {
       const auto row = static_cast<std::int64_t>(scrambled(step * 7919 + 1000003 * p) % rows);
-      which.push_back(of.has("padding") && row == of.options.at("padding") ? -1 : row);
+      ids.push_back(input.has("padding") && row == input.options.at("padding") ? -1 : row);
     }
   }
 };
 
-void check_close(const std::vector<double>& found, const std::vector<double>& expected) {
-  REQUIRE(found.size() == expected.size());
-  for (std::size_t i = 0; i < found.size(); ++i) {
+void check_close(const std::vector<double>& actual, const std::vector<double>& expected) {
+  REQUIRE(actual.size() == expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) {
     CAPTURE(i);
     if (std::isnan(expected[i]))
-      CHECK(std::isnan(found[i]));
+      CHECK(std::isnan(actual[i]));
     else
-      CHECK(std::abs(found[i] - expected[i]) <= 1e-14 * (1.0 + std::abs(expected[i])));
+      CHECK(std::abs(actual[i] - expected[i]) <= 1e-14 * (1.0 + std::abs(expected[i])));
   }
 }
 
@@ -111,36 +111,36 @@ void follow(const golden_bags& torch, const Rule& rule) {
   for (std::size_t step = 1; step <= steps; ++step) {
     const golden_batch batch(step, torch);
     const auto grads = make<ferry::device_space>("grads", bags, width, numbers(100 + step, bags, width));
-    const auto weights = numbers(50 + step, batch.which.size(), 1);
+    const auto weights = numbers(50 + step, batch.ids.size(), 1);
     ferry::tensor<double, ferry::device_space> out("pooled", bags, width),
         weight_grads("weights", weights.size());
     constexpr ferry::policies<Pooling, ferry::bounds::skip> policies;
     if constexpr (Weighted)
-      ferry::gather_bags(exec, table, batch.which, batch.offsets, out, weights, policies).wait();
+      ferry::gather_bags(exec, table, batch.ids, batch.offsets, out, weights, policies).wait();
     else
-      ferry::gather_bags(exec, table, batch.which, batch.offsets, out, policies).wait();
+      ferry::gather_bags(exec, table, batch.ids, batch.offsets, out, policies).wait();
     if (step == 1) {
       check_close(take(out), torch.arrays.at("pooled"));
       // A step of plain SGD with rate 1 subtracts the gradient.
-      const ferry::optim::sgd one{.lr = 1.0};
+      const ferry::optim::sgd unit_rate{.lr = 1.0};
       ferry::tensor<double, ferry::device_space> zero("table", rows, width);
       put(zero, start);
-      auto no_state = ferry::optim::make_state(one, zero);
+      auto no_state = ferry::optim::make_state(unit_rate, zero);
       if constexpr (Weighted)
-        ferry::step_bags(exec, one, zero, no_state, batch.which, batch.offsets, grads, weights, weight_grads,
-                         policies)
+        ferry::step_bags(exec, unit_rate, zero, no_state, batch.ids, batch.offsets, grads, weights,
+                         weight_grads, policies)
             .wait();
       else
-        ferry::step_bags(exec, one, zero, no_state, batch.which, batch.offsets, grads, policies).wait();
+        ferry::step_bags(exec, unit_rate, zero, no_state, batch.ids, batch.offsets, grads, policies).wait();
       auto expected = start;
       for (std::size_t i = 0; i < expected.size(); ++i) expected[i] -= torch.arrays.at("gradient")[i];
       check_close(take(zero), expected);
       if constexpr (Weighted) check_close(take(weight_grads), torch.arrays.at("weight_gradient"));
     }
     if constexpr (Weighted)
-      ferry::step_bags(exec, rule, table, state, batch.which, batch.offsets, grads, weights, policies).wait();
+      ferry::step_bags(exec, rule, table, state, batch.ids, batch.offsets, grads, weights, policies).wait();
     else
-      ferry::step_bags(exec, rule, table, state, batch.which, batch.offsets, grads, policies).wait();
+      ferry::step_bags(exec, rule, table, state, batch.ids, batch.offsets, grads, policies).wait();
   }
   check_close(take(table), torch.arrays.at("trained"));
 }

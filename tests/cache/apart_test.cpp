@@ -37,36 +37,36 @@ TEST_CASE("an array of the cache is no other operand of its verbs", "[cache]") {
   const ferry::optim::adagrad rule{.lr = 0.1};
   ferry::cached_table hot(table, ferry::cache::first{40});
   auto state = ferry::optim::make_state(rule, hot);
-  auto other = ferry::optim::make_state(rule, twin);
-  const auto which = skewed<std::int32_t>(random, 30, rows, 10, 7);
+  auto twin_state = ferry::optim::make_state(rule, twin);
+  const auto ids = skewed<std::int32_t>(random, 30, rows, 10, 7);
   const auto grads = make<ferry::device_space>("grads", 30, width, values<float>(random, 30 * width));
   const auto train = [&] {
-    ferry::step(exec, rule, hot, state, which, grads).wait();
-    ferry::step(exec, rule, twin, other, which, grads).wait();
+    ferry::step(exec, rule, hot, state, ids, grads).wait();
+    ferry::step(exec, rule, twin, twin_state, ids, grads).wait();
   };
   train();
-  const auto all = ferry::make_plan(exec, std::vector<std::int32_t>(rows, 3), rows);
-  const std::vector<std::int32_t> one{3};
+  const auto repeats = ferry::make_plan(exec, std::vector<std::int32_t>(rows, 3), rows);
+  const std::vector<std::int32_t> single{3};
   using ferry::invalid_argument;
   for (int turn = 0; turn < 2; ++turn) {
     CHECK_THROWS_MATCHES(ferry::copy(exec, hot, state.field(0)), invalid_argument, refused());
     CHECK_THROWS_MATCHES(ferry::copy(exec, state.field(0), hot), invalid_argument, refused());
-    CHECK_THROWS_MATCHES(ferry::gather(exec, hot, all, state.field(0)), invalid_argument, refused());
-    CHECK_THROWS_MATCHES(ferry::scatter(exec, hot, all, state.field(0)), invalid_argument, refused());
-    CHECK_THROWS_MATCHES(ferry::scatter_add(exec, hot, all, state.field(0)), invalid_argument, refused());
-    CHECK_THROWS_AS(ferry::scatter(exec, hot, one, state.field(0).first(1)), invalid_argument);
-    CHECK_THROWS_AS(ferry::scatter(exec, hot, one, table.first(1)), invalid_argument);
-    CHECK_THROWS_MATCHES(ferry::step(exec, rule, hot, state, all, state.field(0)), invalid_argument,
+    CHECK_THROWS_MATCHES(ferry::gather(exec, hot, repeats, state.field(0)), invalid_argument, refused());
+    CHECK_THROWS_MATCHES(ferry::scatter(exec, hot, repeats, state.field(0)), invalid_argument, refused());
+    CHECK_THROWS_MATCHES(ferry::scatter_add(exec, hot, repeats, state.field(0)), invalid_argument, refused());
+    CHECK_THROWS_AS(ferry::scatter(exec, hot, single, state.field(0).first(1)), invalid_argument);
+    CHECK_THROWS_AS(ferry::scatter(exec, hot, single, table.first(1)), invalid_argument);
+    CHECK_THROWS_MATCHES(ferry::step(exec, rule, hot, state, repeats, state.field(0)), invalid_argument,
                          refused());
     const std::vector<std::int32_t> offsets(rows, 0);
-    CHECK_THROWS_MATCHES(ferry::gather_bags(exec, hot, one, offsets, state.field(0)), invalid_argument,
+    CHECK_THROWS_MATCHES(ferry::gather_bags(exec, hot, single, offsets, state.field(0)), invalid_argument,
                          refused());
-    CHECK_THROWS_MATCHES(ferry::step_bags(exec, rule, hot, state, all, 1, state.field(0)), invalid_argument,
-                         refused());
+    CHECK_THROWS_MATCHES(ferry::step_bags(exec, rule, hot, state, repeats, 1, state.field(0)),
+                         invalid_argument, refused());
     train();
     hot.flush(exec).wait();
     CHECK(same_bits(take(table), take(twin)));
-    CHECK(same_bits(take(state.field(0)), take(other.field(0))));
+    CHECK(same_bits(take(state.field(0)), take(twin_state.field(0))));
   }
 }
 
@@ -87,22 +87,22 @@ TEST_CASE("an array of the cache is neither indices nor factors nor current rows
   ferry::cached_table hot(table, ferry::cache::first{40});
   const ferry::optim::adam adam;
   auto state = ferry::optim::make_state(adam, hot);
-  const std::vector<std::int32_t> one{3};
+  const std::vector<std::int32_t> single{3};
   const auto grads = make<ferry::device_space>("grads", 1, width, values<float>(random, width));
   for (int turn = 0; turn < 2; ++turn)
-    ferry::step(exec, adam, hot, state, one, grads, ferry::step_count::catch_up{}).wait();
-  const std::vector<std::int32_t> all(rows, 5);
-  CHECK_THROWS_MATCHES(ferry::gather(exec, adam, hot, state, all, state.field(0)), invalid_argument,
+    ferry::step(exec, adam, hot, state, single, grads, ferry::step_count::catch_up{}).wait();
+  const std::vector<std::int32_t> repeats(rows, 5);
+  CHECK_THROWS_MATCHES(ferry::gather(exec, adam, hot, state, repeats, state.field(0)), invalid_argument,
                        refused());
 
   const ferry::optim::rowwise_adagrad by_rows;
-  auto other = make<ferry::mapped_space>("table", rows, width, values<float>(random, rows * width));
-  ferry::cached_table others(other, ferry::cache::first{40});
+  auto second = make<ferry::mapped_space>("table", rows, width, values<float>(random, rows * width));
+  ferry::cached_table others(second, ferry::cache::first{40});
   auto sums = ferry::optim::make_state(by_rows, others);
-  ferry::step(exec, by_rows, others, sums, one, grads).wait();
+  ferry::step(exec, by_rows, others, sums, single, grads).wait();
   const ferry::optim::chain scaled{ferry::optim::sgd{}, ferry::optim::row_rates{sums.row_field_at(0)}};
   auto none = ferry::optim::make_state(scaled, others);
-  CHECK_THROWS_MATCHES(ferry::step(exec, scaled, others, none, one, grads), invalid_argument, refused());
+  CHECK_THROWS_MATCHES(ferry::step(exec, scaled, others, none, single, grads), invalid_argument, refused());
 }
 
 TEST_CASE("cached tables are copied to each other while others use them", "[cache]") {
@@ -113,13 +113,13 @@ TEST_CASE("cached tables are copied to each other while others use them", "[cach
   auto right = make<ferry::mapped_space>("right", rows, width, values<float>(random, rows * width));
   ferry::cached_table a(left, ferry::cache::first{40});
   ferry::cached_table b(right, ferry::cache::frequency{.rows = 30});
-  const std::vector<std::int32_t> which{1, 3, 88};
+  const std::vector<std::int32_t> ids{1, 3, 88};
   const auto batch = make<ferry::device_space>("batch", 3, width, values<float>(random, 3 * width));
   std::atomic<int> failed{0};
-  const auto again = [&](const auto& verb) {
+  const auto repeat = [&](const auto& verb) {
     try {
-      const exec_space own;
-      for (int turn = 0; turn < 60; ++turn) verb(own);
+      const exec_space instance;
+      for (int turn = 0; turn < 60; ++turn) verb(instance);
     } catch (const std::exception& error) {
       ++failed;
       UNSCOPED_INFO(error.what());
@@ -127,11 +127,13 @@ TEST_CASE("cached tables are copied to each other while others use them", "[cach
   };
   {
     std::vector<std::thread> threads;
-    threads.emplace_back(again, [&](const exec_space& own) { ferry::copy(own, a, b).wait(); });
-    threads.emplace_back(again, [&](const exec_space& own) { ferry::copy(own, b, a).wait(); });
-    threads.emplace_back(again, [&](const exec_space& own) { ferry::scatter(own, a, which, batch).wait(); });
-    threads.emplace_back(again, [&](const exec_space& own) { ferry::scatter(own, b, which, batch).wait(); });
-    for (auto& each : threads) each.join();
+    threads.emplace_back(repeat, [&](const exec_space& instance) { ferry::copy(instance, a, b).wait(); });
+    threads.emplace_back(repeat, [&](const exec_space& instance) { ferry::copy(instance, b, a).wait(); });
+    threads.emplace_back(repeat,
+                         [&](const exec_space& instance) { ferry::scatter(instance, a, ids, batch).wait(); });
+    threads.emplace_back(repeat,
+                         [&](const exec_space& instance) { ferry::scatter(instance, b, ids, batch).wait(); });
+    for (auto& thread : threads) thread.join();
   }
   CHECK(failed == 0);
   ferry::copy(exec, a, b).wait();

@@ -28,10 +28,10 @@ namespace ferry_test {
 template <class Index>
 std::vector<Index> skewed(std::mt19937_64& random, std::size_t count, std::size_t rows, std::size_t begin,
                           std::size_t few) {
-  std::vector<Index> made(count);
-  for (auto& index : made)
+  std::vector<Index> result(count);
+  for (auto& index : result)
     index = static_cast<Index>((random() & 1u) != 0 ? random() % rows : (begin + random() % few) % rows);
-  return made;
+  return result;
 }
 
 /// The rows in the slots of a cache, in ascending order.
@@ -39,10 +39,10 @@ template <class Cached>
 std::vector<std::int64_t> cached_rows(const Cached& hot) {
   const auto& memory = hot.core().memory;
   const auto words = take(memory.words);
-  const auto at = reinterpret_cast<const std::uint64_t*>(memory.book.current_rows) - memory.words.data();
+  const auto offset = reinterpret_cast<const std::uint64_t*>(memory.book.current_rows) - memory.words.data();
   std::vector<std::int64_t> rows;
   for (std::int64_t s = 0; s < memory.slots; ++s)
-    if (const auto row = static_cast<std::int64_t>(words[static_cast<std::size_t>(at + s)]); row != 0)
+    if (const auto row = static_cast<std::int64_t>(words[static_cast<std::size_t>(offset + s)]); row != 0)
       rows.push_back(row - 1);
   std::sort(rows.begin(), rows.end());
   return rows;

@@ -20,7 +20,7 @@ const ferry::optim::adam rule{.lr = 0.02};
 
 struct batch {
   ferry::row_plan plan;
-  ferry::tensor<float, ferry::device_space> grads, mine, its;
+  ferry::tensor<float, ferry::device_space> grads, mine, twin_out;
 };
 
 std::vector<exec_space> two_instances(const exec_space& exec) {
@@ -32,16 +32,16 @@ std::vector<exec_space> two_instances(const exec_space& exec) {
 
 /// Batches whose popular rows drift, so that each exchange moves many rows.
 std::vector<batch> drifting(std::mt19937_64& random, const exec_space& exec, int count) {
-  std::vector<batch> made;
+  std::vector<batch> result;
   for (int b = 0; b < count; ++b) {
-    const auto which = skewed<std::int32_t>(random, n, rows, static_cast<std::size_t>(b) * 40, 150);
-    made.push_back({ferry::make_plan(exec, which, rows),
-                    make<ferry::device_space>("grads", n, width, values<float>(random, n * width)),
-                    make<ferry::device_space>("mine", n, width, std::vector<float>(n * width, -1.0f)),
-                    make<ferry::device_space>("its", n, width, std::vector<float>(n * width, -2.0f))});
+    const auto ids = skewed<std::int32_t>(random, n, rows, static_cast<std::size_t>(b) * 40, 150);
+    result.push_back({ferry::make_plan(exec, ids, rows),
+                      make<ferry::device_space>("grads", n, width, values<float>(random, n * width)),
+                      make<ferry::device_space>("mine", n, width, std::vector<float>(n * width, -1.0f)),
+                      make<ferry::device_space>("its", n, width, std::vector<float>(n * width, -2.0f))});
   }
   exec.fence("batches");
-  return made;
+  return result;
 }
 
 template <class Directory>
@@ -55,16 +55,16 @@ void trains_alike(std::size_t cached, int refresh, std::uint64_t salt) {
   auto table = make<ferry::mapped_space>("table", rows, width, start);
   auto twin = make<ferry::mapped_space>("twin", rows, width, start);
   auto state = ferry::optim::make_state(rule, table);
-  auto other = ferry::optim::make_state(rule, twin);
+  auto twin_state = ferry::optim::make_state(rule, twin);
   {
     const auto begun = std::chrono::steady_clock::now();
     ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = refresh}, Directory{});
     CHECK(hot.statistics().refresh_seconds == 0.0);
     for (std::size_t b = 0; b < batches.size(); ++b) {
       const auto& on = instances[b / 3 % 2];
-      auto& of = batches[b];
-      ferry::gather(on, hot, of.plan, of.mine).detach();
-      ferry::step(on, rule, hot, state, of.plan, of.grads).detach();
+      auto& turn = batches[b];
+      ferry::gather(on, hot, turn.plan, turn.mine).detach();
+      ferry::step(on, rule, hot, state, turn.plan, turn.grads).detach();
       if (b % 17 == 16) hot.flush(instances[b % 2]).detach();
       if (b == 41) {
         const double before = hot.statistics().refresh_seconds;
@@ -80,17 +80,17 @@ void trains_alike(std::size_t cached, int refresh, std::uint64_t salt) {
     const double instances_at_once = ferry::HostExecutionSpace<exec_space> ? 1.0 : 2.0;
     CHECK(counted.refresh_seconds < instances_at_once * passed.count());
   }
-  for (auto& of : batches) {
-    ferry::gather(exec, twin, of.plan, of.its).detach();
-    ferry::step(exec, rule, twin, other, of.plan, of.grads).detach();
+  for (auto& turn : batches) {
+    ferry::gather(exec, twin, turn.plan, turn.twin_out).detach();
+    ferry::step(exec, rule, twin, twin_state, turn.plan, turn.grads).detach();
   }
   exec.fence("twin");
   for (std::size_t b = 0; b < batches.size(); ++b) {
     CAPTURE(b);
-    REQUIRE(same_bits(take(batches[b].mine), take(batches[b].its)));
+    REQUIRE(same_bits(take(batches[b].mine), take(batches[b].twin_out)));
   }
   CHECK(same_bits(take(table), take(twin)));
-  for (int f = 0; f < state.fields(); ++f) CHECK(same_bits(take(state.field(f)), take(other.field(f))));
+  for (int f = 0; f < state.fields(); ++f) CHECK(same_bits(take(state.field(f)), take(twin_state.field(f))));
 }
 
 }  // namespace
@@ -141,17 +141,17 @@ TEST_CASE("a state that comes or goes during an exchange", "[cache][exchange]") 
   {
     ferry::cached_table hot(table, ferry::cache::frequency{.rows = 250, .refresh = 8});
     auto state = ferry::optim::make_state(rule, hot);
-    auto other = ferry::optim::make_state(rule, twin);
+    auto twin_state = ferry::optim::make_state(rule, twin);
     auto brief = std::make_unique<decltype(state)>(ferry::optim::make_state(rule, hot));
     auto brief_other = ferry::optim::make_state(rule, twin);
     for (std::size_t b = 0; b < batches.size(); ++b) {
-      auto& of = batches[b];
-      ferry::step(exec, rule, hot, state, of.plan, of.grads).detach();
-      ferry::step(exec, rule, twin, other, of.plan, of.grads).detach();
+      auto& turn = batches[b];
+      ferry::step(exec, rule, hot, state, turn.plan, turn.grads).detach();
+      ferry::step(exec, rule, twin, twin_state, turn.plan, turn.grads).detach();
       // It is first used, and destroyed, while rows are on their way.
       if (b >= 9 && b < 34) {
-        ferry::step(exec, rule, hot, *brief, of.plan, of.grads).detach();
-        ferry::step(exec, rule, twin, brief_other, of.plan, of.grads).detach();
+        ferry::step(exec, rule, hot, *brief, turn.plan, turn.grads).detach();
+        ferry::step(exec, rule, twin, brief_other, turn.plan, turn.grads).detach();
       }
       if (b == 33) {
         hot.flush(exec).wait();
@@ -160,7 +160,7 @@ TEST_CASE("a state that comes or goes during an exchange", "[cache][exchange]") 
       }
     }
     hot.flush(exec).wait();
-    CHECK(same_bits(take(state.field(0)), take(other.field(0))));
+    CHECK(same_bits(take(state.field(0)), take(twin_state.field(0))));
   }
   CHECK(same_bits(take(table), take(twin)));
 }

@@ -15,16 +15,16 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-ferry::detail::cached_facts facts(ferry::verb what, std::int64_t n, double hit_rate) {
-  ferry::detail::cached_facts of;
-  of.cold = {
-      what, ferry::mapped_space::name, ferry::device_space::name, std::int64_t{16} << 30, 512, n, false,
+ferry::detail::cached_facts facts(ferry::verb kind, std::int64_t n, double hit_rate) {
+  ferry::detail::cached_facts result;
+  result.cold = {
+      kind, ferry::mapped_space::name, ferry::device_space::name, std::int64_t{16} << 30, 512, n, false,
       false};
-  of.slots = 335544;
-  of.rows = std::int64_t{1} << 25;
-  of.known = true;
-  of.hit_rate = hit_rate;
-  return of;
+  result.slots = 335544;
+  result.rows = std::int64_t{1} << 25;
+  result.known = true;
+  result.hit_rate = hit_rate;
+  return result;
 }
 
 }  // namespace
@@ -35,15 +35,17 @@ TEST_CASE("predictions for cached tables follow the hit rate", "[cache][explain]
   double before = 1e9;
   for (const double rate : {0.0, 0.5, 0.9, 1.0}) {
     CAPTURE(rate);
-    const auto made = ferry::detail::explain_cached<exec_space>(profile, facts(ferry::verb::gather, n, rate));
-    REQUIRE(made.candidates.size() == 1);
-    const double seconds = made.candidates.front().seconds;
+    const auto explanation =
+        ferry::detail::explain_cached<exec_space>(profile, facts(ferry::verb::gather, n, rate));
+    REQUIRE(explanation.candidates.size() == 1);
+    const double seconds = explanation.candidates.front().seconds;
     CHECK(seconds < before);
     before = seconds;
-    CHECK(made.hit_rate == rate);
-    CHECK(std::abs(static_cast<double>(made.link_bytes) - (1 - rate) * 512.0 * static_cast<double>(n)) < 600);
+    CHECK(explanation.hit_rate == rate);
+    CHECK(std::abs(static_cast<double>(explanation.link_bytes) -
+                   (1 - rate) * 512.0 * static_cast<double>(n)) < 600);
     // Not below what the link takes for the misses, nor far above.
-    const double link = static_cast<double>(made.link_bytes) / (profile.mapped_read_gb_per_s * 1e9);
+    const double link = static_cast<double>(explanation.link_bytes) / (profile.mapped_read_gb_per_s * 1e9);
     CHECK(seconds >= link);
     if (rate <= 0.9) CHECK(seconds < 1.3 * link + 1e-4);
   }
@@ -64,12 +66,12 @@ TEST_CASE("explain takes cached tables", "[cache][explain]") {
   CHECK(ferry::explain(ferry::verb::gather, hot, 50).hit_rate == 0.2);
   ferry::tensor<float, ferry::device_space> out("out", 4, 16);
   ferry::gather(exec, hot, std::vector<int>{1, 2, 3, 99}, out).wait();
-  const auto made = ferry::explain(ferry::verb::gather, hot, 1000, exec, {.planned = true});
-  CHECK(made.hit_rate == 0.75);
-  CHECK(made.link_bytes == 250 * 64);
-  CHECK(made.picked == ferry::path_kind::direct);
-  CHECK(made.candidates.front().seconds > 0);
-  const std::string text = made.to_string();
+  const auto explanation = ferry::explain(ferry::verb::gather, hot, 1000, exec, {.planned = true});
+  CHECK(explanation.hit_rate == 0.75);
+  CHECK(explanation.link_bytes == 250 * 64);
+  CHECK(explanation.picked == ferry::path_kind::direct);
+  CHECK(explanation.candidates.front().seconds > 0);
+  const std::string text = explanation.to_string();
   CHECK_THAT(text, ContainsSubstring("gather of 1000 rows, cached table 'weights' [100 x 16] in mapped_space "
                                      "with 20 rows in device_space, batch in ") &&
                        ContainsSubstring("with a plan") && ContainsSubstring("* direct") &&

@@ -19,60 +19,61 @@ namespace {
 class model {
  public:
   model(std::size_t rows, std::size_t slots, std::int64_t interval, std::size_t sets)
-      : counts_(rows, 0), held_(rows, false), slots_(slots), interval_(interval), sets_(sets) {}
+      : counts_(rows, 0), current_(rows, false), slots_(slots), interval_(interval), sets_(sets) {}
 
   void batch(const std::vector<std::int64_t>& positions, bool changed) {
     if (leave_at_ == batches_) leave();
-    if (enter_at_ == batches_) held_ = next_;
+    if (enter_at_ == batches_) current_ = next_;
     if (batches_ >= due_) exchange(changed);
     ++batches_;
     for (const auto row : positions) counts_[static_cast<std::size_t>(row)] += 16;
   }
   [[nodiscard]] std::vector<std::int64_t> rows() const {
-    std::vector<std::int64_t> all;
-    for (std::size_t r = 0; r < held_.size(); ++r)
-      if (held_[r]) all.push_back(static_cast<std::int64_t>(r));
-    return all;
+    std::vector<std::int64_t> list;
+    for (std::size_t r = 0; r < current_.size(); ++r)
+      if (current_[r]) list.push_back(static_cast<std::int64_t>(r));
+    return list;
   }
   [[nodiscard]] std::uint64_t exchanges() const { return exchanges_; }
 
  private:
   void leave() {
-    for (std::size_t r = 0; r < held_.size(); ++r) held_[r] = held_[r] && next_[r];
+    for (std::size_t r = 0; r < current_.size(); ++r) current_[r] = current_[r] && next_[r];
   }
   void exchange(bool changed) {
     // By descending count, then rows that are there, then row numbers; in sets each of 32.
     std::vector<std::tuple<std::int64_t, int, std::int64_t>> order;
     for (std::size_t r = 0; r < counts_.size(); ++r)
-      if (counts_[r] != 0 || held_[r])
-        order.emplace_back(-counts_[r] - (held_[r] && counts_[r] >= 4 && batches_ >= 2 * interval_ ? 32 : 0),
-                           held_[r] ? 0 : 1, static_cast<std::int64_t>(r));
+      if (counts_[r] != 0 || current_[r])
+        order.emplace_back(
+            -counts_[r] - (current_[r] && counts_[r] >= 4 && batches_ >= 2 * interval_ ? 32 : 0),
+            current_[r] ? 0 : 1, static_cast<std::int64_t>(r));
     std::sort(order.begin(), order.end());
-    std::map<std::size_t, std::size_t> taken;
-    next_.assign(held_.size(), false);
+    std::map<std::size_t, std::size_t> used_slots;
+    next_.assign(current_.size(), false);
     for (const auto& [count, away, row] : order) {
       const auto r = static_cast<std::size_t>(row);
-      std::size_t& here = taken[sets_ == 0 ? 0 : r % sets_];
-      if (here == (sets_ == 0 ? slots_ : 32)) continue;
-      ++here;
+      std::size_t& set_slots = used_slots[sets_ == 0 ? 0 : r % sets_];
+      if (set_slots == (sets_ == 0 ? slots_ : 32)) continue;
+      ++set_slots;
       next_[r] = true;
     }
     const std::int64_t gap = std::min(interval_, batches_), lag = std::max<std::int64_t>(1, gap / 8);
     if (gap < 4) {
-      held_ = next_;
+      current_ = next_;
     } else {
       leave_at_ = changed ? batches_ + lag : batches_;
       enter_at_ = leave_at_ + lag;
       if (!changed) leave();
     }
     if (gap == interval_)
-      for (auto& each : counts_) each /= 2;
+      for (auto& count : counts_) count /= 2;
     due_ = batches_ + gap;
     ++exchanges_;
   }
 
   std::vector<std::int64_t> counts_;
-  std::vector<bool> held_, next_;
+  std::vector<bool> current_, next_;
   std::size_t slots_;
   std::int64_t interval_;
   std::size_t sets_;
@@ -93,12 +94,12 @@ void follows_model(std::size_t rows, std::size_t most, int refresh, std::uint64_
   for (int batch = 0; batch < 90; ++batch) {
     CAPTURE(batch);
     const std::size_t n = 1 + random() % 200;
-    const auto which = skewed<std::int64_t>(random, n, rows, batch < 40 ? 3 : rows / 2, rows / 16 + 1);
+    const auto ids = skewed<std::int64_t>(random, n, rows, batch < 40 ? 3 : rows / 2, rows / 16 + 1);
     ferry::tensor<float, ferry::device_space> out("out", n, 4);
     if (batch % 2 == 0) {
-      ferry::gather(exec, hot, which, out).wait();
+      ferry::gather(exec, hot, ids, out).wait();
     } else {
-      const auto plan = ferry::make_plan(exec, which, rows);
+      const auto plan = ferry::make_plan(exec, ids, rows);
       ferry::gather(exec, hot, plan, out).wait();
       // Of the same batch: neither counted nor exchanged.
       if (batch >= writes_from)
@@ -106,10 +107,10 @@ void follows_model(std::size_t rows, std::size_t most, int refresh, std::uint64_
       else
         ferry::gather(exec, hot, plan, out).wait();
     }
-    plain.batch(which, batch > writes_from);
+    plain.batch(ids, batch > writes_from);
     const auto cached = cached_rows(hot);
     REQUIRE(cached == plain.rows());
-    for (const auto row : which)
+    for (const auto row : ids)
       hits += static_cast<std::uint64_t>(std::binary_search(cached.begin(), cached.end(), row)) *
               (1 + static_cast<unsigned>(batch % 2));
     positions += n * (1 + static_cast<unsigned>(batch % 2));
@@ -145,10 +146,10 @@ TEST_CASE("popularity that drifts is followed", "[cache][frequency]") {
   const auto rate_after = [&](std::size_t begin) {
     const auto run = [&] {
       // Nine of ten positions are of the popular rows.
-      std::vector<std::int64_t> which(n);
-      for (auto& row : which)
+      std::vector<std::int64_t> ids(n);
+      for (auto& row : ids)
         row = static_cast<std::int64_t>(random() % 10 == 0 ? random() % rows : begin + random() % hot_rows);
-      ferry::gather(exec, hot, which, out).wait();
+      ferry::gather(exec, hot, ids, out).wait();
     };
     for (int batch = 0; batch < 40; ++batch) run();
     const auto before = hot.statistics();
@@ -167,27 +168,26 @@ TEST_CASE("runs with equal batches cache equal rows", "[cache][frequency]") {
   const auto run = [&](bool sets) {
     auto random = generator(300);
     auto table = make<ferry::mapped_space>("table", rows, 3, values<float>(random, rows * 3));
-    std::vector<std::vector<std::int64_t>> seen;
-    const auto with = [&](auto directory) {
+    std::vector<std::vector<std::int64_t>> snapshots;
+    const auto record = [&](auto directory) {
       ferry::cached_table hot(table, ferry::cache::frequency{.rows = 160, .refresh = 3}, directory);
       for (int batch = 0; batch < 20; ++batch) {
-        const auto which =
-            skewed<std::uint32_t>(random, 400, rows, static_cast<std::size_t>(batch) * 20, 100);
-        ferry::tensor<float, ferry::device_space> out("out", which.size(), 3);
-        ferry::gather(exec, hot, which, out).wait();
-        ferry::scatter_add(exec, hot, which, out).wait();
+        const auto ids = skewed<std::uint32_t>(random, 400, rows, static_cast<std::size_t>(batch) * 20, 100);
+        ferry::tensor<float, ferry::device_space> out("out", ids.size(), 3);
+        ferry::gather(exec, hot, ids, out).wait();
+        ferry::scatter_add(exec, hot, ids, out).wait();
         // With the slots, which are reproducible, too.
         const auto words = take(hot.core().memory.words);
-        const auto at = reinterpret_cast<const std::uint64_t*>(hot.core().memory.book.current_rows) -
-                        hot.core().memory.words.data();
-        seen.emplace_back(words.begin() + at, words.begin() + at + hot.core().memory.slots);
+        const auto offset = reinterpret_cast<const std::uint64_t*>(hot.core().memory.book.current_rows) -
+                            hot.core().memory.words.data();
+        snapshots.emplace_back(words.begin() + offset, words.begin() + offset + hot.core().memory.slots);
       }
     };
     if (sets)
-      with(ferry::cache::sets{});
+      record(ferry::cache::sets{});
     else
-      with(ferry::cache::dense{});
-    return seen;
+      record(ferry::cache::dense{});
+    return snapshots;
   };
   CHECK(run(false) == run(false));
   CHECK(run(true) == run(true));
@@ -201,12 +201,12 @@ TEST_CASE("rows that the user lists, or the first ones, stay", "[cache][frequenc
   const auto runs = [&](auto& hot, const std::vector<std::int64_t>& expected) {
     CHECK(cached_rows(hot) == expected);
     const auto before = hot.statistics().hits;
-    const auto which = indices<std::int32_t>(random, 300, 500);
-    ferry::gather(exec, hot, which, out).wait();
-    ferry::gather(exec, hot, which, out).wait();
+    const auto ids = indices<std::int32_t>(random, 300, 500);
+    ferry::gather(exec, hot, ids, out).wait();
+    ferry::gather(exec, hot, ids, out).wait();
     CHECK(cached_rows(hot) == expected);
     std::uint64_t hits = 0;
-    for (const auto row : which)
+    for (const auto row : ids)
       hits +=
           static_cast<std::uint64_t>(std::binary_search(expected.begin(), expected.end(), std::int64_t{row}));
     CHECK(hot.statistics().hits - before == 2 * hits);
@@ -226,8 +226,8 @@ TEST_CASE("rows that the user lists, or the first ones, stay", "[cache][frequenc
     for (std::size_t r = 0; r < expected.size(); ++r) expected[r] = static_cast<std::int64_t>(r);
     ferry::cached_table hot(table, ferry::cache::first{70}, ferry::cache::sets{});
     runs(hot, expected);
-    ferry::cached_table other(std::move(hot));
-    runs(other, expected);
+    ferry::cached_table second(std::move(hot));
+    runs(second, expected);
   }
   CHECK_THROWS_AS(ferry::cached_table(table, ferry::cache::fixed{{500}}), ferry::out_of_range);
   CHECK_THROWS_AS(ferry::cached_table(table, ferry::cache::fixed{{-1}}), ferry::out_of_range);

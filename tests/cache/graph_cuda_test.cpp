@@ -55,10 +55,10 @@ void replay(int capture_at, std::uint64_t salt) {
     auto table = make<ferry::mapped_space>("table", rows, width, start);
     auto twin = make<ferry::mapped_space>("twin", rows, width, start);
     auto state = ferry::optim::make_state(rule, table);
-    auto other = ferry::optim::make_state(rule, twin);
+    auto twin_state = ferry::optim::make_state(rule, twin);
     auto grads = make<ferry::device_space>("grads", n, width, values<float>(random, n * width));
     auto mine = make<ferry::device_space>("mine", n, width, std::vector<float>(n * width, -1.0f));
-    auto its = make<ferry::device_space>("its", n, width, std::vector<float>(n * width, -2.0f));
+    auto twin_out = make<ferry::device_space>("its", n, width, std::vector<float>(n * width, -2.0f));
     const auto plan_of = [&](int batch) {
       return ferry::make_plan(
           on, skewed<std::int32_t>(random, n, rows, static_cast<std::size_t>(batch) * 60, 200), rows);
@@ -70,9 +70,9 @@ void replay(int capture_at, std::uint64_t salt) {
       const auto train = [&](int batch) {
         const auto plan = plan_of(batch);
         ferry::gather(on, hot, plan, mine).detach();
-        ferry::gather(on, twin, plan, its).detach();
+        ferry::gather(on, twin, plan, twin_out).detach();
         ferry::step(on, rule, hot, state, plan, grads).detach();
-        ferry::step(on, rule, twin, other, plan, grads).detach();
+        ferry::step(on, rule, twin, twin_state, plan, grads).detach();
       };
       for (int b = 0; b < capture_at; ++b) train(b);
       on.fence("before the capture");
@@ -81,8 +81,8 @@ void replay(int capture_at, std::uint64_t salt) {
         ferry::step(on, rule, hot, state, captured_plan, grads).detach();
       });
       const recorded plain(stream, [&] {
-        ferry::gather(on, twin, captured_plan, its).detach();
-        ferry::step(on, rule, twin, other, captured_plan, grads).detach();
+        ferry::gather(on, twin, captured_plan, twin_out).detach();
+        ferry::step(on, rule, twin, twin_state, captured_plan, grads).detach();
       });
       for (int b = capture_at; b < capture_at + 24; ++b) {
         CAPTURE(b);
@@ -90,7 +90,7 @@ void replay(int capture_at, std::uint64_t salt) {
         plain.launch();
         if (b % 5 == 0) {
           on.fence("launches");
-          REQUIRE(same_bits(take(mine), take(its)));
+          REQUIRE(same_bits(take(mine), take(twin_out)));
         }
         train(b);
         if (b % 3 == 0) cached.launch();
@@ -104,7 +104,7 @@ void replay(int capture_at, std::uint64_t salt) {
     }
     on.fence("end");
     CHECK(same_bits(take(table), take(twin)));
-    CHECK(same_bits(take(state.field(1)), take(other.field(1))));
+    CHECK(same_bits(take(state.field(1)), take(twin_state.field(1))));
   }
   check(cudaStreamDestroy(stream));
 }

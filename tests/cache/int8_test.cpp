@@ -23,22 +23,22 @@ TEST_CASE("8-bit rows of a cached table have the bits of a table without a cache
       {
         ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = 2});
         auto state = ferry::optim::make_state(rule, hot);
-        auto other = ferry::optim::make_state(rule, twin);
+        auto twin_state = ferry::optim::make_state(rule, twin);
         for (int call = 0; call < 10; ++call) {
           CAPTURE(call);
-          const auto which = skewed<std::int32_t>(random, n, rows, 10, 14);
-          const auto plan = ferry::make_plan(exec, which, rows);
+          const auto ids = skewed<std::int32_t>(random, n, rows, 10, 14);
+          const auto plan = ferry::make_plan(exec, ids, rows);
           auto mine = make<ferry::device_space>("mine", n, width, values<float>(random, n * width));
-          auto its = make<ferry::device_space>("its", n, width, take(mine));
+          auto twin_out = make<ferry::device_space>("its", n, width, take(mine));
           ferry::scatter(exec, hot, plan, mine).wait();
-          ferry::scatter(exec, twin, plan, its).wait();
-          ferry::scatter(exec, hot, which, mine, ferry::duplicates::mean{}).wait();
-          ferry::scatter(exec, twin, which, its, ferry::duplicates::mean{}).wait();
+          ferry::scatter(exec, twin, plan, twin_out).wait();
+          ferry::scatter(exec, hot, ids, mine, ferry::duplicates::mean{}).wait();
+          ferry::scatter(exec, twin, ids, twin_out, ferry::duplicates::mean{}).wait();
           ferry::step(exec, rule, hot, state, plan, mine).wait();
-          ferry::step(exec, rule, twin, other, plan, its).wait();
-          ferry::gather(exec, hot, which, mine).wait();
-          ferry::gather(exec, twin, which, its).wait();
-          REQUIRE(same_bits(take(mine), take(its)));
+          ferry::step(exec, rule, twin, twin_state, plan, twin_out).wait();
+          ferry::gather(exec, hot, ids, mine).wait();
+          ferry::gather(exec, twin, ids, twin_out).wait();
+          REQUIRE(same_bits(take(mine), take(twin_out)));
         }
         if (cached > 1) CHECK(hot.statistics().hits > 0);
         ferry::tensor<std::byte, ferry::pageable_space> records("records", rows, table.row_bytes());

@@ -24,10 +24,10 @@ struct triple {
 template <class T>
 std::vector<T> any_values(std::mt19937_64& random, std::size_t count) {
   if constexpr (std::is_same_v<T, triple>) {
-    std::vector<T> made(count);
-    for (auto& each : made)
-      each = {0.5f * static_cast<float>(random() % 100), static_cast<int>(random() % 9), -3};
-    return made;
+    std::vector<T> result(count);
+    for (auto& entry : result)
+      entry = {0.5f * static_cast<float>(random() % 100), static_cast<int>(random() % 9), -3};
+    return result;
   } else {
     return values<T>(random, count);
   }
@@ -49,25 +49,25 @@ void random_verbs(std::size_t rows, std::size_t width, std::size_t cached, int r
       CAPTURE(call);
       const std::size_t n = random() % 90;
       const std::size_t begin = static_cast<std::size_t>(call * 3 / calls) * rows / 3;
-      const auto which = skewed<std::int32_t>(random, n, rows, begin, rows / 10 + 1);
-      const auto given = any_values<T>(random, n * width);
-      auto batch = make<ferry::device_space>("batch", n, width, given);
-      auto other = make<ferry::device_space>("other", n, width, given);
-      const auto plan = ferry::make_plan(exec, which, rows);
+      const auto ids = skewed<std::int32_t>(random, n, rows, begin, rows / 10 + 1);
+      const auto input = any_values<T>(random, n * width);
+      auto batch = make<ferry::device_space>("batch", n, width, input);
+      auto second = make<ferry::device_space>("other", n, width, input);
+      const auto plan = ferry::make_plan(exec, ids, rows);
       switch (random() % 6) {
         case 0:
-          ferry::gather(exec, hot, which, batch).wait();
-          ferry::gather(exec, twin, which, other).wait();
-          CHECK(same_bits(take(batch), take(other)));
+          ferry::gather(exec, hot, ids, batch).wait();
+          ferry::gather(exec, twin, ids, second).wait();
+          CHECK(same_bits(take(batch), take(second)));
           break;
         case 1:
           ferry::gather(exec, hot, plan, batch).wait();
-          ferry::gather(exec, twin, plan, other).wait();
-          CHECK(same_bits(take(batch), take(other)));
+          ferry::gather(exec, twin, plan, second).wait();
+          CHECK(same_bits(take(batch), take(second)));
           break;
         case 2:
-          ferry::scatter(exec, hot, which, batch).wait();
-          ferry::scatter(exec, twin, which, batch).wait();
+          ferry::scatter(exec, hot, ids, batch).wait();
+          ferry::scatter(exec, twin, ids, batch).wait();
           break;
         case 3:
           ferry::scatter(exec, hot, plan, batch, ferry::duplicates::first{}).wait();
@@ -75,16 +75,16 @@ void random_verbs(std::size_t rows, std::size_t width, std::size_t cached, int r
           break;
         case 4: {
           const std::size_t few = std::min(n, rows);
-          const auto own = unique_indices<std::uint64_t>(random, few, rows);
+          const auto few_ids = unique_indices<std::uint64_t>(random, few, rows);
           auto some = make<ferry::device_space>("some", few, width, any_values<T>(random, few * width));
-          ferry::scatter(exec, hot, own, some, ferry::duplicates::assume_unique{}).wait();
-          ferry::scatter(exec, twin, own, some, ferry::duplicates::assume_unique{}).wait();
+          ferry::scatter(exec, hot, few_ids, some, ferry::duplicates::assume_unique{}).wait();
+          ferry::scatter(exec, twin, few_ids, some, ferry::duplicates::assume_unique{}).wait();
           break;
         }
         default:
           if constexpr (ferry::NumberElement<T>) {
-            ferry::scatter_add(exec, hot, which, batch).wait();
-            ferry::scatter_add(exec, twin, which, batch).wait();
+            ferry::scatter_add(exec, hot, ids, batch).wait();
+            ferry::scatter_add(exec, twin, ids, batch).wait();
           }
       }
       if (call % 7 == 3 && (refresh < 4 || call > calls / 2)) {
@@ -135,19 +135,19 @@ TEMPLATE_TEST_CASE("gathers from rows that are not counted find hits and misses"
     std::uint64_t hits = 0, misses = 0;
     for (const std::size_t n : {1, 15, 16, 17, 255, 256, 257, 1000}) {
       CAPTURE(n);
-      std::vector<std::int64_t> which(n);
-      for (auto& row : which) {
+      std::vector<std::int64_t> ids(n);
+      for (auto& row : ids) {
         row = static_cast<std::int64_t>(random() % (random() % 2 == 0 ? cached : rows + 20));
         if (random() % 30 == 0) row = -1;
         if (row >= 0 && row < static_cast<std::int64_t>(rows))
           ++(row < static_cast<std::int64_t>(cached) ? hits : misses);
       }
-      const auto given = any_values<TestType>(random, n * width);
-      auto batch = make<ferry::device_space>("batch", n, width, given);
-      auto other = make<ferry::device_space>("other", n, width, given);
-      ferry::gather(exec, hot, which, batch, ferry::bounds::skip{}).wait();
-      ferry::gather(exec, twin, which, other, ferry::bounds::skip{}).wait();
-      CHECK(same_bits(take(batch), take(other)));
+      const auto input = any_values<TestType>(random, n * width);
+      auto batch = make<ferry::device_space>("batch", n, width, input);
+      auto second = make<ferry::device_space>("other", n, width, input);
+      ferry::gather(exec, hot, ids, batch, ferry::bounds::skip{}).wait();
+      ferry::gather(exec, twin, ids, second, ferry::bounds::skip{}).wait();
+      CHECK(same_bits(take(batch), take(second)));
       CHECK(hot.statistics().hits == hits);
       CHECK(hot.statistics().misses == misses);
     }

@@ -34,21 +34,21 @@ void random_gathers(std::mt19937_64& random, Hot& hot, const Twin& twin, std::si
   for (int call = 0; call < calls; ++call) {
     CAPTURE(call);
     const std::size_t n = random() % 300;
-    const auto which = skewed<std::int32_t>(random, n, rows, call < calls / 2 ? 1 : rows / 2, rows / 9 + 1);
+    const auto ids = skewed<std::int32_t>(random, n, rows, call < calls / 2 ? 1 : rows / 2, rows / 9 + 1);
     auto mine = make<ferry::device_space>("mine", n, width, std::vector<Out>(n * width, Out(7)));
-    auto its = make<ferry::device_space>("its", n, width, std::vector<Out>(n * width, Out(8)));
-    auto here = make<ferry::pinned_space>("here", n, width, std::vector<Out>(n * width, Out(9)));
-    const auto plan = ferry::make_plan(exec, which, rows);
+    auto twin_out = make<ferry::device_space>("its", n, width, std::vector<Out>(n * width, Out(8)));
+    auto local = make<ferry::pinned_space>("here", n, width, std::vector<Out>(n * width, Out(9)));
+    const auto plan = ferry::make_plan(exec, ids, rows);
     if (call % 2 == 0) {
-      ferry::gather(exec, hot, which, mine).wait();
-      ferry::gather(exec, hot, which, here).wait();
+      ferry::gather(exec, hot, ids, mine).wait();
+      ferry::gather(exec, hot, ids, local).wait();
     } else {
       ferry::gather(exec, hot, plan, mine).wait();
-      ferry::gather(exec, hot, plan, here).wait();
+      ferry::gather(exec, hot, plan, local).wait();
     }
-    ferry::gather(exec, twin, which, its).wait();
-    REQUIRE(same_bits(take(mine), take(its)));
-    REQUIRE(same_bits(take(here), take(its)));
+    ferry::gather(exec, twin, ids, twin_out).wait();
+    REQUIRE(same_bits(take(mine), take(twin_out)));
+    REQUIRE(same_bits(take(local), take(twin_out)));
   }
 }
 
@@ -64,7 +64,7 @@ void gathers_of(std::size_t rows, std::size_t width, std::size_t cached, int ref
   if (staged) by_host_threads(hot);
   random_gathers<Out>(random, hot, twin, rows, width, 24);
   if (cached != 0) CHECK(hot.statistics().hits > 0);
-  // What is copied to the table is read again, through the ring.
+  // Rows that are copied to the table are read again, through the ring.
   auto next = make<ferry::pageable_space>("next", rows, width, values<T>(random, rows * width));
   ferry::copy(exec, next, hot).wait();
   ferry::copy(exec, next, twin).wait();
@@ -92,14 +92,14 @@ TEST_CASE("rows of a list are loaded when the cache is made, and bad indices rep
   by_host_threads(hot);
   random_gathers<float>(random, hot, twin, 90, 12, 4);
   auto mine = make<ferry::device_space>("batch", 4, 12, std::vector<float>(48, 1.0f));
-  auto its = make<ferry::device_space>("batch", 4, 12, std::vector<float>(48, 1.0f));
+  auto twin_out = make<ferry::device_space>("batch", 4, 12, std::vector<float>(48, 1.0f));
   const std::vector<int> bad{3, 90, 5, 88};
   CHECK_THROWS_AS(ferry::gather(exec, hot, bad, mine).wait(), ferry::out_of_range);
-  CHECK_THROWS_AS(ferry::gather(exec, twin, bad, its).wait(), ferry::out_of_range);
-  CHECK(same_bits(take(mine), take(its)));
+  CHECK_THROWS_AS(ferry::gather(exec, twin, bad, twin_out).wait(), ferry::out_of_range);
+  CHECK(same_bits(take(mine), take(twin_out)));
   ferry::gather(exec, hot, bad, mine, ferry::bounds::clamp{}).wait();
-  ferry::gather(exec, twin, bad, its, ferry::bounds::clamp{}).wait();
-  CHECK(same_bits(take(mine), take(its)));
+  ferry::gather(exec, twin, bad, twin_out, ferry::bounds::clamp{}).wait();
+  CHECK(same_bits(take(mine), take(twin_out)));
 }
 
 TEST_CASE("a resize that can't load its rows changes nothing", "[cache][pageable]") {

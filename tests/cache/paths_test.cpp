@@ -66,10 +66,10 @@ void on_both(std::uint64_t salt, const Verb& verb) {
       twins<Space> tables(width, cached, salt);
       const auto start = values<Out>(tables.random, tables.n * width);
       auto batch = make<ferry::device_space>("batch", tables.n, width, start);
-      auto other = make<ferry::device_space>("other", tables.n, width, start);
+      auto second = make<ferry::device_space>("other", tables.n, width, start);
       verb(tables, tables.hot, batch);
-      verb(tables, tables.plain, other);
-      CHECK(same_bits(take(batch), take(other)));
+      verb(tables, tables.plain, second);
+      CHECK(same_bits(take(batch), take(second)));
       CHECK(tables.agree());
     }
 }
@@ -181,14 +181,14 @@ TEST_CASE("sums in any order are sums in order on cached tables", "[cache][paths
     const auto batch = tables.floats();
     const ferry::optim::sgd rule{.lr = 0.1};
     auto state = ferry::optim::make_state(rule, tables.plain),
-         other = ferry::optim::make_state(rule, tables.plain);
+         second_state = ferry::optim::make_state(rule, tables.plain);
     ferry::scatter_add(tables.exec, tables.hot, tables.indices, batch, ferry::duplicates::sum_any_order{})
         .wait();
     ferry::scatter_add(tables.exec, tables.plain, tables.indices, batch).wait();
     ferry::step(tables.exec, rule, tables.hot, state, tables.indices, batch,
                 ferry::duplicates::sum_any_order{})
         .wait();
-    ferry::step(tables.exec, rule, tables.plain, other, tables.indices, batch).wait();
+    ferry::step(tables.exec, rule, tables.plain, second_state, tables.indices, batch).wait();
     CHECK(tables.agree());
   }
 }
@@ -202,7 +202,7 @@ TEST_CASE("bags of cached tables find maxima and gradients of weights in cached 
         .wait();
     tables.hot.flush(tables.exec).wait();
   });
-  std::vector<std::vector<float>> found;
+  std::vector<std::vector<float>> results;
   on_both<ferry::mapped_space>(55010, [&](auto& tables, auto& table, auto& batch) {
     auto state = ferry::optim::make_state(adam, tables.plain);
     const std::vector<float> weights(tables.n, 0.75f);
@@ -210,10 +210,10 @@ TEST_CASE("bags of cached tables find maxima and gradients of weights in cached 
     ferry::step_bags(tables.exec, adam, table, state, tables.indices, tables.pairs(), batch, weights,
                      gradients)
         .wait();
-    found.push_back(take(gradients));
+    results.push_back(take(gradients));
     tables.hot.flush(tables.exec).wait();
   });
-  for (std::size_t i = 0; i + 1 < found.size(); i += 2) CHECK(same_bits(found[i], found[i + 1]));
+  for (std::size_t i = 0; i + 1 < results.size(); i += 2) CHECK(same_bits(results[i], results[i + 1]));
 }
 
 }  // namespace ferry_test::paths_test

@@ -27,24 +27,26 @@ void add_by_threads(std::size_t n, std::size_t width, std::size_t cached, std::u
   {
     // The cached rows are neighbours, so misses are not spread evenly over the batch.
     ferry::cached_table hot(table, ferry::cache::first{cached});
-    const auto which = skewed<std::int64_t>(random, n, rows, 0, n / 4 + 1);
+    const auto ids = skewed<std::int64_t>(random, n, rows, 0, n / 4 + 1);
     auto batch = make<ferry::device_space>("batch", n, width, values<float>(random, n * width));
-    const auto plan = ferry::make_plan(exec, which, rows);
+    const auto plan = ferry::make_plan(exec, ids, rows);
     {
       const detail::cache_use in(hot.core(), "scatter_add");
-      detail::launch_context<exec_space> of(exec, "scatter_add");
+      detail::launch_context<exec_space> call(exec, "scatter_add");
       const auto count = static_cast<std::int64_t>(n);
-      of.use(plan.storage());
+      call.use(plan.storage());
       std::vector<std::int64_t> codes(n);
-      detail::begin_batch(of, hot.core(), plan.storage(), true);
-      const auto missed = detail::empty_lists(of, count);
-      const auto& from = *plan.storage();
-      detail::find_places(of, hot.core(),
-                          kernels::counted_segments{from.unique_rows, from.segment_begin, from.unique_count},
-                          count, detail::codes_of_rows(hot.core()), false, true, codes.data(), missed);
+      detail::begin_batch(call, hot.core(), plan.storage(), true);
+      const auto missed = detail::empty_lists(call, count);
+      const auto& store = *plan.storage();
+      detail::find_places(
+          call, hot.core(),
+          kernels::counted_segments{store.unique_rows, store.segment_begin, store.unique_count}, count,
+          detail::codes_of_rows(hot.core()), false, true, codes.data(), missed);
       exec.fence("lists");
       const auto values = detail::read_only(ferry::make_ref(batch));
-      const auto source = detail::plan_source<sum, float>(of, "ferry::test", detail::row_job{}, plan, values);
+      const auto source =
+          detail::plan_source<sum, float>(call, "ferry::test", detail::row_job{}, plan, values);
       using job_type = detail::add_job<float, ferry::mapped_space>;
       const job_type plain{hot.ref()};
       const auto rows_of_job = detail::address_slots(hot.core(), plain, codes.data(), missed);
@@ -55,7 +57,7 @@ void add_by_threads(std::size_t n, std::size_t width, std::size_t cached, std::u
       std::iota(threads.begin(), threads.end(), 0);
       std::shuffle(threads.begin(), threads.end(), random);
       for (const auto thread : threads) kernel(thread);
-      of.finish().wait();
+      call.finish().wait();
       std::int64_t listed = 0;
       for (std::int64_t list = 0; list < kernels::missed_items::lists; ++list) {
         REQUIRE(missed.count(list) <= missed.room);
@@ -63,7 +65,7 @@ void add_by_threads(std::size_t n, std::size_t width, std::size_t cached, std::u
       }
       std::int64_t misses = 0;
       for (std::int64_t i = 0; i < plan.unique_count(); ++i)
-        misses += from.unique_rows[i] >= static_cast<std::int64_t>(cached);
+        misses += store.unique_rows[i] >= static_cast<std::int64_t>(cached);
       CHECK(listed == misses);
     }
     ferry::scatter_add(exec, twin, plan, batch).wait();

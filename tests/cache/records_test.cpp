@@ -30,25 +30,25 @@ void random_steps(const Rule& rule, std::size_t rows, std::size_t width, std::si
     for (int call = 0; call < 25; ++call) {
       CAPTURE(call);
       const std::size_t n = random() % 70;
-      const auto which = skewed<std::int64_t>(random, n, rows, call < 12 ? 0 : rows / 2, rows / 8 + 1);
+      const auto ids = skewed<std::int64_t>(random, n, rows, call < 12 ? 0 : rows / 2, rows / 8 + 1);
       auto grads = make<ferry::device_space>("grads", n, width, values<float>(random, n * width));
       auto batch = make<ferry::device_space>("batch", n, width, std::vector<T>(n * width, T(3)));
-      auto its = make<ferry::device_space>("its", n, width, std::vector<T>(n * width, T(4)));
-      const auto plan = ferry::make_plan(exec, which, rows);
+      auto twin_out = make<ferry::device_space>("its", n, width, std::vector<T>(n * width, T(4)));
+      const auto plan = ferry::make_plan(exec, ids, rows);
       if constexpr (StepCount::catches_up) {
         ferry::gather(exec, rule, hot, plan, batch).wait();
-        ferry::gather(exec, rule, twin, plan, its).wait();
+        ferry::gather(exec, rule, twin, plan, twin_out).wait();
       } else if (call % 2 == 0) {
         ferry::gather(exec, hot, plan, batch).wait();
-        ferry::gather(exec, twin.table(), plan, its).wait();
+        ferry::gather(exec, twin.table(), plan, twin_out).wait();
       } else {
-        ferry::gather(exec, hot, which, batch).wait();
-        ferry::gather(exec, twin.table(), which, its).wait();
+        ferry::gather(exec, hot, ids, batch).wait();
+        ferry::gather(exec, twin.table(), ids, twin_out).wait();
       }
-      REQUIRE(same_bits(take(batch), take(its)));
+      REQUIRE(same_bits(take(batch), take(twin_out)));
       if (call % 3 == 2) {
-        ferry::step(exec, rule, hot, which, grads, counting).wait();
-        ferry::step(exec, rule, twin, which, grads, counting).wait();
+        ferry::step(exec, rule, hot, ids, grads, counting).wait();
+        ferry::step(exec, rule, twin, ids, grads, counting).wait();
       } else {
         ferry::step(exec, rule, hot, plan, grads, counting).wait();
         ferry::step(exec, rule, twin, plan, grads, counting).wait();
@@ -58,8 +58,8 @@ void random_steps(const Rule& rule, std::size_t rows, std::size_t width, std::si
         ferry::scatter(exec, twin.table(), plan, batch).wait();
       }
       if (call % 11 == 7) {
-        ferry::scatter_add(exec, hot, which, grads).wait();
-        ferry::scatter_add(exec, twin.table(), which, grads).wait();
+        ferry::scatter_add(exec, hot, ids, grads).wait();
+        ferry::scatter_add(exec, twin.table(), ids, grads).wait();
       }
       if constexpr (StepCount::catches_up)
         if (call % 13 == 12) {
@@ -108,18 +108,18 @@ TEST_CASE("records are whole after the cache has ended", "[cache][records]") {
   ferry::init::uniform(exec, twin.table(), -1.0, 1.0, 7);
   {
     ferry::cached_table hot(records, ferry::cache::first{20});
-    auto other = std::move(hot);
+    auto second = std::move(hot);
     for (int call = 0; call < 3; ++call) {
-      const auto which = indices<std::int32_t>(random, 30, 50);
+      const auto ids = indices<std::int32_t>(random, 30, 50);
       auto grads = make<ferry::device_space>("grads", 30, 9, values<float>(random, 30 * 9));
-      ferry::step(exec, rule, other, which, grads).wait();
-      ferry::step(exec, rule, twin, which, grads).wait();
+      ferry::step(exec, rule, second, ids, grads).wait();
+      ferry::step(exec, rule, twin, ids, grads).wait();
     }
     ferry::tensor<float, ferry::pageable_space> out("out", 50, 9);
-    ferry::copy(exec, other, out).wait();
-    ferry::tensor<float, ferry::pageable_space> its("its", 50, 9);
-    ferry::copy(exec, twin.table(), its).wait();
-    CHECK(same_bits(take(out), take(its)));
+    ferry::copy(exec, second, out).wait();
+    ferry::tensor<float, ferry::pageable_space> twin_out("its", 50, 9);
+    ferry::copy(exec, twin.table(), twin_out).wait();
+    CHECK(same_bits(take(out), take(twin_out)));
     CHECK(records.steps() == 3);
   }
   CHECK(same_bits(take(records.bytes()), take(twin.bytes())));

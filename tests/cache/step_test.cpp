@@ -11,10 +11,10 @@ namespace {
 
 template <class State>
 std::vector<std::vector<typename State::value_type>> fields_of(const State& state) {
-  std::vector<std::vector<typename State::value_type>> all;
-  for (int f = 0; f < state.fields(); ++f) all.push_back(take(state.field(f)));
-  for (int f = 0; f < State::row_fields; ++f) all.push_back(take(state.row_field_at(f)));
-  return all;
+  std::vector<std::vector<typename State::value_type>> result;
+  for (int f = 0; f < state.fields(); ++f) result.push_back(take(state.field(f)));
+  for (int f = 0; f < State::row_fields; ++f) result.push_back(take(state.row_field_at(f)));
+  return result;
 }
 
 template <class T, class StateSpace, class Rule, class Directory, class... Policies>
@@ -29,25 +29,25 @@ void random_steps(const Rule& rule, std::size_t rows, std::size_t width, std::si
   {
     ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = refresh}, Directory{});
     auto state = ferry::optim::make_state<StateSpace>(rule, hot);
-    auto other = ferry::optim::make_state<StateSpace>(rule, twin);
+    auto twin_state = ferry::optim::make_state<StateSpace>(rule, twin);
     const int calls = refresh < 4 ? 16 : 48;
     for (int call = 0; call < calls; ++call) {
       CAPTURE(call);
       const std::size_t n = random() % 70;
-      const auto which = skewed<std::int64_t>(random, n, rows, call < calls / 2 ? 0 : rows / 2, rows / 8 + 1);
+      const auto ids = skewed<std::int64_t>(random, n, rows, call < calls / 2 ? 0 : rows / 2, rows / 8 + 1);
       auto grads = make<ferry::device_space>("grads", n, width, values<float>(random, n * width));
       auto batch = make<ferry::device_space>("batch", n, width, values<T>(random, n * width));
-      auto its = make<ferry::device_space>("its", n, width, values<T>(random, n * width));
-      const auto plan = ferry::make_plan(exec, which, rows);
+      auto twin_out = make<ferry::device_space>("its", n, width, values<T>(random, n * width));
+      const auto plan = ferry::make_plan(exec, ids, rows);
       ferry::gather(exec, hot, plan, batch).wait();
-      ferry::gather(exec, twin, plan, its).wait();
-      REQUIRE(same_bits(take(batch), take(its)));
+      ferry::gather(exec, twin, plan, twin_out).wait();
+      REQUIRE(same_bits(take(batch), take(twin_out)));
       if (call % 3 == 2) {
-        ferry::step(exec, rule, hot, state, which, grads, policies...).wait();
-        ferry::step(exec, rule, twin, other, which, grads, policies...).wait();
+        ferry::step(exec, rule, hot, state, ids, grads, policies...).wait();
+        ferry::step(exec, rule, twin, twin_state, ids, grads, policies...).wait();
       } else {
         ferry::step(exec, rule, hot, state, plan, grads, policies...).wait();
-        ferry::step(exec, rule, twin, other, plan, grads, policies...).wait();
+        ferry::step(exec, rule, twin, twin_state, plan, grads, policies...).wait();
       }
       if (call % 6 == 4) ferry::scatter(exec, hot, plan, batch).wait();
       if (call % 6 == 4) ferry::scatter(exec, twin, plan, batch).wait();
@@ -55,10 +55,11 @@ void random_steps(const Rule& rule, std::size_t rows, std::size_t width, std::si
     CHECK(state.steps() == calls);
     hot.flush(exec).wait();
     CHECK(same_bits(take(table), take(twin)));
-    const auto mine = fields_of(state), its = fields_of(other);
-    REQUIRE(mine.size() == its.size());
-    for (std::size_t f = 0; f < mine.size(); ++f) CHECK(same_bits(mine[f], its[f]));
-    if (state.row_steps().rows() != 0) CHECK(same_bits(take(state.row_steps()), take(other.row_steps())));
+    const auto mine = fields_of(state), twin_fields = fields_of(twin_state);
+    REQUIRE(mine.size() == twin_fields.size());
+    for (std::size_t f = 0; f < mine.size(); ++f) CHECK(same_bits(mine[f], twin_fields[f]));
+    if (state.row_steps().rows() != 0)
+      CHECK(same_bits(take(state.row_steps()), take(twin_state.row_steps())));
   }
   CHECK(same_bits(take(table), take(twin)));
 }
@@ -106,9 +107,9 @@ TEST_CASE("factors of rows stay those of the rows", "[cache][step][transforms]")
 
 /// Numbers whose sums are exact in any order.
 std::vector<float> small_numbers(std::mt19937_64& random, std::size_t count) {
-  std::vector<float> made(count);
-  for (float& each : made) each = static_cast<float>(static_cast<int>(random() % 17) - 8);
-  return made;
+  std::vector<float> result(count);
+  for (float& entry : result) entry = static_cast<float>(static_cast<int>(random() % 17) - 8);
+  return result;
 }
 
 // The table lies in host memory, where a device adds in order.
@@ -123,15 +124,15 @@ TEST_CASE("additions in any order on cached tables are sums", "[cache][step][any
     ferry::cached_table hot(table, ferry::cache::first{20});
     const auto rule = ferry::optim::sgd{.lr = 0.5, .momentum = 0.5};
     auto state = ferry::optim::make_state(rule, hot);
-    auto other = ferry::optim::make_state(rule, twin);
+    auto twin_state = ferry::optim::make_state(rule, twin);
     for (int call = 0; call < 4; ++call) {
       const std::size_t n = 50;
-      const auto which = skewed<std::int32_t>(random, n, rows, 3, 2);
+      const auto ids = skewed<std::int32_t>(random, n, rows, 3, 2);
       const auto grads = make<ferry::device_space>("grads", n, width, small_numbers(random, n * width));
-      ferry::step(exec, rule, hot, state, which, grads, ferry::duplicates::sum_any_order{}).wait();
-      ferry::step(exec, rule, twin, other, which, grads).wait();
-      ferry::scatter_add(exec, hot, which, grads, ferry::duplicates::sum_any_order{}).wait();
-      ferry::scatter_add(exec, twin, which, grads).wait();
+      ferry::step(exec, rule, hot, state, ids, grads, ferry::duplicates::sum_any_order{}).wait();
+      ferry::step(exec, rule, twin, twin_state, ids, grads).wait();
+      ferry::scatter_add(exec, hot, ids, grads, ferry::duplicates::sum_any_order{}).wait();
+      ferry::scatter_add(exec, twin, ids, grads).wait();
     }
   }
   CHECK(same_bits(take(table), take(twin)));

@@ -30,9 +30,9 @@ struct listed {
   listed(const listed&) = default;
   listed(listed&&) = default;
   listed& operator=(const listed&) = default;
-  listed& operator=(listed&& other) noexcept {
+  listed& operator=(listed&& source) noexcept {
     if (readers != 0) ++overlaps;
-    list = std::move(other.list);
+    list = std::move(source.list);
     return *this;
   }
   ~listed() = default;
@@ -43,9 +43,9 @@ struct listed {
   [[nodiscard]] listed resized(std::int64_t most) const {
     ++readers;
     std::this_thread::sleep_for(std::chrono::microseconds(100));
-    listed made(static_cast<std::size_t>(most));
+    listed result(static_cast<std::size_t>(most));
     --readers;
-    return made;
+    return result;
   }
 };
 
@@ -88,7 +88,7 @@ TEST_CASE("threads call all members of a cached table while others resize it", "
   ferry::cached_table hot(table, ferry::cache::frequency{.rows = 20, .refresh = 2});
   std::atomic<int> wrong{0};
   by_threads(4, [&](int thread) {
-    const Kokkos::DefaultExecutionSpace own;
+    const Kokkos::DefaultExecutionSpace instance;
     std::mt19937_64 random(static_cast<std::uint64_t>(thread) + 1);
     ferry::tensor<float, ferry::mapped_space> out("out", 16, width);
     for (int i = 0; i < 40; ++i) {
@@ -97,18 +97,18 @@ TEST_CASE("threads call all members of a cached table while others resize it", "
           hot.resize(random() % 150);
           break;
         case 1:
-          hot.flush(own).wait();
+          hot.flush(instance).wait();
           break;
         case 2:
           if (hot.statistics().hit_rate() > 1 || hot.rows() != rows || hot.label() != "t") ++wrong;
           if (hot.bytes() == 0 && hot.slots() != 0) ++wrong;
-          if (ferry::explain(ferry::verb::gather, hot, 16, own).to_string().empty()) ++wrong;
+          if (ferry::explain(ferry::verb::gather, hot, 16, instance).to_string().empty()) ++wrong;
           break;
         default: {
-          const auto which = indices<std::int32_t>(random, 16, rows);
-          ferry::gather(own, hot, which, out).wait();
-          for (std::size_t p = 0; p < which.size(); ++p)
-            if (take(out)[p * width] != static_cast<float>(which[p])) ++wrong;
+          const auto ids = indices<std::int32_t>(random, 16, rows);
+          ferry::gather(instance, hot, ids, out).wait();
+          for (std::size_t p = 0; p < ids.size(); ++p)
+            if (take(out)[p * width] != static_cast<float>(ids[p])) ++wrong;
         }
       }
     }

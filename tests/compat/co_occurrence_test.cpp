@@ -40,10 +40,10 @@ void count_plainly(entry_map& into, const std::vector<Token>& tokens, const co_o
 
 template <class Counts>
 void compare(const exec_space& exec, Counts& counts, const entry_map& expected, bool exact) {
-  const auto found = counts.entries(exec);
-  const auto rows = take(found.rows);
-  const auto columns = take(found.columns);
-  const auto values = take(found.values);
+  const auto result = counts.entries(exec);
+  const auto rows = take(result.rows);
+  const auto columns = take(result.columns);
+  const auto values = take(result.values);
   REQUIRE(rows.size() == expected.size());
   REQUIRE(counts.size(exec) == static_cast<std::int64_t>(expected.size()));
   std::size_t i = 0, wrong = 0;

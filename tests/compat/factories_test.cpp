@@ -54,9 +54,9 @@ TEMPLATE_TEST_CASE("a model switcher sends the different rows of a batch and bri
   for (const std::size_t negatives : {std::size_t{0}, std::size_t{200}, std::size_t{30}}) {
     const auto positive = indices<std::int64_t>(random, 90, classes);
     const auto negative = indices<std::int32_t>(random, negatives, classes);
-    auto all = positive;
-    all.insert(all.end(), negative.begin(), negative.end());
-    const auto places = places_of(all);
+    auto total = positive;
+    total.insert(total.end(), negative.begin(), negative.end());
+    const auto places = places_of(total);
 
     if (negatives == 0)
       model.before_forward_pass(exec, positive).wait();
@@ -70,11 +70,11 @@ TEMPLATE_TEST_CASE("a model switcher sends the different rows of a batch and bri
     ferry::copy(exec, model.negative_inputs(), noise).wait();
     inputs.insert(inputs.end(), noise.begin(), noise.end());
     std::size_t wrong = 0;
-    for (std::size_t k = 0; k < all.size(); ++k) {
-      wrong += inputs[k] == static_cast<std::int64_t>(places.at(all[k])) ? 0 : 1;
+    for (std::size_t k = 0; k < total.size(); ++k) {
+      wrong += inputs[k] == static_cast<std::int64_t>(places.at(total[k])) ? 0 : 1;
       for (std::size_t j = 0; j < width; ++j)
         wrong += weight[static_cast<std::size_t>(inputs[k]) * width + j] ==
-                         table[static_cast<std::size_t>(all[k]) * width + j]
+                         table[static_cast<std::size_t>(total[k]) * width + j]
                      ? 0
                      : 1;
     }
@@ -141,15 +141,15 @@ TEST_CASE("an optimizer switcher steps as the fused step does", "[speedtorch]") 
     switched.after_optimizer_step(exec).wait();
     by_hand.after_optimizer_step(exec).wait();
   }
-  const auto expected = take(by_hand.table()), found = take(fused.table());
+  const auto expected = take(by_hand.table()), result = take(fused.table());
   const auto expected_sum = take(switched.field(0)), found_sum = take(adagrad.field(0));
   double worst = 0.0;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    worst = std::max(worst, std::abs(static_cast<double>(found[i]) - expected[i]));
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    worst = std::max(worst, std::abs(static_cast<double>(result[i]) - expected[i]));
     worst = std::max(worst, std::abs(static_cast<double>(found_sum[i]) - expected_sum[i]));
   }
   CHECK(worst < 1e-5);
-  CHECK_FALSE(same_bits(found, start));
+  CHECK_FALSE(same_bits(result, start));
 }
 
 TEST_CASE("switchers and gadgets are saved and loaded", "[speedtorch]") {
@@ -165,16 +165,16 @@ TEST_CASE("switchers and gadgets are saved and loaded", "[speedtorch]") {
   model.load(file);
   CHECK(model.table().data() == before);  // checkpoints and views refer to it
   CHECK(same_bits(take(model.table()), table));
-  ferry::speedtorch::model_factory<float> other("other", classes + 1, width);
-  other.zeros_init(exec);
-  CHECK_THROWS_MATCHES(other.load(file), ferry::invalid_argument,
+  ferry::speedtorch::model_factory<float> second("other", classes + 1, width);
+  second.zeros_init(exec);
+  CHECK_THROWS_MATCHES(second.load(file), ferry::invalid_argument,
                        MessageMatches(ContainsSubstring("'other' [62 x 9]")));
 
   ferry::speedtorch::data_gadget<float, ferry::mapped_space> gadget(file);
-  const std::vector<int> which{7, 0, 60};
-  const auto rows = gadget.get_data(exec, which).get();
+  const std::vector<int> ids{7, 0, 60};
+  const auto rows = gadget.get_data(exec, ids).get();
   std::vector<float> expected;
-  for (const int row : which)
+  for (const int row : ids)
     expected.insert(expected.end(), table.begin() + row * static_cast<int>(width),
                     table.begin() + (row + 1) * static_cast<int>(width));
   CHECK(same_bits(take(rows), expected));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/io.hpp>
 
-void convert(const std::string& from, const std::string& copy) {
-  ferry::io::save_npy(copy, ferry::io::load_npy<float>(from));
+void convert(const std::string& source, const std::string& copy) {
+  ferry::io::save_npy(copy, ferry::io::load_npy<float>(source));
 }

@@ -10,7 +10,7 @@
 #include <functional>
 #include <vector>
 
-/// What all ranks must pass alike, and what they may pass each in their own way.
+/// Arguments that all ranks must pass alike, and those that may differ.
 namespace ferry_test::agreement_test {
 
 using Catch::Matchers::ContainsSubstring;
@@ -29,18 +29,18 @@ constexpr std::size_t rows = 10;
 const std::vector<std::int64_t> batch{0, 3, 3, 9};
 
 ferry::tensor<float, host> gradients() {
-  ferry::tensor<float, host> made("gradients", batch.size(), width);
-  for (std::size_t i = 0; i < made.size(); ++i) made.data()[i] = 0.25f * static_cast<float>(i % 7) - 0.5f;
-  return made;
+  ferry::tensor<float, host> result("gradients", batch.size(), width);
+  for (std::size_t i = 0; i < result.size(); ++i) result.data()[i] = 0.25f * static_cast<float>(i % 7) - 0.5f;
+  return result;
 }
 
-/// What each rank is told by `act`, which must end in a protocol_error on all of them.
+/// The message that each rank gets from `act`, which must end in a protocol_error on all of them.
 std::vector<std::string> refused(const ferry::communicator& comm, const std::function<void(int)>& act) {
-  std::vector<std::string> told(static_cast<std::size_t>(comm.size()));
+  std::vector<std::string> messages(static_cast<std::size_t>(comm.size()));
   comm.run([&](int rank) {
-    told[static_cast<std::size_t>(rank)] = said<ferry::protocol_error>([&] { act(rank); });
+    messages[static_cast<std::size_t>(rank)] = said<ferry::protocol_error>([&] { act(rank); });
   });
-  return told;
+  return messages;
 }
 
 /// A rule with options that no list of names knows: a base and an array, which nothing can take apart.
@@ -80,13 +80,14 @@ TEST_CASE("ranks that pass different states of one count are told so", "[distrib
     const auto comm = group_of(3);
     ferry::sharded_table<float, host> table("w", comm, rows, width);
     ferry::init::constant(exec, table, 1);
-    auto one = ferry::optim::make_state(rule, table), two = ferry::optim::make_state(rule, table);
-    for (auto* state : {&one, &two}) ferry::step(exec, rule, table, *state, batch, grads, policy).wait();
+    auto first_state = ferry::optim::make_state(rule, table), two = ferry::optim::make_state(rule, table);
+    for (auto* state : {&first_state, &two})
+      ferry::step(exec, rule, table, *state, batch, grads, policy).wait();
     ferry::tensor<float, host> before("before", rows, width), after("after", rows, width);
     ferry::copy(exec, table, before).wait();
-    for (const auto& text : refused(comm, [&](int rank) { act(table, rank == 1 ? two : one, rank); }))
+    for (const auto& text : refused(comm, [&](int rank) { act(table, rank == 1 ? two : first_state, rank); }))
       CHECK_THAT(text, ContainsSubstring(verb) && ContainsSubstring("they differ in the state"));
-    CHECK(one.steps() == 1);
+    CHECK(first_state.steps() == 1);
     CHECK(two.steps() == 1);
     ferry::copy(exec, table, after).wait();
     CHECK(same_bits(before.data(), after.data(), before.size()));
@@ -109,14 +110,14 @@ TEST_CASE("ranks that pass different options of a rule or of its transforms are 
   const watchdog guard("different options");
   const exec_space exec;
   const auto grads = gradients();
-  const auto check = [&](const auto& rule, const auto& other, auto policy) {
+  const auto check = [&](const auto& rule, const auto& second_rule, auto policy) {
     const auto comm = group_of(2);
     ferry::sharded_table<float, host> table("w", comm, rows, width);
     ferry::init::zeros(exec, table);
     auto state = ferry::optim::make_state(rule, table);
     comm.run([&] { ferry::step(exec, rule, table, state, batch, grads, policy).wait(); });
     for (const auto& text : refused(comm, [&](int rank) {
-           ferry::step(exec, rank == 0 ? rule : other, table, state, batch, grads, policy).wait();
+           ferry::step(exec, rank == 0 ? rule : second_rule, table, state, batch, grads, policy).wait();
          }))
       CHECK_THAT(text, ContainsSubstring("they differ in the options of the rule or its transforms"));
     CHECK(state.steps() == 1);
@@ -138,10 +139,10 @@ TEST_CASE("ranks that pass different options of a rule or of its transforms are 
   for (int r = 0; r < 2; ++r) ferry::init::constant(exec, rates.emplace_back("rates", rows), 2);
   auto state = make_state(sgd{}, table);
   comm.run([&](int rank) {
-    chain own{sgd{.lr = 0.5}, row_rates(rates[static_cast<std::size_t>(rank)])};
+    chain rank_rule{sgd{.lr = 0.5}, row_rates(rates[static_cast<std::size_t>(rank)])};
     for (int i = 0; i < 5; ++i) {
-      own.rule.lr *= 0.9;
-      ferry::step(exec, own, table, state, batch, grads).wait();
+      rank_rule.rule.lr *= 0.9;
+      ferry::step(exec, rank_rule, table, state, batch, grads).wait();
     }
   });
   CHECK(state.steps() == 5);
@@ -153,10 +154,10 @@ TEST_CASE("ranks that pass different options of a rule or of its transforms are 
   CHECK(state.steps() == 6);
 
   // Fields and their first values follow from the options, too.
-  const auto made = group_of(2);
-  ferry::sharded_table<float, host> other("v", made, rows, width);
-  for (const auto& text : refused(made, [&](int rank) {
-         (void)make_state(adagrad{.initial_accumulator_value = rank == 0 ? 0.0 : 0.5}, other);
+  const auto group = group_of(2);
+  ferry::sharded_table<float, host> second("v", group, rows, width);
+  for (const auto& text : refused(group, [&](int rank) {
+         (void)make_state(adagrad{.initial_accumulator_value = rank == 0 ? 0.0 : 0.5}, second);
        }))
     CHECK_THAT(text, ContainsSubstring("make_state") && ContainsSubstring("options"));
 }
@@ -205,7 +206,7 @@ TEST_CASE("catch_up ends the history of shards without rows, and of tables witho
     ferry::sharded_table<float, host, decltype(spread)> table("w", comm, count, columns, spread);
     ferry::init::zeros(exec, table);
     auto state = ferry::optim::make_state(rule, table);
-    // The same training by one table.
+    // This training by one table.
     ferry::tensor<float, host> whole("w", count, columns);
     ferry::init::zeros(exec, whole);
     auto whole_state = ferry::optim::make_state(rule, whole);
@@ -264,17 +265,17 @@ TEST_CASE("a save by ranks that differ says in which entry and in what", "[distr
   const auto check = [&](const std::vector<std::string>& parts, const auto& add) {
     const auto comm = group_of(3);
     ferry::sharded_table<float, host> table("w", comm, rows, width), twin("w", comm, rows, width);
-    for (auto* each : {&table, &twin}) ferry::init::zeros(exec, *each);
+    for (auto* array : {&table, &twin}) ferry::init::zeros(exec, *array);
     const ferry::optim::adam rule{.lr = 0.1}, faster{.lr = 0.2};
-    auto state = ferry::optim::make_state(rule, table), other = ferry::optim::make_state(rule, table);
+    auto state = ferry::optim::make_state(rule, table), second_state = ferry::optim::make_state(rule, table);
     const temporary_folder folder;
-    const auto told = refused(comm, [&](int rank) {
+    const auto messages = refused(comm, [&](int rank) {
       ferry::io::checkpoint run(folder.path() + "/run.ckpt");
-      add(run, rank == 2, table, twin, rule, faster, state, other);
+      add(run, rank == 2, table, twin, rule, faster, state, second_state);
       run.save();
     });
-    for (const auto& text : told) {
-      CHECK(text == told.front());
+    for (const auto& text : messages) {
+      CHECK(text == messages.front());
       for (const auto& part : parts) CHECK_THAT(text, ContainsSubstring(part));
     }
     CHECK(entries_of(folder.path() + "/run.ckpt") == 0);
@@ -283,8 +284,8 @@ TEST_CASE("a save by ranks that differ says in which entry and in what", "[distr
   check({"rank 0 has entry 'w': the object number", "rank 2 has entry 'w': the object number"},
         [](auto& run, bool odd, auto& table, auto& twin, auto&...) { run.add("w", odd ? twin : table); });
   check({"rank 0 has entry 'rule': the object number", "rank 2 has entry 'rule': the object number"},
-        [](auto& run, bool odd, auto&, auto&, auto& rule, auto&, auto& state, auto& other) {
-          run.add("rule", rule, odd ? other : state);
+        [](auto& run, bool odd, auto&, auto&, auto& rule, auto&, auto& state, auto& second_state) {
+          run.add("rule", rule, odd ? second_state : state);
         });
   check({"rank 0 has entry 'rule': option.lr 0.1", "rank 2 has entry 'rule': option.lr 0.2"},
         [](auto& run, bool odd, auto&, auto&, auto& rule, auto& faster, auto& state, auto&) {

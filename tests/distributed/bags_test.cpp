@@ -27,24 +27,24 @@ struct bag_batches {
     std::vector<T> numbers;
     for (int r = 0; r < ranks; ++r) {
       const std::size_t bags = random() % 4 == 0 ? 0 : random() % (most + 1);
-      std::vector<std::int64_t> own{0};
+      std::vector<std::int64_t> rank_offsets{0};
       std::size_t positions = 0;
       for (std::size_t b = 0; b < bags; ++b) {
         positions += random() % 3 == 0 ? 0 : random() % 9;
-        own.push_back(static_cast<std::int64_t>(positions));
+        rank_offsets.push_back(static_cast<std::int64_t>(positions));
       }
       auto mine = indices<std::int64_t>(random, positions, table_rows);
       auto factors = values<double>(random, positions);
       const auto gradients = values<T>(random, bags * width);
-      for (std::size_t b = 1; b < own.size(); ++b)
-        offsets.push_back(static_cast<std::int64_t>(first_position.back()) + own[b]);
+      for (std::size_t b = 1; b < rank_offsets.size(); ++b)
+        offsets.push_back(static_cast<std::int64_t>(first_position.back()) + rank_offsets[b]);
       rows.insert(rows.end(), mine.begin(), mine.end());
       weights.insert(weights.end(), factors.begin(), factors.end());
       numbers.insert(numbers.end(), gradients.begin(), gradients.end());
       first_bag.push_back(first_bag.back() + bags);
       first_position.push_back(first_position.back() + positions);
       rows_of.push_back(std::move(mine));
-      offsets_of.push_back(std::move(own));
+      offsets_of.push_back(std::move(rank_offsets));
       weights_of.push_back(std::move(factors));
       grads_of.push_back(tensor_of(gradients, width));
     }
@@ -96,27 +96,27 @@ void compare_gathers(std::uint64_t seed, Pooling pooling, Bounds bounds) {
     ferry::init::uniform(exec, table, -50, 50, 5);
     ferry::init::uniform(exec, big, -50, 50, 5);
     ferry::tensor<Out, host> expected("expected", bags, width), weighted("weighted", bags, width);
-    ferry::tensor<std::int64_t, host> at("at", bags, width);
+    ferry::tensor<std::int64_t, host> positions("at", bags, width);
     ferry::gather_bags(exec, table, batch.rows, batch.offsets, expected, pooling, bounds).wait();
     if constexpr (Pooling::selects)
-      ferry::gather_bags(exec, table, batch.rows, batch.offsets, weighted, at, pooling, bounds).wait();
+      ferry::gather_bags(exec, table, batch.rows, batch.offsets, weighted, positions, pooling, bounds).wait();
     else
       ferry::gather_bags(exec, table, batch.rows, batch.offsets, weighted, batch.weights, pooling, bounds)
           .wait();
     const auto check = [&](const auto& indices, const auto& offsets, const auto& weights, std::size_t first,
                            std::size_t first_position, auto... path) {
-      const std::size_t own = offsets.size() - 1;
-      ferry::tensor<Out, host> out("out", own, width);
+      const std::size_t rank_bags = offsets.size() - 1;
+      ferry::tensor<Out, host> out("out", rank_bags, width);
       ferry::init::constant(exec, out, -7);
       ferry::gather_bags(exec, big, indices, offsets, out, pooling, bounds, path...).wait();
       expect(same_bits(out.data(), expected.data() + first * width, out.size()), "pooled rows");
       ferry::init::constant(exec, out, -7);
       if constexpr (Pooling::selects) {
-        ferry::tensor<std::int64_t, host> mine("mine", own, width);
+        ferry::tensor<std::int64_t, host> mine("mine", rank_bags, width);
         ferry::gather_bags(exec, big, indices, offsets, out, mine, pooling, bounds, path...).wait();
         for (std::size_t i = 0; i < mine.size(); ++i) {
-          const auto there = at.data()[first * width + i];
-          expect(mine.data()[i] == (there < 0 ? -1 : there - static_cast<std::int64_t>(first_position)),
+          const auto position = positions.data()[first * width + i];
+          expect(mine.data()[i] == (position < 0 ? -1 : position - static_cast<std::int64_t>(first_position)),
                  "positions of maxima");
         }
       } else {
@@ -128,13 +128,13 @@ void compare_gathers(std::uint64_t seed, Pooling pooling, Bounds bounds) {
       const auto& mine = batch.rows_of[place(rank)];
       const auto& offsets = batch.offsets_of[place(rank)];
       const auto& weights = batch.weights_of[place(rank)];
-      const std::size_t first = batch.first_bag[place(rank)], from = batch.first_position[place(rank)];
-      check(mine, offsets, weights, first, from);
-      check(mine, offsets, weights, first, from, ferry::path::exchange{});
-      check(ferry::make_plan(exec, mine, rows, bounds), offsets, weights, first, from);
+      const std::size_t first = batch.first_bag[place(rank)], start = batch.first_position[place(rank)];
+      check(mine, offsets, weights, first, start);
+      check(mine, offsets, weights, first, start, ferry::path::exchange{});
+      check(ferry::make_plan(exec, mine, rows, bounds), offsets, weights, first, start);
       const auto plan = ferry::make_plan(exec, mine, big, bounds);
-      check(plan, offsets, weights, first, from);
-      check(plan, offsets, weights, first, from, ferry::path::exchange{});
+      check(plan, offsets, weights, first, start);
+      check(plan, offsets, weights, first, start, ferry::path::exchange{});
     });
     check(batch.rows, batch.offsets, batch.weights, 0, 0);
     check(batch.rows, batch.offsets, batch.weights, 0, 0, ferry::path::exchange{});
@@ -155,14 +155,14 @@ void compare_steps(std::uint64_t seed, const Rule& rule, Pooling pooling, Bounds
     ferry::init::uniform(exec, big, -1, 1, 5);
     auto state = ferry::optim::make_state(rule, table);
     auto shared = ferry::optim::make_state(rule, big);
-    ferry::tensor<std::int64_t, host> at("at", batch.first_bag.back(), width);
-    const auto both = [&](const auto& of_all, const auto& of_rank) {
+    ferry::tensor<std::int64_t, host> positions("at", batch.first_bag.back(), width);
+    const auto compare = [&](const auto& of_all, const auto& of_rank) {
       of_all();
       comm.run(of_rank);
       REQUIRE(same_table(exec, big, table));
       REQUIRE(state.steps() == shared.steps());
     };
-    both(
+    compare(
         [&] {
           ferry::step_bags(exec, rule, table, state, batch.rows, batch.offsets, batch.grads, pooling, bounds)
               .wait();
@@ -174,25 +174,26 @@ void compare_steps(std::uint64_t seed, const Rule& rule, Pooling pooling, Bounds
         });
     if constexpr (Pooling::selects) {
       ferry::tensor<Grad, host> out("out", batch.first_bag.back(), width);
-      both(
+      compare(
           [&] {
-            ferry::gather_bags(exec, table, batch.rows, batch.offsets, out, at, pooling, bounds).wait();
-            ferry::step_bags(exec, rule, table, state, batch.rows, batch.offsets, batch.grads, at, pooling,
-                             bounds)
+            ferry::gather_bags(exec, table, batch.rows, batch.offsets, out, positions, pooling, bounds)
+                .wait();
+            ferry::step_bags(exec, rule, table, state, batch.rows, batch.offsets, batch.grads, positions,
+                             pooling, bounds)
                 .wait();
           },
           [&](int rank) {
             const auto plan = ferry::make_plan(exec, batch.rows_of[place(rank)], big, bounds);
             const auto& offsets = batch.offsets_of[place(rank)];
             ferry::tensor<Grad, host> mine("mine", offsets.size() - 1, width);
-            ferry::tensor<std::int64_t, host> its("its", offsets.size() - 1, width);
-            ferry::gather_bags(exec, big, plan, offsets, mine, its, pooling, bounds).wait();
-            ferry::step_bags(exec, rule, big, shared, plan, offsets, batch.grads_of[place(rank)], its,
+            ferry::tensor<std::int64_t, host> rank_maxima("its", offsets.size() - 1, width);
+            ferry::gather_bags(exec, big, plan, offsets, mine, rank_maxima, pooling, bounds).wait();
+            ferry::step_bags(exec, rule, big, shared, plan, offsets, batch.grads_of[place(rank)], rank_maxima,
                              pooling, bounds)
                 .wait();
           });
     } else {
-      both(
+      compare(
           [&] {
             ferry::step_bags(exec, rule, table, state, batch.rows, batch.offsets, batch.grads, batch.weights,
                              pooling, bounds)

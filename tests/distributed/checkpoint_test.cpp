@@ -12,7 +12,7 @@ namespace {
 /// Trains on `ranks`, saves, loads into a table on `later` ranks with another sharding, and trains on; an
 /// ordinary table is trained without a break.
 template <class First, class Second, class StepCount>
-void compare(int ranks, int later, First first, Second second, StepCount by) {
+void compare(int ranks, int later, First first, Second second, StepCount counting) {
   const watchdog guard("checkpoints");
   auto random = generator(61);
   const exec_space exec;
@@ -21,30 +21,31 @@ void compare(int ranks, int later, First first, Second second, StepCount by) {
   ferry::tensor<ferry::half_t, host> plain("w", rows, width), whole("w", rows, width);
   const auto comm = group_of(ranks), next = group_of(later);
   ferry::sharded_table<ferry::half_t, host, First> table("w", comm, rows, width, first);
-  ferry::sharded_table<ferry::half_t, host, Second> other("w", next, rows, width, second);
+  ferry::sharded_table<ferry::half_t, host, Second> second_table("w", next, rows, width, second);
   ferry::init::uniform(exec, plain, -1, 1, 5);
   ferry::init::uniform(exec, table, -1, 1, 5);
   auto plain_state = ferry::optim::make_state(rule, plain);
   auto state = ferry::optim::make_state(rule, table);
   auto whole_state = ferry::optim::make_state(rule, whole);
-  auto other_state = ferry::optim::make_state(rule, other);
+  auto other_state = ferry::optim::make_state(rule, second_table);
   plain_state.set_seed(9);
   state.set_seed(9);
-  const auto train = [&](auto& to, auto& its, int group, const batches<float>& batch) {
-    ferry::step(exec, rule, plain, plain_state, batch.rows, batch.all, by, ferry::rounding::stochastic{})
+  const auto train = [&](auto& trained, auto& moments, int group, const batches<float>& batch) {
+    ferry::step(exec, rule, plain, plain_state, batch.rows, batch.whole, counting,
+                ferry::rounding::stochastic{})
         .wait();
-    to.comm().run([&](int rank) {
-      ferry::step(exec, rule, to, its, batch.indices_of(rank), batch.values_of(rank), by,
+    trained.comm().run([&](int rank) {
+      ferry::step(exec, rule, trained, moments, batch.indices_of(rank), batch.values_of(rank), counting,
                   ferry::rounding::stochastic{})
           .wait();
     });
-    REQUIRE(to.comm().size() == group);
+    REQUIRE(trained.comm().size() == group);
   };
   for (int i = 0; i < 3; ++i) train(table, state, ranks, batches<float>(random, ranks, rows, 30));
 
-  const temporary_folder here;
+  const temporary_folder folder;
   {
-    ferry::io::checkpoint run(here.path() + "/run.ckpt");
+    ferry::io::checkpoint run(folder.path() + "/run.ckpt");
     ferry::copy(exec, table, whole).wait();
     ferry::copy(exec, state, whole_state).wait();
     run.add("weights", whole);
@@ -53,19 +54,20 @@ void compare(int ranks, int later, First first, Second second, StepCount by) {
   }
   ferry::tensor<ferry::half_t, host> loaded("w", rows, width);
   auto loaded_state = ferry::optim::make_state(rule, loaded);
-  ferry::io::checkpoint run(here.path() + "/run.ckpt");
+  ferry::io::checkpoint run(folder.path() + "/run.ckpt");
   run.add("weights", loaded);
   run.add("adam", rule, loaded_state);
   run.load();
-  ferry::copy(exec, loaded, other).wait();
+  ferry::copy(exec, loaded, second_table).wait();
   ferry::copy(exec, loaded_state, other_state).wait();
   REQUIRE(other_state.steps() == 3);
-  for (int i = 0; i < 3; ++i) train(other, other_state, later, batches<float>(random, later, rows, 30));
+  for (int i = 0; i < 3; ++i)
+    train(second_table, other_state, later, batches<float>(random, later, rows, 30));
   if constexpr (StepCount::catches_up) {
     ferry::catch_up(exec, rule, plain, plain_state).wait();
-    ferry::catch_up(exec, rule, other, other_state).wait();
+    ferry::catch_up(exec, rule, second_table, other_state).wait();
   }
-  REQUIRE(same_table(exec, other, plain));
+  REQUIRE(same_table(exec, second_table, plain));
 }
 
 }  // namespace

@@ -55,19 +55,19 @@ TEST_CASE("an exception of one rank ends the waits of the others, and the group 
   const watchdog guard("a rank that throws");
   const auto comm = group_of(4);
   for (int turn = 0; turn < 20; ++turn) {
-    std::vector<std::string> told(4);
+    std::vector<std::string> messages(4);
     const auto text = said<std::runtime_error>([&] {
       comm.run([&](int rank) {
         comm.barrier();
         if (rank == 2) throw std::runtime_error("the disk is full");
-        told[static_cast<std::size_t>(rank)] = said<ferry::peer_error>([&] { comm.barrier(); });
+        messages[static_cast<std::size_t>(rank)] = said<ferry::peer_error>([&] { comm.barrier(); });
         comm.barrier();  // throws again
       });
     });
     REQUIRE(text == "the disk is full");
     for (const int r : {0, 1, 3}) {
-      CHECK_THAT(told[static_cast<std::size_t>(r)], ContainsSubstring("rank 2"));
-      CHECK_THAT(told[static_cast<std::size_t>(r)], ContainsSubstring("the disk is full"));
+      CHECK_THAT(messages[static_cast<std::size_t>(r)], ContainsSubstring("rank 2"));
+      CHECK_THAT(messages[static_cast<std::size_t>(r)], ContainsSubstring("the disk is full"));
     }
     comm.run([&] { comm.barrier(); });
   }
@@ -127,7 +127,7 @@ TEST_CASE("different calls give protocol_error on all ranks", "[distributed]") {
   const exec_space exec;
   const auto comm = group_of(3);
   ferry::sharded_table<float, host> big("w", comm, 10, width);
-  std::atomic<int> told{0};
+  std::atomic<int> failures{0};
   REQUIRE_THROWS_AS(comm.run([&](int rank) {
     const auto text = said<ferry::protocol_error>([&] {
       if (rank == 1)
@@ -137,16 +137,16 @@ TEST_CASE("different calls give protocol_error on all ranks", "[distributed]") {
     });
     if (text.find("init::zeros of 'w'") != std::string::npos &&
         text.find("rank 1 is in barrier") != std::string::npos)
-      ++told;
+      ++failures;
     comm.barrier();
   }),
                     ferry::communication_error);
-  REQUIRE(told == 3);
+  REQUIRE(failures == 3);
 
   // Tables that differ in what all ranks must pass alike.
-  const auto other = group_of(2);
-  REQUIRE_THROWS_AS(other.run([&](int rank) {
-    const ferry::sharded_table<float, host> mine("w", other, 10 + rank, width);
+  const auto second_group = group_of(2);
+  REQUIRE_THROWS_AS(second_group.run([&](int rank) {
+    const ferry::sharded_table<float, host> mine("w", second_group, 10 + rank, width);
   }),
                     ferry::protocol_error);
 }
@@ -198,7 +198,7 @@ TEST_CASE("one thread may act in two groups, and groups may nest", "[distributed
   // A run inside of a run of the same group.
   REQUIRE_THROWS_AS(inner.run([&] { inner.run([] {}); }), ferry::invalid_argument);
   inner.run([&] { inner.barrier(); });
-  const auto one = outer.bind(0);
+  const auto handle = outer.bind(0);
   const auto two = inner.bind(1);
   REQUIRE(outer.rank() == 0);
   REQUIRE(inner.rank() == 1);
@@ -211,22 +211,22 @@ TEST_CASE("all_reduce adds in the order of the ranks, all_gather lists by rank",
   const auto check = [&]<class T>(T) {
     for (const int ranks : {1, 2, 3, 8})
       for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{5}, std::size_t{1000}}) {
-        std::vector<std::vector<T>> own;
+        std::vector<std::vector<T>> parts;
         for (int r = 0; r < ranks; ++r) {
-          own.push_back(values<T>(random, count));
-          for (T& each : own.back())
-            each = ferry::convert<T>(static_cast<double>(ferry::convert<double>(each)) * 1.37);
+          parts.push_back(values<T>(random, count));
+          for (T& element : parts.back())
+            element = ferry::convert<T>(static_cast<double>(ferry::convert<double>(element)) * 1.37);
         }
         std::vector<T> expected(count);
         for (std::size_t i = 0; i < count; ++i) {
-          auto sum = ferry::convert<ferry::accumulation_t<T>>(own[0][i]);
-          for (std::size_t r = 1; r < own.size(); ++r)
-            sum += ferry::convert<ferry::accumulation_t<T>>(own[r][i]);
+          auto sum = ferry::convert<ferry::accumulation_t<T>>(parts[0][i]);
+          for (std::size_t r = 1; r < parts.size(); ++r)
+            sum += ferry::convert<ferry::accumulation_t<T>>(parts[r][i]);
           expected[i] = ferry::convert<T>(sum);
         }
         const auto comm = group_of(ranks);
         comm.run([&](int rank) {
-          auto mine = tensor_of(own[static_cast<std::size_t>(rank)], 1);
+          auto mine = tensor_of(parts[static_cast<std::size_t>(rank)], 1);
           ferry::all_reduce(exec, comm, mine).wait();
           expect(same_bits(mine.data(), expected.data(), count), "the sum");
           const auto listed = comm.all_gather(10 * rank);

@@ -19,15 +19,15 @@ void has(const std::string& text, const char* part) {
 TEST_CASE("the rows of a batch are dealt out as torch.chunk does it", "[distributed]") {
   for (const std::int64_t rows : {0, 1, 2, 7, 8, 9, 64, 1000})
     for (const int ranks : {1, 2, 3, 4, 8, 13}) {
-      std::int64_t at = 0;
+      std::int64_t position = 0;
       for (int r = 0; r < ranks; ++r) {
         const auto [first, last] = ferry::split_range(rows, r, ranks);
         const std::int64_t most = (rows + ranks - 1) / ranks;
-        REQUIRE(first == at);
+        REQUIRE(first == position);
         REQUIRE(last == std::min(rows, first + most));
-        at = last;
+        position = last;
       }
-      REQUIRE(at == rows);
+      REQUIRE(position == rows);
     }
   const auto huge = std::numeric_limits<std::int64_t>::max();
   REQUIRE(ferry::split_range(huge, 7, 8) == std::pair<std::int64_t, std::int64_t>(7 * (huge / 8 + 1), huge));
@@ -46,7 +46,7 @@ TEST_CASE("a batch is split over the ranks and put together again", "[distribute
       const auto numbers = values<double>(random, rows * width);
       const auto batch = tensor_of(numbers, width);
       const auto comm = group_of(ranks);
-      const int from = static_cast<int>(random() % static_cast<unsigned>(ranks));
+      const int root = static_cast<int>(random() % static_cast<unsigned>(ranks));
       comm.run([&](int rank) {
         const auto [first, last] = ferry::split_range(static_cast<std::int64_t>(rows), rank, ranks);
         const auto mine = ferry::split(comm, batch);
@@ -56,19 +56,19 @@ TEST_CASE("a batch is split over the ranks and put together again", "[distribute
         ferry::tensor<double, ferry::pageable_space> part("part", last - first, width);
         const ferry::tensor<double, host> none("none", 0, width);
         ferry::init::constant(exec, part, -7);
-        ferry::split(exec, comm, rank == from ? batch : none, part, from).wait();
+        ferry::split(exec, comm, rank == root ? batch : none, part, root).wait();
         expect(same_bits(part.data(), mine.data(), part.size()), "rows from one rank");
         // Parts of other sizes, and not every rank wants the whole.
         ferry::tensor<double, host> whole("whole", rank == 1 ? 0 : rows, width);
         ferry::init::constant(exec, whole, -7);
         ferry::concatenate(exec, comm, part, whole).wait();
         expect(same_bits(whole.data(), batch.data(), whole.size()), "the parts together");
-        const std::vector<std::int32_t> own(static_cast<std::size_t>(rank + 1), rank);
-        std::vector<std::int32_t> all(static_cast<std::size_t>(ranks * (ranks + 1) / 2), -1);
-        ferry::concatenate(exec, comm, own, all).wait();
-        std::size_t at = 0;
+        const std::vector<std::int32_t> numbers(static_cast<std::size_t>(rank + 1), rank);
+        std::vector<std::int32_t> joined(static_cast<std::size_t>(ranks * (ranks + 1) / 2), -1);
+        ferry::concatenate(exec, comm, numbers, joined).wait();
+        std::size_t position = 0;
         for (int r = 0; r < ranks; ++r)
-          for (int i = 0; i <= r; ++i) expect(all[at++] == r, "parts of different sizes");
+          for (int i = 0; i <= r; ++i) expect(joined[position++] == r, "parts of different sizes");
       });
       ferry::tensor<double, host> alone("alone", rows, width);
       ferry::split(exec, comm, batch, alone).wait();
@@ -89,21 +89,21 @@ TEST_CASE("replicas get the values of one rank", "[distributed]") {
   for (const int ranks : {1, 2, 4, 8}) {
     const auto comm = group_of(ranks);
     comm.run([&](int rank) {
-      for (int from = 0; from < ranks; from += 3) {
+      for (int root = 0; root < ranks; root += 3) {
         ferry::tensor<float, host> model("model", 31, width);
         ferry::init::uniform(exec, model, -1, 1, rank);
         ferry::tensor<float, host> expected("expected", 31, width);
-        ferry::init::uniform(exec, expected, -1, 1, from);
-        ferry::replicate(exec, comm, model, from).wait();
+        ferry::init::uniform(exec, expected, -1, 1, root);
+        ferry::replicate(exec, comm, model, root).wait();
         expect(same_bits(model.data(), expected.data(), model.size()), "replicas");
         auto some = expected.rows_between(3, 9);  // a slice, and elements that are no numbers
         ferry::init::constant(exec, some, rank);
-        ferry::replicate(exec, comm, some, from).wait();
-        expect(some(0, 0) == static_cast<float>(from) && some(5, width - 1) == static_cast<float>(from),
+        ferry::replicate(exec, comm, some, root).wait();
+        expect(some(0, 0) == static_cast<float>(root) && some(5, width - 1) == static_cast<float>(root),
                "a slice");
         std::vector<pixel> picture(5, pixel{static_cast<std::int8_t>(rank), 2, 3});
-        ferry::replicate(exec, comm, picture, from).wait();
-        expect(picture[4].r == from, "structs");
+        ferry::replicate(exec, comm, picture, root).wait();
+        expect(picture[4].r == root, "structs");
       }
     });
   }

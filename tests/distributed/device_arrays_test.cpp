@@ -20,9 +20,7 @@ constexpr bool instances_work = true;
 #endif
 
 ferry::communicator group_in_turn(int ranks, bool of_one) {
-  const auto count = of_one ? 1 : static_cast<int>(ferry::devices().size());
-  std::vector<int> ids;
-  for (int r = 0; r < ranks; ++r) ids.push_back(r % count);
+  const auto ids = of_one ? std::vector<int>(static_cast<std::size_t>(ranks), 0) : all_in_turn(ranks);
   return ferry::communicator::devices(ids, {.deadline = std::chrono::seconds(30)});
 }
 
@@ -32,24 +30,24 @@ using sum_of = std::conditional_t<std::is_integral_v<T>, std::int64_t,
 
 /// ((x0 + x1) + x2) + ... of element i, rounded once.
 template <class T>
-T expected_sum(const std::vector<std::vector<T>>& of, std::size_t i) {
-  auto sum = static_cast<sum_of<T>>(of[0][i]);
-  for (std::size_t r = 1; r < of.size(); ++r) sum += static_cast<sum_of<T>>(of[r][i]);
+T expected_sum(const std::vector<std::vector<T>>& parts, std::size_t i) {
+  auto sum = static_cast<sum_of<T>>(parts[0][i]);
+  for (std::size_t r = 1; r < parts.size(); ++r) sum += static_cast<sum_of<T>>(parts[r][i]);
   return T(sum);
 }
 
 /// Numbers whose sum depends on the order of the additions.
 template <class T>
 std::vector<T> uneven_values(std::mt19937_64& random, std::size_t count) {
-  std::vector<T> made;
+  std::vector<T> result;
   for (std::size_t i = 0; i < count; ++i) {
     if constexpr (std::is_integral_v<T>)
-      made.push_back(static_cast<T>(random()));
+      result.push_back(static_cast<T>(random()));
     else
-      made.push_back(
+      result.push_back(
           T(std::ldexp(static_cast<float>(random() % 2047) - 1023.0f, static_cast<int>(random() % 12) - 10)));
   }
-  return made;
+  return result;
 }
 
 template <class T>
@@ -82,13 +80,13 @@ void sum_arrays(std::uint64_t salt) {
               expect((i >= skipped * columns && i < skipped * columns + size) || read[i] == T(3),
                      "what lies next to the array");
           };
-          ferry::tensor<T, device> there("there", comm.device(rank), skipped + rows + 2, columns);
-          check(there);
+          ferry::tensor<T, device> device_array("there", comm.device(rank), skipped + rows + 2, columns);
+          check(device_array);
           if (rank == on_host) {
-            ferry::tensor<T, host> here("here", skipped + rows + 2, columns);
-            check(here);
+            ferry::tensor<T, host> host_array("here", skipped + rows + 2, columns);
+            check(host_array);
           } else {
-            check(there);
+            check(device_array);
           }
         });
       }
@@ -147,32 +145,33 @@ TEST_CASE("batches and replicas of devices travel as those of the host do", "[de
       INFO(ranks << " ranks, " << rows << " rows");
       const auto comm = group_in_turn(ranks, false);
       const auto numbers = values<float>(random, rows * width);
-      const int from = static_cast<int>(random() % static_cast<unsigned>(ranks));
+      const int root = static_cast<int>(random() % static_cast<unsigned>(ranks));
       const bool mixed = random() % 2 == 0;  // the others have theirs in host memory
       comm.run([&](int rank, const auto& exec) {
         const auto [begin, end] = ferry::split_range(static_cast<std::int64_t>(rows), rank, ranks);
         const auto first = static_cast<std::size_t>(begin), count = static_cast<std::size_t>(end - begin);
         const auto check = [&](auto space) {
           using home = decltype(space);
-          ferry::tensor<float, home> batch("batch", comm.device(rank), rank == from ? rows : 0, width),
+          ferry::tensor<float, home> batch("batch", comm.device(rank), rank == root ? rows : 0, width),
               part("part", comm.device(rank), count, width), whole("whole", comm.device(rank), rows, width),
               model("model", comm.device(rank), rows, width);
           if (batch.rows() != 0) ferry::copy(exec, numbers, batch).wait();
           ferry::init::constant(exec, part, -7);
           ferry::init::constant(exec, whole, -7);
           ferry::init::constant(exec, model, rank);
-          ferry::split(exec, comm, batch, part, from).wait();
-          std::vector<float> read(count * width), all(rows * width);
+          ferry::split(exec, comm, batch, part, root).wait();
+          std::vector<float> read(count * width), table_values(rows * width);
           ferry::copy(exec, part, read).wait();
           expect(same_bits(read.data(), numbers.data() + first * width, read.size()), "a part");
           ferry::concatenate(exec, comm, part, whole).wait();
-          ferry::copy(exec, whole, all).wait();
-          expect(same_bits(all.data(), numbers.data(), all.size()), "the parts together");
-          ferry::replicate(exec, comm, model, from).wait();
-          ferry::copy(exec, model, all).wait();
-          expect(all == std::vector<float>(all.size(), static_cast<float>(from)), "replicas");
+          ferry::copy(exec, whole, table_values).wait();
+          expect(same_bits(table_values.data(), numbers.data(), table_values.size()), "the parts together");
+          ferry::replicate(exec, comm, model, root).wait();
+          ferry::copy(exec, model, table_values).wait();
+          expect(table_values == std::vector<float>(table_values.size(), static_cast<float>(root)),
+                 "replicas");
         };
-        if (mixed && rank != from)
+        if (mixed && rank != root)
           check(host{});
         else
           check(device{});

@@ -20,14 +20,7 @@ constexpr bool instances_work = false;
 constexpr bool instances_work = true;
 #endif
 
-std::vector<int> all_in_turn(int ranks) {
-  const auto count = static_cast<int>(ferry::devices().size());
-  std::vector<int> ids;
-  for (int r = 0; r < ranks; ++r) ids.push_back(r % count);
-  return ids;
-}
-
-/// What an array holds.
+/// The content of an array.
 template <class Array>
 ferry::tensor<float, host> contents_of(const Array& array) {
   ferry::tensor<float, host> read("read", array.rows(), array.width());
@@ -56,28 +49,28 @@ void compare_with_one(const std::vector<int>& ids, std::uint64_t salt) {
     ferry::init::uniform(exec, big, -1, 1, 5);
     auto state = ferry::optim::make_state<StateSpace>(adam, table);
     auto states = ferry::optim::make_state<StateSpace>(adam, big);
-    ferry::step(exec, adam, table, state, batch.rows, batch.all).wait();
-    comm.run([&](int rank, const auto& own) {
-      ferry::step(own, adam, big, states, batch.indices_of(rank), batch.values_of(rank)).wait();
+    ferry::step(exec, adam, table, state, batch.rows, batch.whole).wait();
+    comm.run([&](int rank, const auto& instance) {
+      ferry::step(instance, adam, big, states, batch.indices_of(rank), batch.values_of(rank)).wait();
     });
     REQUIRE(same_table(exec, big, contents_of(table)));
-    ferry::step(exec, adam, table, state, batch.rows, batch.all).wait();  // by one thread for the group
-    ferry::step(exec, adam, big, states, batch.rows, batch.all).wait();
+    ferry::step(exec, adam, table, state, batch.rows, batch.whole).wait();  // by one thread for the group
+    ferry::step(exec, adam, big, states, batch.rows, batch.whole).wait();
     REQUIRE(same_table(exec, big, contents_of(table)));
-    ferry::scatter_add(exec, table, batch.rows, batch.all).wait();
-    comm.run([&](int rank, const auto& own) {  // a plan on each device
-      const auto plan = ferry::make_plan(own, batch.indices_of(rank), big);
-      ferry::scatter_add(own, big, plan, batch.values_of(rank)).wait();
+    ferry::scatter_add(exec, table, batch.rows, batch.whole).wait();
+    comm.run([&](int rank, const auto& instance) {  // a plan on each device
+      const auto plan = ferry::make_plan(instance, batch.indices_of(rank), big);
+      ferry::scatter_add(instance, big, plan, batch.values_of(rank)).wait();
     });
     REQUIRE(same_table(exec, big, contents_of(table)));
 
     const auto expected = contents_of(ferry::gather<device>(exec, table, batch.rows).get());
-    comm.run([&](int rank, const auto& own) {
+    comm.run([&](int rank, const auto& instance) {
       const auto& mine = batch.indices_of(rank);
       ferry::tensor<float, device> out("out", comm.device(rank), mine.size(), width);
-      ferry::gather(own, big, mine, out).wait();
+      ferry::gather(instance, big, mine, out).wait();
       ferry::tensor<float, host> read("read", mine.size(), width);
-      ferry::copy(own, out, read).wait();
+      ferry::copy(instance, out, read).wait();
       expect(same_bits(read.data(), expected.data() + batch.at(rank) * width, read.size()), "rows");
     });
 
@@ -93,9 +86,9 @@ void compare_with_one(const std::vector<int>& ids, std::uint64_t salt) {
     ferry::init::zeros(exec, big);
     ferry::copy(exec, whole, big).wait();
     ferry::copy(exec, whole_state, states).wait();
-    ferry::step(exec, adam, table, state, batch.rows, batch.all).wait();
-    comm.run([&](int rank, const auto& own) {
-      ferry::step(own, adam, big, states, batch.indices_of(rank), batch.values_of(rank)).wait();
+    ferry::step(exec, adam, table, state, batch.rows, batch.whole).wait();
+    comm.run([&](int rank, const auto& instance) {
+      ferry::step(instance, adam, big, states, batch.indices_of(rank), batch.values_of(rank)).wait();
     });
     REQUIRE(same_table(exec, big, contents_of(table)));
   });
@@ -132,19 +125,19 @@ TEST_CASE("other groups have no devices, and give Kokkos' default instance", "[d
 }
 
 TEST_CASE("ids and ranks that there are none of are refused", "[devices]") {
-  const auto all = ferry::devices();
-  const int beyond = static_cast<int>(all.size());
+  const auto list = ferry::devices();
+  const int beyond = static_cast<int>(list.size());
   const auto text = said<ferry::invalid_argument>([&] {
     static_cast<void>(ferry::communicator::devices({0, beyond}));
   });
   CHECK(text.find("device " + std::to_string(beyond)) != std::string::npos);
-  CHECK(text.find("0 (" + all[0].name + ")") != std::string::npos);
+  CHECK(text.find("0 (" + list[0].name + ")") != std::string::npos);
   CHECK_THROWS_AS(ferry::communicator::devices({-1}), ferry::invalid_argument);
   CHECK_THROWS_AS(ferry::communicator::devices({}), ferry::invalid_argument);
-  const std::vector<int> one{0};
-  CHECK_THROWS_AS(ferry::communicator::devices(one, {.deadline = std::chrono::nanoseconds(0)}),
+  const std::vector<int> single{0};
+  CHECK_THROWS_AS(ferry::communicator::devices(single, {.deadline = std::chrono::nanoseconds(0)}),
                   ferry::invalid_argument);
-  const auto comm = ferry::communicator::devices(one);
+  const auto comm = ferry::communicator::devices(single);
   for (const int rank : {-1, 1}) {
     CHECK_THROWS_AS(comm.device(rank), ferry::out_of_range);
     CHECK_THROWS_AS(comm.exec(rank), ferry::out_of_range);
@@ -159,7 +152,7 @@ TEST_CASE("tables of a group of one device have the bits of an ordinary one", "[
 
 TEST_CASE("tables of a group of all devices have the bits of an ordinary one", "[devices]") {
   if (!instances_work) SKIP("ranks can't share Kokkos::Threads");
-  for (const int ranks : {2, 3}) {
+  for (const int ranks : rank_counts()) {
     compare_with_one<device, device>(all_in_turn(ranks), 72);
     compare_with_one<ferry::mapped_space, ferry::mapped_space>(all_in_turn(ranks), 73);
     compare_with_one<ferry::mapped_space, device>(all_in_turn(ranks), 74);

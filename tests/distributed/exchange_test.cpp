@@ -25,7 +25,7 @@ TEST_CASE("path::exchange gathers the rows that an ordinary table has", "[distri
   const exec_space exec;
   const ferry::path::exchange exchange;
   for_all(41, [&](auto& random, int ranks, std::size_t rows, auto spread) {
-    const auto with = [&](auto bounds) {
+    const auto run_with = [&](auto bounds) {
       batches<float, std::int32_t> batch(random, ranks, rows, 120);
       if (!std::is_same_v<decltype(bounds), ferry::bounds::check>) {
         std::size_t p = 0;
@@ -58,7 +58,7 @@ TEST_CASE("path::exchange gathers the rows that an ordinary table has", "[distri
         // The plan still serves writes, which need every position.
         ferry::scatter(exec, big, plan, batch.values_of(rank)).wait();
       });
-      ferry::scatter(exec, table, batch.rows, batch.all, bounds).wait();
+      ferry::scatter(exec, table, batch.rows, batch.whole, bounds).wait();
       REQUIRE(same_table(exec, big, table));
       ferry::tensor<float, host> out("out", batch.rows.size(), width);
       ferry::init::constant(exec, out, -7);
@@ -67,9 +67,9 @@ TEST_CASE("path::exchange gathers the rows that an ordinary table has", "[distri
       ferry::gather(exec, big, batch.rows, out, bounds, exchange).wait();
       REQUIRE(same_bits(out.data(), expected.data(), out.size()));
     };
-    with(ferry::bounds::check{});
-    with(ferry::bounds::skip{});
-    with(ferry::bounds::clamp{});
+    run_with(ferry::bounds::check{});
+    run_with(ferry::bounds::skip{});
+    run_with(ferry::bounds::clamp{});
   });
 }
 
@@ -85,19 +85,19 @@ TEST_CASE("path::exchange sends each row once", "[distributed]") {
     const auto& routes = plan.storage().unique_routes();
     expect(routes.batch.routed() == 1 && routes.rows_in.rows() == 1, "one row each way");
     expect(plan.storage().routes.batch.routed() == 500, "all positions for writes");
-    ferry::tensor<float, host> out("out", mine.size(), width), one("one", 1, width);
+    ferry::tensor<float, host> out("out", mine.size(), width), single_row("one", 1, width);
     ferry::gather(exec, big, plan, out, ferry::path::exchange{}).wait();
-    ferry::gather(exec, big, std::vector<std::int64_t>{mine[0]}, one).wait();
+    ferry::gather(exec, big, std::vector<std::int64_t>{mine[0]}, single_row).wait();
     for (std::size_t p = 0; p < 500; ++p)
-      expect(same_bits(out.data() + p * width, one.data(), width), "the row at each position");
+      expect(same_bits(out.data() + p * width, single_row.data(), width), "the row at each position");
     const std::vector<std::int64_t> bad{1, 1, rank == 1 ? 10 : 2};
     const auto text = said<ferry::out_of_range>(
         [&] { ferry::gather(exec, big, bad, out.first(3), ferry::path::exchange{}).wait(); });
     expect((text.find("index 10 at position 2") != std::string::npos) == (rank == 1),
            "a bad index of one rank");
-    const bool once = rank == 0;
+    const bool uses_plan = rank == 0;
     expect(!said<ferry::protocol_error>([&] {
-              if (once)
+              if (uses_plan)
                 ferry::gather(exec, big, plan, out, ferry::path::exchange{}).wait();
               else
                 ferry::gather(exec, big, plan, out).wait();
@@ -118,13 +118,14 @@ TEST_CASE("a sharded gather makes a new tensor", "[distributed]") {
     const auto expected = ferry::gather<host>(exec, table, batch.rows).get();
     comm.run([&](int rank) {
       const auto& mine = batch.indices_of(rank);
-      const float* const there = expected.data() + batch.at(rank) * width;
-      const auto own = ferry::gather<ferry::pageable_space>(exec, big, mine).get();
-      expect(own.rows() == mine.size() && same_bits(own.data(), there, own.size()), "a new tensor");
+      const float* const expected_rows = expected.data() + batch.at(rank) * width;
+      const auto rank_rows = ferry::gather<ferry::pageable_space>(exec, big, mine).get();
+      expect(rank_rows.rows() == mine.size() && same_bits(rank_rows.data(), expected_rows, rank_rows.size()),
+             "a new tensor");
       const auto plan = ferry::make_plan(exec, mine, big);
       const auto wide = ferry::gather<host, double>(exec, big, plan, ferry::path::exchange{}).get();
       for (std::size_t i = 0; i < wide.size(); ++i)
-        expect(wide.data()[i] == static_cast<double>(there[i]), "converted");
+        expect(wide.data()[i] == static_cast<double>(expected_rows[i]), "converted");
       const std::vector<std::int64_t> some{0, -5, static_cast<std::int64_t>(rows)};
       const auto holes = ferry::gather<host>(exec, big, some, ferry::bounds::skip{}).get();
       for (std::size_t i = width; i < 3 * width; ++i) expect(holes.data()[i] == 0, "positions without a row");
@@ -147,41 +148,42 @@ TEST_CASE("explain counts the rows that travel and names the way that automatic 
     ferry::init::uniform(exec, big, -1, 1, 7);
     comm.run([&](int rank) {
       auto mine = batch.indices_of(rank);
-      std::int64_t all = 0, others = 0, different = 0, different_others = 0;
-      std::vector<bool> seen(rows, false);
+      std::int64_t total = 0, remote = 0, different = 0, different_others = 0;
+      std::vector<bool> marks(rows, false);
       for (const auto row : mine) {
         const bool far = !decltype(spread)::replicates && big.owner(row) != rank;
-        const auto at = static_cast<std::size_t>(row);
-        ++all;
-        others += far;
-        different += !seen[at];
-        different_others += !seen[at] && far;
-        seen[at] = true;
+        const auto place = static_cast<std::size_t>(row);
+        ++total;
+        remote += far;
+        different += !marks[place];
+        different_others += !marks[place] && far;
+        marks[place] = true;
       }
-      const auto check = [&](const auto& named, bool once) {
-        const auto told = ferry::explain(exec, big, named);
-        const bool peers = told.candidates.size() == 3;
-        expect(told.candidates.size() == (peers ? 3 : 2) && told.candidates[0].picked &&
-                   !told.candidates[1].picked && !told.candidates.back().picked,
+      const auto check = [&](const auto& named, bool fetches_once) {
+        const auto answer = ferry::explain(exec, big, named);
+        const bool peers = answer.candidates.size() == 3;
+        expect(answer.candidates.size() == (peers ? 3 : 2) && answer.candidates[0].picked &&
+                   !answer.candidates[1].picked && !answer.candidates.back().picked,
                "picked");
-        const std::string routed = once ? "exchange" : "by position";
-        expect(told.picked == (peers ? "peer" : routed) && told.candidates[peers ? 1 : 0].path == routed,
-               told.to_string().c_str());
-        // Those of a device read the shards of this table, which no sharded_plan lets them do.
+        const std::string routed = fetches_once ? "exchange" : "by position";
+        expect(answer.picked == (peers ? "peer" : routed) && answer.candidates[peers ? 1 : 0].path == routed,
+               answer.to_string().c_str());
+        // Kernels of a device read the shards of this table, which no sharded_plan lets them do.
         constexpr bool kernels = ferry::detail::routes_by_kernels<exec_space>;
         expect(
             peers == (kernels &&
                       !std::is_same_v<std::remove_cvref_t<decltype(named)>, ferry::sharded_plan<exec_space>>),
             "kernels of the rank");
-        expect(told.candidates[0].path == told.picked, "the picked one first");
-        for (const auto& each : told.candidates) {
-          const bool is_once = each.path == "exchange" || (each.path == "peer" && once);
-          expect(each.rows == (is_once ? different : all), "rows");
-          expect(each.rows_from_others == (is_once ? different_others : others), "rows of others");
-          expect(each.bytes_from_others == each.rows_from_others * static_cast<std::int64_t>(width * 4),
+        expect(answer.candidates[0].path == answer.picked, "the picked one first");
+        for (const auto& candidate : answer.candidates) {
+          const bool is_once = candidate.path == "exchange" || (candidate.path == "peer" && fetches_once);
+          expect(candidate.rows == (is_once ? different : total), "rows");
+          expect(candidate.rows_from_others == (is_once ? different_others : remote), "rows of others");
+          expect(candidate.bytes_from_others ==
+                     candidate.rows_from_others * static_cast<std::int64_t>(width * 4),
                  "bytes");
         }
-        expect(told.to_string().find(told.call + "\n* " + told.picked) == 0, "the text");
+        expect(answer.to_string().find(answer.call + "\n* " + answer.picked) == 0, "the text");
       };
       const auto plan = ferry::make_plan(exec, mine, rows);
       const bool halves = !decltype(spread)::replicates && ranks > 1 &&

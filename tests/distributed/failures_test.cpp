@@ -14,15 +14,15 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What each rank threw, of one call that all make; the group is used again after it.
+/// The error that each rank threw, of one call that all make; the group is used again after it.
 template <class Error, class Act>
 std::vector<std::string> said_by_ranks(const ferry::communicator& comm, const Act& act) {
-  std::vector<std::string> told(static_cast<std::size_t>(comm.size()));
+  std::vector<std::string> messages(static_cast<std::size_t>(comm.size()));
   comm.run([&](int rank) {
-    told[static_cast<std::size_t>(rank)] = said<Error>([&] { act(rank); });
+    messages[static_cast<std::size_t>(rank)] = said<Error>([&] { act(rank); });
     comm.barrier();
   });
-  return told;
+  return messages;
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ TEST_CASE("a bad index in a write is told to all ranks, and nothing is written",
     ferry::init::uniform(exec, table, -1, 1, 1);
     auto state = ferry::optim::make_state(rule, big);
     const auto check = [&](const auto& verb) {
-      const auto told = said_by_ranks<ferry::out_of_range>(comm, [&](int rank) {
+      const auto messages = said_by_ranks<ferry::out_of_range>(comm, [&](int rank) {
         std::vector<std::int64_t> rows{1, 2, 3, 4, 5};
         if (rank == 2) rows[3] = -8;
         if (rank == 3) rows[0] = 30;
@@ -47,8 +47,8 @@ TEST_CASE("a bad index in a write is told to all ranks, and nothing is written",
         ferry::init::constant(exec, values, 9);
         verb(rows, values);
       });
-      for (const auto& each : told)
-        CHECK_THAT(each, ContainsSubstring("2 of 20 indices") &&
+      for (const auto& text : messages)
+        CHECK_THAT(text, ContainsSubstring("2 of 20 indices") &&
                              ContainsSubstring("index -8 at position 3 of rank 2") &&
                              ContainsSubstring("'w'"));
       REQUIRE(same_table(exec, big, table));
@@ -64,7 +64,7 @@ TEST_CASE("a bad index in a write is told to all ranks, and nothing is written",
     REQUIRE(state.steps() == 0);
 
     // A gather throws on its own rank, and gathers the rows of its good positions.
-    const auto told = said_by_ranks<ferry::out_of_range>(comm, [&](int rank) {
+    const auto messages = said_by_ranks<ferry::out_of_range>(comm, [&](int rank) {
       std::vector<std::int64_t> rows{7, 2};
       if (rank == 1) rows[1] = 99;
       ferry::tensor<float, host> out("out", 2, width);
@@ -73,8 +73,9 @@ TEST_CASE("a bad index in a write is told to all ranks, and nothing is written",
       expect(same_bits(out.data(), table.data() + 7 * width, width), "the good row");
       ticket.wait();
     });
-    REQUIRE(told[0].empty());
-    CHECK_THAT(told[1], ContainsSubstring("1 of 2 indices") && ContainsSubstring("index 99 at position 1"));
+    REQUIRE(messages[0].empty());
+    CHECK_THAT(messages[1],
+               ContainsSubstring("1 of 2 indices") && ContainsSubstring("index 99 at position 1"));
 
     // By one thread for the group.
     ferry::tensor<float, host> values("values", 1, width);
@@ -93,14 +94,14 @@ TEST_CASE("duplicates::reject looks at the batches of all ranks", "[distributed]
     ferry::init::zeros(exec, big);
     ferry::tensor<float, host> table("w", 30, width);
     ferry::init::zeros(exec, table);
-    const auto told = said_by_ranks<ferry::invalid_argument>(comm, [&](int rank) {
+    const auto messages = said_by_ranks<ferry::invalid_argument>(comm, [&](int rank) {
       const std::vector<std::int64_t> rows{rank, 10 + rank, rank == 2 ? 11 : 20 + rank};
       ferry::tensor<float, host> values("values", 3, width);
       ferry::init::constant(exec, values, 9);
       ferry::scatter(exec, big, rows, values, ferry::duplicates::reject{}).wait();
     });
-    for (const auto& each : told)
-      CHECK_THAT(each, ContainsSubstring("1 rows of 'w'") && ContainsSubstring("the lowest is row 11"));
+    for (const auto& text : messages)
+      CHECK_THAT(text, ContainsSubstring("1 rows of 'w'") && ContainsSubstring("the lowest is row 11"));
     REQUIRE(same_table(exec, big, table));
   });
 }
@@ -115,12 +116,12 @@ TEST_CASE("a rank that fails its preconditions tells the others, and all leave t
   ferry::init::uniform(exec, table, -1, 1, 1);
   const auto rule = ferry::optim::adam{};
   auto state = ferry::optim::make_state(rule, big);
-  const auto check = [&](const char* what, const auto& act) {
-    INFO(what);
-    const auto told = said_by_ranks<ferry::error>(comm, act);
-    CHECK_THAT(told[1], ContainsSubstring(what) && !ContainsSubstring("rank 1 failed"));
+  const auto check = [&](const char* label, const auto& act) {
+    INFO(label);
+    const auto messages = said_by_ranks<ferry::error>(comm, act);
+    CHECK_THAT(messages[1], ContainsSubstring(label) && !ContainsSubstring("rank 1 failed"));
     for (const std::size_t r : {0u, 2u})
-      CHECK_THAT(told[r], ContainsSubstring("rank 1 failed") && ContainsSubstring(what));
+      CHECK_THAT(messages[r], ContainsSubstring("rank 1 failed") && ContainsSubstring(label));
     REQUIRE(same_table(exec, big, table));
   };
   const std::vector<std::int64_t> rows{1, 2};
@@ -140,15 +141,15 @@ TEST_CASE("a rank that fails its preconditions tells the others, and all leave t
   });
   REQUIRE(state.steps() == 0);
   // A shard that does not fit into the budget.
-  const auto held = ferry::memory_statistics<ferry::pinned_space>().current;
-  ferry::set_memory_budget<ferry::pinned_space>(held + (1 << 20));
-  const auto told = said_by_ranks<ferry::error>(comm, [&](int) {
+  const auto pinned_bytes = ferry::memory_statistics<ferry::pinned_space>().current;
+  ferry::set_memory_budget<ferry::pinned_space>(pinned_bytes + (1 << 20));
+  const auto messages = said_by_ranks<ferry::error>(comm, [&](int) {
     const ferry::sharded_table<float, ferry::pinned_space, ferry::sharding::table_wise> large(
         "large", comm, 1 << 20, 8, {.rank = 1});
   });
   ferry::set_memory_budget<ferry::pinned_space>(0);
-  CHECK_THAT(told[1], ContainsSubstring("budget"));
-  CHECK_THAT(told[0], ContainsSubstring("rank 1 failed") && ContainsSubstring("budget"));
+  CHECK_THAT(messages[1], ContainsSubstring("budget"));
+  CHECK_THAT(messages[0], ContainsSubstring("rank 1 failed") && ContainsSubstring("budget"));
   ferry::tensor<float, host> grads("grads", 2, width);
   ferry::init::constant(exec, grads, 1);
   comm.run([&] { ferry::step(exec, rule, big, state, rows, grads).wait(); });
@@ -163,14 +164,14 @@ TEST_CASE("a rank that dies between two phases of a verb ends the verbs of the o
     const auto comm = group_of(3, 20s);
     ferry::sharded_table<float, host> big("w", comm, 30, width);
     ferry::init::zeros(exec, big);
-    std::atomic<int> told{0};
+    std::atomic<int> failures{0};
     const auto text = said<std::runtime_error>([&] {
       comm.run([&](int rank) {
         const std::vector<std::int64_t> rows{1, 2, 3, 4};
         ferry::tensor<float, host> out("out", 4, width);
         if (rank != 0) {
-          const auto its = said<ferry::peer_error>([&] { ferry::gather(exec, big, rows, out).wait(); });
-          if (its.find("killed") != std::string::npos) ++told;
+          const auto message = said<ferry::peer_error>([&] { ferry::gather(exec, big, rows, out).wait(); });
+          if (message.find("killed") != std::string::npos) ++failures;
           return;
         }
         ferry::detail::collective call(comm, ferry::detail::note_of<>("gather", big));
@@ -188,7 +189,7 @@ TEST_CASE("a rank that dies between two phases of a verb ends the verbs of the o
       });
     });
     REQUIRE(text == "killed");
-    REQUIRE(told == 2);
+    REQUIRE(failures == 2);
     comm.run([&] {  // the group and the table serve on
       const std::vector<std::int64_t> rows{1};
       ferry::tensor<float, host> out("out", 1, width);
@@ -206,15 +207,16 @@ TEST_CASE("ranks at random delays give the same bits", "[distributed]") {
   ferry::tensor<float, host> table("w", 50, width);
   ferry::init::zeros(exec, big);
   ferry::init::zeros(exec, table);
-  std::vector<batches<float>> all;
-  for (int i = 0; i < 20; ++i) all.emplace_back(random, 5, 50, 30);
-  for (const auto& each : all) ferry::scatter_add(exec, table, each.rows, each.all).wait();
+  std::vector<batches<float>> rounds;
+  for (int i = 0; i < 20; ++i) rounds.emplace_back(random, 5, 50, 30);
+  for (const auto& batch : rounds) ferry::scatter_add(exec, table, batch.rows, batch.whole).wait();
   const auto seed = random();
   comm.run([&](int rank) {
-    std::mt19937_64 own(seed + static_cast<std::uint64_t>(rank));
-    for (const auto& each : all) {
-      if (own() % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(own() % 2000));
-      ferry::scatter_add(exec, big, each.indices_of(rank), each.values_of(rank)).wait();
+    std::mt19937_64 rank_random(seed + static_cast<std::uint64_t>(rank));
+    for (const auto& batch : rounds) {
+      if (rank_random() % 3 == 0)
+        std::this_thread::sleep_for(std::chrono::microseconds(rank_random() % 2000));
+      ferry::scatter_add(exec, big, batch.indices_of(rank), batch.values_of(rank)).wait();
     }
   });
   REQUIRE(same_table(exec, big, table));
@@ -273,18 +275,20 @@ TEST_CASE("tables, plans and states outlive the handle of their communicator", "
 
   // A table made inside of run has the shard of its rank alone.
   moved.comm().run([&](int rank) {
-    ferry::sharded_table<float, host> own("own", moved.comm(), 30, width);
-    ferry::init::constant(exec, own, 4);
-    auto its = ferry::optim::make_state(rule, own);
+    ferry::sharded_table<float, host> rank_table("own", moved.comm(), 30, width);
+    ferry::init::constant(exec, rank_table, 4);
+    auto rank_state = ferry::optim::make_state(rule, rank_table);
     ferry::tensor<float, host> read("out", 2, width);
-    ferry::gather(exec, own, rows, read).wait();
-    ferry::step(exec, rule, own, its, rows, read).wait();
+    ferry::gather(exec, rank_table, rows, read).wait();
+    ferry::step(exec, rule, rank_table, rank_state, rows, read).wait();
     expect(read(0, 0) == 4.0f, "rows of a table made inside of run");
-    expect(!said<ferry::invalid_argument>([&] { (void)own.shard((rank + 1) % 3); }).empty(),
+    expect(!said<ferry::invalid_argument>([&] { (void)rank_table.shard((rank + 1) % 3); }).empty(),
            "another's shard");
     // Errors of one rank that others wait for: the table is destroyed while they do.
     if (rank == 2) return;
-    expect(!said<ferry::communication_error>([&] { ferry::gather(exec, own, rows, read).wait(); }).empty(),
+    expect(!said<ferry::communication_error>([&] {
+              ferry::gather(exec, rank_table, rows, read).wait();
+            }).empty(),
            "a rank that has left");
   });
 }
@@ -292,8 +296,8 @@ TEST_CASE("tables, plans and states outlive the handle of their communicator", "
 TEST_CASE("verbs outside of run need all shards, and plans their own table", "[distributed]") {
   const watchdog guard("misuse");
   const exec_space exec;
-  const auto comm = group_of(2), other = group_of(2);
-  ferry::sharded_table<float, host> big("w", comm, 30, width), far("far", other, 30, width),
+  const auto comm = group_of(2), second_group = group_of(2);
+  ferry::sharded_table<float, host> big("w", comm, 30, width), far("far", second_group, 30, width),
       small("s", comm, 29, width);
   ferry::sharded_table<float, host, ferry::sharding::block> blocks("b", comm, 30, width);
   ferry::init::zeros(exec, big);
@@ -324,19 +328,19 @@ TEST_CASE("ranks that pass different plans are told so", "[distributed]") {
   const auto comm = group_of(2);
   ferry::sharded_table<float, host> big("w", comm, 30, width);
   ferry::init::constant(exec, big, 7);
-  std::vector<std::string> told(2);
+  std::vector<std::string> messages(2);
   try {
     comm.run([&](int rank) {
       const auto a = ferry::make_plan(exec, std::vector<std::int64_t>{1, 2, 3, 4}, big);
       const auto b = ferry::make_plan(exec, std::vector<std::int64_t>{5}, big);
       ferry::tensor<float, host> out("out", rank == 0 ? 4 : 1, width);
-      told[static_cast<std::size_t>(rank)] =
+      messages[static_cast<std::size_t>(rank)] =
           said<ferry::protocol_error>([&] { ferry::gather(exec, big, rank == 0 ? a : b, out).wait(); });
     });
   } catch (const ferry::communication_error&) {
     // The group is broken.
   }
-  for (const auto& each : told) CHECK_THAT(each, ContainsSubstring("gather"));
+  for (const auto& text : messages) CHECK_THAT(text, ContainsSubstring("gather"));
 }
 
 TEST_CASE("a batch that does not fit a plan of a replicated table is told to the others", "[distributed]") {

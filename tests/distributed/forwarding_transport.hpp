@@ -26,14 +26,14 @@ class forwarding_transport : public ferry::detail::transport {
     inner_->all_gather(rank, note, mine, theirs);
   }
   void exchange(int rank, const ferry::detail::call_note& note,
-                std::span<const ferry::detail::outgoing_part> to,
-                std::span<const ferry::detail::incoming_part> from) override {
-    inner_->exchange(rank, note, to, from);
+                std::span<const ferry::detail::outgoing_part> targets,
+                std::span<const ferry::detail::incoming_part> sources) override {
+    inner_->exchange(rank, note, targets, sources);
   }
-  void fail(int rank, const ferry::detail::call_note& note, const char* what) noexcept override {
-    inner_->fail(rank, note, what);
+  void fail(int rank, const ferry::detail::call_note& note, const char* text) noexcept override {
+    inner_->fail(rank, note, text);
   }
-  void abort(int rank, const char* what) noexcept override { inner_->abort(rank, what); }
+  void abort(int rank, const char* text) noexcept override { inner_->abort(rank, text); }
   void enter(int rank) override { inner_->enter(rank); }
   void leave(int rank, bool for_good) noexcept override { inner_->leave(rank, for_good); }
   [[nodiscard]] bool is_occupied() const override { return inner_->is_occupied(); }

@@ -26,12 +26,12 @@ TEST_CASE("a sharded gather of 8-bit rows gives the values of an ordinary table"
       ferry::gather(exec, codes, batch.rows, expected).wait();
       comm.run([&](int rank) {
         const auto& mine = batch.indices_of(rank);
-        const float* const there = expected.data() + batch.at(rank) * width;
+        const float* const expected_rows = expected.data() + batch.at(rank) * width;
         const auto check = [&](const auto& indices, auto... path) {
           ferry::tensor<float, host> out("out", mine.size(), width);
           ferry::init::constant(exec, out, -7);
           ferry::gather(exec, big, indices, out, path...).wait();
-          expect(same_bits(out.data(), there, out.size()), "values");
+          expect(same_bits(out.data(), expected_rows, out.size()), "values");
         };
         check(mine);
         check(mine, ferry::path::exchange{});

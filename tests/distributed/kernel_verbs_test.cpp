@@ -21,14 +21,11 @@ using device = ferry::device_space;
 /// Groups of one device, and of all devices in turn where there are several.
 std::vector<std::vector<int>> groups() {
   const auto count = static_cast<int>(ferry::devices().size());
-  std::vector<std::vector<int>> made;
-  for (const int ranks : {1, 2, 4, 8}) made.emplace_back(static_cast<std::size_t>(ranks), 0);
+  std::vector<std::vector<int>> result;
+  for (const int ranks : {1, 2, 4, 8}) result.emplace_back(static_cast<std::size_t>(ranks), 0);
   if (count > 1)
-    for (const int ranks : {2, 3, 8}) {
-      made.emplace_back();
-      for (int r = 0; r < ranks; ++r) made.back().push_back(r % count);
-    }
-  return made;
+    for (const int ranks : {2, 3, 4, 8}) result.push_back(all_in_turn(ranks));
+  return result;
 }
 ferry::communicator group_on(const std::vector<int>& ids) {
   return ferry::communicator::devices(ids, {.deadline = std::chrono::seconds(30)});
@@ -50,18 +47,18 @@ std::vector<T> contents(const main_exec& exec, const ferry::sharded_table<T, Spa
 
 /// An array in device memory with these values.
 template <class T>
-ferry::tensor<T, device> on_device(const main_exec& exec, ferry::device where, const std::vector<T>& values,
+ferry::tensor<T, device> on_device(const main_exec& exec, ferry::device home, const std::vector<T>& values,
                                    std::size_t columns) {
-  ferry::tensor<T, device> made("there", where, values.size() / columns, columns);
-  ferry::tensor<T, host> here = tensor_of(values, columns);
-  ferry::copy(exec, here, made).wait();
-  return made;
+  ferry::tensor<T, device> array("there", home, values.size() / columns, columns);
+  ferry::tensor<T, host> host_copy = tensor_of(values, columns);
+  ferry::copy(exec, host_copy, array).wait();
+  return array;
 }
 template <class T>
-ferry::tensor<T, device> on_device(const main_exec& exec, ferry::device where, const std::vector<T>& values) {
-  ferry::tensor<T, device> made("there", where, values.size());
-  if (!values.empty()) ferry::copy(exec, values, made).wait();
-  return made;
+ferry::tensor<T, device> on_device(const main_exec& exec, ferry::device home, const std::vector<T>& values) {
+  ferry::tensor<T, device> array("there", home, values.size());
+  if (!values.empty()) ferry::copy(exec, values, array).wait();
+  return array;
 }
 
 #ifdef KOKKOS_ENABLE_THREADS
@@ -87,7 +84,7 @@ void compare(std::uint64_t salt, const Verb& verb, const Spoil& spoil, bool repe
   auto random = generator(salt);
   const main_exec first;
   for (const auto& ids : groups()) {
-    const auto with = [&](auto spread) {
+    const auto check = [&](auto spread) {
       const auto ranks = static_cast<int>(ids.size());
       const auto comm = group_on(ids);
       const std::size_t rows = 1 + random() % 150;
@@ -97,47 +94,47 @@ void compare(std::uint64_t salt, const Verb& verb, const Spoil& spoil, bool repe
       ferry::sharded_table<float, Space, decltype(spread)> big("w", comm, rows, width, spread);
       ferry::init::uniform(first, table, -1, 1, 5);
       ferry::init::uniform(first, big, -1, 1, 5);
-      auto one = verb(table);
-      auto all = verb(big);
+      auto plain_verb = verb(table);
+      auto sharded_verb = verb(big);
       for (int call = 0; call < 3; ++call) {
         batches<float> batch(random, ranks, rows, call == 1 ? 700 : 40, repeats);
         std::vector<std::int64_t> together;
-        for (auto& each : batch.rows_of) {
-          spoil(random, each, rows);
-          together.insert(together.end(), each.begin(), each.end());
+        for (auto& list : batch.rows_of) {
+          spoil(random, list, rows);
+          together.insert(together.end(), list.begin(), list.end());
         }
         comm.run([&](int rank, const auto& exec) {
           const auto& mine = batch.indices_of(rank);
           const auto named = on_device(exec, comm.device(rank), mine);
           ferry::tensor<float, device> values("values", comm.device(rank), mine.size(), width);
           ferry::copy(exec, batch.values_of(rank), values).wait();
-          all(exec, named, values);
-          // What the others read of this rank was given back: it may be overwritten.
+          sharded_verb(exec, named, values);
+          // Memory of this rank that the others read was given back: it may be overwritten.
           ferry::init::constant(exec, values, 1e30f);
           if constexpr (Mixes) {
             ferry::copy(exec, batch.values_of(rank), values).wait();
             if (call == 0)
-              all(exec, ferry::make_plan(exec, named, rows, ferry::bounds::skip{}), values);
+              sharded_verb(exec, ferry::make_plan(exec, named, rows, ferry::bounds::skip{}), values);
             else if (rank % 2 == 0)
-              all(exec, named, batch.values_of(rank));
+              sharded_verb(exec, named, batch.values_of(rank));
             else
-              all(exec, mine, values);
+              sharded_verb(exec, mine, values);
           }
         });
-        one(first, together, batch.all);
+        plain_verb(first, together, batch.whole);
         if constexpr (Mixes) {
           if (call == 0)
-            one(first, ferry::make_plan(first, together, rows, ferry::bounds::skip{}), batch.all);
+            plain_verb(first, ferry::make_plan(first, together, rows, ferry::bounds::skip{}), batch.whole);
           else
-            one(first, together, batch.all);
+            plain_verb(first, together, batch.whole);
         }
         REQUIRE(contents(first, big) == contents(first, table));
       }
     };
     if constexpr (Mixes)
-      for_each_sharding(with);
+      for_each_sharding(check);
     else
-      for_some_shardings(with);
+      for_some_shardings(check);
   }
 }
 
@@ -146,10 +143,10 @@ struct untouched {
 };
 /// Some indices outside of the table.
 struct outside {
-  void operator()(std::mt19937_64& random, std::vector<std::int64_t>& which, std::size_t rows) const {
-    for (std::size_t i = 0; i < which.size() / 5; ++i)
-      which[random() % which.size()] = random() % 2 == 0 ? -1 - static_cast<std::int64_t>(random() % 9)
-                                                         : static_cast<std::int64_t>(rows + i);
+  void operator()(std::mt19937_64& random, std::vector<std::int64_t>& ids, std::size_t rows) const {
+    for (std::size_t i = 0; i < ids.size() / 5; ++i)
+      ids[random() % ids.size()] = random() % 2 == 0 ? -1 - static_cast<std::int64_t>(random() % 9)
+                                                     : static_cast<std::int64_t>(rows + i);
   }
 };
 
@@ -222,26 +219,26 @@ TEST_CASE("a bad index of one rank on devices writes nothing anywhere", "[distri
     ferry::init::uniform(first, big, -1, 1, 1);
     auto state = ferry::optim::make_state(rule, big);
     const auto before = contents(first, big);
-    std::vector<std::string> told(ids.size());
+    std::vector<std::string> messages(ids.size());
     const auto act = [&](bool bad) {
       comm.run([&](int rank, const auto& exec) {
-        std::vector<std::int64_t> which{1, 2, 3, 4, 5};
-        if (bad && rank == ranks - 1) which[3] = -8;
-        const auto named = on_device(exec, comm.device(rank), which);
+        std::vector<std::int64_t> indices{1, 2, 3, 4, 5};
+        if (bad && rank == ranks - 1) indices[3] = -8;
+        const auto named = on_device(exec, comm.device(rank), indices);
         ferry::tensor<float, device> values("values", comm.device(rank), 5, width);
         ferry::init::constant(exec, values, 9);
-        told[static_cast<std::size_t>(rank)] =
+        messages[static_cast<std::size_t>(rank)] =
             said<ferry::out_of_range>([&] { ferry::step(exec, rule, big, state, named, values).wait(); });
       });
     };
     act(true);
-    for (const auto& each : told)
-      CHECK_THAT(each, ContainsSubstring("1 of " + std::to_string(5 * ranks) + " indices") &&
+    for (const auto& text : messages)
+      CHECK_THAT(text, ContainsSubstring("1 of " + std::to_string(5 * ranks) + " indices") &&
                            ContainsSubstring("index -8 at position 3 of rank " + std::to_string(ranks - 1)));
     CHECK(contents(first, big) == before);
     CHECK(state.steps() == 0);
     act(false);  // the group serves on
-    for (const auto& each : told) CHECK(each.empty());
+    for (const auto& text : messages) CHECK(text.empty());
     CHECK(contents(first, big) != before);
     CHECK(state.steps() == 1);
   }
@@ -257,20 +254,20 @@ TEST_CASE("a rank on a device that fails gives the others peer_error", "[distrib
     const auto comm = group_on(ids);
     ferry::sharded_table<float, device> big("w", comm, 30, width);
     ferry::init::uniform(first, big, -1, 1, 1);
-    std::vector<std::string> told(ids.size());
+    std::vector<std::string> messages(ids.size());
     comm.run([&](int rank, const auto& exec) {
       const auto named = on_device(exec, comm.device(rank), std::vector<std::int64_t>{7, 8, 9});
       ferry::tensor<float, device> values("values", comm.device(rank), rank == 1 ? 2 : 3, width);
       ferry::init::constant(exec, values, 1);
       const auto act = [&] { ferry::scatter_add(exec, big, named, values).wait(); };
-      told[static_cast<std::size_t>(rank)] =
+      messages[static_cast<std::size_t>(rank)] =
           rank == 1 ? said<ferry::invalid_argument>(act) : said<ferry::peer_error>(act);
       comm.barrier();
       const auto read = [&] { ferry::gather(exec, big, named, values).wait(); };
       const auto text = rank == 1 ? said<ferry::invalid_argument>(read) : said<ferry::peer_error>(read);
       expect(!text.empty(), "a gather");
     });
-    for (const auto& each : told) CHECK(!each.empty());
+    for (const auto& text : messages) CHECK(!text.empty());
     // An exception that leaves the function of a rank.
     const auto text = said<std::runtime_error>([&] {
       comm.run([&](int rank, const auto& exec) {
@@ -316,16 +313,16 @@ void gather_all(std::uint64_t salt) {
         const auto named = on_device(exec, comm.device(rank), mine);
         std::vector<float> expected;
         for (const auto row : mine) {
-          const auto from =
+          const auto source =
               whole.begin() + static_cast<std::ptrdiff_t>(row) * static_cast<std::ptrdiff_t>(width);
-          expected.insert(expected.end(), from, from + static_cast<std::ptrdiff_t>(width));
+          expected.insert(expected.end(), source, source + static_cast<std::ptrdiff_t>(width));
         }
         ferry::tensor<float, device> out("out", comm.device(rank), mine.size(), width);
-        const auto check = [&](const auto& indices, const char* what, auto... policies) {
+        const auto check = [&](const auto& indices, const char* label, auto... policies) {
           ferry::init::constant(exec, out, -7.0f);
           exec.fence("poisoned");
           ferry::gather(exec, big, indices, out, policies...).wait();
-          expect(contents(exec, out) == expected, what);
+          expect(contents(exec, out) == expected, label);
         };
         check(named, "indices");
         check(mine, "indices in host memory");

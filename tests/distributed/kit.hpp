@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "distributed/any_sharding.hpp"
 #include "support/random.hpp"
 #include "support/said.hpp"
 #include "support/watchdog.hpp"
@@ -9,6 +10,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +20,7 @@
 #include <string>
 #include <vector>
 
-/// What the tests of sharded tables share: batches of several ranks, and the same batches one after the other.
+/// The kit of the tests of sharded tables: batches of several ranks, and the same batches one after the other.
 namespace ferry_test {
 
 using host = ferry::mapped_space;
@@ -31,6 +33,21 @@ using exec_space = Kokkos::DefaultExecutionSpace;
 #endif
 constexpr std::size_t width = 6;
 
+/// The devices of a group of `ranks` ranks: all in turn.
+inline std::vector<int> all_in_turn(int ranks) {
+  const auto count = static_cast<int>(ferry::devices().size());
+  std::vector<int> ids;
+  for (int r = 0; r < ranks; ++r) ids.push_back(r % count);
+  return ids;
+}
+/// Numbers of ranks: 2, 3 and every larger one up to the number of devices.
+inline std::vector<int> rank_counts() {
+  std::vector<int> counts;
+  for (int ranks = 2; ranks <= std::max(3, static_cast<int>(ferry::devices().size())); ++ranks)
+    counts.push_back(ranks);
+  return counts;
+}
+
 inline ferry::communicator group_of(int ranks,
                                     std::chrono::milliseconds deadline = std::chrono::seconds(30)) {
   return ferry::communicator::threads(ranks, {.deadline = deadline});
@@ -38,18 +55,18 @@ inline ferry::communicator group_of(int ranks,
 
 template <class T>
 ferry::tensor<T, host> tensor_of(const std::vector<T>& values, std::size_t columns) {
-  ferry::tensor<T, host> made("batch", values.size() / columns, columns);
-  for (std::size_t i = 0; i < values.size(); ++i) made.data()[i] = values[i];
-  return made;
+  ferry::tensor<T, host> array("batch", values.size() / columns, columns);
+  for (std::size_t i = 0; i < values.size(); ++i) array.data()[i] = values[i];
+  return array;
 }
 
-/// The batches of the ranks; `all` is all of them by rank.
+/// The batches of the ranks; `whole` has all of them by rank.
 template <class T, class Index = std::int64_t>
 struct batches {
   std::vector<Index> rows;
-  ferry::tensor<T, host> all;
+  ferry::tensor<T, host> whole;
   std::vector<std::vector<Index>> rows_of;
-  std::vector<ferry::tensor<T, host>> of;
+  std::vector<ferry::tensor<T, host>> parts;
 
   /// About `most` positions a rank; some ranks have none.
   batches(std::mt19937_64& random, int ranks, std::size_t table_rows, std::size_t most, bool repeats = true) {
@@ -67,13 +84,13 @@ struct batches {
           mine.push_back(distinct.back());
           distinct.pop_back();
         }
-      const auto own = values<T>(random, count * width);
+      const auto part = values<T>(random, count * width);
       rows.insert(rows.end(), mine.begin(), mine.end());
-      numbers.insert(numbers.end(), own.begin(), own.end());
+      numbers.insert(numbers.end(), part.begin(), part.end());
       rows_of.push_back(std::move(mine));
-      of.push_back(tensor_of(own, width));
+      parts.push_back(tensor_of(part, width));
     }
-    all = tensor_of(numbers, width);
+    whole = tensor_of(numbers, width);
   }
   std::size_t at(int rank) const {
     std::size_t first = 0;
@@ -81,7 +98,7 @@ struct batches {
     return first;
   }
   const std::vector<Index>& indices_of(int rank) const { return rows_of[static_cast<std::size_t>(rank)]; }
-  const ferry::tensor<T, host>& values_of(int rank) const { return of[static_cast<std::size_t>(rank)]; }
+  const ferry::tensor<T, host>& values_of(int rank) const { return parts[static_cast<std::size_t>(rank)]; }
 };
 
 template <class T>
@@ -89,7 +106,7 @@ bool same_bits(const T* a, const T* b, std::size_t count) {
   return count == 0 || std::memcmp(a, b, count * sizeof(T)) == 0;
 }
 
-/// Whether a sharded table has the bits of an ordinary one.
+/// True if a sharded table has the bits of an ordinary one.
 template <class Exec, class Sharded, class T>
 bool same_table(const Exec& exec, const Sharded& sharded, const ferry::tensor<T, host>& table) {
   ferry::tensor<T, host> read("read", sharded.rows(), sharded.width());
@@ -97,9 +114,20 @@ bool same_table(const Exec& exec, const Sharded& sharded, const ferry::tensor<T,
   return same_bits(read.data(), table.data(), table.size());
 }
 
-/// Calls test(sharding) for every sharding.
+/// Calls test(sharding) for every sharding, of two types: those that do not replicate rows share one.
 template <class Test>
 void for_each_sharding(const Test& test) {
+  using kind = any_sharding::kind;
+  for (const kind chosen : {kind::cyclic, kind::block, kind::hashed, kind::table_wise}) {
+    INFO("sharding " << static_cast<int>(chosen) << " of any_sharding");
+    test(any_sharding{chosen});
+  }
+  test(ferry::sharding::replicated{});
+}
+
+/// Calls test(sharding) for the type of every sharding.
+template <class Test>
+void for_each_sharding_type(const Test& test) {
   test(ferry::sharding::cyclic{});
   test(ferry::sharding::block{});
   test(ferry::sharding::hashed<7>{});
@@ -108,8 +136,8 @@ void for_each_sharding(const Test& test) {
 }
 
 /// For threads of ranks, where Catch2's assertions must not be used: communicator::run throws it.
-inline void expect(bool holds, const char* what) {
-  if (!holds) throw std::logic_error(what);
+inline void expect(bool holds, const char* claim) {
+  if (!holds) throw std::logic_error(claim);
 }
 
 }  // namespace ferry_test

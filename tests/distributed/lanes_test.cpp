@@ -62,9 +62,9 @@ class fake_stream {
     changed_.notify_all();
   }
   std::shared_ptr<fake_event> record() {
-    auto made = std::make_shared<fake_event>();
-    enqueue([made] { made->set(); });
-    return made;
+    auto event = std::make_shared<fake_event>();
+    enqueue([event] { event->set(); });
+    return event;
   }
   void fence() { record()->wait(); }
 
@@ -96,17 +96,18 @@ class fake_lane final : public ferry::detail::device_lane {
   void publish() override { published_ = on_.record(); }
   [[nodiscard]] const ferry::detail::event_handle& published() const override { return published_; }
   [[nodiscard]] int device() const override { return 0; }
-  void take(const device_lane* sender, std::byte* to, const std::byte* from, std::size_t bytes) override {
+  void take(const device_lane* sender, std::byte* target, const std::byte* source,
+            std::size_t bytes) override {
     if (fails_at_-- == 0) throw ferry::device_error("the copy failed as planned");
-    on_.enqueue([to, from, bytes, before = sender == nullptr ? nullptr : sender->published()] {
+    on_.enqueue([target, source, bytes, before = sender == nullptr ? nullptr : sender->published()] {
       if (before != nullptr) before->wait();
       std::this_thread::yield();
-      std::memcpy(to, from, bytes);
+      std::memcpy(target, source, bytes);
     });
   }
-  void read(std::byte* to, const std::byte* from, std::size_t bytes) const override {
+  void read(std::byte* target, const std::byte* source, std::size_t bytes) const override {
     published_->wait();
-    std::memcpy(to, from, bytes);
+    std::memcpy(target, source, bytes);
   }
   void finish() override { on_.fence(); }
   void abandon() noexcept override {
@@ -127,32 +128,32 @@ struct buffers {
   std::size_t ranks, count;
   std::vector<std::uint32_t> out, in;
 
-  buffers(int of, std::size_t each)
-      : ranks(static_cast<std::size_t>(of)), count(each), out(ranks * count), in(ranks * count, 7u) {}
-  static std::uint32_t value(int from, std::size_t to, int round) {
-    return static_cast<std::uint32_t>(from * 1000 + static_cast<int>(to) * 100 + round);
+  buffers(int rank_count, std::size_t size)
+      : ranks(static_cast<std::size_t>(rank_count)), count(size), out(ranks * count), in(ranks * count, 7u) {}
+  static std::uint32_t value(int sender, std::size_t receiver, int round) {
+    return static_cast<std::uint32_t>(sender * 1000 + static_cast<int>(receiver) * 100 + round);
   }
   void fill(int rank, int round) {
     for (std::size_t r = 0; r < ranks; ++r)
       for (std::size_t i = 0; i < count; ++i) out[r * count + i] = value(rank, r, round);
   }
-  [[nodiscard]] bool has_come(int rank, std::size_t from, int round) const {
+  [[nodiscard]] bool has_come(int rank, std::size_t sender, int round) const {
     for (std::size_t i = 0; i < count; ++i)
-      if (in[from * count + i] != value(static_cast<int>(from), static_cast<std::size_t>(rank), round))
+      if (in[sender * count + i] != value(static_cast<int>(sender), static_cast<std::size_t>(rank), round))
         return false;
     return true;
   }
   [[nodiscard]] std::vector<outgoing_part> to() const {
-    std::vector<outgoing_part> made;
+    std::vector<outgoing_part> parts;
     for (std::size_t r = 0; r < ranks; ++r)
-      made.push_back({reinterpret_cast<const std::byte*>(out.data() + r * count), count * sizeof(out[0])});
-    return made;
+      parts.push_back({reinterpret_cast<const std::byte*>(out.data() + r * count), count * sizeof(out[0])});
+    return parts;
   }
   [[nodiscard]] std::vector<incoming_part> from() {
-    std::vector<incoming_part> made;
+    std::vector<incoming_part> parts;
     for (std::size_t r = 0; r < ranks; ++r)
-      made.push_back({reinterpret_cast<std::byte*>(in.data() + r * count), count * sizeof(in[0])});
-    return made;
+      parts.push_back({reinterpret_cast<std::byte*>(in.data() + r * count), count * sizeof(in[0])});
+    return parts;
   }
 };
 
@@ -197,7 +198,7 @@ TEST_CASE("a rank whose copies fail ends them before it leaves, and breaks the g
   const int ranks = 4;
   const auto comm = group_of(ranks);
   const auto group = comm.group();
-  std::vector<std::string> told(static_cast<std::size_t>(ranks));
+  std::vector<std::string> messages(static_cast<std::size_t>(ranks));
   for (int fails_at = 0; fails_at < ranks; ++fails_at) {
     INFO("copy " << fails_at);
     const auto text = said<ferry::device_error>([&] {
@@ -215,20 +216,20 @@ TEST_CASE("a rank whose copies fail ends them before it leaves, and breaks the g
           for (int r = 0; r < fails_at; ++r)
             expect(mine.has_come(rank, static_cast<std::size_t>(r), 1), "copies that had begun");
           throw;
-        } catch (const ferry::peer_error& other) {
-          told[static_cast<std::size_t>(rank)] = other.what();
+        } catch (const ferry::peer_error& failure) {
+          messages[static_cast<std::size_t>(rank)] = failure.what();
         }
         expect(rank != 2, "the failure");
         for (int r = 0; r < ranks; ++r)
           expect(mine.has_come(rank, static_cast<std::size_t>(r), 1), "the copies of the others");
-        expect(said<ferry::peer_error>([&] { comm.barrier(); }) == told[static_cast<std::size_t>(rank)],
+        expect(said<ferry::peer_error>([&] { comm.barrier(); }) == messages[static_cast<std::size_t>(rank)],
                "later calls");
       });
     });
     CHECK(text == "the copy failed as planned");
     for (const std::size_t r : {0u, 1u, 3u}) {
-      CHECK(told[r].find("rank 2 failed") != std::string::npos);
-      CHECK(told[r].find("the copy failed as planned") != std::string::npos);
+      CHECK(messages[r].find("rank 2 failed") != std::string::npos);
+      CHECK(messages[r].find("the copy failed as planned") != std::string::npos);
     }
     comm.run([&] { comm.barrier(); });  // the group can be used again
   }
@@ -273,32 +274,33 @@ class without_lanes : public forwarding_transport {
   explicit without_lanes(int ranks) : forwarding_transport(ranks, std::chrono::seconds(30)) {}
 };
 
-/// The same where messages may lie in device memory: what MPI does is done here by two copies.
+/// Such lanes if messages may lie in device memory: two copies do the work of MPI.
 class device_messages final : public without_lanes {
  public:
   using without_lanes::without_lanes;
   [[nodiscard]] bool sends_device_memory() const override { return true; }
   void exchange_device_memory(int rank, const ferry::detail::call_note& note,
-                              std::span<const outgoing_part> to,
-                              std::span<const incoming_part> from) override {
+                              std::span<const outgoing_part> targets,
+                              std::span<const incoming_part> sources) override {
     using backend = ferry::execution_backend<exec_space>;
-    expect(to[static_cast<std::size_t>(rank)].bytes == 0, "a message to the rank itself");
+    expect(targets[static_cast<std::size_t>(rank)].bytes == 0, "a message to the rank itself");
     ++calls;
-    std::vector<std::vector<std::byte>> leaving(to.size()), come(from.size());
-    std::vector<outgoing_part> parts(to.size());
-    std::vector<incoming_part> into(from.size());
-    for (std::size_t r = 0; r < to.size(); ++r) {
-      leaving[r].resize(to[r].bytes);
-      come[r].resize(from[r].bytes);
-      if (to[r].bytes != 0) backend::read(leaving[r].data(), to[r].data, to[r].bytes);
-      parts[r] = {leaving[r].data(), to[r].bytes};
-      into[r] = {come[r].data(), from[r].bytes};
+    std::vector<std::vector<std::byte>> leaving(targets.size()), come(sources.size());
+    std::vector<outgoing_part> parts(targets.size());
+    std::vector<incoming_part> into(sources.size());
+    for (std::size_t r = 0; r < targets.size(); ++r) {
+      leaving[r].resize(targets[r].bytes);
+      come[r].resize(sources[r].bytes);
+      if (targets[r].bytes != 0) backend::read(leaving[r].data(), targets[r].data, targets[r].bytes);
+      parts[r] = {leaving[r].data(), targets[r].bytes};
+      into[r] = {come[r].data(), sources[r].bytes};
     }
     exchange(rank, note, parts, into);
     const exec_space exec;
-    for (std::size_t r = 0; r < from.size(); ++r)
-      if (from[r].bytes != 0)
-        backend::copy_async(exec, "ferry_test::device_messages", from[r].data, come[r].data(), from[r].bytes);
+    for (std::size_t r = 0; r < sources.size(); ++r)
+      if (sources[r].bytes != 0)
+        backend::copy_async(exec, "ferry_test::device_messages", sources[r].data, come[r].data(),
+                            sources[r].bytes);
     exec.fence("ferry_test::device_messages");
   }
   std::atomic<int> calls{0};
@@ -351,32 +353,32 @@ TEST_CASE("buffers of instances pass by lanes, by messages and by host memory", 
       {" by messages", ferry::communicator(messages)},
       {" by host memory", ferry::communicator(std::make_shared<without_lanes>(ranks))}};
   for (const auto& [way, comm] : groups) {
-    for (const std::size_t each : {0u, 1u, 3u, 1000u, 7001u}) {
-      INFO(each << way);
+    for (const std::size_t length : {0u, 1u, 3u, 1000u, 7001u}) {
+      INFO(length << way);
       const bool same = random() % 2 == 0;  // the same part for all ranks
       comm.run([&](int rank) {
         const exec_space exec;
-        const auto count = static_cast<std::size_t>(ranks) * each;
+        const auto count = static_cast<std::size_t>(ranks) * length;
         std::vector<double> host_out(count), host_in(count, -1);
         for (std::size_t i = 0; i < count; ++i) host_out[i] = rank * 1e6 + static_cast<double>(i);
         auto out = ferry::detail::payload<double, device>(exec, "out", count);
         auto in = ferry::detail::payload<double, device>(exec, "in", count);
         ferry::copy(exec, host_out, out).wait();
-        std::vector<outgoing_part> to;
-        std::vector<incoming_part> from;
+        std::vector<outgoing_part> targets;
+        std::vector<incoming_part> sources;
         for (std::size_t r = 0; r < static_cast<std::size_t>(ranks); ++r) {
-          to.push_back({reinterpret_cast<const std::byte*>(out.data() + (same ? 0 : r) * each),
-                        each * sizeof(double)});
-          from.push_back({reinterpret_cast<std::byte*>(in.data() + r * each), each * sizeof(double)});
+          targets.push_back({reinterpret_cast<const std::byte*>(out.data() + (same ? 0 : r) * length),
+                             length * sizeof(double)});
+          sources.push_back({reinterpret_cast<std::byte*>(in.data() + r * length), length * sizeof(double)});
         }
         ferry::detail::collective call(comm, ferry::detail::call_note("payloads"));
-        ferry::detail::exchange_payload<device>(call, exec, exec, to, from);
+        ferry::detail::exchange_payload<device>(call, exec, exec, targets, sources);
         ferry::copy(exec, in, host_in).wait();
         for (std::size_t r = 0; r < static_cast<std::size_t>(ranks); ++r)
-          for (std::size_t i = 0; i < each; ++i)
-            expect(host_in[r * each + i] ==
+          for (std::size_t i = 0; i < length; ++i)
+            expect(host_in[r * length + i] ==
                        static_cast<double>(r) * 1e6 +
-                           static_cast<double>((same ? 0 : static_cast<std::size_t>(rank)) * each + i),
+                           static_cast<double>((same ? 0 : static_cast<std::size_t>(rank)) * length + i),
                    "what a rank sent");
       });
     }

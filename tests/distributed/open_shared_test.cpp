@@ -31,13 +31,13 @@ const auto open_one = [](const ferry::shared_handle& handle) {
 };
 
 tensor made(const char* label = "weights", std::size_t rows = 10, std::size_t width = 4) {
-  tensor one(label, rows, width);
-  for (std::size_t i = 0; i < one.size(); ++i) one.data()[i] = static_cast<float>(i);
-  return one;
+  tensor array(label, rows, width);
+  for (std::size_t i = 0; i < array.size(); ++i) array.data()[i] = static_cast<float>(i);
+  return array;
 }
-bool is_whole(const tensor& one) {
-  for (std::size_t i = 0; i < one.size(); ++i)
-    if (one.data()[i] != static_cast<float>(i)) return false;
+bool is_whole(const tensor& array) {
+  for (std::size_t i = 0; i < array.size(); ++i)
+    if (array.data()[i] != static_cast<float>(i)) return false;
   return true;
 }
 
@@ -57,12 +57,12 @@ TEST_CASE("Another process opens a shared tensor", "[share]") {
   CHECK(has(handle.describe(), "'weights' [10 x 4] of float in process_space, of process"));
   forked child([&](forked& self) {
     {
-      auto there = open_one(handle);
-      self.say(is_whole(there) && there.label() == "weights" && there.rank() == 2 && there.extent(1) == 4 &&
-               there.device() == ferry::device{0} && process_space::opened == 1);
+      auto view = open_one(handle);
+      self.say(is_whole(view) && view.label() == "weights" && view.rank() == 2 && view.extent(1) == 4 &&
+               view.device() == ferry::device{0} && process_space::opened == 1);
       self.await();
-      if (there.data()[7] != 70) return false;
-      there.data()[8] = 80;
+      if (view.data()[7] != 70) return false;
+      view.data()[8] = 80;
     }
     self.say(process_space::opened == 0);
     self.await();
@@ -89,10 +89,10 @@ TEST_CASE("Shared memory outlives its tensor until its users have ended", "[shar
   std::optional<tensor> weights(made());
   const auto handle = ferry::share(*weights);
   forked child([&](forked& self) {
-    const auto there = open_one(handle);
+    const auto opened = open_one(handle);
     self.say();
     self.await();
-    self.say(is_whole(there));
+    self.say(is_whole(opened));
     self.await();
     return true;
   });
@@ -118,13 +118,13 @@ TEST_CASE("Shared memory outlives its tensor until its users have ended", "[shar
   CHECK(ferry::memory_statistics<process_space>().reserved == 160);
   SECTION("trim") { CHECK(ferry::trim<process_space>() == 160); }
   SECTION("another share") {
-    const tensor other = made("other");
-    static_cast<void>(ferry::share(other));
+    const tensor second = made("other");
+    static_cast<void>(ferry::share(second));
     CHECK(held() == before + 160);
   }
   SECTION("a budget") {
     ferry::set_memory_budget<process_space>(before + 160);
-    const tensor other = made("other");
+    const tensor second = made("other");
     ferry::set_memory_budget<process_space>(0);
     CHECK(held() == before + 160);
   }
@@ -134,27 +134,28 @@ TEST_CASE("Shared memory outlives its tensor until its users have ended", "[shar
 
 TEST_CASE("A process opens an allocation once", "[share]") {
   const watchdog guard("many tensors");
-  tensor weights = made(), others = made("others");
-  const auto handle = ferry::share(weights), same = ferry::share(weights), other = ferry::share(others);
+  tensor weights = made(), second_weights = made("others");
+  const auto handle = ferry::share(weights), same = ferry::share(weights),
+             second_handle = ferry::share(second_weights);
   CHECK(handle.record().segment.lease.number == same.record().segment.lease.number);
-  CHECK(handle.record().segment.lease.number != other.record().segment.lease.number);
+  CHECK(handle.record().segment.lease.number != second_handle.record().segment.lease.number);
   forked child([&](forked& self) {
     bool well = true;
     {
-      std::vector<tensor> all;
-      for (int i = 0; i < 50; ++i) all.push_back(open_one(i % 2 == 0 ? handle : same));
-      auto second = open_one(other);
-      well = well && process_space::opened == 2 && all[0].data() == all[49].data();
-      all.erase(all.begin(), all.begin() + 49);
-      well = well && process_space::opened == 2 && is_whole(all[0]);
+      std::vector<tensor> tensors;
+      for (int i = 0; i < 50; ++i) tensors.push_back(open_one(i % 2 == 0 ? handle : same));
+      auto second = open_one(second_handle);
+      well = well && process_space::opened == 2 && tensors[0].data() == tensors[49].data();
+      tensors.erase(tensors.begin(), tensors.begin() + 49);
+      well = well && process_space::opened == 2 && is_whole(tensors[0]);
       std::vector<std::thread> threads;
       std::atomic<int> right{0};
       for (int t = 0; t < 4; ++t)
         threads.emplace_back([&] {
           for (int i = 0; i < 200; ++i)
-            right += is_whole(open_one(other)) && is_whole(open_one(handle)) ? 1 : 0;
+            right += is_whole(open_one(second_handle)) && is_whole(open_one(handle)) ? 1 : 0;
         });
-      for (auto& each : threads) each.join();
+      for (auto& thread : threads) thread.join();
       well = well && right == 800;
     }
     for (int i = 0; i < 20; ++i) {
@@ -170,7 +171,7 @@ TEST_CASE("A process opens an allocation once", "[share]") {
   CHECK(child.hear<bool>());
   child.hear();
   const int freed = process_space::freed;
-  others = tensor();
+  second_weights = tensor();
   CHECK(process_space::freed == freed + 1);
   weights = tensor();
   CHECK(process_space::freed == freed + 1);
@@ -188,11 +189,11 @@ TEST_CASE("The process that shares may open, too", "[share]") {
   weights = tensor();
   CHECK(process_space::freed == freed);
   CHECK(is_whole(*same));
-  auto again = open_one(ferry::share(*same));
+  auto reopened = open_one(ferry::share(*same));
   same.reset();
   CHECK(ferry::trim<process_space>() == 0);
-  CHECK(again.data() == data);
-  again = tensor();
+  CHECK(reopened.data() == data);
+  reopened = tensor();
   CHECK(ferry::trim<process_space>() == 160);
   CHECK(process_space::freed == freed + 1);
 }
@@ -202,18 +203,18 @@ TEST_CASE("An opened tensor can be shared again", "[share]") {
   tensor weights = made();
   const auto handle = ferry::share(weights);
   forked first([&](forked& self) {
-    const auto there = open_one(handle);
-    self.say(ferry::share(there));
+    const auto opened = open_one(handle);
+    self.say(ferry::share(opened));
     self.await();
     return true;
   });
   const auto passed = first.hear<ferry::shared_handle>();
   CHECK(passed.record().segment.lease.process == ::getpid());
   forked second([&](forked& self) {
-    const auto there = open_one(passed);
+    const auto opened = open_one(passed);
     self.say();
     self.await();
-    return is_whole(there);
+    return is_whole(opened);
   });
   second.hear();
   first.answer();
@@ -252,12 +253,12 @@ TEST_CASE("Handles that do not fit are refused", "[share]") {
   CHECK(has(text, "device 3"));
   text = refused([&] { (void)open_one(ferry::shared_handle()); });
   CHECK(has(text, "names no tensor"));
-  CHECK(has(changed([](auto& of) { of.home.boot[0] ^= 1; }), "on another machine"));
-  CHECK(has(changed([](auto& of) { of.home.numbers += 1; }), "another container"));
-  CHECK(has(changed([](auto& of) { of.space = {}; }), "opened as a tensor in process_space"));
+  CHECK(has(changed([](auto& copy) { copy.home.boot[0] ^= 1; }), "on another machine"));
+  CHECK(has(changed([](auto& copy) { copy.home.numbers += 1; }), "another container"));
+  CHECK(has(changed([](auto& copy) { copy.space = {}; }), "opened as a tensor in process_space"));
   // A process that has another's number has not its file.
-  CHECK(has(changed([](auto& of) { of.segment.lease.file += 2; }), "has ended or is of another user"));
-  CHECK(has(changed([](auto& of) { of.segment.lease.number += 2; }), "has ended in process"));
+  CHECK(has(changed([](auto& copy) { copy.segment.lease.file += 2; }), "has ended or is of another user"));
+  CHECK(has(changed([](auto& copy) { copy.segment.lease.number += 2; }), "has ended in process"));
   process_space::refuses = true;
   forked child([&](forked&) {
     return has(said<ferry::device_error>([&] { (void)open_one(handle); }), "'weights' [10 x 4] of float") &&
@@ -279,34 +280,34 @@ TEST_CASE("Handles that do not fit are refused", "[share]") {
 
 TEST_CASE("A tensor without elements is shared without memory", "[share]") {
   const tensor none("none", 0, 4);
-  const auto there = open_one(ferry::share(none));
-  CHECK(there.rows() == 0);
-  CHECK(there.width() == 4);
-  CHECK(there.label() == "none");
+  const auto opened = open_one(ferry::share(none));
+  CHECK(opened.rows() == 0);
+  CHECK(opened.width() == 4);
+  CHECK(opened.label() == "none");
 }
 
 TEST_CASE("A handle of a process that has ended opens nothing", "[share]") {
   const watchdog guard("a process that ended");
   const bool killed = GENERATE(false, true);
   forked child([&](forked& self) {  // a child of a process that shares begins anew
-    const tensor own = made("of the child");
-    self.say(ferry::share(own));
+    const tensor child_tensor = made("of the child");
+    self.say(ferry::share(child_tensor));
     self.await();
     return true;
   });
   const auto handle = child.hear<ferry::shared_handle>();
   CHECK(handle.record().segment.lease.process == child.process());
-  std::optional<tensor> there(open_one(handle));
-  CHECK(is_whole(*there));
+  std::optional<tensor> opened(open_one(handle));
+  CHECK(is_whole(*opened));
   if (killed) {
     child.kill();
   } else {
     child.answer();
     CHECK(child.ended_well());
   }
-  CHECK(is_whole(*there));  // what is open stays
+  CHECK(is_whole(*opened));  // what is open stays
   CHECK(is_whole(open_one(handle)));
-  there.reset();
+  opened.reset();
   const auto text = said<ferry::invalid_argument>([&] { (void)open_one(handle); });
   CHECK(has(text, "'of the child' [10 x 4] of float in process_space, of process"));
   CHECK(has(text, "has ended or is of another user"));
@@ -317,20 +318,20 @@ TEST_CASE("The end of a copied process ends no lease", "[share]") {
   tensor weights = made();
   const auto handle = ferry::share(weights);
   forked copy([&](forked&) {
-    tensor taken = std::move(weights);  // its copy: not the last word about the memory
+    tensor owner = std::move(weights);  // its copy: not the last word about the memory
     return true;
   });
   CHECK(copy.ended_well());
   forked user([&](forked& self) {
-    std::optional<tensor> there(open_one(handle));
+    std::optional<tensor> opened(open_one(handle));
     forked inner([&](forked&) {
-      there.reset();
+      opened.reset();
       return true;
     });
     if (!inner.ended_well()) return false;
     self.say();
     self.await();
-    return is_whole(*there);
+    return is_whole(*opened);
   });
   user.hear();
   weights = tensor();
@@ -349,8 +350,8 @@ TEST_CASE("Kills at any time leave no memory behind", "[share]") {
     forked child([&](forked& self) {
       self.say();
       for (;;) {
-        const auto there = open_one(handle);
-        if (!is_whole(there)) return false;
+        const auto opened = open_one(handle);
+        if (!is_whole(opened)) return false;
       }
     });
     child.hear();
@@ -371,13 +372,13 @@ TEST_CASE("Several threads share and end tensors", "[share]") {
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&] {
       for (int i = 0; i < 100; ++i) {
-        std::optional<tensor> own(made());
-        const auto there = open_one(ferry::share(*own));
-        if (i % 2 == 0) own.reset();
-        right += is_whole(there) ? 1 : 0;
+        std::optional<tensor> owner(made());
+        const auto opened = open_one(ferry::share(*owner));
+        if (i % 2 == 0) owner.reset();
+        right += is_whole(opened) ? 1 : 0;
       }
     });
-  for (auto& each : threads) each.join();
+  for (auto& thread : threads) thread.join();
   CHECK(right == 400);
   ferry::trim<process_space>();
   CHECK(held() == before);

@@ -33,7 +33,7 @@ struct backward {
 };
 static_assert(ferry::Sharding<backward>);
 
-/// What a sharding must not be: each differs from `backward` in one member.
+/// Shardings that are refused: each differs from `backward` in one member.
 struct any_function : backward {
   struct reversed {
     std::int64_t rows;
@@ -87,7 +87,7 @@ void compare(std::uint64_t seed, const Rule& rule, Policies... policies) {
     const temporary_folder folder;
     for (int turn = 0; turn < 4; ++turn) {
       const batches<float> batch(random, ranks, rows, 12);
-      ferry::step(exec, rule, table, state, batch.rows, batch.all, policies...).wait();
+      ferry::step(exec, rule, table, state, batch.rows, batch.whole, policies...).wait();
       comm.run([&](int rank) {
         ferry::step(exec, rule, big, shared, batch.indices_of(rank), batch.values_of(rank), policies...)
             .wait();
@@ -104,26 +104,26 @@ void compare(std::uint64_t seed, const Rule& rule, Policies... policies) {
         run.save();
       });
       REQUIRE(same_table(exec, big, table));
-      ferry::scatter_add(exec, table, batch.rows, batch.all).wait();
+      ferry::scatter_add(exec, table, batch.rows, batch.whole).wait();
       comm.run([&](int rank) {
         ferry::scatter_add(exec, big, batch.indices_of(rank), batch.values_of(rank)).wait();
       });
       REQUIRE(same_table(exec, big, table));
     }
-    // What the last save has, in another sharding, and the state as an ordinary one.
-    const auto other = group_of(3);
-    ferry::sharded_table<T, host, ferry::sharding::hashed<3>> read("w", other, rows, width);
-    auto its = ferry::optim::make_state(rule, read);
-    other.run([&] {
+    // The table of the last save, in another sharding, and the state as an ordinary one.
+    const auto small_group = group_of(3);
+    ferry::sharded_table<T, host, ferry::sharding::hashed<3>> read("w", small_group, rows, width);
+    auto read_state = ferry::optim::make_state(rule, read);
+    small_group.run([&] {
       ferry::io::checkpoint run(folder.path() + "/run");
       run.add("w", read);
-      run.add("rule", rule, its);
+      run.add("rule", rule, read_state);
       run.load();
     });
-    CHECK(its.steps() == 4);
+    CHECK(read_state.steps() == 4);
     auto whole = ferry::optim::make_state(rule, table), whole_of_read = ferry::optim::make_state(rule, table);
     ferry::copy(exec, shared, whole).wait();
-    ferry::copy(exec, its, whole_of_read).wait();
+    ferry::copy(exec, read_state, whole_of_read).wait();
     for (int f = 0; f < state.fields(); ++f) {
       CHECK(same_bits(whole.field(f).data(), state.field(f).data(), state.field(f).size()));
       CHECK(same_bits(whole_of_read.field(f).data(), state.field(f).data(), state.field(f).size()));
@@ -138,7 +138,7 @@ TEST_CASE("a sharding of one's own gives the bits of one table", "[distributed]"
   using namespace ferry::optim;
   compare<float>(81, adam{.lr = 0.1});
   compare<float>(82, adam{.lr = 0.1}, ferry::step_count::per_row{});
-  // What is drawn or looked up by the row goes by its number in the whole table.
+  // Random numbers and look-ups of a row go by its number in the whole table.
   compare<ferry::bhalf_t>(83, sgd{.lr = 0.1, .momentum = 0.9}, ferry::rounding::stochastic{});
   ferry::tensor<float, host> rates("rates", 37);
   for (std::size_t r = 0; r < 37; ++r) rates(r) = 0.5f + 0.125f * static_cast<float>(r % 5);

@@ -11,7 +11,7 @@ namespace ferry_test::reduce_test {
 
 namespace {
 
-/// What the ranks send under reduce::by_rank, made by plain loops: for each rank its different rows, and the
+/// The sums that ranks send under reduce::by_rank, made by plain loops: for each rank its different rows, and the
 /// sum of each in the order of the positions, in the accumulation type.
 template <class Sum, class T>
 struct sums_of_ranks {
@@ -20,16 +20,16 @@ struct sums_of_ranks {
 
   explicit sums_of_ranks(const batches<T>& batch) {
     for (std::size_t r = 0; r < batch.rows_of.size(); ++r) {
-      std::map<std::int64_t, std::vector<Sum>> found;
+      std::map<std::int64_t, std::vector<Sum>> result;
       for (std::size_t p = 0; p < batch.rows_of[r].size(); ++p) {
-        const T* const from = batch.of[r].data() + p * width;
-        auto [at, is_new] = found.try_emplace(batch.rows_of[r][p], width);
+        const T* const row = batch.parts[r].data() + p * width;
+        auto [entry, is_new] = result.try_emplace(batch.rows_of[r][p], width);
         for (std::size_t j = 0; j < width; ++j) {
-          const auto value = static_cast<Sum>(from[j]);
-          at->second[j] = is_new ? value : at->second[j] + value;
+          const auto value = static_cast<Sum>(row[j]);
+          entry->second[j] = is_new ? value : entry->second[j] + value;
         }
       }
-      for (const auto& [row, sum] : found) {
+      for (const auto& [row, sum] : result) {
         rows.push_back(row);
         sums.insert(sums.end(), sum.begin(), sum.end());
       }
@@ -50,12 +50,12 @@ void compare(std::uint64_t seed, const Make& make, const Verb& verb) {
       INFO(ranks << " ranks, " << rows << " rows, " << decltype(spread)::name);
       batches<Value> batch(random, ranks, rows, 90);
       // Numbers whose sums round.
-      const auto scale = [](auto& of) {
+      const auto scale = [](auto& array) {
         if constexpr (std::is_floating_point_v<Value>)
-          for (std::size_t i = 0; i < of.size(); ++i)
-            of.data()[i] *= static_cast<Value>(1.1 + 0.01 * static_cast<double>(i % 97));
+          for (std::size_t i = 0; i < array.size(); ++i)
+            array.data()[i] *= static_cast<Value>(1.1 + 0.01 * static_cast<double>(i % 97));
       };
-      for (auto& each : batch.of) scale(each);
+      for (auto& array : batch.parts) scale(array);
       const sums_of_ranks<Sum, Value> sent(batch);
       const auto sums = tensor_of(sent.sums, width);
       ferry::tensor<T, host> table("w", rows, width);
@@ -78,9 +78,9 @@ void compare(std::uint64_t seed, const Make& make, const Verb& verb) {
       }
       // By one thread, for which the batch is that of one rank.
       batches<Value> alone(random, 1, rows, 90);
-      const sums_of_ranks<Sum, Value> one(alone);
-      verb(exec, table, plain, one.rows, tensor_of(one.sums, width));
-      verb(exec, big, shared, alone.rows, alone.all, by_rank);
+      const sums_of_ranks<Sum, Value> single(alone);
+      verb(exec, table, plain, single.rows, tensor_of(single.sums, width));
+      verb(exec, big, shared, alone.rows, alone.whole, by_rank);
       REQUIRE(same_table(exec, big, table));
     });
 }

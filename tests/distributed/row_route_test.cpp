@@ -24,29 +24,29 @@ namespace detail = ferry::detail;
 constexpr std::array<std::size_t, 22> sizes{0,  1,  7,  8,   9,   15,  16,   17,   31,   32,   33,
                                             63, 64, 65, 127, 128, 129, 1023, 1024, 1025, 4097, 20001};
 
-void compare(const row_route<wire>& made, const row_route<wire>& expected) {
-  REQUIRE(made.positions == expected.positions);
-  REQUIRE(made.begin == expected.begin);
-  REQUIRE(made.everywhere == expected.everywhere);
-  REQUIRE(made.signed_indices == expected.signed_indices);
-  REQUIRE(made.report.out_of_range == expected.report.out_of_range);
+void compare(const row_route<wire>& route, const row_route<wire>& expected) {
+  REQUIRE(route.positions == expected.positions);
+  REQUIRE(route.begin == expected.begin);
+  REQUIRE(route.everywhere == expected.everywhere);
+  REQUIRE(route.signed_indices == expected.signed_indices);
+  REQUIRE(route.report.out_of_range == expected.report.out_of_range);
   if (expected.report.out_of_range != 0) {
-    REQUIRE(made.report.first_position == expected.report.first_position);
-    REQUIRE(made.report.first_index == expected.report.first_index);
+    REQUIRE(route.report.first_position == expected.report.first_position);
+    REQUIRE(route.report.first_index == expected.report.first_index);
   }
-  REQUIRE(made.place.size() == expected.place.size());
-  REQUIRE(same_bits(made.place.data(), expected.place.data(), made.place.size()));
-  REQUIRE(same_bits(made.rows.data(), expected.rows.data(), made.rows.size()));
+  REQUIRE(route.place.size() == expected.place.size());
+  REQUIRE(same_bits(route.place.data(), expected.place.data(), route.place.size()));
+  REQUIRE(same_bits(route.rows.data(), expected.rows.data(), route.rows.size()));
 }
 
 template <class Bounds, class Table, class Named>
 row_route<wire> by_kernels(const main_exec& exec, const Table& table, const Named& named) {
   const ferry::tensor<float, ferry::device_space> values("values", 0, 1);
   detail::routed_lists lists;
-  auto made = detail::route_by_kernels<Bounds>("scatter", exec, table, named,
-                                               detail::read_only(ferry::make_ref(values)), lists);
-  detail::bring_to_host(exec, lists, made);
-  return made;
+  auto route = detail::route_by_kernels<Bounds>("scatter", exec, table, named,
+                                                detail::read_only(ferry::make_ref(values)), lists);
+  detail::bring_to_host(exec, lists, route);
+  return route;
 }
 
 /// Calls test(sharding) for every sharding whose rows have one owner.
@@ -68,32 +68,32 @@ void compare_indices(int ranks) {
     const ferry::sharded_table<float, host, decltype(spread)> table("w", comm, rows, 1, spread);
     for (const std::size_t count : sizes) {
       INFO(ranks << " ranks, " << rows << " rows, " << count << " positions, " << decltype(spread)::name);
-      auto which = indices<Index>(random, count, rows);
+      auto ids = indices<Index>(random, count, rows);
       const auto check = [&] {
-        ferry::tensor<Index, ferry::device_space> there("indices", which.size());
-        if (!which.empty()) ferry::copy(exec, which, there).wait();
-        const auto named = detail::read_only(ferry::make_ref(there));
-        const auto listed = detail::read_only(ferry::make_ref(which));
-        const auto with = [&]<class Bounds>(Bounds) {
+        ferry::tensor<Index, ferry::device_space> device_ids("indices", ids.size());
+        if (!ids.empty()) ferry::copy(exec, ids, device_ids).wait();
+        const auto named = detail::read_only(ferry::make_ref(device_ids));
+        const auto listed = detail::read_only(ferry::make_ref(ids));
+        const auto run = [&]<class Bounds>(Bounds) {
           const auto expected = detail::route_rows<Bounds>(exec, table, named);
           compare(by_kernels<Bounds>(exec, table, named), expected);
           compare(by_kernels<Bounds>(exec, table, listed), expected);
         };
-        with(ferry::bounds::check{});
-        with(ferry::bounds::clamp{});
-        with(ferry::bounds::skip{});
-        const auto plan = ferry::make_plan(exec, which, rows, ferry::bounds::skip{});
+        run(ferry::bounds::check{});
+        run(ferry::bounds::clamp{});
+        run(ferry::bounds::skip{});
+        const auto plan = ferry::make_plan(exec, ids, rows, ferry::bounds::skip{});
         compare(by_kernels<ferry::bounds::check>(exec, table, plan),
                 detail::route_rows<ferry::bounds::check>(exec, table, plan));
-        const auto checked = ferry::make_plan(exec, which, rows);
+        const auto checked = ferry::make_plan(exec, ids, rows);
         compare(by_kernels<ferry::bounds::check>(exec, table, checked),
                 detail::route_rows<ferry::bounds::check>(exec, table, checked));
       };
       check();
       if (count == 0) continue;
       for (int i = 0; i < 3; ++i)
-        which[random() % count] = random() % 2 == 0 ? static_cast<Index>(-1) : static_cast<Index>(rows + i);
-      which[random() % count] = std::numeric_limits<Index>::max();
+        ids[random() % count] = random() % 2 == 0 ? static_cast<Index>(-1) : static_cast<Index>(rows + i);
+      ids[random() % count] = std::numeric_limits<Index>::max();
       check();
     }
   });
@@ -135,26 +135,26 @@ void pull_from(int ranks, std::size_t columns, std::size_t gap) {
   const std::size_t rows = 77;
   const ferry::sharded_table<float, host> table("w", comm, rows, 1);
   INFO(ranks << " ranks, " << columns << " columns of " << sizeof(T) << " bytes, " << gap << " between rows");
-  std::vector<std::vector<std::int64_t>> which;
+  std::vector<std::vector<std::int64_t>> ids;
   std::vector<std::vector<T>> content;
-  std::vector<ferry::tensor<T, ferry::device_space>> there;
+  std::vector<ferry::tensor<T, ferry::device_space>> arrays;
   std::vector<detail::routed_lists> lists(static_cast<std::size_t>(ranks));
   detail::batch_headers headers;
   int number = 0;
   for (int r = 0; r < ranks; ++r) {
     const auto place = static_cast<std::size_t>(r);
     const std::size_t count = r == 1 ? 0 : random() % 200;
-    which.push_back(indices<std::int64_t>(random, count, rows));
+    ids.push_back(indices<std::int64_t>(random, count, rows));
     content.emplace_back();
     for (std::size_t i = 0; i < count * (columns + gap); ++i) content.back().push_back(element<T>(number++));
-    there.emplace_back("values", count, columns + gap);
-    ferry::tensor<T, host> here("values", count, columns + gap);
-    std::copy(content.back().begin(), content.back().end(), here.data());
-    ferry::copy(exec, here, there.back()).wait();
-    auto values = detail::read_only(ferry::make_ref(there.back()));
+    arrays.emplace_back("values", count, columns + gap);
+    ferry::tensor<T, host> host_values("values", count, columns + gap);
+    std::copy(content.back().begin(), content.back().end(), host_values.data());
+    ferry::copy(exec, host_values, arrays.back()).wait();
+    auto values = detail::read_only(ferry::make_ref(arrays.back()));
     values.extents[1] = static_cast<std::int64_t>(columns);  // columns of wider rows
     const auto route = detail::route_by_kernels<ferry::bounds::check>(
-        "scatter", exec, table, detail::read_only(ferry::make_ref(which.back())), values, lists[place]);
+        "scatter", exec, table, detail::read_only(ferry::make_ref(ids.back())), values, lists[place]);
     headers.offers.push_back(detail::offer_batch(exec, exec, lists[place], values));
     for (std::size_t owner = 0; owner < static_cast<std::size_t>(ranks); ++owner)
       headers.counts.push_back(route.begin[owner + 1] - route.begin[owner]);
@@ -166,10 +166,10 @@ void pull_from(int ranks, std::size_t columns, std::size_t gap) {
     exec.fence("pulled");
     std::vector<std::int64_t> expected_rows;
     std::vector<T> expected;
-    for (std::size_t r = 0; r < which.size(); ++r)
-      for (std::size_t p = 0; p < which[r].size(); ++p)
-        if (table.owner(which[r][p]) == owner) {
-          expected_rows.push_back(table.local_row(which[r][p]));
+    for (std::size_t r = 0; r < ids.size(); ++r)
+      for (std::size_t p = 0; p < ids[r].size(); ++p)
+        if (table.owner(ids[r][p]) == owner) {
+          expected_rows.push_back(table.local_row(ids[r][p]));
           const auto first = content[r].begin() + static_cast<std::ptrdiff_t>(p * (columns + gap));
           expected.insert(expected.end(), first, first + static_cast<std::ptrdiff_t>(columns));
         }

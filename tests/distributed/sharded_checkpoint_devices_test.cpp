@@ -21,10 +21,7 @@ constexpr bool instances_work = true;
 #endif
 
 ferry::communicator devices_in_turn(int ranks) {
-  const auto count = static_cast<int>(ferry::devices().size());
-  std::vector<int> ids;
-  for (int r = 0; r < ranks; ++r) ids.push_back(r % count);
-  return ferry::communicator::devices(ids, {.deadline = std::chrono::seconds(30)});
+  return ferry::communicator::devices(all_in_turn(ranks), {.deadline = std::chrono::seconds(30)});
 }
 
 template <class Array>
@@ -46,29 +43,30 @@ void compare(int ranks, First first, Second second, bool by_owner) {
   const auto comm = devices_in_turn(ranks);
   ferry::tensor<float, host> plain("w", rows, width), read("w", rows, width);
   ferry::sharded_table<float, Space, First> table("w", comm, rows, width, first);
-  ferry::sharded_table<float, OtherSpace, Second> other("w", comm, rows, width, second);
+  ferry::sharded_table<float, OtherSpace, Second> second_table("w", comm, rows, width, second);
   ferry::init::uniform(exec, plain, -1, 1, 5);
   ferry::init::uniform(exec, table, -1, 1, 5);
-  ferry::init::zeros(exec, other);
+  ferry::init::zeros(exec, second_table);
   auto plain_state = ferry::optim::make_state(adam, plain);
   auto read_state = ferry::optim::make_state(adam, read);
   auto state = ferry::optim::make_state(adam, table);
-  auto other_state = ferry::optim::make_state(adam, other);
-  const auto train = [&](auto& to, auto& its) {
+  auto other_state = ferry::optim::make_state(adam, second_table);
+  const auto train = [&](auto& trained, auto& moments) {
     const batches<float> batch(random, ranks, rows, 300);
-    ferry::step(exec, adam, plain, plain_state, batch.rows, batch.all, counted).wait();
-    comm.run([&](int rank, const auto& own) {
-      ferry::step(own, adam, to, its, batch.indices_of(rank), batch.values_of(rank), counted).wait();
+    ferry::step(exec, adam, plain, plain_state, batch.rows, batch.whole, counted).wait();
+    comm.run([&](int rank, const auto& instance) {
+      ferry::step(instance, adam, trained, moments, batch.indices_of(rank), batch.values_of(rank), counted)
+          .wait();
     });
   };
   train(table, state);
   train(table, state);
-  const temporary_folder here;
-  ferry::io::checkpoint saved(here.path() + "/run"), loaded(here.path() + "/run"),
-      ordinary(here.path() + "/run");
+  const temporary_folder folder;
+  ferry::io::checkpoint saved(folder.path() + "/run"), loaded(folder.path() + "/run"),
+      ordinary(folder.path() + "/run");
   saved.add("w", table);
   saved.add("adam", adam, state);
-  loaded.add("w", other);
+  loaded.add("w", second_table);
   loaded.add("adam", adam, other_state);
   ordinary.add("w", read);
   ordinary.add("adam", adam, read_state);
@@ -79,14 +77,14 @@ void compare(int ranks, First first, Second second, bool by_owner) {
     comm.run([&] { saved.save(); });
     comm.run([&] { loaded.load(); });
   }
-  CHECK(has_contents_of(other, plain));
-  train(other, other_state);
+  CHECK(has_contents_of(second_table, plain));
+  train(second_table, other_state);
   loaded.save();
   ordinary.load();
   ferry::catch_up(exec, adam, plain, plain_state).wait();
   ferry::catch_up(exec, adam, read, read_state).wait();
-  ferry::catch_up(exec, adam, other, other_state).wait();
-  CHECK(has_contents_of(other, plain));
+  ferry::catch_up(exec, adam, second_table, other_state).wait();
+  CHECK(has_contents_of(second_table, plain));
   CHECK(has_contents_of(read, plain));
 }
 
@@ -113,8 +111,8 @@ TEST_CASE("long rows on devices are saved and loaded in parts", "[distributed][d
     ferry::sharded_table<float, device, ferry::sharding::hashed<2>> table("w", comm, 130, columns);
     ferry::init::uniform(exec, plain, -1, 1, 7);
     ferry::init::uniform(exec, table, -1, 1, 7);
-    const temporary_folder here;
-    ferry::io::checkpoint run(here.path() + "/run");
+    const temporary_folder folder;
+    ferry::io::checkpoint run(folder.path() + "/run");
     run.add("w", table);
     comm.run([&] { run.save(); });
     ferry::init::zeros(exec, table);

@@ -23,7 +23,7 @@ using ferry::detail::file;
 constexpr int ranks = 3;
 constexpr std::size_t rows = 700;
 
-/// What each rank threw, by type: "own: ..." or "peer: ...", "protocol: ...", "communication: ...".
+/// The error that each rank threw, by type: "own: ..." or "peer: ...", "protocol: ...", "communication: ...".
 template <class Act>
 std::array<std::string, ranks> said_by(const ferry::communicator& comm, const Act& act) {
   std::array<std::string, ranks> texts;
@@ -43,30 +43,30 @@ std::array<std::string, ranks> said_by(const ferry::communicator& comm, const Ac
   });
   return texts;
 }
-/// Whether rank `which` alone failed by itself, with these words, which the others repeat.
-bool failed(const std::array<std::string, ranks>& texts, int which, const char* words) {
-  bool all = true;
+/// True if rank `which` alone failed by itself, with these words, which the others repeat.
+bool failed(const std::array<std::string, ranks>& texts, int rank, const char* words) {
+  bool holds = true;
   for (int r = 0; r < ranks; ++r) {
     const std::string& text = texts[static_cast<std::size_t>(r)];
     UNSCOPED_INFO("rank " << r << ": " << text);
-    all = all && has(text, words) && text.rfind(r == which ? "own: " : "peer: ", 0) == 0;
+    holds = holds && has(text, words) && text.rfind(r == rank ? "own: " : "peer: ", 0) == 0;
   }
-  return all;
+  return holds;
 }
 bool all_are(const std::array<std::string, ranks>& texts, const char* kind) {
-  bool all = true;
+  bool holds = true;
   for (const std::string& text : texts) {
     UNSCOPED_INFO(text);
-    all = all && text.rfind(kind, 0) == 0;
+    holds = holds && text.rfind(kind, 0) == 0;
   }
-  return all;
+  return holds;
 }
 
 /// A group, its table full of ones, and a checkpoint of it.
 template <class Spread = ferry::sharding::cyclic>
 struct saved_table {
-  temporary_folder here;
-  std::string path = here.path() + "/run";
+  temporary_folder folder;
+  std::string path = folder.path() + "/run";
   ferry::communicator comm;
   ferry::sharded_table<float, host, Spread> table;
   ferry::io::checkpoint run{path};
@@ -82,23 +82,24 @@ struct saved_table {
     else
       comm.run([&] { run.save(); });
   }
-  void fill(double with) { ferry::init::constant(exec_space{}, table, with); }
-  /// Whether an ordinary table loads `value`, and no file is left over that the next save would not remove.
+  void fill(double value) { ferry::init::constant(exec_space{}, table, value); }
+  /// True if an ordinary table loads `value`, and no file is left over that the next save would not remove.
   bool holds(float value) {
     ferry::tensor<float, host> read("read", rows, 1024);
     ferry::init::zeros(exec_space{}, read);
     ferry::io::checkpoint ordinary(path);
     ordinary.add("w", read);
     ordinary.load();
-    bool all = true;
-    for (std::size_t i = 0; i < read.size(); ++i) all = all && read.data()[i] == value;
-    return all;
+    bool holds = true;
+    for (std::size_t i = 0; i < read.size(); ++i) holds = holds && read.data()[i] == value;
+    return holds;
   }
   bool table_is(float value) {
-    bool all = true;
+    bool holds = true;
     for (int r = 0; r < ranks; ++r)
-      for (std::size_t i = 0; i < table.shard(r).size(); ++i) all = all && table.shard(r).data()[i] == value;
-    return all;
+      for (std::size_t i = 0; i < table.shard(r).size(); ++i)
+        holds = holds && table.shard(r).data()[i] == value;
+    return holds;
   }
 };
 
@@ -128,105 +129,105 @@ class full_disk {
 TEST_CASE("a rank that can't write leaves the old checkpoint", "[distributed]") {
   const watchdog guard("full disks");
   for (const int rank : {0, 2}) {
-    saved_table<ferry::sharding::table_wise> of(std::chrono::seconds(30), {.rank = rank});
-    const int before = entries_of(of.path);
-    of.fill(2);
+    saved_table<ferry::sharding::table_wise> saved(std::chrono::seconds(30), {.rank = rank});
+    const int before = entries_of(saved.path);
+    saved.fill(2);
     {
       const full_disk small(1 << 20);  // the rank that has the table writes 2.7 MiB
-      CHECK(failed(said_by(of.comm, [&](int) { of.run.save(); }), rank, "File too large"));
+      CHECK(failed(said_by(saved.comm, [&](int) { saved.run.save(); }), rank, "File too large"));
     }
-    CHECK(entries_of(of.path) == before);
-    CHECK(of.holds(1));
-    of.comm.run([&] { of.run.save(); });  // the group serves on
-    CHECK(of.holds(2));
-    CHECK(entries_of(of.path) == before);
+    CHECK(entries_of(saved.path) == before);
+    CHECK(saved.holds(1));
+    saved.comm.run([&] { saved.run.save(); });  // the group serves on
+    CHECK(saved.holds(2));
+    CHECK(entries_of(saved.path) == before);
   }
 }
 
 TEST_CASE("ranks that do not save into one folder leave the old checkpoint", "[distributed]") {
   const watchdog guard("folders");
-  saved_table of;
-  of.fill(2);
-  const int before = entries_of(of.path);
+  saved_table saved;
+  saved.fill(2);
+  const int before = entries_of(saved.path);
   const auto save_into = [&](const std::string& of_last) {
-    return said_by(of.comm, [&](int rank) {
-      ferry::io::checkpoint run(rank == ranks - 1 ? of_last : of.path);
-      run.add("w", of.table);
+    return said_by(saved.comm, [&](int rank) {
+      ferry::io::checkpoint run(rank == ranks - 1 ? of_last : saved.path);
+      run.add("w", saved.table);
       run.save();
     });
   };
   // A table of one chunk is written by one rank: take one with a chunk for the last rank.
   saved_table<ferry::sharding::table_wise> last(std::chrono::seconds(30), {.rank = ranks - 1});
-  REQUIRE(::mkdir((of.here.path() + "/elsewhere").c_str(), 0777) == 0);
+  REQUIRE(::mkdir((saved.folder.path() + "/elsewhere").c_str(), 0777) == 0);
   const auto save_last = [&](const std::string& folder) {
     return said_by(last.comm, [&](int rank) {
-      ferry::io::checkpoint run(rank == ranks - 1 ? folder : of.path);
+      ferry::io::checkpoint run(rank == ranks - 1 ? folder : saved.path);
       run.add("w", last.table);
       run.save();
     });
   };
-  CHECK(failed(save_last(of.here.path() + "/missing"), ranks - 1, "create the file: No such file"));
-  CHECK(failed(save_last(of.here.path() + "/elsewhere"), 0, "all ranks need the same folder"));
-  CHECK(entries_of(of.path) == before);
-  CHECK(of.holds(1));
+  CHECK(failed(save_last(saved.folder.path() + "/missing"), ranks - 1, "create the file: No such file"));
+  CHECK(failed(save_last(saved.folder.path() + "/elsewhere"), 0, "all ranks need the same folder"));
+  CHECK(entries_of(saved.path) == before);
+  CHECK(saved.holds(1));
   {
-    const ferry::detail::folder_lock other(of.path);
-    CHECK(failed(save_into(of.path), 0, "another checkpoint object or process is saving into it"));
+    const ferry::detail::folder_lock second_lock(saved.path);
+    CHECK(failed(save_into(saved.path), 0, "another checkpoint object or process is saving into it"));
   }
-  CHECK(of.holds(1));
-  CHECK(all_are(save_into(of.path), ""));
-  CHECK(of.holds(2));
+  CHECK(saved.holds(1));
+  CHECK(all_are(save_into(saved.path), ""));
+  CHECK(saved.holds(2));
 }
 
 TEST_CASE("ranks that differ do not save", "[distributed]") {
   const watchdog guard("differences");
   const ferry::optim::adam rule;
-  // What rank 1 does otherwise.
+  // The point in which rank 1 differs.
   enum class change { nothing, seed, steps, options, number, name, more, verb };
-  for (const change what : {change::nothing, change::seed, change::steps, change::options, change::number,
-                            change::name, change::more, change::verb}) {
-    saved_table of;
-    auto state = ferry::optim::make_state(rule, of.table);
-    const auto texts = said_by(of.comm, [&](int rank) {
-      const bool other = rank == 1;
+  for (const change difference : {change::nothing, change::seed, change::steps, change::options,
+                                  change::number, change::name, change::more, change::verb}) {
+    saved_table saved;
+    auto state = ferry::optim::make_state(rule, saved.table);
+    const auto texts = said_by(saved.comm, [&](int rank) {
+      const bool differs = rank == 1;
       ferry::optim::adam mine = rule;
-      double number = other && what == change::number ? 2 : 1;
+      double number = differs && difference == change::number ? 2 : 1;
       float more = 0;
-      if (other && what == change::seed) state.set_seed(5);
-      if (other && what == change::steps) state.set_steps(5);
-      if (other && what == change::options) mine.lr = 5;
-      ferry::io::checkpoint run(of.path);
-      run.add(other && what == change::name ? "x" : "w", of.table);
+      if (differs && difference == change::seed) state.set_seed(5);
+      if (differs && difference == change::steps) state.set_steps(5);
+      if (differs && difference == change::options) mine.lr = 5;
+      ferry::io::checkpoint run(saved.path);
+      run.add(differs && difference == change::name ? "x" : "w", saved.table);
       run.add("state", mine, state);
       run.add("number", number);
-      if (other && what == change::more) run.add("more", more);
-      if (other && what == change::verb)
-        of.comm.barrier();
+      if (differs && difference == change::more) run.add("more", more);
+      if (differs && difference == change::verb)
+        saved.comm.barrier();
       else
         run.save();
     });
-    CAPTURE(static_cast<int>(what));
-    CHECK(all_are(texts, what == change::nothing ? "" : "protocol: "));
-    if (what != change::nothing) CHECK(of.holds(1));
+    CAPTURE(static_cast<int>(difference));
+    CHECK(all_are(texts, difference == change::nothing ? "" : "protocol: "));
+    if (difference != change::nothing) CHECK(saved.holds(1));
   }
 }
 
 TEST_CASE("a rank that does not come leaves the old checkpoint", "[distributed]") {
   const watchdog guard("late ranks");
   for (const bool throws : {false, true}) {
-    saved_table of(throws ? std::chrono::milliseconds(30000) : std::chrono::milliseconds(300), {}, true);
-    of.fill(2);
+    saved_table saved(throws ? std::chrono::milliseconds(30000) : std::chrono::milliseconds(300), {}, true);
+    saved.fill(2);
     std::array<std::string, ranks> texts;
     std::atomic<int> waiting{ranks - 1};
     try {
-      texts = said_by(of.comm, [&](int rank) {
+      texts = said_by(saved.comm, [&](int rank) {
         if (rank == 1 && throws) throw std::runtime_error("out of patience");
         if (rank == 1) {
           while (waiting > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
           return;
         }
         try {
-          of.run.save();
+          saved.run.save();
         } catch (...) {
           --waiting;
           throw;
@@ -240,74 +241,74 @@ TEST_CASE("a rank that does not come leaves the old checkpoint", "[distributed]"
       CHECK(throws);
       CHECK(has(said.what(), "out of patience"));
     }
-    CHECK(of.holds(1));
-    // What is left over goes with the next save.
+    CHECK(saved.holds(1));
+    // Files that are left over go with the next save.
     const auto next = group_of(2);
     ferry::sharded_table<float, host> small("w", next, 5, 1024);
     ferry::init::zeros(exec_space{}, small);
-    ferry::io::checkpoint run(of.path);
+    ferry::io::checkpoint run(saved.path);
     run.add("w", small);
     next.run([&] { run.save(); });
-    CHECK(entries_of(of.path) == 3);
+    CHECK(entries_of(saved.path) == 3);
   }
 }
 
 TEST_CASE("a damaged or unfit checkpoint changes no rank's rows", "[distributed]") {
   const watchdog guard("damage");
-  saved_table of;
-  of.fill(7);
+  saved_table saved;
+  saved.fill(7);
   // Any one byte of a data file.
   for (std::uint64_t number = 1; number < 4; ++number) {
-    const std::string path = ferry::detail::data_path(of.path, number);
+    const std::string path = ferry::detail::data_path(saved.path, number);
     file data("test", path);
     if (!data.open(path.c_str(), O_RDWR)) continue;
     char byte = 0;
     data.read_at(&byte, 1, data.size() - 1);
     byte = static_cast<char>(byte ^ 1);
     data.write_at(&byte, 1, data.size() - 1);
-    const auto texts = said_by(of.comm, [&](int) { of.run.load(); });
-    int own = 0;
-    for (const auto& each : texts) {
-      CHECK(has(each, "entry 'w' is damaged"));
-      own += has(each, "own: ") ? 1 : 0;
+    const auto texts = said_by(saved.comm, [&](int) { saved.run.load(); });
+    int first_hand = 0;
+    for (const auto& text : texts) {
+      CHECK(has(text, "entry 'w' is damaged"));
+      first_hand += has(text, "own: ") ? 1 : 0;
     }
-    CHECK(own == 1);
+    CHECK(first_hand == 1);
     byte = static_cast<char>(byte ^ 1);
     data.write_at(&byte, 1, data.size() - 1);
   }
-  ferry::sharded_table<float, host> longer("w", of.comm, rows + 1, 1024);
-  ferry::sharded_table<double, host> wider("w", of.comm, rows, 1024);
+  ferry::sharded_table<float, host> longer("w", saved.comm, rows + 1, 1024);
+  ferry::sharded_table<double, host> wider("w", saved.comm, rows, 1024);
   const auto refuses = [&](auto& table, const char* name, const char* words) {
-    const auto texts = said_by(of.comm, [&](int) {
-      ferry::io::checkpoint run(of.path);
+    const auto texts = said_by(saved.comm, [&](int) {
+      ferry::io::checkpoint run(saved.path);
       run.add(name, table);
       run.load();
     });
-    for (const auto& each : texts) {
-      CHECK(has(each, "own: "));
-      CHECK(has(each, words));
+    for (const auto& text : texts) {
+      CHECK(has(text, "own: "));
+      CHECK(has(text, words));
     }
   };
   refuses(longer, "w", "is f32 [700 x 1024] in the file, and 'w' is f32 [701 x 1024]");
   refuses(wider, "w", "'w' is f64 [700 x 1024]; load_options::convert would convert it");
-  refuses(of.table, "v", "the file has no such entry; it has 'w'");
-  auto state = ferry::optim::make_state(ferry::optim::adam{}, of.table);
-  const auto texts = said_by(of.comm, [&](int) {
-    ferry::io::checkpoint run(of.path);
+  refuses(saved.table, "v", "the file has no such entry; it has 'w'");
+  auto state = ferry::optim::make_state(ferry::optim::adam{}, saved.table);
+  const auto texts = said_by(saved.comm, [&](int) {
+    ferry::io::checkpoint run(saved.path);
     run.add("w", ferry::optim::adam{}, state);
     run.load();
   });
   CHECK(has(texts[1], "it is of kind 'array' in the file, and of kind 'state' here"));
-  CHECK(of.table_is(7));
-  of.comm.run([&] { of.run.load(); });
-  CHECK(of.table_is(1));
+  CHECK(saved.table_is(7));
+  saved.comm.run([&] { saved.run.load(); });
+  CHECK(saved.table_is(1));
 }
 
 TEST_CASE("what only the owner of a group may do is refused", "[distributed]") {
   const watchdog guard("refusals");
-  saved_table of;
-  const auto changes = said_by(of.comm, [&](int) { of.run.save({.changes = true}); });
-  const auto later = said_by(of.comm, [&](int) { of.run.save_async(exec_space{}).wait(); });
+  saved_table saved;
+  const auto changes = said_by(saved.comm, [&](int) { saved.run.save({.changes = true}); });
+  const auto later = said_by(saved.comm, [&](int) { saved.run.save_async(exec_space{}).wait(); });
   for (int r = 0; r < ranks; ++r) {
     CHECK(
         has(changes[static_cast<std::size_t>(r)], "own: ferry::io::checkpoint::save: ranks save everything"));
@@ -316,25 +317,26 @@ TEST_CASE("what only the owner of a group may do is refused", "[distributed]") {
   }
   // Objects of two groups: by the owner of both only.
   const auto next = group_of(2);
-  ferry::sharded_table<float, host> other("v", next, 20, 3);
-  ferry::init::constant(exec_space{}, other, 3);
-  of.run.add("v", other);
-  CHECK_THROWS_AS(of.run.add("v", other), ferry::invalid_argument);
-  of.run.save();
-  ferry::init::zeros(exec_space{}, other);
-  of.run.load();
-  CHECK(other.shard(1)(0, 0) == 3);
-  CHECK(has(said_by(of.comm, [&](int) { of.run.save(); })[2], "own: ferry::io::checkpoint: objects of two"));
+  ferry::sharded_table<float, host> second_table("v", next, 20, 3);
+  ferry::init::constant(exec_space{}, second_table, 3);
+  saved.run.add("v", second_table);
+  CHECK_THROWS_AS(saved.run.add("v", second_table), ferry::invalid_argument);
+  saved.run.save();
+  ferry::init::zeros(exec_space{}, second_table);
+  saved.run.load();
+  CHECK(second_table.shard(1)(0, 0) == 3);
+  CHECK(has(said_by(saved.comm, [&](int) { saved.run.save(); })[2],
+            "own: ferry::io::checkpoint: objects of two"));
   // A table that a rank made for itself is not there outside of run.
-  ferry::io::checkpoint run(of.path);
-  of.comm.run([&](int rank) {
-    ferry::sharded_table<float, host> own("w", of.comm, rows, 1024);
+  ferry::io::checkpoint run(saved.path);
+  saved.comm.run([&](int rank) {
+    ferry::sharded_table<float, host> rank_table("w", saved.comm, rows, 1024);
     if (rank != 0) return;
-    run.add("w", own);
+    run.add("w", rank_table);
     expect(has(said<ferry::invalid_argument>([&] { run.mark_all("w"); }), "is not tracked"), "marks");
   });
   CHECK_THROWS_AS(run.save(), ferry::invalid_argument);
-  CHECK(of.comm.size() == ranks);
+  CHECK(saved.comm.size() == ranks);
 }
 
 }  // namespace ferry_test::sharded_checkpoint_failures_test

@@ -22,16 +22,16 @@ using Catch::Matchers::MessageMatches;
 /// Numbers that differ from row to row and from column to column.
 template <class T>
 ferry::tensor<T, host> numbers(std::size_t rows, std::size_t columns, std::size_t salt = 0) {
-  ferry::tensor<T, host> made("plain", rows, columns);
+  ferry::tensor<T, host> array("plain", rows, columns);
   for (std::size_t r = 0; r < rows; ++r)
     for (std::size_t c = 0; c < columns; ++c)
-      made.data()[r * columns + c] = static_cast<T>(static_cast<float>((r * 131 + c * 7 + salt) % 2011));
-  return made;
+      array.data()[r * columns + c] = static_cast<T>(static_cast<float>((r * 131 + c * 7 + salt) % 2011));
+  return array;
 }
 
 template <class T>
-void poison(ferry::tensor<T, host>& of) {
-  std::fill_n(of.data(), of.size(), static_cast<T>(-1.0f));
+void poison(ferry::tensor<T, host>& array) {
+  std::fill_n(array.data(), array.size(), static_cast<T>(-1.0f));
 }
 
 /// A table that ranks save loads as an ordinary one, and the other way round.
@@ -42,8 +42,8 @@ void round_trip(std::size_t rows, std::size_t columns, int ranks) {
   const auto comm = group_of(ranks);
   const auto plain = numbers<T>(rows, columns), later = numbers<T>(rows, columns, 5);
   for_each_sharding([&](auto spread) {
-    const temporary_folder here;
-    const std::string path = here.path() + "/run";
+    const temporary_folder folder;
+    const std::string path = folder.path() + "/run";
     ferry::sharded_table<T, host, decltype(spread)> table("w", comm, rows, columns, spread);
     ferry::copy(exec, plain, table).wait();
     ferry::io::checkpoint run(path);
@@ -83,8 +83,8 @@ TEST_CASE("ranks save and load arrays of any extents", "[distributed][once]") {
 TEST_CASE("ranks convert elements, and load tables of 8-bit rows", "[distributed]") {
   const watchdog guard("conversions");
   const exec_space exec;
-  const temporary_folder here;
-  const std::string path = here.path() + "/run";
+  const temporary_folder folder;
+  const std::string path = folder.path() + "/run";
   const auto plain = numbers<float>(70001, 33);  // 3 chunks
   const auto wide = numbers<double>(70001, 33);
   ferry::rowwise_int8_tensor<host> codes("codes", 70001, 33), read("read", 70001, 33);
@@ -126,27 +126,27 @@ TEST_CASE("ranks convert elements, and load tables of 8-bit rows", "[distributed
 TEST_CASE("ranks save tables of their own", "[distributed]") {
   const watchdog guard("own tables");
   const exec_space exec;
-  const temporary_folder here;
-  const std::string path = here.path() + "/run";
+  const temporary_folder folder;
+  const std::string path = folder.path() + "/run";
   const auto comm = group_of(4);
   const auto plain = numbers<float>(50, 30);
   comm.run([&](int rank) {
     ferry::sharded_table<float, host> table("w", comm, 50, 30);
-    ferry::sharded_table<float, host, ferry::sharding::hashed<4>> other("w", comm, 50, 30);
+    ferry::sharded_table<float, host, ferry::sharding::hashed<4>> hashed("w", comm, 50, 30);
     ferry::copy(exec, plain, table).wait();
     int turn = 3;
     ferry::io::checkpoint run(path), loads(path);
     run.add("w", table);
     run.add("turn", turn);
     run.save();
-    int found = 0;
-    loads.add("w", other);
-    loads.add("turn", found);
+    int count = 0;
+    loads.add("w", hashed);
+    loads.add("turn", count);
     loads.load();
-    expect(found == 3, "the number");
-    const auto own = ferry::gather<host>(exec, other, std::vector<std::int64_t>{rank, 49}).get();
-    expect(same_bits(own.data(), plain.data() + rank * 30, 30), "a row");
-    expect(same_bits(own.data() + 30, plain.data() + 49 * 30, 30), "the last row");
+    expect(count == 3, "the number");
+    const auto row_pair = ferry::gather<host>(exec, hashed, std::vector<std::int64_t>{rank, 49}).get();
+    expect(same_bits(row_pair.data(), plain.data() + rank * 30, 30), "a row");
+    expect(same_bits(row_pair.data() + 30, plain.data() + 49 * 30, 30), "the last row");
   });
   CHECK(entries_of(path) >= 3);
 }
@@ -154,8 +154,8 @@ TEST_CASE("ranks save tables of their own", "[distributed]") {
 TEST_CASE("the owner of a group saves changes, and saves in the background", "[distributed]") {
   const watchdog guard("changes");
   const exec_space exec;
-  const temporary_folder here;
-  const std::string path = here.path() + "/run";
+  const temporary_folder folder;
+  const std::string path = folder.path() + "/run";
   const auto comm = group_of(3);
   auto plain = numbers<float>(90001, 17);
   ferry::sharded_table<float, host> table("w", comm, 90001, 17);

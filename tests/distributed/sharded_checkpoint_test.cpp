@@ -49,37 +49,39 @@ void compare(int ranks, int later, First first, Second second, const Rule& rule,
   table_type plain("w", rows, width), loaded("w", rows, width);
   const auto comm = group_of(ranks), next = group_of(later);
   ferry::sharded_table<ferry::half_t, host, First> table("w", comm, rows, width, first);
-  ferry::sharded_table<ferry::half_t, host, Second> other("w", next, rows, width, second);
+  ferry::sharded_table<ferry::half_t, host, Second> second_table("w", next, rows, width, second);
   ferry::init::uniform(exec, plain, -1, 1, 5);
   ferry::init::uniform(exec, table, -1, 1, 5);
   auto plain_state = ferry::optim::make_state(rule, plain);
   auto state = ferry::optim::make_state(rule, table);
   auto loaded_state = ferry::optim::make_state(rule, loaded);
-  auto other_state = ferry::optim::make_state(rule, other);
+  auto other_state = ferry::optim::make_state(rule, second_table);
   plain_state.set_seed(9);
   state.set_seed(9);
   Rule mine = rule;
-  const auto step = [&](auto& to, auto& its, const auto& indices, const auto& values) {
-    ferry::step(exec, mine, to, its, indices, values, StepCount{}, ferry::rounding::stochastic{}).wait();
+  const auto step = [&](auto& trained, auto& moments, const auto& indices, const auto& values) {
+    ferry::step(exec, mine, trained, moments, indices, values, StepCount{}, ferry::rounding::stochastic{})
+        .wait();
   };
-  const auto train = [&](auto& to, auto& its, const batches<float>& batch) {
-    step(plain, plain_state, batch.rows, batch.all);
-    to.comm().run([&](int rank) { step(to, its, batch.indices_of(rank), batch.values_of(rank)); });
+  const auto train = [&](auto& trained, auto& moments, const batches<float>& batch) {
+    step(plain, plain_state, batch.rows, batch.whole);
+    trained.comm().run(
+        [&](int rank) { step(trained, moments, batch.indices_of(rank), batch.values_of(rank)); });
   };
   for (int i = 0; i < 3; ++i) {
     mine.lr *= 0.9;
     train(table, state, batches<float>(random, ranks, rows, 30));
   }
 
-  const temporary_folder here;
-  const std::string path = here.path() + "/run.ckpt";
+  const temporary_folder folder;
+  const std::string path = folder.path() + "/run.ckpt";
   std::int64_t epoch = 12;
   std::vector<double> dense{1, 2, 3};
-  const auto add = [&](auto& to, auto& its) {
+  const auto add = [&](auto& trained, auto& moments) {
     return [&](ferry::io::checkpoint& run) {
-      run.add("weights", to);
+      run.add("weights", trained);
       run.add("epoch", epoch);
-      run.add("rule", mine, its);
+      run.add("rule", mine, moments);
       run.add("dense", dense);
     };
   };
@@ -89,12 +91,12 @@ void compare(int ranks, int later, First first, Second second, const Rule& rule,
   mine.lr = 77;
   epoch = 0;
   dense = {7, 7, 7};
-  with_checkpoint(loads, next, path, add(other, other_state), [](auto& run) { run.load(); });
+  with_checkpoint(loads, next, path, add(second_table, other_state), [](auto& run) { run.load(); });
   REQUIRE(mine.lr == lr);
   REQUIRE(epoch == 12);
   REQUIRE(dense == std::vector<double>{1, 2, 3});
   REQUIRE(other_state.steps() == 3);
-  REQUIRE(same_table(exec, other, plain));
+  REQUIRE(same_table(exec, second_table, plain));
   {
     ferry::io::checkpoint run(path);
     add(loaded, loaded_state)(run);
@@ -103,15 +105,15 @@ void compare(int ranks, int later, First first, Second second, const Rule& rule,
   REQUIRE(same_bits(loaded.data(), plain.data(), plain.size()));
   for (int i = 0; i < 3; ++i) {
     const batches<float> batch(random, later, rows, 30);
-    train(other, other_state, batch);
-    step(loaded, loaded_state, batch.rows, batch.all);
+    train(second_table, other_state, batch);
+    step(loaded, loaded_state, batch.rows, batch.whole);
   }
   if constexpr (StepCount::catches_up) {
     ferry::catch_up(exec, mine, plain, plain_state).wait();
     ferry::catch_up(exec, mine, loaded, loaded_state).wait();
-    ferry::catch_up(exec, mine, other, other_state).wait();
+    ferry::catch_up(exec, mine, second_table, other_state).wait();
   }
-  REQUIRE(same_table(exec, other, plain));
+  REQUIRE(same_table(exec, second_table, plain));
   REQUIRE(same_bits(loaded.data(), plain.data(), plain.size()));
 }
 

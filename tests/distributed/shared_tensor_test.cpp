@@ -16,8 +16,8 @@ namespace {
 
 /// Bytes and allocations of a label.
 std::pair<std::size_t, std::size_t> held(const std::string& label) {
-  for (const auto& each : ferry::memory_by_label<ferry::pageable_space>())
-    if (each.label == label) return {each.current, each.count};
+  for (const auto& holding : ferry::memory_by_label<ferry::pageable_space>())
+    if (holding.label == label) return {holding.current, holding.count};
   return {0, 0};
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("ranks share a tensor without copies", "[distributed]") {
     INFO(ranks << " ranks, " << rows << " rows");
     ferry::tensor<float, host> expected("expected", rows, width);
     ferry::init::uniform(exec, expected, -1, 1, 4);
-    const auto all = indices<std::int64_t>(random, 200, rows);
+    const auto ids = indices<std::int64_t>(random, 200, rows);
     const auto comm = group_of(ranks);
     comm.run([&](int rank) {
       ferry::shared_tensor<float> table("features", comm, rows, width);
@@ -74,13 +74,13 @@ TEST_CASE("ranks share a tensor without copies", "[distributed]") {
       comm.barrier();
       // Each rank writes its part; all see all of it.
       auto mine = ferry::split(comm, table);
-      const auto from = ferry::split(comm, expected);
-      ferry::copy(exec, from, mine).wait();
+      const auto parts = ferry::split(comm, expected);
+      ferry::copy(exec, parts, mine).wait();
       comm.barrier();
       expect(same_bits(table.data(), expected.data(), table.size()), "what the others wrote");
-      ferry::tensor<float, host> out("out", all.size(), width), same("same", all.size(), width);
-      ferry::gather(exec, table, all, out).wait();
-      ferry::gather(exec, expected, all, same).wait();
+      ferry::tensor<float, host> out("out", ids.size(), width), same("same", ids.size(), width);
+      ferry::gather(exec, table, ids, out).wait();
+      ferry::gather(exec, expected, ids, same).wait();
       expect(same_bits(out.data(), same.data(), out.size()), "gathered rows");
       const auto bytes = rows * width * sizeof(float);
       expect(held("ferry::tensor::features") == std::pair<std::size_t, std::size_t>(bytes, 1),
@@ -106,12 +106,12 @@ TEST_CASE("a shared tensor is a table for steps and for one thread", "[distribut
   ferry::init::uniform(exec, plain, -1, 1, 4);
   const ferry::optim::adam rule{.lr = 0.1};
   auto state = ferry::optim::make_state(rule, table);
-  auto other = ferry::optim::make_state(rule, plain);
+  auto twin_state = ferry::optim::make_state(rule, plain);
   const std::vector<int> rows{1, 5, 1, 39};
   ferry::tensor<float, host> grads("grads", 4, width);
   ferry::init::uniform(exec, grads, -1, 1, 5);
   ferry::step(exec, rule, table, state, rows, grads).wait();
-  ferry::step(exec, rule, plain, other, rows, grads).wait();
+  ferry::step(exec, rule, plain, twin_state, rows, grads).wait();
   REQUIRE(same_bits(table.data(), plain.data(), plain.size()));
   table(3, 2) = 8;
   REQUIRE(table.rows_between(3, 4)(0, 2) == 8);

@@ -53,9 +53,9 @@ void compare(const RuleFor& rule_for, Policies... policies) {
       state.set_seed(99);
       for (int turn = 0; turn < 4; ++turn) {
         const batches<Grad> batch(random, ranks, rows, 40);
-        ferry::step(exec, rule, table, plain, batch.rows, batch.all, policies...).wait();
+        ferry::step(exec, rule, table, plain, batch.rows, batch.whole, policies...).wait();
         if (turn == 2)  // by one thread for the group
-          ferry::step(exec, rule, big, state, batch.rows, batch.all, policies...).wait();
+          ferry::step(exec, rule, big, state, batch.rows, batch.whole, policies...).wait();
         else
           comm.run([&](int rank) {
             if (turn == 1) {
@@ -101,15 +101,16 @@ TEST_CASE("arrays of transforms have a number for each row of the whole table", 
     factors.push_back(static_cast<float>(random() % 16) / 8.0f);
     mask.push_back(random() % 4 == 0 ? 1 : 0);
   }
-  std::vector<ferry::tensor<float, host>> kept;
+  std::vector<ferry::tensor<float, host>> arrays;
   std::vector<ferry::tensor<std::uint8_t, host>> masks;
   compare<float>([&](std::size_t rows) {
-    kept.push_back(
+    arrays.push_back(
         tensor_of(std::vector<float>(factors.begin(), factors.begin() + static_cast<long>(rows)), 1));
     masks.push_back(
         tensor_of(std::vector<std::uint8_t>(mask.begin(), mask.begin() + static_cast<long>(rows)), 1));
     return ferry::optim::chain{ferry::optim::adam{.lr = 0.01}, ferry::optim::clip_value{0.5},
-                               ferry::optim::row_rates(kept.back()), ferry::optim::frozen_rows(masks.back())};
+                               ferry::optim::row_rates(arrays.back()),
+                               ferry::optim::frozen_rows(masks.back())};
   });
 }
 
@@ -121,10 +122,10 @@ TEST_CASE("shards catch up with the steps that their rows missed", "[distributed
   for (const int ranks : {1, 2, 8})
     for_each_sharding([&](auto spread) {
       const std::size_t rows = 1 + random() % 80;
-      std::vector<float> factors(rows), others(rows + 1, 1.0f);
+      std::vector<float> factors(rows), long_factors(rows + 1, 1.0f);
       for (std::size_t row = 0; row < rows; ++row) factors[row] = 0.25f * static_cast<float>(row % 5);
       // Not every device reaches pageable memory.
-      const auto rates = tensor_of(factors, 1), wrong_rates = tensor_of(others, 1);
+      const auto rates = tensor_of(factors, 1), wrong_rates = tensor_of(long_factors, 1);
       const ferry::optim::chain rule{adam, ferry::optim::row_rates{rates}};
       const ferry::optim::chain wrong{adam, ferry::optim::row_rates{wrong_rates}};
       ferry::tensor<ferry::half_t, host> table("w", rows, width);
@@ -136,7 +137,7 @@ TEST_CASE("shards catch up with the steps that their rows missed", "[distributed
       auto state = ferry::optim::make_state<host>(rule, big, ferry::step_count::catch_up{});
       for (int turn = 0; turn < 5; ++turn) {
         const batches<float> batch(random, ranks, rows, 20);
-        ferry::step(exec, rule, table, plain, batch.rows, batch.all, ferry::step_count::catch_up{}).wait();
+        ferry::step(exec, rule, table, plain, batch.rows, batch.whole, ferry::step_count::catch_up{}).wait();
         ferry::tensor<double, host> expected("expected", batch.rows.size(), width);
         ferry::gather(exec, rule, table, plain, batch.rows, expected).wait();
         comm.run([&](int rank) {
@@ -164,7 +165,7 @@ TEST_CASE("a gradient that is not finite refuses or skips the step of all ranks"
   const watchdog guard("sharded nonfinite");
   const exec_space exec;
   const auto rule = ferry::optim::adam{};
-  for_each_sharding([&](auto spread) {
+  for_each_sharding_type([&](auto spread) {
     const auto comm = group_of(3);
     ferry::sharded_table<float, host, decltype(spread)> big("w", comm, 20, width, spread);
     ferry::tensor<float, host> table("w", 20, width);

@@ -28,18 +28,18 @@ void compare(const Verb& verb, bool repeats = true) {
       ferry::sharded_table<T, host, decltype(spread)> big("w", comm, rows, width, spread);
       ferry::init::uniform(exec, table, -100, 100, 5);
       ferry::init::uniform(exec, big, -100, 100, 5);
-      verb(exec, table, batch.rows, batch.all);
+      verb(exec, table, batch.rows, batch.whole);
       comm.run([&](int rank) { verb(exec, big, batch.indices_of(rank), batch.values_of(rank)); });
       REQUIRE(same_table(exec, big, table));
       // By one thread for the group, and by a plan of each kind.
-      verb(exec, table, batch.rows, batch.all);
-      verb(exec, big, batch.rows, batch.all);
+      verb(exec, table, batch.rows, batch.whole);
+      verb(exec, big, batch.rows, batch.whole);
       REQUIRE(same_table(exec, big, table));
       const auto plan = ferry::make_plan(exec, batch.rows, rows);
-      verb(exec, table, plan, batch.all);
-      verb(exec, big, plan, batch.all);
+      verb(exec, table, plan, batch.whole);
+      verb(exec, big, plan, batch.whole);
       REQUIRE(same_table(exec, big, table));
-      verb(exec, table, plan, batch.all);
+      verb(exec, table, plan, batch.whole);
       comm.run([&](int rank) {
         const auto mine = ferry::make_plan(exec, batch.indices_of(rank), big);
         verb(exec, big, mine, batch.values_of(rank));
@@ -55,7 +55,7 @@ TEST_CASE("a sharded gather gives the rows of an ordinary table", "[distributed]
   auto random = generator(1);
   const exec_space exec;
   for (const int ranks : {1, 2, 4, 8})
-    for_each_sharding([&](auto spread) {
+    for_each_sharding_type([&](auto spread) {
       const std::size_t rows = 1 + random() % 200;
       INFO(ranks << " ranks, " << rows << " rows, " << decltype(spread)::name);
       batches<double, std::uint32_t> batch(random, ranks, rows, 90);
@@ -126,13 +126,13 @@ TEST_CASE("bounds policies mean the same on a sharded table", "[distributed]") {
           if (random() % 4 == 0) index = static_cast<std::int64_t>(random() % 200) - 100;
           batch.rows[p++] = index;
         }
-      const auto both = [&](auto bounds) {
+      const auto compare = [&](auto bounds) {
         ferry::tensor<float, host> table("w", rows, width), out("out", batch.rows.size(), width);
         const auto comm = group_of(ranks);
         ferry::sharded_table<float, host, decltype(spread)> big("w", comm, rows, width, spread);
         ferry::init::uniform(exec, table, -1, 1, 9);
         ferry::init::uniform(exec, big, -1, 1, 9);
-        ferry::scatter_add(exec, table, batch.rows, batch.all, bounds).wait();
+        ferry::scatter_add(exec, table, batch.rows, batch.whole, bounds).wait();
         ferry::init::constant(exec, out, -7);
         ferry::gather(exec, table, batch.rows, out, bounds).wait();
         comm.run([&](int rank) {
@@ -148,8 +148,8 @@ TEST_CASE("bounds policies mean the same on a sharded table", "[distributed]") {
         });
         REQUIRE(same_table(exec, big, table));
       };
-      both(ferry::bounds::clamp{});
-      both(ferry::bounds::skip{});
+      compare(ferry::bounds::clamp{});
+      compare(ferry::bounds::skip{});
     });
 }
 
@@ -162,14 +162,14 @@ TEST_CASE("a sharded table is initialised and copied by its row numbers", "[dist
       const std::size_t rows = random() % 300;  // also none, also fewer than ranks
       const auto comm = group_of(ranks);
       ferry::sharded_table<float, host, decltype(spread)> big("w", comm, rows, width, spread);
-      std::int64_t held = 0;
+      std::int64_t rows_held = 0;
       for (int r = 0; r < ranks; ++r)
-        for (std::int64_t i = 0; i < big.rows_of(r); ++i, ++held) {
+        for (std::int64_t i = 0; i < big.rows_of(r); ++i, ++rows_held) {
           const std::int64_t row = big.global_row(r, i);
           REQUIRE(big.local_row(row) == i);
           if (!decltype(spread)::replicates) REQUIRE(big.owner(row) == r);
         }
-      REQUIRE(held == static_cast<std::int64_t>(rows) * (decltype(spread)::replicates ? ranks : 1));
+      REQUIRE(rows_held == static_cast<std::int64_t>(rows) * (decltype(spread)::replicates ? ranks : 1));
       const auto check = [&](const auto& fill) {
         ferry::tensor<float, host> table("w", rows, width);
         fill(table);
@@ -194,12 +194,12 @@ TEST_CASE("a sharded table is initialised and copied by its row numbers", "[dist
         for (std::size_t i = 0; i < read.size(); ++i)
           expect(read.data()[i] == static_cast<double>(table.data()[i]), "copied rows");
       });
-      ferry::sharded_table<float, host, ferry::sharding::hashed<3>> other("o", comm, rows, width);
-      comm.run([&] { ferry::copy(exec, big, other).wait(); });
-      REQUIRE(same_table(exec, other, table));
+      ferry::sharded_table<float, host, ferry::sharding::hashed<3>> hashed("o", comm, rows, width);
+      comm.run([&] { ferry::copy(exec, big, hashed).wait(); });
+      REQUIRE(same_table(exec, hashed, table));
       const auto elsewhere = group_of(3);
       ferry::sharded_table<float, host, ferry::sharding::block> third("o", elsewhere, rows, width);
-      ferry::copy(exec, other, third).wait();
+      ferry::copy(exec, hashed, third).wait();
       REQUIRE(same_table(exec, third, table));
     });
 }

@@ -23,7 +23,7 @@
 #error "this source is to be compiled with -ffast-math"
 #endif
 
-/// What is promised to a program that is compiled and linked with -Ofast -ffast-math. Nothing here may ask isnan itself:
+/// Promises to a program that is compiled and linked with -Ofast -ffast-math. Nothing here may ask isnan itself:
 /// values are compared by their bits. The oracles are compiled without the flag.
 namespace {
 
@@ -37,15 +37,15 @@ using bits_type = std::conditional_t<sizeof(T) == 2, std::uint16_t,
 
 template <class T>
 bits_type<T> bits(const T& value) {
-  bits_type<T> made;
-  std::memcpy(&made, &value, sizeof value);
-  return made;
+  bits_type<T> result;
+  std::memcpy(&result, &value, sizeof value);
+  return result;
 }
 template <class T>
-T of_bits(bits_type<T> from) {
-  T made;
-  std::memcpy(static_cast<void*>(&made), &from, sizeof made);
-  return made;
+T of_bits(bits_type<T> bits) {
+  T result;
+  std::memcpy(static_cast<void*>(&result), &bits, sizeof result);
+  return result;
 }
 
 template <class T>
@@ -75,10 +75,10 @@ constexpr std::size_t rows = 7, width = 19;
 
 template <class T>
 ferry::tensor<T, pageable_space> gradients_with(std::size_t place, bits_type<T> bad) {
-  ferry::tensor<T, pageable_space> made("gradients", rows, width);
-  for (std::size_t i = 0; i < rows * width; ++i) made.data()[i] = T(0.25f + static_cast<float>(i % 5));
-  made.data()[place] = of_bits<T>(bad);
-  return made;
+  ferry::tensor<T, pageable_space> gradients("gradients", rows, width);
+  for (std::size_t i = 0; i < rows * width; ++i) gradients.data()[i] = T(0.25f + static_cast<float>(i % 5));
+  gradients.data()[place] = of_bits<T>(bad);
+  return gradients;
 }
 
 }  // namespace
@@ -119,13 +119,13 @@ TEMPLATE_TEST_CASE("nonfinite::reject and skip see infinities and NaN", "[flags]
     const char* name;
   } cases[] = {
       {bad.nan, "nan"}, {bad.other_nan, "nan"}, {bad.infinity, "inf"}, {bad.negative_infinity, "-inf"}};
-  for (const auto& each : cases) {
+  for (const auto& sample : cases) {
     for (const std::size_t place : {std::size_t{0}, rows * width / 2, rows * width - 1}) {
-      CAPTURE(each.name, place);
+      CAPTURE(sample.name, place);
       ferry::tensor<weight, pageable_space> table("weights", rows, width);
       for (std::size_t i = 0; i < rows * width; ++i) table.data()[i] = weight(1) + static_cast<weight>(i);
       auto state = optim::make_state(rule, table);
-      const auto gradients = gradients_with<TestType>(place, each.value);
+      const auto gradients = gradients_with<TestType>(place, sample.value);
       std::string message;
       try {
         ferry::step(exec, rule, table, state, indices, gradients, ferry::nonfinite::reject{}).wait();
@@ -134,7 +134,7 @@ TEMPLATE_TEST_CASE("nonfinite::reject and skip see infinities and NaN", "[flags]
       }
       CAPTURE(message);
       CHECK(message.find("'gradients'") != std::string::npos);
-      const std::string value = std::string(" ") + each.name;
+      const std::string value = std::string(" ") + sample.name;
       CHECK(message.find(value) != std::string::npos);
       CHECK(state.skipped() == 0);
       ferry::step(exec, rule, table, state, indices, gradients, ferry::nonfinite::skip{}).wait();
@@ -155,11 +155,12 @@ TEMPLATE_TEST_CASE("nonfinite::reject and skip see infinities and NaN", "[flags]
 
 TEST_CASE("16-bit formats convert as without the flag", "[flags]") {
   namespace oracle = ferry_test::reference;
-  for (std::uint32_t each = 0; each <= 0xffffu; ++each) {
-    const auto from = static_cast<std::uint16_t>(each);
-    REQUIRE(bits(static_cast<float>(ferry::half_t::from_bits(from))) == bits(oracle::eigen_half_value(from)));
-    REQUIRE(bits(static_cast<float>(ferry::bhalf_t::from_bits(from))) ==
-            bits(oracle::eigen_bhalf_value(from)));
+  for (std::uint32_t code = 0; code <= 0xffffu; ++code) {
+    const auto half_bits = static_cast<std::uint16_t>(code);
+    REQUIRE(bits(static_cast<float>(ferry::half_t::from_bits(half_bits))) ==
+            bits(oracle::eigen_half_value(half_bits)));
+    REQUIRE(bits(static_cast<float>(ferry::bhalf_t::from_bits(half_bits))) ==
+            bits(oracle::eigen_bhalf_value(half_bits)));
   }
   std::mt19937_64 random(11);
   for (int i = 0; i < 200000; ++i) {
@@ -207,31 +208,32 @@ TEST_CASE("rounding at random takes the neighbours in proportion", "[flags]") {
 TEST_CASE("8-bit rows keep what is not finite", "[flags]") {
   const exec_space exec;
   constexpr std::size_t count = 6, wide = 37;
-  ferry::tensor<float, pageable_space> from("from", count, wide), back("back", count, wide);
+  ferry::tensor<float, pageable_space> source("from", count, wide), back("back", count, wide);
   const auto bad = bad_of<float>();
   std::mt19937_64 random(12);
   for (std::size_t i = 0; i < count * wide; ++i)
-    from.data()[i] = static_cast<float>(static_cast<double>(random() % 20001) - 10000.0) / 64.0f;
+    source.data()[i] = static_cast<float>(static_cast<double>(random() % 20001) - 10000.0) / 64.0f;
   const bits_type<float> spoilt[] = {bad.nan, bad.other_nan, bad.infinity, bad.negative_infinity};
-  for (std::size_t row = 0; row < 4; ++row) from.data()[row * wide + row * 12] = of_bits<float>(spoilt[row]);
+  for (std::size_t row = 0; row < 4; ++row)
+    source.data()[row * wide + row * 12] = of_bits<float>(spoilt[row]);
   // A row whose least element is -0.
-  for (std::size_t c = 0; c < wide; ++c) from.data()[5 * wide + c] = c == 3 ? -0.0f : 2.0f;
+  for (std::size_t c = 0; c < wide; ++c) source.data()[5 * wide + c] = c == 3 ? -0.0f : 2.0f;
   ferry::rowwise_int8_tensor<pageable_space> table("codes", count, wide);
-  ferry::quantize(exec, from, table).wait();
+  ferry::quantize(exec, source, table).wait();
   ferry::dequantize(exec, table, back).wait();
   for (std::size_t row = 0; row < 4; ++row)
     for (std::size_t c = 0; c < wide; ++c) {
       CAPTURE(row, c);
       REQUIRE((bits(back.data()[row * wide + c]) & 0x7fffffffu) > 0x7f800000u);
     }
-  float least = from.data()[4 * wide], most = least;
+  float least = source.data()[4 * wide], most = least;
   for (std::size_t c = 0; c < wide; ++c) {
-    least = std::min(least, from.data()[4 * wide + c]);
-    most = std::max(most, from.data()[4 * wide + c]);
+    least = std::min(least, source.data()[4 * wide + c]);
+    most = std::max(most, source.data()[4 * wide + c]);
   }
   for (std::size_t c = 0; c < wide; ++c) {
-    const std::size_t at = 4 * wide + c;
-    CHECK(std::abs(back.data()[at] - from.data()[at]) <= 0.501f * (most - least) / 255.0f);
+    const std::size_t element = 4 * wide + c;
+    CHECK(std::abs(back.data()[element] - source.data()[element]) <= 0.501f * (most - least) / 255.0f);
     CHECK(bits(back.data()[5 * wide + c]) == bits(c == 3 ? 0.0f : 2.0f));
   }
 }

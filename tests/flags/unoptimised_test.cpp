@@ -67,11 +67,11 @@ TEST_CASE("steps of rules without and with state", "[flags]") {
 
 TEST_CASE("gather, a loader and a checkpoint", "[flags]") {
   const exec_space exec;
-  const temporary_folder at;
+  const temporary_folder folder;
   auto random = generator(392);
   const auto contents = values<float>(random, rows * 5);
   auto table = make<ferry::mapped_space>("table", rows, 5, contents);
-  ferry::io::checkpoint run(at.path() + "/run");
+  ferry::io::checkpoint run(folder.path() + "/run");
   run.add("table", table);
   run.save();
   ferry::init::zeros(exec, table);

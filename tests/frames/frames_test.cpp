@@ -28,7 +28,7 @@ constexpr std::size_t launches_of_library = 1;
 
 /// The functions of ferry from the one that called the library's launch() outwards, for each label of a kernel.
 using calls = std::map<std::string, std::vector<std::string>>;
-calls* seen = nullptr;
+calls* observed = nullptr;
 std::mutex guard;  // ranks are threads
 
 std::string demangled(const char* symbol) {
@@ -58,12 +58,12 @@ std::string function_of(const std::string& signature) {
 }
 
 void note_calls(const char* label, std::uint32_t, std::uint64_t*) {
-  if (seen == nullptr) return;
+  if (observed == nullptr) return;
   const std::lock_guard<std::mutex> lock(guard);
   void* addresses[200];
   const int depth = backtrace(addresses, 200);
   const std::unique_ptr<char*, void (*)(void*)> symbols(backtrace_symbols(addresses, depth), &std::free);
-  auto& names = (*seen)[label];
+  auto& names = (*observed)[label];
   names.clear();
   bool inside = false;
   for (int i = 0; i < depth; ++i) {
@@ -76,23 +76,23 @@ void note_calls(const char* label, std::uint32_t, std::uint64_t*) {
 }
 
 std::string listed(const std::vector<std::string>& names) {
-  std::string all;
-  for (const auto& name : names) all += "\n  " + name;
-  return all;
+  std::string stack;
+  for (const auto& name : names) stack += "\n  " + name;
+  return stack;
 }
 
 /// The functions on the way of `verb` to the kernel of this label.
 template <class Verb>
 std::vector<std::string> way_to(const std::string& label, const Verb& verb) {
-  calls found;
+  calls counts;
   Kokkos::Tools::Experimental::set_begin_parallel_for_callback(&note_calls);
-  seen = &found;
+  observed = &counts;
   verb();
-  seen = nullptr;
+  observed = nullptr;
   Kokkos::Tools::Experimental::set_begin_parallel_for_callback(nullptr);
-  INFO("kernels: " << found.size());
-  REQUIRE(found.count(label) == 1);
-  return found[label];
+  INFO("kernels: " << counts.size());
+  REQUIRE(counts.count(label) == 1);
+  return counts[label];
 }
 
 /// A call that names a policy is compiled here, not in the library.
@@ -111,11 +111,11 @@ struct batch {
 }  // namespace
 
 TEST_CASE("a step reaches its kernel in seven calls", "[frames]") {
-  batch of;
+  batch input;
   const ferry::optim::adam adam;
-  auto state = ferry::optim::make_state(adam, of.table);
+  auto state = ferry::optim::make_state(adam, input.table);
   const auto way = way_to("ferry::step::direct", [&] {
-    ferry::step(of.exec, adam, of.table, state, of.indices, of.rows, in_headers).wait();
+    ferry::step(input.exec, adam, input.table, state, input.indices, input.rows, in_headers).wait();
   });
   INFO(listed(way));
   REQUIRE(way.size() >= 2);
@@ -149,9 +149,10 @@ TEST_CASE("a step on a sharded table reaches its kernel in ten calls", "[frames]
 }
 
 TEST_CASE("a scatter reaches its kernel in six calls", "[frames]") {
-  batch of;
-  const auto way = way_to("ferry::scatter::direct",
-                          [&] { ferry::scatter(of.exec, of.table, of.indices, of.rows, in_headers).wait(); });
+  batch input;
+  const auto way = way_to("ferry::scatter::direct", [&] {
+    ferry::scatter(input.exec, input.table, input.indices, input.rows, in_headers).wait();
+  });
   INFO(listed(way));
   REQUIRE(way.size() >= 2);
   CHECK(way.back() == "ferry::scatter");
@@ -159,9 +160,10 @@ TEST_CASE("a scatter reaches its kernel in six calls", "[frames]") {
 }
 
 TEST_CASE("a gather reaches its kernel in five calls", "[frames]") {
-  batch of;
-  const auto way = way_to("ferry::gather::direct",
-                          [&] { ferry::gather(of.exec, of.table, of.indices, of.rows, in_headers).wait(); });
+  batch input;
+  const auto way = way_to("ferry::gather::direct", [&] {
+    ferry::gather(input.exec, input.table, input.indices, input.rows, in_headers).wait();
+  });
   INFO(listed(way));
   REQUIRE(way.size() >= 2);
   CHECK(way.back() == "ferry::gather");

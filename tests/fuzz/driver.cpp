@@ -53,15 +53,15 @@ const std::vector<std::string> words{"'descr'",
 void mutate(bytes& input, const std::vector<bytes>& corpus, std::mt19937_64& random) {
   const auto below = [&](std::size_t most) { return most == 0 ? 0 : random() % most; };
   for (std::size_t times = 1 + below(6); times > 0; --times) {
-    const std::size_t at = below(input.size() + 1);
-    const auto place = input.begin() + static_cast<std::ptrdiff_t>(at);
-    const auto some = std::min<std::size_t>(below(16), input.size() - at);
+    const std::size_t position = below(input.size() + 1);
+    const auto place = input.begin() + static_cast<std::ptrdiff_t>(position);
+    const auto some = std::min<std::size_t>(below(16), input.size() - position);
     switch (random() % 7) {
       case 0:
-        if (at < input.size()) input[at] ^= static_cast<std::uint8_t>(1u << below(8));
+        if (position < input.size()) input[position] ^= static_cast<std::uint8_t>(1u << below(8));
         break;
       case 1:
-        if (at < input.size()) input[at] = static_cast<std::uint8_t>(random());
+        if (position < input.size()) input[position] = static_cast<std::uint8_t>(random());
         break;
       case 2:
         input.erase(place, place + static_cast<std::ptrdiff_t>(some));
@@ -73,21 +73,21 @@ void mutate(bytes& input, const std::vector<bytes>& corpus, std::mt19937_64& ran
       }
       case 4: {  // over what is there, so that lengths stay right
         const std::string& word = words[below(words.size())];
-        for (std::size_t i = 0; i < word.size() && at + i < input.size(); ++i)
-          input[at + i] = static_cast<std::uint8_t>(word[i]);
+        for (std::size_t i = 0; i < word.size() && position + i < input.size(); ++i)
+          input[position + i] = static_cast<std::uint8_t>(word[i]);
         break;
       }
       case 5: {
-        const bytes& other = corpus[below(corpus.size())];
-        const std::size_t from = below(other.size() + 1);
-        const auto begin = other.begin() + static_cast<std::ptrdiff_t>(from);
+        const bytes& second = corpus[below(corpus.size())];
+        const std::size_t start = below(second.size() + 1);
+        const auto begin = second.begin() + static_cast<std::ptrdiff_t>(start);
         const bytes piece(begin, begin + static_cast<std::ptrdiff_t>(
-                                             std::min<std::size_t>(below(64), other.size() - from)));
+                                             std::min<std::size_t>(below(64), second.size() - start)));
         input.insert(place, piece.begin(), piece.end());
         break;
       }
       default:
-        input.resize(below(2) == 0 ? at : input.size() + below(64));
+        input.resize(below(2) == 0 ? position : input.size() + below(64));
         break;
     }
   }
@@ -106,18 +106,18 @@ int main(int argc, char** argv) {
     } else if (argument.starts_with("-seed=")) {
       seed = std::strtoull(argument.c_str() + 6, nullptr, 10);
     } else {
-      std::ifstream from(argument, std::ios::binary);
-      if (!from) {
+      std::ifstream file(argument, std::ios::binary);
+      if (!file) {
         std::fprintf(stderr, "can't read %s\n", argument.c_str());
         return 2;
       }
-      corpus.emplace_back(std::istreambuf_iterator<char>(from), std::istreambuf_iterator<char>());
+      corpus.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
     }
   }
   if (corpus.empty()) corpus.emplace_back();
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   std::fflush(stdout);
-  for (const bytes& each : corpus) LLVMFuzzerTestOneInput(each.data(), each.size());
+  for (const bytes& input : corpus) LLVMFuzzerTestOneInput(input.data(), input.size());
   std::mt19937_64 random(seed);
   bytes input;
   for (std::uint64_t run = 0; run < runs; ++run) {

@@ -23,10 +23,10 @@ inline void require(bool holds) {
 class memory_file {
  public:
   memory_file(const std::uint8_t* data, std::size_t size) : content_("fuzz", "input") {
-    const int made = ::memfd_create("fuzz", MFD_CLOEXEC);
-    require(made >= 0);
-    require(content_.open(("/proc/self/fd/" + std::to_string(made)).c_str(), O_RDWR));
-    ::close(made);
+    const int descriptor = ::memfd_create("fuzz", MFD_CLOEXEC);
+    require(descriptor >= 0);
+    require(content_.open(("/proc/self/fd/" + std::to_string(descriptor)).c_str(), O_RDWR));
+    ::close(descriptor);
     content_.write_at(data, size, 0);
   }
   [[nodiscard]] const ferry::detail::file& content() const { return content_; }

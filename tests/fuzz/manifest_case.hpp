@@ -24,7 +24,7 @@ inline void seal_manifest(std::string& bytes) {
   std::memcpy(bytes.data() + bytes.size() - 4, &sum, sizeof sum);
 }
 
-/// What went wrong with these bytes; empty if they were refused by an io_error, or were read, and written for
+/// The flaw that these bytes showed; empty if they were refused by an io_error, or were read, and written for
 /// the same to be read again.
 inline std::string fault_of_manifest(const std::string& bytes, bool& accepted) {
   accepted = false;

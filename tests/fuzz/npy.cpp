@@ -11,17 +11,17 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const fuzz::memory_file input(data, size);
   try {
-    const auto found = ferry::detail::read_npy_header(input.content());
-    std::uint64_t bytes = found.elements.bytes;
+    const auto result = ferry::detail::read_npy_header(input.content());
+    std::uint64_t bytes = result.elements.bytes;
     bool is_empty = false;
-    for (const std::size_t each : found.sizes()) {
-      fuzz::require(each == 0 || ferry::detail::grow_bytes(bytes, each));
-      is_empty = is_empty || each == 0;
+    for (const std::size_t extent : result.sizes()) {
+      fuzz::require(extent == 0 || ferry::detail::grow_bytes(bytes, extent));
+      is_empty = is_empty || extent == 0;
     }
-    fuzz::require(found.rank >= 1 && found.rank <= ferry::max_rank && found.elements.bytes >= 1);
-    fuzz::require(found.offset + (is_empty ? 0 : bytes) == size);
-    fuzz::require(is_empty == (found.size() == 0) &&
-                  (is_empty || found.size() * found.elements.bytes == bytes));
+    fuzz::require(result.rank >= 1 && result.rank <= ferry::max_rank && result.elements.bytes >= 1);
+    fuzz::require(result.offset + (is_empty ? 0 : bytes) == size);
+    fuzz::require(is_empty == (result.size() == 0) &&
+                  (is_empty || result.size() * result.elements.bytes == bytes));
   } catch (const ferry::io_error& refused) {
     fuzz::require(refused.what()[0] != '\0');
   }

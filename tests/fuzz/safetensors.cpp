@@ -13,24 +13,24 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const fuzz::memory_file input(data, size);
   try {
-    const auto found = ferry::detail::read_safetensors_header(input.content());
+    const auto result = ferry::detail::read_safetensors_header(input.content());
     std::uint64_t end = 0;
-    for (const auto& each : found.entries) {
-      fuzz::require(each.begin == end && each.end >= each.begin && ferry::detail::has_bytes(each));
-      end = each.end;
+    for (const auto& entry : result.entries) {
+      fuzz::require(entry.begin == end && entry.end >= entry.begin && ferry::detail::has_bytes(entry));
+      end = entry.end;
     }
-    fuzz::require(found.bytes + end == size);
-    const std::string text = ferry::detail::make_safetensors_header(found.entries, found.metadata);
+    fuzz::require(result.bytes + end == size);
+    const std::string text = ferry::detail::make_safetensors_header(result.entries, result.metadata);
     fuzz::require(text.size() % 8 == 0);
-    ferry::detail::safetensors_header again;
-    fuzz::require(ferry::detail::parse_safetensors(std::string_view(text).substr(8), end, again).empty());
-    fuzz::require(again.metadata == found.metadata && again.entries.size() == found.entries.size());
-    for (const auto& each : found.entries) {
+    ferry::detail::safetensors_header second;
+    fuzz::require(ferry::detail::parse_safetensors(std::string_view(text).substr(8), end, second).empty());
+    fuzz::require(second.metadata == result.metadata && second.entries.size() == result.entries.size());
+    for (const auto& entry : result.entries) {
       bool same = false;
-      for (const auto& other : again.entries)
+      for (const auto& twin : second.entries)
         same = same ||
-               (each.name == other.name && each.type == other.type && each.type_name() == other.type_name() &&
-                each.shape == other.shape && each.begin == other.begin && each.end == other.end);
+               (entry.name == twin.name && entry.type == twin.type && entry.type_name() == twin.type_name() &&
+                entry.shape == twin.shape && entry.begin == twin.begin && entry.end == twin.end);
       fuzz::require(same);
     }
   } catch (const ferry::io_error& refused) {

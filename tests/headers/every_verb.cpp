@@ -50,21 +50,20 @@ void move_rows(const Kokkos::DefaultExecutionSpace& exec, Table& table) {
 template <typename Table>
 void take_parts(const Kokkos::DefaultExecutionSpace& exec, Table& table) {
   const std::vector<std::int64_t> indices{1, 2, 3};
-  ferry::tensor<std::int32_t, ferry::device_space> which("which", 8);
+  ferry::tensor<std::int32_t, ferry::device_space> ids("which", 8);
   ferry::tensor<float, ferry::device_space> batch("batch", 8, table.width());
-  ferry::init::constant(exec, which, 1);
+  ferry::init::constant(exec, ids, 1);
   ferry::init::constant(exec, table.first(2), 0.5);
 
   ferry::gather(exec, table.rows_between(10, 20), indices, batch.first(3)).wait();
-  ferry::gather(exec, std::as_const(table).first(50), which.rows_between(2, 5), batch.first(5).first(3))
-      .wait();
-  ferry::scatter(exec, table.first(50), which.first(3), std::as_const(batch).rows_between(3, 6)).wait();
-  ferry::scatter_add(exec, table.first(50), which.first(3), batch.first(3)).wait();
+  ferry::gather(exec, std::as_const(table).first(50), ids.rows_between(2, 5), batch.first(5).first(3)).wait();
+  ferry::scatter(exec, table.first(50), ids.first(3), std::as_const(batch).rows_between(3, 6)).wait();
+  ferry::scatter_add(exec, table.first(50), ids.first(3), batch.first(3)).wait();
   ferry::copy(exec, table.first(8), batch.first(8)).wait();
   auto part = table.first(50);
   const auto sgd = ferry::optim::sgd{.lr = 1e-2, .momentum = 0.9};
   auto momentum = ferry::optim::make_state(sgd, part);
-  const auto plan = ferry::make_plan(exec, which.first(3), part.rows());
+  const auto plan = ferry::make_plan(exec, ids.first(3), part.rows());
   ferry::step(exec, sgd, part, momentum, plan, batch.first(3)).wait();
   static_cast<void>(part.view());
   static_cast<void>(ferry::to_kokkos(part));
@@ -83,16 +82,16 @@ void take_parts(const Kokkos::DefaultExecutionSpace& exec, Table& table) {
 }
 
 void order_instances(const Kokkos::DefaultExecutionSpace& exec) {
-  const Kokkos::DefaultExecutionSpace other;
+  const Kokkos::DefaultExecutionSpace second;
   const Kokkos::DefaultHostExecutionSpace host;
-  ferry::tensor<float, ferry::mapped_space> from("from", 4, 4);
-  ferry::tensor<float, ferry::mapped_space> to("to", 4, 4);
-  auto ticket = ferry::copy(exec, from, to);
-  auto future = ferry::clone(exec, from);
-  ferry::after(exec, other);
+  ferry::tensor<float, ferry::mapped_space> source("from", 4, 4);
+  ferry::tensor<float, ferry::mapped_space> target("to", 4, 4);
+  auto ticket = ferry::copy(exec, source, target);
+  auto future = ferry::clone(exec, source);
+  ferry::after(exec, second);
   ferry::after(host, exec, ticket, future);
   ferry::after(exec, host);
-  to(1, 2) = from(3, 0) + to.first(2)(0, 0) + std::as_const(to)(1, 1);
+  target(1, 2) = source(3, 0) + target.first(2)(0, 0) + std::as_const(target)(1, 1);
 }
 
 }  // namespace

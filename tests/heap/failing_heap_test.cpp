@@ -45,54 +45,54 @@ struct world {
 
   /// Every number that a verb may change.
   [[nodiscard]] std::vector<double> contents() {
-    std::vector<double> all;
+    std::vector<double> content;
     const auto add = [&](const auto& array) {
-      std::vector<float> here(array.size());
-      ferry::copy(exec, array, here).wait();
-      all.insert(all.end(), here.begin(), here.end());
+      std::vector<float> host_copy(array.size());
+      ferry::copy(exec, array, host_copy).wait();
+      content.insert(content.end(), host_copy.begin(), host_copy.end());
     };
     add(table);
     add(batch);
     for (int f = 0; f < state.fields(); ++f) {
       const auto field = state.field_ref(f);
-      std::vector<float> here(static_cast<std::size_t>(field.size()));
-      ferry::copy(exec, field, here).wait();
-      all.insert(all.end(), here.begin(), here.end());
+      std::vector<float> host_copy(static_cast<std::size_t>(field.size()));
+      ferry::copy(exec, field, host_copy).wait();
+      content.insert(content.end(), host_copy.begin(), host_copy.end());
     }
-    all.push_back(static_cast<double>(state.steps()));
-    return all;
+    content.push_back(static_cast<double>(state.steps()));
+    return content;
   }
 };
 
 /// Lets the k-th allocation of `call(world)` fail, for k = 1, 2, ... until it has no k-th. Each time the call
 /// either throws and leaves everything as it was, or does all of its work; tried again it then does all of it.
 template <class Space, class Call>
-int survive_every_failure(const char* what, const Call& call) {
+int survive_every_failure(const char* label, const Call& call) {
   world<Space> never_failed;
   const std::vector<double> before = never_failed.contents();
   call(never_failed);
-  const std::vector<double> done = never_failed.contents();
+  const std::vector<double> expected = never_failed.contents();
   int failures = 0;
   for (std::int64_t k = 1;; ++k) {
-    world<Space> here;
+    world<Space> kit;
     start_anew();
     bool thrown = false;
     fail_allocation(k);
     try {
-      call(here);
+      call(kit);
     } catch (const std::bad_alloc&) {
       thrown = true;
     } catch (const ferry::bad_alloc&) {
       thrown = true;
     }
     const bool failed = fail_allocation(0);
-    INFO(what << ", allocation " << k);
+    INFO(label << ", allocation " << k);
     if (thrown) {
       REQUIRE(failed);
-      REQUIRE(here.contents() == before);
-      call(here);
+      REQUIRE(kit.contents() == before);
+      call(kit);
     }
-    REQUIRE(here.contents() == done);
+    REQUIRE(kit.contents() == expected);
     if (!failed) return failures;
     ++failures;
   }
@@ -104,69 +104,74 @@ void survive_all_verbs() {
   using ferry::path::ordered;
   using ferry::path::staged;
   int failures = 0;
-  const auto survive = [&](const char* what, const auto& call) {
-    failures += survive_every_failure<Space>(what, call);
+  const auto survive = [&](const char* label, const auto& call) {
+    failures += survive_every_failure<Space>(label, call);
   };
-  survive("gather", [](auto& of) { ferry::gather(of.exec, of.table, of.indices, of.batch).wait(); });
+  survive("gather", [](auto& kit) { ferry::gather(kit.exec, kit.table, kit.indices, kit.batch).wait(); });
   survive("gather direct",
-          [](auto& of) { ferry::gather(of.exec, of.table, of.indices, of.batch, direct{}).wait(); });
+          [](auto& kit) { ferry::gather(kit.exec, kit.table, kit.indices, kit.batch, direct{}).wait(); });
   survive("gather ordered",
-          [](auto& of) { ferry::gather(of.exec, of.table, of.indices, of.batch, ordered{}).wait(); });
-  survive("gather by plan", [](auto& of) {
-    ferry::gather(of.exec, of.table, ferry::make_plan(of.exec, of.indices, rows), of.batch).wait();
+          [](auto& kit) { ferry::gather(kit.exec, kit.table, kit.indices, kit.batch, ordered{}).wait(); });
+  survive("gather by plan", [](auto& kit) {
+    ferry::gather(kit.exec, kit.table, ferry::make_plan(kit.exec, kit.indices, rows), kit.batch).wait();
   });
   survive("gather, detached",
-          [](auto& of) { ferry::gather(of.exec, of.table, of.indices, of.batch).detach(); });
-  survive("scatter", [](auto& of) { ferry::scatter(of.exec, of.table, of.indices, of.batch).wait(); });
-  survive("scatter by mean", [](auto& of) {
-    ferry::scatter(of.exec, of.table, of.indices, of.batch, ferry::duplicates::mean{}).wait();
+          [](auto& kit) { ferry::gather(kit.exec, kit.table, kit.indices, kit.batch).detach(); });
+  survive("scatter", [](auto& kit) { ferry::scatter(kit.exec, kit.table, kit.indices, kit.batch).wait(); });
+  survive("scatter by mean", [](auto& kit) {
+    ferry::scatter(kit.exec, kit.table, kit.indices, kit.batch, ferry::duplicates::mean{}).wait();
   });
   survive("scatter_add",
-          [](auto& of) { ferry::scatter_add(of.exec, of.table, of.indices, of.batch).wait(); });
-  survive("copy", [](auto& of) {
+          [](auto& kit) { ferry::scatter_add(kit.exec, kit.table, kit.indices, kit.batch).wait(); });
+  survive("copy", [](auto& kit) {
     const std::vector<float> ones(static_cast<std::size_t>(rows * width), 1.0f);
-    const ferry::tensor_view<const float, ferry::pageable_space> from(ones.data(), rows, width);
-    ferry::copy(of.exec, from, of.table).wait();
+    const ferry::tensor_view<const float, ferry::pageable_space> source(ones.data(), rows, width);
+    ferry::copy(kit.exec, source, kit.table).wait();
   });
-  survive("init", [](auto& of) { ferry::init::normal(of.exec, of.table, 0.0f, 1.0f, 3); });
-  survive("step",
-          [](auto& of) { ferry::step(of.exec, of.adam, of.table, of.state, of.indices, of.batch).wait(); });
-  survive("step ordered", [](auto& of) {
-    ferry::step(of.exec, of.adam, of.table, of.state, of.indices, of.batch, ordered{}).wait();
+  survive("init", [](auto& kit) { ferry::init::normal(kit.exec, kit.table, 0.0f, 1.0f, 3); });
+  survive("step", [](auto& kit) {
+    ferry::step(kit.exec, kit.adam, kit.table, kit.state, kit.indices, kit.batch).wait();
   });
-  survive("step nonfinite::skip", [](auto& of) {
-    ferry::step(of.exec, of.adam, of.table, of.state, of.indices, of.batch, ferry::nonfinite::skip{}).wait();
+  survive("step ordered", [](auto& kit) {
+    ferry::step(kit.exec, kit.adam, kit.table, kit.state, kit.indices, kit.batch, ordered{}).wait();
   });
-  survive("step per_row", [](auto& of) {
-    ferry::step(of.exec, of.adam, of.table, of.state, of.indices, of.batch, ferry::step_count::per_row{})
+  survive("step nonfinite::skip", [](auto& kit) {
+    ferry::step(kit.exec, kit.adam, kit.table, kit.state, kit.indices, kit.batch, ferry::nonfinite::skip{})
         .wait();
   });
-  survive("step catch_up", [](auto& of) {
-    ferry::step(of.exec, of.adam, of.table, of.state, of.indices, of.batch, ferry::step_count::catch_up{})
+  survive("step per_row", [](auto& kit) {
+    ferry::step(kit.exec, kit.adam, kit.table, kit.state, kit.indices, kit.batch,
+                ferry::step_count::per_row{})
+        .wait();
+  });
+  survive("step catch_up", [](auto& kit) {
+    ferry::step(kit.exec, kit.adam, kit.table, kit.state, kit.indices, kit.batch,
+                ferry::step_count::catch_up{})
         .wait();
   });
   if constexpr (Space::is_host_accessible) {
     survive("gather staged",
-            [](auto& of) { ferry::gather(of.exec, of.table, of.indices, of.batch, staged{}).wait(); });
+            [](auto& kit) { ferry::gather(kit.exec, kit.table, kit.indices, kit.batch, staged{}).wait(); });
     survive("scatter staged",
-            [](auto& of) { ferry::scatter(of.exec, of.table, of.indices, of.batch, staged{}).wait(); });
-    survive("scatter_add staged",
-            [](auto& of) { ferry::scatter_add(of.exec, of.table, of.indices, of.batch, staged{}).wait(); });
-    survive("copy staged", [](auto& of) {
-      ferry::tensor<float, ferry::device_space> there("there", rows, width);
-      ferry::init::constant(of.exec, there, 2.0f);
-      ferry::copy(of.exec, there, of.table, staged{}).wait();
+            [](auto& kit) { ferry::scatter(kit.exec, kit.table, kit.indices, kit.batch, staged{}).wait(); });
+    survive("scatter_add staged", [](auto& kit) {
+      ferry::scatter_add(kit.exec, kit.table, kit.indices, kit.batch, staged{}).wait();
     });
-    survive("copy staged there and back, rows in reverse", [](auto& of) {
-      ferry::tensor<float, ferry::device_space> there("there", rows, width);
-      ferry::copy(of.exec, of.table, there, staged{}).wait();
-      auto reverse = ferry::make_ref(there);
+    survive("copy staged", [](auto& kit) {
+      ferry::tensor<float, ferry::device_space> device_copy("there", rows, width);
+      ferry::init::constant(kit.exec, device_copy, 2.0f);
+      ferry::copy(kit.exec, device_copy, kit.table, staged{}).wait();
+    });
+    survive("copy staged there and back, rows in reverse", [](auto& kit) {
+      ferry::tensor<float, ferry::device_space> device_copy("there", rows, width);
+      ferry::copy(kit.exec, kit.table, device_copy, staged{}).wait();
+      auto reverse = ferry::make_ref(device_copy);
       reverse.data += (rows - 1) * width;
       reverse.strides[0] = -reverse.strides[0];
-      ferry::copy(of.exec, reverse, of.table, staged{}).wait();
+      ferry::copy(kit.exec, reverse, kit.table, staged{}).wait();
     });
-    survive("step staged", [](auto& of) {
-      ferry::step(of.exec, of.adam, of.table, of.state, of.indices, of.batch, staged{}).wait();
+    survive("step staged", [](auto& kit) {
+      ferry::step(kit.exec, kit.adam, kit.table, kit.state, kit.indices, kit.batch, staged{}).wait();
     });
   }
   CHECK(failures > 200);
@@ -192,9 +197,9 @@ TEST_CASE("a verb whose k-th allocation fails leaves everything as it was: pinne
 TEST_CASE("a step with a bad index is not counted where its message lacks memory", "[failing_heap]") {
   int failures = 0;
   for (std::int64_t k = 1;; ++k) {
-    world<ferry::device_space> here;
-    here.indices[3] = rows + 7;
-    ferry::ticket work = ferry::step(here.exec, here.adam, here.table, here.state, here.indices, here.batch);
+    world<ferry::device_space> kit;
+    kit.indices[3] = rows + 7;
+    ferry::ticket work = ferry::step(kit.exec, kit.adam, kit.table, kit.state, kit.indices, kit.batch);
     fail_allocation(k);
     bool thrown = false;
     try {
@@ -207,7 +212,7 @@ TEST_CASE("a step with a bad index is not counted where its message lacks memory
     const bool failed = fail_allocation(0);
     INFO("allocation " << k);
     REQUIRE(thrown);
-    REQUIRE(here.state.steps() == 0);
+    REQUIRE(kit.state.steps() == 0);
     if (!failed) break;
     ++failures;
   }
@@ -224,13 +229,13 @@ TEST_CASE("8-bit rows survive failing allocations", "[failing_heap]") {
   const auto survive = [](const auto& call) {
     int failures = 0;
     for (std::int64_t k = 1;; ++k) {
-      codes_world here;
-      ferry::init::uniform(here.exec, here.table, -1.0f, 1.0f, 7);
+      codes_world kit;
+      ferry::init::uniform(kit.exec, kit.table, -1.0f, 1.0f, 7);
       start_anew();
       fail_allocation(k);
       bool thrown = false;
       try {
-        call(here);
+        call(kit);
       } catch (const std::bad_alloc&) {
         thrown = true;
       } catch (const ferry::bad_alloc&) {
@@ -239,17 +244,17 @@ TEST_CASE("8-bit rows survive failing allocations", "[failing_heap]") {
       const bool failed = fail_allocation(0);
       if (thrown) {
         REQUIRE(failed);
-        REQUIRE_NOTHROW(call(here));
+        REQUIRE_NOTHROW(call(kit));
       }
       if (!failed) return failures;
       ++failures;
     }
   };
-  CHECK(survive([](codes_world& of) {
-          ferry::quantize(of.exec, of.table, of.codes).wait();
-          ferry::gather(of.exec, of.codes, of.indices, of.batch).wait();
-          ferry::scatter(of.exec, of.codes, of.indices, of.batch).wait();
-          ferry::dequantize(of.exec, of.codes, of.table).wait();
+  CHECK(survive([](codes_world& kit) {
+          ferry::quantize(kit.exec, kit.table, kit.codes).wait();
+          ferry::gather(kit.exec, kit.codes, kit.indices, kit.batch).wait();
+          ferry::scatter(kit.exec, kit.codes, kit.indices, kit.batch).wait();
+          ferry::dequantize(kit.exec, kit.codes, kit.table).wait();
         }) > 0);
 }
 

@@ -33,7 +33,7 @@ struct world {
   std::vector<std::int64_t> indices = drawn();
   ferry::sharded_table<float, host> table{"a table with a label of more than thirty letters", comm, rows,
                                           width};
-  ferry::sharded_table<float, host, ferry::sharding::block> other{"the other table", comm, rows, width};
+  ferry::sharded_table<float, host, ferry::sharding::block> block_table{"the other table", comm, rows, width};
   ferry::tensor<float, host> whole{"whole", rows, width}, none{"none", 0, width};
   ferry::optim::adam adam{.lr = 1e-2};
   decltype(ferry::optim::make_state(adam, table)) state = ferry::optim::make_state(adam, table);
@@ -41,7 +41,7 @@ struct world {
 
   explicit world(const ferry::communicator& group) : comm(group) {
     ferry::init::uniform(exec, table, -1, 1, 7);
-    ferry::init::uniform(exec, other, -1, 1, 8);
+    ferry::init::uniform(exec, block_table, -1, 1, 8);
     ferry::init::uniform(exec, whole, -1, 1, 9);
     for (int r = 0; r < ranks; ++r) {
       batch.emplace_back("batch", n, width);
@@ -49,9 +49,9 @@ struct world {
     }
   }
   static std::vector<std::int64_t> drawn() {
-    std::vector<std::int64_t> all(static_cast<std::size_t>(n));
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i * 37 % 50);
-    return all;
+    std::vector<std::int64_t> ids(static_cast<std::size_t>(n));
+    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(i * 37 % 50);
+    return ids;
   }
 };
 
@@ -59,7 +59,7 @@ struct world {
 /// 1 then throws bad_alloc, the others peer_error or nothing; nobody waits for a deadline, and afterwards the
 /// group does its work. The other ranks may have counted a step that rank 1 has not.
 template <class Call>
-int survive_every_failure(const char* what, const Call& call) {
+int survive_every_failure(const char* label, const Call& call) {
   int failures = 0;
   for (std::int64_t k = 1;; ++k) {
     world here(ferry::communicator::threads(ranks, {.deadline = std::chrono::seconds(20)}));
@@ -76,21 +76,21 @@ int survive_every_failure(const char* what, const Call& call) {
         if (rank != 1) mine = "bad_alloc on a rank that lacks no memory";
       } catch (const ferry::bad_alloc&) {
         if (rank != 1) mine = "ferry::bad_alloc on a rank that lacks no memory";
-      } catch (const std::exception& other) {
-        mine = other.what();
+      } catch (const std::exception& failure) {
+        mine = failure.what();
       }
       if (rank == 1) failed = fail_allocation(0);
       try {
         here.comm.barrier();
         here.state.set_steps(5);
         call(here, rank);
-      } catch (const std::exception& other) {
-        mine += std::string(" afterwards: ") + other.what();
+      } catch (const std::exception& failure) {
+        mine += std::string(" afterwards: ") + failure.what();
       }
     });
-    for (const std::string& each : said) {
-      INFO(what << ", allocation " << k);
-      REQUIRE(each == "");
+    for (const std::string& text : said) {
+      INFO(label << ", allocation " << k);
+      REQUIRE(text == "");
     }
     if (!failed) return failures;
     ++failures;
@@ -101,58 +101,63 @@ int survive_every_failure(const char* what, const Call& call) {
 
 TEST_CASE("ranks survive that the k-th allocation of one of them fails", "[failing_heap][distributed]") {
   int failures = 0;
-  const auto survive = [&](const char* what, const auto& call) {
-    failures += survive_every_failure(what, call);
+  const auto survive = [&](const char* label, const auto& call) {
+    failures += survive_every_failure(label, call);
   };
-  const auto own = [](world & of, int rank) -> auto& { return of.batch[static_cast<std::size_t>(rank)]; };
-  survive("gather",
-          [&](world& of, int rank) { ferry::gather(of.exec, of.table, of.indices, own(of, rank)).wait(); });
-  survive("gather into a new tensor", [&](world& of, int) {
-    static_cast<void>(ferry::gather<host>(of.exec, of.table, of.indices).get());
+  const auto batch_of = [](world & of, int rank) -> auto& {
+    return of.batch[static_cast<std::size_t>(rank)];
+  };
+  survive("gather", [&](world& kit, int rank) {
+    ferry::gather(kit.exec, kit.table, kit.indices, batch_of(kit, rank)).wait();
   });
-  survive("scatter",
-          [&](world& of, int rank) { ferry::scatter(of.exec, of.table, of.indices, own(of, rank)).wait(); });
-  survive("scatter_add", [&](world& of, int rank) {
-    ferry::scatter_add(of.exec, of.table, of.indices, own(of, rank)).wait();
+  survive("gather into a new tensor", [&](world& kit, int) {
+    static_cast<void>(ferry::gather<host>(kit.exec, kit.table, kit.indices).get());
   });
-  survive("step", [&](world& of, int rank) {
-    ferry::step(of.exec, of.adam, of.table, of.state, of.indices, own(of, rank)).wait();
+  survive("scatter", [&](world& kit, int rank) {
+    ferry::scatter(kit.exec, kit.table, kit.indices, batch_of(kit, rank)).wait();
   });
-  survive("copy of an array", [&](world& of, int) { ferry::copy(of.exec, of.whole, of.table).wait(); });
-  survive("copy into an array", [&](world& of, int rank) {
-    ferry::copy(of.exec, of.table, rank == 1 ? of.whole : of.none).wait();
+  survive("scatter_add", [&](world& kit, int rank) {
+    ferry::scatter_add(kit.exec, kit.table, kit.indices, batch_of(kit, rank)).wait();
+  });
+  survive("step", [&](world& kit, int rank) {
+    ferry::step(kit.exec, kit.adam, kit.table, kit.state, kit.indices, batch_of(kit, rank)).wait();
+  });
+  survive("copy of an array", [&](world& kit, int) { ferry::copy(kit.exec, kit.whole, kit.table).wait(); });
+  survive("copy into an array", [&](world& kit, int rank) {
+    ferry::copy(kit.exec, kit.table, rank == 1 ? kit.whole : kit.none).wait();
   });
   survive("copy of a sharded table",
-          [&](world& of, int) { ferry::copy(of.exec, of.table, of.other).wait(); });
-  survive("shared_tensor",
-          [&](world& of, int) { const ferry::shared_tensor<float> shared("shared", of.comm, rows, width); });
+          [&](world& kit, int) { ferry::copy(kit.exec, kit.table, kit.block_table).wait(); });
+  survive("shared_tensor", [&](world& kit, int) {
+    const ferry::shared_tensor<float> shared("shared", kit.comm, rows, width);
+  });
   CHECK(failures > 100);
 }
 
 TEST_CASE("a load by ranks changes nothing where one of them lacks memory", "[failing_heap][distributed]") {
   const temporary_folder folder;
   const std::string path = folder.path() + "/a-folder-whose-name-has-more-than-thirty-letters";
-  const auto contents = [](world& of, const std::vector<float>& plain) {
-    std::vector<float> all = plain;
+  const auto contents = [](world& kit, const std::vector<float>& plain) {
+    std::vector<float> content = plain;
     const auto add = [&](const auto& array) {
-      ferry::tensor<float, host> here("here", rows, width);
-      ferry::copy(of.exec, array, here).wait();
-      all.insert(all.end(), here.data(), here.data() + here.size());
+      ferry::tensor<float, host> host_copy("here", rows, width);
+      ferry::copy(kit.exec, array, host_copy).wait();
+      content.insert(content.end(), host_copy.data(), host_copy.data() + host_copy.size());
     };
-    add(of.table);
-    add(of.other);
+    add(kit.table);
+    add(kit.block_table);
     for (int r = 0; r < ranks; ++r)
-      for (int f = 0; f < of.state.shard(r).fields(); ++f) {
-        const auto field = of.state.shard(r).field_ref(f);
-        all.insert(all.end(), field.data, field.data + field.size());
+      for (int f = 0; f < kit.state.shard(r).fields(); ++f) {
+        const auto field = kit.state.shard(r).field_ref(f);
+        content.insert(content.end(), field.data, field.data + field.size());
       }
-    all.push_back(static_cast<float>(of.state.steps()));
-    return all;
+    content.push_back(static_cast<float>(kit.state.steps()));
+    return content;
   };
-  const auto add_to = [](ferry::io::checkpoint& run, world& of, std::vector<float>& plain) {
-    run.add("table", of.table);
-    run.add("a table in blocks of rows", of.other);
-    run.add("adam", of.adam, of.state);
+  const auto add_to = [](ferry::io::checkpoint& run, world& kit, std::vector<float>& plain) {
+    run.add("table", kit.table);
+    run.add("a table in blocks of rows", kit.block_table);
+    run.add("adam", kit.adam, kit.state);
     run.add("plain", plain);
   };
   const auto group = [] {
@@ -160,26 +165,26 @@ TEST_CASE("a load by ranks changes nothing where one of them lacks memory", "[fa
   };
   std::vector<float> saved;
   {
-    world of(group());
+    world kit(group());
     std::vector<float> plain(500, 0.5f);
-    ferry::init::uniform(of.exec, of.table, -1, 1, 17);
-    ferry::init::uniform(of.exec, of.other, -1, 1, 18);
-    of.state.set_steps(3);
+    ferry::init::uniform(kit.exec, kit.table, -1, 1, 17);
+    ferry::init::uniform(kit.exec, kit.block_table, -1, 1, 18);
+    kit.state.set_steps(3);
     ferry::io::checkpoint run(path);
-    add_to(run, of, plain);
+    add_to(run, kit, plain);
     run.save();
-    saved = contents(of, plain);
+    saved = contents(kit, plain);
   }
   // By rank 1 inside of run, and by a thread that acts for all ranks.
   for (const bool by_ranks : {true, false}) {
     int failures = 0;
     for (std::int64_t k = 1;; ++k) {
-      world here(group());
+      world kit(group());
       std::vector<float> plain(500, 7.0f);
-      here.state.set_steps(7);
-      const auto before = contents(here, plain);
+      kit.state.set_steps(7);
+      const auto before = contents(kit, plain);
       ferry::io::checkpoint run(path);
-      add_to(run, here, plain);
+      add_to(run, kit, plain);
       std::vector<int> thrown(ranks);
       bool failed = false;
       const auto load = [&](int rank) {
@@ -192,11 +197,11 @@ TEST_CASE("a load by ranks changes nothing where one of them lacks memory", "[fa
         if (rank == 1) failed = fail_allocation(0);
       };
       if (by_ranks)
-        here.comm.run(load);
+        kit.comm.run(load);
       else
         load(1);
       INFO((by_ranks ? "by ranks" : "as a whole") << ", allocation " << k);
-      REQUIRE((contents(here, plain) == (thrown[1] != 0 ? before : saved)));
+      REQUIRE((contents(kit, plain) == (thrown[1] != 0 ? before : saved)));
       if (by_ranks) REQUIRE(thrown == std::vector<int>(ranks, thrown[1]));
       if (!failed) break;
       ++failures;

@@ -24,13 +24,13 @@ void* take(std::size_t bytes, std::size_t alignment) {
     throw std::bad_alloc();
   }
   allocations.fetch_add(1, std::memory_order_relaxed);
-  void* taken = nullptr;
+  void* memory = nullptr;
   if (alignment <= alignof(std::max_align_t))
-    taken = std::malloc(bytes == 0 ? 1 : bytes);
+    memory = std::malloc(bytes == 0 ? 1 : bytes);
   else
-    taken = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-  if (taken == nullptr) throw std::bad_alloc();
-  return taken;
+    memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
 }
 
 }  // namespace
@@ -51,11 +51,11 @@ void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
     return nullptr;
   }
 }
-void operator delete(void* taken) noexcept { std::free(taken); }
-void operator delete(void* taken, const std::nothrow_t&) noexcept { std::free(taken); }
-void operator delete(void* taken, std::size_t) noexcept { std::free(taken); }
-void operator delete(void* taken, std::align_val_t) noexcept { std::free(taken); }
-void operator delete(void* taken, std::size_t, std::align_val_t) noexcept { std::free(taken); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace ferry_test {
 

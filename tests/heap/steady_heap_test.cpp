@@ -27,7 +27,7 @@ constexpr std::int64_t rows = 500, n = 64, width = 24;
 using exec_space = Kokkos::DefaultExecutionSpace;
 constexpr bool on_device = !ferry::HostExecutionSpace<exec_space>;
 
-/// What a training loop works on, under labels that are longer than a short string.
+/// The objects of a training loop, under labels that are longer than a short string.
 struct loop {
   exec_space exec;
   ferry::tensor<float, ferry::device_space> table{"a table with a label of more than thirty letters", rows,
@@ -50,7 +50,7 @@ struct loop {
   [[nodiscard]] std::int64_t allocations_of(const Call& call) const {
     return allocations_of(call, [] {});
   }
-  /// The same for calls that don't wait. A device begins none of 20 calls before the last is enqueued, so that the pools
+  /// The loop with calls that don't wait. A device begins none of 20 calls before the last is enqueued, so that the pools
   /// grow to what they need. At most 10 are in flight while it counts, so that a slow device needs no larger pools.
   template <class Call>
   [[nodiscard]] std::int64_t allocations_of_unawaited(const Call& call) const {
@@ -95,45 +95,47 @@ using direct = ferry::path::direct;
 
 TEST_CASE("the program counts its heap allocations", "[steady_heap]") {
   const std::int64_t before = heap_allocations();
-  { const std::vector<int> taken(1000); }
+  { const std::vector<int> block(1000); }
   CHECK(heap_allocations() == before + 1);
 }
 
 TEST_CASE("a steady gather takes nothing from the heap", "[steady_heap]") {
-  loop of;
-  const auto plan = ferry::make_plan(of.exec, of.indices, rows);
-  CHECK(of.allocations_of([&] { ferry::gather(of.exec, of.table, of.indices, of.batch).wait(); }) == 0);
-  CHECK(of.allocations_of([&] { ferry::gather(of.exec, of.table, plan, of.batch).wait(); }) == 0);
-  CHECK(of.allocations_of_unawaited(
-            [&] { ferry::gather(of.exec, of.table, of.indices, of.batch, direct{}).detach(); }) == 0);
-  CHECK(of.allocations_of_unawaited(
-            [&] { static_cast<void>(ferry::make_plan(of.exec, of.indices, rows)); }) == 0);
+  loop kit;
+  const auto plan = ferry::make_plan(kit.exec, kit.indices, rows);
+  CHECK(kit.allocations_of([&] { ferry::gather(kit.exec, kit.table, kit.indices, kit.batch).wait(); }) == 0);
+  CHECK(kit.allocations_of([&] { ferry::gather(kit.exec, kit.table, plan, kit.batch).wait(); }) == 0);
+  CHECK(kit.allocations_of_unawaited(
+            [&] { ferry::gather(kit.exec, kit.table, kit.indices, kit.batch, direct{}).detach(); }) == 0);
+  CHECK(kit.allocations_of_unawaited(
+            [&] { static_cast<void>(ferry::make_plan(kit.exec, kit.indices, rows)); }) == 0);
 }
 
 TEST_CASE("a steady scatter takes nothing from the heap", "[steady_heap]") {
-  loop of;
-  const auto plan = ferry::make_plan(of.exec, of.indices, rows);
-  CHECK(of.allocations_of([&] { ferry::scatter(of.exec, of.table, of.indices, of.batch).wait(); }) == 0);
-  CHECK(of.allocations_of_unawaited([&] { ferry::scatter(of.exec, of.table, plan, of.batch).detach(); }) ==
+  loop kit;
+  const auto plan = ferry::make_plan(kit.exec, kit.indices, rows);
+  CHECK(kit.allocations_of([&] { ferry::scatter(kit.exec, kit.table, kit.indices, kit.batch).wait(); }) == 0);
+  CHECK(kit.allocations_of_unawaited(
+            [&] { ferry::scatter(kit.exec, kit.table, plan, kit.batch).detach(); }) == 0);
+  CHECK(kit.allocations_of([&] { ferry::scatter_add(kit.exec, kit.table, kit.indices, kit.batch).wait(); }) ==
         0);
-  CHECK(of.allocations_of([&] { ferry::scatter_add(of.exec, of.table, of.indices, of.batch).wait(); }) == 0);
-  CHECK(of.allocations_of([&] { ferry::scatter_add(of.exec, of.table, plan, of.batch).wait(); }) == 0);
+  CHECK(kit.allocations_of([&] { ferry::scatter_add(kit.exec, kit.table, plan, kit.batch).wait(); }) == 0);
 }
 
 TEST_CASE("a steady step takes nothing from the heap", "[steady_heap]") {
-  loop of;
-  const auto plan = ferry::make_plan(of.exec, of.indices, rows);
+  loop kit;
+  const auto plan = ferry::make_plan(kit.exec, kit.indices, rows);
   auto adam = ferry::optim::adam{.lr = 1e-3};
-  auto state = ferry::optim::make_state(adam, of.table);
-  CHECK(of.allocations_of([&] { ferry::step(of.exec, adam, of.table, state, plan, of.batch).wait(); }) == 0);
-  CHECK(of.allocations_of(
-            [&] { ferry::step(of.exec, adam, of.table, state, of.indices, of.batch).wait(); }) == 0);
-  CHECK(of.allocations_of_unawaited([&] {
-    ferry::step(of.exec, adam, of.table, state, of.indices, of.batch, ferry::nonfinite::skip{}).detach();
+  auto state = ferry::optim::make_state(adam, kit.table);
+  CHECK(kit.allocations_of([&] { ferry::step(kit.exec, adam, kit.table, state, plan, kit.batch).wait(); }) ==
+        0);
+  CHECK(kit.allocations_of(
+            [&] { ferry::step(kit.exec, adam, kit.table, state, kit.indices, kit.batch).wait(); }) == 0);
+  CHECK(kit.allocations_of_unawaited([&] {
+    ferry::step(kit.exec, adam, kit.table, state, kit.indices, kit.batch, ferry::nonfinite::skip{}).detach();
   }) == 0);
-  CHECK(of.allocations_of([&] {
+  CHECK(kit.allocations_of([&] {
     adam.lr *= 0.999;
-    ferry::step(of.exec, adam, of.table, state, plan, of.batch, ferry::nonfinite::reject{}).wait();
+    ferry::step(kit.exec, adam, kit.table, state, plan, kit.batch, ferry::nonfinite::reject{}).wait();
   }) == 0);
 }
 

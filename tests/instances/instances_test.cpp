@@ -30,9 +30,9 @@ using tables =
                ferry::tensor<ferry::bhalf_t, ferry::mapped_space>>;
 
 /// The last position that names each row.
-std::map<std::size_t, std::size_t> last_positions(const std::vector<std::int64_t>& which) {
+std::map<std::size_t, std::size_t> last_positions(const std::vector<std::int64_t>& ids) {
   std::map<std::size_t, std::size_t> last;
-  for (std::size_t p = 0; p < which.size(); ++p) last[static_cast<std::size_t>(which[p])] = p;
+  for (std::size_t p = 0; p < ids.size(); ++p) last[static_cast<std::size_t>(ids[p])] = p;
   return last;
 }
 
@@ -71,9 +71,9 @@ TEMPLATE_LIST_TEST_CASE("the library's verbs move and step rows as those of the 
       for (std::size_t c = 0; c < width; ++c)
         expected[p * width + c] = content[static_cast<std::size_t>(wide[p]) * width + c];
     const auto table = make<space>("table", rows, width, content);
-    for_each_kind([&](const auto& which) {
+    for_each_kind([&](const auto& kind) {
       auto out = make<ferry::device_space>("out", n, width, std::vector<T>(n * width));
-      ferry::gather(exec, table, which, out).wait();
+      ferry::gather(exec, table, kind, out).wait();
       CHECK(same_bits(take(out), expected));
     });
   }
@@ -82,14 +82,14 @@ TEMPLATE_LIST_TEST_CASE("the library's verbs move and step rows as those of the 
     auto replaced = content;
     for (const auto& [row, position] : last_positions(wide))
       for (std::size_t c = 0; c < width; ++c) replaced[row * width + c] = batch[position * width + c];
-    for_each_kind([&](const auto& which) {
+    for_each_kind([&](const auto& kind) {
       auto table = make<space>("table", rows, width, content);
-      ferry::scatter(exec, table, which, grads).wait();
+      ferry::scatter(exec, table, kind, grads).wait();
       CHECK(same_bits(take(table), replaced));
       auto sums = make<space>("sums", rows, width, content);
       auto compiled_here = make<space>("sums", rows, width, content);
-      ferry::scatter_add(exec, sums, which, grads).wait();
-      ferry::scatter_add(exec, compiled_here, which, grads, ferry::duplicates::sum{}).wait();
+      ferry::scatter_add(exec, sums, kind, grads).wait();
+      ferry::scatter_add(exec, compiled_here, kind, grads, ferry::duplicates::sum{}).wait();
       CHECK(same_bits(take(sums), take(compiled_here)));
       CHECK_FALSE(same_bits(take(sums), content));
     });
@@ -97,19 +97,20 @@ TEMPLATE_LIST_TEST_CASE("the library's verbs move and step rows as those of the 
 
   SECTION("step") {
     const auto steps_of = [&](const auto& rule) {
-      for_each_kind([&](const auto& which) {
+      for_each_kind([&](const auto& kind) {
         auto table = make<space>("table", rows, width, content);
         auto compiled_here = make<space>("table", rows, width, content);
         auto state = ferry::optim::make_state(rule, table);
-        auto other = ferry::optim::make_state(rule, compiled_here);
+        auto twin_state = ferry::optim::make_state(rule, compiled_here);
         for (int step = 0; step < 3; ++step) {
-          ferry::step(exec, rule, table, state, which, grads).wait();
-          ferry::step(exec, rule, compiled_here, other, which, grads, ferry::duplicates::sum{}).wait();
+          ferry::step(exec, rule, table, state, kind, grads).wait();
+          ferry::step(exec, rule, compiled_here, twin_state, kind, grads, ferry::duplicates::sum{}).wait();
         }
         CHECK(state.steps() == 3);
         CHECK(same_bits(take(table), take(compiled_here)));
         CHECK_FALSE(same_bits(take(table), content));
-        for (int f = 0; f < state.fields(); ++f) CHECK(same_bits(take(state.field(f)), take(other.field(f))));
+        for (int f = 0; f < state.fields(); ++f)
+          CHECK(same_bits(take(state.field(f)), take(twin_state.field(f))));
       });
     };
     steps_of(ferry::optim::sgd{.lr = 0.5, .momentum = 0.25});
@@ -124,16 +125,16 @@ TEST_CASE("the library's sgd step takes lr times the sum of the gradients of a r
   const exec_space exec;
   const auto content = values<float>(random, rows * width);
   const auto batch = values<float>(random, n * width);
-  const auto which = indices<std::int32_t>(random, n, rows);
+  const auto ids = indices<std::int32_t>(random, n, rows);
   auto table = make<ferry::mapped_space>("table", rows, width, content);
   const auto grads = make<ferry::device_space>("grads", n, width, batch);
   const ferry::optim::sgd rule{.lr = 0.5};
   auto state = ferry::optim::make_state(rule, table);
-  ferry::step(exec, rule, table, state, which, grads).wait();
+  ferry::step(exec, rule, table, state, ids, grads).wait();
   std::vector<double> expected(content.begin(), content.end());
   for (std::size_t p = 0; p < n; ++p)
     for (std::size_t c = 0; c < width; ++c)
-      expected[static_cast<std::size_t>(which[p]) * width + c] -=
+      expected[static_cast<std::size_t>(ids[p]) * width + c] -=
           0.5 * static_cast<double>(batch[p * width + c]);
   // Multiples of a sixteenth far below 2^20: every sum is exact.
   CHECK(same_bits(take(table), std::vector<float>(expected.begin(), expected.end())));
@@ -144,11 +145,11 @@ TEST_CASE("large plans are sorted out of the library", "[instances]") {
   auto random = generator(313);
   const exec_space exec;
   constexpr std::size_t many = 4'200'000;
-  const auto which = indices<std::uint64_t>(random, many, rows + 9);
+  const auto ids = indices<std::uint64_t>(random, many, rows + 9);
   std::map<std::size_t, std::size_t> last;
   for (std::size_t p = 0; p < many; ++p)
-    last[static_cast<std::size_t>(which[p] < rows ? which[p] : rows - 1)] = p;
-  const auto plan = ferry::make_plan(exec, which, rows, ferry::bounds::clamp{});
+    last[static_cast<std::size_t>(ids[p] < rows ? ids[p] : rows - 1)] = p;
+  const auto plan = ferry::make_plan(exec, ids, rows, ferry::bounds::clamp{});
   CHECK(plan.unique_count() == static_cast<std::int64_t>(last.size()));
 
   auto table = make<ferry::device_space>("table", rows, 1, std::vector<float>(rows, -1.0f));
@@ -166,10 +167,10 @@ TEST_CASE("batches find the owners of their rows out of the library", "[instance
   const exec_space exec;
   const auto content = values<float>(random, rows * width);
   ferry::copy(exec, make<ferry::device_space>("content", rows, width, content), table).wait();
-  const auto which = make<ferry::device_space>("indices", indices<std::int64_t>(random, n, rows));
-  const auto rows_of_batch = take(which);
+  const auto ids = make<ferry::device_space>("indices", indices<std::int64_t>(random, n, rows));
+  const auto rows_of_batch = take(ids);
   auto out = make<ferry::device_space>("out", n, width, std::vector<float>(n * width));
-  ferry::gather(exec, table, which, out).wait();
+  ferry::gather(exec, table, ids, out).wait();
   std::vector<float> expected(n * width);
   for (std::size_t p = 0; p < n; ++p)
     for (std::size_t c = 0; c < width; ++c)
@@ -191,14 +192,14 @@ TEST_CASE("types that the library does not have are compiled as ever", "[instanc
   auto random = generator(313);
   const exec_space exec;
   const auto content = values<double>(random, rows * width);
-  const auto which = indices<std::uint32_t>(random, n, rows);
+  const auto ids = indices<std::uint32_t>(random, n, rows);
   const auto table = make<ferry::mapped_space>("table", rows, width, content);
   auto out = make<ferry::device_space>("out", n, width, std::vector<double>(n * width));
-  ferry::gather(exec, table, which, out).wait();
-  const auto found = take(out);
+  ferry::gather(exec, table, ids, out).wait();
+  const auto result = take(out);
   for (std::size_t p = 0; p < n; ++p)
     for (std::size_t c = 0; c < width; ++c)
-      REQUIRE(found[p * width + c] == content[static_cast<std::size_t>(which[p]) * width + c]);
+      REQUIRE(result[p * width + c] == content[static_cast<std::size_t>(ids[p]) * width + c]);
 }
 
 }  // namespace ferry_test

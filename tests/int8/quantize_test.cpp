@@ -16,12 +16,12 @@ template <class V, class FromSpace, class Space, class Path>
 void quantize_by(Path path, std::mt19937_64& random, std::size_t rows, std::size_t width) {
   CAPTURE(FromSpace::name, Space::name, path.name, rows, width);
   const auto content = uneven_rows<V>(random, rows, width);
-  const auto from = make<FromSpace>("weights", rows, width, content);
+  const auto source = make<FromSpace>("weights", rows, width, content);
   const auto expected = records_of(content, width);
   const exec_space exec;
   ferry::rowwise_int8_tensor<Space> table("codes", rows, width);
   put(table.records(), std::vector<std::byte>(expected.size(), std::byte{0xEE}));
-  ferry::quantize(exec, from, table, path).wait();
+  ferry::quantize(exec, source, table, path).wait();
   CHECK(take(table.records()) == expected);
 
   ferry::tensor<V, FromSpace> back("back", rows, width);
@@ -39,7 +39,7 @@ void quantize_everywhere(std::mt19937_64& random, std::size_t rows, std::size_t 
 }  // namespace
 
 using quantize_points = product<decltype(spaces), decltype(spaces)>;
-TEMPLATE_LIST_TEST_CASE("quantize and dequantize between every two spaces", "[int8]", quantize_points) {
+TEMPLATE_LIST_TEST_CASE("quantize and dequantize between every two spaces", "[int8][once]", quantize_points) {
   using from = at<0, TestType>;
   using to = at<1, TestType>;
   auto random = generator(91);
@@ -70,17 +70,17 @@ TEST_CASE("a quantised row is off by half a step at most, a constant one not at 
   for (const std::size_t width : {1u, 3u, 16u, 33u, 128u}) {
     CAPTURE(width);
     const auto content = uneven_rows<float>(random, rows, width);
-    const auto from = make<ferry::device_space>("weights", rows, width, content);
+    const auto source = make<ferry::device_space>("weights", rows, width, content);
     ferry::rowwise_int8_tensor<ferry::device_space> table("codes", rows, width);
     ferry::tensor<double, ferry::device_space> back("back", rows, width);
-    ferry::quantize(exec, from, table).wait();
+    ferry::quantize(exec, source, table).wait();
     ferry::dequantize(exec, table, back).wait();
     const auto got = take(back);
     bool within = true;
     for (std::size_t row = 0; row < rows; ++row) {
-      const auto one = row_at(content, width, row);
-      const double least = *std::min_element(one.begin(), one.end());
-      const double most = *std::max_element(one.begin(), one.end());
+      const auto row_values = row_at(content, width, row);
+      const double least = *std::min_element(row_values.begin(), row_values.end());
+      const double most = *std::max_element(row_values.begin(), row_values.end());
       // The scale is rounded to a float, so 255 steps may miss the range by as much as it has lost.
       const double bound = (most - least) / 255.0 * (0.5 + 255.0 * 0x1p-23);
       for (std::size_t c = 0; c < width; ++c)
@@ -111,9 +111,9 @@ TEST_CASE("rows at the ends of float's range, and rows without a range", "[int8]
       nan,     infinite,  -infinite,   nan,         nan};
   const std::size_t rows = content.size() / width;
   const exec_space exec;
-  const auto from = make<ferry::device_space>("weights", rows, width, content);
+  const auto source = make<ferry::device_space>("weights", rows, width, content);
   ferry::rowwise_int8_tensor<ferry::device_space> table("codes", rows, width);
-  ferry::quantize(exec, from, table).wait();
+  ferry::quantize(exec, source, table).wait();
   const auto records = take(table.records());
   CHECK(records == records_of(content, width));
   ferry::tensor<float, ferry::device_space> back("back", rows, width);
@@ -132,10 +132,10 @@ TEST_CASE("rows at the ends of float's range, and rows without a range", "[int8]
   }
   // Doubles that no float holds have no range either.
   const auto huge = make<ferry::device_space>("huge", 1, 2, std::vector<double>{1.0, 1e300});
-  ferry::rowwise_int8_tensor<ferry::device_space> one("one", 1, 2);
+  ferry::rowwise_int8_tensor<ferry::device_space> single("one", 1, 2);
   ferry::tensor<double, ferry::device_space> read("read", 1, 2);
-  ferry::quantize(exec, huge, one).wait();
-  ferry::dequantize(exec, one, read).wait();
+  ferry::quantize(exec, huge, single).wait();
+  ferry::dequantize(exec, single, read).wait();
   CHECK((std::isnan(take(read)[0]) && std::isnan(take(read)[1])));
 }
 
@@ -167,18 +167,18 @@ TEST_CASE("quantize takes rows that are apart and tables of any rank", "[int8]")
   Kokkos::deep_copy(target, poison);
   const auto columns = Kokkos::make_pair(3, 20);
   ferry::rowwise_int8_tensor<ferry::pinned_space> narrow("codes", rows, 17);
-  const auto from = Kokkos::subview(wide, Kokkos::ALL, columns);
-  ferry::quantize(exec, from, narrow).wait();
+  const auto source = Kokkos::subview(wide, Kokkos::ALL, columns);
+  ferry::quantize(exec, source, narrow).wait();
   CHECK(take(narrow.records()) == records_of(part, 17));
   ferry::dequantize(exec, narrow, Kokkos::subview(target, Kokkos::ALL, columns)).wait();
-  const auto seen = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, target);
+  const auto copy = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, target);
   const auto expected = as<float>(values_of(records_of(part, 17), 17));
   std::vector<std::string> wrong;
   for (std::size_t r = 0; r < rows; ++r)
     for (std::size_t c = 0; c < 24; ++c) {
       const float should = c >= 3 && c < 20 ? expected[r * 17 + c - 3] : -1.0f;
-      if (seen(r, c) != should)
-        wrong.push_back(std::to_string(r) + ", " + std::to_string(c) + ": " + std::to_string(seen(r, c)) +
+      if (copy(r, c) != should)
+        wrong.push_back(std::to_string(r) + ", " + std::to_string(c) + ": " + std::to_string(copy(r, c)) +
                         " instead of " + std::to_string(should));
     }
   CHECK(wrong == std::vector<std::string>{});
@@ -202,15 +202,15 @@ TEST_CASE("8-bit tables: extents and what is refused", "[int8][errors]") {
   CHECK(ferry::rowwise_int8_tensor<ferry::device_space>::record_bytes(128) == 144);
   CHECK_THROWS_AS(ferry::rowwise_int8_tensor<ferry::device_space>("codes", -1, 3), ferry::invalid_argument);
   CHECK_THROWS_AS(ferry::rowwise_int8_tensor<ferry::device_space>("codes", 1, -3), ferry::invalid_argument);
-  ferry::tensor<float, ferry::device_space> other("other", 10, 32);
+  ferry::tensor<float, ferry::device_space> second("other", 10, 32);
   const auto says = [](const char* text) {
     return Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring(text));
   };
   CHECK_THROWS_MATCHES(
-      ferry::quantize(exec, other, table), ferry::invalid_argument,
+      ferry::quantize(exec, second, table), ferry::invalid_argument,
       says("the rows of 'other' [10 x 32] in device_space and 'codes' [10 x 33] in device_space differ"));
   CHECK_THROWS_MATCHES(
-      ferry::dequantize(exec, table, other), ferry::invalid_argument,
+      ferry::dequantize(exec, table, second), ferry::invalid_argument,
       says("the rows of 'codes' [10 x 33] in device_space and 'other' [10 x 32] in device_space differ"));
 }
 

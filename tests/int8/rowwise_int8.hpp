@@ -27,129 +27,105 @@ inline std::size_t record_bytes(std::size_t width) {
 }
 
 /// The record of one row of floats.
-inline std::vector<std::byte> record_of(const std::vector<float>& row) {
-  std::vector<std::byte> made(record_bytes(row.size()), std::byte{0});
-  float least = std::numeric_limits<float>::infinity(), most = -least;
-  bool finite = true;
-  for (const float x : row) {
-    finite = finite && std::isfinite(x);
-    least = std::fmin(least, x);
-    most = std::fmax(most, x);
-  }
-  float scale = 0.0f, offset = 0.0f;
-  if (!finite) {
-    scale = offset = std::numeric_limits<float>::quiet_NaN();
-  } else {
-    const double range = static_cast<double>(most) - static_cast<double>(least);
-    scale = static_cast<float>(range / 255.0);
-    if (std::fpclassify(scale) != FP_NORMAL && 255.0 * static_cast<double>(scale) < range)
-      scale = std::nextafter(scale, 1.0f);
-    offset = least == 0.0f ? 0.0f : least;
-    for (std::size_t c = 0; c < row.size() && scale > 0.0f; ++c) {
-      const double code = std::nearbyint((static_cast<double>(row[c]) - static_cast<double>(offset)) /
-                                         static_cast<double>(scale));
-      if (!(code >= 0.0 && code <= 255.0)) FAIL("the oracle's code is " << code);
-      made[c] = static_cast<std::byte>(static_cast<unsigned char>(code));
-    }
-  }
-  std::memcpy(made.data() + row.size(), &scale, 4);
-  std::memcpy(made.data() + row.size() + 4, &offset, 4);
-  return made;
-}
+std::vector<std::byte> record_of(const std::vector<float>& row);
 
 template <class V>
 std::vector<float> row_at(const std::vector<V>& table, std::size_t width, std::size_t row) {
-  std::vector<float> made;
+  std::vector<float> result;
   for (std::size_t c = 0; c < width; ++c) {
     if constexpr (std::is_same_v<V, double>)
-      made.push_back(static_cast<float>(table[row * width + c]));
+      result.push_back(static_cast<float>(table[row * width + c]));
     else
-      made.push_back(static_cast<float>(number(table[row * width + c])));
+      result.push_back(static_cast<float>(number(table[row * width + c])));
   }
-  return made;
+  return result;
 }
 
 template <class V>
 std::vector<std::byte> records_of(const std::vector<V>& table, std::size_t width) {
-  std::vector<std::byte> made;
+  std::vector<std::byte> result;
   for (std::size_t row = 0; row < table.size() / width; ++row) {
-    const auto one = record_of(row_at(table, width, row));
-    made.insert(made.end(), one.begin(), one.end());
+    const auto record = record_of(row_at(table, width, row));
+    result.insert(result.end(), record.begin(), record.end());
   }
-  return made;
+  return result;
 }
 
-/// What the records stand for.
-inline std::vector<double> values_of(const std::vector<std::byte>& records, std::size_t width) {
-  std::vector<double> made;
-  for (std::size_t at = 0; at < records.size(); at += record_bytes(width)) {
-    float scale = 0.0f, offset = 0.0f;
-    std::memcpy(&scale, records.data() + at + width, 4);
-    std::memcpy(&offset, records.data() + at + width + 4, 4);
-    for (std::size_t c = 0; c < width; ++c)
-      made.push_back(static_cast<double>(offset) +
-                     static_cast<double>(scale) * static_cast<double>(records[at + c]));
-  }
-  return made;
-}
+/// The numbers that the records stand for.
+std::vector<double> values_of(const std::vector<std::byte>& records, std::size_t width);
 
 template <class Out>
-std::vector<Out> as(const std::vector<double>& from) {
-  std::vector<Out> made;
-  for (const double value : from) made.push_back(converted_once<Out>(value));
-  return made;
+std::vector<Out> as(const std::vector<double>& numbers) {
+  std::vector<Out> result;
+  for (const double value : numbers) result.push_back(converted_once<Out>(value));
+  return result;
 }
 
 /// Rows of quite different ranges, one of them constant.
 template <class V>
 std::vector<V> uneven_rows(std::mt19937_64& random, std::size_t rows, std::size_t width) {
   std::uniform_real_distribution<double> unit(-1.0, 1.0);
-  std::vector<V> made;
+  std::vector<V> result;
   for (std::size_t row = 0; row < rows; ++row) {
     const double middle = 10.0 * unit(random);
     const double spread = row % 7 == 3 ? 0.0 : std::ldexp(1.0, static_cast<int>(random() % 12) - 8);
-    for (std::size_t c = 0; c < width; ++c) made.push_back(V(middle + spread * unit(random)));
+    for (std::size_t c = 0; c < width; ++c) result.push_back(V(middle + spread * unit(random)));
   }
-  return made;
+  return result;
 }
 
 /// The records after a scatter: combined in the order of the positions in the accumulation type, quantised
 /// once.
 template <class V, class Index>
 std::vector<std::byte> scattered_records(std::vector<std::byte> records, std::size_t width,
-                                         const std::vector<Index>& which, const std::vector<V>& batch,
+                                         const std::vector<Index>& ids, const std::vector<V>& batch,
                                          std::string_view how, on_bad policy = on_bad::leave) {
   using sum = std::conditional_t<std::is_same_v<V, double>, double, float>;
   const std::size_t bytes = record_bytes(width);
   const std::size_t rows = records.size() / bytes;
   std::map<std::int64_t, std::vector<std::size_t>> named;
-  for (std::size_t p = 0; p < which.size(); ++p)
-    if (const auto row = row_of(which[p], rows, policy); row >= 0) named[row].push_back(p);
+  for (std::size_t p = 0; p < ids.size(); ++p)
+    if (const auto row = row_of(ids[p], rows, policy); row >= 0) named[row].push_back(p);
   for (const auto& [row, positions] : named) {
-    const std::size_t from = how == "duplicates::last" ? positions.back() : positions.front();
-    std::vector<float> made = row_at(batch, width, from);
+    const std::size_t position = how == "duplicates::last" ? positions.back() : positions.front();
+    std::vector<float> result = row_at(batch, width, position);
     if (how == "duplicates::sum" || how == "duplicates::mean")
       for (std::size_t c = 0; c < width; ++c) {
         sum total = static_cast<sum>(number(batch[positions[0] * width + c]));
         for (std::size_t k = 1; k < positions.size(); ++k)
           total += static_cast<sum>(number(batch[positions[k] * width + c]));
         if (how == "duplicates::mean") total /= static_cast<sum>(positions.size());
-        made[c] = static_cast<float>(total);
+        result[c] = static_cast<float>(total);
       }
-    const auto record = record_of(made);
+    const auto record = record_of(result);
     std::copy(record.begin(), record.end(),
               records.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row) * bytes));
   }
   return records;
 }
 
+// oracles.cpp has these, optimised.
+#define FERRY_TEST_RECORDS(KIND, V)                                                           \
+  KIND template std::vector<float> row_at(const std::vector<V>&, std::size_t, std::size_t);   \
+  KIND template std::vector<std::byte> records_of(const std::vector<V>&, std::size_t);        \
+  KIND template std::vector<V> as(const std::vector<double>&);                                \
+  KIND template std::vector<V> uneven_rows(std::mt19937_64&, std::size_t, std::size_t);       \
+  KIND template std::vector<std::byte> scattered_records(std::vector<std::byte>, std::size_t, \
+                                                         const std::vector<std::int64_t>&,    \
+                                                         const std::vector<V>&, std::string_view, on_bad);
+
+FERRY_TEST_RECORDS(extern, float)
+FERRY_TEST_RECORDS(extern, double)
+FERRY_TEST_RECORDS(extern, ferry::half_t)
+FERRY_TEST_RECORDS(extern, ferry::bhalf_t)
+
 /// An 8-bit table with these records.
 template <class Space>
 ferry::rowwise_int8_tensor<Space> table_of(const std::vector<std::byte>& records, std::size_t width) {
-  ferry::rowwise_int8_tensor<Space> made("weights", records.size() / record_bytes(width), width);
-  REQUIRE(made.row_bytes() == record_bytes(width));
-  put(made.records(), records);
-  return made;
+  ferry::rowwise_int8_tensor<Space> result("weights", records.size() / record_bytes(width), width);
+  REQUIRE(result.row_bytes() == record_bytes(width));
+  put(result.records(), records);
+  return result;
 }
 
 }  // namespace ferry_test

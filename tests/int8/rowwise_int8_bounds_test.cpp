@@ -23,11 +23,11 @@ TEMPLATE_LIST_TEST_CASE("gather from 8-bit tables with bad indices", "[int8][gat
   const std::size_t rows = 61, width = 13, n = 57;
   const auto records = records_of(uneven_rows<float>(random, rows, width), width);
   const auto table = table_of<space>(records, width);
-  auto which = indices<index>(random, n, rows);
-  for (std::size_t p = 3; p < n; p += 5) which[p] = static_cast<index>(p % 2 == 0 ? -1 : 61);
+  auto ids = indices<index>(random, n, rows);
+  for (std::size_t p = 3; p < n; p += 5) ids[p] = static_cast<index>(p % 2 == 0 ? -1 : 61);
   const auto poison = values<float>(random, n * width);
   const auto treat = std::is_same_v<policy, ferry::bounds::clamp> ? on_bad::clamp : on_bad::leave;
-  const auto expected = gathered(as<float>(values_of(records, width)), width, which, poison, treat);
+  const auto expected = gathered(as<float>(values_of(records, width)), width, ids, poison, treat);
   const exec_space exec;
   const auto run = [&](auto out_space, const auto& indices_or_plan) {
     using target = decltype(out_space);
@@ -44,12 +44,12 @@ TEMPLATE_LIST_TEST_CASE("gather from 8-bit tables with bad indices", "[int8][gat
       CHECK(same_values(take(out), expected));
     });
   };
-  run(ferry::device_space{}, which);
+  run(ferry::device_space{}, ids);
   if constexpr (std::is_signed_v<index>) {
-    const auto plan = ferry::make_plan(exec, which, rows, policy{});
+    const auto plan = ferry::make_plan(exec, ids, rows, policy{});
     run(ferry::pageable_space{}, plan);
   } else {
-    run(ferry::pageable_space{}, which);
+    run(ferry::pageable_space{}, ids);
   }
 }
 

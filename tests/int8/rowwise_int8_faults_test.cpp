@@ -49,7 +49,7 @@ TEMPLATE_LIST_TEST_CASE("a faulty batch leaves an 8-bit table untouched", "[int8
   const auto says = [](const char* text) {
     return Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring(text));
   };
-  const auto from = make<values_in>("values", n, width, batch);
+  const auto source = make<values_in>("values", n, width, batch);
   CAPTURE(space::name, values_in::name, path.name);
   auto table = table_of<space>(records, width);
   auto bad = unique_indices<std::int32_t>(random, n, rows);
@@ -57,8 +57,8 @@ TEMPLATE_LIST_TEST_CASE("a faulty batch leaves an 8-bit table untouched", "[int8
   bad[30] = -4;
   const auto plan = ferry::make_plan(exec, bad, rows);
   const char* outside = "ferry::scatter: 2 of 40 indices are outside of 'weights' [61 x 13]";
-  const auto refuse = [&](const auto& which, auto duplicates) {
-    CHECK_THROWS_MATCHES(ferry::scatter(exec, table, which, from, path, duplicates).wait(),
+  const auto refuse = [&](const auto& ids, auto duplicates) {
+    CHECK_THROWS_MATCHES(ferry::scatter(exec, table, ids, source, path, duplicates).wait(),
                          ferry::out_of_range, says(outside));
   };
   refuse(bad, ferry::duplicates::last{});
@@ -66,19 +66,19 @@ TEMPLATE_LIST_TEST_CASE("a faulty batch leaves an 8-bit table untouched", "[int8
   refuse(plan, ferry::duplicates::first{});
   auto twice = unique_indices<std::int32_t>(random, n, rows);
   twice[9] = twice[21];
-  CHECK_THROWS_MATCHES(ferry::scatter(exec, table, twice, from, path, ferry::duplicates::reject{}).wait(),
+  CHECK_THROWS_MATCHES(ferry::scatter(exec, table, twice, source, path, ferry::duplicates::reject{}).wait(),
                        ferry::invalid_argument, says("ferry::scatter: 1 rows of 'weights' [61 x 13]"));
   CHECK(take(table.records()) == records);
 
-  // Where bad indices are skipped or clamped, the others are written.
-  ferry::scatter(exec, table, bad, from, path, ferry::bounds::skip{}, ferry::duplicates::sum{}).wait();
+  // If bad indices are skipped or clamped, the others are written.
+  ferry::scatter(exec, table, bad, source, path, ferry::bounds::skip{}, ferry::duplicates::sum{}).wait();
   auto expected = scattered_records(records, width, bad, batch, "duplicates::sum");
   CHECK(take(table.records()) == expected);
-  ferry::scatter(exec, table, bad, from, path, ferry::bounds::skip{}, ferry::duplicates::assume_unique{})
+  ferry::scatter(exec, table, bad, source, path, ferry::bounds::skip{}, ferry::duplicates::assume_unique{})
       .wait();
   expected = scattered_records(expected, width, bad, batch, "duplicates::assume_unique");
   CHECK(take(table.records()) == expected);
-  ferry::scatter(exec, table, bad, from, path, ferry::bounds::clamp{}).wait();
+  ferry::scatter(exec, table, bad, source, path, ferry::bounds::clamp{}).wait();
   expected = scattered_records(expected, width, bad, batch, "duplicates::last", on_bad::clamp);
   CHECK(take(table.records()) == expected);
 }

@@ -15,16 +15,16 @@ void gather_int8_everywhere(std::mt19937_64& random, std::size_t rows, std::size
   const auto table = table_of<Space>(records, width);
   const auto numbers = as<Out>(values_of(records, width));
   const auto poison = values<Out>(random, n * width);
-  const auto which = indices<std::int64_t>(random, n, rows);
-  const auto expected = gathered(numbers, width, which, poison);
+  const auto ids = indices<std::int64_t>(random, n, rows);
+  const auto expected = gathered(numbers, width, ids, poison);
   const exec_space exec;
   for_covering_paths<Space, OutSpace, work::moves>([&](auto path) {
     CAPTURE(Space::name, OutSpace::name, path.name, rows, width, n);
     auto out = make<OutSpace>("batch", n, width, poison);
-    ferry::gather(exec, table, which, out, path).wait();
+    ferry::gather(exec, table, ids, out, path).wait();
     CHECK(same_values(take(out), expected));
     if constexpr (ByPlan) {
-      const auto plan = ferry::make_plan(exec, which, rows);
+      const auto plan = ferry::make_plan(exec, ids, rows);
       auto by_plan = make<OutSpace>("batch", n, width, poison);
       ferry::gather(exec, table, plan, by_plan, path).wait();
       CHECK(same_values(take(by_plan), expected));
@@ -35,7 +35,8 @@ void gather_int8_everywhere(std::mt19937_64& random, std::size_t rows, std::size
 }  // namespace
 
 using int8_points = product<decltype(spaces), decltype(spaces)>;
-TEMPLATE_LIST_TEST_CASE("gather from 8-bit tables, between every two spaces", "[int8][gather]", int8_points) {
+TEMPLATE_LIST_TEST_CASE("gather from 8-bit tables, between every two spaces", "[int8][gather][once]",
+                        int8_points) {
   using space = at<0, TestType>;
   using out_space = at<1, TestType>;
   constexpr bool by_plan = std::is_same_v<space, out_space>;
@@ -65,12 +66,12 @@ TEST_CASE("gather from 8-bit tables into rows that break alignment", "[int8][gat
       CAPTURE(width, offset);
       const auto records = records_of(uneven_rows<float>(random, rows, width), width);
       const auto table = table_of<ferry::device_space>(records, width);
-      const auto which = indices<std::int32_t>(random, n, rows);
+      const auto ids = indices<std::int32_t>(random, n, rows);
       const auto poison = values<ferry::half_t>(random, n * width + 8);
       auto memory = make<ferry::device_space>("memory", poison);
-      ferry::gather(exec, table, which, view_at(memory, offset, n, width)).wait();
+      ferry::gather(exec, table, ids, view_at(memory, offset, n, width)).wait();
       auto expected = poison;
-      const auto part = gathered(as<ferry::half_t>(values_of(records, width)), width, which,
+      const auto part = gathered(as<ferry::half_t>(values_of(records, width)), width, ids,
                                  std::vector<ferry::half_t>(n * width));
       std::copy(part.begin(), part.end(), expected.begin() + static_cast<std::ptrdiff_t>(offset));
       CHECK(same_values(take(memory), expected));
@@ -84,17 +85,17 @@ TEMPLATE_TEST_CASE("rows of an 8-bit table arrive in a new tensor of floats", "[
   const std::size_t rows = 60, width = 37, n = 200;
   const auto records = records_of(uneven_rows<float>(random, rows, width), width);
   const auto table = table_of<ferry::mapped_space>(records, width);
-  auto which = indices<std::int64_t>(random, n, rows);
+  auto ids = indices<std::int64_t>(random, n, rows);
   const auto decoded = as<float>(values_of(records, width));
-  const auto expect = [&](const ferry::tensor<float, TestType>& made) {
-    CHECK(made.rank() == 2);
-    CHECK(made.width() == width);
-    CHECK(same_values(take(made), gathered(decoded, width, which, std::vector<float>(n * width))));
+  const auto expect = [&](const ferry::tensor<float, TestType>& result) {
+    CHECK(result.rank() == 2);
+    CHECK(result.width() == width);
+    CHECK(same_values(take(result), gathered(decoded, width, ids, std::vector<float>(n * width))));
   };
-  expect(ferry::gather<TestType>(exec, table, which).get());
-  which[3] = which[150] = -1;  // rows of zeros
+  expect(ferry::gather<TestType>(exec, table, ids).get());
+  ids[3] = ids[150] = -1;  // rows of zeros
   expect(
-      ferry::gather<TestType>(exec, table, ferry::make_plan(exec, which, rows, ferry::bounds::skip{})).get());
+      ferry::gather<TestType>(exec, table, ferry::make_plan(exec, ids, rows, ferry::bounds::skip{})).get());
 }
 
 }  // namespace ferry_test::rowwise_int8_gather_test

@@ -7,7 +7,7 @@
 
 namespace ferry_test::rowwise_int8_scatter_test {
 
-/// Whether the rows are named by the indices themselves or by a plan.
+/// True if the rows are named by the indices themselves or by a plan.
 enum class named_by { indices, plan };
 
 namespace {
@@ -19,23 +19,23 @@ void scatter_int8(std::mt19937_64& random, std::size_t rows, std::size_t width, 
                       std::is_same_v<Duplicates, ferry::duplicates::reject>;
   const auto records = records_of(uneven_rows<float>(random, rows, width), width);
   const auto batch = uneven_rows<V>(random, n, width);
-  const auto which =
+  const auto ids =
       unique ? unique_indices<std::int64_t>(random, n, rows) : indices<std::int64_t>(random, n, rows);
-  const auto expected = scattered_records(records, width, which, batch, Duplicates::name);
-  const auto from = make<ValueSpace>("values", n, width, batch);
+  const auto expected = scattered_records(records, width, ids, batch, Duplicates::name);
+  const auto source = make<ValueSpace>("values", n, width, batch);
   const exec_space exec;
   auto table = table_of<Space>(records, width);
   if constexpr (How == named_by::plan)
-    ferry::scatter(exec, table, ferry::make_plan(exec, which, rows), from, path, Duplicates{}).wait();
+    ferry::scatter(exec, table, ferry::make_plan(exec, ids, rows), source, path, Duplicates{}).wait();
   else
-    ferry::scatter(exec, table, which, from, path, Duplicates{}).wait();
+    ferry::scatter(exec, table, ids, source, path, Duplicates{}).wait();
   CHECK(take(table.records()) == expected);
 }
 
 }  // namespace
 
 using int8_scatter_points = product<decltype(spaces), decltype(spaces)>;
-TEMPLATE_LIST_TEST_CASE("scatter into 8-bit tables, between every two spaces", "[int8][scatter]",
+TEMPLATE_LIST_TEST_CASE("scatter into 8-bit tables, between every two spaces", "[int8][scatter][once]",
                         int8_scatter_points) {
   using space = at<0, TestType>;
   using value_space = at<1, TestType>;
@@ -104,16 +104,16 @@ TEST_CASE("an 8-bit table: a scatter that nobody waits for, then a gather on the
   auto table = table_of<ferry::mapped_space>(records, width);
   for (int round = 0; round < 5; ++round) {
     const auto batch = uneven_rows<float>(random, n, width);
-    const auto which = indices<std::int32_t>(random, n, rows);
-    const auto from = make<ferry::device_space>("values", n, width, batch);
+    const auto ids = indices<std::int32_t>(random, n, rows);
+    const auto source = make<ferry::device_space>("values", n, width, batch);
     ferry::tensor<float, ferry::device_space> out("batch", n, width);
     {
-      const auto plan = ferry::make_plan(exec, which, rows);
-      ferry::scatter(exec, table, plan, from, ferry::duplicates::mean{}).detach();
+      const auto plan = ferry::make_plan(exec, ids, rows);
+      ferry::scatter(exec, table, plan, source, ferry::duplicates::mean{}).detach();
       ferry::gather(exec, table, plan, out).wait();
     }
-    records = scattered_records(records, width, which, batch, "duplicates::mean");
-    CHECK(same_values(take(out), gathered(as<float>(values_of(records, width)), width, which,
+    records = scattered_records(records, width, ids, batch, "duplicates::mean");
+    CHECK(same_values(take(out), gathered(as<float>(values_of(records, width)), width, ids,
                                           std::vector<float>(n * width))));
   }
 }

@@ -53,7 +53,7 @@ TEST_CASE("the strings of element types are NumPy's", "[array_interface]") {
 
 namespace {
 
-/// What Thrust's device_ptr and device_vector offer.
+/// The members that Thrust's device_ptr and device_vector offer.
 template <class T>
 class tagged_pointer {
  public:

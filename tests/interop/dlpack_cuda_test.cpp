@@ -21,34 +21,34 @@
 #include <utility>
 #include <vector>
 
-/// What only a device shows: the order of streams, and what its runtime knows of addresses.
+/// Facts that only a device shows: the order of streams, and its runtime's knowledge of addresses.
 namespace ferry_test::dlpack_cuda_test {
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 
-/// Waits on the device until the host raises the flag, for some ten seconds at most; seen[0] = whether it did.
+/// Waits on the device until the host raises the flag, for some ten seconds at most; reading[0] = 1 if it did.
 struct wait_for_flag_then {
   const volatile int* flag;
-  int* seen;
+  int* reading;
   KOKKOS_FUNCTION void operator()(int) const {
     int raised = 0;
     for (int tries = 0; tries < 10000000 && raised == 0; ++tries) raised = *flag;
-    *seen = raised;
+    *reading = raised;
   }
 };
 
 struct read_shared {
-  const int* from;
-  int* to;
-  KOKKOS_FUNCTION void operator()(int) const { *to = *from; }
+  const int* source;
+  int* target;
+  KOKKOS_FUNCTION void operator()(int) const { *target = *source; }
 };
 
 TEST_CASE("a consumer's stream comes after the verbs on a shared tensor, and the host does not wait",
           "[dlpack]") {
   const auto exec = Kokkos::Experimental::partition_space(Kokkos::Cuda{}, std::vector<int>(2, 1));
   auto flag = make<ferry::pinned_space>("flag", std::vector<int>{0});
-  auto seen = make<ferry::device_space>("seen", std::vector<int>{-1});
+  auto observed = make<ferry::device_space>("seen", std::vector<int>{-1});
   auto copied = make<ferry::device_space>("copied", std::vector<int>{-1});
   const auto source = make<ferry::device_space>("source", std::vector<int>{42});
   const auto shared = std::make_shared<ferry::tensor<int, ferry::device_space>>("shared", 1);
@@ -59,7 +59,7 @@ TEST_CASE("a consumer's stream comes after the verbs on a shared tensor, and the
     put(*shared, {-1});
     put(copied, {-1});
     Kokkos::parallel_for("ferry_test::wait", policy(exec[0], 0, 1),
-                         wait_for_flag_then{flag.data(), seen.data()});
+                         wait_for_flag_then{flag.data(), observed.data()});
     auto writing = ferry::copy(exec[0], source, *shared);
     auto* const out = ferry::to_dlpack(exec[1], shared);
     Kokkos::parallel_for("ferry_test::read", policy(exec[1], 0, 1),
@@ -67,7 +67,7 @@ TEST_CASE("a consumer's stream comes after the verbs on a shared tensor, and the
     *static_cast<volatile int*>(flag.data()) = 1;  // the kernel gave up before if to_dlpack had waited for it
     exec[1].fence("ferry_test::read");
     writing.wait();
-    CHECK(take(seen) == std::vector<int>{1});
+    CHECK(take(observed) == std::vector<int>{1});
     CHECK(take(copied) == std::vector<int>{42});
     out->deleter(out);
   }
@@ -77,10 +77,10 @@ namespace {
 
 /// An array of another library over memory that the test owns.
 DLManagedTensorVersioned array_at(void* data, DLDevice device, std::int64_t* shape) {
-  DLManagedTensorVersioned made{};
-  made.version = {1, 0};
-  made.dl_tensor = {data, device, 1, {kDLFloat, 32, 1}, shape, nullptr, 0};
-  return made;
+  DLManagedTensorVersioned managed{};
+  managed.version = {1, 0};
+  managed.dl_tensor = {data, device, 1, {kDLFloat, 32, 1}, shape, nullptr, 0};
+  return managed;
 }
 
 template <class Space>
@@ -146,8 +146,9 @@ TEST_CASE("host memory is not shown as another device's", "[dlpack]") {
                   ferry::invalid_argument);
   CHECK_THROWS_AS(static_cast<void>(ferry::to_dlpack(table, DLDevice{kDLCUDAManaged, 0})),
                   ferry::invalid_argument);
-  const auto there = std::make_shared<ferry::tensor<float, ferry::device_space>>("there", 4);
-  CHECK_THROWS_AS(static_cast<void>(ferry::to_dlpack(there, DLDevice{kDLCPU, 0})), ferry::invalid_argument);
+  const auto device_array = std::make_shared<ferry::tensor<float, ferry::device_space>>("there", 4);
+  CHECK_THROWS_AS(static_cast<void>(ferry::to_dlpack(device_array, DLDevice{kDLCPU, 0})),
+                  ferry::invalid_argument);
 }
 
 TEST_CASE("an instance that is being captured takes no array over", "[dlpack][graph]") {
@@ -172,8 +173,8 @@ TEST_CASE("verbs take Thrust's vectors and pointers", "[thrust]") {
   std::vector<float> got(6);
   ferry::copy(exec, batch, got).wait();
   CHECK(got == std::vector<float>{7, 8, 1, 2, 7, 8});
-  auto there = make<ferry::device_space>("there", got);
-  const auto first = ferry::to_thrust<thrust::device_ptr<float>>(there);
+  auto device_array = make<ferry::device_space>("there", got);
+  const auto first = ferry::to_thrust<thrust::device_ptr<float>>(device_array);
   CHECK(*first == 7.0f);
 }
 

@@ -34,20 +34,20 @@ template <class Managed, class T>
 struct producer {
   explicit producer(std::vector<std::int64_t> sizes) : shape(std::move(sizes)) {
     std::int64_t count = 1;
-    for (const auto each : shape) count *= each;
+    for (const auto extent : shape) count *= extent;
     memory.assign(static_cast<std::size_t>(count), T{});
     for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<T>(i);
     strides.resize(shape.size());
     std::int64_t stride = 1;
     for (std::size_t i = shape.size(); i-- > 0; stride *= shape[i]) strides[i] = stride;
-    DLTensor& of = managed.dl_tensor;
-    of = {memory.data(),
-          {kDLCPU, 0},
-          static_cast<std::int32_t>(shape.size()),
-          ferry::detail::dlpack_type<T>(),
-          shape.data(),
-          strides.data(),
-          0};
+    DLTensor& array = managed.dl_tensor;
+    array = {memory.data(),
+             {kDLCPU, 0},
+             static_cast<std::int32_t>(shape.size()),
+             ferry::detail::dlpack_type<T>(),
+             shape.data(),
+             strides.data(),
+             0};
     managed.manager_ctx = this;
     managed.deleter = [](Managed* self) { ++static_cast<producer*>(self->manager_ctx)->deleted; };
     if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) managed.version = {1, 0};
@@ -90,15 +90,15 @@ TEMPLATE_TEST_CASE("a tensor travels through DLPack and back without a copy", "[
   CHECK(table.data() == nullptr);
   CHECK(out->version.major == 1);
   CHECK(out->flags == 0);
-  const DLTensor& seen = out->dl_tensor;
-  CHECK(seen.data == data);
-  CHECK(seen.device.device_type == expected_device<TestType>().device_type);
-  CHECK(seen.device.device_id == expected_device<TestType>().device_id);
-  CHECK(seen.ndim == 2);
-  CHECK((seen.dtype.code == kDLFloat && seen.dtype.bits == 32 && seen.dtype.lanes == 1));
-  CHECK((seen.shape[0] == 6 && seen.shape[1] == 4));
-  CHECK((seen.strides[0] == 4 && seen.strides[1] == 1));
-  CHECK(seen.byte_offset == 0);
+  const DLTensor& array = out->dl_tensor;
+  CHECK(array.data == data);
+  CHECK(array.device.device_type == expected_device<TestType>().device_type);
+  CHECK(array.device.device_id == expected_device<TestType>().device_id);
+  CHECK(array.ndim == 2);
+  CHECK((array.dtype.code == kDLFloat && array.dtype.bits == 32 && array.dtype.lanes == 1));
+  CHECK((array.shape[0] == 6 && array.shape[1] == 4));
+  CHECK((array.strides[0] == 4 && array.strides[1] == 1));
+  CHECK(array.byte_offset == 0);
 
   auto in = ferry::from_dlpack<float, TestType>(out, "in");
   STATIC_CHECK(std::is_same_v<decltype(in), ferry::tensor<float, TestType>>);
@@ -121,9 +121,9 @@ TEMPLATE_TEST_CASE("a tensor travels through DLPack and back without a copy", "[
       CHECK(got[4 * p + j] == contents[4 * static_cast<std::size_t>(rows[p]) + j]);
 
   // And out again, to a consumer from before DLPack 1.0.
-  legacy* const again = ferry::to_dlpack<legacy>(std::move(in));
-  CHECK(again->dl_tensor.data == data);
-  again->deleter(again);
+  legacy* const round_trip = ferry::to_dlpack<legacy>(std::move(in));
+  CHECK(round_trip->dl_tensor.data == data);
+  round_trip->deleter(round_trip);
 }
 
 TEST_CASE("DLPack's types of elements are those of ferry", "[dlpack]") {
@@ -196,31 +196,31 @@ TEMPLATE_TEST_CASE("the deleter runs once when the tensor dies", "[dlpack]", ver
 TEMPLATE_TEST_CASE("DLPack objects that are no tensors are refused, and released once", "[dlpack]", versioned,
                    legacy) {
   producer<TestType, float> other({3, 4});
-  DLTensor& of = other.managed.dl_tensor;
-  const auto refused = [&](const std::string& says, const std::string& also = "ferry::from_dlpack: 'x'") {
+  DLTensor& array = other.managed.dl_tensor;
+  const auto refused = [&](const std::string& says, const std::string& opening = "ferry::from_dlpack: 'x'") {
     other.deleted = 0;
     CHECK_THROWS_MATCHES((ferry::from_dlpack<float, ferry::pageable_space>(&other.managed, "x")),
                          ferry::invalid_argument,
-                         MessageMatches(ContainsSubstring(says) && ContainsSubstring(also)));
+                         MessageMatches(ContainsSubstring(says) && ContainsSubstring(opening)));
     CHECK(other.deleted == 1);
   };
   SECTION("another type") {
-    of.dtype = {kDLFloat, 64, 1};
+    array.dtype = {kDLFloat, 64, 1};
     refused("[3 x 4] of float64 is no array of float32");
-    of.dtype = {kDLInt, 32, 1};
+    array.dtype = {kDLInt, 32, 1};
     refused("int32");
-    of.dtype = {kDLFloat, 32, 4};
+    array.dtype = {kDLFloat, 32, 4};
     refused("float32 x 4 lanes");
-    of.dtype = {kDLFloat, 32, 0};
+    array.dtype = {kDLFloat, 32, 0};
     refused("x 0 lanes");
-    of.dtype = {kDLFloat4_e2m1fn, 4, 1};
+    array.dtype = {kDLFloat4_e2m1fn, 4, 1};
     refused("float4_e2m1fn is no array of float32");
-    of.dtype = {kDLFloat6_e3m2fn, 6, 1};
+    array.dtype = {kDLFloat6_e3m2fn, 6, 1};
     refused("type code 16, bits 6");
   }
   SECTION("strides") {
     other.strides = {1, 3};
-    of.strides = other.strides.data();
+    array.strides = other.strides.data();
     refused("[3 x 4] of float32 has strides [1 x 3]", "make it contiguous first");
     other.strides = {-4, 1};
     refused("strides [-4 x 1]");
@@ -230,31 +230,31 @@ TEMPLATE_TEST_CASE("DLPack objects that are no tensors are refused, and released
   SECTION("extents") {
     other.shape[1] = -1;
     refused("extent 1 is -1");
-    of.ndim = 9;
+    array.ndim = 9;
     refused("has 9 extents");
-    of.ndim = -1;
+    array.ndim = -1;
     refused("has -1 extents");
-    of.ndim = 2;
-    of.shape = nullptr;
+    array.ndim = 2;
+    array.shape = nullptr;
     refused("no extents");
   }
   SECTION("a product that does not fit") {
     other.shape = {std::int64_t{1} << 40, std::int64_t{1} << 40};
-    of.shape = other.shape.data();
-    of.strides = nullptr;
+    array.shape = other.shape.data();
+    array.strides = nullptr;
     refused("does not fit the address space", "'x'");
   }
   SECTION("addresses") {
-    of.byte_offset = 2;
+    array.byte_offset = 2;
     refused("no multiple of 4");
-    of.byte_offset = 0;
-    of.data = nullptr;
+    array.byte_offset = 0;
+    array.data = nullptr;
     refused("its pointer is null");
   }
   SECTION("devices") {
-    of.device = {kDLMetal, 0};
+    array.device = {kDLMetal, 0};
     refused("on type 8:0: this build of ferry reaches no such device");
-    of.device = {kDLROCM, 1};
+    array.device = {kDLROCM, 1};
     refused("kDLROCM:1");
   }
 }
@@ -348,12 +348,12 @@ TEST_CASE("a shared tensor outlives either side", "[dlpack]") {
   auto table = std::make_shared<ferry::tensor<int, ferry::mapped_space>>("table", 5, 2);
   const std::weak_ptr<void> alive = table;
   ferry::init::constant(exec_space(), *table, 7);
-  versioned* const one = ferry::to_dlpack(table);
+  versioned* const exported = ferry::to_dlpack(table);
   legacy* const two = ferry::to_dlpack<legacy>(exec_space(), table);
-  CHECK((one->dl_tensor.data == table->data() && two->dl_tensor.data == table->data()));
+  CHECK((exported->dl_tensor.data == table->data() && two->dl_tensor.data == table->data()));
   table = nullptr;
-  CHECK(static_cast<int*>(one->dl_tensor.data)[9] == 7);
-  one->deleter(one);
+  CHECK(static_cast<int*>(exported->dl_tensor.data)[9] == 7);
+  exported->deleter(exported);
   CHECK(!alive.expired());
   two->deleter(two);
   CHECK(alive.expired());

@@ -85,15 +85,15 @@ TEST_CASE("verbs take Eigen's matrices and vectors", "[eigen]") {
     CHECK(batch == fixed);
   }
   SECTION("a table of Eigen's, written and stepped") {
-    by_rows own = by_rows::Zero(10, 4);
-    ferry::scatter(exec, own, indices, batch).wait();
-    for (int p = 0; p < 3; ++p) CHECK(own.row(indices[p]) == batch.row(p));
+    by_rows matrix = by_rows::Zero(10, 4);
+    ferry::scatter(exec, matrix, indices, batch).wait();
+    for (int p = 0; p < 3; ++p) CHECK(matrix.row(indices[p]) == batch.row(p));
     const by_rows gradients = by_rows::Constant(3, 4, 1.0f);
     const auto sgd = ferry::optim::sgd{.lr = 0.5};
-    auto state = ferry::optim::make_state(sgd, own);
-    ferry::step(exec, sgd, own, state, indices, gradients).wait();
+    auto state = ferry::optim::make_state(sgd, matrix);
+    ferry::step(exec, sgd, matrix, state, indices, gradients).wait();
     for (int p = 0; p < 3; ++p)
-      for (int j = 0; j < 4; ++j) CHECK(own(indices[p], j) == batch(p, j) - 0.5f);
+      for (int j = 0; j < 4; ++j) CHECK(matrix(indices[p], j) == batch(p, j) - 0.5f);
   }
   SECTION("a column with a stride is no index list") {
     const Eigen::MatrixXi two = Eigen::MatrixXi::Zero(2, 3);

@@ -27,9 +27,9 @@ namespace md = ferry::detail::mdspans;
 
 namespace {
 ferry::tensor<float, ferry::device_space> make_cube(const std::vector<float>& contents) {
-  ferry::tensor<float, ferry::device_space> made("table", 2, 3, 4);
-  put(made, contents);
-  return made;
+  ferry::tensor<float, ferry::device_space> table("table", 2, 3, 4);
+  put(table, contents);
+  return table;
 }
 }  // namespace
 
@@ -48,10 +48,10 @@ TEST_CASE("verbs take mdspans", "[mdspan]") {
     for (std::size_t j = 0; j < 4; ++j)
       CHECK(memory[4 * p + j] == contents[4 * static_cast<std::size_t>(list[p]) + j]);
 
-  std::vector<float> own(40, 0.0f);
-  const md::mdspan<float, md::dextents<int, 2>> rows(own.data(), 10, 4);
+  std::vector<float> storage(40, 0.0f);
+  const md::mdspan<float, md::dextents<int, 2>> rows(storage.data(), 10, 4);
   ferry::scatter(exec, rows, indices, batch).wait();
-  for (std::size_t j = 0; j < 4; ++j) CHECK(own[36 + j] == memory[j]);
+  for (std::size_t j = 0; j < 4; ++j) CHECK(storage[36 + j] == memory[j]);
 }
 
 TEST_CASE("copy takes mdspans of every strided layout", "[mdspan]") {

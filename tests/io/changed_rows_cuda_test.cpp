@@ -35,18 +35,18 @@ void check(cudaError_t status) {
 template <class Table>
 std::shared_ptr<changed_rows> marks_of(Table& table) {
   const auto memory = ferry::detail::memory_of(ferry::make_ref(table));
-  auto made =
+  auto marks =
       std::make_shared<changed_rows>(memory, ferry::detail::device_marks_for<Kokkos::Cuda>(memory.rows));
-  table.accesses()->keep_changes_in(made);
-  return made;
+  table.accesses()->keep_changes_in(marks);
+  return marks;
 }
 rows_of marked(changed_rows& marks) {
-  rows_of found;
-  const auto& taken = marks.take();
-  for (std::size_t i = 0; i < taken.size(); ++i)
-    if (taken[i] != 0) found.insert(static_cast<std::int64_t>(i));
+  rows_of set;
+  const auto& words = marks.take();
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (words[i] != 0) set.insert(static_cast<std::int64_t>(i));
   marks.drop();
-  return found;
+  return set;
 }
 
 }  // namespace
@@ -58,19 +58,18 @@ TEST_CASE("each launch of a graph marks the rows that it writes", "[io][checkpoi
   {
     const Kokkos::Cuda exec(handle);
     ferry::tensor<float, ferry::device_space> table("table", rows, width), batch("batch", n, width);
-    ferry::tensor<std::int64_t, ferry::device_space> which("which", n);
+    ferry::tensor<std::int64_t, ferry::device_space> ids("which", n);
     ferry::init::zeros(exec, table);
     ferry::init::zeros(exec, batch);
-    ferry::init::zeros(exec, which);
+    ferry::init::zeros(exec, ids);
     ferry::init::zeros(exec, table);
     const auto marks = marks_of(table);
     // Kernels are loaded before the capture.
-    put(which, indices<std::int64_t>(random, n, rows));
-    const auto plan = ferry::make_plan(exec, which, rows);
-    const auto planned_rows = take(which);
+    put(ids, indices<std::int64_t>(random, n, rows));
+    const auto plan = ferry::make_plan(exec, ids, rows);
+    const auto planned_rows = take(ids);
     ferry::scatter(exec, table, plan, batch).wait();
-    ferry::scatter(exec, table, which, batch, ferry::duplicates::assume_unique{}, ferry::path::direct{})
-        .wait();
+    ferry::scatter(exec, table, ids, batch, ferry::duplicates::assume_unique{}, ferry::path::direct{}).wait();
     ferry::copy(exec, batch, table.first(n)).wait();
     marked(*marks);
     for (const bool planned : {true, false}) {
@@ -80,19 +79,19 @@ TEST_CASE("each launch of a graph marks the rows that it writes", "[io][checkpoi
       if (planned)
         ticket = ferry::scatter(exec, table, plan, batch);
       else
-        ticket = ferry::scatter(exec, table, which, batch, ferry::duplicates::assume_unique{},
+        ticket = ferry::scatter(exec, table, ids, batch, ferry::duplicates::assume_unique{},
                                 ferry::path::direct{});
       ferry::copy(exec, batch, table.first(n)).detach();
       cudaGraph_t captured = nullptr;
       check(cudaStreamEndCapture(handle, &captured));
-      cudaGraphExec_t made = nullptr;
-      check(cudaGraphInstantiate(&made, captured, 0));
+      cudaGraphExec_t executable = nullptr;
+      check(cudaGraphInstantiate(&executable, captured, 0));
       check(cudaGraphDestroy(captured));
       CHECK(marked(*marks).empty());
       for (int launch = 0; launch < 3; ++launch) {
         const auto named = indices<std::int64_t>(random, n, rows);
-        put(which, named);
-        check(cudaGraphLaunch(made, handle));
+        put(ids, named);
+        check(cudaGraphLaunch(executable, handle));
         ticket.wait();
         rows_of expected;
         for (std::size_t i = 0; i < n; ++i) expected.insert(static_cast<std::int64_t>(i));
@@ -100,7 +99,7 @@ TEST_CASE("each launch of a graph marks the rows that it writes", "[io][checkpoi
         CHECK(marked(*marks) == expected);
         CHECK(marks->is_trusted());
       }
-      check(cudaGraphExecDestroy(made));
+      check(cudaGraphExecDestroy(executable));
     }
   }
   check(cudaStreamDestroy(handle));
@@ -120,18 +119,18 @@ TEST_CASE("marks of several instances are taken meanwhile, and none is lost", "[
       ferry::tensor<float, ferry::device_space> batch("batch", n, width);
       ferry::init::zeros(instances[t], batch);
       for (int turn = 0; turn < 200; ++turn) {
-        const auto which = indices<std::int32_t>(random, n, rows);
-        for (const auto row : which) named[t].insert(row);
-        ferry::scatter_add(instances[t], table, which, batch).wait();
+        const auto ids = indices<std::int32_t>(random, n, rows);
+        for (const auto row : ids) named[t].insert(row);
+        ferry::scatter_add(instances[t], table, ids, batch).wait();
       }
     });
-  rows_of found;
-  for (int turn = 0; turn < 200; ++turn) found.merge(marked(*marks));
-  for (auto& each : threads) each.join();
-  found.merge(marked(*marks));
+  rows_of rows_read;
+  for (int turn = 0; turn < 200; ++turn) rows_read.merge(marked(*marks));
+  for (auto& thread : threads) thread.join();
+  rows_read.merge(marked(*marks));
   rows_of expected;
-  for (auto& each : named) expected.merge(each);
-  CHECK(found == expected);
+  for (auto& part : named) expected.merge(part);
+  CHECK(rows_read == expected);
 }
 
 }  // namespace ferry_test::changed_rows_cuda_test

@@ -31,43 +31,43 @@ template <class Array>
 std::shared_ptr<changed_rows> marks_of(Array&& array) {
   const auto ref = ferry::make_ref(array);
   const auto memory = ferry::detail::memory_of(ref);
-  auto made =
+  auto marks =
       std::make_shared<changed_rows>(memory, ferry::detail::device_marks_for<exec_space>(memory.rows));
-  ref.accesses->keep_changes_in(made);
-  return made;
+  ref.accesses->keep_changes_in(marks);
+  return marks;
 }
 
 /// The rows marked since the last call.
 rows_of marked(changed_rows& marks) {
-  rows_of found;
-  const auto& taken = marks.take();
-  for (std::size_t i = 0; i < taken.size(); ++i)
-    if (taken[i] != 0) found.insert(static_cast<std::int64_t>(i));
+  rows_of set;
+  const auto& words = marks.take();
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (words[i] != 0) set.insert(static_cast<std::int64_t>(i));
   marks.drop();
   CHECK(marks.is_trusted());
-  return found;
+  return set;
 }
 
 template <class Index>
-rows_of as_set(const std::vector<Index>& from) {
-  rows_of made;
-  for (const Index each : from) made.insert(static_cast<std::int64_t>(each));
-  return made;
+rows_of as_set(const std::vector<Index>& ids) {
+  rows_of set;
+  for (const Index id : ids) set.insert(static_cast<std::int64_t>(id));
+  return set;
 }
 rows_of from_to(std::int64_t begin, std::int64_t end) {
-  rows_of made;
-  for (std::int64_t i = begin; i < end; ++i) made.insert(i);
-  return made;
+  rows_of set;
+  for (std::int64_t i = begin; i < end; ++i) set.insert(i);
+  return set;
 }
 
 /// Different rows in random order.
 template <class Index>
 std::vector<Index> some_rows(std::mt19937_64& random, std::size_t count) {
-  std::vector<Index> all(rows);
-  for (std::size_t i = 0; i < rows; ++i) all[i] = static_cast<Index>(i);
-  std::shuffle(all.begin(), all.end(), random);
-  all.resize(count);
-  return all;
+  std::vector<Index> whole(rows);
+  for (std::size_t i = 0; i < rows; ++i) whole[i] = static_cast<Index>(i);
+  std::shuffle(whole.begin(), whole.end(), random);
+  whole.resize(count);
+  return whole;
 }
 
 template <class Space, class... Policies>
@@ -86,9 +86,9 @@ void check_scatter(std::mt19937_64& random, Policies... policies) {
   const auto plan = ferry::make_plan(exec, named, rows);
   ferry::scatter(exec, table, plan, batch, policies...).wait();
   CHECK(marked(*marks) == as_set(named));
-  const auto once = some_rows<std::int32_t>(random, count);
-  ferry::scatter(exec, table, once, batch, ferry::duplicates::assume_unique{}, policies...).wait();
-  CHECK(marked(*marks) == as_set(once));
+  const auto first = some_rows<std::int32_t>(random, count);
+  ferry::scatter(exec, table, first, batch, ferry::duplicates::assume_unique{}, policies...).wait();
+  CHECK(marked(*marks) == as_set(first));
   ferry::tensor<float, ferry::pinned_space> out("out", count, width);
   ferry::gather(exec, table, named, out, policies...).wait();
   CHECK(marked(*marks).empty());
@@ -132,8 +132,8 @@ TEMPLATE_TEST_CASE("every type of index marks, and bounds are kept", "[io][check
   CHECK(marked(*marks) == rows_of{3, 9});
   // Rows may be marked that were not written, never the other way round.
   scatter(exec, table, named, batch, bounds::skip{}, path::direct{}, unique).wait();
-  const auto found = marked(*marks);
-  CHECK((found == rows_of{3, 9} || found == rows_of{3, 9, last}));
+  const auto rows_marked = marked(*marks);
+  CHECK((rows_marked == rows_of{3, 9} || rows_marked == rows_of{3, 9, last}));
   const std::vector<TestType> wrapped{5, static_cast<TestType>(-1)};
   scatter(exec, table, wrapped, batch.first(2), bounds::clamp{}, unique).wait();
   CHECK(marked(*marks) == rows_of{5, std::is_signed_v<TestType> ? 0 : last});
@@ -158,9 +158,9 @@ TEST_CASE("a step marks weights and state", "[io][checkpoint]") {
     const auto grads = make<ferry::device_space>("grads", count, width, values<float>(random, count * width));
     const auto pooled = make<ferry::device_space>("pooled", 2, width, values<float>(random, 2 * width));
     ferry::step(exec, rule, table, state, named, grads).wait();
-    for (const auto& each : {weights, first, second}) CHECK(marked(*each) == as_set(named));
+    for (const auto& marks : {weights, first, second}) CHECK(marked(*marks) == as_set(named));
     ferry::step(exec, rule, records, named, grads).wait();
-    for (const auto& each : {in_record, field}) CHECK(marked(*each) == as_set(named));
+    for (const auto& marks : {in_record, field}) CHECK(marked(*marks) == as_set(named));
     // A verb on the weights leaves the state in the same records alone.
     ferry::scatter(exec, records.table(), named, grads).wait();
     CHECK(marked(*in_record) == as_set(named));
@@ -168,7 +168,7 @@ TEST_CASE("a step marks weights and state", "[io][checkpoint]") {
     const std::vector<std::int64_t> bags{0, static_cast<std::int64_t>(count) / 2,
                                          static_cast<std::int64_t>(count)};
     ferry::step_bags(exec, rule, table, state, named, bags, pooled, ferry::pooling::mean{}).wait();
-    for (const auto& each : {weights, first, second}) CHECK(marked(*each) == as_set(named));
+    for (const auto& marks : {weights, first, second}) CHECK(marked(*marks) == as_set(named));
   }
 }
 
@@ -177,7 +177,7 @@ TEST_CASE("slices mark the rows of their tensor, and whole writes all of them", 
   auto random = generator(504);
   ferry::tensor<double, ferry::mapped_space> table("table", rows, width);
   ferry::init::zeros(exec, table);
-  const auto all = marks_of(table);
+  const auto table_marks = marks_of(table);
   auto middle = table.rows_between(50, 120);
   const auto part = marks_of(middle);
   for (int turn = 0; turn < 10; ++turn) {
@@ -189,27 +189,27 @@ TEST_CASE("slices mark the rows of their tensor, and whole writes all of them", 
         make<ferry::device_space>("batch", count, width, values<double>(random, count * width));
     ferry::scatter(exec, slice, named, batch).wait();
     rows_of expected, within;
-    for (const auto each : named) expected.insert(each + static_cast<std::int64_t>(begin));
-    for (const auto each : expected)
-      if (each >= 50 && each < 120) within.insert(each - 50);
-    CHECK(marked(*all) == expected);
+    for (const auto row : named) expected.insert(row + static_cast<std::int64_t>(begin));
+    for (const auto row : expected)
+      if (row >= 50 && row < 120) within.insert(row - 50);
+    CHECK(marked(*table_marks) == expected);
     CHECK(marked(*part) == within);
 
-    const auto from = static_cast<std::int64_t>(begin), to = static_cast<std::int64_t>(end);
+    const auto first = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
     rows_of clipped;
-    for (auto i = std::max<std::int64_t>(from, 50); i < std::min<std::int64_t>(to, 120); ++i)
+    for (auto i = std::max<std::int64_t>(first, 50); i < std::min<std::int64_t>(last, 120); ++i)
       clipped.insert(i - 50);
     ferry::init::constant(exec, slice, 3.0);
-    CHECK(marked(*all) == from_to(from, to));
+    CHECK(marked(*table_marks) == from_to(first, last));
     CHECK(marked(*part) == clipped);
     const auto source = make<ferry::pageable_space>("source", end - begin, width,
                                                     values<double>(random, (end - begin) * width));
     ferry::copy(exec, source, slice).wait();
-    CHECK(marked(*all) == from_to(from, to));
+    CHECK(marked(*table_marks) == from_to(first, last));
     CHECK(marked(*part) == clipped);
     ferry::gather(exec, source, std::vector<std::int64_t>{0}, table.rows_between(begin, begin + 1)).wait();
-    CHECK(marked(*all) == rows_of{from});
-    CHECK(marked(*part) == (from >= 50 && from < 120 ? rows_of{from - 50} : rows_of{}));
+    CHECK(marked(*table_marks) == rows_of{first});
+    CHECK(marked(*part) == (first >= 50 && first < 120 ? rows_of{first - 50} : rows_of{}));
   }
 }
 
@@ -220,13 +220,13 @@ TEST_CASE("marks survive a verb that throws in its wait, and those who keep them
   ferry::init::zeros(exec, table);
   const ferry::tensor<float, ferry::device_space> batch("batch", 2, width);
   auto marks = marks_of(table);
-  auto other = marks_of(table);
+  auto second = marks_of(table);
   CHECK_THROWS_AS(ferry::scatter(exec, table, std::vector<int>{4, 5000}, batch).wait(), ferry::out_of_range);
   ferry::scatter(exec, table, std::vector<int>{7, 8}, batch).wait();
-  const auto found = marked(*marks);
-  CHECK(found.contains(7));
-  CHECK(found.contains(8));
-  other = nullptr;
+  const auto rows_marked = marked(*marks);
+  CHECK(rows_marked.contains(7));
+  CHECK(rows_marked.contains(8));
+  second = nullptr;
   ferry::scatter(exec, table, std::vector<int>{1, 2}, batch).wait();
   CHECK(marked(*marks) == rows_of{1, 2});
   marks = nullptr;
@@ -240,9 +240,9 @@ struct around {
   static constexpr std::string_view name = "around";
   static constexpr bool reports = false;
   template <class Index>
-  KOKKOS_FUNCTION static std::int64_t resolve(Index index, std::int64_t of) {
-    const auto rest = static_cast<std::int64_t>(index) % of;
-    return rest < 0 ? rest + of : rest;
+  KOKKOS_FUNCTION static std::int64_t resolve(Index index, std::int64_t table_rows) {
+    const auto rest = static_cast<std::int64_t>(index) % table_rows;
+    return rest < 0 ? rest + table_rows : rest;
   }
 };
 static_assert(ferry::BoundsPolicy<around>);
@@ -253,13 +253,14 @@ TEST_CASE("rows that a user's bounds policy resolves are marked", "[io][checkpoi
   ferry::init::zeros(exec, table);
   const ferry::tensor<float, ferry::device_space> batch("batch", 2, width);
   const auto marks = marks_of(table);
-  const std::vector<std::int64_t> which{1000, -7};
-  const auto holds_both = [](const rows_of& found) {
-    return found.contains(around::resolve(1000, rows)) && found.contains(around::resolve(-7, rows));
+  const std::vector<std::int64_t> ids{1000, -7};
+  const auto holds_both = [](const rows_of& rows_marked) {
+    return rows_marked.contains(around::resolve(1000, rows)) &&
+           rows_marked.contains(around::resolve(-7, rows));
   };
-  ferry::scatter(exec, table, which, batch, around{}, ferry::duplicates::assume_unique{}).wait();
+  ferry::scatter(exec, table, ids, batch, around{}, ferry::duplicates::assume_unique{}).wait();
   CHECK(holds_both(marked(*marks)));
-  ferry::scatter_add(exec, table, which, batch, around{}).wait();
+  ferry::scatter_add(exec, table, ids, batch, around{}).wait();
   CHECK(holds_both(marked(*marks)));
 }
 

@@ -32,26 +32,26 @@ using ferry::mapped_space;
 constexpr std::size_t many = 90000, wide = 40;
 
 std::uint64_t bytes_of_file(const std::string& path) {
-  struct stat found {};
-  return ::stat(path.c_str(), &found) == 0 ? static_cast<std::uint64_t>(found.st_size) : 0;
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
 }
 
 template <class Space>
 std::vector<float> loaded(const std::string& path) {
-  ferry::tensor<float, Space> to("to", many, wide);
+  ferry::tensor<float, Space> target("to", many, wide);
   ferry::io::checkpoint run(path);
-  run.add("table", to);
+  run.add("table", target);
   run.load();
-  return take(to);
+  return take(target);
 }
 
 }  // namespace
 
 TEST_CASE("later verbs do not show in a save in the background", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   const exec_space exec;
   ferry::tensor<float, ferry::device_space> table("table", many, wide);
-  ferry::io::checkpoint run(at.path() + "/run");
+  ferry::io::checkpoint run(folder.path() + "/run");
   run.add("table", table);
   for (const std::size_t room : {std::size_t{0}, std::size_t{5} << 20, ~std::size_t{0}}) {
     for (int turn = 0; turn < 3; ++turn) {
@@ -67,11 +67,11 @@ TEST_CASE("later verbs do not show in a save in the background", "[io][checkpoin
 }
 
 TEST_CASE("training goes on while its checkpoint is written", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   const exec_space exec;
   using run_type = training_run<float, mapped_space, optim::adam, ferry::step_count::catch_up>;
   run_type training(optim::adam{.lr = 0.01}), resumed(optim::adam{}, 1);
-  ferry::io::checkpoint saving(at.path() + "/run"), loading(at.path() + "/run");
+  ferry::io::checkpoint saving(folder.path() + "/run"), loading(folder.path() + "/run");
   training.add_to(saving);
   resumed.add_to(loading);
   for (std::int64_t begin = 0; begin < 20; begin += 4) {
@@ -86,13 +86,13 @@ TEST_CASE("training goes on while its checkpoint is written", "[io][checkpoint]"
 }
 
 TEST_CASE("tickets of saves outlive their checkpoint, and errors wait in them", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   const exec_space exec;
   ferry::ticket late;
   {
     ferry::tensor<float, ferry::device_space> table("table", many, wide);
     ferry::init::constant(exec, table, 3.0f);
-    ferry::io::checkpoint run(at.path() + "/run");
+    ferry::io::checkpoint run(folder.path() + "/run");
     run.add("table", table);
     late = run.save_async(exec);
     run.save_async(exec).detach();
@@ -101,16 +101,16 @@ TEST_CASE("tickets of saves outlive their checkpoint, and errors wait in them", 
   }
   CHECK(late.ready());  // the destructor of the checkpoint waits
   late.wait();
-  CHECK(loaded<ferry::pageable_space>(at.path() + "/run") == std::vector<float>(many * wide, 3.0f));
+  CHECK(loaded<ferry::pageable_space>(folder.path() + "/run") == std::vector<float>(many * wide, 3.0f));
 
   // A folder takes the place of the manifest while the save is being written.
   ferry::tensor<float, ferry::device_space> table("table", many, wide);
   ferry::init::constant(exec, table, 4.0f);
-  ferry::io::checkpoint run(at.path() + "/other");
+  ferry::io::checkpoint run(folder.path() + "/other");
   run.add("table", table);
-  REQUIRE(::mkdir((at.path() + "/other").c_str(), 0777) == 0);
+  REQUIRE(::mkdir((folder.path() + "/other").c_str(), 0777) == 0);
   auto failing = run.save_async(exec);
-  const bool in_time = ::mkdir((at.path() + "/other/manifest").c_str(), 0777) == 0;
+  const bool in_time = ::mkdir((folder.path() + "/other/manifest").c_str(), 0777) == 0;
   if (in_time)
     CHECK_THROWS_AS(failing.wait(), ferry::io_error);
   else
@@ -118,11 +118,11 @@ TEST_CASE("tickets of saves outlive their checkpoint, and errors wait in them", 
 }
 
 TEST_CASE("the error of a detached save is heard once", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   const exec_space exec;
   ferry::tensor<float, ferry::device_space> table("table", many, wide);
   ferry::init::constant(exec, table, 5.0f);
-  std::optional<ferry::io::checkpoint> run(at.path() + "/run");
+  std::optional<ferry::io::checkpoint> run(folder.path() + "/run");
   run->add("table", table);
   run->save();
   // A file may not grow beyond 1 MiB while a save is in flight.
@@ -158,8 +158,8 @@ TEST_CASE("the error of a detached save is heard once", "[io][checkpoint]") {
   CHECK_THROWS_MATCHES(saving.wait(), ferry::io_error, throws_it);
   // No wait for other work hears of it.
   failing_save().detach();
-  ferry::tensor<float, ferry::device_space> other("other", many, wide);
-  ferry::copy(exec, table, other).wait();
+  ferry::tensor<float, ferry::device_space> second("other", many, wide);
+  ferry::copy(exec, table, second).wait();
   const auto printed = [&](const auto& act) {
     captured_stderr output;
     act();
@@ -171,33 +171,33 @@ TEST_CASE("the error of a detached save is heard once", "[io][checkpoint]") {
           failing_save().detach();
           run.reset();
         }) == 1);
-  run.emplace(at.path() + "/run");
+  run.emplace(folder.path() + "/run");
   run->add("table", table);
   saving = failing_save();
   CHECK(printed([&] { run.reset(); }) == 0);
   CHECK(printed([&] { saving.detach(); }) == 1);
-  CHECK(loaded<ferry::pageable_space>(at.path() + "/run") == std::vector<float>(many * wide, 5.0f));
+  CHECK(loaded<ferry::pageable_space>(folder.path() + "/run") == std::vector<float>(many * wide, 5.0f));
 }
 
 TEST_CASE("two savers of one folder are told apart", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   float number = 1;
-  ferry::io::checkpoint run(at.path() + "/run");
+  ferry::io::checkpoint run(folder.path() + "/run");
   run.add("number", number);
   run.save();
-  const ferry::detail::folder_lock other(run.path());
+  const ferry::detail::folder_lock second(run.path());
   CHECK_THROWS_MATCHES(run.save(), ferry::io_error,
                        MessageMatches(ContainsSubstring("another checkpoint object or process is saving")));
   run.load();
 }
 
 TEST_CASE("a save of changes writes the rows that differ", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   auto random = generator(401);
   ferry::tensor<float, ferry::device_space> table("table", many, wide);
   auto now = values<float>(random, many * wide);
   put(table, now);
-  ferry::io::checkpoint run(at.path() + "/run");
+  ferry::io::checkpoint run(folder.path() + "/run");
   run.add("table", table);
   CHECK_THROWS_MATCHES(run.save({.changes = true}), ferry::io_error,
                        MessageMatches(ContainsSubstring("save everything first")));
@@ -221,9 +221,9 @@ TEST_CASE("a save of changes writes the rows that differ", "[io][checkpoint]") {
   CHECK(few <= 4096 + 100 * (wide * sizeof(float) + 4) + 5 * 64);
   CHECK(few >= 4096 + 90 * wide * sizeof(float));
   // Patches upon patches, until they are half of a chunk and it is written anew.
-  std::uint64_t all = 0;
-  for (int turn = 0; turn < 12; ++turn) all += save_changes(6000);
-  CHECK(all < 6 * many * wide * sizeof(float));
+  std::uint64_t sum = 0;
+  for (int turn = 0; turn < 12; ++turn) sum += save_changes(6000);
+  CHECK(sum < 6 * many * wide * sizeof(float));
   CHECK(save_changes(4 * many) >= many * wide * sizeof(float));
   // All chunks were written anew, so nothing else is needed: manifest, lock and one data file.
   CHECK(entries_of(run.path()) == 3);
@@ -237,26 +237,26 @@ TEST_CASE("a save of changes writes the rows that differ", "[io][checkpoint]") {
   CHECK(loaded<ferry::device_space>(run.path()) == now);
 
   // An array of other extents is written in full.
-  ferry::tensor<float, ferry::device_space> other("other", 3, 3);
-  put(other, std::vector<float>(9, 2.0f));
-  ferry::io::checkpoint changed(at.path() + "/run");
-  changed.add("table", other);
+  ferry::tensor<float, ferry::device_space> second("other", 3, 3);
+  put(second, std::vector<float>(9, 2.0f));
+  ferry::io::checkpoint changed(folder.path() + "/run");
+  changed.add("table", second);
   changed.save({.changes = true});
-  put(other, std::vector<float>(9, 0.0f));
+  put(second, std::vector<float>(9, 0.0f));
   changed.load();
-  CHECK(take(other) == std::vector<float>(9, 2.0f));
+  CHECK(take(second) == std::vector<float>(9, 2.0f));
   CHECK(entries_of(run.path()) == 3);
 }
 
 TEST_CASE("changes of long rows and of optimizer states are saved", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   auto random = generator(402);
   ferry::tensor<std::uint8_t, ferry::device_space> lines("lines", 7, 1000001);
   auto now = values<std::uint8_t>(random, 7 * 1000001);
   put(lines, now);
   using run_type = training_run<float, mapped_space, optim::adam, ferry::step_count::catch_up>;
   run_type training(optim::adam{.lr = 0.01}), resumed(optim::adam{}, 1);
-  ferry::io::checkpoint run(at.path() + "/run"), back(at.path() + "/run");
+  ferry::io::checkpoint run(folder.path() + "/run"), back(folder.path() + "/run");
   run.add("lines", lines);
   training.add_to(run);
   ferry::tensor<std::uint8_t, ferry::pageable_space> copy("copy", 7, 1000001);

@@ -30,15 +30,15 @@ using Catch::Matchers::MessageMatches;
 using ferry::detail::file;
 
 std::string read_file(const std::string& path) {
-  const auto from = file::open_to_read("test", path);
-  std::string bytes(from.size(), '\0');
-  from.read_at(bytes.data(), bytes.size(), 0);
+  const auto manifest_file = file::open_to_read("test", path);
+  std::string bytes(manifest_file.size(), '\0');
+  manifest_file.read_at(bytes.data(), bytes.size(), 0);
   return bytes;
 }
 void write_file(const std::string& path, const std::string& bytes) {
-  file to("test", path);
-  REQUIRE(to.open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666));
-  to.write_at(bytes.data(), bytes.size(), 0);
+  file target("test", path);
+  REQUIRE(target.open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666));
+  target.write_at(bytes.data(), bytes.size(), 0);
 }
 
 /// A table with a value of its own, which a failed load must leave.
@@ -55,10 +55,10 @@ struct target {
 };
 
 /// A saved table of ones with a patch: data files 1 and 2.
-std::string saved(const temporary_folder& at, const char* name) {
+std::string saved(const temporary_folder& folder, const char* name) {
   ferry::tensor<float, ferry::pageable_space> table("table", 40, 6);
   put(table, std::vector<float>(240, 1.0f));
-  ferry::io::checkpoint run(at.path() + "/" + name);
+  ferry::io::checkpoint run(folder.path() + "/" + name);
   run.add("table", table);
   run.save();
   table(7, 3) = 2.0f;
@@ -72,7 +72,7 @@ TEST_CASE("checksums are those of Boost.CRC", "[io][checkpoint]") {
   auto random = generator(501);
   for (int turn = 0; turn < 60; ++turn) {
     std::vector<unsigned char> bytes(random() % 300);
-    for (auto& each : bytes) each = static_cast<unsigned char>(random());
+    for (auto& byte : bytes) byte = static_cast<unsigned char>(random());
     boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> sum;
     sum.process_bytes(bytes.data(), bytes.size());
     CHECK(ferry::detail::crc32c(bytes.data(), bytes.size()) == sum.checksum());
@@ -84,9 +84,9 @@ TEST_CASE("checksums are those of Boost.CRC", "[io][checkpoint]") {
 }
 
 TEST_CASE("a damaged checkpoint is refused and changes nothing", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder root;
   target mine;
-  const std::string folder = saved(at, "run");
+  const std::string folder = saved(root, "run");
   const std::string manifest = read_file(folder + "/manifest");
   const std::string data = read_file(folder + "/data-1");
   const std::string patch = read_file(folder + "/data-2");
@@ -146,9 +146,9 @@ TEST_CASE("a damaged checkpoint is refused and changes nothing", "[io][checkpoin
 }
 
 TEST_CASE("a save of changes repairs what is damaged", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder root;
   target mine;
-  const std::string folder = saved(at, "run");
+  const std::string folder = saved(root, "run");
   std::string data = read_file(folder + "/data-1");
   data[5000] = static_cast<char>(data[5000] ^ 1);
   write_file(folder + "/data-1", data);
@@ -162,8 +162,8 @@ TEST_CASE("a save of changes repairs what is damaged", "[io][checkpoint]") {
 }
 
 TEST_CASE("a save that finds no room leaves the old checkpoint", "[io][checkpoint]") {
-  const temporary_folder at;
-  const std::string folder = saved(at, "run");
+  const temporary_folder root;
+  const std::string folder = saved(root, "run");
   ferry::tensor<float, ferry::pageable_space> large("large", 40000, 60);
   put(large, std::vector<float>(40000 * 60, 5.0f));
   ferry::io::checkpoint run(folder);
@@ -203,8 +203,8 @@ TEST_CASE("a save that finds no room leaves the old checkpoint", "[io][checkpoin
 }
 
 TEST_CASE("a save removes what killed saves have left", "[io][checkpoint]") {
-  const temporary_folder at;
-  const std::string folder = saved(at, "run");
+  const temporary_folder root;
+  const std::string folder = saved(root, "run");
   write_file(folder + "/data-9", "ferrydat, half of a file");
   write_file(folder + "/manifest.17-0.part", "half of a manifest");
   write_file(folder + "/data-mine", "");
@@ -218,25 +218,25 @@ TEST_CASE("a save removes what killed saves have left", "[io][checkpoint]") {
 }
 
 TEST_CASE("places that take no checkpoint are refused", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   float number = 1;
   const auto refuses = [&](const std::string& path, const std::string& sentence) {
     ferry::io::checkpoint run(path);
     run.add("number", number);
     CHECK_THROWS_MATCHES(run.save(), ferry::io_error, MessageMatches(ContainsSubstring(sentence)));
   };
-  write_file(at.path() + "/plain", "");
-  refuses(at.path() + "/plain", "it is a file, and a checkpoint is a folder");
-  refuses(at.path() + "/missing/run", "make the folder: No such file or directory");
+  write_file(folder.path() + "/plain", "");
+  refuses(folder.path() + "/plain", "it is a file, and a checkpoint is a folder");
+  refuses(folder.path() + "/missing/run", "make the folder: No such file or directory");
   refuses("/proc/ferry", "make the folder");
   if (::geteuid() != 0) {  // the superuser may write everywhere
-    REQUIRE(::mkdir((at.path() + "/fixed").c_str(), 0555) == 0);
-    refuses(at.path() + "/fixed", "Permission denied");
+    REQUIRE(::mkdir((folder.path() + "/fixed").c_str(), 0555) == 0);
+    refuses(folder.path() + "/fixed", "Permission denied");
   }
   // A trailing slash and a link to a folder are fine.
-  REQUIRE(::mkdir((at.path() + "/real").c_str(), 0777) == 0);
-  REQUIRE(::symlink("real", (at.path() + "/link").c_str()) == 0);
-  ferry::io::checkpoint run(at.path() + "/link/");
+  REQUIRE(::mkdir((folder.path() + "/real").c_str(), 0777) == 0);
+  REQUIRE(::symlink("real", (folder.path() + "/link").c_str()) == 0);
+  ferry::io::checkpoint run(folder.path() + "/link/");
   run.add("number", number);
   run.save();
   number = 2;

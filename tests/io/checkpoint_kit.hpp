@@ -22,11 +22,11 @@ namespace ferry_test {
 
 /// The bytes of a tensor.
 template <class T, class Space>
-std::vector<std::uint8_t> bits(const ferry::tensor<T, Space>& of) {
-  const auto elements = take(of);
-  std::vector<std::uint8_t> made(elements.size() * sizeof(T));
-  if (!made.empty()) std::memcpy(made.data(), elements.data(), made.size());
-  return made;
+std::vector<std::uint8_t> bits(const ferry::tensor<T, Space>& array) {
+  const auto elements = take(array);
+  std::vector<std::uint8_t> result(elements.size() * sizeof(T));
+  if (!result.empty()) std::memcpy(result.data(), elements.data(), result.size());
+  return result;
 }
 
 inline constexpr std::size_t run_rows = 60, run_width = 9, run_batch = 24;
@@ -62,8 +62,8 @@ struct training_run {
   state_type state;
   ferry::tensor<float, ferry::device_space> grads{"grads", run_batch, run_width};
 
-  explicit training_run(const Optimizer& from, std::uint64_t salt = 0)
-      : optimizer(from), table("weights", run_rows, run_width), state(ferry::optim::make_state(from, table)) {
+  explicit training_run(const Optimizer& rule, std::uint64_t salt = 0)
+      : optimizer(rule), table("weights", run_rows, run_width), state(ferry::optim::make_state(rule, table)) {
     auto random = generator(8000 + salt);
     put(table, values<T>(random, run_rows * run_width));
   }
@@ -81,17 +81,17 @@ struct training_run {
     run.add("weights", table);
     run.add("optimizer", optimizer, state);
   }
-  void require_same(training_run& other) {
-    CHECK(bits(table) == bits(other.table));
-    REQUIRE(state.fields() == other.state.fields());
-    for (int i = 0; i < state.fields(); ++i) CHECK(bits(state.field(i)) == bits(other.state.field(i)));
+  void require_same(training_run& run) {
+    CHECK(bits(table) == bits(run.table));
+    REQUIRE(state.fields() == run.state.fields());
+    for (int i = 0; i < state.fields(); ++i) CHECK(bits(state.field(i)) == bits(run.state.field(i)));
     for (int i = 0; i < state_type::row_fields; ++i)
-      CHECK(bits(state.row_field_at(i)) == bits(other.state.row_field_at(i)));
-    CHECK(state.steps() == other.state.steps());
-    CHECK(state.skipped() == other.state.skipped());
-    CHECK(state.seed() == other.state.seed());
-    REQUIRE(state.row_steps().size() == other.state.row_steps().size());
-    CHECK(bits(state.row_steps()) == bits(other.state.row_steps()));
+      CHECK(bits(state.row_field_at(i)) == bits(run.state.row_field_at(i)));
+    CHECK(state.steps() == run.state.steps());
+    CHECK(state.skipped() == run.state.skipped());
+    CHECK(state.seed() == run.state.seed());
+    REQUIRE(state.row_steps().size() == run.state.row_steps().size());
+    CHECK(bits(state.row_steps()) == bits(run.state.row_steps()));
   }
 };
 
@@ -99,20 +99,20 @@ struct training_run {
 template <class T, class Space, class Optimizer, class... Policies>
 void check_resumed(const Optimizer& optimizer, bool schedule = false) {
   using run_type = training_run<T, Space, Optimizer, Policies...>;
-  const temporary_folder at;
+  const temporary_folder folder;
   for (const std::int64_t stop : {0, 1, 7, 12}) {
     run_type never(optimizer);
     never.state.set_seed(4711);
     never.train(0, stop, schedule);
     {
-      ferry::io::checkpoint run(at.path() + "/run");
+      ferry::io::checkpoint run(folder.path() + "/run");
       never.add_to(run);
       run.save();
     }
     run_type resumed(optimizer, 1);
     resumed.train(40, 43, schedule);  // what is loaded replaces everything
     rule_in<Optimizer>::of(resumed.optimizer).lr = 77.0;
-    ferry::io::checkpoint run(at.path() + "/run");
+    ferry::io::checkpoint run(folder.path() + "/run");
     resumed.add_to(run);
     run.load();
     CHECK(rule_in<Optimizer>::of(resumed.optimizer).lr == rule_in<Optimizer>::of(never.optimizer).lr);

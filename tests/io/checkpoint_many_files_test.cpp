@@ -50,18 +50,18 @@ class descriptor_limit {
 
 std::size_t data_files_in(const std::string& folder) {
   std::size_t count = 0;
-  for (const auto& each : std::filesystem::directory_iterator(folder))
-    count += each.path().filename().string().rfind("data-", 0) == 0 ? 1 : 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    count += entry.path().filename().string().rfind("data-", 0) == 0 ? 1 : 0;
   return count;
 }
 std::uintmax_t bytes_in(const std::string& folder) {
   std::uintmax_t bytes = 0;
-  for (const auto& each : std::filesystem::directory_iterator(folder)) bytes += each.file_size();
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) bytes += entry.file_size();
   return bytes;
 }
-std::size_t patches_in(const ferry::detail::manifest& of) {
+std::size_t patches_in(const ferry::detail::manifest& saved) {
   std::size_t most = 0;
-  for (const auto& entry : of.entries)
+  for (const auto& entry : saved.entries)
     for (const auto& array : entry.arrays)
       for (const auto& chunk : array.chunks) most = std::max(most, chunk.patches.size());
   return most;
@@ -76,10 +76,10 @@ std::vector<float> write_files(const std::string& folder, std::size_t count) {
   auto random = generator(78);
   const auto content = values<float>(random, count * 8);
   make_folder(folder);
-  manifest made;
-  made.number = count;
+  manifest saved;
+  saved.number = count;
   for (std::size_t i = 0; i < count; ++i) {
-    manifest_entry& entry = made.entries.emplace_back();
+    manifest_entry& entry = saved.entries.emplace_back();
     entry.name = std::to_string(i);
     entry.kind = "array";
     manifest_array& array = entry.arrays.emplace_back();
@@ -87,29 +87,29 @@ std::vector<float> write_files(const std::string& folder, std::size_t count) {
     array.element_bytes = 4;
     array.extents = {1, 8};
     choose_chunks(array, 32);
-    piece_file to(folder, i + 1);
-    auto piece = to.append(reinterpret_cast<const std::byte*>(content.data() + i * 8), 32);
+    piece_file target(folder, i + 1);
+    auto piece = target.append(reinterpret_cast<const std::byte*>(content.data() + i * 8), 32);
     piece.file = static_cast<std::uint32_t>(i);
     array.chunks.push_back({piece, {}});
-    made.files.push_back({i + 1, to.size()});
-    to.finish();
-    to.keep();
+    saved.files.push_back({i + 1, target.size()});
+    target.finish();
+    target.keep();
   }
-  write_manifest(folder, made);
+  write_manifest(folder, saved);
   return content;
 }
-void add_rows(ferry::io::checkpoint& to, ferry::tensor<float, ferry::pageable_space>& table) {
+void add_rows(ferry::io::checkpoint& entries, ferry::tensor<float, ferry::pageable_space>& table) {
   for (std::size_t i = 0; i < table.rows(); ++i) {
     const auto row = table.rows_between(i, i + 1);
-    to.add(std::to_string(i), row);
+    entries.add(std::to_string(i), row);
   }
 }
 
 }  // namespace
 
 TEST_CASE("any number of saves of changes leaves few files", "[io][checkpoint]") {
-  const temporary_folder at;
-  const std::string folder = at.path() + "/run";
+  const temporary_folder root;
+  const std::string folder = root.path() + "/run";
   const bool tracked = GENERATE(false, true);
   const bool in_background = GENERATE(false, true);
   const exec_space exec;
@@ -141,13 +141,13 @@ TEST_CASE("any number of saves of changes leaves few files", "[io][checkpoint]")
     written += now.files.back().bytes;
     if (save % 50 != 0 && save != 65) continue;
     ferry::tensor<float, ferry::pageable_space> back("back", rows, width);
-    std::vector<float> other(still.size());
-    ferry::io::checkpoint again(folder);
-    again.add("table", back);
-    again.add("still", other);
-    again.load();
+    std::vector<float> second(still.size());
+    ferry::io::checkpoint reopened(folder);
+    reopened.add("table", back);
+    reopened.add("still", second);
+    reopened.load();
     REQUIRE((take(back) == expected));
-    REQUIRE((other == still));
+    REQUIRE((second == still));
   }
   // A byte is moved once in about 30 saves, the table never; patches of a chunk are joined.
   CHECK(written < 300 * (4096 + 12 * (width + 1) * 4));
@@ -157,8 +157,8 @@ TEST_CASE("any number of saves of changes leaves few files", "[io][checkpoint]")
 
 TEST_CASE("a checkpoint of more files than a process may open loads, and changes are saved",
           "[io][checkpoint]") {
-  const temporary_folder at;
-  const std::string folder = at.path() + "/run";
+  const temporary_folder root;
+  const std::string folder = root.path() + "/run";
   constexpr std::size_t count = 5 * most_data_files;
   auto content = write_files(folder, count);
   const descriptor_limit limit(most_data_files + 16);
@@ -183,8 +183,8 @@ TEST_CASE("a checkpoint of more files than a process may open loads, and changes
 }
 
 TEST_CASE("what is damaged stays for the load to name it when files are merged", "[io][checkpoint]") {
-  const temporary_folder at;
-  const std::string folder = at.path() + "/run";
+  const temporary_folder root;
+  const std::string folder = root.path() + "/run";
   constexpr std::size_t count = 3 * most_data_files;
   const auto content = write_files(folder, count);
   ferry::tensor<float, ferry::pageable_space> table("table", count, 8);
@@ -202,21 +202,21 @@ TEST_CASE("what is damaged stays for the load to name it when files are merged",
   CHECK(data_files_in(folder) <= most_data_files);
   CHECK(std::filesystem::exists(path));
   ferry::tensor<float, ferry::pageable_space> back("back", count, 8);
-  ferry::io::checkpoint other(folder);
-  add_rows(other, back);
-  CHECK_THROWS_AS(other.load(), ferry::io_error);
+  ferry::io::checkpoint second(folder);
+  add_rows(second, back);
+  CHECK_THROWS_AS(second.load(), ferry::io_error);
   // A save that compares repairs it.
-  other = ferry::io::checkpoint(folder);
-  add_rows(other, table);
-  other.save({.changes = true});
+  second = ferry::io::checkpoint(folder);
+  add_rows(second, table);
+  second.save({.changes = true});
   put(table, std::vector<float>(content.size()));
-  other.load();
+  second.load();
   CHECK((take(table) == content));
 }
 
 TEST_CASE("files that a reader can't keep open stay until it has read them", "[io][checkpoint]") {
-  const temporary_folder at;
-  const std::string folder = at.path() + "/run";
+  const temporary_folder root;
+  const std::string folder = root.path() + "/run";
   constexpr std::size_t count = 4 * most_data_files;
   const auto content = write_files(folder, count);
   std::vector<float> saved(8 * count, 2.0f);
@@ -229,12 +229,13 @@ TEST_CASE("files that a reader can't keep open stay until it has read them", "[i
     run.add("table", table);
     run.save();  // another process, say
     CHECK(read_manifest(folder).files.size() == 1);
-    std::vector<float> found(8);
+    std::vector<float> results(8);
     std::vector<std::byte> scratch;
     for (std::size_t i = 0; i < count; ++i) {
-      reader.read_chunk(says.entries[i].arrays[0], 0, reinterpret_cast<std::byte*>(found.data()), scratch,
+      reader.read_chunk(says.entries[i].arrays[0], 0, reinterpret_cast<std::byte*>(results.data()), scratch,
                         "x");
-      REQUIRE(std::equal(found.begin(), found.end(), content.begin() + static_cast<std::ptrdiff_t>(8 * i)));
+      REQUIRE(
+          std::equal(results.begin(), results.end(), content.begin() + static_cast<std::ptrdiff_t>(8 * i)));
     }
     CHECK(data_files_in(folder) == count + 1);
   }
@@ -245,8 +246,8 @@ TEST_CASE("files that a reader can't keep open stay until it has read them", "[i
 }
 
 TEST_CASE("several threads read more files than may be open", "[io][checkpoint]") {
-  const temporary_folder at;
-  const std::string folder = at.path() + "/run";
+  const temporary_folder root;
+  const std::string folder = root.path() + "/run";
   constexpr std::size_t count = 4 * most_data_files;
   const auto content = write_files(folder, count);
   const ferry::detail::manifest says = read_manifest(folder);
@@ -256,17 +257,17 @@ TEST_CASE("several threads read more files than may be open", "[io][checkpoint]"
   for (std::uint64_t t = 0; t < 4; ++t)
     threads.emplace_back([&, t] {
       auto random = generator(500 + t);
-      std::vector<float> found(8);
+      std::vector<float> results(8);
       std::vector<std::byte> scratch;
       for (int times = 0; times < 2000; ++times) {
         const std::size_t i = random() % count;
-        reader.read_chunk(says.entries[i].arrays[0], 0, reinterpret_cast<std::byte*>(found.data()), scratch,
+        reader.read_chunk(says.entries[i].arrays[0], 0, reinterpret_cast<std::byte*>(results.data()), scratch,
                           "x");
-        if (!std::equal(found.begin(), found.end(), content.begin() + static_cast<std::ptrdiff_t>(8 * i)))
+        if (!std::equal(results.begin(), results.end(), content.begin() + static_cast<std::ptrdiff_t>(8 * i)))
           ++wrong;
       }
     });
-  for (auto& each : threads) each.join();
+  for (auto& thread : threads) thread.join();
   CHECK(wrong == 0);
 }
 

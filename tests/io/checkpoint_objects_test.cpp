@@ -39,9 +39,9 @@ std::vector<float> content_of(const std::string& path, const std::string& name, 
 }  // namespace
 
 TEST_CASE("a vector may be resized after it was added to a checkpoint", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   auto random = generator(371);
-  const std::string path = at.path() + "/run";
+  const std::string path = folder.path() + "/run";
   ferry::io::checkpoint run(path);
   std::vector<float> list = values<float>(random, 11);
   run.add("list", list);
@@ -66,9 +66,9 @@ TEST_CASE("a vector may be resized after it was added to a checkpoint", "[io][ch
 }
 
 TEST_CASE("a background save takes a vector as it is at the call", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   auto random = generator(372);
-  const std::string path = at.path() + "/run";
+  const std::string path = folder.path() + "/run";
   ferry::io::checkpoint run(path);
   std::vector<float> list(3);
   run.add("list", list);
@@ -81,8 +81,8 @@ TEST_CASE("a background save takes a vector as it is at the call", "[io][checkpo
 }
 
 TEST_CASE("a checkpoint refuses a tensor that ended or has other memory", "[io][checkpoint]") {
-  const temporary_folder at;
-  const std::string path = at.path() + "/run";
+  const temporary_folder folder;
+  const std::string path = folder.path() + "/run";
   for (const bool tracks : {false, true}) {
     ferry::io::checkpoint run(path);
     std::optional<table> weights(make<ferry::pageable_space>("weights", 20, 3, std::vector<float>(60, 2.0F)));
@@ -95,12 +95,12 @@ TEST_CASE("a checkpoint refuses a tensor that ended or has other memory", "[io][
     if (tracks) run.mark_all("w");
     run.save();
     {
-      table other("other", 20, 3);
+      table second("other", 20, 3);
       ferry::io::checkpoint reading(path);
-      reading.add("w", other);
+      reading.add("w", second);
       reading.load();
-      CHECK(other.data()[0] == 3);
-      CHECK(other.data()[59] == 2);
+      CHECK(second.data()[0] == 3);
+      CHECK(second.data()[59] == 2);
     }
     owner.data()[0] = 4;
     run.load();
@@ -128,8 +128,8 @@ TEST_CASE("a checkpoint refuses a tensor that ended or has other memory", "[io][
 }
 
 TEST_CASE("a checkpoint refuses a state that ended or was replaced", "[io][checkpoint]") {
-  const temporary_folder at;
-  const std::string path = at.path() + "/run";
+  const temporary_folder folder;
+  const std::string path = folder.path() + "/run";
   const auto weights = make<ferry::pageable_space>("weights", 20, 3, std::vector<float>(60, 2.0F));
   ferry::optim::adam rule;
   auto state = ferry::optim::make_state(rule, weights);
@@ -158,9 +158,9 @@ TEST_CASE("a checkpoint refuses a state that ended or was replaced", "[io][check
 }
 
 TEST_CASE("a named array takes a temporary over", "[io][safetensors]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   auto random = generator(373);
-  const std::string path = at.path() + "/named.safetensors";
+  const std::string path = folder.path() + "/named.safetensors";
   const auto first = values<float>(random, 12);
   const auto second = values<float>(random, 500);
   std::vector<ferry::io::named_array> list;

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-/// What a checkpoint keeps of optimizers, and what it refuses.
+/// Optimizers in a checkpoint: the facts and arrays that it keeps, and the ones that it refuses.
 namespace ferry_test::checkpoint_state_test {
 
 namespace {
@@ -26,10 +26,10 @@ using ferry::mapped_space;
 /// The options of a rule by name, as a manifest has them.
 template <class Rule>
 std::string options_text(const Rule& rule) {
-  std::string made;
-  for (const auto& each : ferry::detail::optimizer_facts(rule))
-    made += each.name + "=" + each.describe() + " ";
-  return made;
+  std::string text;
+  for (const auto& fact : ferry::detail::optimizer_facts(rule))
+    text += fact.name + "=" + fact.describe() + " ";
+  return text;
 }
 
 }  // namespace
@@ -93,61 +93,61 @@ TEST_CASE("the options of all rules are saved by their names", "[io][checkpoint]
 }
 
 TEST_CASE("records and separate arrays load each other's checkpoints", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   auto rule = optim::adam{.lr = 0.01};
   auto records = optim::make_records<float, mapped_space>(rule, "model", run_rows, run_width);
   const exec_space exec;
   ferry::init::uniform(exec, records.table(), -1.0f, 1.0f, 5);
   ferry::tensor<float, ferry::device_space> grads("grads", run_batch, run_width);
-  const auto train = [&](auto& of, std::int64_t begin, std::int64_t end, auto&... state) {
+  const auto train = [&](auto& table, std::int64_t begin, std::int64_t end, auto&... state) {
     for (auto step = begin; step < end; ++step) {
       const run_batch_of batch(step);
       put(grads, batch.grads);
-      ferry::step(exec, rule, of, state..., batch.rows, grads).wait();
+      ferry::step(exec, rule, table, state..., batch.rows, grads).wait();
     }
   };
   train(records, 0, 6);
-  ferry::io::checkpoint from(at.path() + "/run");
-  from.add("model", rule, records);
-  from.save();
+  ferry::io::checkpoint source(folder.path() + "/run");
+  source.add("model", rule, records);
+  source.save();
 
   ferry::tensor<float, ferry::device_space> table("table", run_rows, run_width);
   auto state = optim::make_state(rule, table);
-  ferry::io::checkpoint apart(at.path() + "/run");
+  ferry::io::checkpoint apart(folder.path() + "/run");
   apart.add("model/weights", table);
   apart.add("model", rule, state);
   apart.load();
   train(table, 6, 10, state);
   apart.save();
 
-  auto again = optim::make_records<float, ferry::device_space>(rule, "again", run_rows, run_width);
-  ferry::io::checkpoint together(at.path() + "/run");
-  CHECK_THROWS_AS(together.add("model", "model", rule, again), ferry::invalid_argument);  // nothing is added
-  together.add("model/weights", "model", rule, again);
+  auto second = optim::make_records<float, ferry::device_space>(rule, "again", run_rows, run_width);
+  ferry::io::checkpoint together(folder.path() + "/run");
+  CHECK_THROWS_AS(together.add("model", "model", rule, second), ferry::invalid_argument);  // nothing is added
+  together.add("model/weights", "model", rule, second);
   together.load();
-  train(again, 10, 14);
+  train(second, 10, 14);
   train(records, 6, 14);
   CHECK(records.steps() == 14);
-  CHECK(again.steps() == 14);
+  CHECK(second.steps() == 14);
   const auto mine = take(records.bytes());
-  CHECK(take(again.bytes()) == mine);
+  CHECK(take(second.bytes()) == mine);
   together.load();
-  CHECK(again.steps() == 10);
+  CHECK(second.steps() == 10);
 }
 
 TEST_CASE("the state of another rule or of other options is refused", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   using run_type = training_run<float, mapped_space, optim::adam>;
   run_type saved(optim::adam{.lr = 0.5});
   saved.train(0, 3);
-  ferry::io::checkpoint run(at.path() + "/run");
+  ferry::io::checkpoint run(folder.path() + "/run");
   saved.add_to(run);
   run.save();
 
   const auto refuses = [&](auto& table, auto&& rule, auto& state, const std::string& sentence) {
     const auto before = bits(table);
     const auto steps = state.steps();
-    ferry::io::checkpoint loading(at.path() + "/run");
+    ferry::io::checkpoint loading(folder.path() + "/run");
     loading.add("weights", table);
     loading.add("optimizer", std::forward<decltype(rule)>(rule), state);
     CHECK_THROWS_MATCHES(loading.load(), ferry::io_error, MessageMatches(ContainsSubstring(sentence)));
@@ -162,8 +162,8 @@ TEST_CASE("the state of another rule or of other options is refused", "[io][chec
     refuses(mine.table, optim::adam{.lr = 0.5, .betas = {0.5, 0.999}}, mine.state,
             "'option.betas' is (0.9, 0.999) in the file, and (0.5, 0.999) here");
   }
-  training_run<float, mapped_space, optim::adamw> other(optim::adamw{}, 1);
-  refuses(other.table, other.optimizer, other.state, "'rule' is 'adam' in the file, and 'adamw' here");
+  training_run<float, mapped_space, optim::adamw> second(optim::adamw{}, 1);
+  refuses(second.table, second.optimizer, second.state, "'rule' is 'adam' in the file, and 'adamw' here");
   training_run<float, mapped_space, optim::adam> longer(optim::adam{.amsgrad = true}, 1);
   refuses(longer.table, longer.optimizer, longer.state, "the file has no array 'max_exp_avg_sq' for it");
   using chain_type = optim::chain<optim::adam, optim::clip_norm>;
@@ -173,7 +173,7 @@ TEST_CASE("the state of another rule or of other options is refused", "[io][chec
 
   // A const rule with the same options loads.
   run_type same(optim::adam{.lr = 0.5}, 2);
-  ferry::io::checkpoint loading(at.path() + "/run");
+  ferry::io::checkpoint loading(folder.path() + "/run");
   loading.add("weights", same.table);
   loading.add("optimizer", optim::adam{.lr = 0.5}, same.state);
   loading.load();
@@ -181,21 +181,21 @@ TEST_CASE("the state of another rule or of other options is refused", "[io][chec
 }
 
 TEST_CASE("counters of rows follow the checkpoint", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   using counting = training_run<float, mapped_space, optim::adam, ferry::step_count::per_row>;
   using plain = training_run<float, mapped_space, optim::adam>;
   counting counted(optim::adam{});
   counted.train(0, 5);
   plain without(optim::adam{});
   without.train(0, 5);
-  ferry::io::checkpoint with_counters(at.path() + "/with"), without_counters(at.path() + "/without");
+  ferry::io::checkpoint with_counters(folder.path() + "/with"), without_counters(folder.path() + "/without");
   counted.add_to(with_counters);
   without.add_to(without_counters);
   with_counters.save();
   without_counters.save();
   // One object takes both, one after the other.
   counting taker(optim::adam{}, 1);
-  ferry::io::checkpoint first(at.path() + "/with"), second(at.path() + "/without");
+  ferry::io::checkpoint first(folder.path() + "/with"), second(folder.path() + "/without");
   taker.add_to(first);
   taker.add_to(second);
   first.load();
@@ -210,17 +210,17 @@ TEST_CASE("counters of rows follow the checkpoint", "[io][checkpoint]") {
 }
 
 TEST_CASE("a checkpoint of more steps than rows count is refused", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   using counting = training_run<float, mapped_space, optim::adam, ferry::step_count::per_row>;
   counting counted(optim::adam{});
   counted.train(0, 2);
   counted.state.clock()->steps = 5'000'000'000;
-  ferry::io::checkpoint run(at.path() + "/run");
+  ferry::io::checkpoint run(folder.path() + "/run");
   counted.add_to(run);
   run.save();
   counting taker(optim::adam{}, 1);
   const auto before = bits(taker.table);
-  ferry::io::checkpoint loading(at.path() + "/run");
+  ferry::io::checkpoint loading(folder.path() + "/run");
   taker.add_to(loading);
   CHECK_THROWS_MATCHES(loading.load(), ferry::io_error,
                        MessageMatches(ContainsSubstring("it has taken 5000000000 steps")));
@@ -267,14 +267,14 @@ struct decaying {
 };
 
 TEST_CASE("a user's rule is saved by its visit_options", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   decaying rule;
   ferry::tensor<float, mapped_space> table("t", 4, 3);
   put(table, std::vector<float>(12, 1.0f));
   auto state = optim::make_state(rule, table);
   rule.of = {0.125, 0.75f};
   rule.every = -9;
-  ferry::io::checkpoint run(at.path() + "/run");
+  ferry::io::checkpoint run(folder.path() + "/run");
   run.add("rule", rule, state);
   run.save();
   rule.of = {5, 6};

@@ -35,10 +35,10 @@ struct particle {
 
 template <class T>
 std::vector<T> random_elements(std::mt19937_64& random, std::size_t count) {
-  std::vector<T> made(count);
-  auto* at = reinterpret_cast<unsigned char*>(made.data());
-  for (std::size_t i = 0; i < count * sizeof(T); ++i) at[i] = static_cast<unsigned char>(random());
-  return made;
+  std::vector<T> result(count);
+  auto* bytes = reinterpret_cast<unsigned char*>(result.data());
+  for (std::size_t i = 0; i < count * sizeof(T); ++i) bytes[i] = static_cast<unsigned char>(random());
+  return result;
 }
 
 template <class T>
@@ -50,7 +50,7 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
 
 TEMPLATE_TEST_CASE("a table of every type comes back from a checkpoint", "[io][checkpoint]", float, double,
                    ferry::half_t, ferry::bhalf_t, std::int8_t, std::uint16_t, std::int64_t, particle) {
-  const temporary_folder at;
+  const temporary_folder folder;
   auto random = generator(301);
   // Sizes on both sides of a chunk of 4 MiB.
   for (const std::size_t rows : {std::size_t{0}, std::size_t{1}, std::size_t{70000}}) {
@@ -58,13 +58,13 @@ TEMPLATE_TEST_CASE("a table of every type comes back from a checkpoint", "[io][c
     const auto values = random_elements<TestType>(random, rows * width);
     auto table = make<ferry::mapped_space>("weights", rows, width, values);
     {
-      ferry::io::checkpoint run(at.path() + "/run");
+      ferry::io::checkpoint run(folder.path() + "/run");
       run.add("weights", table);
       run.save();
     }
     ferry::tensor<TestType, ferry::device_space> loaded("loaded", rows, width);
     put(loaded, random_elements<TestType>(random, rows * width));
-    ferry::io::checkpoint run(at.path() + "/run");
+    ferry::io::checkpoint run(folder.path() + "/run");
     run.add("weights", loaded);
     run.load();
     CHECK(same_bits(take(loaded), values));
@@ -73,20 +73,20 @@ TEMPLATE_TEST_CASE("a table of every type comes back from a checkpoint", "[io][c
 
 TEMPLATE_TEST_CASE("a checkpoint is loaded into any memory space", "[io][checkpoint]", ferry::device_space,
                    ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
-  const temporary_folder at;
+  const temporary_folder folder;
   auto random = generator(302);
   const auto values = random_elements<std::uint32_t>(random, 999 * 17);
-  auto from = make<TestType>("from", 999, 17, values);
-  ferry::io::checkpoint saving(at.path() + "/run");
-  saving.add("table", from);
+  auto source = make<TestType>("from", 999, 17, values);
+  ferry::io::checkpoint saving(folder.path() + "/run");
+  saving.add("table", source);
   saving.save();
   const auto check = [&]<class Space>(Space) {
-    ferry::tensor<std::uint32_t, Space> to("to", 999, 17);
-    put(to, std::vector<std::uint32_t>(999 * 17, 7u));
-    ferry::io::checkpoint loading(at.path() + "/run");
-    loading.add("table", to);
+    ferry::tensor<std::uint32_t, Space> target("to", 999, 17);
+    put(target, std::vector<std::uint32_t>(999 * 17, 7u));
+    ferry::io::checkpoint loading(folder.path() + "/run");
+    loading.add("table", target);
     loading.load();
-    CHECK(take(to) == values);
+    CHECK(take(target) == values);
   };
   check(ferry::device_space{});
   check(ferry::pinned_space{});
@@ -95,10 +95,10 @@ TEMPLATE_TEST_CASE("a checkpoint is loaded into any memory space", "[io][checkpo
 }
 
 TEST_CASE("slices, strided views, vectors, long rows and numbers are saved", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   auto random = generator(303);
-  const auto all = random_elements<float>(random, 100 * 24);
-  auto table = make<ferry::pageable_space>("table", 100, 24, all);
+  const auto content = random_elements<float>(random, 100 * 24);
+  auto table = make<ferry::pageable_space>("table", 100, 24, content);
   // A row of 300 KB, a tensor of rank 3.
   auto longer = make<ferry::pageable_space>("long", 40, 77000, random_elements<float>(random, 40 * 77000));
   ferry::tensor<double, ferry::pageable_space> cube("cube", 3, 4, 5);
@@ -121,7 +121,7 @@ TEST_CASE("slices, strided views, vectors, long rows and numbers are saved", "[i
   };
   const auto longer_before = take(longer);
   const auto cube_before = take(cube);
-  ferry::io::checkpoint run(at.path() + "/run");
+  ferry::io::checkpoint run(folder.path() + "/run");
   add_all(run);
   run.save();
 
@@ -138,7 +138,7 @@ TEST_CASE("slices, strided views, vectors, long rows and numbers are saved", "[i
   for (std::size_t r = 0; r < 100; ++r)
     for (std::size_t c = 0; c < 24; ++c) {
       const bool saved = (r >= 90 && r < 97) || (c >= 5 && c < 16);
-      const float want = saved ? all[r * 24 + c] : -1.0f;
+      const float want = saved ? content[r * 24 + c] : -1.0f;
       wrong += std::memcmp(&now[r * 24 + c], &want, sizeof want) != 0 ? 1 : 0;
     }
   CHECK(wrong == 0);
@@ -151,42 +151,42 @@ TEST_CASE("slices, strided views, vectors, long rows and numbers are saved", "[i
 }
 
 TEST_CASE("8-bit tables are saved with their scales", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   auto random = generator(304);
   ferry::rowwise_int8_tensor<ferry::pinned_space> table("codes", 50, 19);
   const auto bytes = random_elements<std::byte>(random, 50 * table.row_bytes());
   put(table.records(), bytes);
-  ferry::io::checkpoint run(at.path() + "/run");
+  ferry::io::checkpoint run(folder.path() + "/run");
   run.add("codes", table);
   run.save();
   ferry::rowwise_int8_tensor<ferry::device_space> loaded("loaded", 50, 19);
-  ferry::io::checkpoint back(at.path() + "/run");
+  ferry::io::checkpoint back(folder.path() + "/run");
   back.add("codes", loaded);
   back.load();
   CHECK(take(loaded.records()) == bytes);
 
-  ferry::rowwise_int8_tensor<ferry::device_space> other("other", 50, 20);
-  ferry::io::checkpoint wrong(at.path() + "/run");
-  wrong.add("codes", other);
+  ferry::rowwise_int8_tensor<ferry::device_space> second("other", 50, 20);
+  ferry::io::checkpoint wrong(folder.path() + "/run");
+  wrong.add("codes", second);
   CHECK_THROWS_WITH(wrong.load(), ContainsSubstring("width is 19 in the file, and 20 here"));
 }
 
 TEST_CASE("floating-point elements are converted on request", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   auto random = generator(305);
   std::uniform_real_distribution<float> any(-4.0f, 4.0f);
   std::vector<float> values(70000 * 33);
-  for (auto& each : values) each = any(random);
+  for (auto& element : values) element = any(random);
   auto table = make<ferry::pageable_space>("table", 70000, 33, values);
-  ferry::io::checkpoint run(at.path() + "/run");
+  ferry::io::checkpoint run(folder.path() + "/run");
   run.add("table", table);
   run.save();
 
   ferry::tensor<ferry::bhalf_t, ferry::device_space> narrow("narrow", 70000, 33);
   ferry::tensor<double, ferry::device_space> wide("wide", 70000, 33);
   ferry::tensor<std::int32_t, ferry::device_space> whole("whole", 70000, 33);
-  ferry::io::checkpoint to_narrow(at.path() + "/run"), to_wide(at.path() + "/run"),
-      to_whole(at.path() + "/run");
+  ferry::io::checkpoint to_narrow(folder.path() + "/run"), to_wide(folder.path() + "/run"),
+      to_whole(folder.path() + "/run");
   to_narrow.add("table", narrow);
   to_wide.add("table", wide);
   to_whole.add("table", whole);
@@ -208,21 +208,21 @@ TEST_CASE("floating-point elements are converted on request", "[io][checkpoint]"
 }
 
 TEST_CASE("what does not fit is refused and changes nothing", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   auto random = generator(306);
   auto first = make<ferry::pageable_space>("first", 30, 4, random_elements<float>(random, 120));
   auto second = make<ferry::pageable_space>("second", 10, 4, random_elements<float>(random, 40));
-  ferry::io::checkpoint run(at.path() + "/run");
+  ferry::io::checkpoint run(folder.path() + "/run");
   run.add("first", first);
   run.add("second", second);
   run.save();
 
   const std::vector<float> before(120, 5.0f);
   auto mine = make<ferry::pageable_space>("mine", 30, 4, before);
-  const auto refuses = [&](auto& other, const char* name, const std::string& sentence) {
-    ferry::io::checkpoint loading(at.path() + "/run");
+  const auto refuses = [&](auto& object, const char* name, const std::string& sentence) {
+    ferry::io::checkpoint loading(folder.path() + "/run");
     loading.add("first", mine);
-    loading.add(name, other);
+    loading.add(name, object);
     CHECK_THROWS_MATCHES(loading.load(), ferry::io_error, MessageMatches(ContainsSubstring(sentence)));
     CHECK(take(mine) == before);
   };
@@ -236,7 +236,7 @@ TEST_CASE("what does not fit is refused and changes nothing", "[io][checkpoint]"
   const auto& fixed = second;
   refuses(fixed, "second", "'second' is const, so nothing can be loaded into it");
 
-  ferry::io::checkpoint less(at.path() + "/run");
+  ferry::io::checkpoint less(folder.path() + "/run");
   less.add("first", mine);
   CHECK_THROWS_MATCHES(
       less.load(), ferry::io_error,
@@ -251,7 +251,7 @@ TEST_CASE("what does not fit is refused and changes nothing", "[io][checkpoint]"
   ferry::tensor<float, ferry::pageable_space> empty;
   CHECK_THROWS_AS(less.add("empty", empty), ferry::invalid_argument);
   CHECK_THROWS_AS(ferry::io::checkpoint(""), ferry::invalid_argument);
-  ferry::io::checkpoint nowhere(at.path() + "/nowhere");
+  ferry::io::checkpoint nowhere(folder.path() + "/nowhere");
   nowhere.add("first", mine);
   CHECK_THROWS_AS(nowhere.load(), ferry::io_error);
 }

@@ -31,28 +31,28 @@ constexpr std::size_t row_bytes = wide * sizeof(float);
 
 /// Bytes of pieces in the data file of save `number`; a piece is followed by at most 63 others.
 std::uint64_t written(const std::string& run, std::uint64_t number) {
-  struct stat found {};
-  REQUIRE(::stat((run + "/data-" + std::to_string(number)).c_str(), &found) == 0);
-  return static_cast<std::uint64_t>(found.st_size) - 4096;
+  struct stat status {};
+  REQUIRE(::stat((run + "/data-" + std::to_string(number)).c_str(), &status) == 0);
+  return static_cast<std::uint64_t>(status.st_size) - 4096;
 }
 
 std::vector<float> loaded(const std::string& path) {
-  ferry::tensor<float, ferry::pageable_space> to("to", many, wide);
+  ferry::tensor<float, ferry::pageable_space> target("to", many, wide);
   ferry::io::checkpoint run(path);
-  run.add("table", to);
+  run.add("table", target);
   run.load({.partial = true});
-  return take(to);
+  return take(target);
 }
 
 }  // namespace
 
 TEST_CASE("a save of changes of a tracked table writes the rows that verbs wrote", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   const exec_space exec;
   auto random = generator(511);
   ferry::tensor<float, ferry::mapped_space> table("table", many, wide);
   put(table, values<float>(random, many * wide));
-  ferry::io::checkpoint run(at.path() + "/run");
+  ferry::io::checkpoint run(folder.path() + "/run");
   run.add("table", table);
   CHECK_THROWS_MATCHES(run.track("tabel"), ferry::invalid_argument,
                        MessageMatches(ContainsSubstring("nothing was added as 'tabel'")));
@@ -100,16 +100,17 @@ TEST_CASE("a save of changes of a tracked table writes the rows that verbs wrote
 }
 
 TEST_CASE("marks belong to the checkpoint of the folder", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   const exec_space exec;
   auto random = generator(512);
   ferry::tensor<float, ferry::device_space> table("table", many, wide);
   ferry::init::uniform(exec, table, -1, 1, 7);
-  ferry::io::checkpoint run(at.path() + "/run"), other(at.path() + "/run"), there(at.path() + "/there");
-  for (auto* each : {&run, &other, &there}) {
-    each->add("table", table);
-    each->track("table");
-    each->save();
+  ferry::io::checkpoint run(folder.path() + "/run"), second(folder.path() + "/run"),
+      device_array(folder.path() + "/there");
+  for (auto* member : {&run, &second, &device_array}) {
+    member->add("table", table);
+    member->track("table");
+    member->save();
   }
   const auto change = [&] {
     const auto rows = indices<std::int64_t>(random, 10, many);
@@ -120,22 +121,22 @@ TEST_CASE("marks belong to the checkpoint of the folder", "[io][checkpoint]") {
   // Each of three objects has marks of its own, and none trusts them after a save of another one.
   for (int turn = 0; turn < 20; ++turn) {
     change();
-    auto* const saver = std::vector<ferry::io::checkpoint*>{&run, &other, &there}[random() % 3];
+    auto* const saver = std::vector<ferry::io::checkpoint*>{&run, &second, &device_array}[random() % 3];
     saver->save({.changes = true});
     CHECK(loaded(saver->path()) == take(table));
   }
   // A load makes the table that of the file; later changes are marked.
-  const auto kept = take(table);
+  const auto content = take(table);
   run.save();
   change();
   run.load();
-  CHECK(take(table) == kept);
+  CHECK(take(table) == content);
   change();
   run.save({.changes = true});
   CHECK(loaded(run.path()) == take(table));
   // Another object knows that the load has written everything.
-  there.save({.changes = true});
-  CHECK(loaded(there.path()) == take(table));
+  device_array.save({.changes = true});
+  CHECK(loaded(device_array.path()) == take(table));
 
   // A save that fails keeps the marks for the next one.
   change();
@@ -146,7 +147,7 @@ TEST_CASE("marks belong to the checkpoint of the folder", "[io][checkpoint]") {
   change();
   run.save({.changes = true});
   CHECK(loaded(run.path()) == take(table));
-  // What changes during a save in the background is in the next one.
+  // The next save has changes made during a save in the background.
   change();
   auto saving = run.save_async(exec, {.changes = true, .snapshot_bytes = 0});
   change();
@@ -157,11 +158,11 @@ TEST_CASE("marks belong to the checkpoint of the folder", "[io][checkpoint]") {
 
 TEMPLATE_TEST_CASE("tracked training resumes from its changes", "[io][checkpoint]", ferry::step_count::global,
                    ferry::step_count::per_row, ferry::step_count::catch_up) {
-  const temporary_folder at;
+  const temporary_folder folder;
   const exec_space exec;
   using run_type = training_run<float, ferry::device_space, optim::adam, TestType>;
   run_type training(optim::adam{.lr = 0.01}), resumed(optim::adam{}, 1);
-  ferry::io::checkpoint saving(at.path() + "/run"), loading(at.path() + "/run");
+  ferry::io::checkpoint saving(folder.path() + "/run"), loading(folder.path() + "/run");
   training.add_to(saving);
   resumed.add_to(loading);
   for (const auto* name : {"weights", "optimizer"}) saving.track(name);
@@ -185,7 +186,7 @@ TEMPLATE_TEST_CASE("tracked training resumes from its changes", "[io][checkpoint
 }
 
 TEST_CASE("long rows, records, single numbers and slices are tracked", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   const exec_space exec;
   auto random = generator(513);
   const optim::adam rule{.lr = 0.1};
@@ -197,7 +198,7 @@ TEST_CASE("long rows, records, single numbers and slices are tracked", "[io][che
   ferry::init::uniform(exec, bias, 0, 1, 1);
   ferry::init::uniform(exec, part, 0, 1, 1);
   auto slice = part.rows_between(100, 300);
-  ferry::io::checkpoint run(at.path() + "/run"), back(at.path() + "/run");
+  ferry::io::checkpoint run(folder.path() + "/run"), back(folder.path() + "/run");
   run.add("lines", lines), run.add("bias", bias), run.add("part", slice), run.add("adam", rule, records);
   for (const auto* name : {"lines", "bias", "part", "adam", "adam/weights"}) run.track(name);
   ferry::tensor<std::uint8_t, ferry::pageable_space> lines_back("lines", 9, 1000001);
@@ -242,11 +243,11 @@ TEST_CASE("long rows, records, single numbers and slices are tracked", "[io][che
 }
 
 TEST_CASE("no mark is lost while another thread writes", "[io][checkpoint]") {
-  const temporary_folder at;
+  const temporary_folder folder;
   auto random = generator(514);
   ferry::tensor<float, ferry::mapped_space> table("table", many, wide);
   put(table, values<float>(random, many * wide));
-  ferry::io::checkpoint run(at.path() + "/run");
+  ferry::io::checkpoint run(folder.path() + "/run");
   run.add("table", table);
   run.track("table");
   run.save();
@@ -259,7 +260,7 @@ TEST_CASE("no mark is lost while another thread writes", "[io][checkpoint]") {
       ferry::scatter(exec, table, rows, ferry::tensor_view(elements.data(), 50, wide)).wait();
     }
   });
-  // What such a save holds of a row that is being written is anyone's guess. The row is in the next one.
+  // Such a save may hold any content of a row that is being written. The row is in the next one.
   // Saves in the background write a copy, whose checksums are right in any case.
   for (int turn = 0; turn < 15; ++turn) run.save_async(exec_space{}, {.changes = true}).wait();
   stop = true;

@@ -53,27 +53,27 @@ class size_limit {
 TEST_CASE("without room for the new file the old one survives", "[io][failures]") {
   const temporary_folder folder;
   const std::string path = folder.path() + "/w.npy";
-  const std::string other = folder.path() + "/w.safetensors";
+  const std::string second_path = folder.path() + "/w.safetensors";
   const std::vector<float> small(10, 1.0f);
   const std::vector<float> large(100000, 2.0f);
   ferry::io::save_npy(path, small);
-  ferry::io::save_safetensors(other, {{"w", small}});
+  ferry::io::save_safetensors(second_path, {{"w", small}});
   const std::string before = bytes_of(path);
-  const std::string before_other = bytes_of(other);
+  const std::string before_other = bytes_of(second_path);
   {
     const size_limit limit(4096);
     CHECK_THROWS_MATCHES(
         ferry::io::save_npy(path, large), ferry::io_error,
         MessageMatches(ContainsSubstring("save_npy: " + path) && ContainsSubstring("File too large")));
-    CHECK_THROWS_AS(ferry::io::save_safetensors(other, {{"w", large}}), ferry::io_error);
-    // Where nothing was reserved, the write fails.
-    ferry::detail::atomic_file to("save_npy", path);
-    CHECK_THROWS_MATCHES(ferry::detail::write_rows<false>(ferry::make_ref(large), to.content(), 0),
+    CHECK_THROWS_AS(ferry::io::save_safetensors(second_path, {{"w", large}}), ferry::io_error);
+    // The write fails if nothing was reserved.
+    ferry::detail::atomic_file target("save_npy", path);
+    CHECK_THROWS_MATCHES(ferry::detail::write_rows<false>(ferry::make_ref(large), target.content(), 0),
                          ferry::io_error,
                          MessageMatches(ContainsSubstring("write at byte 4096: File too large")));
   }
   CHECK(bytes_of(path) == before);
-  CHECK(bytes_of(other) == before_other);
+  CHECK(bytes_of(second_path) == before_other);
   CHECK(entries_of(folder.path()) == 2);
 }
 
@@ -82,8 +82,8 @@ TEST_CASE("an exception between write and commit leaves the old file", "[io][fai
   const std::string path = folder.path() + "/w";
   write_bytes(path, "old");
   try {
-    ferry::detail::atomic_file to("test", path);
-    to.content().write_at("new content", 11, 0);
+    ferry::detail::atomic_file target("test", path);
+    target.content().write_at("new content", 11, 0);
     CHECK(entries_of(folder.path()) == 2);
     throw std::runtime_error("on the way");
   } catch (const std::runtime_error&) {
@@ -91,11 +91,11 @@ TEST_CASE("an exception between write and commit leaves the old file", "[io][fai
   CHECK(bytes_of(path) == "old");
   CHECK(entries_of(folder.path()) == 1);
   {
-    ferry::detail::atomic_file one("test", path);
+    ferry::detail::atomic_file single("test", path);
     ferry::detail::atomic_file two("test", path);
-    one.content().write_at("1", 1, 0);
+    single.content().write_at("1", 1, 0);
     two.content().write_at("22", 2, 0);
-    one.commit();
+    single.commit();
     CHECK(bytes_of(path) == "1");
     two.commit();
     CHECK(bytes_of(path) == "22");
@@ -113,12 +113,12 @@ TEST_CASE("symbolic links are followed and stay", "[io][failures]") {
   ferry::io::save_npy(link, std::vector<float>{1, 2, 3});  // to a file that does not exist yet
   REQUIRE(::chmod(real.c_str(), 0640) == 0);
   ferry::io::save_npy(link, std::vector<float>{4, 5, 6});
-  struct stat found {};
-  REQUIRE(::lstat(link.c_str(), &found) == 0);
-  CHECK(S_ISLNK(found.st_mode));
-  REQUIRE(::lstat(real.c_str(), &found) == 0);
-  CHECK(S_ISREG(found.st_mode));
-  CHECK((found.st_mode & 0777) == 0640);
+  struct stat status {};
+  REQUIRE(::lstat(link.c_str(), &status) == 0);
+  CHECK(S_ISLNK(status.st_mode));
+  REQUIRE(::lstat(real.c_str(), &status) == 0);
+  CHECK(S_ISREG(status.st_mode));
+  CHECK((status.st_mode & 0777) == 0640);
   CHECK(ferry::io::load_npy<float>(link)(2) == 6.0f);
   CHECK(entries_of(folder.path()) == 4);
 
@@ -164,16 +164,16 @@ TEST_CASE("a save keeps the owner and the mode of the file", "[io][failures]") {
   const temporary_folder folder;
   const std::string npy = folder.path() + "/w.npy", run = folder.path() + "/run";
   std::vector<float> values(3);
-  struct stat found {};
+  struct stat status {};
   const auto look = [&](const std::string& path) {
-    REQUIRE(::stat(path.c_str(), &found) == 0);
-    return found.st_mode & 07777u;
+    REQUIRE(::stat(path.c_str(), &status) == 0);
+    return status.st_mode & 07777u;
   };
   const auto save_all = [&] {
     ferry::io::save_npy(npy, values);
-    ferry::io::checkpoint to(run);
-    to.add("values", values);
-    to.save();
+    ferry::io::checkpoint target(run);
+    target.add("values", values);
+    target.save();
   };
   const auto data = [&] {
     return ferry::detail::data_path(run, ferry::detail::read_manifest(run).files.back().number);
@@ -199,8 +199,8 @@ TEST_CASE("a save keeps the owner and the mode of the file", "[io][failures]") {
   save_all();
   for (const std::string& path : {npy, run + "/manifest", data()}) {
     look(path);
-    CHECK(found.st_uid == 12345);
-    CHECK(found.st_gid == 54321);
+    CHECK(status.st_uid == 12345);
+    CHECK(status.st_gid == 54321);
   }
   CHECK(look(npy) == 06755);
 }
@@ -216,26 +216,26 @@ TEST_CASE("a file that can't be given away is open to nobody else", "[io][failur
     gid_t group;
     unsigned mode, expected;
   };
-  for (const given& each : {given{0, 0, 06770, 0700}, given{0, 0, 0664, 0644}, given{1000, 0, 04754, 04744},
-                            given{0, 1000, 02660, 02660}, given{1000, 1000, 0600, 0600}}) {
+  for (const given& entry : {given{0, 0, 06770, 0700}, given{0, 0, 0664, 0644}, given{1000, 0, 04754, 04744},
+                             given{0, 1000, 02660, 02660}, given{1000, 1000, 0600, 0600}}) {
     struct stat old {};
-    old.st_uid = each.owner;
-    old.st_gid = each.group;
-    old.st_mode = each.mode;
+    old.st_uid = entry.owner;
+    old.st_gid = entry.group;
+    old.st_mode = entry.mode;
     const pid_t child = ::fork();
     if (child == 0) {
       if (::setgroups(0, nullptr) != 0 || ::setgid(1000) != 0 || ::setuid(1000) != 0) ::_exit(1);
-      const int made = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
-      if (made < 0) ::_exit(2);
-      ferry::detail::take_rights(made, old);
+      const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+      if (descriptor < 0) ::_exit(2);
+      ferry::detail::take_rights(descriptor, old);
       ::_exit(0);
     }
     int status = -1;
     REQUIRE(::waitpid(child, &status, 0) == child);
     REQUIRE(status == 0);
-    struct stat found {};
-    REQUIRE(::stat(path.c_str(), &found) == 0);
-    CHECK((found.st_mode & 07777u) == each.expected);
+    struct stat facts {};
+    REQUIRE(::stat(path.c_str(), &facts) == 0);
+    CHECK((facts.st_mode & 07777u) == entry.expected);
     ::unlink(path.c_str());
   }
 }
@@ -274,12 +274,12 @@ TEST_CASE("several threads save and load at once", "[io][failures]") {
     threads.emplace_back([&, who] {
       for (int times = 0; times < 20; ++times) {
         ferry::io::save_npy(path, std::vector<float>(1000 + who, static_cast<float>(who)));
-        const auto found = ferry::io::load_npy<float>(path);
-        for (std::size_t i = 1; i < found.rows(); ++i) broken[who] += found(i) == found(0) ? 0 : 1;
-        broken[who] += found.rows() == 1000 + static_cast<std::size_t>(found(0)) ? 0 : 1;
+        const auto table = ferry::io::load_npy<float>(path);
+        for (std::size_t i = 1; i < table.rows(); ++i) broken[who] += table(i) == table(0) ? 0 : 1;
+        broken[who] += table.rows() == 1000 + static_cast<std::size_t>(table(0)) ? 0 : 1;
       }
     });
-  for (auto& each : threads) each.join();
+  for (auto& thread : threads) thread.join();
   CHECK(broken == std::vector<int>(4));
   CHECK(entries_of(folder.path()) == 1);
 }

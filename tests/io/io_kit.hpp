@@ -33,8 +33,8 @@ bool is_golden(const std::vector<T>& values) {
 }
 
 inline std::string bytes_of(const std::string& path) {
-  std::ifstream from(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(from), {}};
+  std::ifstream source(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(source), {}};
 }
 inline void write_bytes(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));

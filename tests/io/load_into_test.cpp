@@ -31,13 +31,13 @@ constexpr std::size_t rows = 61, width = 13;
 
 TEMPLATE_TEST_CASE("a file fills an array of any memory space", "[io][npy]", ferry::device_space,
                    ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
-  const temporary_folder at;
-  const std::string npy = at.path() + "/a.npy", tensors = at.path() + "/a.safetensors";
+  const temporary_folder folder;
+  const std::string npy = folder.path() + "/a.npy", tensors = folder.path() + "/a.safetensors";
   auto random = generator(541);
   const auto expected = values<float>(random, rows * width);
-  const auto from = make<ferry::pageable_space>("from", rows, width, expected);
-  ferry::io::save_npy(npy, from);
-  ferry::io::save_safetensors(tensors, {{"w", from}});
+  const auto source = make<ferry::pageable_space>("from", rows, width, expected);
+  ferry::io::save_npy(npy, source);
+  ferry::io::save_safetensors(tensors, {{"w", source}});
   const auto file = ferry::io::open_safetensors(tensors);
   const exec_space exec;
   const std::vector<float> poison(rows * width, -77.0f);
@@ -57,23 +57,23 @@ TEMPLATE_TEST_CASE("a file fills an array of any memory space", "[io][npy]", fer
   // Slices, on both sides.
   put(table, poison);
   file.load("w", 10, 25, table.rows_between(30, 45));
-  const auto found = take(table);
+  const auto content = take(table);
   for (std::size_t i = 0; i < rows * width; ++i) {
     const std::size_t row = i / width;
-    const float wanted = row >= 30 && row < 45 ? expected[i - 20 * width] : -77.0f;
-    REQUIRE(found[i] == wanted);
+    const float value = row >= 30 && row < 45 ? expected[i - 20 * width] : -77.0f;
+    REQUIRE(content[i] == value);
   }
 
   // Conversion where it is asked for, to the nearest number as ferry::copy does.
   ferry::tensor<ferry::half_t, TestType> narrow("narrow", rows, width), copied("copied", rows, width);
-  ferry::copy(exec, from, copied).wait();
+  ferry::copy(exec, source, copied).wait();
   ferry::io::load_npy(npy, narrow, convert_dtype{});
   CHECK(same_bits(take(narrow), take(copied)));
   put(narrow, std::vector<ferry::half_t>(rows * width));
   file.load(exec, "w", narrow, convert_dtype{});
   CHECK(same_bits(take(narrow), take(copied)));
 
-  // What does not fit leaves the array as it was.
+  // A file that does not fit leaves the array as it was.
   put(table, poison);
   ferry::tensor<double, TestType> wide("wide", rows, width);
   put(wide, std::vector<double>(rows * width, 5.0));
@@ -88,11 +88,11 @@ TEMPLATE_TEST_CASE("a file fills an array of any memory space", "[io][npy]", fer
   CHECK_THROWS_AS(file.load("w", 0, 5, table), ferry::invalid_argument);
   CHECK_THROWS_AS(file.load("w", 5, rows + 1, table), ferry::out_of_range);
   CHECK_THROWS_AS(file.load("v", table), ferry::out_of_range);
-  CHECK_THROWS_AS(ferry::io::load_npy(at.path() + "/none.npy", table), ferry::io_error);
+  CHECK_THROWS_AS(ferry::io::load_npy(folder.path() + "/none.npy", table), ferry::io_error);
   const auto bytes = bytes_of(npy);
   for (const std::size_t end : {std::size_t{0}, std::size_t{40}, bytes.size() - 1}) {
-    write_bytes(at.path() + "/cut.npy", bytes.substr(0, end));
-    CHECK_THROWS_AS(ferry::io::load_npy(at.path() + "/cut.npy", table), ferry::io_error);
+    write_bytes(folder.path() + "/cut.npy", bytes.substr(0, end));
+    CHECK_THROWS_AS(ferry::io::load_npy(folder.path() + "/cut.npy", table), ferry::io_error);
   }
   ferry::tensor<float, TestType> empty;
   CHECK_THROWS_AS(ferry::io::load_npy(npy, empty), ferry::invalid_argument);
@@ -100,8 +100,8 @@ TEMPLATE_TEST_CASE("a file fills an array of any memory space", "[io][npy]", fer
 }
 
 TEST_CASE("containers, single numbers and strided Views are filled", "[io][npy]") {
-  const temporary_folder at;
-  const std::string npy = at.path() + "/a.npy";
+  const temporary_folder folder;
+  const std::string npy = folder.path() + "/a.npy";
   auto random = generator(542);
   for (int turn = 0; turn < 4; ++turn) {
     const std::size_t n = 1 + random() % 200, m = 1 + random() % 20;
@@ -133,21 +133,21 @@ TEST_CASE("containers, single numbers and strided Views are filled", "[io][npy]"
   CHECK(is_golden(take(table)));
   for (std::size_t i = 0; i < 15; ++i) CHECK(left(i / 3, i % 3) == golden_value<float>(i));
   // A load waits for the verbs in flight and is marked, see checkpoint::track.
-  std::vector<float> one(1);
+  std::vector<float> single(1);
   ferry::io::save_npy(npy, std::vector<float>{42.0f});
-  ferry::io::load_npy(npy, one);
-  CHECK(one.front() == 42.0f);
+  ferry::io::load_npy(npy, single);
+  CHECK(single.front() == 42.0f);
 }
 
 TEST_CASE("a load marks the rows that it fills", "[io][checkpoint]") {
-  const temporary_folder at;
-  const std::string npy = at.path() + "/a.npy";
+  const temporary_folder folder;
+  const std::string npy = folder.path() + "/a.npy";
   auto random = generator(543);
   const auto expected = values<float>(random, 20 * width);
   ferry::io::save_npy(npy, make<ferry::pageable_space>("from", 20, width, expected));
   ferry::tensor<float, ferry::device_space> table("table", rows, width);
   ferry::init::zeros(exec_space{}, table);
-  ferry::io::checkpoint run(at.path() + "/run"), back(at.path() + "/run");
+  ferry::io::checkpoint run(folder.path() + "/run"), back(folder.path() + "/run");
   run.add("table", table);
   run.track("table");
   run.save();

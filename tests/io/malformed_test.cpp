@@ -16,21 +16,21 @@ namespace {
 
 /// A .npy file with this dictionary.
 std::string npy_of(const std::string& dictionary, std::size_t data_bytes, int version = 1) {
-  std::string made("\x93NUMPY", 6);
-  made += static_cast<char>(version);
-  made += '\0';
+  std::string result("\x93NUMPY", 6);
+  result += static_cast<char>(version);
+  result += '\0';
   for (int i = 0; i < (version == 1 ? 2 : 4); ++i)
-    made += static_cast<char>(dictionary.size() >> (8 * i) & 0xff);
-  return made + dictionary + std::string(data_bytes, '\0');
+    result += static_cast<char>(dictionary.size() >> (8 * i) & 0xff);
+  return result + dictionary + std::string(data_bytes, '\0');
 }
 std::string safetensors_of(const std::string& json, std::size_t data_bytes) {
-  std::string made;
+  std::string text;
   for (int i = 0; i < 8; ++i)
-    made += static_cast<char>(static_cast<std::uint64_t>(json.size()) >> (8 * i) & 0xff);
-  return made + json + std::string(data_bytes, '\0');
+    text += static_cast<char>(static_cast<std::uint64_t>(json.size()) >> (8 * i) & 0xff);
+  return text + json + std::string(data_bytes, '\0');
 }
 
-/// What the load says; empty where it accepts the file.
+/// The message of the load's error; empty if it accepts the file.
 template <class Load>
 std::string refusal(const std::string& path, const std::string& bytes, const Load& load) {
   write_bytes(path, bytes);

@@ -29,9 +29,9 @@ using namespace ferry::detail;
 
 /// Two files, a table of three chunks with patches, a state, an empty array.
 manifest example() {
-  manifest made;
-  made.number = 5;
-  made.files = {{2, 4096 + 5000}, {5, 4096 + 900}};
+  manifest saved;
+  saved.number = 5;
+  saved.files = {{2, 4096 + 5000}, {5, 4096 + 900}};
   manifest_array table;
   table.dtype = "f32";
   table.element_bytes = 4;
@@ -47,15 +47,15 @@ manifest example() {
   none.extents = {0};
   none.unit_bytes = 4;
   none.chunk_bytes = 4;
-  made.entries.push_back({"weights", "array", {}, {table}});
-  made.entries.push_back({"adam",
-                          "state",
-                          {{"rule", manifest_fact::text, "adam", {}},
-                           {"option.lr", manifest_fact::real, {}, {fact_bits(1e-3)}},
-                           {"option.betas", manifest_fact::real, {}, {fact_bits(0.9), fact_bits(0.999)}},
-                           {"steps", manifest_fact::whole, {}, {3}}},
-                          {none}});
-  return made;
+  saved.entries.push_back({"weights", "array", {}, {table}});
+  saved.entries.push_back({"adam",
+                           "state",
+                           {{"rule", manifest_fact::text, "adam", {}},
+                            {"option.lr", manifest_fact::real, {}, {fact_bits(1e-3)}},
+                            {"option.betas", manifest_fact::real, {}, {fact_bits(0.9), fact_bits(0.999)}},
+                            {"steps", manifest_fact::whole, {}, {3}}},
+                           {none}});
+  return saved;
 }
 
 /// The body of example() in the words of docs/checkpoints.md.
@@ -72,9 +72,9 @@ const std::string body_text =
 
 /// A manifest of version 1.
 std::string golden_manifest() {
-  const auto from = file::open_to_read("test", tests_folder() + "/io/golden/checkpoint_v1/manifest");
-  std::string bytes(static_cast<std::size_t>(from.size()), '\0');
-  from.read_at(bytes.data(), bytes.size(), 0);
+  const auto golden_file = file::open_to_read("test", tests_folder() + "/io/golden/checkpoint_v1/manifest");
+  std::string bytes(static_cast<std::size_t>(golden_file.size()), '\0');
+  golden_file.read_at(bytes.data(), bytes.size(), 0);
   return bytes;
 }
 
@@ -112,36 +112,39 @@ TEST_CASE("manifests that lie are refused", "[io][checkpoint]") {
     CHECK_THROWS_MATCHES(read(encode(lie)), ferry::io_error,
                          MessageMatches(ContainsSubstring("here/manifest: ") && ContainsSubstring(sentence)));
   };
-  refuses([](manifest& of) { of.entries[0].arrays[0].chunks[2].piece.offset = 9000; },
+  refuses([](manifest& saved) { saved.entries[0].arrays[0].chunks[2].piece.offset = 9000; },
           "800 bytes at byte 9000 do not lie in data file 2");
-  refuses([](manifest& of) { of.entries[0].arrays[0].chunks[2].piece.offset = ~std::uint64_t{0}; },
+  refuses([](manifest& saved) { saved.entries[0].arrays[0].chunks[2].piece.offset = ~std::uint64_t{0}; },
           "do not lie in data file 2");
-  refuses([](manifest& of) { of.entries[0].arrays[0].chunks[0].piece.offset = 0; },
+  refuses([](manifest& saved) { saved.entries[0].arrays[0].chunks[0].piece.offset = 0; },
           "do not lie in data file 2");
-  refuses([](manifest& of) { of.entries[0].arrays[0].chunks[0].piece.file = 2; },
+  refuses([](manifest& saved) { saved.entries[0].arrays[0].chunks[0].piece.file = 2; },
           "a piece lies in file 2 of its list");
-  refuses([](manifest& of) { of.entries[0].arrays[0].chunks.pop_back(); }, "has 2 chunks instead of 3");
-  refuses([](manifest& of) { of.entries[0].arrays[0].extents[0] = 200; }, "chunks instead of");
-  refuses([](manifest& of) { of.entries[0].arrays[0].extents[0] = std::uint64_t{1} << 40; },
+  refuses([](manifest& saved) { saved.entries[0].arrays[0].chunks.pop_back(); }, "has 2 chunks instead of 3");
+  refuses([](manifest& saved) { saved.entries[0].arrays[0].extents[0] = 200; }, "chunks instead of");
+  refuses([](manifest& saved) { saved.entries[0].arrays[0].extents[0] = std::uint64_t{1} << 40; },
           "more than all data files");
   refuses(
-      [](manifest& of) {
-        of.entries[0].arrays[0].extents = {~std::uint64_t{0}, 1u << 31};
+      [](manifest& saved) {
+        saved.entries[0].arrays[0].extents = {~std::uint64_t{0}, 1u << 31};
       },
       "too many bytes");
-  refuses([](manifest& of) { of.entries[0].arrays[0].extents.resize(9, 1); }, "rank 9");
-  refuses([](manifest& of) { of.entries[0].arrays[0].element_bytes = 0; }, "elements of 0 bytes");
-  refuses([](manifest& of) { of.entries[0].arrays[0].chunk_bytes = 0; }, "chunks of 0 bytes");
-  refuses([](manifest& of) { of.entries[0].arrays[0].chunk_bytes = std::uint64_t{40} << 40; },
+  refuses([](manifest& saved) { saved.entries[0].arrays[0].extents.resize(9, 1); }, "rank 9");
+  refuses([](manifest& saved) { saved.entries[0].arrays[0].element_bytes = 0; }, "elements of 0 bytes");
+  refuses([](manifest& saved) { saved.entries[0].arrays[0].chunk_bytes = 0; }, "chunks of 0 bytes");
+  refuses([](manifest& saved) { saved.entries[0].arrays[0].chunk_bytes = std::uint64_t{40} << 40; },
           "has chunks of");
-  refuses([](manifest& of) { of.entries[0].arrays[0].unit_bytes = 6; }, "units of 6");
-  refuses([](manifest& of) { of.entries[0].arrays[0].chunks[1].patches[0].units = 41; }, "has 41 units");
-  refuses([](manifest& of) { of.entries[0].arrays[0].chunks[1].patches[0].units = 0; }, "has 0 units");
-  refuses([](manifest& of) { of.entries[1].name = "weights"; }, "two of its entries are named 'weights'");
-  refuses([](manifest& of) { of.entries[1].facts[1].name = "rule"; }, "two of its facts are named 'rule'");
-  refuses([](manifest& of) { of.files[1].number = 2; }, "data file 2 is out of order");
-  refuses([](manifest& of) { of.files[1].number = 6; }, "data file 6 is out of order");
-  refuses([](manifest& of) { of.files[1].bytes = 5; }, "data file 5 can't have 5 bytes");
+  refuses([](manifest& saved) { saved.entries[0].arrays[0].unit_bytes = 6; }, "units of 6");
+  refuses([](manifest& saved) { saved.entries[0].arrays[0].chunks[1].patches[0].units = 41; },
+          "has 41 units");
+  refuses([](manifest& saved) { saved.entries[0].arrays[0].chunks[1].patches[0].units = 0; }, "has 0 units");
+  refuses([](manifest& saved) { saved.entries[1].name = "weights"; },
+          "two of its entries are named 'weights'");
+  refuses([](manifest& saved) { saved.entries[1].facts[1].name = "rule"; },
+          "two of its facts are named 'rule'");
+  refuses([](manifest& saved) { saved.files[1].number = 2; }, "data file 2 is out of order");
+  refuses([](manifest& saved) { saved.files[1].number = 6; }, "data file 6 is out of order");
+  refuses([](manifest& saved) { saved.files[1].bytes = 5; }, "data file 5 can't have 5 bytes");
 
   CHECK_THROWS_AS(read(""), ferry::io_error);
   CHECK_THROWS_AS(read("ferryckp"), ferry::io_error);
@@ -165,7 +168,7 @@ TEST_CASE("a manifest keeps every number and name", "[io][checkpoint]") {
   add("none", manifest_fact::real, {});
   auto random = generator(602);
   std::vector<std::uint64_t> bits(5000);
-  for (auto& each : bits) each = random();
+  for (auto& number : bits) number = random();
   add("random", manifest_fact::real, bits);
   facts.push_back({"words", manifest_fact::text, "quote \" backslash \\ line\n \u00e4", {}});
   facts.push_back({std::string("no UTF-8 \xff\x00\xc3", 12), manifest_fact::text, "\xed\xa0\x80", {}});
@@ -175,11 +178,12 @@ TEST_CASE("a manifest keeps every number and name", "[io][checkpoint]") {
 
 TEST_CASE("bodies that are not the format's are refused", "[io][checkpoint]") {
   CHECK(read(with_body(body_text)) == example());
-  const auto refuses = [](const std::string& from, const std::string& to, const std::string& sentence) {
+  const auto refuses = [](const std::string& pattern, const std::string& replacement,
+                          const std::string& sentence) {
     std::string body = body_text;
-    const std::size_t place = body.find(from);
+    const std::size_t place = body.find(pattern);
     REQUIRE(place != std::string::npos);
-    body.replace(place, from.size(), to);
+    body.replace(place, pattern.size(), replacement);
     CAPTURE(body);
     CHECK_THROWS_MATCHES(read(with_body(body)), ferry::io_error,
                          MessageMatches(ContainsSubstring("here/manifest: ") && ContainsSubstring(sentence)));
@@ -229,24 +233,24 @@ TEST_CASE("no random change of a manifest leads astray", "[io][checkpoint]") {
   for (int turn = 0; turn < 60000; ++turn) {
     std::string bytes = good;
     for (auto changes = 1 + random() % 3; changes != 0; --changes) {
-      const std::size_t at = 8 + random() % (bytes.size() - 8);
+      const std::size_t place = 8 + random() % (bytes.size() - 8);
       switch (random() % 5) {
         case 0:
-          bytes[at] = static_cast<char>(random());
+          bytes[place] = static_cast<char>(random());
           break;
         case 1:
-          bytes[at] = static_cast<char>(bytes[at] ^ (1u << random() % 8));
+          bytes[place] = static_cast<char>(bytes[place] ^ (1u << random() % 8));
           break;
         case 2:
-          bytes.erase(at, random() % 12);
+          bytes.erase(place, random() % 12);
           break;
         case 3:
-          bytes.insert(at, random() % 12, static_cast<char>(random()));
+          bytes.insert(place, random() % 12, static_cast<char>(random()));
           break;
         default: {  // a large or small number
           const std::uint64_t number = random() % 2 == 0 ? ~(random() % 3) : random() % 3;
-          std::memcpy(bytes.data() + at, &number,
-                      std::min<std::size_t>(random() % 2 == 0 ? 4 : 8, bytes.size() - at));
+          std::memcpy(bytes.data() + place, &number,
+                      std::min<std::size_t>(random() % 2 == 0 ? 4 : 8, bytes.size() - place));
         }
       }
       if (bytes.size() < 48) break;

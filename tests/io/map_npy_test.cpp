@@ -23,12 +23,12 @@ TEST_CASE("rows are gathered from the pages of a file", "[io][map]") {
   auto random = generator();
   const temporary_folder folder;
   const std::string path = folder.path() + "/features.npy";
-  const auto all = values<float>(random, 4099 * 37);
-  ferry::io::save_npy(path, make<ferry::pageable_space>("features", 4099, 37, all));
+  const auto content = values<float>(random, 4099 * 37);
+  ferry::io::save_npy(path, make<ferry::pageable_space>("features", 4099, 37, content));
   const auto features = ferry::io::map_npy<float>(path);
   CHECK(features.label() == path);
   CHECK((features.rows() == 4099 && features.width() == 37 && features.rank() == 2));
-  CHECK(features(17, 3) == all[17 * 37 + 3]);
+  CHECK(features(17, 3) == content[17 * 37 + 3]);
   const exec_space exec;
   const auto chosen = indices<std::int64_t>(random, 1031, 4099);
   features.prefetch(chosen);
@@ -45,7 +45,7 @@ TEST_CASE("rows are gathered from the pages of a file", "[io][map]") {
       bool same = true;
       for (std::size_t p = 0; p < 1031; ++p)
         for (std::size_t j = 0; j < 37; ++j)
-          same = same && rows[p * 37 + j] == all[static_cast<std::size_t>(chosen[p]) * 37 + j];
+          same = same && rows[p * 37 + j] == content[static_cast<std::size_t>(chosen[p]) * 37 + j];
       CHECK(same);
     }
   });
@@ -53,10 +53,10 @@ TEST_CASE("rows are gathered from the pages of a file", "[io][map]") {
   const auto plan = ferry::make_plan(exec, chosen, features.rows());
   ferry::tensor<double, ferry::device_space> wide("wide", 1031, 37);
   ferry::gather(exec, features, plan, wide).wait();
-  CHECK(take(wide)[5] == static_cast<double>(all[static_cast<std::size_t>(chosen[0]) * 37 + 5]));
+  CHECK(take(wide)[5] == static_cast<double>(content[static_cast<std::size_t>(chosen[0]) * 37 + 5]));
   ferry::tensor<float, ferry::device_space> some("some", 2, 37);
   ferry::copy(exec, features.rows_between(100, 102), some).wait();
-  CHECK(same_bits(take(some), std::vector<float>(all.begin() + 3700, all.begin() + 3774)));
+  CHECK(same_bits(take(some), std::vector<float>(content.begin() + 3700, content.begin() + 3774)));
   const std::vector<std::int64_t> wrong{4099};
   CHECK_THROWS_AS(ferry::gather(exec, features, wrong, some.first(1)).wait(), ferry::out_of_range);
   ferry::io::save_npy(path + ".copy", features);
@@ -67,16 +67,16 @@ TEST_CASE("a mapped file may be removed or replaced", "[io][map]") {
   auto random = generator();
   const temporary_folder folder;
   const std::string path = folder.path() + "/features.npy";
-  const auto all = values<float>(random, 4099 * 5);
-  ferry::io::save_npy(path, make<ferry::pageable_space>("features", 4099, 5, all));
+  const auto content = values<float>(random, 4099 * 5);
+  ferry::io::save_npy(path, make<ferry::pageable_space>("features", 4099, 5, content));
   auto first = ferry::io::map_npy<float>(path, "features");
   ferry::io::save_npy(path, make<ferry::pageable_space>("features", 1, 5, std::vector<float>(5, 1.0f)));
   const auto features = std::move(first);
   CHECK(features.label() == "features");
-  CHECK(features(4098, 4) == all.back());
+  CHECK(features(4098, 4) == content.back());
   CHECK(ferry::io::map_npy<float>(path).rows() == 1);
   std::remove(path.c_str());
-  CHECK(features(0, 0) == all.front());
+  CHECK(features(0, 0) == content.front());
 }
 
 TEST_CASE("files that can't be mapped", "[io][map]") {

@@ -52,8 +52,8 @@ TEST_CASE("byte orders that NumPy reads without a change load", "[io][npy]") {
   struct byte {
     unsigned char bits;
   };
-  const auto bits_of = [&](const std::string& descr, auto of) {
-    using element = decltype(of);
+  const auto bits_of = [&](const std::string& descr, auto sample) {
+    using element = decltype(sample);
     std::string bytes("\x93NUMPY\x01\x00", 8);
     const std::string dictionary = "{'descr': " + descr + ", 'fortran_order': False, 'shape': (3,), }";
     bytes += static_cast<char>(dictionary.size());
@@ -86,7 +86,7 @@ TEMPLATE_TEST_CASE("every byte but 0 of a file of booleans is true", "[io][npy][
   const temporary_folder folder;
   auto random = generator(381);
   std::string data(7 * 3, '\0');
-  for (char& each : data) each = static_cast<char>(random() % 3 == 0 ? 0 : random());
+  for (char& element : data) element = static_cast<char>(random() % 3 == 0 ? 0 : random());
   data[4] = 2;
   const auto is_right = [&](const std::vector<bool>& loaded, bool turned) {
     for (std::size_t i = 0; i < 7; ++i)
@@ -95,17 +95,17 @@ TEMPLATE_TEST_CASE("every byte but 0 of a file of booleans is true", "[io][npy][
     return loaded.size() == data.size();
   };
   /// The bits, too: 0 or 1.
-  const auto taken = [](const auto& table) {
+  const auto content = [](const auto& table) {
     std::vector<std::uint8_t> bytes(table.size());
     ferry::tensor<bool, ferry::pageable_space> host("host", table.rows(), table.width());
     ferry::copy(exec_space{}, table, host).wait();
     std::memcpy(bytes.data(), host.data(), bytes.size());
-    std::vector<bool> made;
-    for (const std::uint8_t each : bytes) {
-      CHECK(each <= 1);
-      made.push_back(each != 0);
+    std::vector<bool> flags;
+    for (const std::uint8_t byte : bytes) {
+      CHECK(byte <= 1);
+      flags.push_back(byte != 0);
     }
-    return made;
+    return flags;
   };
   const std::string path = folder.path() + "/flags.npy";
   for (const bool turned : {false, true}) {
@@ -115,22 +115,22 @@ TEMPLATE_TEST_CASE("every byte but 0 of a file of booleans is true", "[io][npy][
     bytes += static_cast<char>(dictionary.size());
     bytes += '\0';
     write_bytes(path, bytes + dictionary + data);
-    CHECK(is_right(taken(ferry::io::load_npy<bool, TestType>(path)), turned));
+    CHECK(is_right(content(ferry::io::load_npy<bool, TestType>(path)), turned));
     ferry::tensor<bool, TestType> into("into", 7, 3);
     ferry::io::load_npy(path, into);
-    CHECK(is_right(taken(into), turned));
+    CHECK(is_right(content(into), turned));
   }
   const std::string json = R"({"flags":{"dtype":"BOOL","shape":[7,3],"data_offsets":[0,21]}})";
   std::string bytes(8, '\0');
   bytes[0] = static_cast<char>(json.size());
   write_bytes(path, bytes + json + data);
   const auto file = ferry::io::open_safetensors(path);
-  CHECK(is_right(taken(file.load<bool, TestType>("flags")), false));
+  CHECK(is_right(content(file.load<bool, TestType>("flags")), false));
 }
 
 TEMPLATE_TEST_CASE("NumPy's golden files load", "[io][npy]", ferry::device_space, ferry::pageable_space) {
-  const auto load = [](const char* name, auto of) {
-    const auto table = ferry::io::load_npy<decltype(of), TestType>(golden(name), "weights");
+  const auto load = [](const char* name, auto element) {
+    const auto table = ferry::io::load_npy<decltype(element), TestType>(golden(name), "weights");
     CHECK(table.label() == "weights");
     return table.size() >= 7 && is_golden(take(table));
   };
@@ -153,8 +153,8 @@ TEMPLATE_TEST_CASE("NumPy's golden files load", "[io][npy]", ferry::device_space
 }
 
 TEST_CASE("all number types load, and only as themselves", "[io][npy]") {
-  const auto load = [](const char* name, auto of) {
-    using T = decltype(of);
+  const auto load = [](const char* name, auto element) {
+    using T = decltype(element);
     const auto table = ferry::io::load_npy<T>(golden(name));
     return table.size() >= 7 && is_golden(take(table));
   };
@@ -183,8 +183,8 @@ TEST_CASE("all number types load, and only as themselves", "[io][npy]") {
 TEST_CASE("booleans, single elements, no rows, structs", "[io][npy]") {
   const auto flags = ferry::io::load_npy<bool>(golden("b1.npy"));
   for (std::size_t i = 0; i < 15; ++i) CHECK(flags.data()[i] == (i * 3 % 11 != 0));
-  const auto one = ferry::io::load_npy<float>(golden("scalar.npy"));
-  CHECK((one.rank() == 1 && one.rows() == 1 && one(0) == 3.0f));
+  const auto scalar = ferry::io::load_npy<float>(golden("scalar.npy"));
+  CHECK((scalar.rank() == 1 && scalar.rows() == 1 && scalar(0) == 3.0f));
   const auto none = ferry::io::load_npy<float>(golden("empty.npy"));
   CHECK((none.rank() == 2 && none.rows() == 0 && none.width() == 3));
 
@@ -201,8 +201,8 @@ TEST_CASE("booleans, single elements, no rows, structs", "[io][npy]") {
 TEMPLATE_TEST_CASE("numbers convert where that is requested", "[io][npy]", ferry::device_space,
                    ferry::pageable_space) {
   constexpr ferry::io::convert_dtype converted;
-  const auto load = [&](const char* name, auto of) {
-    return is_golden(take(ferry::io::load_npy<decltype(of), TestType>(golden(name), "t", converted)));
+  const auto load = [&](const char* name, auto element) {
+    return is_golden(take(ferry::io::load_npy<decltype(element), TestType>(golden(name), "t", converted)));
   };
   CHECK(load("f4.npy", float{}));
   CHECK(load("f2.npy", float{}));
@@ -235,17 +235,17 @@ TEMPLATE_TEST_CASE("arrays of every space are saved and load again", "[io][npy]"
   auto random = generator();
   const temporary_folder folder;
   const std::string path = folder.path() + "/w.npy";
-  const auto all = values<float>(random, 1031 * 17);
-  const auto table = make<TestType>("table", 1031, 17, all);
+  const auto content = values<float>(random, 1031 * 17);
+  const auto table = make<TestType>("table", 1031, 17, content);
   ferry::io::save_npy(path, table);
   CHECK(dictionary_of(path) == "{'descr': '<f4', 'fortran_order': False, 'shape': (1031, 17), }");
-  CHECK(bytes_of(path).size() == 128 + all.size() * 4);
-  CHECK(same_bits(take(ferry::io::load_npy<float, TestType>(path, "again")), all));
-  CHECK(same_bits(take(ferry::io::load_npy<float, TestType>(exec_space{}, path, "again")), all));
+  CHECK(bytes_of(path).size() == 128 + content.size() * 4);
+  CHECK(same_bits(take(ferry::io::load_npy<float, TestType>(path, "again")), content));
+  CHECK(same_bits(take(ferry::io::load_npy<float, TestType>(exec_space{}, path, "again")), content));
   // A slice, over the file of the whole.
   ferry::io::save_npy(exec_space{}, path, table.rows_between(7, 9));
   CHECK(same_bits(take(ferry::io::load_npy<float, TestType>(path, "again")),
-                  std::vector<float>(all.begin() + 7 * 17, all.begin() + 9 * 17)));
+                  std::vector<float>(content.begin() + 7 * 17, content.begin() + 9 * 17)));
   CHECK(entries_of(folder.path()) == 1);
 }
 
@@ -276,12 +276,12 @@ TEST_CASE("what the header says of an array", "[io][npy]") {
 TEST_CASE("a strided View is saved in row-major order", "[io][npy]") {
   const temporary_folder folder;
   const std::string path = folder.path() + "/w.npy";
-  const Kokkos::View<float**, Kokkos::LayoutLeft, exec_space> there("there", 5, 3);
-  const auto here = Kokkos::create_mirror_view(there);
+  const Kokkos::View<float**, Kokkos::LayoutLeft, exec_space> device_array("there", 5, 3);
+  const auto mirror = Kokkos::create_mirror_view(device_array);
   for (std::size_t i = 0; i < 5; ++i)
-    for (std::size_t j = 0; j < 3; ++j) here(i, j) = golden_value<float>(i * 3 + j);
-  Kokkos::deep_copy(there, here);
-  ferry::io::save_npy(path, there);
+    for (std::size_t j = 0; j < 3; ++j) mirror(i, j) = golden_value<float>(i * 3 + j);
+  Kokkos::deep_copy(device_array, mirror);
+  ferry::io::save_npy(path, device_array);
   CHECK(is_golden(take(ferry::io::load_npy<float>(path))));
   CHECK(bytes_of(path) == bytes_of(golden("f4.npy")));
 }

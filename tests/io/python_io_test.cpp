@@ -27,18 +27,18 @@ struct point {
 
 template <class T>
 std::vector<T> random_bits(std::mt19937_64& random, std::size_t count) {
-  std::vector<T> made(count);
-  for (auto& each : made) {
+  std::vector<T> result(count);
+  for (auto& element : result) {
     std::uint64_t bits = random();
     if (std::is_same_v<T, bool>) bits &= 0x0101010101010101u;
-    std::memcpy(static_cast<void*>(&each), &bits, std::min(sizeof(T), sizeof bits));
+    std::memcpy(static_cast<void*>(&element), &bits, std::min(sizeof(T), sizeof bits));
   }
-  return made;
+  return result;
 }
 
 template <class T, class Space>
-std::string raw(const ferry::tensor<T, Space>& from) {
-  const auto host = take(from);
+std::string raw(const ferry::tensor<T, Space>& array) {
+  const auto host = take(array);
   return {reinterpret_cast<const char*>(host.data()), host.size() * sizeof(T)};
 }
 
@@ -86,21 +86,21 @@ TEST_CASE("NumPy and safetensors read ferry's files, and ferry theirs", "[io][py
   const auto f32 = table_of<float>(random);
   const auto f64 = table_of<double>(random);
   const auto b16 = table_of<ferry::bhalf_t>(random);
-  const auto& at = folder.path();
-  write_for_python(at, "int8", i8);
-  write_for_python(at, "int16", i16);
-  write_for_python(at, "int32", i32);
-  write_for_python(at, "int64", i64);
-  write_for_python(at, "uint8", u8);
-  write_for_python(at, "uint16", u16);
-  write_for_python(at, "uint32", u32);
-  write_for_python(at, "uint64", u64);
-  write_for_python(at, "float16", f16);
-  write_for_python(at, "float32", f32);
-  write_for_python(at, "float64", f64);
-  write_for_python(at, "bfloat16", b16);
-  write_for_python(at, "struct", table_of<point>(random));
-  ferry::io::save_safetensors(at + "/ferry.safetensors",
+  const auto& path_of_folder = folder.path();
+  write_for_python(path_of_folder, "int8", i8);
+  write_for_python(path_of_folder, "int16", i16);
+  write_for_python(path_of_folder, "int32", i32);
+  write_for_python(path_of_folder, "int64", i64);
+  write_for_python(path_of_folder, "uint8", u8);
+  write_for_python(path_of_folder, "uint16", u16);
+  write_for_python(path_of_folder, "uint32", u32);
+  write_for_python(path_of_folder, "uint64", u64);
+  write_for_python(path_of_folder, "float16", f16);
+  write_for_python(path_of_folder, "float32", f32);
+  write_for_python(path_of_folder, "float64", f64);
+  write_for_python(path_of_folder, "bfloat16", b16);
+  write_for_python(path_of_folder, "struct", table_of<point>(random));
+  ferry::io::save_safetensors(path_of_folder + "/ferry.safetensors",
                               {{"int8", i8},
                                {"int16", i16},
                                {"int32", i32},
@@ -119,48 +119,48 @@ TEST_CASE("NumPy and safetensors read ferry's files, and ferry theirs", "[io][py
   const auto e5m2 = table_of<ferry::fp8_e5m2_t>(random);
   const auto e8m0 = table_of<ferry::ue8m0_t>(random);
   const auto e2m1 = table_of<ferry::fp4_e2m1_pair_t>(random);
-  write_for_python(at, "float8_e4m3fn", e4m3);
-  write_for_python(at, "float8_e5m2", e5m2);
-  write_for_python(at, "float8_e8m0fnu", e8m0);
-  write_bytes(at + "/ferry_float4_e2m1fn_x2.raw", raw(e2m1));
+  write_for_python(path_of_folder, "float8_e4m3fn", e4m3);
+  write_for_python(path_of_folder, "float8_e5m2", e5m2);
+  write_for_python(path_of_folder, "float8_e8m0fnu", e8m0);
+  write_bytes(path_of_folder + "/ferry_float4_e2m1fn_x2.raw", raw(e2m1));
   ferry::io::save_safetensors(
-      at + "/ferry_fp8.safetensors",
+      path_of_folder + "/ferry_fp8.safetensors",
       {{"float8_e4m3fn", e4m3}, {"float8_e5m2", e5m2}, {"float8_e8m0fnu", e8m0}, {"float4_e2m1fn_x2", e2m1}});
 
-  const int status =
-      std::system((std::string("'") + FERRY_TESTS_PYTHON + "' '" + script + "' '" + at + "'").c_str());
+  const int status = std::system(
+      (std::string("'") + FERRY_TESTS_PYTHON + "' '" + script + "' '" + path_of_folder + "'").c_str());
   if (WIFEXITED(status) && (WEXITSTATUS(status) == 77 || WEXITSTATUS(status) == 127))
     SKIP("Python's packages numpy, ml_dtypes and safetensors are missing");
   REQUIRE(status == 0);
 
-  const auto m = ferry::io::open_safetensors(at + "/python.safetensors");
+  const auto m = ferry::io::open_safetensors(path_of_folder + "/python.safetensors");
   CHECK(m.names().size() == 13);
-  read_from_python<std::int8_t>(at, m, "int8");
-  read_from_python<std::int16_t>(at, m, "int16");
-  read_from_python<std::int32_t>(at, m, "int32");
-  read_from_python<std::int64_t>(at, m, "int64");
-  read_from_python<std::uint8_t>(at, m, "uint8");
-  read_from_python<std::uint16_t>(at, m, "uint16");
-  read_from_python<std::uint32_t>(at, m, "uint32");
-  read_from_python<std::uint64_t>(at, m, "uint64");
-  read_from_python<ferry::half_t>(at, m, "float16");
-  read_from_python<float>(at, m, "float32");
-  read_from_python<double>(at, m, "float64");
-  read_from_python<ferry::bhalf_t>(at, m, "bfloat16");
-  const auto bytes = ferry::io::open_safetensors(at + "/python_fp8.safetensors");
+  read_from_python<std::int8_t>(path_of_folder, m, "int8");
+  read_from_python<std::int16_t>(path_of_folder, m, "int16");
+  read_from_python<std::int32_t>(path_of_folder, m, "int32");
+  read_from_python<std::int64_t>(path_of_folder, m, "int64");
+  read_from_python<std::uint8_t>(path_of_folder, m, "uint8");
+  read_from_python<std::uint16_t>(path_of_folder, m, "uint16");
+  read_from_python<std::uint32_t>(path_of_folder, m, "uint32");
+  read_from_python<std::uint64_t>(path_of_folder, m, "uint64");
+  read_from_python<ferry::half_t>(path_of_folder, m, "float16");
+  read_from_python<float>(path_of_folder, m, "float32");
+  read_from_python<double>(path_of_folder, m, "float64");
+  read_from_python<ferry::bhalf_t>(path_of_folder, m, "bfloat16");
+  const auto bytes = ferry::io::open_safetensors(path_of_folder + "/python_fp8.safetensors");
   const auto read_bytes = [&]<class T>(T, const std::string& name) {
     CAPTURE(name);
-    const std::string expected = bytes_of(at + "/numpy_" + name + ".raw");
+    const std::string expected = bytes_of(path_of_folder + "/numpy_" + name + ".raw");
     CHECK(expected.size() == 257 * 3);
-    CHECK((raw(ferry::io::load_npy<T>(at + "/numpy_" + name + ".npy")) == expected));
+    CHECK((raw(ferry::io::load_npy<T>(path_of_folder + "/numpy_" + name + ".npy")) == expected));
     CHECK((raw(bytes.load<T>(name)) == expected));
   };
   read_bytes(ferry::fp8_e4m3_t{}, "float8_e4m3fn");
   read_bytes(ferry::fp8_e5m2_t{}, "float8_e5m2");
   read_bytes(ferry::ue8m0_t{}, "float8_e8m0fnu");
-  const auto flags = ferry::io::load_npy<bool>(at + "/numpy_bool_1F.npy");
+  const auto flags = ferry::io::load_npy<bool>(path_of_folder + "/numpy_bool_1F.npy");
   CHECK((std::string(reinterpret_cast<const char*>(flags.data()), flags.size()) ==
-         bytes_of(at + "/numpy_bool_1F.raw")));
+         bytes_of(path_of_folder + "/numpy_bool_1F.raw")));
 }
 
 }  // namespace ferry_test::python_io_test

@@ -20,9 +20,9 @@ namespace {
 
 template <class T>
 std::vector<T> golden_values(std::size_t count) {
-  std::vector<T> made(count);
-  for (std::size_t i = 0; i < count; ++i) made[i] = golden_value<T>(i);
-  return made;
+  std::vector<T> result(count);
+  for (std::size_t i = 0; i < count; ++i) result[i] = golden_value<T>(i);
+  return result;
 }
 
 }  // namespace
@@ -90,8 +90,8 @@ TEMPLATE_TEST_CASE("a file of the reference implementation loads", "[io][safeten
   CHECK(m.dtype("brain") == "BF16");
   CHECK(m.shape("cube") == std::vector<std::size_t>{4, 3, 5});
   CHECK(m.shape("one").empty());
-  const auto load = [&](const char* name, auto of) {
-    const auto table = m.template load<decltype(of), TestType>(name);
+  const auto load = [&](const char* name, auto element) {
+    const auto table = m.template load<decltype(element), TestType>(name);
     CHECK(table.label() == name);
     return table.size() != 0 && is_golden(take(table));
   };
@@ -120,8 +120,8 @@ TEMPLATE_TEST_CASE("rows of a tensor load without the others", "[io][safetensors
   const auto m = ferry::io::open_safetensors(golden("all.safetensors"));
   const auto part = m.template load<float, TestType>("cube", 1, 3);
   CHECK((part.rank() == 3 && part.rows() == 2 && part.width() == 15));
-  const auto all = golden_values<float>(60);
-  CHECK(take(part) == std::vector<float>(all.begin() + 15, all.begin() + 45));
+  const auto content = golden_values<float>(60);
+  CHECK(take(part) == std::vector<float>(content.begin() + 15, content.begin() + 45));
   CHECK(m.template load<float, TestType>("cube", 4, 4).rows() == 0);
   CHECK(take(m.template load<double, TestType>(exec_space{}, "bias", 0, 0)).empty());
   CHECK(is_golden(take(m.template load<double, TestType>(exec_space{}, "bias"))));
@@ -158,8 +158,8 @@ TEST_CASE("a saved file has the reference implementation's bytes", "[io][safeten
   const Kokkos::View<float**, Kokkos::LayoutLeft, Kokkos::HostSpace> w("w", 5, 3);
   for (std::size_t i = 0; i < 5; ++i)
     for (std::size_t j = 0; j < 3; ++j) w(i, j) = golden_value<float>(3 * i + j);
-  const Kokkos::View<float, Kokkos::HostSpace> one("one");
-  one() = -4.0f;
+  const Kokkos::View<float, Kokkos::HostSpace> single("one");
+  single() = -4.0f;
   const auto i8 = golden_values<std::int8_t>(7);
   const auto u8 = golden_values<std::uint8_t>(7);
   const auto i16 = golden_values<std::int16_t>(7);
@@ -186,21 +186,21 @@ TEST_CASE("a saved file has the reference implementation's bytes", "[io][safeten
                                {"bias", bias},
                                {"größe \"x\"\n", quoted},
                                {"none", none},
-                               {"one", one},
+                               {"one", single},
                                {"cube", cube}},
                               {{"format", "pt"}});
-  const auto again = ferry::io::open_safetensors(path);
-  CHECK(again.names() == m.names());
+  const auto reopened = ferry::io::open_safetensors(path);
+  CHECK(reopened.names() == m.names());
   // ferry's arrays have at least one extent.
-  CHECK(again.shape("one") == std::vector<std::size_t>{1});
+  CHECK(reopened.shape("one") == std::vector<std::size_t>{1});
   const std::string ours = bytes_of(path);
   const std::string theirs = bytes_of(golden("all.safetensors"));
   const std::size_t data = 4 * (15 + 7 * 2 + 1 + 1 + 60) + 8 * (14 + 3) + 2 * (15 * 2 + 14) + 21;
   CHECK((ours.substr(ours.size() - data) == theirs.substr(theirs.size() - data)));
   std::string header = ours.substr(8, ours.size() - data - 8);
-  const std::size_t at = header.find("\"one\":{\"dtype\":\"F32\",\"shape\":[1]");
-  REQUIRE(at != std::string::npos);
-  header.erase(header.find("[1]", at) + 1, 1);
+  const std::size_t place = header.find("\"one\":{\"dtype\":\"F32\",\"shape\":[1]");
+  REQUIRE(place != std::string::npos);
+  header.erase(header.find("[1]", place) + 1, 1);
   header.erase(header.find_last_not_of(' ') + 1);
   std::string expected = theirs.substr(8, theirs.size() - data - 8);
   expected.erase(expected.find_last_not_of(' ') + 1);
@@ -212,15 +212,15 @@ TEST_CASE("tables are saved by the line of the documentation", "[io][safetensors
   auto random = generator();
   const temporary_folder folder;
   const std::string path = folder.path() + "/m.safetensors";
-  const auto all = values<float>(random, 513 * 9);
+  const auto content = values<float>(random, 513 * 9);
   const auto few = values<double>(random, 9);
-  auto table = make<ferry::mapped_space>("weights", 513, 9, all);
+  auto table = make<ferry::mapped_space>("weights", 513, 9, content);
   auto bias = make<ferry::device_space>("bias", few);
   ferry::io::save_safetensors(path, {{"w", table}, {"b", bias}});
   {
     auto m = ferry::io::open_safetensors(path);
     CHECK(m.metadata().empty());
-    CHECK(same_bits(take(m.load<float, ferry::device_space>("w")), all));
+    CHECK(same_bits(take(m.load<float, ferry::device_space>("w")), content));
     CHECK(same_bits(take(m.load<double>("b")), few));
   }
   ferry::io::save_safetensors(exec_space{}, path, {{"part", table.first(2)}}, {{"a", "1"}, {"b", "\x01\t"}});

@@ -23,11 +23,11 @@ using Catch::Matchers::MessageMatches;
 namespace {
 
 std::vector<float> content_of(const std::string& path, std::uint64_t offset, std::size_t count) {
-  const auto from = ferry::detail::file::open_to_read("test", path);
-  REQUIRE(from.size() == offset + count * sizeof(float));
-  std::vector<float> found(count);
-  from.read_at(found.data(), count * sizeof(float), offset);
-  return found;
+  const auto rows_file = ferry::detail::file::open_to_read("test", path);
+  REQUIRE(rows_file.size() == offset + count * sizeof(float));
+  std::vector<float> results(count);
+  rows_file.read_at(results.data(), count * sizeof(float), offset);
+  return results;
 }
 
 }  // namespace
@@ -42,17 +42,17 @@ TEMPLATE_TEST_CASE("rows travel to a file and back", "[io]", ferry::device_space
     const auto values_there = values<float>(random, rows * 33);
     const auto table = make<TestType>("table", rows, 33, values_there);
     {
-      ferry::detail::atomic_file to("test", path);
-      to.content().reserve(5 + values_there.size() * sizeof(float));
-      ferry::detail::write_rows<false>(ferry::make_ref(table), to.content(), 5);
-      to.commit();
+      ferry::detail::atomic_file target("test", path);
+      target.content().reserve(5 + values_there.size() * sizeof(float));
+      ferry::detail::write_rows<false>(ferry::make_ref(table), target.content(), 5);
+      target.commit();
     }
     CHECK(entries_of(folder.path()) == 1);
     CHECK((content_of(path, 5, rows * 33) == values_there));
-    auto again = make<TestType>("again", rows, 33, std::vector<float>(rows * 33, -7.0f));
+    auto copy = make<TestType>("again", rows, 33, std::vector<float>(rows * 33, -7.0f));
     ferry::detail::read_rows<false>(ferry::detail::file::open_to_read("test", path), 5,
-                                    ferry::make_ref(again));
-    CHECK((take(again) == values_there));
+                                    ferry::make_ref(copy));
+    CHECK((take(copy) == values_there));
   }
 }
 
@@ -62,38 +62,38 @@ TEST_CASE("a strided array travels in row-major order", "[io]") {
   const std::string path = folder.path() + "/strided";
   // Column-major, of rank 3; a row of the second one is larger than a buffer.
   for (const auto& extents : {std::array<std::size_t, 3>{5, 7, 11}, {2, 3, 3000001}}) {
-    const Kokkos::View<float***, Kokkos::LayoutLeft, Kokkos::HostSpace> from("from", extents[0], extents[1],
+    const Kokkos::View<float***, Kokkos::LayoutLeft, Kokkos::HostSpace> source("from", extents[0], extents[1],
+                                                                               extents[2]);
+    const Kokkos::View<float***, Kokkos::LayoutLeft, Kokkos::HostSpace> copy("to", extents[0], extents[1],
                                                                              extents[2]);
-    const Kokkos::View<float***, Kokkos::LayoutLeft, Kokkos::HostSpace> to("to", extents[0], extents[1],
-                                                                           extents[2]);
-    const auto all = values<float>(random, from.size());
-    std::size_t at = 0;
+    const auto numbers = values<float>(random, source.size());
+    std::size_t place = 0;
     for (std::size_t i = 0; i < extents[0]; ++i)
       for (std::size_t j = 0; j < extents[1]; ++j)
-        for (std::size_t k = 0; k < extents[2]; ++k) from(i, j, k) = all[at++];
+        for (std::size_t k = 0; k < extents[2]; ++k) source(i, j, k) = numbers[place++];
     {
       ferry::detail::atomic_file target("test", path);
-      ferry::detail::write_rows<true>(ferry::make_ref(from), target.content(), 0);
+      ferry::detail::write_rows<true>(ferry::make_ref(source), target.content(), 0);
       target.commit();
     }
-    CHECK((content_of(path, 0, all.size()) == all));
-    ferry::detail::read_rows<true>(ferry::detail::file::open_to_read("test", path), 0, ferry::make_ref(to));
+    CHECK((content_of(path, 0, numbers.size()) == numbers));
+    ferry::detail::read_rows<true>(ferry::detail::file::open_to_read("test", path), 0, ferry::make_ref(copy));
     bool same = true;
-    for (std::size_t i = 0; i < from.size(); ++i) same = same && from.data()[i] == to.data()[i];
+    for (std::size_t i = 0; i < source.size(); ++i) same = same && source.data()[i] == copy.data()[i];
     CHECK(same);
   }
 }
 
 TEST_CASE("pieces cover an array once, and an error ends the stream", "[io]") {
-  for (const std::int64_t all : {std::int64_t{1}, std::int64_t{1000}, std::int64_t{1001}}) {
-    std::vector<std::atomic<int>> seen(static_cast<std::size_t>(all));
-    ferry::detail::parallel(all, 10, [&](std::int64_t first, std::int64_t count) {
-      if (first % 10 != 0 || count < 1 || count > 10) seen[0] += 100;
-      for (std::int64_t i = first; i < first + count; ++i) ++seen[static_cast<std::size_t>(i)];
+  for (const std::int64_t total : {std::int64_t{1}, std::int64_t{1000}, std::int64_t{1001}}) {
+    std::vector<std::atomic<int>> result(static_cast<std::size_t>(total));
+    ferry::detail::parallel(total, 10, [&](std::int64_t first, std::int64_t count) {
+      if (first % 10 != 0 || count < 1 || count > 10) result[0] += 100;
+      for (std::int64_t i = first; i < first + count; ++i) ++result[static_cast<std::size_t>(i)];
     });
-    bool once = true;
-    for (const auto& each : seen) once = once && each == 1;
-    CHECK(once);
+    bool covers_each = true;
+    for (const auto& count : result) covers_each = covers_each && count == 1;
+    CHECK(covers_each);
   }
   ferry::tensor<float, ferry::pageable_space> table("table", 100);
   CHECK_THROWS_AS(ferry::detail::stream_in<false>(
@@ -106,13 +106,13 @@ TEST_CASE("a file that ends early, is a folder or is missing", "[io]") {
   const temporary_folder folder;
   const std::string path = folder.path() + "/short";
   {
-    ferry::detail::atomic_file to("test", path);
-    to.content().write_at("abc", 3, 0);
-    to.commit();
+    ferry::detail::atomic_file target("test", path);
+    target.content().write_at("abc", 3, 0);
+    target.commit();
   }
-  const auto from = ferry::detail::file::open_to_read("test", path);
+  const auto rows_file = ferry::detail::file::open_to_read("test", path);
   char read[4] = {};
-  CHECK_THROWS_MATCHES(from.read_at(read, 4, 0), ferry::io_error,
+  CHECK_THROWS_MATCHES(rows_file.read_at(read, 4, 0), ferry::io_error,
                        MessageMatches(ContainsSubstring(path) && ContainsSubstring("ends at byte 3")));
   CHECK_THROWS_MATCHES(ferry::detail::file::open_to_read("test", folder.path()), ferry::io_error,
                        MessageMatches(ContainsSubstring("folder")));

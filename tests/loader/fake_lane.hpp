@@ -77,7 +77,7 @@ class task_queue {
   std::thread thread_;
 };
 
-/// What the lane and its test share: the queue of the user's work, and that of the transfers.
+/// The queues that the lane and its test share: the queue of the user's work, and that of the transfers.
 struct fake_device {
   fake_device(std::uint64_t seed, std::chrono::microseconds longest)
       : compute(seed, longest), link(seed + 1, longest) {}
@@ -90,23 +90,23 @@ struct fake_device {
 class fake_lane final : public ferry::detail::lane {
  public:
   fake_lane(std::shared_ptr<fake_device> device, std::size_t bytes, std::size_t slots)
-      : device_(std::move(device)), bytes_(bytes), host_(bytes * slots), there_(bytes * slots) {}
+      : device_(std::move(device)), bytes_(bytes), host_(bytes * slots), device_bytes_(bytes * slots) {}
 
   [[nodiscard]] bool travels() const override { return true; }
-  void place(ferry::detail::slot& of, std::size_t index) override {
-    of.host = host_.data() + index * bytes_;
-    of.device = there_.data() + index * bytes_;
+  void place(ferry::detail::slot& target, std::size_t index) override {
+    target.host = host_.data() + index * bytes_;
+    target.device = device_bytes_.data() + index * bytes_;
   }
-  std::int64_t send(ferry::detail::slot& of, const ferry::detail::slot_layout&, std::int64_t) override {
+  std::int64_t send(ferry::detail::slot& target, const ferry::detail::slot_layout&, std::int64_t) override {
     if (device_->fails) throw ferry::device_error("the link is broken");
     auto end = std::make_shared<manual_event>();
-    device_->link.put([end, to = of.device, from = of.host, bytes = bytes_] {
+    device_->link.put([end, to = target.device, from = target.host, bytes = bytes_] {
       std::memcpy(to, from, bytes);
       end->end();
     });
-    of.arrived = end;
-    of.host_accesses->add_read(end, 7);
-    of.device_accesses->add_write(end, 7);
+    target.arrived = end;
+    target.host_accesses->add_read(end, 7);
+    target.device_accesses->add_write(end, 7);
     return static_cast<std::int64_t>(bytes_);
   }
   void order(ferry::detail::event& before) override {
@@ -126,7 +126,7 @@ class fake_lane final : public ferry::detail::lane {
  private:
   std::shared_ptr<fake_device> device_;
   std::size_t bytes_;
-  std::vector<std::byte> host_, there_;
+  std::vector<std::byte> host_, device_bytes_;
 };
 
 }  // namespace ferry_test

@@ -26,9 +26,9 @@ using ferry::prefetch_options;
 using ferry::detail::batch_order;
 
 std::vector<std::int64_t> listed(const permutation& order) {
-  std::vector<std::int64_t> made(static_cast<std::size_t>(order.size()));
-  for (std::size_t i = 0; i < made.size(); ++i) made[i] = order(static_cast<std::int64_t>(i));
-  return made;
+  std::vector<std::int64_t> result(static_cast<std::size_t>(order.size()));
+  for (std::size_t i = 0; i < result.size(); ++i) result[i] = order(static_cast<std::int64_t>(i));
+  return result;
 }
 bool is_permutation(std::vector<std::int64_t> values) {
   std::sort(values.begin(), values.end());
@@ -92,12 +92,14 @@ TEST_CASE("permutations are spread evenly", "[permutation]") {
   // (13 - 1)^2 = 144 degrees of freedom: mean 144, deviation 17. The seeds are fixed, so this never varies.
   CHECK(chi < 144 + 6 * 17);
   CHECK(orders.size() == 6);
-  for (const auto& each : orders) CHECK(std::abs(each.second - seeds / 6) < 6 * std::sqrt(seeds / 6.0));
+  for (const auto& order : orders) CHECK(std::abs(order.second - seeds / 6) < 6 * std::sqrt(seeds / 6.0));
 }
 
 TEST_CASE("the batches of all ranks have each sample of an epoch once, and equal numbers", "[order]") {
   auto random = generator();
-  const auto any = [&](int from, int to) { return std::uniform_int_distribution<int>(from, to)(random); };
+  const auto any = [&](int first, int last) {
+    return std::uniform_int_distribution<int>(first, last)(random);
+  };
   for (int round = 0; round < 300; ++round) {
     const std::int64_t samples = any(0, 300);
     prefetch_options options{.batch = any(1, 40), .epochs = any(1, 3), .ranks = any(1, 7)};
@@ -106,26 +108,26 @@ TEST_CASE("the batches of all ranks have each sample of an epoch once, and equal
     CAPTURE(samples, options.batch, options.ranks, options.last == last_batch::keep);
     std::vector<std::int64_t> batches;
     for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
-      std::vector<std::int64_t> seen;
+      std::vector<std::int64_t> numbers;
       for (int rank = 0; rank < options.ranks; ++rank) {
         options.rank = rank;
         const batch_order order(samples, options);
         batches.push_back(order.batches());
         REQUIRE(order.all_batches() == options.epochs * order.batches());
         for (std::int64_t k = 0; k < order.batches(); ++k) {
-          std::vector<std::int64_t> one;
-          order.list(epoch * order.batches() + k, one);
-          const bool full = static_cast<std::int64_t>(one.size()) == options.batch;
+          std::vector<std::int64_t> samples_of_batch;
+          order.list(epoch * order.batches() + k, samples_of_batch);
+          const bool full = static_cast<std::int64_t>(samples_of_batch.size()) == options.batch;
           REQUIRE((full || (options.last == last_batch::keep && k == order.batches() - 1)));
-          seen.insert(seen.end(), one.begin(), one.end());
+          numbers.insert(numbers.end(), samples_of_batch.begin(), samples_of_batch.end());
         }
       }
-      std::sort(seen.begin(), seen.end());
-      REQUIRE(std::adjacent_find(seen.begin(), seen.end()) == seen.end());
+      std::sort(numbers.begin(), numbers.end());
+      REQUIRE(std::adjacent_find(numbers.begin(), numbers.end()) == numbers.end());
       const std::int64_t step = options.batch * options.ranks;
       const std::int64_t served = options.last == last_batch::keep ? samples : samples / step * step;
-      REQUIRE(static_cast<std::int64_t>(seen.size()) == served);
-      if (!seen.empty()) REQUIRE((seen.front() >= 0 && seen.back() < samples));
+      REQUIRE(static_cast<std::int64_t>(numbers.size()) == served);
+      if (!numbers.empty()) REQUIRE((numbers.front() >= 0 && numbers.back() < samples));
     }
     REQUIRE(std::count(batches.begin(), batches.end(), batches.front()) ==
             static_cast<std::ptrdiff_t>(batches.size()));
@@ -134,13 +136,14 @@ TEST_CASE("the batches of all ranks have each sample of an epoch once, and equal
 
 TEST_CASE("batch k of all ranks together does not depend on their number", "[order]") {
   const auto of_ranks = [](int ranks, std::int64_t k) {
-    std::vector<std::int64_t> all;
+    std::vector<std::int64_t> numbers;
     for (int rank = 0; rank < ranks; ++rank) {
-      std::vector<std::int64_t> one;
-      batch_order(1000, {.batch = 24 / ranks, .shuffle = 3, .rank = rank, .ranks = ranks}).list(k, one);
-      all.insert(all.end(), one.begin(), one.end());
+      std::vector<std::int64_t> samples_of_batch;
+      batch_order(1000, {.batch = 24 / ranks, .shuffle = 3, .rank = rank, .ranks = ranks})
+          .list(k, samples_of_batch);
+      numbers.insert(numbers.end(), samples_of_batch.begin(), samples_of_batch.end());
     }
-    return all;
+    return numbers;
   };
   for (const std::int64_t k : {0, 7, 41}) {
     CHECK(of_ranks(2, k) == of_ranks(1, k));

@@ -21,12 +21,12 @@ TEST_CASE("batches arrive while the step before them computes", "[prefetcher]") 
   const watchdog dog("overlap");
   const auto instances = Kokkos::Experimental::partition_space(Kokkos::Cuda(), 1, 1);
   const Kokkos::Cuda& exec = instances[0];
-  const Kokkos::Cuda& other = instances[1];
+  const Kokkos::Cuda& second = instances[1];
   constexpr std::size_t rows = 64, width = 33;
   auto random = generator();
   const auto x = values<float>(random, rows * width);
   const auto table = make<ferry::pinned_space>("x", rows, width, x);
-  ferry::tensor<float, ferry::pinned_space> seen("seen", 8, width);
+  ferry::tensor<float, ferry::pinned_space> result("seen", 8, width);
   ferry::prefetcher batches(exec, ferry::samples_of(table), {.batch = 8, .depth = 4});
   auto batch = batches.next();
   REQUIRE(batch.has_value());
@@ -34,10 +34,10 @@ TEST_CASE("batches arrive while the step before them computes", "[prefetcher]") 
   for (std::size_t k = 1; k < 4; ++k) {  // as many slots as there are: next() must not wait for the step
     batch = batches.next();
     REQUIRE(batch.has_value());
-    ferry::copy(other, batch->get<0>(), seen).wait();  // ordered after the transfer, not after the step
+    ferry::copy(second, batch->get<0>(), result).wait();  // ordered after the transfer, not after the step
     REQUIRE(step.waits());
     bool same = true;  // read in place: the tests' take() fences, and would wait for the step
-    for (std::size_t i = 0; i < 8 * width; ++i) same = same && seen.data()[i] == x[8 * k * width + i];
+    for (std::size_t i = 0; i < 8 * width; ++i) same = same && result.data()[i] == x[8 * k * width + i];
     REQUIRE(same);
   }
   step.release();

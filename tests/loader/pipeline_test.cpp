@@ -48,9 +48,9 @@ class numbers final : public batch_maker {
         std::this_thread::sleep_for(microseconds(random() % static_cast<std::uint64_t>(longest_)));
     }
     if (fails_at == request.number) throw std::runtime_error("no batch " + std::to_string(request.number));
-    auto* to = reinterpret_cast<std::int64_t*>(data[0]);
+    auto* next = reinterpret_cast<std::int64_t*>(data[0]);
     for (const std::int64_t sample : request.samples)
-      for (std::size_t j = 0; j < width; ++j) *to++ = value_of(request.epoch, sample, j);
+      for (std::size_t j = 0; j < width; ++j) *next++ = value_of(request.epoch, sample, j);
   }
   std::int64_t fails_at = -1;
 
@@ -79,10 +79,10 @@ struct rig {
 /// Number of wrong values that the device finds in its copy of a batch.
 std::int64_t count_wrong(const std::byte* memory, const std::vector<std::int64_t>& samples,
                          std::int64_t epoch) {
-  const auto* at = reinterpret_cast<const std::int64_t*>(memory);
+  const auto* numbers = reinterpret_cast<const std::int64_t*>(memory);
   std::int64_t wrong = 0;
   for (const std::int64_t sample : samples)
-    for (std::size_t j = 0; j < width; ++j) wrong += *at++ != value_of(epoch, sample, j) ? 1 : 0;
+    for (std::size_t j = 0; j < width; ++j) wrong += *numbers++ != value_of(epoch, sample, j) ? 1 : 0;
   return wrong;
 }
 
@@ -95,30 +95,30 @@ TEST_CASE("batches arrive in order and stay unchanged while late work reads them
     for (const int depth : {2, 5}) {
       const prefetch_options options{
           .batch = 7, .depth = depth, .workers = workers, .shuffle = random(), .epochs = 3};
-      rig with(2345, options, microseconds(300));
+      rig parts(2345, options, microseconds(300));
       std::atomic<std::int64_t> wrong{0};
-      std::atomic<std::int64_t> seen{0};
+      std::atomic<std::int64_t> batch_count{0};
       const batch_order order(2345, options);
       for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
         std::int64_t number = epoch * order.batches();
-        while (slot* got = with.ring->next()) {
+        while (slot* got = parts.ring->next()) {
           std::vector<std::int64_t> expected;
           order.list(number, expected);
           REQUIRE(got->number == number++);
           REQUIRE(got->samples == expected);
-          with.device->compute.put([&wrong, &seen, memory = got->device, expected, epoch] {
+          parts.device->compute.put([&wrong, &batch_count, memory = got->device, expected, epoch] {
             wrong += count_wrong(memory, expected, epoch);
-            seen += static_cast<std::int64_t>(expected.size());
+            batch_count += static_cast<std::int64_t>(expected.size());
           });
         }
         REQUIRE(number == (epoch + 1) * order.batches());
       }
-      CHECK(with.ring->next() == nullptr);
-      CHECK(with.ring->next() == nullptr);
-      with.ring = nullptr;
+      CHECK(parts.ring->next() == nullptr);
+      CHECK(parts.ring->next() == nullptr);
+      parts.ring = nullptr;
       CHECK(wrong == 0);
-      CHECK(seen == 3 * 2345);
-      CHECK(with.device->closed == 1);
+      CHECK(batch_count == 3 * 2345);
+      CHECK(parts.device->closed == 1);
     }
   }
 }
@@ -169,7 +169,7 @@ TEST_CASE("an error of a source comes after the batches before it, and stays", "
   for (const int workers : {1, 4}) {
     rig with(100, {.batch = 1, .workers = workers}, microseconds(200), 17);
     for (int k = 0; k < 17; ++k) REQUIRE(with.ring->next() != nullptr);
-    for (int again = 0; again < 3; ++again)
+    for (int repeat = 0; repeat < 3; ++repeat)
       CHECK_THROWS_MATCHES(with.ring->next(), std::runtime_error, Catch::Matchers::Message("no batch 17"));
   }
 }
@@ -179,11 +179,11 @@ TEST_CASE("an error of a transfer comes in order, too", "[pipeline]") {
   rig with(100, {.batch = 1, .depth = 2}, microseconds(0));
   REQUIRE(with.ring->next() != nullptr);
   with.device->fails = true;
-  const auto all = [&] {
+  const auto run = [&] {
     while (with.ring->next() != nullptr) {
     }
   };
-  CHECK_THROWS_AS(all(), ferry::device_error);
+  CHECK_THROWS_AS(run(), ferry::device_error);
 }
 
 TEST_CASE("a prefetcher stops at any point", "[pipeline]") {

@@ -119,12 +119,12 @@ TEST_CASE("a function makes batches on worker threads", "[prefetcher]") {
   const watchdog dog("prefetcher");
   const exec_space exec;
   const auto me = std::this_thread::get_id();
-  std::atomic<int> here{0};  // assertions are for the test's own thread
+  std::atomic<int> arrivals{0};  // assertions are for the test's own thread
   auto source = ferry::made_by(
       1000,
-      [&here, me](const batch_request& request, std::span<float> x, std::span<std::int64_t> rows) {
-        if (std::this_thread::get_id() == me) ++here;
-        if (x.size() != 3 * request.samples.size()) ++here;
+      [&arrivals, me](const batch_request& request, std::span<float> x, std::span<std::int64_t> rows) {
+        if (std::this_thread::get_id() == me) ++arrivals;
+        if (x.size() != 3 * request.samples.size()) ++arrivals;
         for (std::size_t i = 0; i < rows.size(); ++i) {
           rows[i] = request.samples[i] % 50;
           for (std::size_t j = 0; j < 3; ++j) x[3 * i + j] = static_cast<float>(request.samples[i]);
@@ -141,7 +141,7 @@ TEST_CASE("a function makes batches on worker threads", "[prefetcher]") {
     ++count;
   }
   CHECK(count == 30);
-  CHECK(here == 0);
+  CHECK(arrivals == 0);
   std::vector<float> expected(150);
   for (int sample = 0; sample < 990; ++sample)
     for (std::size_t j = 0; j < 3; ++j)
@@ -161,7 +161,7 @@ TEST_CASE("an exception of the source is thrown in order", "[prefetcher]") {
                                 batch_field<int>("x")),
                             {.batch = 10, .workers = 3});
   for (int k = 0; k < 6; ++k) REQUIRE(batches.next().has_value());
-  for (int again = 0; again < 2; ++again)
+  for (int repeat = 0; repeat < 2; ++repeat)
     CHECK_THROWS_MATCHES(batches.next(), std::runtime_error, Catch::Matchers::Message("sample 60 is broken"));
 }
 
@@ -188,14 +188,14 @@ TEST_CASE("prefetchers move, and several live at once", "[prefetcher]") {
   for (int rank = 0; rank < 3; ++rank)
     ranks.emplace_back(exec, ferry::samples_of(table),
                        ferry::prefetch_options{.batch = 4, .shuffle = 1, .rank = rank, .ranks = 3});
-  std::vector<int> seen(100);
+  std::vector<int> result(100);
   for (std::int64_t k = 0; k < ranks[0].batches_per_epoch(); ++k)
-    for (auto& each : ranks) {
-      const auto batch = each.next();
+    for (auto& rank : ranks) {
+      const auto batch = rank.next();
       REQUIRE(batch.has_value());
-      for (const auto value : fetched(exec, batch->get<0>())) ++seen[static_cast<std::size_t>(value)];
+      for (const auto value : fetched(exec, batch->get<0>())) ++result[static_cast<std::size_t>(value)];
     }
-  CHECK(std::count(seen.begin(), seen.end(), 1) == 100);
+  CHECK(std::count(result.begin(), result.end(), 1) == 100);
   ranks.front() = std::move(ranks.back());
   CHECK_FALSE(ranks.front().next().has_value());
 }

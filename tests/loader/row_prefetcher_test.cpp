@@ -30,8 +30,8 @@ struct gradient_of {
   ferry::tensor_view<float, ferry::device_space> grads;
   KOKKOS_FUNCTION void operator()(int i) const {
     for (std::size_t j = 0; j < rows.width(); ++j) {
-      const auto at = static_cast<std::size_t>(i);
-      grads(at, j) = 0.375f * rows(at, j) + 0.0625f * static_cast<float>(j + 1);
+      const auto position = static_cast<std::size_t>(i);
+      grads(position, j) = 0.375f * rows(position, j) + 0.0625f * static_cast<float>(j + 1);
     }
   }
 };
@@ -53,18 +53,18 @@ using exec_range = Kokkos::RangePolicy<exec_space>;
 
 /// Steps of the test with random delays. FERRY_LOADER_STEPS=100000 is the long run.
 int steps_wanted() {
-  const char* given = std::getenv("FERRY_LOADER_STEPS");
-  return given != nullptr ? std::atoi(given) : 2000;
+  const char* steps_text = std::getenv("FERRY_LOADER_STEPS");
+  return steps_text != nullptr ? std::atoi(steps_text) : 2000;
 }
 
 /// Sources with random rows, few enough that batches share many.
 auto random_rows(std::int64_t samples, std::int64_t rows, std::size_t hot, int longest_us) {
   return ferry::made_by(
       samples,
-      [=, seed = generator()()](const ferry::batch_request& request, std::span<std::int32_t> to) {
-        for (std::size_t i = 0; i < to.size(); ++i) {
+      [=, seed = generator()()](const ferry::batch_request& request, std::span<std::int32_t> ids) {
+        for (std::size_t i = 0; i < ids.size(); ++i) {
           const auto position = static_cast<std::uint64_t>(request.samples[i / hot]) * hot + i % hot;
-          to[i] = static_cast<std::int32_t>(
+          ids[i] = static_cast<std::int32_t>(
               ferry::random::uniform(seed, position + (static_cast<std::uint64_t>(request.epoch) << 40), 0,
                                      static_cast<double>(rows)));
         }
@@ -95,14 +95,14 @@ void train(const Rule& rule, int ahead, std::int64_t rows, std::size_t width, st
   const auto source = random_rows(batch * ((steps + 1) / 2), rows, hot, delays);
   const ferry::prefetch_options options{
       .batch = batch, .workers = 2, .shuffle = seed, .epochs = 2, .ahead = ahead};
-  const auto apply = [&](const auto& gathered, auto& to, auto& its_state, const auto& plan) {
+  const auto apply = [&](const auto& gathered, auto& updated, auto& its_state, const auto& plan) {
     const auto n = static_cast<int>(gathered.rows());
-    const ferry::tensor_view<const float, ferry::device_space> from(gathered.data(), gathered.extents_of());
-    Kokkos::parallel_for("gradient", exec_range(exec, 0, n), gradient_of{from, grads.view()});
+    const ferry::tensor_view<const float, ferry::device_space> inputs(gathered.data(), gathered.extents_of());
+    Kokkos::parallel_for("gradient", exec_range(exec, 0, n), gradient_of{inputs, grads.view()});
     if (delays > 0 && random() % 4 == 0)
       Kokkos::parallel_for("delay", exec_range(exec, 0, 1),
                            delay{sink.data(), static_cast<int>(random() % 20000)});
-    ferry::step(exec, rule, to, its_state, plan, grads.first(n)).detach();
+    ferry::step(exec, rule, updated, its_state, plan, grads.first(n)).detach();
   };
   std::vector<std::vector<std::int32_t>> batches;
   ferry::row_prefetcher loader(exec, table, source, options);

@@ -73,15 +73,15 @@ TEST_CASE("an instance's later work stands for its earlier work", "[access_track
 
 TEST_CASE("what has ended is dropped when more is added", "[access_tracker]") {
   ferry::detail::access_tracker tracker;
-  std::vector<std::shared_ptr<manual_event>> all;
+  std::vector<std::shared_ptr<manual_event>> events;
   for (ferry::detail::instance_id who = 0; who < 100; ++who) {
-    all.push_back(std::make_shared<manual_event>());
-    tracker.add_read(all.back(), who);
-    if (who >= 3) all[who - 3]->end();
+    events.push_back(std::make_shared<manual_event>());
+    tracker.add_read(events.back(), who);
+    if (who >= 3) events[who - 3]->end();
   }
   CHECK(tracker.before_write(1000).size() <= 4);
-  CHECK(all[0].use_count() == 1);
-  CHECK(all[99].use_count() == 2);
+  CHECK(events[0].use_count() == 1);
+  CHECK(events[99].use_count() == 2);
 }
 
 TEST_CASE("the host waits for all writes, before writing for reads as well, and then forgets them",
@@ -115,14 +115,14 @@ TEST_CASE("each of several threads waits for the write", "[access_tracker]") {
   ferry::detail::access_tracker tracker;
   const auto write = std::make_shared<manual_event>();
   tracker.add_write(write, 1);
-  auto one = std::async(std::launch::async, [&] { tracker.wait_for_writes(); });
+  auto waiter = std::async(std::launch::async, [&] { tracker.wait_for_writes(); });
   while (write->waits == 0) std::this_thread::yield();
   // The first thread is inside of the wait; a second one must not be let through.
   auto two = std::async(std::launch::async, [&] { tracker.wait_for_writes(); });
   CHECK(waits_still(two));
-  CHECK(waits_still(one));
+  CHECK(waits_still(waiter));
   write->end();
-  one.get();
+  waiter.get();
   two.get();
 }
 

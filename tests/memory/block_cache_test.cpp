@@ -19,14 +19,14 @@ TEMPLATE_TEST_CASE("a block that came back is handed out again", "[block_cache]"
   auto lease = cache.take(100000);
   void* const block = lease.get();
   std::memset(block, 1, 100000);
-  auto other = cache.take(100000);
-  CHECK(other.get() != block);
+  auto second = cache.take(100000);
+  CHECK(second.get() != block);
   lease.reset();
   // A little more or less is the same block.
-  auto again = cache.take(99000);
-  CHECK(again.get() == block);
-  std::memset(again.get(), 2, 99000);
-  again.reset();
+  auto third = cache.take(99000);
+  CHECK(third.get() == block);
+  std::memset(third.get(), 2, 99000);
+  third.reset();
   // A far smaller request does not waste it, a larger one can't have it.
   const auto small = cache.take(1000);
   CHECK(small.get() != block);

@@ -112,38 +112,38 @@ TEST_CASE("a block without an event is anybody's", "[block_order]") {
 TEST_CASE("beyond a number of blocks in ticket_state a taker is ordered after one of them", "[block_order]") {
   cache pool;
   const auto work = fill(pool, cache::in_flight_limit, 1);
-  const auto held = ferry::memory_statistics<space>().current;
+  const auto bytes = ferry::memory_statistics<space>().current;
   order_log order;
   auto lease = pool.take(size, 100, order);
   REQUIRE(order.after.size() == 1);
   CHECK(order.after[0] == work[0].get());
-  CHECK(ferry::memory_statistics<space>().current == held);
+  CHECK(ferry::memory_statistics<space>().current == bytes);
   // Back from there it needs only the last taker's order.
   void* const block = lease.get();
   const auto mine = put_back(lease, 100);
   CHECK(pool.take(size, 100, order).get() == block);
   CHECK(order.after.size() == 1);
-  for (const auto& each : work) each->end();
+  for (const auto& event : work) event->end();
   mine->end();
 }
 
 TEST_CASE("detached calls in a loop use a bounded number of blocks", "[block_order]") {
   const bool one_instance = GENERATE(true, false);
   cache pool;
-  std::set<void*> seen;
+  std::set<void*> addresses;
   std::vector<std::shared_ptr<manual_event>> work;
   order_log order;
   for (ferry::detail::instance_id call = 0; call < 200; ++call) {
     const ferry::detail::instance_id who = one_instance ? 1 : call;
     auto first = pool.take(size, who, order), second = pool.take(size / 2, who, order);
-    seen.insert(first.get());
-    seen.insert(second.get());
+    addresses.insert(first.get());
+    addresses.insert(second.get());
     work.push_back(put_back(first, who));
     work.push_back(put_back(second, who));
   }
-  CHECK(seen.size() <= (one_instance ? 2 : 2 * cache::in_flight_limit));
-  for (const auto& each : work) CHECK(each->waits == 0);
-  for (const auto& each : work) each->end();
+  CHECK(addresses.size() <= (one_instance ? 2 : 2 * cache::in_flight_limit));
+  for (const auto& event : work) CHECK(event->waits == 0);
+  for (const auto& event : work) event->end();
 }
 
 TEST_CASE("the host waits for a block where too many are in ticket_state", "[block_order]") {
@@ -154,7 +154,7 @@ TEST_CASE("the host waits for a block where too many are in ticket_state", "[blo
   CHECK(taker.wait_for(std::chrono::milliseconds(20)) == std::future_status::timeout);
   work[0]->end();
   CHECK(taker.get() != nullptr);
-  for (const auto& each : work) each->end();
+  for (const auto& event : work) event->end();
 }
 
 TEST_CASE("earlier work stays with a block that was put back unused", "[block_order]") {
@@ -183,19 +183,19 @@ TEST_CASE("a block that several instances used is free when all of them have end
   CHECK(release_after(copy, first, 1));
   CHECK(release_after(third, second, 2));
   order_log order;
-  auto other = pool.take(size, 1, order);  // still on loan
-  CHECK(other.get() != block);
+  auto loan = pool.take(size, 1, order);  // still on loan
+  CHECK(loan.get() != block);
   lease.reset();
   CHECK(pool.take(size, 1, order).get() != block);
   first->end();
   CHECK(pool.take(size).get() != block);
   // The first instance is free of its own work, not of the other's.
-  auto kept = pool.take(size);
-  CHECK(kept.get() != block);
+  auto spare = pool.take(size);
+  CHECK(spare.get() != block);
   second->end();
-  auto again = pool.take(size, 3, order);
+  auto repeat = pool.take(size, 3, order);
   auto more = pool.take(size, 3, order);
-  CHECK((again.get() == block || more.get() == block));
+  CHECK((repeat.get() == block || more.get() == block));
   CHECK(order.after.empty());
 }
 
@@ -207,7 +207,7 @@ TEST_CASE("a taker that can't be ordered leaves the block and its work in the ca
                   std::runtime_error);
   CHECK(ferry::memory_statistics<space>().reserved == before.reserved);
   CHECK(ferry::trim<space>() == 0);
-  for (const auto& each : work) each->end();
+  for (const auto& event : work) event->end();
   CHECK(ferry::trim<space>() == before.reserved);
 }
 
@@ -231,9 +231,9 @@ TEST_CASE("a cache and its late leases end after the work on their blocks", "[bl
 }
 
 TEST_CASE("only leases can be released after an event", "[block_order]") {
-  std::shared_ptr<void> other = std::make_shared<int>(3);
-  CHECK_FALSE(release_after(other, nullptr, 1));
-  CHECK(other != nullptr);
+  std::shared_ptr<void> owner = std::make_shared<int>(3);
+  CHECK_FALSE(release_after(owner, nullptr, 1));
+  CHECK(owner != nullptr);
   std::shared_ptr<void> nothing;
   CHECK_FALSE(release_after(nothing, nullptr, 1));
 }

@@ -94,7 +94,7 @@ TEST_CASE("a budget first takes the idle blocks of the pools, as many as it need
   const ferry::detail::allocation<space> table("table", 5000);
   CHECK(ferry::memory_statistics<space>().reserved == 4096);
   CHECK(ferry::memory_statistics<space>().current == 9096);
-  // What can never fit takes nothing away.
+  // A block that can never fit takes nothing away.
   CHECK_THROWS_AS(ferry::detail::allocation<space>("never", 16385), ferry::budget_exceeded);
   CHECK(ferry::memory_statistics<space>().reserved == 4096);
   const ferry::detail::allocation<space> rest("rest", 16384 - 5000);
@@ -107,18 +107,18 @@ TEST_CASE("threads that allocate at the same time stay inside of the budget toge
   constexpr std::size_t budget = 10 * 100 + 50;
   ferry::set_memory_budget<space>(budget);
   space::limit = budget;  // the heap itself refuses more, by another error
-  std::atomic<int> refused{0}, made{0}, wrong{0};
+  std::atomic<int> refused{0}, successes{0}, wrong{0};
   std::vector<std::thread> workers;
   for (int t = 0; t < 4; ++t)
     workers.emplace_back([&] {
-      std::vector<ferry::detail::allocation<space>> held;
+      std::vector<ferry::detail::allocation<space>> blocks;
       for (int i = 0; i < 400; ++i) {
         try {
-          held.emplace_back("block", std::size_t{100});
-          ++made;
+          blocks.emplace_back("block", std::size_t{100});
+          ++successes;
         } catch (const ferry::budget_exceeded&) {
           ++refused;
-          held.clear();
+          blocks.clear();
         } catch (...) {
           ++wrong;
         }
@@ -128,7 +128,7 @@ TEST_CASE("threads that allocate at the same time stay inside of the budget toge
   for (auto& thread : workers) thread.join();
   CHECK(wrong == 0);
   CHECK(refused > 0);
-  CHECK(made > 10);
+  CHECK(successes > 10);
   CHECK(ferry::memory_statistics<space>().peak <= 1000);
   CHECK(ferry::memory_statistics<space>().current == 0);
 }
@@ -160,9 +160,9 @@ TEST_CASE("an allocation that is still being made has its share of the budget", 
 
 TEST_CASE("where the system has no memory left, idle blocks are given back before it is said", "[budget]") {
   using space = heap_space<short_tag>;
-  ferry::detail::block_cache<space> cache, other;
+  ferry::detail::block_cache<space> cache, peer;
   space::limit = 20000;
-  { const auto first = cache.take(8192), second = other.take(8192); }
+  { const auto first = cache.take(8192), second = peer.take(8192); }
   const ferry::detail::allocation<space> table("table", 15000);
   CHECK(ferry::memory_statistics<space>().reserved == 0);
   CHECK_THROWS_MATCHES(ferry::detail::allocation<space>("large", 6000), ferry::bad_alloc,

@@ -43,7 +43,7 @@ void check_ends(Table& table) {
   auto expected = rows;
   for (auto& value : expected) value = static_cast<T>(2 * value);
   CHECK(take(back) == expected);
-  // The same through host memory, without the verbs' arithmetic of places.
+  // A check through host memory, without the verbs' arithmetic of places.
   if constexpr (Table::memory_space::is_host_accessible) {
     Kokkos::fence();
     std::size_t wrong = 0;
@@ -53,8 +53,8 @@ void check_ends(Table& table) {
     CHECK(wrong == 0);
   }
   const std::vector<Index> past{static_cast<Index>(table.rows())};
-  ferry::tensor<T, ferry::device_space> one("one", 1, width);
-  CHECK_THROWS_AS(ferry::gather(exec, table, past, one).wait(), ferry::out_of_range);
+  ferry::tensor<T, ferry::device_space> single("one", 1, width);
+  CHECK_THROWS_AS(ferry::gather(exec, table, past, single).wait(), ferry::out_of_range);
 }
 
 }  // namespace
@@ -98,25 +98,25 @@ TEST_CASE("a batch of more than 2^31 elements", "[large]") {
   ferry::gather(exec, batch, std::vector<std::int32_t>{0, static_cast<std::int32_t>(count - 1)}, ends,
                 ferry::path::staged{})
       .wait();
-  const auto seen = take(ends);
-  CHECK(std::vector<std::int8_t>(seen.begin(), seen.begin() + width) == row);
-  CHECK(std::vector<std::int8_t>(seen.begin() + width, seen.end()) == row);
+  const auto values_read = take(ends);
+  CHECK(std::vector<std::int8_t>(values_read.begin(), values_read.begin() + width) == row);
+  CHECK(std::vector<std::int8_t>(values_read.begin() + width, values_read.end()) == row);
 }
 
 TEST_CASE("copies of more than 2^31 elements", "[large][once]") {
   need_memory(6 * gib);
   constexpr std::size_t size = (std::size_t{1} << 31) + 77;
   const exec_space exec;
-  ferry::tensor<std::int8_t, ferry::device_space> from("from", size);
-  ferry::init::zeros(exec, from);
+  ferry::tensor<std::int8_t, ferry::device_space> source("from", size);
+  ferry::init::zeros(exec, source);
   const std::vector<std::int64_t> places{static_cast<std::int64_t>(size) - 1, 1};
-  ferry::scatter(exec, from, places, make<ferry::device_space>("values", std::vector<std::int8_t>{9, 8}))
+  ferry::scatter(exec, source, places, make<ferry::device_space>("values", std::vector<std::int8_t>{9, 8}))
       .wait();
-  ferry::tensor<std::int8_t, ferry::mapped_space> to("to", size);
-  ferry::copy(exec, from, to).wait();
-  CHECK(to.data()[size - 1] == 9);
-  CHECK(to.data()[1] == 8);
-  CHECK(to.data()[size / 2] == 0);
+  ferry::tensor<std::int8_t, ferry::mapped_space> target("to", size);
+  ferry::copy(exec, source, target).wait();
+  CHECK(target.data()[size - 1] == 9);
+  CHECK(target.data()[1] == 8);
+  CHECK(target.data()[size / 2] == 0);
 }
 
 }  // namespace ferry_test::large_test

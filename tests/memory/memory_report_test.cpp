@@ -19,14 +19,14 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-const ferry::memory_holdings::space* find(const ferry::memory_holdings& all, std::string_view name) {
-  for (const auto& each : all.spaces)
-    if (each.name == name) return &each;
+const ferry::memory_holdings::space* find(const ferry::memory_holdings& holdings, std::string_view name) {
+  for (const auto& entry : holdings.spaces)
+    if (entry.name == name) return &entry;
   return nullptr;
 }
-const ferry::label_statistics* find(const ferry::memory_holdings::space& of, const std::string& label) {
-  for (const auto& each : of.labels)
-    if (each.label == label) return &each;
+const ferry::label_statistics* find(const ferry::memory_holdings::space& holdings, const std::string& label) {
+  for (const auto& entry : holdings.labels)
+    if (entry.label == label) return &entry;
   return nullptr;
 }
 
@@ -37,26 +37,26 @@ TEMPLATE_TEST_CASE("the memory report holds what the statistics of each space sa
   const ferry::tensor<float, TestType> large("reported large", 100, 10);
   const ferry::tensor<float, TestType> small("reported small", 7);
   { const ferry::tensor<float, TestType> gone("reported gone", 1000); }
-  const auto all = ferry::memory_report();
-  const auto* const held = find(all, TestType::name);
-  REQUIRE(held != nullptr);
+  const auto report = ferry::memory_report();
+  const auto* const usage = find(report, TestType::name);
+  REQUIRE(usage != nullptr);
   const auto expected = ferry::memory_statistics<TestType>();
-  CHECK(held->totals.current == expected.current);
-  CHECK(held->totals.peak == expected.peak);
-  CHECK(held->totals.count == expected.count);
-  CHECK(held->labels.size() == ferry::memory_by_label<TestType>().size());
+  CHECK(usage->all.current == expected.current);
+  CHECK(usage->all.peak == expected.peak);
+  CHECK(usage->all.count == expected.count);
+  CHECK(usage->labels.size() == ferry::memory_by_label<TestType>().size());
   std::size_t sum = 0;
-  for (const auto& each : held->labels) sum += each.current;
-  CHECK(sum == held->totals.current);
-  CHECK(std::is_sorted(held->labels.begin(), held->labels.end(),
+  for (const auto& entry : usage->labels) sum += entry.current;
+  CHECK(sum == usage->all.current);
+  CHECK(std::is_sorted(usage->labels.begin(), usage->labels.end(),
                        [](const auto& a, const auto& b) { return a.current > b.current; }));
 
-  REQUIRE(find(*held, "ferry::tensor::reported large") != nullptr);
-  CHECK(find(*held, "ferry::tensor::reported large")->current == 4000);
-  CHECK(find(*held, "ferry::tensor::reported small")->current == 28);
-  REQUIRE(find(*held, "ferry::tensor::reported gone") != nullptr);
-  CHECK(find(*held, "ferry::tensor::reported gone")->current == 0);
-  CHECK(find(*held, "ferry::tensor::reported gone")->peak == 4000);
+  REQUIRE(find(*usage, "ferry::tensor::reported large") != nullptr);
+  CHECK(find(*usage, "ferry::tensor::reported large")->current == 4000);
+  CHECK(find(*usage, "ferry::tensor::reported small")->current == 28);
+  REQUIRE(find(*usage, "ferry::tensor::reported gone") != nullptr);
+  CHECK(find(*usage, "ferry::tensor::reported gone")->current == 0);
+  CHECK(find(*usage, "ferry::tensor::reported gone")->peak == 4000);
 }
 
 TEST_CASE("the memory report is a table with a line per space and label", "[memory_report]") {
@@ -80,18 +80,18 @@ TEST_CASE("the memory report is a table with a line per space and label", "[memo
 }
 
 TEST_CASE("memory is reported while other threads allocate", "[memory_report]") {
-  std::vector<std::jthread> others;
+  std::vector<std::jthread> threads;
   for (int t = 0; t < 3; ++t)
-    others.emplace_back([t] {
+    threads.emplace_back([t] {
       for (int i = 0; i < 200; ++i)
-        const ferry::tensor<float, ferry::pageable_space> one("racing " + std::to_string(t * 200 + i),
-                                                              10 + i);
+        const ferry::tensor<float, ferry::pageable_space> single("racing " + std::to_string(t * 200 + i),
+                                                                 10 + i);
     });
   for (int i = 0; i < 50; ++i) {
-    const auto all = ferry::memory_report();
-    const auto* const held = find(all, "pageable_space");
-    if (held == nullptr) continue;
-    for (const auto& each : held->labels) CHECK(each.current <= each.peak);
+    const auto report = ferry::memory_report();
+    const auto* const usage = find(report, "pageable_space");
+    if (usage == nullptr) continue;
+    for (const auto& entry : usage->labels) CHECK(entry.current <= entry.peak);
   }
 }
 

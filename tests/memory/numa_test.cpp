@@ -76,19 +76,19 @@ TEST_CASE("advice that the system does not take changes nothing", "[numa]") {
 TEST_CASE("advice is the policy of the pages, before and after their first touch", "[numa]") {
   constexpr std::size_t bytes = std::size_t{4} << 20;
   constexpr unsigned long of_address = 2;  // MPOL_F_ADDR
-  const auto [wanted, mode] = GENERATE(std::pair(policy::preferred, 1), std::pair(policy::interleaved, 3));
+  const auto [choice, mode] = GENERATE(std::pair(policy::preferred, 1), std::pair(policy::interleaved, 3));
   void* const pages = ferry::host::map_pages("test", "placed", bytes);
-  const int advised = numa::advise(pages, bytes, {wanted, {0}});
+  const int advised = numa::advise(pages, bytes, {choice, {0}});
   int set = -1;
   std::array<unsigned long, 16> mask{};
-  const long asked = ::syscall(SYS_get_mempolicy, &set, mask.data(), 1024ul, pages, of_address);
+  const long status = ::syscall(SYS_get_mempolicy, &set, mask.data(), 1024ul, pages, of_address);
   static_cast<char*>(pages)[bytes - 1] = 1;
   ferry::host::unmap_pages(pages, bytes);
-  if (asked != 0) SKIP("this system keeps its memory policies to itself");
+  if (status != 0) SKIP("this system keeps its memory policies to itself");
   if (advised == 0) {
     CHECK(set != mode);
   } else {
-    CHECK(advised == (wanted == policy::preferred ? 1 : -1));
+    CHECK(advised == (choice == policy::preferred ? 1 : -1));
     CHECK(set == mode);
     CHECK(mask[0] == 1);
   }

@@ -24,8 +24,8 @@ using ferry::pinned_space;
 struct page_memory {
   static constexpr std::size_t floats = 1024;
   explicit page_memory(std::size_t pages) : tensor_("pages", pages * floats) {}
-  std::span<float> part(std::size_t from, std::size_t count) {
-    return {tensor_.data() + from * floats, count * floats};
+  std::span<float> part(std::size_t first, std::size_t count) {
+    return {tensor_.data() + first * floats, count * floats};
   }
   ferry::tensor<float, ferry::pageable_space> tensor_;
 };
@@ -50,21 +50,22 @@ std::string refusal(std::span<float> memory) {
 
 TEST_CASE("memory can't be adopted twice at a time", "[adopt]") {
   page_memory memory(8);
-  const auto taken = memory.part(2, 4);
-  auto first = std::optional(ferry::adopt<pinned_space>(taken, taken.size()));
-  const auto held = ferry::memory_statistics<pinned_space>();
+  const auto middle = memory.part(2, 4);
+  auto first = std::optional(ferry::adopt<pinned_space>(middle, middle.size()));
+  const auto usage = ferry::memory_statistics<pinned_space>();
   using part = std::pair<std::size_t, std::size_t>;
-  for (const auto& [from, count] : {part{2, 4}, part{0, 8}, part{3, 2}, part{0, 3}, part{5, 3}, part{2, 1}}) {
-    CAPTURE(from, count);
-    const auto other = memory.part(from, count);
-    CHECK_THAT(refusal(other), ContainsSubstring("ferry::adopt") && ContainsSubstring("'ferry::adopted'") &&
-                                   ContainsSubstring(hex(taken.data())) &&
-                                   ContainsSubstring(hex(other.data())) &&
-                                   ContainsSubstring(std::to_string(taken.size_bytes())) &&
-                                   ContainsSubstring(std::to_string(other.size_bytes())));
+  for (const auto& [begin, count] :
+       {part{2, 4}, part{0, 8}, part{3, 2}, part{0, 3}, part{5, 3}, part{2, 1}}) {
+    CAPTURE(begin, count);
+    const auto overlap = memory.part(begin, count);
+    CHECK_THAT(refusal(overlap), ContainsSubstring("ferry::adopt") && ContainsSubstring("'ferry::adopted'") &&
+                                     ContainsSubstring(hex(middle.data())) &&
+                                     ContainsSubstring(hex(overlap.data())) &&
+                                     ContainsSubstring(std::to_string(middle.size_bytes())) &&
+                                     ContainsSubstring(std::to_string(overlap.size_bytes())));
   }
   // A refusal leaves nothing locked; neighbours are no overlap; pageable memory is nobody's business.
-  CHECK(ferry::memory_statistics<pinned_space>().current == held.current);
+  CHECK(ferry::memory_statistics<pinned_space>().current == usage.current);
   const auto below = ferry::adopt<pinned_space>(memory.part(0, 2), 2 * page_memory::floats);
   const auto above = ferry::adopt<pinned_space>(memory.part(6, 2), 2 * page_memory::floats);
   const auto plain = ferry::adopt<ferry::pageable_space>(memory.part(0, 8), 8, page_memory::floats);
@@ -72,11 +73,11 @@ TEST_CASE("memory can't be adopted twice at a time", "[adopt]") {
   // It is free again when the tensor has gone, wherever that was moved.
   auto moved = std::optional(std::move(*first));
   first.reset();
-  CHECK_THROWS_AS(ferry::adopt<pinned_space>(taken, taken.size()), ferry::invalid_argument);
+  CHECK_THROWS_AS(ferry::adopt<pinned_space>(middle, middle.size()), ferry::invalid_argument);
   moved.reset();
   for (int i = 0; i < 3; ++i) {
-    const auto again = ferry::adopt<pinned_space>(taken, 2, taken.size() / 2);
-    CHECK(again.width() == taken.size() / 2);
+    const auto repeat = ferry::adopt<pinned_space>(middle, 2, middle.size() / 2);
+    CHECK(repeat.width() == middle.size() / 2);
   }
 }
 
@@ -94,13 +95,13 @@ TEST_CASE("adopted page-locked memory counts, in budgets too", "[adopt][statisti
   const auto before = ferry::memory_statistics<pinned_space>();
   {
     const auto table = ferry::adopt<pinned_space>(memory.part(0, 4), 4, page_memory::floats);
-    const auto held = ferry::memory_statistics<pinned_space>();
-    CHECK(held.current == before.current + 4 * 4096);
-    CHECK(held.count == before.count + 1);
-    bool found = false;
-    for (const auto& each : ferry::memory_by_label<pinned_space>())
-      found = found || (each.label == "ferry::adopted" && each.current == 4 * 4096);
-    CHECK(found);
+    const auto usage = ferry::memory_statistics<pinned_space>();
+    CHECK(usage.current == before.current + 4 * 4096);
+    CHECK(usage.count == before.count + 1);
+    bool is_listed = false;
+    for (const auto& entry : ferry::memory_by_label<pinned_space>())
+      is_listed = is_listed || (entry.label == "ferry::adopted" && entry.current == 4 * 4096);
+    CHECK(is_listed);
   }
   CHECK(ferry::memory_statistics<pinned_space>().current == before.current);
   ferry::set_memory_budget<pinned_space>(before.current + 4096);

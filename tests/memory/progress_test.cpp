@@ -27,7 +27,7 @@ struct report {
   std::string space, label;
   std::size_t bytes_done, bytes;
   std::thread::id thread;
-  bool done;
+  bool is_last;
 };
 
 /// The system starts no threads: their stacks would be larger than an address space.
@@ -49,16 +49,16 @@ class no_more_threads {
 
 struct recorder {
   void operator()(const ferry::progress& p) const {
-    seen->push_back({std::string(p.space), std::string(p.label), p.bytes_done, p.bytes,
-                     std::this_thread::get_id(), p.done()});
+    reports->push_back({std::string(p.space), std::string(p.label), p.bytes_done, p.bytes,
+                        std::this_thread::get_id(), p.done()});
   }
-  std::vector<report>* seen;
+  std::vector<report>* reports;
 };
 
 /// Notes every report.
 struct listener {
-  std::vector<report> seen;
-  ferry::allocation_progress watch{recorder{&seen}};
+  std::vector<report> reports;
+  ferry::allocation_progress watch{recorder{&reports}};
 };
 
 struct refusal {
@@ -75,7 +75,7 @@ struct allocating_counter {
 };
 
 void allocate_elsewhere() {
-  const ferry::detail::allocation<ferry::pageable_space> other("other thread's", 5000);
+  const ferry::detail::allocation<ferry::pageable_space> second("other thread's", 5000);
 }
 
 }  // namespace
@@ -85,16 +85,16 @@ TEMPLATE_TEST_CASE("an allocation reports how far it is, and that it is done", "
   constexpr std::size_t bytes = (std::size_t{64} << 20) + 3;
   listener heard;
   const ferry::tensor<std::int8_t, TestType> table("watched", bytes);
-  REQUIRE_FALSE(heard.seen.empty());
+  REQUIRE_FALSE(heard.reports.empty());
   std::size_t before = 0;
-  for (const auto& each : heard.seen) {
-    CHECK(each.space == TestType::name);
-    CHECK(each.label == "ferry::tensor::watched");
-    CHECK(each.bytes == bytes);
-    CHECK(each.done == (each.bytes_done == bytes));
-    CHECK(each.bytes_done > before);
-    CHECK(each.thread == std::this_thread::get_id());
-    before = each.bytes_done;
+  for (const auto& note : heard.reports) {
+    CHECK(note.space == TestType::name);
+    CHECK(note.label == "ferry::tensor::watched");
+    CHECK(note.bytes == bytes);
+    CHECK(note.is_last == (note.bytes_done == bytes));
+    CHECK(note.bytes_done > before);
+    CHECK(note.thread == std::this_thread::get_id());
+    before = note.bytes_done;
   }
   CHECK(before == bytes);
 }
@@ -102,17 +102,17 @@ TEMPLATE_TEST_CASE("an allocation reports how far it is, and that it is done", "
 TEST_CASE("only this thread's allocations are reported, and only while somebody looks", "[progress]") {
   listener heard;
   std::thread(allocate_elsewhere).join();
-  CHECK(heard.seen.empty());
+  CHECK(heard.reports.empty());
   {
     listener inner;
-    const ferry::detail::allocation<ferry::pageable_space> both("both", 5000);
-    CHECK(inner.seen.size() == 1);
-    CHECK(heard.seen.size() == 1);
+    const ferry::detail::allocation<ferry::pageable_space> block("both", 5000);
+    CHECK(inner.reports.size() == 1);
+    CHECK(heard.reports.size() == 1);
   }
   const ferry::detail::allocation<ferry::pageable_space> outer("outer", 5000);
-  CHECK(heard.seen.size() == 2);
+  CHECK(heard.reports.size() == 2);
   const ferry::detail::allocation<ferry::pageable_space> nothing("nothing", 0);
-  CHECK(heard.seen.size() == 2);
+  CHECK(heard.reports.size() == 2);
 }
 
 TEMPLATE_TEST_CASE("what the observer throws ends the allocation without a trace", "[progress]",
@@ -123,8 +123,8 @@ TEMPLATE_TEST_CASE("what the observer throws ends the allocation without a trace
     CHECK_THROWS_AS((ferry::tensor<char, TestType>("stopped", std::size_t{32} << 20)), std::runtime_error);
   }
   CHECK(ferry::memory_statistics<TestType>().current == before.current);
-  const ferry::tensor<char, TestType> made("made", std::size_t{32} << 20);
-  CHECK(made.size() == std::size_t{32} << 20);
+  const ferry::tensor<char, TestType> result("made", std::size_t{32} << 20);
+  CHECK(result.size() == std::size_t{32} << 20);
 }
 
 TEST_CASE("an observer may allocate", "[progress]") {
@@ -143,10 +143,10 @@ TEST_CASE("pages are touched all and once, with reports between", "[progress]") 
   ferry::host::touch_pages(pages, bytes, meter);
   // The calling thread reports between its own pieces. Other threads may leave it few.
   std::size_t before = 0;
-  for (const auto& each : heard.seen) {
-    CHECK(each.bytes_done > before);
-    CHECK(each.bytes_done < bytes);
-    before = each.bytes_done;
+  for (const auto& note : heard.reports) {
+    CHECK(note.bytes_done > before);
+    CHECK(note.bytes_done < bytes);
+    before = note.bytes_done;
   }
   std::vector<unsigned char> present((bytes + 4095) / 4096);
   REQUIRE(::mincore(pages, bytes, present.data()) == 0);
@@ -166,7 +166,7 @@ TEST_CASE("where threads can't be started, those that there are touch all pages"
     REQUIRE_THROWS_AS(std::jthread([] {}), std::system_error);
     ferry::host::touch_pages(pages, bytes, meter);
   }
-  CHECK(heard.seen.size() >= 2);
+  CHECK(heard.reports.size() >= 2);
   std::vector<unsigned char> present(bytes / ferry::host::page_bytes());
   REQUIRE(::mincore(pages, bytes, present.data()) == 0);
   for (const unsigned char page : present) REQUIRE((page & 1u) != 0);
@@ -187,22 +187,22 @@ TEST_CASE("reports come with another percent or after a tenth of a second", "[pr
   listener heard;
   ferry::detail::progress_meter meter("test", "metered", 1000000, begin);
   // While no time passes: another 10000 bytes and no less.
-  for (std::size_t done = 0; done <= 100000; done += 100) meter.advance(done, begin);
-  REQUIRE(heard.seen.size() == 10);
-  for (std::size_t i = 0; i < 10; ++i) CHECK(heard.seen[i].bytes_done == 10000 * (i + 1));
+  for (std::size_t bytes = 0; bytes <= 100000; bytes += 100) meter.advance(bytes, begin);
+  REQUIRE(heard.reports.size() == 10);
+  for (std::size_t i = 0; i < 10; ++i) CHECK(heard.reports[i].bytes_done == 10000 * (i + 1));
   // Fewer bytes once a tenth of a second is over, counted from the last report.
   meter.advance(100100, begin + std::chrono::milliseconds(99));
-  CHECK(heard.seen.size() == 10);
+  CHECK(heard.reports.size() == 10);
   meter.advance(100200, begin + std::chrono::milliseconds(100));
-  REQUIRE(heard.seen.size() == 11);
-  CHECK(heard.seen.back().bytes_done == 100200);
+  REQUIRE(heard.reports.size() == 11);
+  CHECK(heard.reports.back().bytes_done == 100200);
   meter.advance(100300, begin + std::chrono::milliseconds(199));
-  CHECK(heard.seen.size() == 11);
+  CHECK(heard.reports.size() == 11);
   meter.advance(100300, begin + std::chrono::milliseconds(200));
-  CHECK(heard.seen.size() == 12);
+  CHECK(heard.reports.size() == 12);
   meter.advance(100300, begin + std::chrono::seconds(9));   // no further than before
   meter.advance(1000000, begin + std::chrono::seconds(9));  // the last report is the allocation's
-  CHECK(heard.seen.size() == 12);
+  CHECK(heard.reports.size() == 12);
 }
 
 }  // namespace ferry_test::progress_test

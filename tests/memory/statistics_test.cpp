@@ -20,8 +20,8 @@ namespace {
 
 template <class Space>
 std::optional<ferry::label_statistics> labelled(const std::string& label) {
-  for (const auto& each : ferry::memory_by_label<Space>())
-    if (each.label == label) return each;
+  for (const auto& entry : ferry::memory_by_label<Space>())
+    if (entry.label == label) return entry;
   return std::nullopt;
 }
 
@@ -46,12 +46,12 @@ TEMPLATE_TEST_CASE("tensors of every space are counted, with their labels", "[st
   {
     const ferry::tensor<float, TestType> first("counted", 10, 10);
     const ferry::tensor<std::int8_t, TestType> second("counted", 77);
-    const auto held = ferry::memory_statistics<TestType>();
-    CHECK(held.current == before.current + 477);
-    CHECK(held.count == before.count + 2);
-    CHECK(held.total_count == before.total_count + 2);
-    CHECK(held.peak >= held.current);
-    CHECK(held.reserved == before.reserved);
+    const auto usage = ferry::memory_statistics<TestType>();
+    CHECK(usage.current == before.current + 477);
+    CHECK(usage.count == before.count + 2);
+    CHECK(usage.total_count == before.total_count + 2);
+    CHECK(usage.peak >= usage.current);
+    CHECK(usage.reserved == before.reserved);
     const auto of_label = labelled<TestType>("ferry::tensor::counted");
     REQUIRE(of_label.has_value());
     CHECK(of_label->current == 477);
@@ -74,12 +74,12 @@ TEST_CASE("the peak is the largest that was held at one time, until it is reset"
   ferry::detail::allocation<space> first("a", 100);
   { const ferry::detail::allocation<space> second("b", 50); }
   const ferry::detail::allocation<space> third("b", 30);
-  auto seen = ferry::memory_statistics<space>();
-  CHECK(seen.current == 130);
-  CHECK(seen.peak == 150);
-  CHECK(seen.count == 2);
-  CHECK(seen.total_count == 3);
-  CHECK(seen.budget == 0);
+  auto usage = ferry::memory_statistics<space>();
+  CHECK(usage.current == 130);
+  CHECK(usage.peak == 150);
+  CHECK(usage.count == 2);
+  CHECK(usage.total_count == 3);
+  CHECK(usage.budget == 0);
   CHECK(labelled<space>("ferry::b")->peak == 50);
   ferry::reset_peak<space>();
   CHECK(ferry::memory_statistics<space>().peak == 130);
@@ -88,11 +88,11 @@ TEST_CASE("the peak is the largest that was held at one time, until it is reset"
   auto moved = std::move(first);
   CHECK(ferry::memory_statistics<space>().current == 130);
   moved = ferry::detail::allocation<space>("c", 7);
-  seen = ferry::memory_statistics<space>();
-  CHECK(seen.current == 37);
-  CHECK(seen.count == 2);
-  CHECK(seen.total_count == 4);
-  CHECK(seen.peak == 137);
+  usage = ferry::memory_statistics<space>();
+  CHECK(usage.current == 37);
+  CHECK(usage.count == 2);
+  CHECK(usage.total_count == 4);
+  CHECK(usage.peak == 137);
   CHECK(labelled<space>("ferry::a")->current == 0);
   ferry::reset_peak<space>();
   CHECK_FALSE(labelled<space>("ferry::a").has_value());
@@ -102,13 +102,13 @@ TEST_CASE("the peak is the largest that was held at one time, until it is reset"
 TEST_CASE("an allocation that fails leaves no trace", "[statistics]") {
   using space = heap_space<failing_tag>;
   space::limit = 1000;
-  const ferry::detail::allocation<space> held("held", 600);
+  const ferry::detail::allocation<space> block("held", 600);
   CHECK_THROWS_AS(ferry::detail::allocation<space>("too much", 500), ferry::bad_alloc);
-  const auto seen = ferry::memory_statistics<space>();
-  CHECK(seen.current == 600);
-  CHECK(seen.peak == 600);
-  CHECK(seen.count == 1);
-  CHECK(seen.total_count == 1);
+  const auto usage = ferry::memory_statistics<space>();
+  CHECK(usage.current == 600);
+  CHECK(usage.peak == 600);
+  CHECK(usage.count == 1);
+  CHECK(usage.total_count == 1);
   CHECK(ferry::memory_by_label<space>().size() == 1);
 }
 
@@ -120,19 +120,19 @@ TEST_CASE("what lies idle in a pool is held and reserved; trim gives it back", "
   constexpr std::size_t size = 3 << 20;
   auto first = cache.take(size);
   auto second = cache.take(size);
-  auto seen = ferry::memory_statistics<space>();
-  CHECK(seen.current == before.current + 2 * size);
-  CHECK(seen.reserved == before.reserved);
+  auto usage = ferry::memory_statistics<space>();
+  CHECK(usage.current == before.current + 2 * size);
+  CHECK(usage.reserved == before.reserved);
   first.reset();
-  seen = ferry::memory_statistics<space>();
-  CHECK(seen.current == before.current + 2 * size);
-  CHECK(seen.reserved == before.reserved + size);
+  usage = ferry::memory_statistics<space>();
+  CHECK(usage.current == before.current + 2 * size);
+  CHECK(usage.reserved == before.reserved + size);
   CHECK(ferry::trim<ferry::mapped_space>() == 0);
   CHECK(ferry::trim<space>() == size);
   CHECK(ferry::trim<space>() == 0);
-  seen = ferry::memory_statistics<space>();
-  CHECK(seen.current == before.current + size);
-  CHECK(seen.reserved == before.reserved);
+  usage = ferry::memory_statistics<space>();
+  CHECK(usage.current == before.current + size);
+  CHECK(usage.reserved == before.reserved);
   second.reset();
   CHECK(ferry::trim() == size);
   CHECK(ferry::memory_statistics<space>().current == before.current);
@@ -162,26 +162,27 @@ TEST_CASE("several threads allocate and free; the books stay right", "[statistic
   std::vector<std::thread> workers;
   for (int t = 0; t < 4; ++t)
     workers.emplace_back([t] {
-      std::vector<ferry::detail::allocation<space>> held;
+      std::vector<ferry::detail::allocation<space>> blocks;
       for (int i = 0; i < 500; ++i) {
-        held.emplace_back("label " + std::to_string(i % 3), static_cast<std::size_t>(1 + t));
-        if (held.size() > 5) held.erase(held.begin());
+        blocks.emplace_back("label " + std::to_string(i % 3), static_cast<std::size_t>(1 + t));
+        if (blocks.size() > 5) blocks.erase(blocks.begin());
       }
     });
   for (auto& thread : workers) thread.join();
-  const auto seen = ferry::memory_statistics<space>();
-  CHECK(seen.current == 0);
-  CHECK(seen.count == 0);
-  CHECK(seen.total_count == 2000);
-  CHECK(seen.peak >= 5 * 4);
-  CHECK(seen.peak <= 6 * (1 + 2 + 3 + 4));
+  const auto usage = ferry::memory_statistics<space>();
+  CHECK(usage.current == 0);
+  CHECK(usage.count == 0);
+  CHECK(usage.total_count == 2000);
+  CHECK(usage.peak >= 5 * 4);
+  CHECK(usage.peak <= 6 * (1 + 2 + 3 + 4));
   CHECK(ferry::memory_by_label<space>().size() == 3);
 }
 
 TEST_CASE("labels that are never used again are not remembered for ever", "[statistics]") {
   using space = heap_space<many_tag>;
   const ferry::detail::allocation<space> first("kept", 1);
-  for (int i = 0; i < 5000; ++i) const ferry::detail::allocation<space> one("batch " + std::to_string(i), 8);
+  for (int i = 0; i < 5000; ++i)
+    const ferry::detail::allocation<space> single("batch " + std::to_string(i), 8);
   CHECK(ferry::memory_by_label<space>().size() <= 300);
   CHECK(labelled<space>("ferry::kept")->current == 1);
   CHECK(ferry::memory_statistics<space>().total_count == 5001);

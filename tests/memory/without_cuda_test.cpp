@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <string>
 
-/// What memory is made of on this device, and on the one that FERRY_WITHOUT pretends: tests/CMakeLists.txt
+/// The kinds of memory of this device, and of the one that FERRY_WITHOUT pretends: tests/CMakeLists.txt
 /// runs this program with the variable and without it.
 namespace ferry_test::without_cuda_test {
 
@@ -19,7 +19,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-bool device_can(cudaDeviceAttr which) { return cuda::attribute(which, cuda::default_device()) != 0; }
+bool device_can(cudaDeviceAttr property) { return cuda::attribute(property, cuda::default_device()) != 0; }
 
 template <class Space>
 std::string made_of(std::size_t bytes) {

@@ -21,7 +21,7 @@ TEST_CASE("FERRY_WITHOUT is a list of words", "[without]") {
   CHECK_FALSE(ferry::detail::without("manage"));
   CHECK_FALSE(ferry::detail::without("managed_more"));
   list.set("avx512,managed,pageable");
-  for (const char* each : {"avx512", "managed", "pageable"}) CHECK(ferry::detail::without(each));
+  for (const char* feature : {"avx512", "managed", "pageable"}) CHECK(ferry::detail::without(feature));
   CHECK_FALSE(ferry::detail::without("avx2"));
   CHECK_FALSE(ferry::detail::without("avx512,managed"));
   list.set(",pageable,");
@@ -33,7 +33,7 @@ TEST_CASE("tuning numbers follow the size of a device", "[without]") {
   using ferry::cuda::device_size;
   using ferry::cuda::tuning_for;
   constexpr std::int64_t mib = std::int64_t{1} << 20;
-  const auto claims = [](device_size of) { return tuning_for(8, of).most_claims; };
+  const auto claims = [](device_size size) { return tuning_for(8, size).most_claims; };
   // An H200, an H100, an A100 and a T4 by their data sheets.
   CHECK(claims({132, 60 * mib}) == 2 * mib);
   CHECK(claims({132, 50 * mib}) == 2 * mib);

@@ -51,9 +51,9 @@ struct between {
 };
 
 float float_of(std::uint32_t bits) {
-  float made;
-  std::memcpy(&made, &bits, sizeof made);
-  return made;
+  float result;
+  std::memcpy(&result, &bits, sizeof result);
+  return result;
 }
 
 /// Any bit pattern, or one whose exponent the format has.
@@ -89,9 +89,9 @@ TEMPLATE_TEST_CASE("rounding at random gives one of the two neighbours", "[optim
     } else if (std::fabs(wide) >= format<TestType>::beyond) {
       fine = got == std::copysign(INFINITY, wide);
     } else {
-      const between<TestType> of(wide);
-      fine =
-          std::signbit(got) == std::signbit(wide) && (std::fabs(got) == of.down || std::fabs(got) == of.up);
+      const between<TestType> neighbours(wide);
+      fine = std::signbit(got) == std::signbit(wide) &&
+             (std::fabs(got) == neighbours.down || std::fabs(got) == neighbours.up);
     }
     if (!fine) {
       CAPTURE(value, bits, got);
@@ -133,11 +133,11 @@ TEMPLATE_TEST_CASE("numbers of the format stay as they are whatever the random b
     const auto value = static_cast<float>(exact);
     for (const auto r : {std::uint32_t{0}, ~std::uint32_t{0}, std::uint32_t{1} << 31,
                          static_cast<std::uint32_t>(random())}) {
-      const auto again = TestType::at_random(value, r);
-      const bool same = value == value ? again.bits() == exact.bits()
-                                       : static_cast<float>(again) != static_cast<float>(again);
+      const auto second = TestType::at_random(value, r);
+      const bool same = value == value ? second.bits() == exact.bits()
+                                       : static_cast<float>(second) != static_cast<float>(second);
       if (!same) {
-        CAPTURE(bits, r, again.bits());
+        CAPTURE(bits, r, second.bits());
         FAIL("an exact number was rounded");
       }
     }
@@ -148,24 +148,25 @@ TEMPLATE_TEST_CASE("the share of random bits that round up is the lost fraction"
                    ferry::half_t, ferry::bhalf_t) {
   auto random = generator(1002);
   constexpr int bits = format<TestType>::random_bits;
-  constexpr std::uint32_t all = 1u << bits;
+  constexpr std::uint32_t patterns = 1u << bits;
   for (int i = 0; i < 150; ++i) {
     float value = any_float<TestType>(random);
     while (!(std::fabs(static_cast<double>(value)) < format<TestType>::beyond))
       value = any_float<TestType>(random);
-    const between<TestType> of(static_cast<double>(value));
+    const between<TestType> neighbours(static_cast<double>(value));
     std::uint32_t up = 0;
     int changes = 0;
     bool last = false;
-    for (std::uint32_t k = 0; k < all; ++k) {
-      const bool is_up = of.up != of.down && std::fabs(rounded<TestType>(value, k << (32 - bits))) == of.up;
+    for (std::uint32_t k = 0; k < patterns; ++k) {
+      const bool is_up = neighbours.up != neighbours.down &&
+                         std::fabs(rounded<TestType>(value, k << (32 - bits))) == neighbours.up;
       changes += k != 0 && is_up != last ? 1 : 0;
       last = is_up;
       up += is_up ? 1u : 0u;
     }
     CAPTURE(value);
     CHECK(changes <= 1);  // monotone in the random bits
-    CHECK(std::fabs(static_cast<double>(up) / all - of.fraction) <= 1.0 / all);
+    CHECK(std::fabs(static_cast<double>(up) / patterns - neighbours.fraction) <= 1.0 / patterns);
   }
 }
 
@@ -179,13 +180,13 @@ void directions(float lowest, float highest) {
   std::uniform_real_distribution<float> any(lowest, highest);
   for (int i = 0; i < 1000; ++i) {
     const float value = any(random);
-    const between<T> of(static_cast<double>(value));
+    const between<T> neighbours(static_cast<double>(value));
     CAPTURE(value);
-    if (of.fraction < 0x1p-12) continue;
-    REQUIRE(rounded<T>(value, 0u) == of.down);
-    REQUIRE(rounded<T>(value, ~0u) == of.up);
-    REQUIRE(rounded<T>(-value, 0u) == -of.down);
-    REQUIRE(rounded<T>(-value, ~0u) == -of.up);
+    if (neighbours.fraction < 0x1p-12) continue;
+    REQUIRE(rounded<T>(value, 0u) == neighbours.down);
+    REQUIRE(rounded<T>(value, ~0u) == neighbours.up);
+    REQUIRE(rounded<T>(-value, 0u) == -neighbours.down);
+    REQUIRE(rounded<T>(-value, ~0u) == -neighbours.up);
   }
 }
 

@@ -26,11 +26,11 @@ struct bits_batches {
     start.resize(rows * width);
     for (auto& w : start) w = any(random);
     for (int step = 1; step <= steps; ++step) {
-      gradient_batch<float> made{step % 3 == 0 ? unique_indices<std::int64_t>(random, n, rows)
-                                               : indices<std::int64_t>(random, n, rows),
-                                 std::vector<float>(n * width)};
-      for (auto& g : made.values) g = any(random);
-      batch.push_back(std::move(made));
+      gradient_batch<float> result{step % 3 == 0 ? unique_indices<std::int64_t>(random, n, rows)
+                                                 : indices<std::int64_t>(random, n, rows),
+                                   std::vector<float>(n * width)};
+      for (auto& g : result.values) g = any(random);
+      batch.push_back(std::move(result));
     }
   }
 };
@@ -43,15 +43,15 @@ struct bits_of_training {
 
 /// Sums of duplicates in the order of the batch, then the rule, all in float.
 template <class T, class Rule, int Fields>
-bits_of_training<T> trained_here(const Rule& rule, const bits_batches& by, std::size_t width) {
-  bits_of_training<T> made;
-  for (const float w : by.start) made.weights.push_back(T(w));
+bits_of_training<T> trained_here(const Rule& rule, const bits_batches& batches, std::size_t width) {
+  bits_of_training<T> result;
+  for (const float w : batches.start) result.weights.push_back(T(w));
   boost::hana::for_each(rule.fields(), [&](const auto& field) {
-    if (field.active) made.state.emplace_back(by.start.size(), static_cast<float>(field.initial));
+    if (field.active) result.state.emplace_back(batches.start.size(), static_cast<float>(field.initial));
   });
-  REQUIRE(made.state.size() == static_cast<std::size_t>(Fields));
+  REQUIRE(result.state.size() == static_cast<std::size_t>(Fields));
   for (int step = 1; step <= bits_batches::steps; ++step) {
-    const auto& batch = by.batch[static_cast<std::size_t>(step - 1)];
+    const auto& batch = batches.batch[static_cast<std::size_t>(step - 1)];
     const auto update = rule.template coefficients<float>(step);
     for (std::size_t row = 0; row < bits_batches::rows; ++row) {
       std::vector<float> sum;
@@ -64,30 +64,30 @@ bits_of_training<T> trained_here(const Rule& rule, const bits_batches& by, std::
           for (std::size_t c = 0; c < width; ++c) sum[c] += values[c];
       }
       for (std::size_t c = 0; c < sum.size(); ++c) {
-        const std::size_t at = row * width + c;
-        auto weight = static_cast<float>(made.weights[at]);
-        float own[Fields == 0 ? 1 : Fields] = {};
-        for (std::size_t f = 0; f < made.state.size(); ++f) own[f] = made.state[f][at];
-        update.apply(weight, sum[c], own);
-        made.weights[at] = T(weight);
-        for (std::size_t f = 0; f < made.state.size(); ++f) made.state[f][at] = own[f];
+        const std::size_t element = row * width + c;
+        auto weight = static_cast<float>(result.weights[element]);
+        float field[Fields == 0 ? 1 : Fields] = {};
+        for (std::size_t f = 0; f < result.state.size(); ++f) field[f] = result.state[f][element];
+        update.apply(weight, sum[c], field);
+        result.weights[element] = T(weight);
+        for (std::size_t f = 0; f < result.state.size(); ++f) result.state[f][element] = field[f];
       }
     }
   }
-  return made;
+  return result;
 }
 
 template <class T, class Space, class Exec = exec_space, class Rule, class Path>
-void bits_on(const Rule& rule, const bits_batches& by, std::size_t width, const bits_of_training<T>& expected,
-             Path path) {
+void bits_on(const Rule& rule, const bits_batches& batches, std::size_t width,
+             const bits_of_training<T>& expected, Path path) {
   CAPTURE(Exec::name(), Space::name, path.name);
   const Exec exec;
   std::vector<T> start;
-  for (const float w : by.start) start.push_back(T(w));
+  for (const float w : batches.start) start.push_back(T(w));
   auto table = make<Space>("weights", bits_batches::rows, width, start);
   auto state = ferry::optim::make_state(rule, table);
   for (int step = 1; step <= bits_batches::steps; ++step) {
-    const auto& batch = by.batch[static_cast<std::size_t>(step - 1)];
+    const auto& batch = batches.batch[static_cast<std::size_t>(step - 1)];
     using grads_space =
         std::conditional_t<std::is_same_v<Exec, exec_space>, ferry::device_space, ferry::pageable_space>;
     const auto grads = make<grads_space>("grads", bits_batches::n, width, batch.values);
@@ -116,12 +116,12 @@ void same_bits_everywhere(const Rule& rule, std::integral_constant<int, Fields>)
   for (const std::size_t width : {1u, 4u, 33u, 128u}) {
     CAPTURE(Rule::name, width);
     auto random = generator(1600 + width);
-    const bits_batches by(random, width);
-    const auto expected = trained_here<T, Rule, Fields>(rule, by, width);
+    const bits_batches batches(random, width);
+    const auto expected = trained_here<T, Rule, Fields>(rule, batches, width);
     for_each_path<ferry::mapped_space, ferry::device_space, work::changes>(
-        [&](auto path) { bits_on<T, ferry::mapped_space>(rule, by, width, expected, path); });
-    bits_on<T, ferry::device_space>(rule, by, width, expected, ferry::path::direct{});
-    bits_on<T, ferry::pageable_space>(rule, by, width, expected, ferry::path::staged{});
+        [&](auto path) { bits_on<T, ferry::mapped_space>(rule, batches, width, expected, path); });
+    bits_on<T, ferry::device_space>(rule, batches, width, expected, ferry::path::direct{});
+    bits_on<T, ferry::pageable_space>(rule, batches, width, expected, ferry::path::staged{});
   }
 }
 
@@ -131,15 +131,15 @@ void same_bits_on_host_backends(const Rule& rule, std::integral_constant<int, Fi
   for (const std::size_t width : {1u, 33u, 128u}) {
     CAPTURE(Rule::name, width);
     auto random = generator(1650 + width);
-    const bits_batches by(random, width);
-    const auto expected = trained_here<T, Rule, Fields>(rule, by, width);
+    const bits_batches batches(random, width);
+    const auto expected = trained_here<T, Rule, Fields>(rule, batches, width);
     const ferry::path::direct path;
-    bits_on<T, ferry::mapped_space, Kokkos::DefaultHostExecutionSpace>(rule, by, width, expected, path);
+    bits_on<T, ferry::mapped_space, Kokkos::DefaultHostExecutionSpace>(rule, batches, width, expected, path);
 #ifdef KOKKOS_ENABLE_SERIAL
-    bits_on<T, ferry::mapped_space, Kokkos::Serial>(rule, by, width, expected, path);
+    bits_on<T, ferry::mapped_space, Kokkos::Serial>(rule, batches, width, expected, path);
 #endif
 #ifdef KOKKOS_ENABLE_THREADS
-    bits_on<T, ferry::mapped_space, Kokkos::Threads>(rule, by, width, expected, path);
+    bits_on<T, ferry::mapped_space, Kokkos::Threads>(rule, batches, width, expected, path);
 #endif
   }
 }

@@ -28,7 +28,7 @@ void catching_up_is_dense_training(Rule rule, Path path, double tolerance, int s
   auto table = make<Space>("weights", catch_up_rows, catch_up_width, start);
   auto state = ferry::optim::make_state(rule, table);
   plain_training<Rule, Fields> dense(rule, start, catch_up_width);
-  ferry::tensor<T, ferry::device_space> seen("seen", catch_up_rows, catch_up_width);
+  ferry::tensor<T, ferry::device_space> snapshot("seen", catch_up_rows, catch_up_width);
   std::vector<std::int64_t> every(catch_up_rows);
   for (std::size_t row = 0; row < catch_up_rows; ++row) every[row] = static_cast<std::int64_t>(row);
   for (int step = 1; step <= steps; ++step) {
@@ -49,17 +49,17 @@ void catching_up_is_dense_training(Rule rule, Path path, double tolerance, int s
     // The gather sees what dense training has, and changes nothing.
     const auto before = take(table);
     if constexpr (!std::is_same_v<Space, ferry::pageable_space>) {
-      put(seen, std::vector<T>(catch_up_rows * catch_up_width, T(-77)));
-      ferry::gather(exec, rule, table, state, every, seen).wait();
-      CHECK(farthest_apart(take(seen), dense.weights) < tolerance);
-      ferry::gather(exec, rule, table, state, ferry::make_plan(exec, every, catch_up_rows), seen).wait();
-      CHECK(farthest_apart(take(seen), dense.weights) < tolerance);
+      put(snapshot, std::vector<T>(catch_up_rows * catch_up_width, T(-77)));
+      ferry::gather(exec, rule, table, state, every, snapshot).wait();
+      CHECK(farthest_apart(take(snapshot), dense.weights) < tolerance);
+      ferry::gather(exec, rule, table, state, ferry::make_plan(exec, every, catch_up_rows), snapshot).wait();
+      CHECK(farthest_apart(take(snapshot), dense.weights) < tolerance);
     }
     CHECK(take(table) == before);
     if (step != 45) continue;
     ferry::catch_up(exec, rule, table, state).wait();
     CHECK(farthest_apart(take(table), dense.weights) < tolerance);
-    for (const auto done : take(state.row_steps())) CHECK(done == 45);
+    for (const auto count : take(state.row_steps())) CHECK(count == 45);
   }
   ferry::catch_up(exec, rule, table, state).wait();
   CHECK(farthest_apart(take(table), dense.weights) < tolerance);

@@ -80,20 +80,20 @@ TEST_CASE("a state made for other fields is refused, as many as they are", "[opt
   const auto grads = make<ferry::device_space>("grads", 1, 3, before);
   auto table = make<space>("weights", 1, 3, before);
   auto state = ferry::optim::make_state(two_buffers{.has_second = false}, table);
-  const std::vector<int> which{0};
+  const std::vector<int> ids{0};
   CHECK_THROWS_MATCHES(
-      ferry::step(exec, only_second, table, state, which, grads).wait(), ferry::invalid_argument,
+      ferry::step(exec, only_second, table, state, ids, grads).wait(), ferry::invalid_argument,
       MessageMatches(
           ContainsSubstring("need 'second', but the state of 'weights' has 'first' in its place")));
   CHECK_THROWS_MATCHES(
-      ferry::step(exec, two_buffers{}, table, state, which, grads).wait(), ferry::invalid_argument,
+      ferry::step(exec, two_buffers{}, table, state, ids, grads).wait(), ferry::invalid_argument,
       MessageMatches(ContainsSubstring("need 2 state fields, but the state of 'weights' has 1")));
   CHECK(state.steps() == 0);
   CHECK(take(table) == before);
   auto records =
       ferry::optim::make_records<float, space>(ferry::optim::rmsprop{.momentum = 0.5}, "rows", 1, 3);
   CHECK_THROWS_MATCHES(
-      ferry::step(exec, ferry::optim::rmsprop{.centered = true}, records, which, grads).wait(),
+      ferry::step(exec, ferry::optim::rmsprop{.centered = true}, records, ids, grads).wait(),
       ferry::invalid_argument,
       MessageMatches(ContainsSubstring("need 'grad_avg', but the state of 'rows' has 'momentum_buffer'")));
   CHECK(records.steps() == 0);
@@ -104,18 +104,18 @@ TEST_CASE("a state that was moved from says so, and the new one goes on", "[opti
   const ferry::optim::sgd rule{.lr = 1.0};
   auto table = make<space>("weights", 1, 3, std::vector<float>{1.0f, 2.0f, 3.0f});
   const auto grads = make<ferry::device_space>("grads", 1, 3, std::vector<float>{1.0f, 1.0f, 1.0f});
-  const std::vector<int> which{0};
+  const std::vector<int> ids{0};
   auto state = ferry::optim::make_state(rule, table);
-  ferry::step(exec, rule, table, state, which, grads).wait();
+  ferry::step(exec, rule, table, state, ids, grads).wait();
   auto next = std::move(state);
   // NOLINTBEGIN(bugprone-use-after-move)
-  CHECK_THROWS_MATCHES(ferry::step(exec, rule, table, state, which, grads).wait(), ferry::invalid_argument,
+  CHECK_THROWS_MATCHES(ferry::step(exec, rule, table, state, ids, grads).wait(), ferry::invalid_argument,
                        MessageMatches(ContainsSubstring("moved")));
   CHECK_THROWS_AS(state.steps(), ferry::invalid_argument);
   // NOLINTEND(bugprone-use-after-move)
   CHECK(next.steps() == 1);
   CHECK(take(table) == std::vector<float>{0.0f, 1.0f, 2.0f});
-  ferry::step(exec, rule, table, next, which, grads).wait();
+  ferry::step(exec, rule, table, next, ids, grads).wait();
   CHECK(next.steps() == 2);
   CHECK(take(table) == std::vector<float>{-1.0f, 0.0f, 1.0f});
   auto records = ferry::optim::make_records<float, space>(rule, "records", 4, 3);

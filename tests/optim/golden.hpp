@@ -43,14 +43,14 @@ struct golden {
 
   static golden read(const std::filesystem::path& path) {
     std::ifstream in(path);
-    golden made;
+    golden result;
     std::string line;
     std::getline(in, line);
     REQUIRE(line.starts_with("# torch "));
     for (std::string name, value; in >> name >> value;) {
       if (name == "weight") {
-        auto& values = made.weights[std::stoul(value)];
-        for (std::size_t i = 0; i < made.rows * made.width; ++i) {
+        auto& values = result.weights[std::stoul(value)];
+        for (std::size_t i = 0; i < result.rows * result.width; ++i) {
           std::string word;
           in >> word;
           values.push_back(
@@ -58,21 +58,21 @@ struct golden {
         }
         REQUIRE(in.good());
       } else if (name == "rule") {
-        made.rule = value;
+        result.rule = value;
       } else if (name == "rows") {
-        made.rows = std::stoul(value);
+        result.rows = std::stoul(value);
       } else if (name == "width") {
-        made.width = std::stoul(value);
+        result.width = std::stoul(value);
       } else if (name == "steps") {
-        made.steps = std::stoul(value);
+        result.steps = std::stoul(value);
       } else {
-        made.options[name] = std::strtod(value.c_str(), nullptr);
+        result.options[name] = std::strtod(value.c_str(), nullptr);
       }
     }
-    REQUIRE(made.steps == 50);
-    REQUIRE(made.weights.size() == 6);
-    REQUIRE(made.weights.contains(50));
-    return made;
+    REQUIRE(result.steps == 50);
+    REQUIRE(result.weights.size() == 6);
+    REQUIRE(result.weights.contains(50));
+    return result;
   }
 };
 
@@ -95,9 +95,9 @@ class option_reader {
  private:
   template <class Set>
   void take(const std::string& name, const Set& set) {
-    if (const auto found = options_.find(name); found != options_.end()) {
-      set(found->second);
-      options_.erase(found);
+    if (const auto option = options_.find(name); option != options_.end()) {
+      set(option->second);
+      options_.erase(option);
     }
   }
   std::map<std::string, double> options_;
@@ -105,9 +105,9 @@ class option_reader {
 
 /// Whatever options the rule has.
 template <class Rule>
-Rule configured(const golden& from) {
+Rule configured(const golden& source) {
   Rule rule;
-  option_reader option(from.options);
+  option_reader option(source.options);
   option("lr", rule.lr);
   option("maximize", rule.maximize);
   if constexpr (requires { rule.weight_decay; }) option("weight_decay", rule.weight_decay);
@@ -134,31 +134,31 @@ Rule configured(const golden& from) {
 }
 
 template <class T, class Rule>
-void follow(const golden& from) {
-  const auto rule = configured<Rule>(from);
+void follow(const golden& run) {
+  const auto rule = configured<Rule>(run);
   const exec_space exec;
   std::vector<T> start;
-  for (std::size_t row = 0; row < from.rows; ++row)
-    for (std::size_t column = 0; column < from.width; ++column)
-      start.push_back(static_cast<T>(from.number(0, row, column)));
-  auto table = make<ferry::device_space>("table", from.rows, from.width, start);
+  for (std::size_t row = 0; row < run.rows; ++row)
+    for (std::size_t column = 0; column < run.width; ++column)
+      start.push_back(static_cast<T>(run.number(0, row, column)));
+  auto table = make<ferry::device_space>("table", run.rows, run.width, start);
   auto state = ferry::optim::make_state(rule, table);
   double worst = 0.0;
-  for (std::size_t step = 1; step <= from.steps; ++step) {
+  for (std::size_t step = 1; step <= run.steps; ++step) {
     std::vector<std::int64_t> touched;
     std::vector<T> gradients;  // in the order of the indices
-    for (std::size_t row = from.rows; row-- > 0;) {
-      if (!from.is_touched(step, row)) continue;
+    for (std::size_t row = run.rows; row-- > 0;) {
+      if (!run.is_touched(step, row)) continue;
       touched.push_back(static_cast<std::int64_t>(row));
-      for (std::size_t column = 0; column < from.width; ++column)
-        gradients.push_back(static_cast<T>(from.number(step, row, column)));
+      for (std::size_t column = 0; column < run.width; ++column)
+        gradients.push_back(static_cast<T>(run.number(step, row, column)));
     }
     ferry::step(exec, rule, table, state, touched,
-                make<ferry::device_space>("grads", touched.size(), from.width, gradients),
+                make<ferry::device_space>("grads", touched.size(), run.width, gradients),
                 ferry::path::direct{}, ferry::duplicates::assume_unique{}, ferry::bounds::unchecked{})
         .wait();
-    const auto shown = from.weights.find(step);
-    if (shown == from.weights.end()) continue;
+    const auto shown = run.weights.find(step);
+    if (shown == run.weights.end()) continue;
     const auto now = take(table);
     for (std::size_t i = 0; i < now.size(); ++i) {
       const double expected = shown->second[i];
@@ -176,11 +176,11 @@ void follow_all() {
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     if (entry.path().extension() != ".txt") continue;
-    const auto from = golden::read(entry.path());
-    if (from.rule != Rule::name) continue;
+    const auto run = golden::read(entry.path());
+    if (run.rule != Rule::name) continue;
     ++files;
     CAPTURE(entry.path().filename().string());
-    follow<T, Rule>(from);
+    follow<T, Rule>(run);
   }
   CHECK(files >= 2);
 }

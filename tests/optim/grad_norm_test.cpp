@@ -30,9 +30,9 @@ namespace optim = ferry::optim;
 template <class T>
 std::vector<T> normal_values(std::mt19937_64& random, std::size_t count) {
   std::normal_distribution<double> any(0, 3);
-  std::vector<T> made(count);
-  for (auto& value : made) value = ferry::convert<T>(any(random));
-  return made;
+  std::vector<T> result(count);
+  for (auto& value : result) value = ferry::convert<T>(any(random));
+  return result;
 }
 template <class T>
 double squares(const std::vector<T>& values) {
@@ -50,7 +50,7 @@ double combined_squares(const std::vector<std::int32_t>& indices, const std::vec
     for (std::size_t j = 0; j < width; ++j) row[j] += static_cast<double>(grads[p * width + j]);
   }
   double sum = 0;
-  for (const auto& each : rows) sum += squares(each.second);
+  for (const auto& row : rows) sum += squares(row.second);
   return sum;
 }
 
@@ -123,8 +123,8 @@ TEST_CASE("positions without a row count nothing in the norm", "[grad_norm]") {
 TEST_CASE("the norm has the same bits on the host and on the device", "[grad_norm]") {
   auto random = generator();
   const auto grads = make<ferry::pinned_space>("grads", 1234, 17, normal_values<float>(random, 1234 * 17));
-  const auto here = optim::grad_norm(Kokkos::DefaultHostExecutionSpace(), grads).wait();
-  CHECK(optim::grad_norm(exec_space(), grads).wait() == here);
+  const auto host_norm = optim::grad_norm(Kokkos::DefaultHostExecutionSpace(), grads).wait();
+  CHECK(optim::grad_norm(exec_space(), grads).wait() == host_norm);
 }
 
 TEST_CASE("norms of doubles whose squares overflow or underflow", "[grad_norm]") {
@@ -137,8 +137,8 @@ TEST_CASE("norms of doubles whose squares overflow or underflow", "[grad_norm]")
         CAPTURE(n, least, most);
         std::vector<double> values(n), more(n);
         long double sum = 0;
-        const auto fill = [&](std::vector<double>& to, double magnitude) {
-          for (double& value : to) {
+        const auto fill = [&](std::vector<double>& list, double magnitude) {
+          for (double& value : list) {
             value = any(random) * magnitude;
             sum += static_cast<long double>(value) * static_cast<long double>(value);
           }
@@ -162,9 +162,9 @@ TEST_CASE("norms of doubles whose squares overflow or underflow", "[grad_norm]")
         auto d = make<ferry::mapped_space>("d", n, 1, narrow);
         static_cast<void>(optim::clip_grad_norm(exec, 2.0, a, optim::sparse_grads(plan, b), d).wait());
         const long double factor = std::min(1.0L, 2.0L / (right + 1e-6L));
-        const auto scaled = take(a), other = take(b);
+        const auto scaled = take(a), second = take(b);
         for (std::size_t i = 0; i < n; ++i)
-          for (const auto& [now, before] : {std::pair{scaled[i], values[i]}, std::pair{other[i], more[i]}}) {
+          for (const auto& [now, before] : {std::pair{scaled[i], values[i]}, std::pair{second[i], more[i]}}) {
             const long double goal = factor * static_cast<long double>(before);
             // Factors and results below 2^-1022 have fewer digits.
             if (factor < 1e-300L || goal < 1e-300L) continue;
@@ -239,9 +239,10 @@ TEST_CASE("a good batch after a long run of bad ones changes the weights as it s
     const auto steps = [&](const optim::grad_scale& unscale) {
       ferry::step(exec, optim::chain{rule, unscale}, table, state, index, grads).wait();
     };
-    const bool taken = clips ? scaler.step_clipped(exec, 1.0, steps, grads) : scaler.step(exec, steps, grads);
+    const bool accepted =
+        clips ? scaler.step_clipped(exec, 1.0, steps, grads) : scaler.step(exec, steps, grads);
     scaler.update();
-    return taken;
+    return accepted;
   };
   for (int i = 0; i < 300; ++i) REQUIRE_FALSE(stepped(std::numeric_limits<float>::quiet_NaN()));
   CHECK(scaler.scale() == least);
@@ -278,10 +279,10 @@ TEST_CASE("a step with a scaled loss leaves out all tables or none", "[loss_scal
   const auto start = normal_values<float>(random, 30);
   const auto index = make<ferry::mapped_space>("indices", std::vector<std::int32_t>{4, 0, 4});
   auto table = make<ferry::mapped_space>("table", 10, 3, start);
-  auto other = make<ferry::mapped_space>("other", 10, 3, start);
+  auto second = make<ferry::mapped_space>("other", 10, 3, start);
   const optim::sgd rule{.lr = 0.5};
   auto state = optim::make_state(rule, table);
-  auto other_state = optim::make_state(rule, other);
+  auto other_state = optim::make_state(rule, second);
   optim::loss_scale scaler({.init_scale = 4});
   auto values = normal_values<float>(random, 9);
   const auto plain = values;
@@ -292,12 +293,12 @@ TEST_CASE("a step with a scaled loss leaves out all tables or none", "[loss_scal
   const auto steps = [&](const auto& grads) {
     return [&](const optim::grad_scale& unscale) {
       ferry::step(exec, optim::chain{rule, unscale}, table, state, index, good).wait();
-      ferry::step(exec, optim::chain{rule, unscale}, other, other_state, index, grads).wait();
+      ferry::step(exec, optim::chain{rule, unscale}, second, other_state, index, grads).wait();
     };
   };
   CHECK_FALSE(scaler.step(exec, steps(bad), good, bad));
   CHECK(take(table) == start);
-  CHECK(take(other) == start);
+  CHECK(take(second) == start);
   CHECK(state.steps() == 0);
   scaler.update();
   CHECK(scaler.scale() == 2.0);
@@ -316,16 +317,16 @@ TEST_CASE("a step with a scaled loss leaves out all tables or none", "[loss_scal
   const auto got = take(table);
   for (std::size_t i = 0; i < got.size(); ++i)
     REQUIRE_THAT(got[i], Catch::Matchers::WithinAbs(expected[i], 1e-5));
-  CHECK(take(other) == got);
+  CHECK(take(second) == got);
 
   // Limited: the sum of the squares of the applied gradients is the limit's square.
   auto limited = make<ferry::mapped_space>("limited", 3, 3, std::vector<float>(9));
   auto limited_state = optim::make_state(rule, limited);
-  const auto all = make<ferry::mapped_space>("indices", std::vector<std::int32_t>{0, 1, 2});
+  const auto ids = make<ferry::mapped_space>("indices", std::vector<std::int32_t>{0, 1, 2});
   CHECK(scaler.step_clipped(
       exec, 0.125,
       [&](const optim::grad_scale& unscale) {
-        ferry::step(exec, optim::chain{rule, unscale}, limited, limited_state, all, good).wait();
+        ferry::step(exec, optim::chain{rule, unscale}, limited, limited_state, ids, good).wait();
       },
       good));
   CHECK_THAT(scaler.total_norm(), WithinRel(std::sqrt(squares(plain)), 1e-6));

@@ -65,27 +65,27 @@ std::vector<std::int64_t> every_row() {
 
 TEMPLATE_TEST_CASE("an instance reads updates that another one has yet to send", "[optim][step_count]",
                    ferry::device_space, ferry::mapped_space) {
-  in_training<TestType> of;
+  in_training<TestType> training;
   const auto exec = instances();
   const auto every = make<ferry::device_space>("every", every_row());
   ferry::tensor<double, ferry::device_space> late("late", rows, width), soon("soon", rows, width);
   for (int turn = 0; turn < 30; ++turn) {
-    for (int s = 0; s < 1 + 40 * (turn % 3); ++s) of.step(exec[0]);
+    for (int s = 0; s < 1 + 40 * (turn % 3); ++s) training.step(exec[0]);
     put(late, std::vector<double>(rows * width, -77.0));
     put(soon, std::vector<double>(rows * width, -77.0));
     delay(exec[0]);
-    auto first = ferry::gather(exec[0], of.rule, of.table, of.state, every, late);
-    auto second = ferry::gather(exec[1], of.rule, of.table, of.state, every, soon);
+    auto first = ferry::gather(exec[0], training.rule, training.table, training.state, every, late);
+    auto second = ferry::gather(exec[1], training.rule, training.table, training.state, every, soon);
     second.wait();
     first.wait();
-    CHECK(take(soon) == of.dense.weights);
-    CHECK(take(late) == of.dense.weights);
+    CHECK(take(soon) == training.dense.weights);
+    CHECK(take(late) == training.dense.weights);
   }
 }
 
 TEMPLATE_TEST_CASE("threads with instances of their own read rows that catch up",
                    "[optim][step_count][threads]", ferry::device_space, ferry::mapped_space) {
-  in_training<TestType> of;
+  in_training<TestType> training;
   const auto exec = instances();
   const exec_space stepping;
   constexpr int turns = 200;
@@ -95,20 +95,20 @@ TEMPLATE_TEST_CASE("threads with instances of their own read rows that catch up"
   for (std::size_t t = 0; t < streams; ++t)
     threads.emplace_back([&, t] {
       const auto every = make<ferry::device_space>("every", every_row());
-      ferry::tensor<double, ferry::device_space> seen("seen", rows, width);
+      ferry::tensor<double, ferry::device_space> snapshot("seen", rows, width);
       for (int turn = 0; turn < turns; ++turn) {
         together.arrive_and_wait();
-        ferry::gather(exec[t], of.rule, of.table, of.state, every, seen).wait();
-        if (take(seen) != of.dense.weights) ++wrong;
+        ferry::gather(exec[t], training.rule, training.table, training.state, every, snapshot).wait();
+        if (take(snapshot) != training.dense.weights) ++wrong;
         together.arrive_and_wait();
       }
     });
   for (int turn = 0; turn < turns; ++turn) {
-    for (int s = 0; s < 3; ++s) of.step(stepping);
+    for (int s = 0; s < 3; ++s) training.step(stepping);
     together.arrive_and_wait();
     together.arrive_and_wait();
   }
-  for (auto& each : threads) each.join();
+  for (auto& thread : threads) thread.join();
   CHECK(wrong == 0);
 }
 
@@ -126,19 +126,19 @@ TEST_CASE("instances take turns with steps of rows that count, under a schedule"
   std::vector<ferry::ticket> tickets;
   for (std::size_t s = 0; s < 60; ++s) {
     rule.lr *= 0.99;
-    const std::vector<std::size_t> which{s % 7, 7 + s % 5};
+    const std::vector<std::size_t> ids{s % 7, 7 + s % 5};
     const auto gradient = values<double>(random, 2 * width);
-    indices.push_back(make<ferry::device_space>("which", which));
+    indices.push_back(make<ferry::device_space>("which", ids));
     grads.push_back(make<ferry::device_space>("grads", 2, width, gradient));
     if (s % 20 == 0) delay(exec[s % 2]);
     tickets.push_back(ferry::step(exec[s % 2], rule, table, state, indices.back(), grads.back(),
                                   ferry::step_count::per_row{}));
     for (std::size_t p = 0; p < 2; ++p) {
-      const auto from = gradient.begin() + static_cast<std::ptrdiff_t>(p * width);
-      expected.step(rule, ++counts[which[p]], which[p], {from, from + width});
+      const auto first = gradient.begin() + static_cast<std::ptrdiff_t>(p * width);
+      expected.step(rule, ++counts[ids[p]], ids[p], {first, first + width});
     }
   }
-  for (auto& each : tickets) each.wait();
+  for (auto& ticket : tickets) ticket.wait();
   CHECK(take(table) == expected.weights);
 }
 

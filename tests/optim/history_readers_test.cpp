@@ -71,8 +71,8 @@ struct in_training {
   plain_training<Rule, Fields> dense;
   std::int64_t steps = 0;
 
-  explicit in_training(const Rule& of)
-      : rule(of), state(ferry::optim::make_state(rule, table)), dense(rule, start, width) {}
+  explicit in_training(const Rule& initial_rule)
+      : rule(initial_rule), state(ferry::optim::make_state(rule, table)), dense(rule, start, width) {}
 
   void step() {
     const auto named = static_cast<std::size_t>(++steps) % (rows - 1);
@@ -89,7 +89,7 @@ struct in_training {
 /// `between()` alone, then `readers` threads that gather all rows at once; `turns` times. Returns how many of the gathers
 /// gave other bits than dense training.
 template <class Training, class Between>
-int wrong_readings(Training& of, int turns, const Between& between) {
+int wrong_readings(Training& training, int turns, const Between& between) {
   std::barrier together(readers + 1);
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
@@ -98,13 +98,13 @@ int wrong_readings(Training& of, int turns, const Between& between) {
       const exec_space exec;
       std::vector<std::int64_t> every(rows);
       std::iota(every.begin(), every.end(), 0);
-      ferry::tensor<double, ferry::device_space> seen("seen", rows, width);
+      ferry::tensor<double, ferry::device_space> snapshot("seen", rows, width);
       for (int turn = 0; turn < turns; ++turn) {
         together.arrive_and_wait();
-        ferry::gather(exec, of.rule, of.table, of.state, every, seen).wait();
-        const auto values = take(seen);
+        ferry::gather(exec, training.rule, training.table, training.state, every, snapshot).wait();
+        const auto values = take(snapshot);
         for (std::size_t i = 0; i < values.size(); ++i)
-          if (values[i] != of.dense.weights[i]) {
+          if (values[i] != training.dense.weights[i]) {
             ++wrong;
             break;
           }
@@ -116,7 +116,7 @@ int wrong_readings(Training& of, int turns, const Between& between) {
     together.arrive_and_wait();
     together.arrive_and_wait();
   }
-  for (auto& each : threads) each.join();
+  for (auto& thread : threads) thread.join();
   return wrong;
 }
 

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-/// What step_count::catch_up remembers of the steps that a row missed: options that change, steps without rows, states that
+/// The memory of step_count::catch_up for the steps that a row missed: options that change, steps without rows, states that
 /// are restored. Against dense training by plain loops.
 namespace ferry_test::history_test {
 
@@ -31,7 +31,7 @@ void follow_schedule(std::int64_t steps, const std::function<Rule(std::int64_t)>
   auto state = ferry::optim::make_state(rule_at(1), table);
   plain_training<Rule, Fields> dense(rule_at(1), start, width);
   const std::vector<std::int64_t> every{0, 1, 2};
-  ferry::tensor<double, ferry::device_space> seen("seen", rows, width);
+  ferry::tensor<double, ferry::device_space> snapshot("seen", rows, width);
   for (std::int64_t s = 1; s <= steps; ++s) {
     const Rule rule = rule_at(s);
     std::vector<std::int64_t> named;
@@ -43,9 +43,9 @@ void follow_schedule(std::int64_t steps, const std::function<Rule(std::int64_t)>
     for (std::size_t row = 0; row < rows; ++row)
       dense.step(rule, s, row,
                  static_cast<std::int64_t>(row) == row_at(s) ? gradient : std::vector<double>(width, 0.0));
-    put(seen, std::vector<double>(rows * width, -77.0));
-    ferry::gather(exec, rule, table, state, every, seen).wait();
-    CHECK(farthest_apart(take(seen), dense.weights) < 1e-12);
+    put(snapshot, std::vector<double>(rows * width, -77.0));
+    ferry::gather(exec, rule, table, state, every, snapshot).wait();
+    CHECK(farthest_apart(take(snapshot), dense.weights) < 1e-12);
   }
   ferry::catch_up(exec, rule_at(steps), table, state).wait();
   CHECK(farthest_apart(take(table), dense.weights) < 1e-12);
@@ -62,21 +62,22 @@ std::int64_t first_and_last(std::int64_t step) {
 TEST_CASE("rows at rest wake where options change", "[optim][step_count]") {
   using namespace ferry::optim;
   const std::integral_constant<int, 0> none;
-  const std::integral_constant<int, 1> one;
+  const std::integral_constant<int, 1> single;
   const std::integral_constant<int, 2> two;
   const auto decays = [](std::int64_t s) { return s > 20 && s < 50 ? 0.1 : 0.0; };
   const auto rate = [](std::int64_t s) { return s % 5 == 2 ? 0.0 : 0.1; };
   follow_schedule<adagrad>(
-      60, [&](std::int64_t s) { return adagrad{.lr = 0.1, .weight_decay = decays(s)}; }, first_and_last, one);
+      60, [&](std::int64_t s) { return adagrad{.lr = 0.1, .weight_decay = decays(s)}; }, first_and_last,
+      single);
   follow_schedule<adadelta>(
       60, [&](std::int64_t s) { return adadelta{.weight_decay = decays(s)}; }, first_and_last, two);
   follow_schedule<rmsprop>(
-      60, [&](std::int64_t s) { return rmsprop{.weight_decay = decays(s)}; }, first_and_last, one);
+      60, [&](std::int64_t s) { return rmsprop{.weight_decay = decays(s)}; }, first_and_last, single);
   follow_schedule<sgd>(
       60, [&](std::int64_t s) { return sgd{.lr = rate(s), .weight_decay = decays(s)}; }, first_and_last,
       none);
   follow_schedule<sgd>(
-      60, [&](std::int64_t s) { return sgd{.lr = rate(s), .momentum = 0.9}; }, first_and_last, one);
+      60, [&](std::int64_t s) { return sgd{.lr = rate(s), .momentum = 0.9}; }, first_and_last, single);
   follow_schedule<adam>(
       60, [&](std::int64_t s) { return adam{.lr = rate(s), .weight_decay = decays(s)}; }, first_and_last,
       two);
@@ -132,13 +133,13 @@ TEST_CASE("counters fit their table, and a call that throws keeps none", "[optim
   ferry::init::zeros(exec, longer);
   ferry::tensor<float, ferry::device_space> grads("grads", 1, width), narrow("narrow", 1, width - 1);
   ferry::init::zeros(exec, grads);
-  const std::vector<std::int64_t> which{2}, beyond{900};
+  const std::vector<std::int64_t> ids{2}, beyond{900};
   auto state = ferry::optim::make_state(rule, table);
-  CHECK_THROWS_AS(ferry::step(exec, rule, table, state, which, narrow, ferry::step_count::per_row{}),
+  CHECK_THROWS_AS(ferry::step(exec, rule, table, state, ids, narrow, ferry::step_count::per_row{}),
                   ferry::invalid_argument);
   CHECK(state.row_steps().size() == 0);
-  ferry::step(exec, rule, table, state, which, grads).wait();
-  ferry::step(exec, rule, table, state, which, grads, policy).wait();
+  ferry::step(exec, rule, table, state, ids, grads).wait();
+  ferry::step(exec, rule, table, state, ids, grads, policy).wait();
   CHECK_THROWS_AS(ferry::step(exec, rule, longer, state, beyond, grads, policy), ferry::invalid_argument);
   CHECK_THROWS_AS(ferry::catch_up(exec, rule, longer, state), ferry::invalid_argument);
   ferry::tensor<float, ferry::device_space> out("out", 1, width);

@@ -47,7 +47,8 @@ struct plain_records {
     }
     least += 0.0f;
     const auto scale = static_cast<float>((static_cast<double>(most) - static_cast<double>(least)) / 255.0);
-    for (std::size_t at = row * row_bytes; at < (row + 1) * row_bytes; ++at) bytes[at] = std::byte{0};
+    for (std::size_t offset = row * row_bytes; offset < (row + 1) * row_bytes; ++offset)
+      bytes[offset] = std::byte{0};
     if (!finite) return set(row, NAN, NAN);
     set(row, scale, least);
     if (scale == 0.0f) return;
@@ -60,19 +61,19 @@ struct plain_records {
 
  private:
   [[nodiscard]] float number_at(std::size_t row, std::size_t after) const {
-    float made;
-    std::memcpy(&made, bytes.data() + row * row_bytes + width + after, 4);
-    return made;
+    float result;
+    std::memcpy(&result, bytes.data() + row * row_bytes + width + after, 4);
+    return result;
   }
 };
 
 /// Codes of any value, rows of different range, padding that is not zero.
 inline plain_records random_records(std::mt19937_64& random, std::size_t rows, std::size_t width) {
-  plain_records made(rows, width);
-  for (auto& byte : made.bytes) byte = static_cast<std::byte>(random() & 0xffu);
+  plain_records result(rows, width);
+  for (auto& byte : result.bytes) byte = static_cast<std::byte>(random() & 0xffu);
   std::uniform_real_distribution<float> scale(0.001f, 0.02f), offset(-2.0f, 0.5f);
-  for (std::size_t row = 0; row < rows; ++row) made.set(row, scale(random), offset(random));
-  return made;
+  for (std::size_t row = 0; row < rows; ++row) result.set(row, scale(random), offset(random));
+  return result;
 }
 
 inline double to_nearest(double place, std::size_t) { return std::nearbyint(place); }
@@ -94,25 +95,25 @@ struct plain_int8_training {
   std::vector<float> stepped(const Rule& rule, std::int64_t step, std::size_t row,
                              const std::vector<float>& gradient) {
     const auto update = rule.template coefficients<float>(step);
-    std::vector<float> made;
+    std::vector<float> result;
     for (std::size_t c = 0; c < table.width; ++c) {
       auto weight = static_cast<float>(table.value(row, c));
-      float own[Fields == 0 ? 1 : Fields] = {};
-      for (std::size_t f = 0; f < state.size(); ++f) own[f] = state[f][row * table.width + c];
-      update.apply(weight, gradient[c], own);
-      for (std::size_t f = 0; f < state.size(); ++f) state[f][row * table.width + c] = own[f];
-      made.push_back(weight);
+      float field[Fields == 0 ? 1 : Fields] = {};
+      for (std::size_t f = 0; f < state.size(); ++f) field[f] = state[f][row * table.width + c];
+      update.apply(weight, gradient[c], field);
+      for (std::size_t f = 0; f < state.size(); ++f) state[f][row * table.width + c] = field[f];
+      result.push_back(weight);
     }
-    return made;
+    return result;
   }
 };
 
 /// The sum of the gradients of each row in float, in the order of the batch.
 inline std::map<std::size_t, std::vector<float>> summed_in_order(const gradient_batch<float>& batch,
                                                                  std::size_t width) {
-  std::map<std::size_t, std::vector<float>> made;
+  std::map<std::size_t, std::vector<float>> result;
   for (std::size_t p = 0; p < batch.rows.size(); ++p) {
-    auto& row = made[static_cast<std::size_t>(batch.rows[p])];
+    auto& row = result[static_cast<std::size_t>(batch.rows[p])];
     const bool fresh = row.empty();
     row.resize(width);
     for (std::size_t c = 0; c < width; ++c) {
@@ -120,7 +121,7 @@ inline std::map<std::size_t, std::vector<float>> summed_in_order(const gradient_
       row[c] = fresh ? value : row[c] + value;
     }
   }
-  return made;
+  return result;
 }
 
 }  // namespace ferry_test

@@ -26,15 +26,15 @@ namespace {
 using space = ferry::mapped_space;
 constexpr std::size_t rows = 9;
 
-ferry::rowwise_int8_tensor<space> table_of(const plain_records& from) {
-  ferry::rowwise_int8_tensor<space> made("codes", from.rows(), from.width);
-  put(made.records(), from.bytes);
-  return made;
+ferry::rowwise_int8_tensor<space> table_of(const plain_records& content) {
+  ferry::rowwise_int8_tensor<space> result("codes", content.rows(), content.width);
+  put(result.records(), content.bytes);
+  return result;
 }
 plain_records records_of(const ferry::rowwise_int8_tensor<space>& table) {
-  plain_records made(table.rows(), table.width());
-  made.bytes = take(table.records());
-  return made;
+  plain_records result(table.rows(), table.width());
+  result.bytes = take(table.records());
+  return result;
 }
 
 }  // namespace
@@ -74,10 +74,11 @@ TEST_CASE("constant and spoiled rows of 8 bits", "[optim][int8]") {
     CHECK(now.offset(4) == 0.0f);
     CHECK_FALSE(std::signbit(now.offset(4)));
     for (const std::size_t row : {0u, 2u, 3u, 4u})
-      for (std::size_t at = 0; at < width; ++at) CHECK(now.code(row, at) == 0);
+      for (std::size_t column = 0; column < width; ++column) CHECK(now.code(row, column) == 0);
     for (std::size_t row = 5; row < rows; ++row)
-      for (std::size_t at = row * now.row_bytes; at < (row + 1) * now.row_bytes; ++at)
-        if (now.bytes[at] != start.bytes[at]) FAIL_CHECK("byte " << at << " of a row that was not named");
+      for (std::size_t offset = row * now.row_bytes; offset < (row + 1) * now.row_bytes; ++offset)
+        if (now.bytes[offset] != start.bytes[offset])
+          FAIL_CHECK("byte " << offset << " of a row that was not named");
   }
 }
 
@@ -139,7 +140,7 @@ TEST_CASE("rules and transforms that see whole rows, on 8-bit rows", "[optim][in
                                      ferry::optim::frozen_rows{frozen}, ferry::optim::max_norm{2.5}};
       const plain_stages plain{{plain_clip_norm(1.5)}, {factors.begin(), factors.end()}, mask, 2.5};
       auto state = ferry::optim::make_state(rule, table);
-      std::vector<double> own(rows, 0.0);
+      std::vector<double> row_moments(rows, 0.0);
       std::vector<std::uint32_t> counts(rows, 0);
       for (int step = 1; step <= 3; ++step) {
         const auto before = records_of(table);
@@ -153,20 +154,21 @@ TEST_CASE("rules and transforms that see whole rows, on 8-bit rows", "[optim][in
         for (std::size_t row = 0; row < rows; ++row) {
           const auto named = sums.find(row);
           if (named == sums.end() || mask[row] != 0) {
-            for (std::size_t at = row * after.row_bytes; at < (row + 1) * after.row_bytes; ++at)
-              if (after.bytes[at] != before.bytes[at]) FAIL_CHECK("a byte of row " << row << " was changed");
+            for (std::size_t offset = row * after.row_bytes; offset < (row + 1) * after.row_bytes; ++offset)
+              if (after.bytes[offset] != before.bytes[offset])
+                FAIL_CHECK("a byte of row " << row << " was changed");
             continue;
           }
           ++counts[row];
           std::vector<double> weights(width);
           for (std::size_t c = 0; c < width; ++c) weights[c] = before.value(row, c);
           plain_rowwise_adagrad model(rule.rule, weights, width);
-          model.own[0] = own[row];
+          model.sums[0] = row_moments[row];
           plain_stages of_row = plain;
           of_row.factors = {plain.factors[row]};
           of_row.frozen.clear();
           step_with(of_row, model, rule.rule, step, 0, named->second);
-          own[row] = model.own[0];
+          row_moments[row] = model.sums[0];
           // Half a quantum, and what float makes of the weights.
           for (std::size_t c = 0; c < width; ++c)
             CHECK(std::fabs(after.value(row, c) - model.weights[c]) <=
@@ -175,7 +177,8 @@ TEST_CASE("rules and transforms that see whole rows, on 8-bit rows", "[optim][in
       }
       const auto sums = take(state.field("sum"));
       for (std::size_t row = 0; row < rows; ++row)
-        CHECK(std::fabs(static_cast<double>(sums[row]) - own[row]) <= 1e-4 * std::fmax(1.0, own[row]));
+        CHECK(std::fabs(static_cast<double>(sums[row]) - row_moments[row]) <=
+              1e-4 * std::fmax(1.0, row_moments[row]));
       CHECK(take(state.row_steps()) == counts);
     }
   });
@@ -186,7 +189,7 @@ TEST_CASE("gradients of other types on 8-bit rows", "[optim][int8]") {
   const ferry::optim::sgd rule{.lr = 0.25};
   auto random = generator(1330);
   const auto start = random_records(random, rows, 30);
-  const auto with = [&]<class Value>(Value) {
+  const auto check = [&]<class Value>(Value) {
     auto table = table_of(start);
     auto state = ferry::optim::make_state(rule, table);
     const auto batch = random_batch<Value>(random, 7, rows, 30);
@@ -210,8 +213,8 @@ TEST_CASE("gradients of other types on 8-bit rows", "[optim][int8]") {
     }
     CHECK(take(table.records()) == expected.bytes);
   };
-  with(double{});
-  with(ferry::half_t(0.0f));
+  check(double{});
+  check(ferry::half_t(0.0f));
 }
 
 TEST_CASE("what does not fit 8-bit rows is refused", "[optim][int8]") {
@@ -223,14 +226,14 @@ TEST_CASE("what does not fit 8-bit rows is refused", "[optim][int8]") {
   auto state = ferry::optim::make_state(rule, table);
   CHECK(state.field(0).width() == 30);
   CHECK(state.field(0).rows() == rows);
-  const std::vector<std::int64_t> which{1, 2}, bad{1, 9};
+  const std::vector<std::int64_t> ids{1, 2}, bad{1, 9};
   const ferry::tensor<float, ferry::device_space> wide("wide", 2, 32);
   const auto fine = make<ferry::device_space>("fine", 2, 30, std::vector<float>(60, 1.0f));
-  CHECK_THROWS_MATCHES(ferry::step(exec, rule, table, state, which, wide), ferry::invalid_argument,
+  CHECK_THROWS_MATCHES(ferry::step(exec, rule, table, state, ids, wide), ferry::invalid_argument,
                        MessageMatches(ContainsSubstring("'wide' [2 x 32]") && ContainsSubstring("30")));
   ferry::rowwise_int8_tensor<space> longer("longer", rows + 1, 30);
   CHECK_THROWS_MATCHES(
-      ferry::step(exec, rule, longer, state, which, fine), ferry::invalid_argument,
+      ferry::step(exec, rule, longer, state, ids, fine), ferry::invalid_argument,
       MessageMatches(ContainsSubstring("'longer' [10 x 30]") && ContainsSubstring("exp_avg")));
   CHECK_THROWS_AS(ferry::step(exec, rule, table, state, bad, fine).wait(), ferry::out_of_range);
   CHECK(state.steps() == 0);

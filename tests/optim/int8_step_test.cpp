@@ -52,11 +52,11 @@ void train(const Rule& rule, std::size_t width, Path path, Rounding rounding) {
       const auto values = expected.stepped(rule, step, row, gradient);
       if constexpr (Rounding::is_random) {
         const ferry::kernels::step_randomness bits{state.seed(), static_cast<std::uint64_t>(step)};
-        const auto at = static_cast<std::int64_t>(row);
+        const auto index = static_cast<std::int64_t>(row);
         expected.table.encode(row, values, [&](double place, std::size_t c) {
           const auto column = static_cast<std::int64_t>(c);
           const double below = std::floor(place);
-          const double draw = bits.of(at, column / 4).word[column % 4] * 0x1p-32;
+          const double draw = bits.draw(index, column / 4).word[column % 4] * 0x1p-32;
           return draw < place - below ? below + 1.0 : below;
         });
       } else {

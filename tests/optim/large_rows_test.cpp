@@ -26,37 +26,37 @@ constexpr std::size_t rows = 3;
 /// One row in long double: weights, momentum, and the number of the row.
 struct plain_row {
   numbers weight, momentum, largest;  ///< `largest`: of each weight so far, which its rounding errors follow
-  wide own = 0;
+  wide row_moment = 0;
 };
 
 template <class T>
 constexpr wide most = std::numeric_limits<T>::max();
 
-wide norm(const numbers& of) {
+wide norm(const numbers& list) {
   wide sum = 0;
-  for (const wide x : of) sum += x * x;
+  for (const wide x : list) sum += x * x;
   return std::sqrt(sum);
 }
-wide mean_square(const numbers& of) { return norm(of) * norm(of) / static_cast<wide>(of.size()); }
+wide mean_square(const numbers& list) { return norm(list) * norm(list) / static_cast<wide>(list.size()); }
 
 template <class T>
 void follow(const optim::rowwise_adagrad& rule, plain_row& row, const numbers& g, int) {
-  const wide moment = row.own + mean_square(g);
+  const wide moment = row.row_moment + mean_square(g);
   for (std::size_t c = 0; c < g.size(); ++c)
     row.weight[c] -= static_cast<wide>(rule.lr) * g[c] / (std::sqrt(moment) + static_cast<wide>(rule.eps));
-  row.own = std::min(moment, most<T>);
+  row.row_moment = std::min(moment, most<T>);
 }
 template <class T>
 void follow(const optim::partial_rowwise_adam& rule, plain_row& row, const numbers& g, int step) {
   const wide b1 = rule.betas[0], b2 = rule.betas[1];
-  const wide moment = b2 * row.own + (1 - b2) * mean_square(g);
+  const wide moment = b2 * row.row_moment + (1 - b2) * mean_square(g);
   const wide root = std::sqrt(moment / (1 - std::pow(b2, static_cast<wide>(step))));
   for (std::size_t c = 0; c < g.size(); ++c) {
     row.momentum[c] = b1 * row.momentum[c] + (1 - b1) * g[c];
     row.weight[c] -= static_cast<wide>(rule.lr) * row.momentum[c] /
                      (1 - std::pow(b1, static_cast<wide>(step))) / (root + static_cast<wide>(rule.eps));
   }
-  row.own = std::min(moment, most<T>);
+  row.row_moment = std::min(moment, most<T>);
 }
 template <class T>
 void follow(const optim::lars& rule, plain_row& row, const numbers& g, int) {
@@ -141,9 +141,10 @@ void train(const Rule& rule, std::size_t width, double weights, const std::vecto
       }
     }
     if constexpr (decltype(state)::row_fields != 0) {
-      const auto own = take(state.row_field_at(0));
+      const auto row_field = take(state.row_field_at(0));
       for (std::size_t r = 0; r < rows; ++r)
-        CHECK(std::abs(static_cast<wide>(own[r]) - expected[r].own) <= 2e-5L * expected[r].own + 1e-44L);
+        CHECK(std::abs(static_cast<wide>(row_field[r]) - expected[r].row_moment) <=
+              2e-5L * expected[r].row_moment + 1e-44L);
     }
   }
 }

@@ -40,21 +40,21 @@ auto four_stages() {
 /// A captured step, against the same step that was not captured. In between, kernels of the same type run
 /// with other options.
 template <class Space, class Path, class Rule>
-void replay(const Rule& rule, const Rule& other) {
+void replay(const Rule& rule, const Rule& second_rule) {
   auto random = generator(61);
   cudaStream_t stream = nullptr;
   check(cudaStreamCreate(&stream));
   {
     const Kokkos::Cuda on(stream), other_stream;
     const auto start = values<double>(random, rows * width);
-    const auto which = indices<std::int64_t>(random, n, rows);
+    const auto ids = indices<std::int64_t>(random, n, rows);
     const auto grads = make<ferry::device_space>("grads", n, width, values<double>(random, n * width));
     auto table = make<Space>("weights", rows, width, start);
     auto plain = make<Space>("plain", rows, width, start);
     auto crowd = make<Space>("crowd", rows, width, start);
     auto state = ferry::optim::make_state(rule, table);
-    auto crowd_state = ferry::optim::make_state(other, crowd);
-    const auto plan = ferry::make_plan(on, which, rows);
+    auto crowd_state = ferry::optim::make_state(second_rule, crowd);
+    const auto plan = ferry::make_plan(on, ids, rows);
     static_cast<void>(plan.unique_count());
     {
       auto plain_state = ferry::optim::make_state(rule, plain);
@@ -72,11 +72,11 @@ void replay(const Rule& rule, const Rule& other) {
     check(cudaGraphDestroy(captured));
     // Kernels of other options, at once and between.
     for (int launch = 0; launch < 2; ++launch)
-      ferry::step(other_stream, other, crowd, crowd_state, plan, grads, Path{}).detach();
+      ferry::step(other_stream, second_rule, crowd, crowd_state, plan, grads, Path{}).detach();
     check(cudaGraphLaunch(graph, stream));
     ticket.wait();
     CHECK(same_bits(take(table), expected));
-    ferry::step(other_stream, other, crowd, crowd_state, plan, grads, Path{}).wait();
+    ferry::step(other_stream, second_rule, crowd, crowd_state, plan, grads, Path{}).wait();
     check(cudaGraphExecDestroy(graph));
   }
   check(cudaStreamDestroy(stream));
@@ -114,20 +114,21 @@ TEST_CASE("steps with large kernels do not wait for the device", "[large]") {
     const Kokkos::Cuda on(stream);
     const auto rule = ferry::optim::adam{.amsgrad = true};
     const auto start = values<double>(random, rows * width);
-    const auto which = indices<std::int64_t>(random, n, rows);
+    const auto ids = indices<std::int64_t>(random, n, rows);
     const auto grads = make<ferry::device_space>("grads", n, width, values<double>(random, n * width));
     auto table = make<ferry::pinned_space>("weights", rows, width, start);
     auto plain = make<ferry::pinned_space>("plain", rows, width, start);
     auto state = ferry::optim::make_state(rule, table);
     auto plain_state = ferry::optim::make_state(rule, plain);
-    const auto plan = ferry::make_plan(on, which, rows);
+    const auto plan = ferry::make_plan(on, ids, rows);
     static_cast<void>(plan.unique_count());
-    const auto three_steps = [&](auto& weights, auto& of) {
+    const auto three_steps = [&](auto& weights, auto& state) {
       for (int step = 0; step < 3; ++step)
-        ferry::step(on, rule, weights, of, plan, grads, ferry::path::ordered{}, ferry::step_count::catch_up{})
+        ferry::step(on, rule, weights, state, plan, grads, ferry::path::ordered{},
+                    ferry::step_count::catch_up{})
             .detach();
     };
-    // What is made once for a state is made by now.
+    // By now the objects exist that a state makes once.
     three_steps(plain, plain_state);
     three_steps(table, state);
     three_steps(plain, plain_state);

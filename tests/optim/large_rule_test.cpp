@@ -30,14 +30,14 @@ void train(const Rule& rule, std::size_t width, Path path) {
   auto table = make<Space>("weights", rows, width, expected);
   auto state = ferry::optim::make_state(rule, table);
   for (int step = 0; step < 4; ++step) {
-    const auto which = indices<std::int64_t>(random, n, rows);
+    const auto ids = indices<std::int64_t>(random, n, rows);
     const auto gradients = values<double>(random, n * width);
-    const auto there = make<ferry::device_space>("grads", n, width, gradients);
-    const auto plan = ferry::make_plan(exec, which, rows);
-    ferry::step(exec, rule, table, state, plan, there, path).wait();
+    const auto device_grads = make<ferry::device_space>("grads", n, width, gradients);
+    const auto plan = ferry::make_plan(exec, ids, rows);
+    ferry::step(exec, rule, table, state, plan, device_grads, path).wait();
     std::map<std::int64_t, std::vector<double>> summed;
     for (std::size_t p = 0; p < n; ++p) {
-      auto& row = summed[which[p]];
+      auto& row = summed[ids[p]];
       row.resize(width);
       for (std::size_t c = 0; c < width; ++c) row[c] += gradients[p * width + c];
     }

@@ -25,9 +25,9 @@ struct polynomial_rule {
   static constexpr int min_fields = 0;
 
   std::array<double, Options> options = [] {
-    std::array<double, Options> made{};
-    for (int k = 0; k < Options; ++k) made[static_cast<std::size_t>(k)] = 0.01 * (k % 5 - 1.5) / (1 + k);
-    return made;
+    std::array<double, Options> list{};
+    for (int k = 0; k < Options; ++k) list[static_cast<std::size_t>(k)] = 0.01 * (k % 5 - 1.5) / (1 + k);
+    return list;
   }();
 
   template <class Compute>
@@ -45,10 +45,10 @@ struct polynomial_rule {
   [[nodiscard]] auto fields() const { return boost::hana::make_tuple(); }
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t) const {
-    update<Compute> made{};
+    update<Compute> result{};
     for (int k = 0; k < Options; ++k)
-      made.options[k] = static_cast<Compute>(options[static_cast<std::size_t>(k)]);
-    return made;
+      result.options[k] = static_cast<Compute>(options[static_cast<std::size_t>(k)]);
+    return result;
   }
   void check() const {}
 
@@ -108,9 +108,9 @@ struct averages_rule {
   }
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    update<Compute> made{polynomial.template coefficients<Compute>(step), {}};
-    for (int f = 0; f < Fields; ++f) made.decays[f] = static_cast<Compute>(decay(f));
-    return made;
+    update<Compute> result{polynomial.template coefficients<Compute>(step), {}};
+    for (int f = 0; f < Fields; ++f) result.decays[f] = static_cast<Compute>(decay(f));
+    return result;
   }
   void check() const {}
 

@@ -19,25 +19,25 @@ struct element {
 };
 
 /// Lion, algorithm 2, line by line.
-void follow_paper(const ferry::optim::lion& rule, element& at, double gradient) {
+void follow_paper(const ferry::optim::lion& rule, element& cell, double gradient) {
   const double g = rule.maximize ? -gradient : gradient;
-  const double c = rule.betas[0] * at.first + (1.0 - rule.betas[0]) * g;
+  const double c = rule.betas[0] * cell.first + (1.0 - rule.betas[0]) * g;
   const double sign = c > 0.0 ? 1.0 : c < 0.0 ? -1.0 : 0.0;
-  at.weight = at.weight - rule.lr * (sign + rule.weight_decay * at.weight);
-  at.first = rule.betas[1] * at.first + (1.0 - rule.betas[1]) * g;
+  cell.weight = cell.weight - rule.lr * (sign + rule.weight_decay * cell.weight);
+  cell.first = rule.betas[1] * cell.first + (1.0 - rule.betas[1]) * g;
 }
 
 /// FTRL-Proximal, algorithm 1, but that the weight is kept instead of made anew before each gradient.
-void follow_paper(const ferry::optim::ftrl& rule, element& at, double gradient) {
+void follow_paper(const ferry::optim::ftrl& rule, element& cell, double gradient) {
   const double g = rule.maximize ? -gradient : gradient;
-  const double sigma = (std::sqrt(at.first + g * g) - std::sqrt(at.first)) / rule.lr;
-  at.second = at.second + g - sigma * at.weight;
-  at.first = at.first + g * g;
-  if (std::fabs(at.second) <= rule.l1)
-    at.weight = 0.0;
+  const double sigma = (std::sqrt(cell.first + g * g) - std::sqrt(cell.first)) / rule.lr;
+  cell.second = cell.second + g - sigma * cell.weight;
+  cell.first = cell.first + g * g;
+  if (std::fabs(cell.second) <= rule.l1)
+    cell.weight = 0.0;
   else
-    at.weight = -(at.second - (at.second > 0.0 ? rule.l1 : -rule.l1)) /
-                ((rule.beta + std::sqrt(at.first)) / rule.lr + rule.l2);
+    cell.weight = -(cell.second - (cell.second > 0.0 ? rule.l1 : -rule.l1)) /
+                  ((rule.beta + std::sqrt(cell.first)) / rule.lr + rule.l2);
 }
 
 template <class Rule>
@@ -51,14 +51,13 @@ void check(const Rule& rule, double initial, std::uint64_t salt) {
   std::vector<element> expected;
   for (const double weight : start) expected.push_back({weight, initial, 0.0});
   for (int step = 0; step < 50; ++step) {
-    const auto which = unique_indices<std::int64_t>(random, n, rows);
+    const auto ids = unique_indices<std::int64_t>(random, n, rows);
     const auto gradients = values<double>(random, n * width);
-    ferry::step(exec, rule, table, state, which, make<ferry::device_space>("grads", n, width, gradients))
+    ferry::step(exec, rule, table, state, ids, make<ferry::device_space>("grads", n, width, gradients))
         .wait();
     for (std::size_t p = 0; p < n; ++p)
       for (std::size_t c = 0; c < width; ++c)
-        follow_paper(rule, expected[static_cast<std::size_t>(which[p]) * width + c],
-                     gradients[p * width + c]);
+        follow_paper(rule, expected[static_cast<std::size_t>(ids[p]) * width + c], gradients[p * width + c]);
   }
   const auto now = take(table);
   double worst = 0.0;

@@ -156,14 +156,15 @@ TEST_CASE("steps on whole rows are left out, too", "[optim][nonfinite]") {
   ferry::quantize(exec, table, codes).wait();
   auto state_of_codes = ferry::optim::make_state(rule, codes);
   const auto records = [&] {
-    auto made = take(codes.records());
-    for (const float v : take(state_of_codes.field("sum"))) made.push_back(static_cast<std::byte>(v != 0.0f));
-    return made;
+    auto bytes = take(codes.records());
+    for (const float v : take(state_of_codes.field("sum")))
+      bytes.push_back(static_cast<std::byte>(v != 0.0f));
+    return bytes;
   };
   const auto numbers = [&] {
-    auto made = take(table);
-    for (const float v : take(state.field("sum"))) made.push_back(v);
-    return made;
+    auto weights = take(table);
+    for (const float v : take(state.field("sum"))) weights.push_back(v);
+    return weights;
   };
   for_each_path<ferry::mapped_space, ferry::device_space, work::changes>([&](auto path) {
     left_out<float>(rule, table, state, numbers, path);

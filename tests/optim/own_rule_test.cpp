@@ -24,15 +24,15 @@ namespace {
 constexpr std::size_t rows = 13, width = 35, n = 21;
 
 /// The summed gradient of each row that a batch names.
-std::map<std::int64_t, std::vector<double>> summed(const std::vector<std::int64_t>& which,
+std::map<std::int64_t, std::vector<double>> summed(const std::vector<std::int64_t>& ids,
                                                    const std::vector<double>& gradients) {
-  std::map<std::int64_t, std::vector<double>> made;
+  std::map<std::int64_t, std::vector<double>> result;
   for (std::size_t p = 0; p < n; ++p) {
-    auto& row = made[which[p]];
+    auto& row = result[ids[p]];
     row.resize(width);
     for (std::size_t c = 0; c < width; ++c) row[c] += gradients[p * width + c];
   }
-  return made;
+  return result;
 }
 
 double farthest(const std::vector<double>& left, const std::vector<double>& right) {
@@ -52,12 +52,11 @@ void train(const Rule& rule, Path path, const Follow& follow, const Look& look) 
   auto table = make<Space>("weights", rows, width, expected);
   auto state = ferry::optim::make_state(rule, table);
   for (int step = 0; step < 10; ++step) {
-    const auto which = indices<std::int64_t>(random, n, rows);
+    const auto ids = indices<std::int64_t>(random, n, rows);
     const auto gradients = values<double>(random, n * width);
-    ferry::step(exec, rule, table, state, which, make<ferry::device_space>("grads", n, width, gradients),
-                path)
+    ferry::step(exec, rule, table, state, ids, make<ferry::device_space>("grads", n, width, gradients), path)
         .wait();
-    for (const auto& [row, gradient] : summed(which, gradients))
+    for (const auto& [row, gradient] : summed(ids, gradients))
       follow(expected.data() + static_cast<std::size_t>(row) * width, static_cast<std::size_t>(row),
              gradient);
   }
@@ -109,22 +108,20 @@ TEST_CASE("a transform of one's own", "[optim][own]") {
   const exec_space exec;
   auto random = generator(18);
   auto start = values<float>(random, rows * width);
-  const std::vector<int> which{3, 0, 12};
-  const auto gradients = values<float>(random, which.size() * width);
-  const auto grads = make<ferry::device_space>("grads", which.size(), width, gradients);
+  const std::vector<int> ids{3, 0, 12};
+  const auto gradients = values<float>(random, ids.size() * width);
+  const auto grads = make<ferry::device_space>("grads", ids.size(), width, gradients);
   const ferry::optim::chain stepped{ferry::optim::sgd{.lr = 0.25}, own::sign_only{}};
   for_each_path<space, ferry::device_space, work::changes>([&](auto path) {
     CAPTURE(path.name);
     auto expected = start;
     auto table = make<space>("weights", rows, width, start);
     auto state = ferry::optim::make_state(stepped, table);
-    ferry::step(exec, stepped, table, state, which, grads, path).wait();
-    for (std::size_t p = 0; p < which.size(); ++p)
+    ferry::step(exec, stepped, table, state, ids, grads, path).wait();
+    for (std::size_t p = 0; p < ids.size(); ++p)
       for (std::size_t c = 0; c < width; ++c) {
         const float g = gradients[p * width + c];
-        expected[static_cast<std::size_t>(which[p]) * width + c] -= g > 0.0f   ? 0.25f
-                                                                    : g < 0.0f ? -0.25f
-                                                                               : 0.0f;
+        expected[static_cast<std::size_t>(ids[p]) * width + c] -= g > 0.0f ? 0.25f : g < 0.0f ? -0.25f : 0.0f;
       }
     CHECK(take(table) == expected);
   });

@@ -17,11 +17,11 @@ std::vector<T> part_of(const Records& records, const ferry::detail::array_ref<T,
   const auto offset =
       static_cast<std::size_t>(reinterpret_cast<const std::byte*>(part.data) - records.bytes().data());
   const auto width = static_cast<std::size_t>(part.width());
-  std::vector<T> made(records.rows() * width);
+  std::vector<T> result(records.rows() * width);
   for (std::size_t row = 0; row < records.rows(); ++row)
-    std::memcpy(made.data() + row * width, bytes.data() + row * records.row_bytes() + offset,
+    std::memcpy(result.data() + row * width, bytes.data() + row * records.row_bytes() + offset,
                 width * sizeof(T));
-  return made;
+  return result;
 }
 
 /// Puts values there.

@@ -29,7 +29,7 @@ void train_both(const Rule& rule, std::size_t width, Path path) {
   put_part(records, records.table(), start);
   REQUIRE(records.fields() == state.fields());
   for (int step = 1; step <= 10; ++step) {
-    const auto which = indices<std::int64_t>(random, n, rows - 2);
+    const auto ids = indices<std::int64_t>(random, n, rows - 2);
     const auto unique = unique_indices<std::int64_t>(random, n < rows ? n : rows, rows);
     const auto grads = make<ferry::device_space>("grads", n, width, values<float>(random, n * width));
     if (step % 3 == 0) {
@@ -39,12 +39,12 @@ void train_both(const Rule& rule, std::size_t width, Path path) {
       ferry::step(exec, rule, table, state, unique, few, promised).wait();
       ferry::step(exec, rule, records, unique, few, path, promised).wait();
     } else if (step % 3 == 1) {
-      const auto plan = ferry::make_plan(exec, which, rows);
+      const auto plan = ferry::make_plan(exec, ids, rows);
       ferry::step(exec, rule, table, state, plan, grads).wait();
       ferry::step(exec, rule, records, plan, grads, path).wait();
     } else {
-      ferry::step(exec, rule, table, state, which, grads).wait();
-      ferry::step(exec, rule, records, which, grads, path).wait();
+      ferry::step(exec, rule, table, state, ids, grads).wait();
+      ferry::step(exec, rule, records, ids, grads, path).wait();
     }
   }
   CHECK(same_bits(part_of(records, records.table()), take(table)));

@@ -33,24 +33,24 @@ auto new_records(std::size_t width) {
 
 TEST_CASE("records have the rule's parts and initial values", "[optim][records]") {
   using namespace ferry::optim;
-  auto of = make_records<ferry::half_t, ferry::pinned_space>(adagrad{.initial_accumulator_value = 0.25},
-                                                             "weights", 9, 5);
-  STATIC_CHECK(std::is_same_v<decltype(of)::value_type, float>);
-  CHECK(of.rows() == 9);
-  CHECK(of.width() == 5);
-  CHECK(of.label() == "weights");
-  CHECK(of.row_bytes() % 32 == 0);
-  CHECK(of.bytes().rows() == 9);
-  CHECK(of.bytes().width() == of.row_bytes());
-  CHECK(of.table().describe() == "'weights' [9 x 5] in pinned_space");
-  CHECK(of.fields() == 1);
-  CHECK(of.field("sum").data == of.field(0).data);
-  CHECK(of.field("sum").label == "weights::sum");
-  CHECK(part_of(of, of.field("sum")) == std::vector<float>(45, 0.25f));
+  auto weights = make_records<ferry::half_t, ferry::pinned_space>(adagrad{.initial_accumulator_value = 0.25},
+                                                                  "weights", 9, 5);
+  STATIC_CHECK(std::is_same_v<decltype(weights)::value_type, float>);
+  CHECK(weights.rows() == 9);
+  CHECK(weights.width() == 5);
+  CHECK(weights.label() == "weights");
+  CHECK(weights.row_bytes() % 32 == 0);
+  CHECK(weights.bytes().rows() == 9);
+  CHECK(weights.bytes().width() == weights.row_bytes());
+  CHECK(weights.table().describe() == "'weights' [9 x 5] in pinned_space");
+  CHECK(weights.fields() == 1);
+  CHECK(weights.field("sum").data == weights.field(0).data);
+  CHECK(weights.field("sum").label == "weights::sum");
+  CHECK(part_of(weights, weights.field("sum")) == std::vector<float>(45, 0.25f));
   // Each part begins on a multiple of 32 bytes.
-  const auto* begin = of.bytes().data();
-  CHECK((reinterpret_cast<std::byte*>(of.field(0).data) - begin) % 32 == 0);
-  CHECK(of.row_bytes() == 64);  // 10 bytes, 20 bytes
+  const auto* begin = weights.bytes().data();
+  CHECK((reinterpret_cast<std::byte*>(weights.field(0).data) - begin) % 32 == 0);
+  CHECK(weights.row_bytes() == 64);  // 10 bytes, 20 bytes
 
   auto two = make_records<double, ferry::mapped_space>(adam{}, "two", 4, 3);
   STATIC_CHECK(std::is_same_v<decltype(two)::value_type, double>);
@@ -62,13 +62,13 @@ TEST_CASE("records have the rule's parts and initial values", "[optim][records]"
   CHECK_THROWS_MATCHES(two.field("sum"), ferry::invalid_argument,
                        MessageMatches(ContainsSubstring("no active state 'sum'")));
 
-  auto own = make_records<float, ferry::device_space>(rowwise_adagrad{.initial_accumulator_value = 0.5},
-                                                      "own", 6, 8);
-  CHECK(own.fields() == 0);
-  CHECK(own.field("sum").width() == 1);
-  CHECK(own.field("sum").rows() == 6);
-  CHECK(part_of(own, own.field("sum")) == std::vector<float>(6, 0.5f));
-  CHECK(own.row_bytes() == 64);
+  auto second = make_records<float, ferry::device_space>(rowwise_adagrad{.initial_accumulator_value = 0.5},
+                                                         "own", 6, 8);
+  CHECK(second.fields() == 0);
+  CHECK(second.field("sum").width() == 1);
+  CHECK(second.field("sum").rows() == 6);
+  CHECK(part_of(second, second.field("sum")) == std::vector<float>(6, 0.5f));
+  CHECK(second.row_bytes() == 64);
 
   auto plain = make_records<float, ferry::pageable_space>(sgd{}, "plain", 6, 8);
   CHECK(plain.fields() == 0);
@@ -96,44 +96,44 @@ TEMPLATE_TEST_CASE("verbs on the weights of records", "[optim][records]", ferry:
   for (const std::size_t width : {1u, 4u, 35u}) {
     CAPTURE(TestType::name, width);
     auto random = generator(1500 + width);
-    auto of = new_records<TestType>(width);
-    put_part(of, of.field(0), std::vector<float>(rows * width, 7.0f));
-    put_part(of, of.field(1), std::vector<float>(rows * width, 8.0f));
+    auto weights = new_records<TestType>(width);
+    put_part(weights, weights.field(0), std::vector<float>(rows * width, 7.0f));
+    put_part(weights, weights.field(1), std::vector<float>(rows * width, 8.0f));
     const auto start = values<float>(random, rows * width);
-    put_part(of, of.table(), start);
-    const auto which = indices<std::int64_t>(random, 30, rows);
+    put_part(weights, weights.table(), start);
+    const auto ids = indices<std::int64_t>(random, 30, rows);
     for_each_path<TestType, ferry::device_space, work::moves>([&](auto path) {
       CAPTURE(path.name);
       auto out = make<ferry::device_space>("out", 30, width, std::vector<float>(30 * width, -77.0f));
-      ferry::gather(exec, of.table(), which, out, path).wait();
-      CHECK(take(out) == gathered(start, width, which, std::vector<float>(30 * width)));
+      ferry::gather(exec, weights.table(), ids, out, path).wait();
+      CHECK(take(out) == gathered(start, width, ids, std::vector<float>(30 * width)));
     });
     for_each_path<TestType, ferry::device_space, work::changes>([&](auto path) {
       CAPTURE(path.name);
-      put_part(of, of.table(), start);
+      put_part(weights, weights.table(), start);
       const auto fresh = values<float>(random, 30 * width);
-      ferry::scatter(exec, of.table(), which, make<ferry::device_space>("values", 30, width, fresh), path)
+      ferry::scatter(exec, weights.table(), ids, make<ferry::device_space>("values", 30, width, fresh), path)
           .wait();
-      CHECK(close(part_of(of, of.table()),
-                  scattered(start, width, which, fresh, false, ferry::duplicates::last::name)));
+      CHECK(close(part_of(weights, weights.table()),
+                  scattered(start, width, ids, fresh, false, ferry::duplicates::last::name)));
     });
     // There and back by copy.
     ferry::tensor<float, ferry::pageable_space> dense("dense", rows, width);
     put(dense, start);
-    ferry::copy(exec, dense, of.table()).wait();
-    CHECK(part_of(of, of.table()) == start);
+    ferry::copy(exec, dense, weights.table()).wait();
+    CHECK(part_of(weights, weights.table()) == start);
     put(dense, std::vector<float>(rows * width, -77.0f));
-    ferry::copy(exec, of.table(), dense).wait();
+    ferry::copy(exec, weights.table(), dense).wait();
     CHECK(take(dense) == start);
     // As a table without records is initialised.
-    ferry::tensor<float, TestType> other("other", rows, width);
+    ferry::tensor<float, TestType> second("other", rows, width);
     if constexpr (!std::is_same_v<TestType, ferry::pageable_space>) {
-      ferry::init::uniform(exec, of.table(), -0.5f, 0.5f, 42);
-      ferry::init::uniform(exec, other, -0.5f, 0.5f, 42);
-      CHECK(part_of(of, of.table()) == take(other));
+      ferry::init::uniform(exec, weights.table(), -0.5f, 0.5f, 42);
+      ferry::init::uniform(exec, second, -0.5f, 0.5f, 42);
+      CHECK(part_of(weights, weights.table()) == take(second));
     }
-    CHECK(part_of(of, of.field(0)) == std::vector<float>(rows * width, 7.0f));
-    CHECK(part_of(of, of.field(1)) == std::vector<float>(rows * width, 8.0f));
+    CHECK(part_of(weights, weights.field(0)) == std::vector<float>(rows * width, 7.0f));
+    CHECK(part_of(weights, weights.field(1)) == std::vector<float>(rows * width, 8.0f));
   }
 }
 
@@ -149,42 +149,42 @@ void counting(Count count, Path path) {
   const auto start = values<float>(random, rows * width);
   auto table = make<ferry::device_space>("weights", rows, width, start);
   auto state = ferry::optim::make_state(rule, table, count);
-  auto of = ferry::optim::make_records<float, Space>(rule, "weights", rows, width, count);
-  REQUIRE(of.row_steps().rows() == rows);
-  put_part(of, of.table(), start);
+  auto weights = ferry::optim::make_records<float, Space>(rule, "weights", rows, width, count);
+  REQUIRE(weights.row_steps().rows() == rows);
+  put_part(weights, weights.table(), start);
   std::vector<std::int64_t> every(rows);
   for (std::size_t row = 0; row < rows; ++row) every[row] = static_cast<std::int64_t>(row);
   const auto same = [&] {
-    CHECK(same_bits(part_of(of, of.table()), take(table)));
-    for (int f = 0; f < 2; ++f) CHECK(same_bits(part_of(of, of.field(f)), take(state.field(f))));
-    CHECK(take(of.row_steps()) == take(state.row_steps()));
+    CHECK(same_bits(part_of(weights, weights.table()), take(table)));
+    for (int f = 0; f < 2; ++f) CHECK(same_bits(part_of(weights, weights.field(f)), take(state.field(f))));
+    CHECK(take(weights.row_steps()) == take(state.row_steps()));
   };
   for (int step = 1; step <= 40; ++step) {
-    const auto which = indices<std::int64_t>(random, 3, rows);
+    const auto ids = indices<std::int64_t>(random, 3, rows);
     const auto grads = make<ferry::device_space>("grads", 3, width, values<float>(random, 3 * width));
-    ferry::step(exec, rule, table, state, which, grads, count).wait();
-    ferry::step(exec, rule, of, which, grads, path, count).wait();
+    ferry::step(exec, rule, table, state, ids, grads, count).wait();
+    ferry::step(exec, rule, weights, ids, grads, path, count).wait();
     if (step % 20 != 0) continue;
     same();
     if constexpr (Count::catches_up) {
       if constexpr (!std::is_same_v<Space, ferry::pageable_space>) {
-        auto one = make<ferry::device_space>("one", rows, width, std::vector<float>(rows * width, -77.0f));
-        auto other =
+        auto first = make<ferry::device_space>("one", rows, width, std::vector<float>(rows * width, -77.0f));
+        auto second =
             make<ferry::device_space>("other", rows, width, std::vector<float>(rows * width, -78.0f));
-        ferry::gather(exec, rule, table, state, every, one).wait();
-        ferry::gather(exec, rule, of, std::as_const(every), other).wait();
-        CHECK(same_bits(take(one), take(other)));
-        CHECK_FALSE(same_bits(take(one), take(table)));
-        put(other, std::vector<float>(rows * width, -78.0f));
+        ferry::gather(exec, rule, table, state, every, first).wait();
+        ferry::gather(exec, rule, weights, std::as_const(every), second).wait();
+        CHECK(same_bits(take(first), take(second)));
+        CHECK_FALSE(same_bits(take(first), take(table)));
+        put(second, std::vector<float>(rows * width, -78.0f));
         const auto plan = ferry::make_plan(exec, every, rows);
-        ferry::gather(exec, rule, of, plan, other).wait();
-        CHECK(same_bits(take(one), take(other)));
+        ferry::gather(exec, rule, weights, plan, second).wait();
+        CHECK(same_bits(take(first), take(second)));
       }
       same();
       ferry::catch_up(exec, rule, table, state).wait();
-      ferry::catch_up(exec, rule, of).wait();
+      ferry::catch_up(exec, rule, weights).wait();
       same();
-      CHECK(take(of.row_steps()) == std::vector<std::uint32_t>(rows, static_cast<std::uint32_t>(step)));
+      CHECK(take(weights.row_steps()) == std::vector<std::uint32_t>(rows, static_cast<std::uint32_t>(step)));
     }
   }
 }
@@ -203,13 +203,13 @@ TEMPLATE_TEST_CASE("rows of records count their steps", "[optim][records][step_c
 
 namespace {
 
-/// Whether a gather from records takes indices of this type.
+/// True if a gather from records takes indices of this type.
 template <class Indices>
 bool gather_takes() {
   using records = decltype(new_records<ferry::mapped_space>(1));
   using out = ferry::tensor<float, ferry::mapped_space>;
-  return requires(const exec_space& exec, records& of, Indices which, out& to) {
-    ferry::gather(exec, rule, of, std::forward<Indices>(which), to);
+  return requires(const exec_space& exec, records& object, Indices ids, out& target) {
+    ferry::gather(exec, rule, object, std::forward<Indices>(ids), target);
   };
 }
 
@@ -228,31 +228,31 @@ TEST_CASE("a gather from records takes indices that are not constant", "[optim][
 TEST_CASE("steps on records that fail or are skipped change nothing", "[optim][records]") {
   const exec_space exec;
   auto random = generator(1520);
-  auto of = new_records<ferry::mapped_space>(6);
-  put_part(of, of.table(), values<float>(random, rows * 6));
-  const auto before = take(of.bytes());
+  auto weights = new_records<ferry::mapped_space>(6);
+  put_part(weights, weights.table(), values<float>(random, rows * 6));
+  const auto before = take(weights.bytes());
   auto spoiled = values<float>(random, 12);
   const auto grads = make<ferry::device_space>("grads", 2, 6, spoiled);
   spoiled[8] = std::numeric_limits<float>::infinity();
   const auto bad = make<ferry::device_space>("bad", 2, 6, spoiled);
   const std::vector<std::int64_t> fine{3, 1}, outside{3, 19};
   CHECK_THROWS_MATCHES(
-      ferry::step(exec, rule, of, outside, grads).wait(), ferry::out_of_range,
+      ferry::step(exec, rule, weights, outside, grads).wait(), ferry::out_of_range,
       MessageMatches(ContainsSubstring("'weights' [19 x 6]") && ContainsSubstring("index 19 at position 1")));
-  ferry::step(exec, rule, of, fine, bad, ferry::nonfinite::skip{}).wait();
-  CHECK(of.skipped() == 1);
-  CHECK(of.steps() == 0);
+  ferry::step(exec, rule, weights, fine, bad, ferry::nonfinite::skip{}).wait();
+  CHECK(weights.skipped() == 1);
+  CHECK(weights.steps() == 0);
   const ferry::tensor<float, ferry::device_space> wide("wide", 2, 7);
-  CHECK_THROWS_MATCHES(ferry::step(exec, rule, of, fine, wide), ferry::invalid_argument,
+  CHECK_THROWS_MATCHES(ferry::step(exec, rule, weights, fine, wide), ferry::invalid_argument,
                        MessageMatches(ContainsSubstring("'wide' [2 x 7]")));
   ferry::optim::adam more = rule;
   more.amsgrad = true;
-  CHECK_THROWS_MATCHES(ferry::step(exec, more, of, fine, grads), ferry::invalid_argument,
+  CHECK_THROWS_MATCHES(ferry::step(exec, more, weights, fine, grads), ferry::invalid_argument,
                        MessageMatches(ContainsSubstring("3 state fields")));
-  CHECK(take(of.bytes()) == before);
-  ferry::step(exec, rule, of, fine, grads).wait();
-  CHECK(of.steps() == 1);
-  CHECK(take(of.bytes()) != before);
+  CHECK(take(weights.bytes()) == before);
+  ferry::step(exec, rule, weights, fine, grads).wait();
+  CHECK(weights.steps() == 1);
+  CHECK(take(weights.bytes()) != before);
 }
 
 TEST_CASE("transforms and random rounding on records", "[optim][records]") {
@@ -263,19 +263,20 @@ TEST_CASE("transforms and random rounding on records", "[optim][records]") {
   const auto start = values<ferry::half_t>(random, rows * width);
   auto table = make<ferry::mapped_space>("weights", rows, width, start);
   auto state = ferry::optim::make_state(chain, table);
-  auto of = ferry::optim::make_records<ferry::half_t, ferry::mapped_space>(chain, "weights", rows, width);
-  put_part(of, of.table(), start);
+  auto weights =
+      ferry::optim::make_records<ferry::half_t, ferry::mapped_space>(chain, "weights", rows, width);
+  put_part(weights, weights.table(), start);
   state.set_seed(77);
-  of.set_seed(77);
-  CHECK(of.seed() == 77);
+  weights.set_seed(77);
+  CHECK(weights.seed() == 77);
   for (int step = 0; step < 3; ++step) {
-    const auto which = indices<std::int64_t>(random, 9, rows);
+    const auto ids = indices<std::int64_t>(random, 9, rows);
     const auto grads = make<ferry::device_space>("grads", 9, width, values<float>(random, 9 * width));
-    ferry::step(exec, chain, table, state, which, grads, ferry::rounding::stochastic{}).wait();
-    ferry::step(exec, chain, of, which, grads, ferry::rounding::stochastic{}).wait();
+    ferry::step(exec, chain, table, state, ids, grads, ferry::rounding::stochastic{}).wait();
+    ferry::step(exec, chain, weights, ids, grads, ferry::rounding::stochastic{}).wait();
   }
-  CHECK(same_bits(part_of(of, of.table()), take(table)));
-  CHECK(same_bits(part_of(of, of.field("exp_avg_sq")), take(state.field("exp_avg_sq"))));
+  CHECK(same_bits(part_of(weights, weights.table()), take(table)));
+  CHECK(same_bits(part_of(weights, weights.field("exp_avg_sq")), take(state.field("exp_avg_sq"))));
 }
 
 }  // namespace ferry_test::records_verbs_test

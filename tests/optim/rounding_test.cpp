@@ -27,15 +27,15 @@ double next_to(T value, int up) {
 template <class T>
 std::vector<T> weights(std::mt19937_64& random, std::size_t count) {
   std::uniform_real_distribution<float> any(0.25f, 8.0f);
-  std::vector<T> made(count);
-  for (auto& w : made) w = T(any(random));
-  return made;
+  std::vector<T> result(count);
+  for (auto& w : result) w = T(any(random));
+  return result;
 }
 std::vector<float> small_gradients(std::mt19937_64& random, std::size_t count) {
   std::uniform_real_distribution<float> any(-1.0f, 1.0f);
-  std::vector<float> made(count);
-  for (auto& g : made) g = any(random);
-  return made;
+  std::vector<float> result(count);
+  for (auto& g : result) g = any(random);
+  return result;
 }
 
 /// The weights of the step before they are rounded: one element after the other in float.
@@ -43,39 +43,39 @@ template <class T>
 std::vector<float> exact(const ferry::optim::sgd& rule, const std::vector<T>& start,
                          const std::vector<float>& gradients, std::int64_t step) {
   const auto update = rule.coefficients<float>(step);
-  std::vector<float> made;
+  std::vector<float> result;
   for (std::size_t i = 0; i < start.size(); ++i) {
     float weight = start[i], none[1] = {};
     update.apply(weight, gradients[i], none);
-    made.push_back(weight);
+    result.push_back(weight);
   }
-  return made;
+  return result;
 }
 
 std::vector<std::int64_t> in_order(std::size_t rows) {
-  std::vector<std::int64_t> made(rows);
-  for (std::size_t row = 0; row < rows; ++row) made[row] = static_cast<std::int64_t>(row);
-  return made;
+  std::vector<std::int64_t> result(rows);
+  for (std::size_t row = 0; row < rows; ++row) result[row] = static_cast<std::int64_t>(row);
+  return result;
 }
 
 template <class T>
-std::vector<std::uint16_t> bits_of(const std::vector<T>& from) {
-  std::vector<std::uint16_t> made;
-  for (const auto value : from) made.push_back(value.bits());
-  return made;
+std::vector<std::uint16_t> bits_of(const std::vector<T>& numbers) {
+  std::vector<std::uint16_t> result;
+  for (const auto value : numbers) result.push_back(value.bits());
+  return result;
 }
 
 /// One step on every row of a new table.
 template <class Space, class T, class Indices, class... Policies>
 std::vector<std::uint16_t> stepped(const ferry::optim::sgd& rule, const std::vector<T>& start,
                                    const std::vector<float>& gradients, std::size_t width, std::uint64_t seed,
-                                   std::int64_t steps_before, const Indices& which, Policies... policies) {
+                                   std::int64_t steps_before, const Indices& ids, Policies... policies) {
   const std::size_t rows = start.size() / width;
   auto table = make<Space>("weights", rows, width, start);
   auto state = ferry::optim::make_state(rule, table);
   state.set_seed(seed);
   state.set_steps(steps_before);
-  ferry::step(exec_space{}, rule, table, state, which,
+  ferry::step(exec_space{}, rule, table, state, ids,
               make<ferry::device_space>("grads", rows, width, gradients), policies...)
       .wait();
   return bits_of(take(table));
@@ -99,13 +99,13 @@ TEMPLATE_TEST_CASE("a weight becomes a neighbour, by the bits of its seed, step,
     const ferry::kernels::step_randomness bits{seed, static_cast<std::uint64_t>(before + 1)};
     for (std::size_t i = 0; i < goal.size(); ++i) {
       const auto row = static_cast<std::int64_t>(i / width), column = static_cast<std::int64_t>(i % width);
-      expected.push_back(TestType::at_random(goal[i], bits.of(row, column / 4).word[column % 4]).bits());
-      const auto made = TestType::from_bits(expected.back());
+      expected.push_back(TestType::at_random(goal[i], bits.draw(row, column / 4).word[column % 4]).bits());
+      const auto result = TestType::from_bits(expected.back());
       const auto nearest = TestType(goal[i]);
-      const double distance = number(made) - static_cast<double>(goal[i]);
-      CHECK((distance == 0.0 || (distance > 0.0 ? next_to(made, -1) < static_cast<double>(goal[i])
-                                                : next_to(made, 1) > static_cast<double>(goal[i]))));
-      if (static_cast<double>(goal[i]) == number(nearest)) CHECK(made.bits() == nearest.bits());
+      const double distance = number(result) - static_cast<double>(goal[i]);
+      CHECK((distance == 0.0 || (distance > 0.0 ? next_to(result, -1) < static_cast<double>(goal[i])
+                                                : next_to(result, 1) > static_cast<double>(goal[i]))));
+      if (static_cast<double>(goal[i]) == number(nearest)) CHECK(result.bits() == nearest.bits());
     }
     const auto every = in_order(rows);
     const auto plan = ferry::make_plan(exec, every, rows);
@@ -155,20 +155,20 @@ TEMPLATE_TEST_CASE("random bits are the same where rows are seen as a whole, and
     std::vector<std::uint16_t> expected, expected_of_double;
     for (std::size_t i = 0; i < goal.size(); ++i) {
       const auto row = static_cast<std::int64_t>(i / width), column = static_cast<std::int64_t>(i % width);
-      const auto drawn = bits.of(row, column / 4).word[column % 4];
+      const auto drawn = bits.draw(row, column / 4).word[column % 4];
       expected.push_back(TestType::at_random(goal[i], drawn).bits());
       const double fine = number(start[i]) - 1e-2 * wide[i];
-      const auto made = TestType::at_random(ferry::detail::to_float_odd(fine), drawn);
-      expected_of_double.push_back(made.bits());
-      CHECK((number(made) >= fine ? next_to(made, -1) < fine : next_to(made, 1) > fine));
+      const auto result = TestType::at_random(ferry::detail::to_float_odd(fine), drawn);
+      expected_of_double.push_back(result.bits());
+      CHECK((number(result) >= fine ? next_to(result, -1) < fine : next_to(result, 1) > fine));
     }
     for_each_path<space, ferry::device_space, work::changes>([&](auto path) {
       CAPTURE(path.name, width);
-      const auto run = [&](const auto& by, const auto& grads) {
+      const auto run = [&](const auto& named, const auto& grads) {
         auto table = make<space>("weights", rows, width, start);
-        auto state = ferry::optim::make_state(by, table);
+        auto state = ferry::optim::make_state(named, table);
         state.set_seed(seed);
-        ferry::step(exec, by, table, state, in_order(rows),
+        ferry::step(exec, named, table, state, in_order(rows),
                     make<ferry::device_space>("grads", rows, width, grads), path, at_random)
             .wait();
         return bits_of(take(table));
@@ -214,13 +214,13 @@ TEMPLATE_TEST_CASE("small changes accumulate over steps", "[optim][rounding]", f
   auto table = make<ferry::mapped_space>("weights", rows, width, start);
   auto nearest = make<ferry::mapped_space>("nearest", rows, width, start);
   auto state = ferry::optim::make_state(rule, table);
-  auto other = ferry::optim::make_state(rule, nearest);
+  auto twin_state = ferry::optim::make_state(rule, nearest);
   state.set_seed(random());
   const auto grads = make<ferry::device_space>(
       "grads", rows, width, std::vector<float>(rows * width, static_cast<float>(-unit / 16.0)));
   for (int step = 0; step < 64; ++step) {
     ferry::step(exec, rule, table, state, in_order(rows), grads, at_random).wait();
-    ferry::step(exec, rule, nearest, other, in_order(rows), grads, ferry::rounding::nearest{}).wait();
+    ferry::step(exec, rule, nearest, twin_state, in_order(rows), grads, ferry::rounding::nearest{}).wait();
   }
   double mean = 0.0;
   for (const auto w : take(table)) mean += number(w) / static_cast<double>(rows * width);
@@ -252,14 +252,14 @@ TEST_CASE("weights at the ends of the range", "[optim][rounding]") {
   auto random = generator(1130);
   const auto got =
       stepped<ferry::mapped_space>(rule, start, gradients, width, random(), 0, in_order(rows), at_random);
-  std::vector<int> seen(width, 0);  // bit 0: the lower, bit 1: the upper of the two
+  std::vector<int> choices(width, 0);  // bit 0: the lower, bit 1: the upper of the two
   for (std::size_t i = 0; i < got.size(); ++i) {
     const auto column = i % width;
     const double value = number(half_t::from_bits(got[i]));
     CAPTURE(column, value);
     const auto is = [&](double lower, double upper) {
       CHECK((value == lower || value == upper));
-      seen[column] |= value == lower ? 1 : 2;
+      choices[column] |= value == lower ? 1 : 2;
     };
     switch (column) {
       case 0:
@@ -298,7 +298,7 @@ TEST_CASE("weights at the ends of the range", "[optim][rounding]") {
         break;
     }
   }
-  for (const std::size_t column : {6u, 11u}) CHECK(seen[column] == 3);
+  for (const std::size_t column : {6u, 11u}) CHECK(choices[column] == 3);
 }
 
 }  // namespace ferry_test::rounding_test

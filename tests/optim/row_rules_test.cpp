@@ -22,7 +22,7 @@ namespace {
 /// A row in double: weights, up to two arrays of state, and the row's own number.
 struct row_of_doubles {
   std::vector<double> weight, first, second;
-  double own = 0.0;
+  double row_moment = 0.0;
 };
 
 double signed_by(bool maximize, double g) { return maximize ? -g : g; }
@@ -35,17 +35,18 @@ void follow(const ferry::optim::rowwise_adagrad& rule, row_of_doubles& row,
     g.push_back(signed_by(rule.maximize, gradient[c]) + rule.weight_decay * row.weight[c]);
     sum += g[c] * g[c];
   }
-  row.own += sum / static_cast<double>(gradient.size());
+  row.row_moment += sum / static_cast<double>(gradient.size());
   for (std::size_t c = 0; c < gradient.size(); ++c)
-    row.weight[c] -= rule.lr * g[c] / (std::sqrt(row.own) + rule.eps);
+    row.weight[c] -= rule.lr * g[c] / (std::sqrt(row.row_moment) + rule.eps);
 }
 
 void follow(const ferry::optim::partial_rowwise_adam& rule, row_of_doubles& row,
             const std::vector<double>& gradient, int step) {
   double sum = 0.0;
   for (const double g : gradient) sum += g * g;
-  row.own = rule.betas[1] * row.own + (1.0 - rule.betas[1]) * sum / static_cast<double>(gradient.size());
-  const double deviation = std::sqrt(row.own / (1.0 - std::pow(rule.betas[1], step))) + rule.eps;
+  row.row_moment =
+      rule.betas[1] * row.row_moment + (1.0 - rule.betas[1]) * sum / static_cast<double>(gradient.size());
+  const double deviation = std::sqrt(row.row_moment / (1.0 - std::pow(rule.betas[1], step))) + rule.eps;
   for (std::size_t c = 0; c < gradient.size(); ++c) {
     row.first[c] =
         rule.betas[0] * row.first[c] + (1.0 - rule.betas[0]) * signed_by(rule.maximize, gradient[c]);
@@ -108,21 +109,21 @@ void train(const Rule& rule, double initial, std::size_t width, Path path, std::
                               start.begin() + static_cast<std::ptrdiff_t>((r + 1) * width));
     expected[r].first.assign(width, 0.0);
     expected[r].second.assign(width, 0.0);
-    expected[r].own = initial;
+    expected[r].row_moment = initial;
   }
   for (int step = 1; step <= 20; ++step) {
-    const auto which = indices<std::int64_t>(random, n, rows);
+    const auto ids = indices<std::int64_t>(random, n, rows);
     const auto gradients = values<T>(random, n * width);
-    const auto there = make<ferry::device_space>("grads", n, width, gradients);
+    const auto device_grads = make<ferry::device_space>("grads", n, width, gradients);
     if (step % 2 == 0)
-      ferry::step(exec, rule, table, state, which, there, path).wait();
+      ferry::step(exec, rule, table, state, ids, device_grads, path).wait();
     else
-      ferry::step(exec, rule, table, state, ferry::make_plan(exec, which, rows), there, path).wait();
+      ferry::step(exec, rule, table, state, ferry::make_plan(exec, ids, rows), device_grads, path).wait();
     for (std::size_t r = 0; r < rows; ++r) {
       std::vector<double> sum(width);
       bool named = false;
       for (std::size_t p = 0; p < n; ++p) {
-        if (which[p] != static_cast<std::int64_t>(r)) continue;
+        if (ids[p] != static_cast<std::int64_t>(r)) continue;
         named = true;
         for (std::size_t c = 0; c < width; ++c) sum[c] += static_cast<double>(gradients[p * width + c]);
       }
@@ -138,10 +139,10 @@ void train(const Rule& rule, double initial, std::size_t width, Path path, std::
   }
   CHECK(worst < (std::is_same_v<T, double> ? 1e-12 : 2e-5));
   if constexpr (decltype(state)::row_fields > 0) {
-    const auto own = take(state.row_field_at(0));
+    const auto row_field = take(state.row_field_at(0));
     for (std::size_t r = 0; r < rows; ++r)
-      CHECK(std::fabs(static_cast<double>(own[r]) - expected[r].own) <=
-            (std::is_same_v<T, double> ? 1e-12 : 2e-5) * std::fmax(1.0, expected[r].own));
+      CHECK(std::fabs(static_cast<double>(row_field[r]) - expected[r].row_moment) <=
+            (std::is_same_v<T, double> ? 1e-12 : 2e-5) * std::fmax(1.0, expected[r].row_moment));
   }
 }
 
@@ -193,15 +194,16 @@ TEST_CASE("sums over a row are added in the documented order", "[optim][rows]") 
     lane[l] = (place[4 * l] + place[4 * l + 1]) + (place[4 * l + 2] + place[4 * l + 3]);
   };
   for (int l = 0; l < 32; ++l) add_lane(l);
-  const auto tree = [&](auto self, int from, int apart) -> float {
-    return apart == 32 ? lane[from] : self(self, from, 2 * apart) + self(self, from + apart, 2 * apart);
+  const auto tree = [&](auto self, int begin, int apart) -> float {
+    return apart == 32 ? lane[begin] : self(self, begin, 2 * apart) + self(self, begin + apart, 2 * apart);
   };
   CHECK(order::total(place, order::places) == tree(tree, 0, 1));
-  for (int used = order::places - 1; used >= 0; --used) {  // the places of shorter rows: the others are zeros
-    place[used] = 0.0f;
-    add_lane(used / 4);
-    CAPTURE(used);
-    CHECK(order::total(place, used) == tree(tree, 0, 1));
+  for (int level = order::places - 1; level >= 0;
+       --level) {  // the places of shorter rows: the others are zeros
+    place[level] = 0.0f;
+    add_lane(level / 4);
+    CAPTURE(level);
+    CHECK(order::total(place, level) == tree(tree, 0, 1));
   }
 }
 

@@ -22,7 +22,7 @@ namespace ferry_test::schedule_test {
 struct falling_rate {
   static constexpr std::string_view name = "falling_rate";
   static constexpr int min_fields = 1;
-  static inline std::atomic<std::int64_t> made{0};
+  static inline std::atomic<std::int64_t> update_count{0};
 
   double lr = 0.1;
   double decay = 0.01;
@@ -39,13 +39,13 @@ struct falling_rate {
   [[nodiscard]] auto fields() const { return boost::hana::make_tuple(ferry::optim::field{"momentum"}); }
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    ++made;
+    ++update_count;
     return {static_cast<Compute>(lr / (1.0 + decay * static_cast<double>(step))), static_cast<Compute>(0.5)};
   }
   void check() const {}
 };
 
-/// The same, with what depends on the step alone told apart.
+/// The update in two parts: the first depends on the step alone.
 struct falling_rate_apart : falling_rate {
   static constexpr std::string_view name = "falling_rate_apart";
 
@@ -59,15 +59,15 @@ struct falling_rate_apart : falling_rate {
     friend bool operator==(const falling&, const falling&) = default;
     template <class Compute>
     [[nodiscard]] terms<Compute> at(std::int64_t step) const {
-      ++made;
+      ++update_count;
       return {1.0 + decay * static_cast<double>(step)};
     }
   };
   template <class Compute, class Wide>
   struct options_of {
     Wide lr;
-    KOKKOS_FUNCTION update<Compute> at(const terms<Compute>& by) const {
-      return {ferry::optim::narrowed<Compute>(lr / by.divisor), Compute(0.5f)};
+    KOKKOS_FUNCTION update<Compute> at(const terms<Compute>& numbers) const {
+      return {ferry::optim::narrowed<Compute>(lr / numbers.divisor), Compute(0.5f)};
     }
   };
   [[nodiscard]] falling by_step() const { return {decay}; }
@@ -99,50 +99,50 @@ void each_row_by_its_own_count(std::int64_t steps, const std::function<Rule(std:
   std::vector<std::int64_t> counts(rows);
   for (std::int64_t s = 1; s <= steps; ++s) {
     const Rule rule = rule_at(s);
-    const std::vector<std::int64_t> which{s % 3, 3 + s % 2};
-    const auto gradient = values<double>(random, which.size() * width);
-    ferry::step(exec, rule, table, state, which,
-                make<ferry::device_space>("grads", which.size(), width, gradient),
-                ferry::step_count::per_row{})
+    const std::vector<std::int64_t> ids{s % 3, 3 + s % 2};
+    const auto gradient = values<double>(random, ids.size() * width);
+    ferry::step(exec, rule, table, state, ids,
+                make<ferry::device_space>("grads", ids.size(), width, gradient), ferry::step_count::per_row{})
         .wait();
-    for (std::size_t p = 0; p < which.size(); ++p) {
-      const auto row = static_cast<std::size_t>(which[p]);
-      const auto from = gradient.begin() + static_cast<std::ptrdiff_t>(p * width);
-      expected.step(rule, ++counts[row], row, {from, from + width});
+    for (std::size_t p = 0; p < ids.size(); ++p) {
+      const auto row = static_cast<std::size_t>(ids[p]);
+      const auto first = gradient.begin() + static_cast<std::ptrdiff_t>(p * width);
+      expected.step(rule, ++counts[row], row, {first, first + width});
     }
   }
   CHECK(take(table) == expected.weights);
   for (int f = 0; f < Fields; ++f) CHECK(take(state.field(f)) == expected.state[static_cast<std::size_t>(f)]);
 }
 
-/// Where each step names every row, rows that count for themselves have the bits of those that do not.
+/// If each step names every row, rows that count for themselves have the bits of those that do not.
 template <class Rule>
 void per_row_is_global_where_all_are_named(Rule rule) {
   CAPTURE(Rule::name);
   const exec_space exec;
   auto random = generator(93);
   const auto start = values<float>(random, rows * width);
-  auto one = make<space>("one", rows, width, start), other = make<space>("other", rows, width, start);
-  auto one_state = ferry::optim::make_state(rule, one), other_state = ferry::optim::make_state(rule, other);
+  auto first = make<space>("one", rows, width, start), second = make<space>("other", rows, width, start);
+  auto one_state = ferry::optim::make_state(rule, first),
+       other_state = ferry::optim::make_state(rule, second);
   const std::vector<int> every{3, 1, 4, 0, 2};
   for (std::int64_t s = 1; s <= 20; ++s) {
     rule.lr = rate(s);
     const auto grads = make<ferry::device_space>("grads", rows, width, values<float>(random, rows * width));
-    ferry::step(exec, rule, one, one_state, every, grads).wait();
-    ferry::step(exec, rule, other, other_state, every, grads, ferry::step_count::per_row{}).wait();
+    ferry::step(exec, rule, first, one_state, every, grads).wait();
+    ferry::step(exec, rule, second, other_state, every, grads, ferry::step_count::per_row{}).wait();
   }
-  CHECK(take(one) == take(other));
-  CHECK(take(one) != start);
+  CHECK(take(first) == take(second));
+  CHECK(take(first) != start);
 }
 
 }  // namespace
 
 TEST_CASE("rows that count have the bits of plain loops under a schedule", "[optim][step_count][schedule]") {
   using namespace ferry::optim;
-  const std::integral_constant<int, 1> one;
+  const std::integral_constant<int, 1> single;
   const std::integral_constant<int, 2> two;
   const std::integral_constant<int, 3> three;
-  const auto later = [](std::int64_t s, double now, double then) { return s < 15 ? now : then; };
+  const auto later = [](std::int64_t s, double now, double late) { return s < 15 ? now : late; };
   each_row_by_its_own_count<adam>(
       30,
       [&](std::int64_t s) {
@@ -161,16 +161,16 @@ TEST_CASE("rows that count have the bits of plain loops under a schedule", "[opt
   each_row_by_its_own_count<nadam>(
       30, [&](std::int64_t s) { return nadam{.lr = rate(s), .momentum_decay = later(s, 4e-3, 1e-2)}; }, two);
   each_row_by_its_own_count<adagrad>(
-      30, [&](std::int64_t s) { return adagrad{.lr = rate(s), .lr_decay = later(s, 0.1, 0.0)}; }, one);
+      30, [&](std::int64_t s) { return adagrad{.lr = rate(s), .lr_decay = later(s, 0.1, 0.0)}; }, single);
   each_row_by_its_own_count<asgd>(
-      30, [&](std::int64_t s) { return asgd{.lr = rate(s), .lambd = 0.1, .alpha = 0.6, .t0 = 5}; }, one);
+      30, [&](std::int64_t s) { return asgd{.lr = rate(s), .lambd = 0.1, .alpha = 0.6, .t0 = 5}; }, single);
   each_row_by_its_own_count<falling_rate>(
-      30, [&](std::int64_t s) { return falling_rate{.lr = rate(s)}; }, one);
+      30, [&](std::int64_t s) { return falling_rate{.lr = rate(s)}; }, single);
   for (const double decay : {0.01, 0.02})
     each_row_by_its_own_count<falling_rate_apart>(
         30,
         [&](std::int64_t s) { return falling_rate_apart{{.lr = rate(s), .decay = s < 9 ? 0.01 : decay}}; },
-        one);
+        single);
 }
 
 TEST_CASE("rules that look at whole rows count them under a schedule, too", "[optim][step_count][schedule]") {
@@ -190,14 +190,14 @@ TEST_CASE("a schedule costs a step of rows that count no more than the first did
   ferry::init::zeros(exec, grads);
   falling_rate_apart rule;
   auto state = ferry::optim::make_state(rule, table);
-  const auto before = falling_rate::made.load();
+  const auto before = falling_rate::update_count.load();
   for (std::int64_t s = 1; s <= steps; ++s) {
     rule.lr = rate(s);
     ferry::step(exec, rule, table, state, std::vector<std::int64_t>{s % 5}, grads,
                 ferry::step_count::per_row{})
         .wait();
   }
-  CHECK(falling_rate::made - before <= 3 * steps);
+  CHECK(falling_rate::update_count - before <= 3 * steps);
 }
 
 TEST_CASE("steps in float and in double by turns work out each update once in each",
@@ -211,25 +211,25 @@ TEST_CASE("steps in float and in double by turns work out each update once in ea
   auto state = ferry::optim::make_state(rule, table);
   plain_training<falling_rate, 1> dense(rule, start, width);
   const std::vector<double> zeros(width, 0.0);
-  const auto before = falling_rate::made.load();
+  const auto before = falling_rate::update_count.load();
   for (std::int64_t s = 1; s <= steps; ++s) {
     rule.lr = rate(s);
     const auto named = static_cast<std::size_t>(s) % (rows - 1);
     const auto gradient = values<float>(random, width);
     const std::vector<double> wide(gradient.begin(), gradient.end());
-    const std::vector<std::size_t> which{named};
+    const std::vector<std::size_t> ids{named};
     if (s % 2 == 0)
-      ferry::step(exec, rule, table, state, which, make<ferry::device_space>("grads", 1, width, gradient),
+      ferry::step(exec, rule, table, state, ids, make<ferry::device_space>("grads", 1, width, gradient),
                   ferry::step_count::catch_up{})
           .wait();
     else
-      ferry::step(exec, rule, table, state, which, make<ferry::device_space>("grads", 1, width, wide),
+      ferry::step(exec, rule, table, state, ids, make<ferry::device_space>("grads", 1, width, wide),
                   ferry::step_count::catch_up{})
           .wait();
     for (std::size_t row = 0; row < rows; ++row) dense.step(rule, s, row, row == named ? wide : zeros);
   }
   // Twice in the history, and some times for the step itself; the oracle's are once for each row.
-  CHECK(falling_rate::made - before <= (12 + static_cast<std::int64_t>(rows)) * steps);
+  CHECK(falling_rate::update_count - before <= (12 + static_cast<std::int64_t>(rows)) * steps);
   ferry::catch_up(exec, rule, table, state).wait();
   CHECK(farthest_apart(take(table), dense.weights) < 1e-4);
 }
@@ -251,8 +251,8 @@ TEST_CASE("the history of a schedule takes some bytes for each step, until all r
         .wait();
   }
   // An update and three numbers; arrays that grow have room for half as much again.
-  constexpr std::size_t each = sizeof(ferry::optim::adam::update<float>) + 3 * sizeof(double);
-  CHECK(state.clock()->updates.history_bytes() <= each * steps * 3 / 2 + 4096);
+  constexpr std::size_t step_bytes = sizeof(ferry::optim::adam::update<float>) + 3 * sizeof(double);
+  CHECK(state.clock()->updates.history_bytes() <= step_bytes * steps * 3 / 2 + 4096);
   ferry::catch_up(exec, rule, table, state).wait();
   CHECK(state.clock()->updates.history_bytes() <= 4096);
 }

@@ -25,19 +25,20 @@ void train_both(const Rule& rule, std::size_t width, Policies... policies) {
   auto searched = make<device>("weights", rows, width, start);
   auto planned = make<device>("weights", rows, width, start);
   auto state = ferry::optim::make_state(rule, searched);
-  auto other = ferry::optim::make_state(rule, planned);
+  auto twin_state = ferry::optim::make_state(rule, planned);
   for (const std::size_t n : {1u, 32u, 100u, 513u, 1024u, 1025u}) {
     CAPTURE(width, n);
-    auto which = indices<std::int64_t>(random, n, n > 100 ? rows : 9);
-    for (std::size_t p = 0; p < n; p += 5) which[p] = 4;  // also more than sums in a kernel's own loop
+    auto ids = indices<std::int64_t>(random, n, n > 100 ? rows : 9);
+    for (std::size_t p = 0; p < n; p += 5) ids[p] = 4;  // also more than sums in a kernel's own loop
     const auto grads = make<device>("grads", n, width, values<float>(random, n * width));
-    ferry::step(exec, rule, searched, state, which, grads, policies...).wait();
-    ferry::step(exec, rule, planned, other, ferry::make_plan(exec, which, rows), grads, policies...).wait();
+    ferry::step(exec, rule, searched, state, ids, grads, policies...).wait();
+    ferry::step(exec, rule, planned, twin_state, ferry::make_plan(exec, ids, rows), grads, policies...)
+        .wait();
     CHECK(same_bits(take(searched), take(planned)));
   }
   CHECK_FALSE(same_bits(take(searched), start));
-  CHECK(state.fields() == other.fields());
-  for (int f = 0; f < state.fields(); ++f) CHECK(same_bits(take(state.field(f)), take(other.field(f))));
+  CHECK(state.fields() == twin_state.fields());
+  for (int f = 0; f < state.fields(); ++f) CHECK(same_bits(take(state.field(f)), take(twin_state.field(f))));
 }
 
 }  // namespace

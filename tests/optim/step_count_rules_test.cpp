@@ -19,14 +19,14 @@ TEST_CASE("catching up is dense training, for every rule", "[optim][step_count]"
   };
   using namespace ferry::optim;
   const std::integral_constant<int, 0> none;
-  const std::integral_constant<int, 1> one;
+  const std::integral_constant<int, 1> single;
   const std::integral_constant<int, 2> two;
   const std::integral_constant<int, 3> three;
   check(sgd{.lr = 0.1, .weight_decay = 0.01}, none);
-  check(sgd{.lr = 0.1, .momentum = 0.9}, one);
-  check(sgd{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true}, one);
-  check(adagrad{.lr = 0.1, .lr_decay = 0.1}, one);
-  check(adagrad{.lr = 0.1, .weight_decay = 0.1}, one);
+  check(sgd{.lr = 0.1, .momentum = 0.9}, single);
+  check(sgd{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true}, single);
+  check(adagrad{.lr = 0.1, .lr_decay = 0.1}, single);
+  check(adagrad{.lr = 0.1, .weight_decay = 0.1}, single);
   check(adam{.lr = 0.1, .amsgrad = true}, three);
   check(adam{.lr = 0.1, .weight_decay = 0.1}, two);
   check(adamw{.lr = 0.1, .weight_decay = 0.1}, two);
@@ -35,11 +35,11 @@ TEST_CASE("catching up is dense training, for every rule", "[optim][step_count]"
   check(nadam{.lr = 0.1}, two);
   check(adadelta{.lr = 1.0}, two);
   check(adamax{.lr = 0.1}, two);
-  check(rmsprop{.lr = 0.01}, one);
+  check(rmsprop{.lr = 0.01}, single);
   check(rmsprop{.lr = 0.01, .momentum = 0.9, .centered = true}, three);
   check(rmsprop{.lr = 0.01, .centered = true}, two);
   check(rprop{.lr = 0.01}, two);
-  check(asgd{.lr = 0.1, .lambd = 0.01, .t0 = 5.0}, one);
+  check(asgd{.lr = 0.1, .lambd = 0.01, .t0 = 5.0}, single);
   check(ftrl{.lr = 0.1, .l1 = 0.1}, two);
 }
 

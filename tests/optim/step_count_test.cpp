@@ -129,13 +129,13 @@ TEST_CASE("rows that missed very many steps", "[optim][step_count]") {
     auto table = make<ferry::device_space>("weights", 3, width, start);
     auto state = ferry::optim::make_state(rule, table);
     plain_training<Rule, Fields> dense(rule, start, width);
-    const auto step = [&](std::int64_t which, std::int64_t row) {
+    const auto step = [&](std::int64_t number, std::int64_t row) {
       const auto gradient = values<double>(random, width);
       ferry::step(exec, rule, table, state, std::vector<std::int64_t>{row},
                   make<ferry::device_space>("grads", 1, width, gradient), ferry::step_count::catch_up{})
           .wait();
       for (std::int64_t r = 0; r < 3; ++r)
-        dense.step(rule, which, static_cast<std::size_t>(r),
+        dense.step(rule, number, static_cast<std::size_t>(r),
                    r == row ? gradient : std::vector<double>(width, 0.0));
     };
     for (std::int64_t s = 1; s <= 3; ++s) step(s, s % 3);

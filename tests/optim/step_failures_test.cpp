@@ -43,22 +43,22 @@ TEST_CASE("a first step that throws leaves the state to any policy", "[optim][st
   const exec_space exec;
   auto random = generator(81);
   const ferry::optim::adam rule{.lr = 0.1};
-  const std::vector<std::int64_t> which{4, 1, 4, 0};
+  const std::vector<std::int64_t> ids{4, 1, 4, 0};
   const auto start = values<double>(random, rows * width);
-  const auto gradient = values<double>(random, which.size() * width);
-  const auto grads = make<ferry::device_space>("grads", which.size(), width, gradient);
-  const auto train = [&](auto first, auto then) {
+  const auto gradient = values<double>(random, ids.size() * width);
+  const auto grads = make<ferry::device_space>("grads", ids.size(), width, gradient);
+  const auto train = [&](auto first, auto second) {
     auto table = make<space>("weights", rows, width, start);
     auto state = ferry::optim::make_state(rule, table);
-    runs_out_of_memory([&] { ferry::step(exec, rule, table, state, which, grads, first).wait(); });
+    runs_out_of_memory([&] { ferry::step(exec, rule, table, state, ids, grads, first).wait(); });
     CHECK(state.row_steps().size() == 0);
     CHECK(state.clock()->row_policy.empty());
     CHECK(state.steps() == 0);
     CHECK(take(table) == start);
-    ferry::step(exec, rule, table, state, which, grads, then).wait();
+    ferry::step(exec, rule, table, state, ids, grads, second).wait();
     CHECK(state.steps() == 1);
     plain_training<ferry::optim::adam, 2> expected(rule, start, width);
-    for (const auto& [row, sum] : summed(gradient_batch<double>{which, gradient}, width))
+    for (const auto& [row, sum] : summed(gradient_batch<double>{ids, gradient}, width))
       expected.step(rule, 1, row, sum);
     CHECK(farthest_apart(take(table), expected.weights) < 1e-12);
   };
@@ -77,11 +77,11 @@ TEST_CASE("a first step on records that throws leaves them to any policy", "[opt
   auto records = ferry::optim::make_records<float, space>(rule, "records", rows, width);
   ferry::tensor<float, ferry::device_space> grads("grads", 2, width);
   ferry::init::zeros(exec, grads);
-  const std::vector<int> which{1, 1};
+  const std::vector<int> ids{1, 1};
   runs_out_of_memory(
-      [&] { ferry::step(exec, rule, records, which, grads, ferry::step_count::per_row{}).wait(); });
+      [&] { ferry::step(exec, rule, records, ids, grads, ferry::step_count::per_row{}).wait(); });
   CHECK(records.row_steps().size() == 0);
-  ferry::step(exec, rule, records, which, grads).wait();
+  ferry::step(exec, rule, records, ids, grads).wait();
   CHECK(records.steps() == 1);
 }
 
@@ -95,20 +95,20 @@ TEST_CASE("options of a step that throws are not remembered", "[optim][step_coun
   auto state = ferry::optim::make_state(rule, table);
   plain_training<ferry::optim::sgd, 1> dense(rule, start, width);
   for (std::int64_t s = 1; s <= 5; ++s) {
-    const std::vector<std::int64_t> which{s % 2};
+    const std::vector<std::int64_t> ids{s % 2};
     const auto gradient = values<double>(random, width);
     const auto grads = make<ferry::device_space>("grads", 1, width, gradient);
-    auto other = rule;
-    other.lr = 100.0;
-    other.weight_decay = 3.0;
+    auto second_rule = rule;
+    second_rule.lr = 100.0;
+    second_rule.weight_decay = 3.0;
     const auto as_it_was = take(table);
-    runs_out_of_memory([&] { ferry::step(exec, other, table, state, which, grads, policy).wait(); });
+    runs_out_of_memory([&] { ferry::step(exec, second_rule, table, state, ids, grads, policy).wait(); });
     CHECK(take(table) == as_it_was);
     CHECK(state.steps() == s - 1);
-    ferry::step(exec, rule, table, state, which, grads, policy).wait();
+    ferry::step(exec, rule, table, state, ids, grads, policy).wait();
     for (std::size_t row = 0; row < rows; ++row)
       dense.step(rule, s, row,
-                 static_cast<std::int64_t>(row) == which[0] ? gradient : std::vector<double>(width, 0.0));
+                 static_cast<std::int64_t>(row) == ids[0] ? gradient : std::vector<double>(width, 0.0));
     rule.lr *= 0.5;
   }
   ferry::catch_up(exec, rule, table, state).wait();

@@ -12,7 +12,7 @@
 #include <map>
 #include <vector>
 
-/// What the tests of steps share: batches of gradients, and rules applied to one row by plain loops.
+/// The kit of the tests of steps: batches of gradients, and rules applied to one row by plain loops.
 namespace ferry_test {
 
 template <class T>
@@ -31,13 +31,13 @@ gradient_batch<T> random_batch(std::mt19937_64& random, std::size_t count, std::
 /// The sum of the gradients of each row, in double.
 template <class T>
 std::map<std::size_t, std::vector<double>> summed(const gradient_batch<T>& batch, std::size_t width) {
-  std::map<std::size_t, std::vector<double>> made;
+  std::map<std::size_t, std::vector<double>> result;
   for (std::size_t p = 0; p < batch.rows.size(); ++p) {
-    auto& row = made[static_cast<std::size_t>(batch.rows[p])];
+    auto& row = result[static_cast<std::size_t>(batch.rows[p])];
     row.resize(width);
     for (std::size_t c = 0; c < width; ++c) row[c] += static_cast<double>(batch.values[p * width + c]);
   }
-  return made;
+  return result;
 }
 
 /// Table and state of a rule in double, stepped element by element in the calling thread.
@@ -60,10 +60,10 @@ struct plain_training {
   void step(const Rule& rule, std::int64_t step, std::size_t row, const std::vector<double>& gradient) {
     const auto update = rule.template coefficients<double>(step);
     for (std::size_t c = 0; c < width; ++c) {
-      double own[Fields == 0 ? 1 : Fields] = {};
-      for (std::size_t f = 0; f < state.size(); ++f) own[f] = state[f][row * width + c];
-      update.apply(weights[row * width + c], gradient[c], own);
-      for (std::size_t f = 0; f < state.size(); ++f) state[f][row * width + c] = own[f];
+      double field[Fields == 0 ? 1 : Fields] = {};
+      for (std::size_t f = 0; f < state.size(); ++f) field[f] = state[f][row * width + c];
+      update.apply(weights[row * width + c], gradient[c], field);
+      for (std::size_t f = 0; f < state.size(); ++f) state[f][row * width + c] = field[f];
     }
   }
 };

@@ -31,7 +31,7 @@ TEST_CASE("a skipped step never was, for rows that catch up", "[optim][nonfinite
     auto table = make<space>("weights", rows, width, start);
     auto state = ferry::optim::make_state(rule, table);
     plain_training<ferry::optim::adam, 2> dense(rule, start, width);
-    std::int64_t taken = 0;
+    std::int64_t count = 0;
     for (int call = 1; call <= 40; ++call) {
       auto batch = random_batch<double>(random, 2, rows, width);
       const bool spoiled = call % 7 == 3;
@@ -43,15 +43,15 @@ TEST_CASE("a skipped step never was, for rows that catch up", "[optim][nonfinite
                   ferry::step_count::catch_up{}, ferry::nonfinite::skip{})
           .wait();
       if (spoiled) continue;
-      ++taken;
+      ++count;
       const auto sums = summed(batch, width);
       for (std::size_t row = 0; row < rows; ++row) {
         const auto named = sums.find(row);
-        dense.step(rule, taken, row, named == sums.end() ? std::vector<double>(width, 0.0) : named->second);
+        dense.step(rule, count, row, named == sums.end() ? std::vector<double>(width, 0.0) : named->second);
       }
     }
-    CHECK(state.steps() == taken);
-    CHECK(state.skipped() == 40 - taken);
+    CHECK(state.steps() == count);
+    CHECK(state.skipped() == 40 - count);
     ferry::catch_up(exec, rule, table, state).wait();
     CHECK(farthest_apart(take(table), dense.weights) < 1e-12);
     for (int f = 0; f < 2; ++f)
@@ -66,19 +66,19 @@ TEST_CASE("a step that was skipped is counted once, however it ends", "[optim][n
   auto state = ferry::optim::make_state(rule, table);
   const auto bad =
       make<ferry::device_space>("grads", 1, 1, std::vector<float>{std::numeric_limits<float>::infinity()});
-  const std::vector<std::int64_t> which{4};
-  auto one = ferry::step(exec, rule, table, state, which, bad, ferry::nonfinite::skip{});
+  const std::vector<std::int64_t> ids{4};
+  auto ticket = ferry::step(exec, rule, table, state, ids, bad, ferry::nonfinite::skip{});
   CHECK(state.steps() == 1);
   CHECK(state.skipped() == 0);
-  one.wait();
-  one.wait();
+  ticket.wait();
+  ticket.wait();
   CHECK(state.steps() == 0);
   CHECK(state.skipped() == 1);
-  { const auto dropped = ferry::step(exec, rule, table, state, which, bad, ferry::nonfinite::skip{}); }
+  { const auto dropped = ferry::step(exec, rule, table, state, ids, bad, ferry::nonfinite::skip{}); }
   CHECK(state.steps() == 0);
   CHECK(state.skipped() == 2);
   // Nobody asks what a detached one has found, so it stays counted.
-  ferry::step(exec, rule, table, state, which, bad, ferry::nonfinite::skip{}).detach();
+  ferry::step(exec, rule, table, state, ids, bad, ferry::nonfinite::skip{}).detach();
   exec.fence();
   CHECK(state.steps() == 1);
   CHECK(state.skipped() == 2);
@@ -115,9 +115,9 @@ TEST_CASE("rows catch up whatever the type of the gradients", "[optim][step_coun
       const auto named = sums.find(row);
       dense.step(rule, step, row, named == sums.end() ? std::vector<double>(width, 0.0) : named->second);
     }
-    auto seen = make<ferry::device_space>("seen", rows, width, std::vector<float>(rows * width, -77.0f));
-    ferry::gather(exec, rule, table, state, every, seen).wait();
-    CHECK(farthest_apart(take(seen), dense.weights) < 2e-5);
+    auto snapshot = make<ferry::device_space>("seen", rows, width, std::vector<float>(rows * width, -77.0f));
+    ferry::gather(exec, rule, table, state, every, snapshot).wait();
+    CHECK(farthest_apart(take(snapshot), dense.weights) < 2e-5);
   }
   ferry::catch_up(exec, rule, table, state).wait();
   CHECK(farthest_apart(take(table), dense.weights) < 2e-5);
@@ -135,34 +135,34 @@ TEST_CASE("rows that catch up are rounded at random where they are stored", "[op
   auto state = ferry::optim::make_state(rule, table);
   state.set_seed(random());
   std::vector<float> first(rows * width, 0.0f), second(rows * width, 0.0f);
-  std::vector<std::int64_t> done(rows, 0);
+  std::vector<std::int64_t> row_steps(rows, 0);
   for (std::int64_t step = 1; step <= 30; ++step) {
-    const auto which = unique_indices<std::int64_t>(random, 3, rows);
+    const auto ids = unique_indices<std::int64_t>(random, 3, rows);
     const auto gradients = values<float>(random, 3 * width);
-    ferry::step(exec, rule, table, state, which, make<ferry::device_space>("grads", 3, width, gradients),
+    ferry::step(exec, rule, table, state, ids, make<ferry::device_space>("grads", 3, width, gradients),
                 ferry::step_count::catch_up{}, ferry::rounding::stochastic{})
         .wait();
     const ferry::kernels::step_randomness bits{state.seed(), static_cast<std::uint64_t>(step)};
     const auto bring = [&](std::int64_t at_row, const float* gradient) {
       const auto row = static_cast<std::size_t>(at_row);
       for (std::size_t c = 0; c < width; ++c) {
-        const std::size_t at = row * width + c;
-        float weight = weights[at], own[2] = {first[at], second[at]};
-        for (auto s = done[row] + 1; s <= step; ++s)
+        const std::size_t element = row * width + c;
+        float weight = weights[element], fields[2] = {first[element], second[element]};
+        for (auto s = row_steps[row] + 1; s <= step; ++s)
           rule.coefficients<float>(s).apply(weight, s == step && gradient != nullptr ? gradient[c] : 0.0f,
-                                            own);
+                                            fields);
         const auto column = static_cast<std::int64_t>(c);
-        weights[at] = half_t::at_random(weight, bits.of(at_row, column / 4).word[column % 4]);
-        first[at] = own[0];
-        second[at] = own[1];
+        weights[element] = half_t::at_random(weight, bits.draw(at_row, column / 4).word[column % 4]);
+        first[element] = fields[0];
+        second[element] = fields[1];
       }
-      done[row] = step;
+      row_steps[row] = step;
     };
-    for (std::size_t i = 0; i < which.size(); ++i) bring(which[i], gradients.data() + i * width);
+    for (std::size_t i = 0; i < ids.size(); ++i) bring(ids[i], gradients.data() + i * width);
     if (step % 10 != 0) continue;
     ferry::catch_up(exec, rule, table, state, ferry::rounding::stochastic{}).wait();
     for (std::size_t row = 0; row < rows; ++row)
-      if (done[row] < step) bring(static_cast<std::int64_t>(row), nullptr);
+      if (row_steps[row] < step) bring(static_cast<std::int64_t>(row), nullptr);
     CHECK(same_bits(take(table), weights));
   }
   CHECK(same_bits(take(table), weights));
@@ -176,7 +176,7 @@ TEST_CASE("transforms see what the duplicates policy makes of a row's gradients"
                                   ferry::optim::max_norm{50.0}};
   const plain_stages plain{{plain_clip_norm(20.0)}, {}, {}, 50.0};
   for_each_path<space, ferry::device_space, work::changes>([&](auto path) {
-    const auto by = [&](auto policy) {
+    const auto run = [&](auto policy) {
       CAPTURE(path.name, policy.name);
       auto random = generator(1720);
       const auto start = values<double>(random, rows * width);
@@ -192,10 +192,10 @@ TEST_CASE("transforms see what the duplicates policy makes of a row's gradients"
         step_with(plain, model, chain.rule, 1, static_cast<std::size_t>(row), gradient);
       CHECK(farthest_apart(take(table), model.weights) < 1e-12);
     };
-    by(ferry::duplicates::sum{});
-    by(ferry::duplicates::mean{});
-    by(ferry::duplicates::first{});
-    by(ferry::duplicates::last{});
+    run(ferry::duplicates::sum{});
+    run(ferry::duplicates::mean{});
+    run(ferry::duplicates::first{});
+    run(ferry::duplicates::last{});
   });
 }
 
@@ -206,14 +206,14 @@ TEST_CASE("bad indices that are skipped or clamped, under transforms and counter
   const auto frozen = make<space>("mask", mask);
   const ferry::optim::chain chain{ferry::optim::sgd{.lr = 1.0}, ferry::optim::clip_norm{1e9},
                                   ferry::optim::frozen_rows{frozen}};
-  const std::vector<std::int64_t> which{-3, 2, 5, 400};
+  const std::vector<std::int64_t> ids{-3, 2, 5, 400};
   const auto grads = make<ferry::device_space>("grads", 4, 1, std::vector<float>(4, 1.0f));
   for_each_path<space, ferry::device_space, work::changes>([&](auto path) {
     CAPTURE(path.name);
     const auto run = [&](std::vector<std::uint32_t> moved, auto... policies) {
       auto table = make<space>("weights", rows, 1, std::vector<float>(rows, 4.0f));
       auto state = ferry::optim::make_state(chain, table);
-      ferry::step(exec, chain, table, state, which, grads, path, ferry::step_count::per_row{}, policies...)
+      ferry::step(exec, chain, table, state, ids, grads, path, ferry::step_count::per_row{}, policies...)
           .wait();
       std::vector<float> expected;
       for (const auto m : moved) expected.push_back(4.0f - static_cast<float>(m));
@@ -229,7 +229,7 @@ TEST_CASE("bad indices that are skipped or clamped, under transforms and counter
 
 TEST_CASE("tables without columns", "[optim][step]") {
   const exec_space exec;
-  const std::vector<std::int64_t> which{1, 1, 3}, bad{1, 99};
+  const std::vector<std::int64_t> ids{1, 1, 3}, bad{1, 99};
   const ferry::tensor<float, ferry::device_space> grads("grads", 3, 0), two("two", 2, 0);
   const ferry::optim::chain chain{ferry::optim::adam{}, ferry::optim::clip_norm{}};
   ferry::tensor<float, space> table("weights", rows, 0);
@@ -239,9 +239,9 @@ TEST_CASE("tables without columns", "[optim][step]") {
   auto records = ferry::optim::make_records<float, space>(chain, "records", rows, 0);
   for_each_path<space, ferry::device_space, work::changes>([&](auto path) {
     CAPTURE(path.name);
-    ferry::step(exec, chain, table, state, which, grads, path, ferry::nonfinite::skip{}).wait();
-    ferry::step(exec, chain, codes, of_codes, which, grads, path, ferry::nonfinite::skip{}).wait();
-    ferry::step(exec, chain, records, which, grads, path, ferry::nonfinite::skip{}).wait();
+    ferry::step(exec, chain, table, state, ids, grads, path, ferry::nonfinite::skip{}).wait();
+    ferry::step(exec, chain, codes, of_codes, ids, grads, path, ferry::nonfinite::skip{}).wait();
+    ferry::step(exec, chain, records, ids, grads, path, ferry::nonfinite::skip{}).wait();
     const ferry::nonfinite::skip skip;
     CHECK_THROWS_AS(ferry::step(exec, chain, table, state, bad, two, path, skip).wait(), ferry::out_of_range);
     CHECK_THROWS_AS(ferry::step(exec, chain, codes, of_codes, bad, two, path, skip).wait(),

@@ -41,8 +41,8 @@ TEMPLATE_LIST_TEST_CASE("a step with arrays in several spaces is taken, or refus
   constexpr std::size_t rows = 40, width = 7, count = 25;
   const auto start = values<float>(random, rows * width);
   const auto gradient = values<float>(random, count * width);
-  std::vector<std::int64_t> which(count);
-  for (std::size_t i = 0; i < count; ++i) which[i] = static_cast<std::int64_t>((3 * i + 1) % rows);
+  std::vector<std::int64_t> ids(count);
+  for (std::size_t i = 0; i < count; ++i) ids[i] = static_cast<std::int64_t>((3 * i + 1) % rows);
   auto table = make<typename TestType::table>("weights", rows, width, start);
   const auto grads = make<typename TestType::gradients>("gradients", count, width, gradient);
   const ferry::optim::sgd rule{.lr = 0.5, .momentum = 0.9};
@@ -50,10 +50,10 @@ TEMPLATE_LIST_TEST_CASE("a step with arrays in several spaces is taken, or refus
   auto expected = start;
   std::string refusal;
   try {
-    ferry::step(exec, rule, table, state, which, grads).wait();
+    ferry::step(exec, rule, table, state, ids, grads).wait();
     for (std::size_t i = 0; i < count; ++i)
       for (std::size_t j = 0; j < width; ++j)
-        expected[static_cast<std::size_t>(which[i]) * width + j] -= 0.5f * gradient[i * width + j];
+        expected[static_cast<std::size_t>(ids[i]) * width + j] -= 0.5f * gradient[i * width + j];
   } catch (const ferry::invalid_argument& refused) {
     refusal = refused.what();
   }

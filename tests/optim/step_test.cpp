@@ -64,7 +64,7 @@ struct training {
 TEMPLATE_TEST_CASE("a step with a bad index writes nothing and is taken back", "[optim][step]",
                    ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
   auto random = generator();
-  training<TestType> of(random);
+  training<TestType> kit(random);
   const exec_space exec;
   const auto grads = make<ferry::device_space>("grads", 5, 6, values<float>(random, 30));
   for (const std::int64_t bad : {std::int64_t{-1}, std::int64_t{20}, std::numeric_limits<std::int64_t>::max(),
@@ -75,21 +75,21 @@ TEMPLATE_TEST_CASE("a step with a bad index writes nothing and is taken back", "
     const std::vector<std::string> error{"ferry::step", "'weights' [20 x 6]",
                                          "index " + std::to_string(bad) + " at position 2"};
     for_each_path<TestType, ferry::device_space, work::changes>([&](auto path) {
-      auto one = ferry::step(exec, adam_rule, of.table, of.state, chosen, grads, path);
-      CHECK(of.state.steps() == 8);
-      throws<ferry::out_of_range>([&] { one.wait(); }, error);
-      CHECK(of.state.steps() == 7);
+      auto ticket = ferry::step(exec, adam_rule, kit.table, kit.state, chosen, grads, path);
+      CHECK(kit.state.steps() == 8);
+      throws<ferry::out_of_range>([&] { ticket.wait(); }, error);
+      CHECK(kit.state.steps() == 7);
       throws<ferry::out_of_range>(
-          [&] { ferry::step(exec, adam_rule, of.table, of.state, plan, grads, path).wait(); }, error);
+          [&] { ferry::step(exec, adam_rule, kit.table, kit.state, plan, grads, path).wait(); }, error);
       throws<ferry::out_of_range>(
           [&] {
-            ferry::step(exec, adam_rule, of.table, of.state, unique, grads, path,
+            ferry::step(exec, adam_rule, kit.table, kit.state, unique, grads, path,
                         ferry::duplicates::assume_unique{})
                 .wait();
           },
           error);
-      CHECK(of.state.steps() == 7);
-      CHECK(of.unchanged());
+      CHECK(kit.state.steps() == 7);
+      CHECK(kit.unchanged());
     });
   }
 }
@@ -97,7 +97,7 @@ TEMPLATE_TEST_CASE("a step with a bad index writes nothing and is taken back", "
 TEMPLATE_TEST_CASE("a step on rejected duplicates writes nothing and is taken back", "[optim][step]",
                    ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
   auto random = generator();
-  training<TestType> of(random);
+  training<TestType> kit(random);
   const exec_space exec;
   const auto grads = make<ferry::device_space>("grads", 5, 6, values<float>(random, 30));
   const std::vector<std::uint32_t> chosen{9, 4, 9, 12, 4};
@@ -106,83 +106,85 @@ TEMPLATE_TEST_CASE("a step on rejected duplicates writes nothing and is taken ba
   for_each_path<TestType, ferry::device_space, work::changes>([&](auto path) {
     const ferry::duplicates::reject reject;
     throws<ferry::invalid_argument>(
-        [&] { ferry::step(exec, adam_rule, of.table, of.state, chosen, grads, path, reject).wait(); }, error);
+        [&] { ferry::step(exec, adam_rule, kit.table, kit.state, chosen, grads, path, reject).wait(); },
+        error);
     throws<ferry::invalid_argument>(
-        [&] { ferry::step(exec, adam_rule, of.table, of.state, plan, grads, reject, path).wait(); }, error);
-    CHECK(of.state.steps() == 7);
-    CHECK(of.unchanged());
+        [&] { ferry::step(exec, adam_rule, kit.table, kit.state, plan, grads, reject, path).wait(); }, error);
+    CHECK(kit.state.steps() == 7);
+    CHECK(kit.unchanged());
     // The plan is not spoiled by it.
-    ferry::step(exec, adam_rule, of.table, of.state, plan, grads, path).wait();
-    CHECK(of.state.steps() == 8);
-    CHECK_FALSE(of.unchanged());
-    of.state.set_steps(7);
-    of.remember();
+    ferry::step(exec, adam_rule, kit.table, kit.state, plan, grads, path).wait();
+    CHECK(kit.state.steps() == 8);
+    CHECK_FALSE(kit.unchanged());
+    kit.state.set_steps(7);
+    kit.remember();
   });
 }
 
 TEST_CASE("a step on no rows counts and changes nothing", "[optim][step]") {
   auto random = generator();
-  training<ferry::mapped_space> of(random);
+  training<ferry::mapped_space> kit(random);
   const exec_space exec;
   const ferry::tensor<float, ferry::device_space> none("none", 0, 6);
-  ferry::step(exec, adam_rule, of.table, of.state, std::vector<std::int64_t>{}, none).wait();
-  ferry::step(exec, adam_rule, of.table, of.state, ferry::make_plan(exec, std::vector<std::int32_t>{}, 20),
+  ferry::step(exec, adam_rule, kit.table, kit.state, std::vector<std::int64_t>{}, none).wait();
+  ferry::step(exec, adam_rule, kit.table, kit.state, ferry::make_plan(exec, std::vector<std::int32_t>{}, 20),
               none)
       .wait();
-  ferry::step(exec, adam_rule, of.table, of.state, std::vector<std::int64_t>{}, none, ferry::path::staged{})
+  ferry::step(exec, adam_rule, kit.table, kit.state, std::vector<std::int64_t>{}, none, ferry::path::staged{})
       .wait();
-  CHECK(of.state.steps() == 10);
-  CHECK(of.unchanged());
+  CHECK(kit.state.steps() == 10);
+  CHECK(kit.unchanged());
 }
 
 TEST_CASE("skipped and clamped indices reach the rows they should", "[optim][step]") {
   auto random = generator();
-  training<ferry::mapped_space> of(random);
+  training<ferry::mapped_space> kit(random);
   const exec_space exec;
   const auto grads = make<ferry::device_space>("grads", 3, 6, std::vector<float>(18, 1.0f));
   const std::vector<std::int64_t> outside{-5, 20, 1000};
-  ferry::step(exec, adam_rule, of.table, of.state, outside, grads, ferry::bounds::skip{}).wait();
-  CHECK(of.unchanged());
-  CHECK(of.state.steps() == 8);
-  ferry::step(exec, adam_rule, of.table, of.state, outside, grads, ferry::bounds::clamp{}).wait();
-  const auto now = take(of.table);
-  for (std::size_t i = 0; i < now.size(); ++i) CHECK((now[i] != of.weights[i]) == (i < 6 || i >= 19 * 6));
+  ferry::step(exec, adam_rule, kit.table, kit.state, outside, grads, ferry::bounds::skip{}).wait();
+  CHECK(kit.unchanged());
+  CHECK(kit.state.steps() == 8);
+  ferry::step(exec, adam_rule, kit.table, kit.state, outside, grads, ferry::bounds::clamp{}).wait();
+  const auto now = take(kit.table);
+  for (std::size_t i = 0; i < now.size(); ++i) CHECK((now[i] != kit.weights[i]) == (i < 6 || i >= 19 * 6));
 }
 
 TEST_CASE("what does not fit together is refused before anything happens", "[optim][step]") {
   auto random = generator();
-  training<ferry::mapped_space> of(random);
+  training<ferry::mapped_space> kit(random);
   const exec_space exec;
   const std::vector<std::int64_t> chosen{1, 2, 3};
   const ferry::tensor<float, ferry::device_space> grads("grads", 3, 6);
   const ferry::tensor<float, ferry::device_space> few("few", 2, 6);
   const ferry::tensor<float, ferry::device_space> narrow("narrow", 3, 5);
   CHECK_THROWS_MATCHES(
-      ferry::step(exec, adam_rule, of.table, of.state, chosen, few), ferry::invalid_argument,
+      ferry::step(exec, adam_rule, kit.table, kit.state, chosen, few), ferry::invalid_argument,
       MessageMatches(ContainsSubstring("ferry::step") && ContainsSubstring("'few' [2 x 6]")));
   CHECK_THROWS_MATCHES(
-      ferry::step(exec, adam_rule, of.table, of.state, chosen, narrow), ferry::invalid_argument,
+      ferry::step(exec, adam_rule, kit.table, kit.state, chosen, narrow), ferry::invalid_argument,
       MessageMatches(ContainsSubstring("'narrow' [3 x 5]") && ContainsSubstring("'weights' [20 x 6]")));
   const auto plan = ferry::make_plan(exec, chosen, 21);
-  CHECK_THROWS_AS(ferry::step(exec, adam_rule, of.table, of.state, plan, grads), ferry::invalid_argument);
+  CHECK_THROWS_AS(ferry::step(exec, adam_rule, kit.table, kit.state, plan, grads), ferry::invalid_argument);
   ferry::tensor<float, ferry::mapped_space> longer("longer", 21, 6);
   CHECK_THROWS_MATCHES(
-      ferry::step(exec, adam_rule, longer, of.state, chosen, grads), ferry::invalid_argument,
+      ferry::step(exec, adam_rule, longer, kit.state, chosen, grads), ferry::invalid_argument,
       MessageMatches(ContainsSubstring("'longer' [21 x 6]") && ContainsSubstring("exp_avg")));
   ferry::optim::state<ferry::optim::adam, float, ferry::mapped_space> unmade;
-  CHECK_THROWS_MATCHES(ferry::step(exec, adam_rule, of.table, unmade, chosen, grads), ferry::invalid_argument,
+  CHECK_THROWS_MATCHES(ferry::step(exec, adam_rule, kit.table, unmade, chosen, grads),
+                       ferry::invalid_argument,
                        MessageMatches(ContainsSubstring("adam") && ContainsSubstring("2 state fields")));
-  CHECK_THROWS_AS(ferry::step(exec, ferry::optim::adam{.lr = -1.0}, of.table, of.state, chosen, grads),
+  CHECK_THROWS_AS(ferry::step(exec, ferry::optim::adam{.lr = -1.0}, kit.table, kit.state, chosen, grads),
                   ferry::invalid_argument);
   // SGD's buffer is only there where the options ask for it.
   const ferry::optim::sgd plain{.lr = 0.1};
   const ferry::optim::sgd momentum{.lr = 0.1, .momentum = 0.9};
-  auto without = ferry::optim::make_state(plain, of.table);
+  auto without = ferry::optim::make_state(plain, kit.table);
   CHECK(without.fields() == 0);
-  CHECK_THROWS_AS(ferry::step(exec, momentum, of.table, without, chosen, grads), ferry::invalid_argument);
-  CHECK(of.state.steps() == 7);
+  CHECK_THROWS_AS(ferry::step(exec, momentum, kit.table, without, chosen, grads), ferry::invalid_argument);
+  CHECK(kit.state.steps() == 7);
   CHECK(unmade.steps() == 0);
-  CHECK(of.unchanged());
+  CHECK(kit.unchanged());
 }
 
 TEST_CASE("state has the rule's fields and initial values", "[optim][state]") {

@@ -74,7 +74,7 @@ struct setting {
   using duplicates = Duplicates;
 };
 
-/// What the policy makes of a batch's gradients, in double: one gradient for each row that the batch names.
+/// A batch's gradients as the policy combines them, in double: one gradient for each row that the batch names.
 template <class Duplicates>
 struct combined_batch {
   std::vector<std::size_t> rows;
@@ -85,17 +85,17 @@ struct combined_batch {
     std::vector<double> counts;
     for (std::size_t p = 0; p < chosen.size(); ++p) {
       const auto row = static_cast<std::size_t>(chosen[p]);
-      const auto found = std::find(rows.begin(), rows.end(), row);
-      const auto at = static_cast<std::size_t>(found - rows.begin());
-      const bool fresh = found == rows.end();
+      const auto place = std::find(rows.begin(), rows.end(), row);
+      const auto index = static_cast<std::size_t>(place - rows.begin());
+      const bool fresh = place == rows.end();
       if (fresh) {
         rows.push_back(row);
         counts.push_back(0.0);
         gradients.resize(gradients.size() + width);
       }
-      counts[at] += 1.0;
+      counts[index] += 1.0;
       for (std::size_t j = 0; j < width; ++j) {
-        double& into = gradients[at * width + j];
+        double& into = gradients[index * width + j];
         const double value = grads[p * width + j];
         if (std::is_same_v<Duplicates, ferry::duplicates::last> ||
             (fresh && std::is_same_v<Duplicates, ferry::duplicates::first>))
@@ -136,11 +136,11 @@ class trajectory {
   }
 
   void run(int steps) {
-    auto kept = ferry::optim::make_state<typename Setting::state_space, state>(rule_, table_);
+    auto moments = ferry::optim::make_state<typename Setting::state_space, state>(rule_, table_);
     for (int s = 1; s <= steps; ++s) {
       INFO("step " << s << ", width " << width_);
-      one_step(kept, s);
-      REQUIRE(kept.steps() == s);
+      one_step(moments, s);
+      REQUIRE(moments.steps() == s);
     }
     // Only where nothing is rounded to 16 bits on the way do the paths stay together.
     if constexpr (std::is_floating_point_v<T> && std::is_floating_point_v<state>) {
@@ -163,7 +163,7 @@ class trajectory {
   }
 
   template <class State>
-  void one_step(State& kept, int number) {
+  void one_step(State& moments, int number) {
     constexpr bool repeats = Setting::duplicates::needs_plan && !Setting::duplicates::forbids;
     const std::size_t n = 1 + random_() % (repeats ? 40 : row_count - 1);
     const auto chosen =
@@ -174,8 +174,8 @@ class trajectory {
 
     reference::trained_table expected(row_count, width_);
     expected.weight = widened(take(table_));
-    if (kept.fields() > 0) expected.first = widened(take(kept.field(0)));
-    if (kept.fields() > 1) expected.second = widened(take(kept.field(1)));
+    if (moments.fields() > 0) expected.first = widened(take(moments.field(0)));
+    if (moments.fields() > 1) expected.second = widened(take(moments.field(1)));
     const auto before = expected;
     for (std::size_t r = 0; r < batch.rows.size(); ++r) {
       reference::step_row(oracle_of(rule_), expected, batch.rows[r], &batch.gradients[r * width_], number);
@@ -183,14 +183,14 @@ class trajectory {
     }
 
     const exec_space exec;
-    const auto there = make<typename Setting::grad_space>("grads", n, width_, gradients);
+    const auto device_grads = make<typename Setting::grad_space>("grads", n, width_, gradients);
     using path = typename Setting::path;
     using duplicates = typename Setting::duplicates;
     if (number % 2 == 0) {
       const auto plan = ferry::make_plan(exec, chosen, row_count);
-      ferry::step(exec, rule_, table_, kept, plan, there, path{}, duplicates{}).wait();
+      ferry::step(exec, rule_, table_, moments, plan, device_grads, path{}, duplicates{}).wait();
     } else {
-      ferry::step(exec, rule_, table_, kept, chosen, there, duplicates{}, path{}).wait();
+      ferry::step(exec, rule_, table_, moments, chosen, device_grads, duplicates{}, path{}).wait();
     }
 
     std::vector<double> drive(row_count * width_, -1.0);
@@ -208,20 +208,20 @@ class trajectory {
       return scale;
     };
     check<T>("weight", take(table_), expected.weight, drive, slack);
-    if (kept.fields() > 0)
-      check<state>("state 0", take(kept.field(0)), expected.first, drive, [&](std::size_t i) {
+    if (moments.fields() > 0)
+      check<state>("state 0", take(moments.field(0)), expected.first, drive, [&](std::size_t i) {
         const double g = std::is_same_v<Rule, ferry::optim::adagrad> ? drive[i] * drive[i] : drive[i];
         return std::fabs(before.first[i]) + g;
       });
-    if (kept.fields() > 1)
-      check<state>("state 1", take(kept.field(1)), expected.second, drive,
+    if (moments.fields() > 1)
+      check<state>("state 1", take(moments.field(1)), expected.second, drive,
                    [&](std::size_t i) { return std::fabs(before.second[i]) + drive[i] * drive[i]; });
   }
 
   template <class Stored, class Slack>
-  void check(const char* what, const std::vector<Stored>& stored, const std::vector<double>& expected,
+  void check(const char* label, const std::vector<Stored>& stored, const std::vector<double>& expected,
              const std::vector<double>& drive, const Slack& slack) const {
-    INFO(what);
+    INFO(label);
     const auto actual = widened(stored);
     for (std::size_t i = 0; i < actual.size(); ++i) {
       const bool touched = drive[i] >= 0.0;

@@ -150,11 +150,11 @@ TEST_CASE("a step refuses transforms that do not fit", "[optim][transforms]") {
   const sgd rule{.lr = 0.1};
   auto state = make_state(rule, table);
   const auto grads = make<ferry::device_space>("grads", 2, 4, std::vector<float>(8, 1.0f));
-  const std::vector<std::int64_t> which{1, 2};
+  const std::vector<std::int64_t> ids{1, 2};
   const auto refused = [&](const auto& transform, const std::vector<const char*>& parts) {
     CAPTURE(std::remove_cvref_t<decltype(transform)>::name);
     try {
-      ferry::step(exec, chain{rule, transform}, table, state, which, grads).wait();
+      ferry::step(exec, chain{rule, transform}, table, state, ids, grads).wait();
       FAIL_CHECK("nothing was thrown");
     } catch (const ferry::invalid_argument& error) {
       for (const char* part : parts) CHECK_THAT(error.what(), ContainsSubstring(part));
@@ -201,7 +201,7 @@ void catching_up_with_rates(Path path) {
   auto table = make<Space>("weights", rows, width, start);
   auto state = ferry::optim::make_state(chain, table, ferry::step_count::catch_up{});
   plain_training<ferry::optim::adam, 2> dense(chain.rule, start, width);
-  ferry::tensor<double, ferry::device_space> seen("seen", rows, width);
+  ferry::tensor<double, ferry::device_space> snapshot("seen", rows, width);
   std::vector<std::int64_t> every(rows);
   for (std::size_t row = 0; row < rows; ++row) every[row] = static_cast<std::int64_t>(row);
   for (int step = 1; step <= 60; ++step) {
@@ -220,9 +220,9 @@ void catching_up_with_rates(Path path) {
     if (step != 40) continue;
     const auto before = take(table);
     if constexpr (!std::is_same_v<Space, ferry::pageable_space>) {
-      put(seen, std::vector<double>(rows * width, -77.0));
-      ferry::gather(exec, chain, table, state, every, seen).wait();
-      CHECK(farthest_apart(take(seen), dense.weights) < 1e-12);
+      put(snapshot, std::vector<double>(rows * width, -77.0));
+      ferry::gather(exec, chain, table, state, every, snapshot).wait();
+      CHECK(farthest_apart(take(snapshot), dense.weights) < 1e-12);
     }
     CHECK(take(table) == before);
   }
@@ -230,7 +230,7 @@ void catching_up_with_rates(Path path) {
   CHECK(farthest_apart(take(table), dense.weights) < 1e-12);
   for (int f = 0; f < 2; ++f)
     CHECK(farthest_apart(take(state.field(f)), dense.state[static_cast<std::size_t>(f)]) < 1e-12);
-  for (const auto done : take(state.row_steps())) CHECK(done == 60);
+  for (const auto steps : take(state.row_steps())) CHECK(steps == 60);
 }
 
 TEST_CASE("catching up with rates of rows is dense training with them", "[optim][transforms][step_count]") {

@@ -63,14 +63,14 @@ auto kokkos_view(T* data) {
 
 /// Visits the array in each form that a tensor's memory can be given in.
 template <class T, class Space, class Visit>
-void for_each_form(ferry::tensor<T, Space>& of, const Visit& visit) {
-  const auto& fixed = of;
-  visit(of);
+void for_each_form(ferry::tensor<T, Space>& array, const Visit& visit) {
+  const auto& fixed = array;
+  visit(array);
   visit(fixed);
-  visit(ferry::tensor_view<T, Space>(of.data(), rows));
-  visit(ferry::tensor_view<const T, Space>(of.data(), rows));
-  visit(kokkos_view<T, Space>(of.data()));
-  visit(kokkos_view<const T, Space>(of.data()));
+  visit(ferry::tensor_view<T, Space>(array.data(), rows));
+  visit(ferry::tensor_view<const T, Space>(array.data(), rows));
+  visit(kokkos_view<T, Space>(array.data()));
+  visit(kokkos_view<const T, Space>(array.data()));
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ TEMPLATE_TEST_CASE("transforms read arrays in every form of a space", "[optim][t
 }
 
 TEST_CASE("transforms read vectors, spans and arrays of the language", "[optim][transforms]") {
-  const auto each = [](auto& numbers, const auto& visit) {
+  const auto walk = [](auto& numbers, const auto& visit) {
     using number = typename std::remove_cvref_t<decltype(numbers)>::value_type;
     std::array<number, rows> array{};
     number plain[rows];
@@ -106,10 +106,10 @@ TEST_CASE("transforms read vectors, spans and arrays of the language", "[optim][
     visit(fixed);
     visit(plain);
   };
-  each(factors, [](const auto& form) {
+  walk(factors, [](const auto& form) {
     steps_by<ferry::pageable_space>(ferry::optim::row_rates{form}, shares_of_factors());
   });
-  each(mask, [](const auto& form) {
+  walk(mask, [](const auto& form) {
     steps_by<ferry::pageable_space>(ferry::optim::frozen_rows{form}, shares_of_mask());
   });
 }
@@ -117,12 +117,12 @@ TEST_CASE("transforms read vectors, spans and arrays of the language", "[optim][
 TEST_CASE("verbs that catch up refuse a transform for another table", "[optim][transforms]") {
   const exec_space exec;
   const ferry::optim::adam adam;
-  const ferry::optim::chain with{adam, ferry::optim::row_rates{factors}};
+  const ferry::optim::chain scaled{adam, ferry::optim::row_rates{factors}};
   const std::vector<float> few(factors.begin(), factors.end() - 2);
   const ferry::optim::chain wrong{adam, ferry::optim::row_rates{few}};
   ferry::tensor<float, ferry::pageable_space> table("weights", rows, width);
   ferry::init::constant(exec, table, 1);
-  auto state = ferry::optim::make_state(with, table);
+  auto state = ferry::optim::make_state(scaled, table);
   ferry::tensor<float, ferry::pageable_space> out("out", 1, width);
   const std::vector<int> last{static_cast<int>(rows) - 1};
   // Before a row can be behind, and after.
@@ -135,11 +135,11 @@ TEST_CASE("verbs that catch up refuse a transform for another table", "[optim][t
                          MessageMatches(StartsWith("ferry::gather: row_rates was given ") &&
                                         ContainsSubstring("'weights' [7 x 3]")));
     CHECK(take(table) == before);
-    const std::vector<int> one{turn};
+    const std::vector<int> ids{turn};
     const auto grads = make<ferry::device_space>("grads", 1, width, std::vector<float>(width, 1.0F));
-    ferry::step(exec, with, table, state, one, grads, ferry::step_count::catch_up{}).wait();
+    ferry::step(exec, scaled, table, state, ids, grads, ferry::step_count::catch_up{}).wait();
   }
-  ferry::catch_up(exec, with, table, state).wait();
+  ferry::catch_up(exec, scaled, table, state).wait();
 }
 
 }  // namespace ferry_test::transform_arrays_test

@@ -12,7 +12,7 @@
 /// Transforms of a step and rules that see whole rows, as plain loops in double.
 namespace ferry_test {
 
-/// What happens to the summed gradient of a row, in order, and to its new weights.
+/// The changes of a row's summed gradient, in order, and of its new weights.
 struct plain_stages {
   std::vector<std::function<void(std::vector<double>&)>> gradient;
   std::vector<double> factors;       // of rows; empty: none
@@ -66,17 +66,17 @@ void step_with(const plain_stages& transforms, Model& model, const Rule& rule, s
   for (std::size_t c = 0; c < width; ++c) model.weights[first + c] = after[c] * shrink;
 }
 
-/// rowwise_adagrad as FBGEMM has it; `own` is the rows' accumulator.
+/// rowwise_adagrad as FBGEMM has it; `sums` is the rows' accumulator.
 struct plain_rowwise_adagrad {
   std::size_t width;
-  std::vector<double> weights, own;
+  std::vector<double> weights, sums;
 
   template <class T>
   plain_rowwise_adagrad(const ferry::optim::rowwise_adagrad& rule, const std::vector<T>& start,
                         std::size_t row_width)
       : width(row_width),
         weights(start.begin(), start.end()),
-        own(start.size() / row_width, rule.initial_accumulator_value) {}
+        sums(start.size() / row_width, rule.initial_accumulator_value) {}
 
   void step(const ferry::optim::rowwise_adagrad& rule, std::int64_t, std::size_t row,
             const std::vector<double>& gradient) {
@@ -86,9 +86,9 @@ struct plain_rowwise_adagrad {
       g[c] = (rule.maximize ? -gradient[c] : gradient[c]) + rule.weight_decay * weights[row * width + c];
       squares += g[c] * g[c];
     }
-    own[row] += squares / static_cast<double>(width);
+    sums[row] += squares / static_cast<double>(width);
     for (std::size_t c = 0; c < width; ++c)
-      weights[row * width + c] -= rule.lr * g[c] / (std::sqrt(own[row]) + rule.eps);
+      weights[row * width + c] -= rule.lr * g[c] / (std::sqrt(sums[row]) + rule.eps);
   }
 };
 

@@ -64,16 +64,16 @@ template <class Space, class Path>
 void scaled_then_clipped(Path path, std::size_t width) {
   CAPTURE(Space::name, path.name, width);
   auto random = generator(400 + width);
-  const row_numbers of(random);
-  const auto factors = make<ferry::mapped_space>("factors", of.factors);
-  const auto mask = make<ferry::mapped_space>("mask", of.mask);
+  const row_numbers numbers(random);
+  const auto factors = make<ferry::mapped_space>("factors", numbers.factors);
+  const auto mask = make<ferry::mapped_space>("mask", numbers.mask);
   ferry::optim::chain chain{ferry::optim::adam{.lr = 0.1},    ferry::optim::grad_scale{8.0},
                             ferry::optim::clip_norm{2.0},     ferry::optim::clip_value{0.4},
                             ferry::optim::row_rates{factors}, ferry::optim::frozen_rows{mask},
                             ferry::optim::max_norm{20.0}};
   const plain_stages plain{{plain_grad_scale(8.0), plain_clip_norm(2.0), plain_clip_value(0.4)},
-                           {of.factors.begin(), of.factors.end()},
-                           of.mask,
+                           {numbers.factors.begin(), numbers.factors.end()},
+                           numbers.mask,
                            20.0};
   const auto start = values<double>(random, rows * width);
   auto table = make<Space>("weights", rows, width, start);
@@ -88,8 +88,8 @@ template <class Space, class Path>
 void clipped_then_scaled(Path path, std::size_t width) {
   CAPTURE(Space::name, path.name, width);
   auto random = generator(500 + width);
-  const row_numbers of(random);
-  const std::vector<double> wide(of.factors.begin(), of.factors.end());
+  const row_numbers numbers(random);
+  const std::vector<double> wide(numbers.factors.begin(), numbers.factors.end());
   const auto factors = make<ferry::mapped_space>("factors", wide);
   ferry::optim::chain chain{ferry::optim::sgd{.lr = 0.1, .momentum = 0.5}, ferry::optim::clip_value{6.0},
                             ferry::optim::clip_norm{9.0}, ferry::optim::grad_scale{4.0},
@@ -108,23 +108,25 @@ template <class Space, class Path>
 void around_a_rule_of_rows(Path path, std::size_t width) {
   CAPTURE(Space::name, path.name, width);
   auto random = generator(600 + width);
-  const row_numbers of(random);
-  const auto factors = make<ferry::mapped_space>("factors", of.factors);
-  const auto mask = make<ferry::mapped_space>("mask", of.mask);
+  const row_numbers numbers(random);
+  const auto factors = make<ferry::mapped_space>("factors", numbers.factors);
+  const auto mask = make<ferry::mapped_space>("mask", numbers.mask);
   ferry::optim::chain chain{ferry::optim::rowwise_adagrad{.lr = 0.2, .weight_decay = 0.01},
                             ferry::optim::frozen_rows{mask},
                             ferry::optim::grad_scale{2.0},
                             ferry::optim::clip_norm{5.0},
                             ferry::optim::row_rates{factors},
                             ferry::optim::max_norm{15.0}};
-  const plain_stages plain{
-      {plain_grad_scale(2.0), plain_clip_norm(5.0)}, {of.factors.begin(), of.factors.end()}, of.mask, 15.0};
+  const plain_stages plain{{plain_grad_scale(2.0), plain_clip_norm(5.0)},
+                           {numbers.factors.begin(), numbers.factors.end()},
+                           numbers.mask,
+                           15.0};
   const auto start = values<double>(random, rows * width);
   auto table = make<Space>("weights", rows, width, start);
   auto state = ferry::optim::make_state(chain, table);
   plain_rowwise_adagrad model(chain.rule, start, width);
   train(random, chain, plain, model, table, state, width, path, ferry::step_count::per_row{});
-  CHECK(farthest_apart(take(state.field("sum")), model.own) < 1e-12);
+  CHECK(farthest_apart(take(state.field("sum")), model.sums) < 1e-12);
 }
 
 }  // namespace

@@ -40,11 +40,11 @@ int main(int argc, char** argv) {
 
   for (std::int64_t i = 0; i < count; ++i) {
     for (std::int64_t column = 0; column < width; ++column) {
-      const float found = result.data()[i * width + column];
+      const float actual = result.data()[i * width + column];
       const float expected = value_at(indices[static_cast<std::size_t>(i)], column);
-      if (found != expected) {
+      if (actual != expected) {
         std::printf("row %lld, column %lld: %g instead of %g\n", static_cast<long long>(i),
-                    static_cast<long long>(column), static_cast<double>(found),
+                    static_cast<long long>(column), static_cast<double>(actual),
                     static_cast<double>(expected));
         return EXIT_FAILURE;
       }

@@ -69,7 +69,7 @@ consume() {
 }
 
 # The library is compiled once more for the ways that begin with its sources, quickly: other tests run its code.
-quickly=("-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DNDEBUG")
+quickly=("-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DNDEBUG" -DFERRY_LIBRARY_HALVES=ON)
 
 # Two at a time.
 running=()
@@ -100,7 +100,7 @@ fi
 
 if [ -n "$profile" ]; then
   # readme.py makes the static library in Release. Quickly: that a program and ferry-info find either library.
-  variables='tools.cmake.cmaketoolchain:extra_variables={"CMAKE_CXX_FLAGS_DEBUG": "-O0"}'
+  variables='tools.cmake.cmaketoolchain:extra_variables={"CMAKE_CXX_FLAGS_DEBUG": "-O0", "FERRY_LIBRARY_HALVES": "ON"}'
   for shared in False True; do
     conan create "$root" --build=missing --update -pr:a "$profile" -o "ferry/*:shared=$shared" -s "ferry/*:build_type=Debug" \
       -c "ferry/*:$variables"

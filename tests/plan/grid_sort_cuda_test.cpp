@@ -32,7 +32,7 @@ using limits = ferry::cuda::grid_sort;
 
 std::int64_t multiprocessors() { return ferry::cuda::multiprocessors_of(ferry::cuda::default_device()); }
 
-/// Whether one launch sorts this number of keys.
+/// True if one launch sorts this number of keys.
 bool fits(std::int64_t count) {
   return sort::sorts_without_scratch(count) || limits::items_for(count, multiprocessors()) != 0;
 }
@@ -52,8 +52,8 @@ void check_sorted(std::size_t count, int key_bits, const std::function<std::uint
     return make<ferry::device_space>(name, size, 1, std::vector<std::int64_t>(size, -77));
   };
   const auto unsorted = make<ferry::device_space>("keys", count, 1, keys);
-  auto one = make<ferry::device_space>("one", count + 1, 1, std::vector<std::uint64_t>(count + 1, 3));
-  auto other = make<ferry::device_space>("other", count + 1, 1, std::vector<std::uint64_t>(count + 1, 5));
+  auto first = make<ferry::device_space>("one", count + 1, 1, std::vector<std::uint64_t>(count + 1, 3));
+  auto second = make<ferry::device_space>("other", count + 1, 1, std::vector<std::uint64_t>(count + 1, 5));
   auto room = make<ferry::device_space>("room", bytes, 1, std::vector<std::uint8_t>(bytes, 0xa5));
   auto sorted_rows =
       make<ferry::device_space>("rows", count, 1, std::vector<std::uint64_t>(count, ~std::uint64_t{0} / 3));
@@ -66,39 +66,39 @@ void check_sorted(std::size_t count, int key_bits, const std::function<std::uint
                                                 order.data(),
                                                 unique_rows.data(),
                                                 segment_begin.data(),
-                                                reinterpret_cast<std::int64_t*>(other.data()),
+                                                reinterpret_cast<std::int64_t*>(second.data()),
                                                 inverse.data(),
                                                 counts.data(),
                                                 counts.data() + 1};
-  const bool done =
-      sort::sort_and_place(exec, ready_keys{unsorted.data()}, segments, one.data(), other.data(),
+  const bool ended =
+      sort::sort_and_place(exec, ready_keys{unsorted.data()}, segments, first.data(), second.data(),
                            arrived.data(), n, position_bits, position_bits + key_bits, room.data(), bytes);
   exec.fence("ferry_test::sort");
   CHECK(take(arrived) == std::vector<unsigned int>{0});
-  REQUIRE(done == fits(n));
-  if (!done) {
+  REQUIRE(ended == fits(n));
+  if (!ended) {
     CHECK(take(order) == std::vector<std::int64_t>(count, -77));
-    std::uint64_t* sorted = one.data();
-    put(one, [&] {
+    std::uint64_t* sorted = first.data();
+    put(first, [&] {
       auto padded = keys;
       padded.push_back(0);
       return padded;
     }());
-    sort::sort_keys(exec, sorted, other.data(), n, position_bits, position_bits + key_bits, room.data(),
+    sort::sort_keys(exec, sorted, second.data(), n, position_bits, position_bits + key_bits, room.data(),
                     bytes);
     exec.fence("ferry_test::sort");
-    auto made = sorted == other.data() ? take(other) : take(one);
-    made.pop_back();
+    auto result = sorted == second.data() ? take(second) : take(first);
+    result.pop_back();
     std::sort(keys.begin(), keys.end());
-    CHECK(made == keys);
+    CHECK(result == keys);
     return;
   }
   std::sort(keys.begin(), keys.end());
   const auto places = take(order);
-  auto made = take(sorted_rows);
+  auto rows_read = take(sorted_rows);
   for (std::size_t k = 0; k < count; ++k)
-    made[k] = made[k] << position_bits | static_cast<std::uint64_t>(places[k]);
-  CHECK(made == keys);
+    rows_read[k] = rows_read[k] << position_bits | static_cast<std::uint64_t>(places[k]);
+  CHECK(rows_read == keys);
 
   // Segments of the sorted keys, by a plain loop; a row of `rows` is none.
   std::vector<std::int64_t> uniques, begins, segment_of(count, -1);

@@ -29,16 +29,16 @@ using numbers = std::vector<std::int64_t>;
 /// By way of ferry::copy.
 template <class Array>
 numbers brought(const exec_space& exec, const Array& array) {
-  numbers made(array.size());
-  ferry::copy(exec, array, made).wait();
-  return made;
+  numbers result(array.size());
+  ferry::copy(exec, array, result).wait();
+  return result;
 }
 
 template <class Array>
 numbers read(const Array& array) {
-  numbers made;
-  for (std::size_t i = 0; i < array.rows(); ++i) made.push_back(array(i));
-  return made;
+  numbers numbers_read;
+  for (std::size_t i = 0; i < array.rows(); ++i) numbers_read.push_back(array(i));
+  return numbers_read;
 }
 
 }  // namespace
@@ -47,10 +47,10 @@ TEMPLATE_TEST_CASE("a plan's arrays are arguments of verbs", "[plan]", std::int3
   auto random = generator(141);
   const exec_space exec;
   for (const std::size_t n : {0u, 1u, 777u, 5000u}) {
-    auto which = indices<TestType>(random, n, 300);
-    for (std::size_t p = 0; p < n; p += 5) which[p] = static_cast<TestType>(p % 2 == 0 ? -1 : 300);
-    const auto plan = ferry::make_plan(exec, which, 300, ferry::bounds::skip{});
-    const auto expected = expected_plan(which, 300, on_bad::leave);
+    auto ids = indices<TestType>(random, n, 300);
+    for (std::size_t p = 0; p < n; p += 5) ids[p] = static_cast<TestType>(p % 2 == 0 ? -1 : 300);
+    const auto plan = ferry::make_plan(exec, ids, 300, ferry::bounds::skip{});
+    const auto expected = expected_plan(ids, 300, on_bad::leave);
     CHECK(brought(exec, plan.order()) == expected.order);
     CHECK(brought(exec, plan.rows_sorted()) == expected.sorted_rows);
     CHECK(brought(exec, plan.unique_rows()) == expected.unique_rows);
@@ -80,25 +80,25 @@ TEST_CASE("unique rows and their inverse gather what the indices gather", "[plan
   auto random = generator(142);
   const exec_space exec;
   constexpr std::size_t rows = 200, width = 5, n = 1500;
-  const auto which = indices<std::int64_t>(random, n, rows);
+  const auto ids = indices<std::int64_t>(random, n, rows);
   const auto content = values<float>(random, rows * width);
   const auto table = make<ferry::mapped_space>("table", rows, width, content);
-  const auto plan = ferry::make_plan(exec, which, rows);
+  const auto plan = ferry::make_plan(exec, ids, rows);
   const auto unique = plan.unique_count();
-  ferry::tensor<float, ferry::device_space> once("once", rows, width), all("all", n, width);
-  ferry::gather(exec, table, plan.unique_rows(), once.first(unique)).wait();
-  ferry::gather(exec, once.first(unique), plan.inverse(), all).wait();
+  ferry::tensor<float, ferry::device_space> distinct("once", rows, width), whole("all", n, width);
+  ferry::gather(exec, table, plan.unique_rows(), distinct.first(unique)).wait();
+  ferry::gather(exec, distinct.first(unique), plan.inverse(), whole).wait();
   std::vector<float> expected;
-  for (const auto row : which)
+  for (const auto row : ids)
     for (std::size_t c = 0; c < width; ++c)
       expected.push_back(content[static_cast<std::size_t>(row) * width + c]);
-  CHECK(take(all) == expected);
+  CHECK(take(whole) == expected);
 }
 
 TEST_CASE("the host reads the arrays of a plan of its own", "[plan]") {
   const host exec;
-  const std::vector<std::int64_t> which{4, -1, 4, 0, 9};
-  const auto plan = ferry::make_plan(exec, which, 9, ferry::bounds::skip{});
+  const std::vector<std::int64_t> ids{4, -1, 4, 0, 9};
+  const auto plan = ferry::make_plan(exec, ids, 9, ferry::bounds::skip{});
   using ferry::pageable_space;
   CHECK(read(plan.order<pageable_space>()) == numbers{3, 0, 2, 1, 4});
   CHECK(read(plan.rows_sorted<pageable_space>()) == numbers{0, 4, 4, 9, 9});
@@ -111,10 +111,10 @@ TEST_CASE("the host reads the arrays of a plan of its own", "[plan]") {
 
 TEST_CASE("the arrays of a plan lie in its workspace", "[plan][workspace]") {
   const exec_space exec;
-  const std::vector<std::int32_t> which{3, 1, 3};
+  const std::vector<std::int32_t> ids{3, 1, 3};
   ferry::tensor<std::byte, ferry::mapped_space> workspace("workspace",
                                                           ferry::plan_workspace_bytes(exec, 3, 5));
-  const auto plan = ferry::make_plan(exec, which, 5, workspace);
+  const auto plan = ferry::make_plan(exec, ids, 5, workspace);
   ferry::after(host{}, plan);
   const auto order = plan.order<ferry::mapped_space>();
   CHECK(read(order) == numbers{1, 0, 2});

@@ -10,7 +10,7 @@
 #include <numeric>
 #include <vector>
 
-/// What a plan must consist of, made by std::stable_sort, and its arrays brought to the host.
+/// The arrays that a plan must have, made by std::stable_sort, and its arrays brought to the host.
 namespace ferry_test {
 
 struct plan_arrays {
@@ -20,43 +20,52 @@ struct plan_arrays {
 };
 
 template <class Index>
-plan_arrays expected_plan(const std::vector<Index>& which, std::size_t rows, on_bad policy) {
-  plan_arrays made;
-  for (const auto index : which) made.row_of.push_back(row_of(index, rows, policy));
+plan_arrays expected_plan(const std::vector<Index>& ids, std::size_t rows, on_bad policy) {
+  plan_arrays arrays;
+  for (const auto index : ids) arrays.row_of.push_back(row_of(index, rows, policy));
   const auto none = static_cast<std::int64_t>(rows);
   const auto key = [&](std::int64_t p) {
-    const auto row = made.row_of[static_cast<std::size_t>(p)];
+    const auto row = arrays.row_of[static_cast<std::size_t>(p)];
     return row < 0 ? none : row;
   };
-  made.order.resize(which.size());
-  std::iota(made.order.begin(), made.order.end(), 0);
-  std::stable_sort(made.order.begin(), made.order.end(),
+  arrays.order.resize(ids.size());
+  std::iota(arrays.order.begin(), arrays.order.end(), 0);
+  std::stable_sort(arrays.order.begin(), arrays.order.end(),
                    [&](std::int64_t a, std::int64_t b) { return key(a) < key(b); });
-  made.inverse.assign(which.size(), -1);
+  arrays.inverse.assign(ids.size(), -1);
   std::int64_t places = 0;
-  for (const auto p : made.order) {
+  for (const auto p : arrays.order) {
     const auto row = key(p);
-    made.sorted_rows.push_back(row);
+    arrays.sorted_rows.push_back(row);
     if (row == none) continue;
-    if (made.unique_rows.empty() || made.unique_rows.back() != row) {
-      if (made.unique_rows.empty() || made.unique_rows.back() + 1 != row)
-        made.run_begin.push_back(static_cast<std::int64_t>(made.unique_rows.size()));
-      made.unique_rows.push_back(row);
-      made.segment_begin.push_back(places);
+    if (arrays.unique_rows.empty() || arrays.unique_rows.back() != row) {
+      if (arrays.unique_rows.empty() || arrays.unique_rows.back() + 1 != row)
+        arrays.run_begin.push_back(static_cast<std::int64_t>(arrays.unique_rows.size()));
+      arrays.unique_rows.push_back(row);
+      arrays.segment_begin.push_back(places);
     }
-    made.inverse[static_cast<std::size_t>(p)] = static_cast<std::int64_t>(made.unique_rows.size()) - 1;
+    arrays.inverse[static_cast<std::size_t>(p)] = static_cast<std::int64_t>(arrays.unique_rows.size()) - 1;
     ++places;
   }
-  made.segment_begin.push_back(places);
-  made.run_begin.push_back(static_cast<std::int64_t>(made.unique_rows.size()));
-  return made;
+  arrays.segment_begin.push_back(places);
+  arrays.run_begin.push_back(static_cast<std::int64_t>(arrays.unique_rows.size()));
+  return arrays;
 }
 
+// oracles.cpp has these, optimised.
+#define FERRY_TEST_PLANS(KIND, Index) \
+  KIND template plan_arrays expected_plan(const std::vector<Index>&, std::size_t, on_bad);
+
+FERRY_TEST_PLANS(extern, std::int32_t)
+FERRY_TEST_PLANS(extern, std::uint32_t)
+FERRY_TEST_PLANS(extern, std::int64_t)
+FERRY_TEST_PLANS(extern, std::uint64_t)
+
 template <class Backend, class T>
-std::vector<std::int64_t> fetched(const T* from, std::int64_t count) {
-  std::vector<std::int64_t> made(static_cast<std::size_t>(count));
-  Backend::read(made.data(), from, made.size() * sizeof(std::int64_t));
-  return made;
+std::vector<std::int64_t> fetched(const T* array, std::int64_t count) {
+  std::vector<std::int64_t> result(static_cast<std::size_t>(count));
+  Backend::read(result.data(), array, result.size() * sizeof(std::int64_t));
+  return result;
 }
 
 /// The arrays of a plan that an instance of Exec made.
@@ -80,14 +89,14 @@ plan_arrays arrays_of(const ferry::row_plan& plan) {
           fetched<backend>(storage.run_begin, runs + 1)};
 }
 
-inline void check_same(const plan_arrays& made, const plan_arrays& expected) {
-  CHECK(made.row_of == expected.row_of);
-  CHECK(made.order == expected.order);
-  CHECK(made.sorted_rows == expected.sorted_rows);
-  CHECK(made.inverse == expected.inverse);
-  CHECK(made.unique_rows == expected.unique_rows);
-  CHECK(made.segment_begin == expected.segment_begin);
-  CHECK(made.run_begin == expected.run_begin);
+inline void check_same(const plan_arrays& arrays, const plan_arrays& expected) {
+  CHECK(arrays.row_of == expected.row_of);
+  CHECK(arrays.order == expected.order);
+  CHECK(arrays.sorted_rows == expected.sorted_rows);
+  CHECK(arrays.inverse == expected.inverse);
+  CHECK(arrays.unique_rows == expected.unique_rows);
+  CHECK(arrays.segment_begin == expected.segment_begin);
+  CHECK(arrays.run_begin == expected.run_begin);
 }
 
 }  // namespace ferry_test

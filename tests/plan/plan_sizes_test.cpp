@@ -36,23 +36,23 @@ const std::size_t sizes[] = {0,    1,    2,    31,   32,   33,   511,  512,  513
                              1024, 1025, 2047, 2048, 2049, 4095, 4096, 4097, 16384};
 
 template <class Index, class Bounds = ferry::bounds::check>
-void check_plan(const std::vector<Index>& which, std::size_t rows, Bounds bounds = {}) {
-  CAPTURE(which.size(), rows, Bounds::name);
+void check_plan(const std::vector<Index>& ids, std::size_t rows, Bounds bounds = {}) {
+  CAPTURE(ids.size(), rows, Bounds::name);
   const exec_space exec;
-  const auto plan = ferry::make_plan(exec, which, rows, bounds);
+  const auto plan = ferry::make_plan(exec, ids, rows, bounds);
   const bool clamps = std::is_same_v<Bounds, ferry::bounds::clamp>;
-  check_same(arrays_of<exec_space>(plan), expected_plan(which, rows, clamps ? on_bad::clamp : on_bad::leave));
+  check_same(arrays_of<exec_space>(plan), expected_plan(ids, rows, clamps ? on_bad::clamp : on_bad::leave));
   // Kernels read what lies after the last segment, too.
-  const auto all = static_cast<std::int64_t>(which.size()), used = plan.unique_count();
+  const auto total = static_cast<std::int64_t>(ids.size()), count = plan.unique_count();
   const auto rest_is = [&](const std::int64_t* array, std::int64_t number) {
-    std::vector<std::int64_t> rest(static_cast<std::size_t>(all - used), -7);
-    ferry::copy(exec, ferry::tensor_view<const std::int64_t, ferry::device_space>(array, all - used), rest)
+    std::vector<std::int64_t> rest(static_cast<std::size_t>(total - count), -7);
+    ferry::copy(exec, ferry::tensor_view<const std::int64_t, ferry::device_space>(array, total - count), rest)
         .wait();
-    return std::all_of(rest.begin(), rest.end(), [number](std::int64_t each) { return each == number; });
+    return std::all_of(rest.begin(), rest.end(), [number](std::int64_t value) { return value == number; });
   };
-  if (used < all) {
-    CHECK(rest_is(plan.storage()->unique_rows + used, 0));
-    CHECK(rest_is(plan.storage()->segment_begin + used + 1, all));
+  if (count < total) {
+    CHECK(rest_is(plan.storage()->unique_rows + count, 0));
+    CHECK(rest_is(plan.storage()->segment_begin + count + 1, total));
   }
 }
 
@@ -92,13 +92,13 @@ TEST_CASE("plans of small batches under bounds of the user", "[plan][small]") {
   const exec_space exec;
   for (const std::size_t n : {1u, 33u, 1025u, 5000u}) {
     const std::size_t rows = 3000;
-    std::vector<std::int32_t> which(n), mirrored(n);
+    std::vector<std::int32_t> ids(n), mirrored(n);
     for (std::size_t p = 0; p < n; ++p) {
       const bool bad = p % 50 == 7;
-      which[p] = bad ? -4 : static_cast<std::int32_t>(random() % rows);
-      mirrored[p] = bad ? -1 : static_cast<std::int32_t>(rows) - 1 - which[p];
+      ids[p] = bad ? -4 : static_cast<std::int32_t>(random() % rows);
+      mirrored[p] = bad ? -1 : static_cast<std::int32_t>(rows) - 1 - ids[p];
     }
-    check_same(arrays_of<exec_space>(ferry::make_plan(exec, which, rows, mirrored_bounds{})),
+    check_same(arrays_of<exec_space>(ferry::make_plan(exec, ids, rows, mirrored_bounds{})),
                expected_plan(mirrored, rows, on_bad::leave));
   }
 }
@@ -110,15 +110,15 @@ TEST_CASE("a verb tells the bad indices of small plans, and writes nothing", "[p
   const auto content = values<float>(random, rows * width);
   for (const std::size_t n : {1u, 32u, 1024u, 1025u, 4096u, 4097u}) {
     CAPTURE(n);
-    auto which = indices<std::int64_t>(random, n, rows);
-    which[n / 2] = 9017;
-    which[n - 1] = -9;
+    auto ids = indices<std::int64_t>(random, n, rows);
+    ids[n / 2] = 9017;
+    ids[n - 1] = -9;
     auto table = make<ferry::device_space>("weights", rows, width, content);
     const auto batch = make<ferry::device_space>("values", n, width, values<float>(random, n * width));
     const std::string first = n == 1 ? "-9" : "9017";
-    CHECK_THROWS_MATCHES(ferry::scatter_add(exec, table, which, batch).wait(), ferry::out_of_range,
+    CHECK_THROWS_MATCHES(ferry::scatter_add(exec, table, ids, batch).wait(), ferry::out_of_range,
                          Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring(first)));
-    const auto plan = ferry::make_plan(exec, which, rows);
+    const auto plan = ferry::make_plan(exec, ids, rows);
     CHECK_THROWS_AS(ferry::scatter_add(exec, table, plan, batch).wait(), ferry::out_of_range);
     CHECK(same_bits(take(table), content));
   }

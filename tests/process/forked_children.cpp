@@ -64,7 +64,7 @@ bool ends_well(const char* name, const std::function<bool()>& act) {
   return well;
 }
 
-/// Whether the call is refused, by a sentence that says why.
+/// True if the call is refused, by a sentence that says why.
 bool is_refused(const std::function<void()>& call) {
   try {
     call();
@@ -75,7 +75,7 @@ bool is_refused(const std::function<void()>& call) {
   return false;
 }
 
-/// What lives while children are forked. Static, so that exit() destroys the child's copies.
+/// The objects that live while children are forked. Static, so that exit() destroys the child's copies.
 struct living_objects {
   std::optional<table_type> table, batch;
   std::vector<std::int32_t> indices = std::vector<std::int32_t>(positions);
@@ -84,30 +84,30 @@ struct living_objects {
   std::optional<ferry::prefetcher<exec_space, source_type>> batches;
   std::optional<ferry::io::checkpoint> run;
 };
-living_objects of;
+living_objects objects;
 
 void begin(const exec_space& exec) {
-  of.table.emplace("table", rows, width);
-  of.batch.emplace("batch", positions, width);
-  ferry::init::uniform(exec, *of.table, -1, 1, 7);
-  for (std::size_t i = 0; i < positions; ++i) of.indices[i] = static_cast<std::int32_t>(i * 5 % rows);
-  of.gathered = ferry::gather(exec, *of.table, of.indices, *of.batch);
-  of.plan = ferry::make_plan(exec, of.indices, rows);
+  objects.table.emplace("table", rows, width);
+  objects.batch.emplace("batch", positions, width);
+  ferry::init::uniform(exec, *objects.table, -1, 1, 7);
+  for (std::size_t i = 0; i < positions; ++i) objects.indices[i] = static_cast<std::int32_t>(i * 5 % rows);
+  objects.gathered = ferry::gather(exec, *objects.table, objects.indices, *objects.batch);
+  objects.plan = ferry::make_plan(exec, objects.indices, rows);
 }
 void end() {
-  of.run.reset();
-  of.batches.reset();
-  of.gathered = {};
-  of.plan = {};
-  of.batch.reset();
-  of.table.reset();
+  objects.run.reset();
+  objects.batches.reset();
+  objects.gathered = {};
+  objects.plan = {};
+  objects.batch.reset();
+  objects.table.reset();
 }
 
 void check_verbs(const exec_space& exec) {
   ferry::optim::adam adam;
-  auto state = ferry::optim::make_state(adam, *of.table);
+  auto state = ferry::optim::make_state(adam, *objects.table);
   ferry::rowwise_int8_tensor<ferry::pageable_space> codes("codes", rows, width);
-  ferry::quantize(exec, *of.table, codes).wait();
+  ferry::quantize(exec, *objects.table, codes).wait();
   std::vector<std::int32_t> offsets(11);
   for (std::size_t i = 0; i < offsets.size(); ++i) offsets[i] = static_cast<std::int32_t>(i * positions / 10);
   table_type pooled("pooled", 10, width);
@@ -116,47 +116,55 @@ void check_verbs(const exec_space& exec) {
     const char* name;
     std::function<void()> call;
   } const calls[] = {
-      {"gather", [&] { ferry::gather(exec, *of.table, of.indices, *of.batch).wait(); }},
+      {"gather", [&] { ferry::gather(exec, *objects.table, objects.indices, *objects.batch).wait(); }},
       {"staged",
-       [&] { ferry::gather(exec, *of.table, of.indices, *of.batch, ferry::path::staged{}).wait(); }},
+       [&] {
+         ferry::gather(exec, *objects.table, objects.indices, *objects.batch, ferry::path::staged{}).wait();
+       }},
       {"small",
        [&] {
-         ferry::gather(exec, *of.table, std::vector<int>{1, 2}, of.batch->first(2)).wait();
+         ferry::gather(exec, *objects.table, std::vector<int>{1, 2}, objects.batch->first(2)).wait();
        }},
-      {"plan", [&] { ferry::gather(exec, *of.table, of.plan, *of.batch).wait(); }},
-      {"scatter", [&] { ferry::scatter(exec, *of.table, of.indices, *of.batch).wait(); }},
-      {"scatter_add", [&] { ferry::scatter_add(exec, *of.table, of.indices, *of.batch).wait(); }},
-      {"step", [&] { ferry::step(exec, adam, *of.table, state, of.indices, *of.batch).wait(); }},
-      {"step with a plan", [&] { ferry::step(exec, adam, *of.table, state, of.plan, *of.batch).wait(); }},
-      {"make_plan", [&] { static_cast<void>(ferry::make_plan(exec, of.indices, rows)); }},
-      {"unique", [&] { static_cast<void>(ferry::unique(exec, of.indices, rows)); }},
-      {"copy", [&] { ferry::copy(exec, of.table->first(positions), *of.batch).wait(); }},
-      {"clone", [&] { static_cast<void>(ferry::clone(exec, *of.table).get()); }},
+      {"plan", [&] { ferry::gather(exec, *objects.table, objects.plan, *objects.batch).wait(); }},
+      {"scatter", [&] { ferry::scatter(exec, *objects.table, objects.indices, *objects.batch).wait(); }},
+      {"scatter_add",
+       [&] { ferry::scatter_add(exec, *objects.table, objects.indices, *objects.batch).wait(); }},
+      {"step",
+       [&] { ferry::step(exec, adam, *objects.table, state, objects.indices, *objects.batch).wait(); }},
+      {"step with a plan",
+       [&] { ferry::step(exec, adam, *objects.table, state, objects.plan, *objects.batch).wait(); }},
+      {"make_plan", [&] { static_cast<void>(ferry::make_plan(exec, objects.indices, rows)); }},
+      {"unique", [&] { static_cast<void>(ferry::unique(exec, objects.indices, rows)); }},
+      {"copy", [&] { ferry::copy(exec, objects.table->first(positions), *objects.batch).wait(); }},
+      {"clone", [&] { static_cast<void>(ferry::clone(exec, *objects.table).get()); }},
       {"gather into a new tensor",
-       [&] { static_cast<void>(ferry::gather<ferry::pageable_space>(exec, *of.table, of.indices).get()); }},
-      {"zeros", [&] { ferry::init::zeros(exec, *of.table); }},
-      {"normal", [&] { ferry::init::normal(exec, *of.table, 0, 1, 3); }},
-      {"make_state", [&] { static_cast<void>(ferry::optim::make_state(adam, *of.table)); }},
-      {"grad_norm", [&] { static_cast<void>(ferry::optim::grad_norm(exec, *of.batch).wait()); }},
-      {"clip_grad_norm", [&] { ferry::optim::clip_grad_norm(exec, 1.0, *of.batch).wait(); }},
-      {"quantize", [&] { ferry::quantize(exec, *of.table, codes).wait(); }},
-      {"dequantize", [&] { ferry::dequantize(exec, codes, *of.table).wait(); }},
-      {"gather of codes", [&] { ferry::gather(exec, codes, of.indices, *of.batch).wait(); }},
-      {"gather_bags", [&] { ferry::gather_bags(exec, *of.table, of.indices, offsets, pooled).wait(); }},
+       [&] {
+         static_cast<void>(ferry::gather<ferry::pageable_space>(exec, *objects.table, objects.indices).get());
+       }},
+      {"zeros", [&] { ferry::init::zeros(exec, *objects.table); }},
+      {"normal", [&] { ferry::init::normal(exec, *objects.table, 0, 1, 3); }},
+      {"make_state", [&] { static_cast<void>(ferry::optim::make_state(adam, *objects.table)); }},
+      {"grad_norm", [&] { static_cast<void>(ferry::optim::grad_norm(exec, *objects.batch).wait()); }},
+      {"clip_grad_norm", [&] { ferry::optim::clip_grad_norm(exec, 1.0, *objects.batch).wait(); }},
+      {"quantize", [&] { ferry::quantize(exec, *objects.table, codes).wait(); }},
+      {"dequantize", [&] { ferry::dequantize(exec, codes, *objects.table).wait(); }},
+      {"gather of codes", [&] { ferry::gather(exec, codes, objects.indices, *objects.batch).wait(); }},
+      {"gather_bags",
+       [&] { ferry::gather_bags(exec, *objects.table, objects.indices, offsets, pooled).wait(); }},
       {"after", [&] { ferry::after(exec, exec_space()); }},
       {"barrier", [&] { comm.run([&](int) { comm.barrier(); }); }},
   };
-  const auto before = std::vector<float>(of.table->data(), of.table->data() + rows * width);
-  for (const auto& each : calls)
-    FERRY_TEST_CHECK(ends_well(each.name, [&] {
-      return is_refused(each.call) && state.steps() == 0 &&
-             std::memcmp(of.table->data(), before.data(), rows * width * sizeof(float)) == 0;
+  const auto before = std::vector<float>(objects.table->data(), objects.table->data() + rows * width);
+  for (const auto& entry : calls)
+    FERRY_TEST_CHECK(ends_well(entry.name, [&] {
+      return is_refused(entry.call) && state.steps() == 0 &&
+             std::memcmp(objects.table->data(), before.data(), rows * width * sizeof(float)) == 0;
     }));
   // A handle of work that has ended is as good as the parent's, and memory can be read and allocated.
   FERRY_TEST_CHECK(ends_well("memory", [&] {
     table_type fresh("fresh", 10, 3);
-    (*of.batch)(0, 0) += 1;
-    of.gathered.wait();
+    (*objects.batch)(0, 0) += 1;
+    objects.gathered.wait();
     return true;
   }));
 }
@@ -164,41 +172,41 @@ void check_verbs(const exec_space& exec) {
 /// A save in the background that is still in flight at the fork. Returns whether it was.
 bool check_save(const exec_space& exec, const std::string& path, int how) {
   const auto folder = path + "/save";
-  of.table.emplace("table", 25 * rows, width);
-  ferry::init::constant(exec, *of.table, how);
-  of.run.emplace(folder);
-  of.run->add("table", *of.table);
-  auto saving = of.run->save_async(exec);
+  objects.table.emplace("table", 25 * rows, width);
+  ferry::init::constant(exec, *objects.table, how);
+  objects.run.emplace(folder);
+  objects.run->add("table", *objects.table);
+  auto saving = objects.run->save_async(exec);
   const bool in_flight = !saving.ready();
   FERRY_TEST_CHECK(ends_well("save_async", [&] {
     bool well = true;
     if (how == 0) std::exit(0);
-    if (how == 1) of.run.reset();
+    if (how == 1) objects.run.reset();
     if (how == 2) saving = {};
     if (how == 3) saving.detach();
     if (how == 4 && in_flight)
-      well = is_refused([&] { of.run->save(); }) && is_refused([&] { of.run->load(); }) &&
+      well = is_refused([&] { objects.run->save(); }) && is_refused([&] { objects.run->load(); }) &&
              is_refused([&] { saving.wait(); }) && saving.ready();
     if (how == 5) {  // the child keeps nobody out, and nobody in
-      of.run.reset();
+      objects.run.reset();
       saving = {};
-      ferry::io::checkpoint other(path + "/other");
-      other.add("table", *of.table);
-      other.save();
+      ferry::io::checkpoint second(path + "/other");
+      second.add("table", *objects.table);
+      second.save();
     }
     if (how == 6) {
-      *of.run = ferry::io::checkpoint(path + "/third");
-      of.run.reset();
+      *objects.run = ferry::io::checkpoint(path + "/third");
+      objects.run.reset();
     }
     return well;
   }));
   saving.wait();
-  of.run.reset();
+  objects.run.reset();
   table_type loaded("loaded", 25 * rows, width);
-  ferry::io::checkpoint again(folder);
-  again.add("table", loaded);
-  again.load();
-  again.save();
+  ferry::io::checkpoint second(folder);
+  second.add("table", loaded);
+  second.load();
+  second.save();
   bool whole = true;
   for (std::size_t i = 0; i < 25 * rows * width; ++i)
     whole = whole && loaded.data()[i] == static_cast<float>(how);
@@ -222,7 +230,7 @@ void check_files(const std::string& path) {
     FERRY_TEST_CHECK(std::filesystem::exists(ferry::detail::data_path(path, 1)));
     bool locked = false;
     try {
-      const ferry::detail::folder_lock other(path);
+      const ferry::detail::folder_lock second_lock(path);
     } catch (const ferry::io_error&) {
       locked = true;
     }
@@ -233,43 +241,45 @@ void check_files(const std::string& path) {
 }
 
 void check_prefetcher(const exec_space& exec) {
-  of.batches.emplace(exec, ferry::samples_of(of.indices), ferry::prefetch_options{.batch = 5, .workers = 2});
-  FERRY_TEST_CHECK(of.batches->next().has_value());
+  objects.batches.emplace(exec, ferry::samples_of(objects.indices),
+                          ferry::prefetch_options{.batch = 5, .workers = 2});
+  FERRY_TEST_CHECK(objects.batches->next().has_value());
   FERRY_TEST_CHECK(ends_well("prefetcher", [&] {
-    const bool well = is_refused([&] { static_cast<void>(of.batches->next()); }) &&
-                      is_refused([&] { static_cast<void>(of.batches->times()); });
-    of.batches.reset();
+    const bool well = is_refused([&] { static_cast<void>(objects.batches->next()); }) &&
+                      is_refused([&] { static_cast<void>(objects.batches->times()); });
+    objects.batches.reset();
     return well;
   }));
   FERRY_TEST_CHECK(ends_well("exit with a prefetcher", []() -> bool { std::exit(0); }));
-  FERRY_TEST_CHECK(of.batches->next().has_value());
-  of.batches.reset();
+  FERRY_TEST_CHECK(objects.batches->next().has_value());
+  objects.batches.reset();
 }
 
 /// Forks while other threads are anywhere in calls of ferry, with any of its locks.
 void check_other_threads(const exec_space& exec) {
   std::atomic<bool> stop{false};
-  std::vector<std::thread> all;
+  std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t)
-    all.emplace_back([&] {
+    threads.emplace_back([&] {
       table_type mine("mine", 8, width);
       while (!stop) {
-        ferry::gather(exec_space(), *of.table, std::vector<int>{1, 2, 3}, mine.first(3)).wait();
-        table_type other("other", 1000, 4);
-        ferry::gather(exec_space(), *of.table, std::vector<int>{4}, mine.first(1), ferry::path::staged{})
+        ferry::gather(exec_space(), *objects.table, std::vector<int>{1, 2, 3}, mine.first(3)).wait();
+        table_type second("other", 1000, 4);
+        ferry::gather(exec_space(), *objects.table, std::vector<int>{4}, mine.first(1), ferry::path::staged{})
             .detach();
       }
     });
   for (int i = 0; i < 200; ++i)
     FERRY_TEST_CHECK(ends_well("other threads", [&] {
-      const bool well = is_refused([&] { ferry::gather(exec, *of.table, of.indices, *of.batch).wait(); });
-      of.gathered = {};
-      of.batch.reset();
-      of.table.reset();
+      const bool well =
+          is_refused([&] { ferry::gather(exec, *objects.table, objects.indices, *objects.batch).wait(); });
+      objects.gathered = {};
+      objects.batch.reset();
+      objects.table.reset();
       return well;
     }));
   stop = true;
-  for (auto& each : all) each.join();
+  for (auto& item : threads) item.join();
 }
 
 /// A child that was forked before Kokkos::initialize has threads of its own.
@@ -278,12 +288,13 @@ bool check_early_child() {
     Kokkos::initialize(Kokkos::InitializationSettings().set_num_threads(2));
     const exec_space exec;
     begin(exec);
-    of.gathered.wait();
+    objects.gathered.wait();
     bool well = true;
     for (std::size_t i = 0; i < positions * width; ++i)
       well =
-          well && of.batch->data()[i] ==
-                      of.table->data()[static_cast<std::size_t>(of.indices[i / width]) * width + i % width];
+          well &&
+          objects.batch->data()[i] ==
+              objects.table->data()[static_cast<std::size_t>(objects.indices[i / width]) * width + i % width];
     end();
     Kokkos::finalize();
     return well;

@@ -31,7 +31,7 @@ namespace {
 constexpr int kills = 200;
 constexpr std::size_t rows = 30000, width = 48;  // 5.5 MiB, two chunks
 
-/// What the saving process has done, in memory that survives it.
+/// The progress of the saving process, in memory that survives it.
 struct progress {
   std::atomic<std::int64_t> begun{0};
   std::atomic<std::int64_t> ended{0};             ///< saves that returned
@@ -61,22 +61,22 @@ struct contents {
 };
 
 /// Saves until it is killed. Every fourth process saves in the background, which needs an instance.
-[[noreturn]] void save_for_ever(const std::string& path, int kind, progress& of) {
+[[noreturn]] void save_for_ever(const std::string& path, int kind, progress& state) {
   const auto work = [&] {
     contents now;
     ferry::io::checkpoint run(path);
     now.add_to(run);
-    if (of.ended > 0) run.load();
+    if (state.ended > 0) run.load();
     for (std::int64_t turn = now.turn + 1;; ++turn) {
       now.go_to(turn);
-      of.begun = turn;
+      state.begun = turn;
       const auto start = std::chrono::steady_clock::now();
       if (kind == 3)
         run.save_async(Kokkos::DefaultHostExecutionSpace{}).wait();
       else
         run.save({.changes = kind != 0 && turn % 3 != 1 && turn > 1});
-      of.ended = turn;
-      of.microseconds =
+      state.ended = turn;
+      state.microseconds =
           std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start)
               .count();
     }
@@ -90,24 +90,24 @@ struct contents {
   std::_Exit(3);
 }
 
-void check(const std::string& path, const progress& of) {
-  if (of.begun == 0) return;
-  contents found, expected;
+void check(const std::string& path, const progress& state) {
+  if (state.begun == 0) return;
+  contents actual, expected;
   ferry::io::checkpoint run(path);
-  found.add_to(run);
+  actual.add_to(run);
   try {
     run.load();
   } catch (const ferry::error& lost) {
-    if (of.ended == 0) return;  // killed in the first save
+    if (state.ended == 0) return;  // killed in the first save
     std::puts(lost.what());
     FERRY_TEST_CHECK(false);
     return;
   }
-  FERRY_TEST_CHECK(found.turn == of.ended || found.turn == of.ended + 1);
-  FERRY_TEST_CHECK(found.turn <= of.begun);
-  expected.go_to(found.turn);
-  FERRY_TEST_CHECK(found.table == expected.table);
-  FERRY_TEST_CHECK(found.small == expected.small);
+  FERRY_TEST_CHECK(actual.turn == state.ended || actual.turn == state.ended + 1);
+  FERRY_TEST_CHECK(actual.turn <= state.begun);
+  expected.go_to(actual.turn);
+  FERRY_TEST_CHECK(actual.table == expected.table);
+  FERRY_TEST_CHECK(actual.small == expected.small);
 }
 
 }  // namespace
@@ -121,41 +121,41 @@ int main() {
   void* const memory =
       ::mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 1;
-  auto& of = *new (memory) progress;
+  auto& state = *new (memory) progress;
   std::mt19937 random(std::random_device{}());
   std::int64_t saves = 0;
   int within = 0;
   for (int kill = 0; kill < kills && failures == 0; ++kill) {
-    const std::int64_t begun = of.begun;
+    const std::int64_t begun = state.begun;
     std::fflush(nullptr);
     const pid_t child = ::fork();
     if (child < 0) return 1;
-    if (child == 0) save_for_ever(path, kill % 4, of);
+    if (child == 0) save_for_ever(path, kill % 4, state);
     // The clock starts with the child's first save, so that most kills hit one.
-    while (of.begun == begun && ::waitpid(child, nullptr, WNOHANG) == 0)
+    while (state.begun == begun && ::waitpid(child, nullptr, WNOHANG) == 0)
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     // Anywhere in the first two or three saves.
-    const auto most = std::min<std::int64_t>(150000, 5 * of.microseconds / 2);
+    const auto most = std::min<std::int64_t>(150000, 5 * state.microseconds / 2);
     std::this_thread::sleep_for(
         std::chrono::microseconds(std::uniform_int_distribution<std::int64_t>(0, most)(random)));
     ::kill(child, SIGKILL);
     int status = 0;
     const bool ended_before = ::waitpid(child, &status, 0) != child || !WIFSIGNALED(status);
     FERRY_TEST_CHECK(!ended_before);
-    within += of.begun > of.ended ? 1 : 0;
-    saves = of.ended;
-    check(path, of);
+    within += state.begun > state.ended ? 1 : 0;
+    saves = state.ended;
+    check(path, state);
     // A save that was killed after its rename is a save, too.
-    if (of.begun > of.ended) {
+    if (state.begun > state.ended) {
       std::int64_t turn = 0;
       ferry::io::checkpoint run(path);
       run.add("turn", turn);
       try {
         run.load({.partial = true});
-        of.ended = turn;
+        state.ended = turn;
       } catch (const ferry::error&) {
       }
-      of.begun = of.ended.load();
+      state.begun = state.ended.load();
     }
   }
   std::printf("%d kills, %d of them within a save, %lld saves\n", kills, within,

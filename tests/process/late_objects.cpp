@@ -15,9 +15,9 @@ namespace {
 using exec_space = Kokkos::DefaultExecutionSpace;
 using ferry::detail::engine;
 
-void require(bool holds, const char* what) {
+void require(bool holds, const char* text) {
   if (holds) return;
-  std::fprintf(stderr, "not so: %s\n", what);
+  std::fprintf(stderr, "not so: %s\n", text);
   std::_Exit(EXIT_FAILURE);
 }
 
@@ -26,7 +26,7 @@ struct late_objects {
   std::optional<ferry::tensor<float, ferry::device_space>> rows;
   ferry::row_plan plan;
   ferry::ticket gathered, staged, stepped, detached;
-  ferry::future<ferry::tensor<float, ferry::device_space>> made;
+  ferry::future<ferry::tensor<float, ferry::device_space>> future_rows;
 };
 
 }  // namespace
@@ -48,7 +48,7 @@ int main(int argc, char* argv[]) {
     auto sgd = ferry::optim::sgd{.lr = 0.5};
     auto state = ferry::optim::make_state(sgd, *late.table);
     late.stepped = ferry::step(exec, sgd, *late.table, state, late.plan, *late.rows);
-    late.made = ferry::gather<ferry::device_space>(exec, *late.table, indices);
+    late.future_rows = ferry::gather<ferry::device_space>(exec, *late.table, indices);
     shared = engine::get<exec_space>();
   }
   Kokkos::finalize();

@@ -18,9 +18,9 @@ using ferry_test::forked;
 using ferry_test::process_space;
 using tensor = ferry::tensor<float, process_space>;
 
-bool is_whole(const tensor& one) {
-  for (std::size_t i = 0; i < one.size(); ++i)
-    if (one.data()[i] != 3) return false;
+bool is_whole(const tensor& array) {
+  for (std::size_t i = 0; i < array.size(); ++i)
+    if (array.data()[i] != 3) return false;
   return true;
 }
 
@@ -31,23 +31,23 @@ void share_late(bool ends_late, int user_ends) {
     std::optional<tensor> late;
     {
       const Kokkos::ScopeGuard kokkos;
-      tensor own("own", 10, 4);
-      for (std::size_t i = 0; i < own.size(); ++i) own.data()[i] = 3;
-      self.say(ferry::share(own));
+      tensor source("own", 10, 4);
+      for (std::size_t i = 0; i < source.size(); ++i) source.data()[i] = 3;
+      self.say(ferry::share(source));
       self.await();
-      if (ends_late) late.emplace(std::move(own));
-      own = tensor();
+      if (ends_late) late.emplace(std::move(source));
+      source = tensor();
       self.say();
       self.await();
     }
-    const bool kept = process_space::freed == 0;
+    const bool intact = process_space::freed == 0;
     self.say();
     self.await();
     late.reset();
     const bool kept_late = process_space::freed == 0;
     self.say();
     self.await();
-    if (kept != (ends_late || user_ends > 0)) return false;
+    if (intact != (ends_late || user_ends > 0)) return false;
     return kept_late == (ends_late ? user_ends > 1 : user_ends > 0);
   });
   std::optional<tensor> user(ferry::open_shared<float, process_space>(owner.hear<ferry::shared_handle>()));

@@ -11,20 +11,20 @@ namespace {
 using exec_space = Kokkos::DefaultHostExecutionSpace;
 using ferry::pageable_space;
 
-std::list<ferry::tensor<char, pageable_space>> held;
+std::list<ferry::tensor<char, pageable_space>> blocks;
 
 const library_functions functions = {
     [] {
       if (!Kokkos::is_initialized()) Kokkos::initialize();
     },
     [] { Kokkos::finalize(); },
-    [](const char* name, std::size_t bytes) { held.emplace_back(name, bytes); },
-    [] { held.clear(); },
+    [](const char* name, std::size_t bytes) { blocks.emplace_back(name, bytes); },
+    [] { blocks.clear(); },
     [] { return ferry::memory_statistics<pageable_space>().current; },
     [](const char* name) {
       std::size_t sum = 0;
-      for (const auto& each : ferry::memory_by_label<pageable_space>())
-        if (each.label.find(name) != std::string::npos) sum += each.current;
+      for (const auto& holding : ferry::memory_by_label<pageable_space>())
+        if (holding.label.find(name) != std::string::npos) sum += holding.current;
       return sum;
     },
     [](std::size_t bytes) { ferry::set_memory_budget<pageable_space>(bytes); },

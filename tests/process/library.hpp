@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What a shared library over ferry offers to programs that know nothing of ferry: all that it exports, for it is compiled
+/// The functions of a shared library over ferry for programs that know nothing of ferry: all that it exports, for it is compiled
 /// with -fvisibility=hidden.
 struct library_functions {
   void (*start)();                         ///< Kokkos::initialize, unless that has been done

@@ -26,7 +26,7 @@ using exec_space = Kokkos::DefaultHostExecutionSpace;
 using ferry::pageable_space;
 using tensor = ferry::tensor<float, pageable_space>;
 
-/// Whether `call` throws a ferry::error that ends with `reason`.
+/// True if `call` throws a ferry::error that ends with `reason`.
 template <class Call>
 bool is_refused(const char* name, const std::string& reason, const Call& call) {
   try {
@@ -53,12 +53,12 @@ void check_refusals(const std::string& reason, const std::string& folder) {
     FERRY_TEST_CHECK(is_refused(name, reason, call));
   };
 
-  refused("a tensor", [] { const tensor one("one", 3, 4); });
-  refused("a pinned tensor", [] { const ferry::tensor<int, ferry::pinned_space> one("one", 3); });
-  refused("a mapped tensor", [] { const ferry::tensor<int, ferry::mapped_space> one("one", 3); });
-  refused("a device tensor", [] { const ferry::tensor<int, ferry::device_space> one("one", 3); });
+  refused("a tensor", [] { const tensor array("one", 3, 4); });
+  refused("a pinned tensor", [] { const ferry::tensor<int, ferry::pinned_space> array("one", 3); });
+  refused("a mapped tensor", [] { const ferry::tensor<int, ferry::mapped_space> array("one", 3); });
+  refused("a device tensor", [] { const ferry::tensor<int, ferry::device_space> array("one", 3); });
   refused("adopt", [&] { static_cast<void>(ferry::adopt<ferry::pinned_space>(std::span(grads), 2, 1)); });
-  refused("8-bit rows", [] { const ferry::rowwise_int8_tensor<pageable_space> one("one", 3, 4); });
+  refused("8-bit rows", [] { const ferry::rowwise_int8_tensor<pageable_space> rows("one", 3, 4); });
   refused("make_state", [&] { static_cast<void>(ferry::optim::make_state(ferry::optim::adam{}, adopted)); });
   refused("make_records", [&] {
     static_cast<void>(ferry::optim::make_records<float, pageable_space>(ferry::optim::adam{}, "one", 3, 4));
@@ -88,9 +88,9 @@ void check_refusals(const std::string& reason, const std::string& folder) {
   refused("current_profile", [&] { static_cast<void>(ferry::current_profile(exec)); });
   refused("explain", [&] { static_cast<void>(ferry::explain(ferry::verb::gather, table, 2, exec)); });
   refused("cached_table", [&] { const ferry::cached_table one(adopted, ferry::cache::first{.rows = 2}); });
-  refused("prefetcher", [&] { ferry::prefetcher one(exec, ferry::samples_of(grads), {.batch = 1}); });
+  refused("prefetcher", [&] { ferry::prefetcher loader(exec, ferry::samples_of(grads), {.batch = 1}); });
   refused("row_prefetcher",
-          [&] { ferry::row_prefetcher one(exec, adopted, ferry::samples_of(indices), {.batch = 1}); });
+          [&] { ferry::row_prefetcher loader(exec, adopted, ferry::samples_of(indices), {.batch = 1}); });
   refused("save_async", [&] {
     ferry::io::checkpoint run(folder);
     run.add("number", number);
@@ -136,12 +136,12 @@ int main(int argc, char* argv[]) {
     const exec_space exec;
     const ferry::optim::adam rule;
     std::vector<float> row(4, -7);
-    const auto one = ferry::adopt<pageable_space>(std::span(row), 1, 4);
+    const auto single_row = ferry::adopt<pageable_space>(std::span(row), 1, 4);
     const auto refused = [&](const char* name, const auto& call) {
       FERRY_TEST_CHECK(is_refused(name, ": Kokkos has been finalized", call));
     };
-    refused("scatter by a plan", [&] { ferry::scatter(exec, *late, late_plan, one).wait(); });
-    refused("step", [&] { ferry::step(exec, rule, *late, *late_state, late_plan, one).wait(); });
+    refused("scatter by a plan", [&] { ferry::scatter(exec, *late, late_plan, single_row).wait(); });
+    refused("step", [&] { ferry::step(exec, rule, *late, *late_state, late_plan, single_row).wait(); });
     FERRY_TEST_CHECK(late->data()[11] == 5 && late_state->steps() == 0);
   }
   late.reset();

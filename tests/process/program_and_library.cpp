@@ -16,13 +16,13 @@ int main(int argc, char** argv) {
   const library_functions& library = *ferry_test_library();
   library.start();
   const std::size_t before = ferry::memory_statistics<pageable_space>().current;
-  const ferry::tensor<char, pageable_space> own("own", 36096);
-  std::string seen;
+  const ferry::tensor<char, pageable_space> array("own", 36096);
+  std::string text;
   {
-    const ferry::allocation_progress watch([&seen](const ferry::progress& p) { seen += p.label; });
+    const ferry::allocation_progress watch([&text](const ferry::progress& p) { text += p.label; });
     library.hold("of the library", 64000);
   }
-  FERRY_TEST_CHECK(seen == "ferry::tensor::of the library");
+  FERRY_TEST_CHECK(text == "ferry::tensor::of the library");
   FERRY_TEST_CHECK(ferry::memory_statistics<pageable_space>().current == before + 36096 + 64000);
   FERRY_TEST_CHECK(library.bytes() == before + 36096 + 64000);
   FERRY_TEST_CHECK(library.bytes_of("own") == 36096);

@@ -30,29 +30,29 @@ class case_maker {
   /// Numbers of all magnitudes, some of them special.
   template <class T>
   tensor<T> numbers(const char* label, std::size_t count, bool specials) {
-    tensor<T> made(label, count, width_);
+    tensor<T> array(label, count, width_);
     std::normal_distribution<double> normal;
-    for (std::size_t i = 0; i < made.size(); ++i) {
+    for (std::size_t i = 0; i < array.size(); ++i) {
       const auto pick = random_() % 64;
       auto number = static_cast<T>(normal(random_) * (pick < 8 ? 1e-6 : 1.0));
       if (specials && pick == 63) number = static_cast<T>(pick % 2 == 0 ? 0.0 : -0.0);
       if (specials && pick == 62) number = std::numeric_limits<T>::denorm_min();
       if (specials && pick == 61 && i % 3 == 0) number = std::numeric_limits<T>::infinity();
       if (specials && pick == 60 && i % 5 == 0) number = std::numeric_limits<T>::quiet_NaN();
-      made.data()[i] = number;
+      array.data()[i] = number;
     }
-    return made;
+    return array;
   }
   std::vector<std::int32_t> indices(std::size_t count) {
-    std::vector<std::int32_t> made(count);
-    for (auto& each : made) each = static_cast<std::int32_t>(random_() % rows);
-    return made;
+    std::vector<std::int32_t> result(count);
+    for (auto& index : result) index = static_cast<std::int32_t>(random_() % rows);
+    return result;
   }
-  /// What all NaNs have in common, else the bits.
+  /// One number for all NaNs, else the bits.
   template <class T, class Space>
-  void add(const ferry::tensor<T, Space>& of) {
-    for (std::size_t i = 0; i < of.size(); ++i) {
-      T number = of.data()[i];
+  void add(const ferry::tensor<T, Space>& array) {
+    for (std::size_t i = 0; i < array.size(); ++i) {
+      T number = array.data()[i];
       if (number != number) number = std::numeric_limits<T>::quiet_NaN();
       unsigned char bytes[sizeof(T)];
       std::memcpy(bytes, &number, sizeof number);
@@ -73,46 +73,46 @@ class case_maker {
 template <class T, class Rule>
 void steps(const char* name, const Rule& rule, std::size_t width) {
   const host exec;
-  case_maker of(width);
-  auto table = of.numbers<T>("table", rows, false);
+  case_maker cases(width);
+  auto table = cases.numbers<T>("table", rows, false);
   auto state = ferry::optim::make_state(rule, table);
   for (int step = 0; step < 3; ++step) {
-    const auto grads = of.numbers<T>("grads", 200, step == 2);
-    ferry::step(exec, rule, table, state, of.indices(200), grads).wait();
-    const auto few = of.numbers<T>("few", 3, false);
+    const auto grads = cases.numbers<T>("grads", 200, step == 2);
+    ferry::step(exec, rule, table, state, cases.indices(200), grads).wait();
+    const auto few = cases.numbers<T>("few", 3, false);
     ferry::step(exec, rule, table, state, std::vector<std::int32_t>{5, 1, 7}, few).wait();
   }
-  of.add(table);
-  for (int f = 0; f < state.fields(); ++f) of.add(state.field(f));
-  of.print(name);
+  cases.add(table);
+  for (int f = 0; f < state.fields(); ++f) cases.add(state.field(f));
+  cases.print(name);
 }
 
 template <class T>
 void moves(const char* name, std::size_t width) {
   const host exec;
-  case_maker of(width);
-  auto table = of.numbers<T>("table", rows, true);
-  const auto values = of.numbers<T>("values", 200, true);
-  const auto which = of.indices(200);
-  ferry::scatter(exec, table, which, values).wait();
-  of.add(table);
-  ferry::scatter_add(exec, table, which, values).wait();
-  of.add(table);
+  case_maker cases(width);
+  auto table = cases.numbers<T>("table", rows, true);
+  const auto values = cases.numbers<T>("values", 200, true);
+  const auto ids = cases.indices(200);
+  ferry::scatter(exec, table, ids, values).wait();
+  cases.add(table);
+  ferry::scatter_add(exec, table, ids, values).wait();
+  cases.add(table);
   tensor<T> batch("batch", 200, width);
-  ferry::gather(exec, table, which, batch).wait();
-  of.add(batch);
-  const auto finite = of.numbers<T>("finite", 200, false);
+  ferry::gather(exec, table, ids, batch).wait();
+  cases.add(batch);
+  const auto finite = cases.numbers<T>("finite", 200, false);
   ferry::rowwise_int8_tensor<ferry::pageable_space> codes("codes", rows, width);
   ferry::quantize(exec, table, codes).wait();
-  ferry::scatter(exec, codes, which, finite).wait();
-  ferry::gather(exec, codes, which, batch).wait();
-  of.add(batch);
+  ferry::scatter(exec, codes, ids, finite).wait();
+  ferry::gather(exec, codes, ids, batch).wait();
+  cases.add(batch);
   tensor<T> pooled("pooled", 20, width);
   std::vector<std::int64_t> offsets;
   for (std::int64_t b = 0; b < 20; ++b) offsets.push_back(b * b / 2);
-  ferry::gather_bags(exec, table, which, offsets, pooled).wait();
-  of.add(pooled);
-  of.print(name);
+  ferry::gather_bags(exec, table, ids, offsets, pooled).wait();
+  cases.add(pooled);
+  cases.print(name);
 }
 
 void all() {

@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-/// What a user's program does while FERRY_TRACE names a file. The argument says how it ends. check_trace.py runs it and
+/// A user's program while FERRY_TRACE names a file. The argument says how it ends. check_trace.py runs it and
 /// reads the trace.
 namespace {
 
@@ -61,9 +61,9 @@ void every_verb() {
   const ferry::optim::sgd sgd{.lr = 0.1};
   auto state = ferry::optim::make_state(sgd, table);
   ferry::step(exec, sgd, table, state, indices, batch, ferry::path::direct{}).wait();
-  ferry::tensor<float, ferry::device_space> one("one", 1, width);
+  ferry::tensor<float, ferry::device_space> row("one", 1, width);
   try {
-    ferry::gather(exec, table, std::vector<std::int64_t>{rows}, one, ferry::path::direct{}).wait();
+    ferry::gather(exec, table, std::vector<std::int64_t>{rows}, row, ferry::path::direct{}).wait();
     FERRY_TEST_CHECK(false);
   } catch (const ferry::out_of_range&) {
   }
@@ -74,12 +74,12 @@ void load_batches() {
   const exec_space exec;
   ferry::tensor<float, ferry::pageable_space> table("table", 320, width);
   ferry::init::zeros(exec, table);
-  ferry::prefetcher one(exec, ferry::samples_of(table), {.batch = 50, .workers = 2, .epochs = 2});
+  ferry::prefetcher loader(exec, ferry::samples_of(table), {.batch = 50, .workers = 2, .epochs = 2});
   ferry::prefetcher two(exec, ferry::samples_of(table), {.batch = 50, .workers = 1, .epochs = 2});
   for (int epoch = 0; epoch < 2; ++epoch) {
     int batches = 0;
     while (true) {
-      const auto first = one.next();
+      const auto first = loader.next();
       const auto second = two.next();
       FERRY_TEST_CHECK(first.has_value() == second.has_value());
       if (!first) break;
@@ -93,15 +93,15 @@ void load_batches() {
 
 int main(int argc, char* argv[]) {
   const std::string how = argc > 1 ? argv[1] : "";
-  const bool wanted = std::getenv("FERRY_TRACE") != nullptr;
-  FERRY_TEST_CHECK(ferry::is_tracing() == wanted);
-  FERRY_TEST_CHECK(traces_at_load == wanted);
+  const bool traces = std::getenv("FERRY_TRACE") != nullptr;
+  FERRY_TEST_CHECK(ferry::is_tracing() == traces);
+  FERRY_TEST_CHECK(traces_at_load == traces);
   { const ferry::trace_region early("before \"Kokkos\"\n\\ \xff"); }
   Kokkos::initialize(argc, argv);
   if (how == "threads") {
-    std::vector<std::thread> all;
-    for (int t = 0; t < 3; ++t) all.emplace_back([t] { gather_some(20, "thread " + std::to_string(t)); });
-    for (auto& each : all) each.join();
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 3; ++t) threads.emplace_back([t] { gather_some(20, "thread " + std::to_string(t)); });
+    for (auto& item : threads) item.join();
   } else if (how == "verbs") {
     every_verb();
   } else if (how == "loader") {
@@ -125,7 +125,7 @@ int main(int argc, char* argv[]) {
   }
   Kokkos::finalize();
   // A trace ends with Kokkos; one that saw nothing of Kokkos ends with the program.
-  FERRY_TEST_CHECK(ferry::is_tracing() == (wanted && how == "nothing"));
+  FERRY_TEST_CHECK(ferry::is_tracing() == (traces && how == "nothing"));
   { const ferry::trace_region late("after Kokkos"); }
   return failures == 0 ? 0 : 1;
 }

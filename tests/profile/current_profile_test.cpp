@@ -211,13 +211,13 @@ TEST_CASE("threads find one profile", "[profile]") {
   const ferry_test::fresh_profile around;
   const environment_variable named("FERRY_PROFILE", nullptr);
   const exec_space exec;
-  std::vector<std::shared_ptr<const ferry::detail::known_profile>> seen(8);
+  std::vector<std::shared_ptr<const ferry::detail::known_profile>> profiles(8);
   {
     std::vector<std::jthread> workers;
-    for (auto& holder : seen)
+    for (auto& holder : profiles)
       workers.emplace_back([&holder, &exec] { holder = ferry_test::profile_holder::get(exec); });
   }
-  for (const auto& holder : seen) CHECK(holder == seen.front());
+  for (const auto& holder : profiles) CHECK(holder == profiles.front());
 }
 
 }  // namespace ferry_test::current_profile_test

@@ -25,8 +25,8 @@ class folder_of_ranks {
     std::array<char, 200> name{};
     if (makes_) {
       const char* const temporary = std::getenv("TMPDIR");
-      std::string made = std::string(temporary == nullptr ? "/tmp" : temporary) + "/ferry_ranks_XXXXXX";
-      if (::mkdtemp(made.data()) != nullptr) made.copy(name.data(), name.size() - 1);
+      std::string path = std::string(temporary == nullptr ? "/tmp" : temporary) + "/ferry_ranks_XXXXXX";
+      if (::mkdtemp(path.data()) != nullptr) path.copy(name.data(), name.size() - 1);
     }
     path_ = comm.all_gather(name).front().data();
   }
@@ -45,7 +45,7 @@ class folder_of_ranks {
   std::string path_;
 };
 
-/// What a rank throws, with its type before it.
+/// The error of a rank, after its type.
 template <class Act>
 std::string kind_of_error(const Act& act) {
   try {
@@ -62,36 +62,36 @@ std::string kind_of_error(const Act& act) {
 
 /// `another(options)` makes a new group of all ranks.
 template <class Another, class Expect>
-void checkpoints(const ferry::communicator& comm, const Another& another, const Expect& expect) {
+void checkpoints(const ferry::communicator& comm, const Another& make_group, const Expect& expect) {
   using tensor = ferry::tensor<float, ferry::mapped_space>;
   const Kokkos::DefaultExecutionSpace exec;
-  const int here = comm.rank() < 0 ? 0 : comm.rank(), ranks = comm.size();
+  const int acting = comm.rank() < 0 ? 0 : comm.rank(), ranks = comm.size();
   constexpr std::size_t count = 101, columns = 20001;  // 8 MB, rows of 78 KiB
   const ferry::optim::sgd rule{.lr = 0.1, .momentum = 0.9};
-  const folder_of_ranks at(comm);
+  const folder_of_ranks folder(comm);
   tensor plain("w", count, columns), read("w", count, columns), grads("grads", 3, columns);
   ferry::init::uniform(exec, plain, -1, 1, 3);
   ferry::init::uniform(exec, grads, -1, 1, 4);
   auto plain_state = ferry::optim::make_state(rule, plain);
   auto read_state = ferry::optim::make_state(rule, read);
   std::int64_t turn = 5;
-  const std::vector<std::int64_t> mine{here, 50, 99};
-  std::vector<std::int64_t> all;
-  for (int r = 0; r < ranks; ++r) all.insert(all.end(), {r, 50, 99});
-  tensor every("grads", all.size(), columns);
-  for (std::size_t i = 0; i < all.size() / 3; ++i)
+  const std::vector<std::int64_t> mine{acting, 50, 99};
+  std::vector<std::int64_t> ids;
+  for (int r = 0; r < ranks; ++r) ids.insert(ids.end(), {r, 50, 99});
+  tensor every("grads", ids.size(), columns);
+  for (std::size_t i = 0; i < ids.size() / 3; ++i)
     std::memcpy(every.data() + i * grads.size(), grads.data(), grads.size() * sizeof(float));
   constexpr ferry::step_count::per_row counted{};
   const auto step = [&](auto& table, auto& state) {
     ferry::step(exec, rule, table, state, mine, grads, counted).wait();
-    ferry::step(exec, rule, plain, plain_state, all, every, counted).wait();
+    ferry::step(exec, rule, plain, plain_state, ids, every, counted).wait();
   };
   {
     ferry::sharded_table<float, ferry::mapped_space> table("w", comm, count, columns);
     ferry::init::uniform(exec, table, -1, 1, 3);
     auto state = ferry::optim::make_state(rule, table);
     step(table, state);
-    ferry::io::checkpoint run(at.path());
+    ferry::io::checkpoint run(folder.path());
     run.add("weights", table);
     run.add("sgd", rule, state);
     run.add("turn", turn);
@@ -102,7 +102,7 @@ void checkpoints(const ferry::communicator& comm, const Another& another, const 
     ferry::sharded_table<float, ferry::mapped_space, ferry::sharding::hashed<9>> table("w", comm, count,
                                                                                        columns);
     auto state = ferry::optim::make_state(rule, table);
-    ferry::io::checkpoint run(at.path());
+    ferry::io::checkpoint run(folder.path());
     run.add("weights", table);
     run.add("sgd", rule, state);
     run.add("turn", turn);
@@ -111,7 +111,7 @@ void checkpoints(const ferry::communicator& comm, const Another& another, const 
     step(table, state);
     run.save();
   }
-  ferry::io::checkpoint ordinary(at.path());
+  ferry::io::checkpoint ordinary(folder.path());
   ordinary.add("weights", read);
   ordinary.add("sgd", rule, read_state);
   ordinary.add("turn", turn);
@@ -125,11 +125,11 @@ void checkpoints(const ferry::communicator& comm, const Another& another, const 
 
   // One rank differs; one can't see the folder. The old checkpoint stays.
   if (ranks > 1) {
-    const auto differs = another({});
-    turn = here == ranks - 1 ? 6 : 5;
+    const auto differs = make_group({});
+    turn = acting == ranks - 1 ? 6 : 5;
     ferry::sharded_table<float, ferry::mapped_space> small("w", differs, 7, 3);
     ferry::init::zeros(exec, small);
-    ferry::io::checkpoint run(at.path());
+    ferry::io::checkpoint run(folder.path());
     run.add("weights", small);
     run.add("turn", turn);
     const auto text = kind_of_error([&] { run.save(); });
@@ -137,10 +137,10 @@ void checkpoints(const ferry::communicator& comm, const Another& another, const 
     ferry::sharded_table<float, ferry::mapped_space, ferry::sharding::table_wise> last("w", comm, 7, 3,
                                                                                        {.rank = ranks - 1});
     ferry::init::zeros(exec, last);
-    ferry::io::checkpoint lost(here == ranks - 1 ? at.path() + "/missing" : at.path());
+    ferry::io::checkpoint lost(acting == ranks - 1 ? folder.path() + "/missing" : folder.path());
     lost.add("weights", last);
     const auto why = kind_of_error([&] { lost.save(); });
-    expect(why.rfind(here == ranks - 1 ? "own " : "peer ", 0) == 0 &&
+    expect(why.rfind(acting == ranks - 1 ? "own " : "peer ", 0) == 0 &&
                why.find("No such file") != std::string::npos,
            "a rank without the folder: " + why);
     comm.barrier();

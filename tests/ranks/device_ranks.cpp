@@ -37,17 +37,17 @@ void for_each_space(const Act& act) {
 }
 
 template <class Exec, class T, class Space>
-std::vector<T> read(const Exec& exec, const ferry::tensor<T, Space>& from) {
-  ferry::tensor<T, host> there("there", from.rows(), from.width());
-  ferry::copy(exec, from, there).wait();
-  return {there.data(), there.data() + there.size()};
+std::vector<T> read(const Exec& exec, const ferry::tensor<T, Space>& array) {
+  ferry::tensor<T, host> host_copy("there", array.rows(), array.width());
+  ferry::copy(exec, array, host_copy).wait();
+  return {host_copy.data(), host_copy.data() + host_copy.size()};
 }
 
 /// The rows of a table on one process that the indices name.
 template <class T>
-std::vector<T> rows_of(const ferry::tensor<float, host>& table, const std::vector<std::int64_t>& which) {
+std::vector<T> rows_of(const ferry::tensor<float, host>& table, const std::vector<std::int64_t>& ids) {
   std::vector<T> rows;
-  for (const std::int64_t row : which)
+  for (const std::int64_t row : ids)
     for (std::size_t j = 0; j < table.width(); ++j)
       rows.push_back(static_cast<T>(table(static_cast<std::size_t>(row), j)));
   return rows;
@@ -63,19 +63,19 @@ void gather_from_peers(const Exec& exec, const ferry::communicator& comm, Spread
       ferry::tensor<float, host> table("w", rows, width);
       ferry::init::uniform(exec, big, -1, 1, 3);
       ferry::init::uniform(host_exec{}, table, -1, 1, 3);
-      std::vector<std::int64_t> which(random() % 300);
-      for (auto& each : which) each = static_cast<std::int64_t>(random() % rows);
-      ferry::tensor<float, Space> out("out", which.size(), width);
+      std::vector<std::int64_t> ids(random() % 300);
+      for (auto& id : ids) id = static_cast<std::int64_t>(random() % rows);
+      ferry::tensor<float, Space> out("out", ids.size(), width);
       ferry::init::constant(exec, out, -5);
-      ferry::gather(exec, big, which, out, ferry::path::peer{}).wait();
-      expect(read(exec, out) == rows_of<float>(table, which), "rows of peers, " + name);
+      ferry::gather(exec, big, ids, out, ferry::path::peer{}).wait();
+      expect(read(exec, out) == rows_of<float>(table, ids), "rows of peers, " + name);
       ferry::init::constant(exec, out, -5);
-      const auto plan = ferry::make_plan(exec, which, rows);
+      const auto plan = ferry::make_plan(exec, ids, rows);
       ferry::gather(exec, big, plan, out, ferry::path::peer{}).wait();
-      expect(read(exec, out) == rows_of<float>(table, which), "rows of peers by a plan, " + name);
-      ferry::tensor<double, Space> wide("wide", which.size(), width);
-      ferry::gather(exec, big, which, wide, ferry::path::peer{}).wait();
-      expect(read(exec, wide) == rows_of<double>(table, which), "converted rows of peers, " + name);
+      expect(read(exec, out) == rows_of<float>(table, ids), "rows of peers by a plan, " + name);
+      ferry::tensor<double, Space> wide("wide", ids.size(), width);
+      ferry::gather(exec, big, ids, wide, ferry::path::peer{}).wait();
+      expect(read(exec, wide) == rows_of<double>(table, ids), "converted rows of peers, " + name);
       const auto text = said<ferry::out_of_range>([&] {
         const std::vector<int> bad{1, 999};
         ferry::tensor<float, Space> two("two", 2, width);
@@ -90,8 +90,8 @@ template <class Space, class Exec>
 void read_and_write_in_turn(const Exec& exec, const ferry::communicator& comm) {
   constexpr std::size_t rows = 2000, width = 64, n = std::is_same_v<Space, process_space> ? 4000 : 200000;
   ferry::sharded_table<float, Space> big("w", comm, rows, width);
-  std::vector<std::int64_t> which(n), every(world_rank == 0 ? rows : 0);
-  for (std::size_t i = 0; i < n; ++i) which[i] = static_cast<std::int64_t>((i * 7919) % rows);
+  std::vector<std::int64_t> ids(n), every(world_rank == 0 ? rows : 0);
+  for (std::size_t i = 0; i < n; ++i) ids[i] = static_cast<std::int64_t>((i * 7919) % rows);
   for (std::size_t i = 0; i < every.size(); ++i) every[i] = static_cast<std::int64_t>(i);
   ferry::tensor<float, Space> ones("ones", every.size(), width);
   ferry::init::constant(exec, ones, 1);
@@ -100,24 +100,24 @@ void read_and_write_in_turn(const Exec& exec, const ferry::communicator& comm) {
   std::vector<ferry::ticket> reads;
   for (int turn = 0; turn < 12; ++turn) {
     outs.emplace_back("out", n, width);
-    reads.push_back(ferry::gather(exec, big, which, outs.back(), ferry::path::peer{}));
+    reads.push_back(ferry::gather(exec, big, ids, outs.back(), ferry::path::peer{}));
     if (turn % 3 == 0) {
       ferry::init::constant(exec, big, turn + 1);
     } else if (turn % 3 == 1) {
       ferry::scatter_add(exec, big, every, ones).wait();
     } else {  // by the owners' own verbs, between two barriers
       comm.barrier();
-      auto& own = big.shard(world_rank);
-      std::vector<std::int64_t> mine(own.rows());
+      auto& part = big.shard(world_rank);
+      std::vector<std::int64_t> mine(part.rows());
       for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = static_cast<std::int64_t>(i);
-      ferry::tensor<float, Space> next("next", own.rows(), width);
+      ferry::tensor<float, Space> next("next", part.rows(), width);
       ferry::init::constant(exec, next, turn + 1);
-      ferry::scatter(exec, own, mine, next).detach();
+      ferry::scatter(exec, part, mine, next).detach();
       comm.barrier();
       comm.barrier();  // `next` is of no use any more
     }
   }
-  for (auto& each : reads) each.wait();
+  for (auto& ticket : reads) ticket.wait();
   for (std::size_t turn = 0; turn < outs.size(); ++turn)
     expect(read(exec, outs[turn]) == std::vector<float>(n * width, static_cast<float>(turn)),
            "reads and writes in turn, " + std::string(Space::name) + ", turn " + std::to_string(turn));
@@ -130,8 +130,8 @@ std::size_t held() {
 /// Bytes that a label has.
 template <class Space>
 std::size_t held_by(const std::string& label) {
-  for (const auto& each : ferry::memory_by_label<Space>())
-    if (each.label == label) return each.current;
+  for (const auto& holding : ferry::memory_by_label<Space>())
+    if (holding.label == label) return holding.current;
   return 0;
 }
 /// The owner's memory lives until the others have closed it.
@@ -142,42 +142,42 @@ void share_tensors(const Exec& exec, const ferry::communicator& comm) {
   ferry::trim<Space>();
   const std::size_t before = held<Space>();
   const bool owns = world_rank == 0;
-  std::vector<ferry::tensor<float, Space>> own, all;
+  std::vector<ferry::tensor<float, Space>> parts, arrays;
   std::vector<ferry::shared_handle> handles(8);
   for (std::size_t i = 0; i < handles.size(); ++i) {  // small ones and large ones next to each other
     if (owns) {
-      own.emplace_back("shared " + std::to_string(i), 1 + (i % 3 == 0 ? 900000 : i), i + 1);
-      ferry::init::constant(exec, own.back(), static_cast<double>(i));
-      handles[i] = ferry::share(own.back());
+      parts.emplace_back("shared " + std::to_string(i), 1 + (i % 3 == 0 ? 900000 : i), i + 1);
+      ferry::init::constant(exec, parts.back(), static_cast<double>(i));
+      handles[i] = ferry::share(parts.back());
     }
     handles[i] = comm.all_gather(handles[i]).front();
   }
   for (int twice = 0; twice < 2; ++twice)
     for (std::size_t i = 0; i < handles.size(); ++i) {
-      all.push_back(ferry::open_shared<float, Space>(handles[i]));
-      const auto values = read(exec, all.back());
+      arrays.push_back(ferry::open_shared<float, Space>(handles[i]));
+      const auto values = read(exec, arrays.back());
       expect(values == std::vector<float>((1 + (i % 3 == 0 ? 900000 : i)) * (i + 1), static_cast<float>(i)) &&
-                 all.back().label() == "shared " + std::to_string(i),
+                 arrays.back().label() == "shared " + std::to_string(i),
              "opened tensors, " + name + ", " + std::to_string(i));
     }
   comm.barrier();
-  if (world_rank == comm.size() - 1) ferry::init::constant(exec, all[1], 77);
+  if (world_rank == comm.size() - 1) ferry::init::constant(exec, arrays[1], 77);
   comm.barrier();
-  expect(read(exec, all[9]).back() == 77, "a write to shared memory, " + name);
-  if (owns) expect(read(exec, own[1]).front() == 77, "a write to a shared tensor, " + name);
-  own.clear();
+  expect(read(exec, arrays[9]).back() == 77, "a write to shared memory, " + name);
+  if (owns) expect(read(exec, parts[1]).front() == 77, "a write to a shared tensor, " + name);
+  parts.clear();
   comm.barrier();
-  expect(read(exec, all[3]).back() == 3, "memory whose tensor has ended, " + name);
+  expect(read(exec, arrays[3]).back() == 3, "memory whose tensor has ended, " + name);
   const std::vector<std::int64_t> last{2, 0};
   ferry::tensor<float, Space> out("out", 2, 3);
-  ferry::gather(exec, all[2], last, out).wait();
+  ferry::gather(exec, arrays[2], last, out).wait();
   expect(read(exec, out) == std::vector<float>(6, 2), "rows of an opened tensor, " + name);
   if (owns) {
     ferry::trim<Space>();
     expect(held<Space>() > before + 4 * 900000, "memory in use is kept, " + name);
   }
   comm.barrier();
-  all.clear();
+  arrays.clear();
   out = {};
   comm.barrier();
   ferry::trim<Space>();
@@ -218,19 +218,19 @@ void end_tables(const Exec& exec, const ferry::communicator& comm) {
   comm.barrier();
 }
 
-/// Where the shards can't be opened the table serves all the same.
+/// If the shards can't be opened, the table serves all the same.
 void refuse(const ferry::communicator& comm) {
   const host_exec exec;
   if (comm.size() == 1) return;
-  const std::vector<int> which{0, 1};
+  const std::vector<int> ids{0, 1};
   const auto refused = [&](auto& table) {
     using space = typename std::remove_reference_t<decltype(table)>::memory_space;
     ferry::tensor<float, space> out("out", 2, 4);
     ferry::init::constant(exec, table, 3);
-    ferry::gather(exec, table, which, out).wait();
+    ferry::gather(exec, table, ids, out).wait();
     expect(read(exec, out) == std::vector<float>(8, 3), "rows by messages");
     return said<ferry::invalid_argument>(
-        [&] { ferry::gather(exec, table, which, out, ferry::path::peer{}).wait(); });
+        [&] { ferry::gather(exec, table, ids, out, ferry::path::peer{}).wait(); });
   };
   ferry::sharded_table<float, host> mapped("mapped", comm, 10, 4);
   std::string text = refused(mapped);
@@ -263,7 +263,7 @@ void device_tables(const ferry::communicator& comm) {
 
 namespace {
 
-/// Whether a process has ended: it may be a zombie, but has no other thread. Until then it has its files.
+/// True if a process has ended: it may be a zombie, but has no other thread. Until then it has its files.
 bool has_ended(pid_t process) {
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
   char state = 'Z';
@@ -288,16 +288,16 @@ void read_until_killed(const ferry::communicator& comm, int killed) {
       ferry::sharded_table<float, space_type> big("w", comm, 100000, 32);
       expect(held_by<space_type>("ferry::tensor::w") != 0, "a shard");
       ferry::init::constant(exec, big, 1);
-      std::vector<std::int64_t> which(50000);
-      for (std::size_t i = 0; i < which.size(); ++i) which[i] = static_cast<std::int64_t>(i * 2);
-      ferry::tensor<float, space_type> out("out", which.size(), 32);
+      std::vector<std::int64_t> ids(50000);
+      for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(i * 2);
+      ferry::tensor<float, space_type> out("out", ids.size(), 32);
       const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
       while (std::chrono::steady_clock::now() < until)
-        ferry::gather(exec, big, which, out, ferry::path::peer{}).wait();
+        ferry::gather(exec, big, ids, out, ferry::path::peer{}).wait();
       comm.barrier();
       if (!last) return;
       if (world_rank == killed) {
-        for (int i = 0; i < 5; ++i) ferry::gather(exec, big, which, out, ferry::path::peer{}).detach();
+        for (int i = 0; i < 5; ++i) ferry::gather(exec, big, ids, out, ferry::path::peer{}).detach();
         ::kill(::getpid(), SIGKILL);
       }
       const auto text = said<ferry::communication_error>([&] {
@@ -313,8 +313,8 @@ void read_until_killed(const ferry::communicator& comm, int killed) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     std::string labels;
-    for (const auto& each : ferry::memory_by_label<space_type>())
-      if (each.current != 0) labels += " " + each.label + ": " + std::to_string(each.current);
+    for (const auto& holding : ferry::memory_by_label<space_type>())
+      if (holding.current != 0) labels += " " + holding.label + ": " + std::to_string(holding.current);
     expect(held_by<space_type>("ferry::tensor::w") == 0,
            "a killed rank keeps no shard, " + std::string(space_type::name) + ":" + labels);
   });

@@ -41,7 +41,7 @@ void lacks_memory_for_messages() {
   ferry::tensor<float, ferry::pageable_space> sent("sent", numbers);
   ferry::init::zeros(exec, sent);
   comm.barrier();
-  bool lacked = false, told = false;
+  bool lacked = false, reported = false;
   try {
     if (comm.rank() == 0) {
       const limited_memory few(3 * (std::size_t{1} << 26));  // a buffer fits, and not the messages, too
@@ -52,9 +52,9 @@ void lacks_memory_for_messages() {
   } catch (const std::bad_alloc&) {
     lacked = true;
   } catch (const ferry::peer_error&) {
-    told = true;
+    reported = true;
   }
-  expect(comm.rank() == 0 ? lacked : told, "memory that is lacking for messages");
+  expect(comm.rank() == 0 ? lacked : reported, "memory that is lacking for messages");
   comm.barrier();
 }
 

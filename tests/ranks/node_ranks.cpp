@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -22,25 +23,25 @@ using clock_type = std::chrono::steady_clock;
 template <class Act>
 pid_t forked(const Act& act) {
   std::fflush(nullptr);
-  const pid_t made = ::fork();
-  if (made != 0) return made;
+  const pid_t child = ::fork();
+  if (child != 0) return child;
   ::alarm(100);  // no rank outlives this
   act();
   std::fflush(nullptr);
   ::_exit(failures == 0 ? 0 : 1);
 }
-bool ended_well(pid_t which) {
+bool ended_well(pid_t child) {
   int status = 0;
-  return ::waitpid(which, &status, 0) == which && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return ::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 std::string key_of(int turn) { return std::to_string(::getpid()) + "." + std::to_string(turn); }
 
 /// All verbs and failures on `ranks` processes.
 bool verbs(int ranks) {
   const std::string key = key_of(1000 + ranks);
-  std::vector<pid_t> all;
+  std::vector<pid_t> children;
   for (int r = 0; r < ranks; ++r)
-    all.push_back(forked([&] {
+    children.push_back(forked([&] {
       world_rank = r;
       const Kokkos::ScopeGuard guard(settings_of(r));
       int group = 0;
@@ -49,7 +50,7 @@ bool verbs(int ranks) {
       });
     }));
   bool well = true;
-  for (const pid_t each : all) well = ended_well(each) && well;
+  for (const pid_t child : children) well = ended_well(child) && well;
   return well;
 }
 
@@ -59,14 +60,14 @@ bool kill_one(int turn, std::chrono::duration<double>& longest) {
   const std::string key = key_of(turn);
   int pipe_ends[2];
   if (::pipe(pipe_ends) != 0) return false;
-  std::vector<pid_t> all;
+  std::vector<pid_t> children;
   for (int r = 0; r < 4; ++r)
-    all.push_back(forked([&] {
+    children.push_back(forked([&] {
       world_rank = r;
       const auto comm = ferry::communicator::node(r, 4, key, {.deadline = std::chrono::seconds(60)});
       comm.barrier();
-      const char here = 'x';
-      expect(::write(pipe_ends[1], &here, 1) == 1, "the pipe");
+      const char byte = 'x';
+      expect(::write(pipe_ends[1], &byte, 1) == 1, "the pipe");
       const auto text = said<ferry::communication_error>([&] {
         for (;;) {
           comm.barrier();
@@ -76,40 +77,40 @@ bool kill_one(int turn, std::chrono::duration<double>& longest) {
       expect(has(text, "ended"), "a killed rank: " + text);
     }));
   for (int r = 0; r < 4; ++r) {
-    char here;
-    if (::read(pipe_ends[0], &here, 1) != 1) return false;
+    char byte;
+    if (::read(pipe_ends[0], &byte, 1) != 1) return false;
   }
   ::close(pipe_ends[0]);
   ::close(pipe_ends[1]);
   ::usleep(static_cast<useconds_t>(turn % 100 * 300));
-  ::kill(all[2], SIGKILL);
+  ::kill(children[2], SIGKILL);
   const auto begin = clock_type::now();
   bool well = true;
-  for (const int r : {0, 1, 3}) well = ended_well(all[static_cast<std::size_t>(r)]) && well;
+  for (const int r : {0, 1, 3}) well = ended_well(children[static_cast<std::size_t>(r)]) && well;
   const std::chrono::duration<double> took = clock_type::now() - begin;
   longest = std::max(longest, took);
   const bool soon = took < std::chrono::seconds(20);
   int status = 0;
-  ::waitpid(all[2], &status, 0);
+  ::waitpid(children[2], &status, 0);
   return well && soon;
 }
 
-/// One of three processes is killed while it reads the others' shards.
-bool kill_reader(int killed) {
-  const std::string key = key_of(2000 + killed);
-  std::vector<pid_t> all;
-  for (int r = 0; r < 3; ++r)
-    all.push_back(forked([&] {
+/// One of the processes is killed while it reads the others' shards.
+bool kill_reader(int ranks, int killed) {
+  const std::string key = key_of(2000 + 10 * ranks + killed);
+  std::vector<pid_t> children;
+  for (int r = 0; r < ranks; ++r)
+    children.push_back(forked([&] {
       world_rank = r;
       const Kokkos::ScopeGuard guard(settings_of(r));
-      const auto comm = ferry::communicator::node(r, 3, key, {.deadline = std::chrono::seconds(60)});
+      const auto comm = ferry::communicator::node(r, ranks, key, {.deadline = std::chrono::seconds(60)});
       read_until_killed(comm, killed);
     }));
   bool well = true;
-  for (int r = 0; r < 3; ++r)
-    if (r != killed) well = ended_well(all[static_cast<std::size_t>(r)]) && well;
+  for (int r = 0; r < ranks; ++r)
+    if (r != killed) well = ended_well(children[static_cast<std::size_t>(r)]) && well;
   int status = 0;
-  ::waitpid(all[static_cast<std::size_t>(killed)], &status, 0);
+  ::waitpid(children[static_cast<std::size_t>(killed)], &status, 0);
   return well && WIFSIGNALED(status);
 }
 
@@ -126,14 +127,14 @@ int main(int argc, char** argv) {
     }
   std::printf("%d kills, all noticed within %.3f s\n", kills, longest.count());
   if (argc > 1) return 0;
-  for (const int ranks : {1, 2, 4})
+  for (const int ranks : {1, 2, 3, 4})
     if (!verbs(ranks)) {
       std::fprintf(stderr, "%d ranks failed\n", ranks);
       return 1;
     }
-  for (const int killed : {0, 2})
-    if (!kill_reader(killed)) {
-      std::fprintf(stderr, "rank %d was killed while it read\n", killed);
+  for (const auto& [ranks, killed] : {std::pair{2, 1}, {3, 0}, {4, 2}})
+    if (!kill_reader(ranks, killed)) {
+      std::fprintf(stderr, "rank %d of %d was killed while it read\n", killed, ranks);
       return 1;
     }
   const auto text = said<ferry::communication_error>([&] {

@@ -29,24 +29,25 @@ struct batch {
   ferry::tensor<float, host> values;
 };
 batch made(std::mt19937_64& random, std::size_t count) {
-  batch one{std::vector<std::int64_t>(count), ferry::tensor<float, host>("values", count, width)};
-  for (auto& each : one.indices) each = static_cast<std::int64_t>(random() % (random() % 2 == 0 ? 9 : rows));
-  for (std::size_t i = 0; i < one.values.size(); ++i)
-    one.values.data()[i] = static_cast<float>(random() % 2001) / 1000.0f - 1.0f;
-  return one;
+  batch result{std::vector<std::int64_t>(count), ferry::tensor<float, host>("values", count, width)};
+  for (auto& index : result.indices)
+    index = static_cast<std::int64_t>(random() % (random() % 2 == 0 ? 9 : rows));
+  for (std::size_t i = 0; i < result.values.size(); ++i)
+    result.values.data()[i] = static_cast<float>(random() % 2001) / 1000.0f - 1.0f;
+  return result;
 }
-batch joined(const std::vector<batch>& all) {
+batch joined(const std::vector<batch>& batches) {
   std::size_t count = 0;
-  for (const batch& each : all) count += each.indices.size();
-  batch one{{}, ferry::tensor<float, host>("values", count, width)};
-  std::size_t at = 0;
-  for (const batch& each : all) {
-    one.indices.insert(one.indices.end(), each.indices.begin(), each.indices.end());
-    if (each.values.size() != 0)
-      std::memcpy(one.values.data() + at, each.values.data(), each.values.size() * sizeof(float));
-    at += each.values.size();
+  for (const batch& part : batches) count += part.indices.size();
+  batch result{{}, ferry::tensor<float, host>("values", count, width)};
+  std::size_t position = 0;
+  for (const batch& part : batches) {
+    result.indices.insert(result.indices.end(), part.indices.begin(), part.indices.end());
+    if (part.values.size() != 0)
+      std::memcpy(result.values.data() + position, part.values.data(), part.values.size() * sizeof(float));
+    position += part.values.size();
   }
-  return one;
+  return result;
 }
 
 template <class Spread>
@@ -60,12 +61,12 @@ void train(const exec_space& exec, const ferry::communicator& comm, Spread sprea
   auto state = ferry::optim::make_state(rule, big);
   auto plain = ferry::optim::make_state(rule, table);
   for (int turn = 0; turn < 5; ++turn) {
-    std::vector<batch> all;
-    for (int r = 0; r < comm.size(); ++r) all.push_back(made(random, random() % 40));
-    const batch& mine = all[static_cast<std::size_t>(world_rank)];
-    const batch one = joined(all);
-    ferry::step(exec, rule, table, plain, one.indices, one.values).wait();
-    ferry::scatter_add(exec, table, one.indices, one.values).wait();
+    std::vector<batch> batches;
+    for (int r = 0; r < comm.size(); ++r) batches.push_back(made(random, random() % 40));
+    const batch& mine = batches[static_cast<std::size_t>(world_rank)];
+    const batch whole = joined(batches);
+    ferry::step(exec, rule, table, plain, whole.indices, whole.values).wait();
+    ferry::scatter_add(exec, table, whole.indices, whole.values).wait();
     const auto plan = ferry::make_plan(exec, mine.indices, big);
     ferry::step(exec, rule, big, state, plan, mine.values).wait();
     ferry::scatter_add(exec, big, mine.indices, mine.values).wait();
@@ -82,7 +83,7 @@ void train(const exec_space& exec, const ferry::communicator& comm, Spread sprea
 }
 
 /// `another(options)` makes a new group of all ranks.
-void fail(const exec_space& exec, const ferry::communicator& comm, const group_maker& another) {
+void fail(const exec_space& exec, const ferry::communicator& comm, const group_maker& make_group) {
   const bool last = world_rank == comm.size() - 1;
   const std::string name = "rank " + std::to_string(comm.size() - 1);
   ferry::sharded_table<float, host> big("w", comm, rows, width);
@@ -103,7 +104,7 @@ void fail(const exec_space& exec, const ferry::communicator& comm, const group_m
   ferry::all_reduce(exec, comm, sum).wait();
   expect(sum(4) == comm.size() * (comm.size() + 1) / 2, "all_reduce");
 
-  const auto protocol = another({});
+  const auto protocol = make_group({});
   text = said<ferry::protocol_error>([&] {
     if (last)
       (void)protocol.all_gather(1);
@@ -114,7 +115,7 @@ void fail(const exec_space& exec, const ferry::communicator& comm, const group_m
   expect(!said<ferry::protocol_error>([&] { protocol.barrier(); }).empty(), "a broken group");
 
   // Options of a rule: one that a rank refuses, then one that differs.
-  const auto options = another({});
+  const auto options = make_group({});
   ferry::sharded_table<float, host> trained("trained", options, rows, width);
   ferry::init::zeros(exec, trained);
   auto state = ferry::optim::make_state(ferry::optim::sgd{}, trained);
@@ -129,7 +130,7 @@ void fail(const exec_space& exec, const ferry::communicator& comm, const group_m
   expect(has(text, "step of 'trained'") && has(text, "they differ in the options"), "options: " + text);
   expect(state.steps() == 1, "steps that were refused");
 
-  const auto thrown = another({});
+  const auto thrown = make_group({});
   text = said<std::runtime_error>([&] {
     thrown.run([&] {
       thrown.barrier();
@@ -139,7 +140,7 @@ void fail(const exec_space& exec, const ferry::communicator& comm, const group_m
   });
   expect(has(text, "the disk is full"), "an exception: " + text);
 
-  const auto late = another({.deadline = std::chrono::milliseconds(2000)});
+  const auto late = make_group({.deadline = std::chrono::milliseconds(2000)});
   if (last) std::this_thread::sleep_for(std::chrono::milliseconds(4000));
   text = said<ferry::communication_error>([&] { late.barrier(); });
   expect(last || (has(text, "2000 ms") && has(text, "not there: " + name)), "a late rank: " + text);
@@ -150,21 +151,21 @@ void fail(const exec_space& exec, const ferry::communicator& comm, const group_m
 
 }  // namespace
 
-void run_all(const group_maker& another) {
+void run_all(const group_maker& make_group) {
   const exec_space exec;
   try {
-    const ferry::communicator comm = another({.deadline = std::chrono::seconds(30)});
+    const ferry::communicator comm = make_group({.deadline = std::chrono::seconds(30)});
     train(exec, comm, ferry::sharding::cyclic{});
     train(exec, comm, ferry::sharding::hashed<5>{});
     train(exec, comm, ferry::sharding::replicated{});
     train(exec, comm, ferry::sharding::table_wise{.rank = comm.size() - 1});
     comm.run([&] { train(exec, comm, ferry::sharding::block{}); });
-    const auto report = [](bool holds, const std::string& what) { expect(holds, what); };
+    const auto report = [](bool holds, const std::string& claim) { expect(holds, claim); };
     bags_and_dense(comm, report);
     share(comm, report);
     device_tables(comm);
-    checkpoints(comm, another, report);
-    fail(exec, comm, another);
+    checkpoints(comm, make_group, report);
+    fail(exec, comm, make_group);
   } catch (const std::exception& lost) {
     expect(false, lost.what());
   }

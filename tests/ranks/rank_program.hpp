@@ -15,24 +15,24 @@ namespace ferry_test {
 
 inline int failures = 0, world_rank = 0;
 
-inline void expect(bool holds, const std::string& what) {
+inline void expect(bool holds, const std::string& claim) {
   if (holds) return;
   ++failures;
-  std::fprintf(stderr, "rank %d: %s\n", world_rank, what.c_str());
+  std::fprintf(stderr, "rank %d: %s\n", world_rank, claim.c_str());
 }
 
 using group_maker = std::function<ferry::communicator(const ferry::communicator_options&)>;
 
 /// For Kokkos in a rank of a machine's: on a device of its own, or in turn. Before Kokkos' scope.
 inline Kokkos::InitializationSettings settings_of(int rank) {
-  Kokkos::InitializationSettings made;
+  Kokkos::InitializationSettings settings;
   using backend = ferry::device_backend<ferry::device_space>;
   if constexpr (!backend::device_is_host)
-    if (const int count = backend::device_count(); count > 0) made.set_device_id(rank % count);
-  return made;
+    if (const int count = backend::device_count(); count > 0) settings.set_device_id(rank % count);
+  return settings;
 }
 
 /// Everything, within Kokkos' scope. `another(options)` makes a new group of all ranks.
-void run_all(const group_maker& another);
+void run_all(const group_maker& make_group);
 
 }  // namespace ferry_test

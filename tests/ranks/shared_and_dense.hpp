@@ -17,7 +17,7 @@ namespace ferry_test {
 template <class Expect>
 void share(const ferry::communicator& comm, const Expect& expect) {
   const Kokkos::DefaultExecutionSpace exec;
-  const int here = comm.rank() < 0 ? 0 : comm.rank(), ranks = comm.size();
+  const int acting = comm.rank() < 0 ? 0 : comm.rank(), ranks = comm.size();
   ferry::tensor<float, ferry::mapped_space> expected("expected", 1001, 7);
   ferry::init::uniform(exec, expected, -1, 1, 9);
   for (int turn = 0; turn < 3; ++turn) {
@@ -29,7 +29,7 @@ void share(const ferry::communicator& comm, const Expect& expect) {
     comm.barrier();
     expect(std::memcmp(table.data(), expected.data(), table.size() * sizeof(float)) == 0, "shared rows");
     comm.barrier();
-    if (here == ranks - 1) table(turn, 0) = 77;
+    if (acting == ranks - 1) table(turn, 0) = 77;
     comm.barrier();
     expect(table(turn, 0) == 77, "a write of the last rank");
     comm.barrier();
@@ -42,14 +42,15 @@ void share(const ferry::communicator& comm, const Expect& expect) {
   } catch (const ferry::peer_error& said) {
     text = std::string("peer_error ") + said.what();
   }
-  expect(text.find(here == 0 ? "bad_alloc ferry::shared_tensor" : "peer_error") == 0, "a shortage: " + text);
+  expect(text.find(acting == 0 ? "bad_alloc ferry::shared_tensor" : "peer_error") == 0,
+         "a shortage: " + text);
 }
 
 template <class Expect>
 void bags_and_dense(const ferry::communicator& comm, const Expect& expect) {
   using tensor = ferry::tensor<float, ferry::mapped_space>;
   const Kokkos::DefaultExecutionSpace exec;
-  const auto here = static_cast<std::size_t>(comm.rank() < 0 ? 0 : comm.rank());
+  const auto acting = static_cast<std::size_t>(comm.rank() < 0 ? 0 : comm.rank());
   const auto ranks = static_cast<std::size_t>(comm.size());
   constexpr std::size_t rows = 203, width = 7;
   std::mt19937_64 random(17);  // the same on all ranks
@@ -61,54 +62,57 @@ void bags_and_dense(const ferry::communicator& comm, const Expect& expect) {
   auto state = ferry::optim::make_state(rule, big);
   auto plain = ferry::optim::make_state(rule, table);
   for (int turn = 0; turn < 4; ++turn) {
-    std::vector<std::int64_t> all, offsets{0}, mine, own{0};
+    std::vector<std::int64_t> ids, offsets{0}, mine, rank_offsets{0};
     std::size_t bags = 0, first = 0;
     for (std::size_t r = 0; r < ranks; ++r) {
-      if (r == here) first = bags;
+      if (r == acting) first = bags;
       const std::size_t count = random() % 20;
       for (std::size_t b = 0; b < count; ++b, ++bags) {
         for (std::size_t p = random() % 6; p > 0; --p) {
-          all.push_back(static_cast<std::int64_t>(random() % rows));
-          if (r == here) mine.push_back(all.back());
+          ids.push_back(static_cast<std::int64_t>(random() % rows));
+          if (r == acting) mine.push_back(ids.back());
         }
-        offsets.push_back(static_cast<std::int64_t>(all.size()));
-        if (r == here) own.push_back(static_cast<std::int64_t>(mine.size()));
+        offsets.push_back(static_cast<std::int64_t>(ids.size()));
+        if (r == acting) rank_offsets.push_back(static_cast<std::int64_t>(mine.size()));
       }
     }
-    tensor grads("grads", bags, width), pooled("pooled", bags, width), out("out", own.size() - 1, width);
+    tensor grads("grads", bags, width), pooled("pooled", bags, width),
+        out("out", rank_offsets.size() - 1, width);
     ferry::init::uniform(exec, grads, -1, 1, static_cast<unsigned>(turn));
-    const auto its = grads.rows_between(first, first + own.size() - 1);
-    ferry::step_bags(exec, rule, table, plain, all, offsets, grads, ferry::pooling::mean{}).wait();
-    ferry::step_bags(exec, rule, big, state, mine, own, its, ferry::pooling::mean{}).wait();
-    ferry::gather_bags(exec, table, all, offsets, pooled, ferry::pooling::sum{}).wait();
-    ferry::gather_bags(exec, big, mine, own, out, ferry::pooling::sum{}, ferry::path::exchange{}).wait();
+    const auto rank_grads = grads.rows_between(first, first + rank_offsets.size() - 1);
+    ferry::step_bags(exec, rule, table, plain, ids, offsets, grads, ferry::pooling::mean{}).wait();
+    ferry::step_bags(exec, rule, big, state, mine, rank_offsets, rank_grads, ferry::pooling::mean{}).wait();
+    ferry::gather_bags(exec, table, ids, offsets, pooled, ferry::pooling::sum{}).wait();
+    ferry::gather_bags(exec, big, mine, rank_offsets, out, ferry::pooling::sum{}, ferry::path::exchange{})
+        .wait();
     expect(out.size() == 0 || std::memcmp(out.data(), pooled.data() + first * width, out.size() * 4) == 0,
            "pooled rows");
     // A plan whose rows come once, and sums by rank.
     const auto plan = ferry::make_plan(exec, mine, big);
-    const auto once = ferry::gather<ferry::mapped_space>(exec, big, plan, ferry::path::exchange{}).get();
+    const auto gathered = ferry::gather<ferry::mapped_space>(exec, big, plan, ferry::path::exchange{}).get();
     const auto same = ferry::gather<ferry::mapped_space>(exec, table, mine).get();
-    expect(once.size() == 0 || std::memcmp(once.data(), same.data(), once.size() * 4) == 0, "rows once");
+    expect(gathered.size() == 0 || std::memcmp(gathered.data(), same.data(), gathered.size() * 4) == 0,
+           "rows once");
     // Sums of small integers have the same bits in any order.
     ferry::init::constant(exec, big, 1);
     ferry::init::constant(exec, table, 1);
-    tensor ones("ones", mine.size(), width), all_ones("ones", all.size(), width);
+    tensor ones("ones", mine.size(), width), all_ones("ones", ids.size(), width);
     ferry::init::constant(exec, ones, 3);
     ferry::init::constant(exec, all_ones, 3);
     ferry::scatter_add(exec, big, plan, ones, ferry::reduce::by_rank{}).wait();
-    ferry::scatter_add(exec, table, all, all_ones).wait();
+    ferry::scatter_add(exec, table, ids, all_ones).wait();
   }
   ferry::copy(exec, big, read).wait();
   expect(std::memcmp(read.data(), table.data(), read.size() * 4) == 0, "the table");
 
-  tensor batch("batch", here == ranks - 1 ? 10 : 0, width), whole("whole", 10, width);
+  tensor batch("batch", acting == ranks - 1 ? 10 : 0, width), whole("whole", 10, width);
   ferry::init::constant(exec, batch, 5);
-  const auto [begin, end] = ferry::split_range(10, static_cast<int>(here), comm.size());
+  const auto [begin, end] = ferry::split_range(10, static_cast<int>(acting), comm.size());
   tensor part("part", end - begin, width);
   ferry::split(exec, comm, batch, part, comm.size() - 1).wait();
   ferry::concatenate(exec, comm, part, whole).wait();
   expect(whole(0, 0) == 5 && whole(9, width - 1) == 5, "a batch in parts and whole");
-  ferry::init::constant(exec, whole, static_cast<double>(here));
+  ferry::init::constant(exec, whole, static_cast<double>(acting));
   ferry::replicate(exec, comm, whole, comm.size() - 1).wait();
   expect(whole(3, 3) == static_cast<float>(ranks - 1), "replicas");
 }

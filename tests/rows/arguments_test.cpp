@@ -22,28 +22,28 @@ TEST_CASE("shapes that do not fit are refused by name before anything is launche
   const auto before = take(table);
   ferry::tensor<float, ferry::device_space> batch("batch", 3, 8);
   ferry::tensor<float, ferry::device_space> narrow("narrow", 3, 7);
-  const std::vector<int> which{1, 2, 3};
+  const std::vector<int> ids{1, 2, 3};
   const std::vector<int> longer{1, 2, 3, 4};
 
   CHECK_THROWS_MATCHES(ferry::gather(exec, table, longer, batch), ferry::invalid_argument,
                        says("ferry::gather: 4 indices were given for the 3 rows of 'batch' [3 x 8]"));
   CHECK_THROWS_MATCHES(
-      ferry::gather(exec, table, which, narrow), ferry::invalid_argument,
+      ferry::gather(exec, table, ids, narrow), ferry::invalid_argument,
       says("rows of 'weights' [100 x 8] in mapped_space have 8 elements, rows of 'narrow' [3 x 7]"));
   CHECK_THROWS_MATCHES(ferry::scatter(exec, table, longer, batch), ferry::invalid_argument,
                        says("ferry::scatter: 4"));
-  CHECK_THROWS_MATCHES(ferry::scatter_add(exec, table, which, narrow), ferry::invalid_argument,
+  CHECK_THROWS_MATCHES(ferry::scatter_add(exec, table, ids, narrow), ferry::invalid_argument,
                        says("ferry::scatter_add: rows of"));
   ferry::tensor<int, ferry::device_space> matrix("matrix", 3, 2);
   CHECK_THROWS_MATCHES(ferry::gather(exec, table, matrix, batch), ferry::invalid_argument,
                        says("'matrix' [3 x 2] in device_space have rank 2, must be 1"));
   CHECK_THROWS_MATCHES(ferry::make_plan(exec, matrix, 100), ferry::invalid_argument, says("rank 2"));
-  CHECK_THROWS_MATCHES(ferry::make_plan(exec, which, -1), ferry::invalid_argument, says("-1"));
+  CHECK_THROWS_MATCHES(ferry::make_plan(exec, ids, -1), ferry::invalid_argument, says("-1"));
 
-  const auto plan = ferry::make_plan(exec, which, 99);
+  const auto plan = ferry::make_plan(exec, ids, 99);
   CHECK_THROWS_MATCHES(ferry::scatter(exec, table, plan, batch), ferry::invalid_argument,
                        says("for tables of 99 rows, but 'weights' [100 x 8] in mapped_space has 100"));
-  const auto fitting = ferry::make_plan(exec, which, 100);
+  const auto fitting = ferry::make_plan(exec, ids, 100);
   CHECK_THROWS_MATCHES(ferry::scatter(exec, table, fitting, batch, ferry::bounds::clamp{}),
                        ferry::invalid_argument,
                        says("made with bounds::check, the verb can't change that to bounds::clamp"));
@@ -51,12 +51,11 @@ TEST_CASE("shapes that do not fit are refused by name before anything is launche
                        says("empty"));
 
   ferry::tensor<float, ferry::mapped_space> none("none", 0, 8);
-  CHECK_THROWS_MATCHES(ferry::gather(exec, none, which, batch, ferry::bounds::clamp{}),
-                       ferry::invalid_argument,
+  CHECK_THROWS_MATCHES(ferry::gather(exec, none, ids, batch, ferry::bounds::clamp{}), ferry::invalid_argument,
                        says("no row to send 3 indices to, 'none' [0 x 8] in mapped_space has none"));
-  CHECK_THROWS_AS(ferry::gather(exec, none, which, batch).wait(), ferry::out_of_range);
+  CHECK_THROWS_AS(ferry::gather(exec, none, ids, batch).wait(), ferry::out_of_range);
   const ferry::tensor<float, ferry::mapped_space> handle;
-  CHECK_THROWS_MATCHES(ferry::gather(exec, handle, which, batch), ferry::invalid_argument,
+  CHECK_THROWS_MATCHES(ferry::gather(exec, handle, ids, batch), ferry::invalid_argument,
                        says("empty handle"));
   CHECK(take(table) == before);
 }
@@ -87,15 +86,14 @@ TEST_CASE("a direct path to pageable memory is refused where the device can't re
   ferry::tensor<float, ferry::pageable_space> table("weights", 10, 4);
   ferry::tensor<float, ferry::device_space> batch("batch", 1, 4);
   ferry::init::zeros(exec, table);
-  const std::vector<int> which{3};
+  const std::vector<int> ids{3};
   if (ferry::execution_backend<exec_space>::reaches_pageable(exec)) {
-    CHECK_NOTHROW(ferry::gather(exec, table, which, batch, ferry::path::direct{}).wait());
+    CHECK_NOTHROW(ferry::gather(exec, table, ids, batch, ferry::path::direct{}).wait());
   } else {
-    CHECK_THROWS_MATCHES(ferry::gather(exec, table, which, batch, ferry::path::direct{}),
+    CHECK_THROWS_MATCHES(ferry::gather(exec, table, ids, batch, ferry::path::direct{}),
                          ferry::invalid_argument,
                          says("path::direct can't reach 'weights' [10 x 4] in pageable_space"));
-    CHECK_THROWS_AS(ferry::scatter(exec, table, which, batch, ferry::path::direct{}),
-                    ferry::invalid_argument);
+    CHECK_THROWS_AS(ferry::scatter(exec, table, ids, batch, ferry::path::direct{}), ferry::invalid_argument);
     CHECK_THROWS_AS(ferry::copy(exec, table, batch, ferry::path::direct{}), ferry::invalid_argument);
   }
 }
@@ -105,19 +103,19 @@ TEST_CASE("operands that share memory are refused by name", "[errors]") {
   ferry::tensor<float, ferry::mapped_space> memory("memory", 20, 16);
   ferry::init::zeros(exec, memory);
   using view = ferry::tensor_view<float, ferry::mapped_space>;
-  const std::vector<int> which{1, 2, 3};
+  const std::vector<int> ids{1, 2, 3};
   const auto shared = [&](const auto& table, auto&& batch) {
-    CHECK_THROWS_MATCHES(ferry::gather(exec, table, which, batch), ferry::invalid_argument,
+    CHECK_THROWS_MATCHES(ferry::gather(exec, table, ids, batch), ferry::invalid_argument,
                          says("ferry::gather: ") && says("[3 x ") && says("overlap in memory"));
-    CHECK_THROWS_MATCHES(ferry::scatter(exec, table, which, batch), ferry::invalid_argument,
+    CHECK_THROWS_MATCHES(ferry::scatter(exec, table, ids, batch), ferry::invalid_argument,
                          says("ferry::scatter: ") && says("overlap in memory"));
   };
   shared(view(memory.data(), 10, 16), view(memory.data() + 9 * 16, 3, 16));
   shared(view(memory.data() + 4, 10, 16), view(memory.data(), 3, 16));
   CHECK_NOTHROW(
-      ferry::gather(exec, view(memory.data(), 10, 16), which, view(memory.data() + 160, 3, 16)).wait());
+      ferry::gather(exec, view(memory.data(), 10, 16), ids, view(memory.data() + 160, 3, 16)).wait());
   CHECK_NOTHROW(
-      ferry::gather(exec, view(memory.data() + 160, 10, 16), which, view(memory.data(), 3, 16)).wait());
+      ferry::gather(exec, view(memory.data() + 160, 10, 16), ids, view(memory.data(), 3, 16)).wait());
   CHECK_THROWS_MATCHES(ferry::copy(exec, view(memory.data(), 3, 16), view(memory.data() + 1, 3, 16)),
                        ferry::invalid_argument, says("ferry::copy: ") && says("overlap in memory"));
 
@@ -125,19 +123,19 @@ TEST_CASE("operands that share memory are refused by name", "[errors]") {
   using stretched =
       Kokkos::View<float*, Kokkos::LayoutStride, ferry::detail::kokkos_space_t<ferry::mapped_space>,
                    Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-  CHECK_THROWS_AS(ferry::gather(exec, stretched(memory.data(), Kokkos::LayoutStride(4, 0)), which,
+  CHECK_THROWS_AS(ferry::gather(exec, stretched(memory.data(), Kokkos::LayoutStride(4, 0)), ids,
                                 stretched(memory.data(), Kokkos::LayoutStride(3, 0))),
                   ferry::invalid_argument);
 
   // Columns of one array lie between each other's.
   const Kokkos::View<float**, Kokkos::LayoutRight, ferry::detail::kokkos_space_t<ferry::mapped_space>,
                      Kokkos::MemoryTraits<Kokkos::Unmanaged>>
-      all(memory.data(), 20, 16);
-  const auto columns = [&](std::size_t from, std::size_t to, std::size_t rows) {
-    return Kokkos::subview(all, Kokkos::make_pair(std::size_t{0}, rows), Kokkos::make_pair(from, to));
+      whole(memory.data(), 20, 16);
+  const auto columns = [&](std::size_t source, std::size_t target, std::size_t rows) {
+    return Kokkos::subview(whole, Kokkos::make_pair(std::size_t{0}, rows), Kokkos::make_pair(source, target));
   };
-  CHECK_NOTHROW(ferry::gather(exec, columns(0, 8, 20), which, columns(8, 16, 3)).wait());
-  CHECK_NOTHROW(ferry::gather(exec, columns(8, 16, 20), which, columns(0, 8, 3)).wait());
+  CHECK_NOTHROW(ferry::gather(exec, columns(0, 8, 20), ids, columns(8, 16, 3)).wait());
+  CHECK_NOTHROW(ferry::gather(exec, columns(8, 16, 20), ids, columns(0, 8, 3)).wait());
   shared(columns(0, 8, 20), columns(7, 15, 3));
   shared(columns(7, 15, 20), columns(0, 8, 3));
 }
@@ -158,14 +156,14 @@ TEST_CASE("bad indices are found where rows have no elements", "[errors]") {
 
 TEST_CASE("memory that a verb can't have is missed by the verb's name", "[errors][budget]") {
   const exec_space exec;
-  const auto which = make<ferry::device_space>("which", std::vector<std::int64_t>(40000, 1));
+  const auto ids = make<ferry::device_space>("which", std::vector<std::int64_t>(40000, 1));
   ferry::trim();
   ferry::set_memory_budget<ferry::pageable_space>(1);
   ferry::set_memory_budget<ferry::device_space>(1);
-  CHECK_THROWS_MATCHES(ferry::make_plan(exec, which, 5), ferry::budget_exceeded, says("ferry::make_plan: "));
+  CHECK_THROWS_MATCHES(ferry::make_plan(exec, ids, 5), ferry::budget_exceeded, says("ferry::make_plan: "));
   ferry::set_memory_budget<ferry::pageable_space>(0);
   ferry::set_memory_budget<ferry::device_space>(0);
-  CHECK(ferry::make_plan(exec, which, 5).unique_count() == 1);
+  CHECK(ferry::make_plan(exec, ids, 5).unique_count() == 1);
 }
 
 }  // namespace ferry_test::arguments_test

@@ -27,21 +27,21 @@ void check_combination() {
   for (const std::size_t width : {1u, 4u, 7u, 64u, 68u}) {
     const auto content = values<T>(random, rows * width);
     const auto batch = values<T>(random, n * width);
-    auto which = indices<std::int32_t>(random, n, rows);
-    for (std::size_t p = 0; p < n; p += 3) which[p] = 17;
-    const auto replaced_by = scattered(content, width, which, batch, false, policy::name);
-    const auto added_by = scattered(content, width, which, batch, true, policy::name);
+    auto ids = indices<std::int32_t>(random, n, rows);
+    for (std::size_t p = 0; p < n; p += 3) ids[p] = 17;
+    const auto replaced_by = scattered(content, width, ids, batch, false, policy::name);
+    const auto added_by = scattered(content, width, ids, batch, true, policy::name);
     const auto values_here = make<ferry::device_space>("values", n, width, batch);
     const auto replace = [&](auto space, auto path) {
       CAPTURE(width, policy::name, space.name, path.name);
       auto replaced = make<decltype(space)>("weights", rows, width, content);
-      ferry::scatter(exec, replaced, which, values_here, policy{}, path).wait();
+      ferry::scatter(exec, replaced, ids, values_here, policy{}, path).wait();
       CHECK(close(take(replaced), replaced_by));
     };
     const auto add = [&](auto space, auto path) {
       CAPTURE(width, policy::name, space.name, path.name);
       auto added = make<decltype(space)>("weights", rows, width, content);
-      ferry::scatter_add(exec, added, which, values_here, policy{}, path).wait();
+      ferry::scatter_add(exec, added, ids, values_here, policy{}, path).wait();
       // The mean is rounded before it is added.
       CHECK(close(take(added), added_by, 13.0));
     };

@@ -35,12 +35,12 @@ TEMPLATE_LIST_TEST_CASE("a clone is a copy of its own, in any space", "[clone]",
   const auto content = values<float>(random, 35 * 7);
   auto table = make<from>("weights", 35, 7, content);
   auto future = ferry::clone<to>(exec, table);
-  ferry::tensor<float, to> made = future.get();
-  CHECK(made.rank() == 2);
-  CHECK(made.rows() == 35);
-  CHECK(made.label() == "weights::clone");
+  ferry::tensor<float, to> result = future.get();
+  CHECK(result.rank() == 2);
+  CHECK(result.rows() == 35);
+  CHECK(result.label() == "weights::clone");
   put(table, std::vector<float>(content.size(), 0.0f));
-  CHECK(same_bits(take(made), content));
+  CHECK(same_bits(take(result), content));
 }
 
 TEMPLATE_TEST_CASE("a clone has its original's type, space and extents", "[clone]", ferry::device_space,

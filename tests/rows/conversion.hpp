@@ -23,12 +23,12 @@ inline constexpr bool is_floating = std::is_floating_point_v<T> || ferry::is_ext
 
 /// T's value of a number that was held exactly in a long double: rounded once, to nearest even.
 template <class To, class From>
-To converted_once(const From& from) {
+To converted_once(const From& source) {
   long double exact;
   if constexpr (ferry::is_extended_number<From>)
-    exact = static_cast<long double>(static_cast<float>(from));
+    exact = static_cast<long double>(static_cast<float>(source));
   else
-    exact = static_cast<long double>(from);
+    exact = static_cast<long double>(source);
   if constexpr (std::is_same_v<To, ferry::half_t>)
     return To::from_bits(reference::half_bits_once(exact));
   else if constexpr (std::is_same_v<To, ferry::bhalf_t>)
@@ -60,10 +60,10 @@ bool same_values(const std::vector<T>& a, const std::vector<T>& b) {
 /// overflow To, infinities and NaN among them.
 template <class To, class From>
 std::vector<From> awkward_values(std::mt19937_64& random, std::size_t count) {
-  std::vector<From> made(count);
+  std::vector<From> result(count);
   std::uniform_int_distribution<int> exponent(-30, 30);
   std::uniform_real_distribution<double> mantissa(-2.0, 2.0), hundred(-100.0, 100.0);
-  for (auto& value : made) {
+  for (auto& value : result) {
     if constexpr (std::is_integral_v<From>) {
       const auto bits = static_cast<std::int64_t>(random());
       value = static_cast<From>(std::is_integral_v<To> ? bits % 100 : bits >> (random() % 60));
@@ -86,7 +86,7 @@ std::vector<From> awkward_values(std::mt19937_64& random, std::size_t count) {
         value = From(std::ldexp(mantissa(random), exponent(random)));
     }
   }
-  return made;
+  return result;
 }
 
 /// A table of `rows` x `width` that begins `offset` elements after its memory's begin.

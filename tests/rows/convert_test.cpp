@@ -20,21 +20,21 @@ TEMPLATE_LIST_TEST_CASE("convert_rows in packets and element by element", "[kern
   using kernel = ferry::kernels::convert_rows<to, from, ferry::kernels::listed_rows>;
   auto random = generator(81);
   const std::size_t rows = 19, width = 12;
-  const std::vector<std::int64_t> which{3, -1, 18, 0, 3, 7};
+  const std::vector<std::int64_t> ids{3, -1, 18, 0, 3, 7};
   const auto content = awkward_values<to, from>(random, rows * width);
-  const auto poison = values<to>(random, which.size() * width);
+  const auto poison = values<to>(random, ids.size() * width);
   const auto table = make<ferry::device_space>("weights", content);
-  const auto listed = make<ferry::device_space>("rows", which);
+  const auto listed = make<ferry::device_space>("rows", ids);
   auto expected = poison;
-  for (std::size_t p = 0; p < which.size(); ++p)
-    for (std::size_t c = 0; which[p] >= 0 && c < width; ++c)
-      expected[p * width + c] = converted_once<to>(content[static_cast<std::size_t>(which[p]) * width + c]);
+  for (std::size_t p = 0; p < ids.size(); ++p)
+    for (std::size_t c = 0; ids[p] >= 0 && c < width; ++c)
+      expected[p * width + c] = converted_once<to>(content[static_cast<std::size_t>(ids[p]) * width + c]);
   const exec_space exec;
   for (const bool packed : {false, true}) {
     CAPTURE(packed);
     auto out = make<ferry::device_space>("batch", poison);
     const std::int64_t tiles = packed ? width / 4 : width;
-    ferry::detail::launch(exec, "ferry::test", static_cast<std::int64_t>(which.size()) * tiles,
+    ferry::detail::launch(exec, "ferry::test", static_cast<std::int64_t>(ids.size()) * tiles,
                           kernel{table.data(), width, out.data(), width, ferry::detail::fast_divisor(tiles),
                                  packed, ferry::kernels::listed_rows{listed.data()}});
     CHECK(same_values(take(out), expected));

@@ -48,13 +48,13 @@ void replay(const layout& source, const layout& sink, std::size_t transfers) {
   auto random = generator(130);
   const stream on;
   auto expected = values<float>(random, static_cast<std::size_t>(sink.size));
-  auto from = make<FromSpace>("from", values<float>(random, static_cast<std::size_t>(source.size)));
-  auto to = make<ToSpace>("to", expected);
-  const auto here = array_in(from, source);
-  const auto there = array_in(to, sink);
-  ferry::copy(on.exec(), here, there).wait();  // loads the kernels
+  auto source_memory = make<FromSpace>("from", values<float>(random, static_cast<std::size_t>(source.size)));
+  auto sink_memory = make<ToSpace>("to", expected);
+  const auto source_array = array_in(source_memory, source);
+  const auto sink_array = array_in(sink_memory, sink);
+  ferry::copy(on.exec(), source_array, sink_array).wait();  // loads the kernels
   check(cudaStreamBeginCapture(on.handle(), cudaStreamCaptureModeThreadLocal));
-  ferry::ticket ticket = ferry::copy(on.exec(), here, there);
+  ferry::ticket ticket = ferry::copy(on.exec(), source_array, sink_array);
   cudaGraph_t captured = nullptr;
   check(cudaStreamEndCapture(on.handle(), &captured));
   std::size_t nodes = 0;
@@ -65,12 +65,12 @@ void replay(const layout& source, const layout& sink, std::size_t transfers) {
   check(cudaGraphDestroy(captured));
   for (int launch = 0; launch < 2; ++launch) {
     const auto content = values<float>(random, static_cast<std::size_t>(source.size));
-    put(from, content);
+    put(source_memory, content);
     check(cudaGraphLaunch(graph, on.handle()));
     ticket.wait();
     const auto near = source.places(), far = sink.places();
     for (std::size_t i = 0; i < near.size(); ++i) expected[far[i]] = content[near[i]];
-    CHECK(same_bits(take(to), expected));
+    CHECK(same_bits(take(sink_memory), expected));
   }
   check(cudaGraphExecDestroy(graph));
 }
@@ -105,15 +105,16 @@ TEST_CASE("a graph repeats transfers of rows, and kernels of other layouts", "[c
 
 TEST_CASE("a copy through slots is refused in a capture, which goes on", "[copy][graph]") {
   const stream on;
-  const std::vector<float> here(1000, 1.0f);
-  ferry::tensor<float, ferry::device_space> there("there", here.size()), twin("twin", here.size());
-  ferry::copy(on.exec(), here, there).wait();
-  ferry::copy(on.exec(), there, twin).wait();
+  const std::vector<float> host_array(1000, 1.0f);
+  ferry::tensor<float, ferry::device_space> device_array("there", host_array.size()),
+      twin("twin", host_array.size());
+  ferry::copy(on.exec(), host_array, device_array).wait();
+  ferry::copy(on.exec(), device_array, twin).wait();
   check(cudaStreamBeginCapture(on.handle(), cudaStreamCaptureModeThreadLocal));
   CHECK_THROWS_MATCHES(
-      ferry::copy(on.exec(), here, there), ferry::invalid_argument,
+      ferry::copy(on.exec(), host_array, device_array), ferry::invalid_argument,
       Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("is being captured into a graph")));
-  ferry::ticket ticket = ferry::copy(on.exec(), there, twin);
+  ferry::ticket ticket = ferry::copy(on.exec(), device_array, twin);
   cudaGraph_t captured = nullptr;
   check(cudaStreamEndCapture(on.handle(), &captured));
   REQUIRE(captured != nullptr);
@@ -122,21 +123,21 @@ TEST_CASE("a copy through slots is refused in a capture, which goes on", "[copy]
 
 TEST_CASE("copy takes layouts that Kokkos::deep_copy refuses between host and device", "[copy]") {
   const exec_space exec;
-  Kokkos::View<float**, Kokkos::LayoutLeft, Kokkos::HostSpace> here("here", 37, 65);
-  const Kokkos::View<float**, Kokkos::LayoutRight, Kokkos::CudaSpace> there("there", 37, 65);
+  Kokkos::View<float**, Kokkos::LayoutLeft, Kokkos::HostSpace> host_array("here", 37, 65);
+  const Kokkos::View<float**, Kokkos::LayoutRight, Kokkos::CudaSpace> device_array("there", 37, 65);
   for (std::size_t i = 0; i < 37; ++i)
-    for (std::size_t j = 0; j < 65; ++j) here(i, j) = static_cast<float>(i * 100 + j);
-  CHECK_THROWS(Kokkos::deep_copy(there, here));
-  ferry::copy(exec, here, there).wait();
-  const auto seen = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, there);
+    for (std::size_t j = 0; j < 65; ++j) host_array(i, j) = static_cast<float>(i * 100 + j);
+  CHECK_THROWS(Kokkos::deep_copy(device_array, host_array));
+  ferry::copy(exec, host_array, device_array).wait();
+  const auto result = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, device_array);
   bool equal = true;
   for (std::size_t i = 0; i < 37; ++i)
-    for (std::size_t j = 0; j < 65; ++j) equal = equal && seen(i, j) == here(i, j);
+    for (std::size_t j = 0; j < 65; ++j) equal = equal && result(i, j) == host_array(i, j);
   CHECK(equal);
-  Kokkos::deep_copy(here, -1.0f);
-  ferry::copy(exec, there, here).wait();
+  Kokkos::deep_copy(host_array, -1.0f);
+  ferry::copy(exec, device_array, host_array).wait();
   for (std::size_t i = 0; i < 37; ++i)
-    for (std::size_t j = 0; j < 65; ++j) equal = equal && seen(i, j) == here(i, j);
+    for (std::size_t j = 0; j < 65; ++j) equal = equal && result(i, j) == host_array(i, j);
   CHECK(equal);
 }
 

@@ -26,11 +26,11 @@ std::vector<T> fresh(std::mt19937_64& random, std::size_t count) {
   if constexpr (ferry::NumberElement<T>) {
     return values<T>(random, count);
   } else {
-    std::vector<T> made(count);
-    for (auto& each : made)
-      each = {static_cast<std::int32_t>(random()), static_cast<std::int32_t>(random()),
-              static_cast<std::int32_t>(random())};
-    return made;
+    std::vector<T> result(count);
+    for (auto& value : result)
+      value = {static_cast<std::int32_t>(random()), static_cast<std::int32_t>(random()),
+               static_cast<std::int32_t>(random())};
+    return result;
   }
 }
 
@@ -47,13 +47,14 @@ void copy_layouts(std::mt19937_64& random, const layout& source, const layout& s
   CAPTURE(FromSpace::name, ToSpace::name, path.name, source.text(), sink.text());
   const auto content = fresh<From>(random, static_cast<std::size_t>(source.size));
   auto expected = fresh<To>(random, static_cast<std::size_t>(sink.size));
-  auto from = make<FromSpace>("from", content);
-  auto to = make<ToSpace>("to", expected);
+  auto source_memory = make<FromSpace>("from", content);
+  auto sink_memory = make<ToSpace>("to", expected);
   const exec_space exec;
-  ferry::copy(exec, array_in(from, source), array_in(to, sink), path).wait();
-  const auto here = source.places(), there = sink.places();
-  for (std::size_t i = 0; i < here.size(); ++i) expected[there[i]] = as<To>(content[here[i]]);
-  CHECK(same_bits(take(to), expected));
+  ferry::copy(exec, array_in(source_memory, source), array_in(sink_memory, sink), path).wait();
+  const auto source_places = source.places(), sink_places = sink.places();
+  for (std::size_t i = 0; i < source_places.size(); ++i)
+    expected[sink_places[i]] = as<To>(content[source_places[i]]);
+  CHECK(same_bits(take(sink_memory), expected));
 }
 
 /// Every arrangement on either side for each rank, every pair over all ranks.
@@ -122,39 +123,39 @@ TEST_CASE("a source may repeat elements, a destination may not", "[copy][layout]
   const exec_space exec;
   auto random = generator(101);
   const auto row = values<float>(random, 50);
-  auto from = make<ferry::device_space>("row", row);
-  ferry::tensor<float, ferry::pageable_space> to("matrix", 20, 50);
+  auto source = make<ferry::device_space>("row", row);
+  ferry::tensor<float, ferry::pageable_space> target("matrix", 20, 50);
   layout wide;
   wide.rank = 2;
   wide.extents = {20, 50};
   wide.strides = {0, 1};
-  ferry::copy(exec, array_in(from, wide), to).wait();
-  const auto got = take(to);
+  ferry::copy(exec, array_in(source, wide), target).wait();
+  const auto got = take(target);
   bool equal = true;
   for (std::size_t i = 0; i < got.size(); ++i) equal = equal && got[i] == row[i % 50];
   CHECK(equal);
   CHECK_THROWS_MATCHES(
-      ferry::copy(exec, to, array_in(from, wide)), ferry::invalid_argument,
+      ferry::copy(exec, target, array_in(source, wide)), ferry::invalid_argument,
       Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("ferry::copy") &&
                                       Catch::Matchers::ContainsSubstring("'row' [20 x 50]") &&
                                       Catch::Matchers::ContainsSubstring("share memory")));
-  CHECK(same_bits(take(from), row));
+  CHECK(same_bits(take(source), row));
 }
 
 TEST_CASE("a sequence fits the extents of a strided array", "[copy][layout]") {
   const exec_space exec;
   auto random = generator(102);
   const auto extents = random_extents(random, 4, 500);
-  const auto where = arrange(random, extents, arrangement::spread);
-  const auto there = where.places();
-  const auto content = values<float>(random, there.size());
-  auto expected = values<float>(random, static_cast<std::size_t>(where.size));
+  const auto shape = arrange(random, extents, arrangement::spread);
+  const auto offsets = shape.places();
+  const auto content = values<float>(random, offsets.size());
+  auto expected = values<float>(random, static_cast<std::size_t>(shape.size));
   auto memory = make<ferry::device_space>("memory", expected);
-  ferry::copy(exec, content, array_in(memory, where)).wait();
-  for (std::size_t i = 0; i < there.size(); ++i) expected[there[i]] = content[i];
+  ferry::copy(exec, content, array_in(memory, shape)).wait();
+  for (std::size_t i = 0; i < offsets.size(); ++i) expected[offsets[i]] = content[i];
   CHECK(same_bits(take(memory), expected));
   std::vector<float> back(content.size());
-  ferry::copy(exec, array_in(memory, where), back).wait();
+  ferry::copy(exec, array_in(memory, shape), back).wait();
   CHECK(same_bits(back, content));
 }
 

@@ -23,19 +23,20 @@ bool copies_in_pieces(std::mt19937_64& random, const layout& source, const layou
                       const ferry::detail::slot_tuning& how) {
   const auto content = values<T>(random, static_cast<std::size_t>(source.size));
   auto expected = values<T>(random, static_cast<std::size_t>(sink.size));
-  auto from = make<From>("from", content);
-  auto to = make<To>("to", expected);
+  auto source_memory = make<From>("from", content);
+  auto sink_memory = make<To>("to", expected);
   const exec_space exec;
-  ferry::detail::copy_array<ferry::path::staged>(exec, array_in(from, source), array_in(to, sink), how)
+  ferry::detail::copy_array<ferry::path::staged>(exec, array_in(source_memory, source),
+                                                 array_in(sink_memory, sink), how)
       .wait();
-  const auto here = source.places(), there = sink.places();
-  for (std::size_t i = 0; i < here.size(); ++i) expected[there[i]] = content[here[i]];
-  return same_bits(take(to), expected);
+  const auto source_places = source.places(), sink_places = sink.places();
+  for (std::size_t i = 0; i < source_places.size(); ++i) expected[sink_places[i]] = content[source_places[i]];
+  return same_bits(take(sink_memory), expected);
 }
 
 }  // namespace
 
-TEST_CASE("copies in many pieces, by any number of threads and slots", "[copy][slots]") {
+TEST_CASE("copies in many pieces, by any number of threads and slots", "[copy][slots][once]") {
   auto random = generator(110);
   for (const std::int64_t slot_bytes : {64, 1000, 4096, 70000})
     for (const int workers : {1, 2, 5})
@@ -43,10 +44,11 @@ TEST_CASE("copies in many pieces, by any number of threads and slots", "[copy][s
         const bool past = random() % 2 == 0;
         const ferry::detail::slot_tuning how{slot_bytes, workers, slots, past, !past};
         const auto extents = random_extents(random, 1 + random() % 4, slot_bytes == 64 ? 3000 : 40000);
-        for (const auto from : {arrangement::row_major, arrangement::rows_apart, arrangement::column_major})
-          for (const auto to : {arrangement::row_major, arrangement::shuffled}) {
-            const auto source = arrange(random, extents, from);
-            const auto sink = arrange(random, extents, to);
+        for (const auto source_order :
+             {arrangement::row_major, arrangement::rows_apart, arrangement::column_major})
+          for (const auto sink_order : {arrangement::row_major, arrangement::shuffled}) {
+            const auto source = arrange(random, extents, source_order);
+            const auto sink = arrange(random, extents, sink_order);
             CAPTURE(slot_bytes, workers, slots, past, source.text(), sink.text());
             CHECK(copies_in_pieces<pageable, device, float>(random, source, sink, how));
             CHECK(copies_in_pieces<device, pageable, float>(random, source, sink, how));
@@ -81,31 +83,31 @@ TEST_CASE("a copy of several usual slots arrives whole, both ways", "[copy][slot
   auto random = generator(112);
   const exec_space exec;
   std::vector<std::uint64_t> content((std::size_t{5} << 18) + 17);  // five slots of two megabytes
-  for (auto& each : content) each = random();
-  ferry::tensor<std::uint64_t, device> there("there", content.size());
+  for (auto& element : content) element = random();
+  ferry::tensor<std::uint64_t, device> device_array("there", content.size());
   std::vector<std::uint64_t> back(content.size());
-  ferry::copy(exec, content, there, ferry::path::staged{}).wait();
-  ferry::copy(exec, there, back, ferry::path::staged{}).wait();
+  ferry::copy(exec, content, device_array, ferry::path::staged{}).wait();
+  ferry::copy(exec, device_array, back, ferry::path::staged{}).wait();
   CHECK(same_bits(back, content));
 }
 
 TEST_CASE("several threads copy at the same time", "[copy][slots][threads]") {
   constexpr int threads = 4;
   std::vector<char> right(threads, 0);
-  std::vector<std::thread> all;
+  std::vector<std::thread> team;
   for (int t = 0; t < threads; ++t)
-    all.emplace_back([&right, t] {
+    team.emplace_back([&right, t] {
       std::mt19937_64 random(static_cast<std::uint64_t>(t) + 7);
       const exec_space exec;
       const ferry::detail::slot_tuning how{8192, 3, 2, false, true};
       bool same = true;
       for (int repeat = 0; repeat < 5; ++repeat) {
         std::vector<std::int32_t> content(50000 + 100 * static_cast<std::size_t>(t));
-        for (auto& each : content) each = static_cast<std::int32_t>(random());
-        ferry::tensor<std::int32_t, device> there("there", content.size());
+        for (auto& element : content) element = static_cast<std::int32_t>(random());
+        ferry::tensor<std::int32_t, device> device_array("there", content.size());
         std::vector<std::int32_t> back(content.size());
         const auto near = ferry::make_ref(content);
-        auto far = ferry::make_ref(there);
+        auto far = ferry::make_ref(device_array);
         far.rank = 1;
         ferry::detail::copy_array<ferry::path::staged>(exec, near, far, how).wait();
         ferry::detail::copy_array<ferry::path::staged>(exec, far, ferry::make_ref(back), how).wait();
@@ -113,23 +115,23 @@ TEST_CASE("several threads copy at the same time", "[copy][slots][threads]") {
       }
       right[static_cast<std::size_t>(t)] = same ? 1 : 0;
     });
-  for (auto& each : all) each.join();
+  for (auto& thread : team) thread.join();
   CHECK(right == std::vector<char>(threads, 1));
 }
 
 namespace {
 
 struct note {
-  std::string from, to;
+  std::string source, target;
   std::size_t bytes_done, bytes;
-  bool done;
+  bool is_last;
   std::thread::id thread;
 };
 struct recorder {
-  std::vector<note>* seen;
+  std::vector<note>* notes;
   void operator()(const ferry::copied& now) const {
-    seen->push_back({std::string(now.from), std::string(now.to), now.bytes_done, now.bytes, now.done(),
-                     std::this_thread::get_id()});
+    notes->push_back({std::string(now.from), std::string(now.to), now.bytes_done, now.bytes, now.done(),
+                      std::this_thread::get_id()});
   }
 };
 struct refusal {
@@ -143,8 +145,8 @@ struct copying {
   void operator()(const ferry::copied&) const {
     ++*calls;
     const std::vector<float> few(10);
-    std::vector<float> others(10);
-    ferry::copy(exec_space{}, few, others).wait();
+    std::vector<float> target(10);
+    ferry::copy(exec_space{}, few, target).wait();
   }
 };
 
@@ -154,44 +156,44 @@ TEST_CASE("a long copy reports how far it is, and that the host's part is done",
   const exec_space exec;
   auto random = generator(113);
   const auto content = values<float>(random, 300000);
-  ferry::tensor<float, device> there("there", content.size());
-  ferry::tensor<float, pageable> here("here", content.size());
-  put(here, content);
+  ferry::tensor<float, device> device_array("there", content.size());
+  ferry::tensor<float, pageable> host_array("here", content.size());
+  put(host_array, content);
   const ferry::detail::slot_tuning how{1 << 14, 2, 2, false, true};
-  const auto check = [&](const auto& copy, const char* from, const char* to) {
-    std::vector<note> seen;
+  const auto check = [&](const auto& copy, const char* source_label, const char* target_label) {
+    std::vector<note> notes;
     {
-      const ferry::copy_progress watch{recorder{&seen}};
+      const ferry::copy_progress watch{recorder{&notes}};
       copy();
     }
-    REQUIRE_FALSE(seen.empty());
+    REQUIRE_FALSE(notes.empty());
     std::size_t before = 0;
-    for (std::size_t i = 0; i < seen.size(); ++i) {
-      CHECK(seen[i].from == from);
-      CHECK(seen[i].to == to);
-      CHECK(seen[i].bytes == content.size() * 4);
-      CHECK(seen[i].bytes_done > before);
-      CHECK(seen[i].done == (i + 1 == seen.size()));
-      CHECK(seen[i].thread == std::this_thread::get_id());
-      before = seen[i].bytes_done;
+    for (std::size_t i = 0; i < notes.size(); ++i) {
+      CHECK(notes[i].source == source_label);
+      CHECK(notes[i].target == target_label);
+      CHECK(notes[i].bytes == content.size() * 4);
+      CHECK(notes[i].bytes_done > before);
+      CHECK(notes[i].is_last == (i + 1 == notes.size()));
+      CHECK(notes[i].thread == std::this_thread::get_id());
+      before = notes[i].bytes_done;
     }
     CHECK(before == content.size() * 4);
-    return seen.size();
+    return notes.size();
   };
-  const auto far = ferry::make_ref(there);
-  const auto near = ferry::make_ref(here);
+  const auto far = ferry::make_ref(device_array);
+  const auto near = ferry::make_ref(host_array);
   check([&] { ferry::detail::copy_array<ferry::path::staged>(exec, near, far, how).wait(); }, "here",
         "there");
   check([&] { ferry::detail::copy_array<ferry::path::staged>(exec, far, near, how).wait(); }, "there",
         "here");
-  CHECK(same_bits(take(here), content));
+  CHECK(same_bits(take(host_array), content));
   // The calling thread alone takes every piece, so it reports each percent.
   const ferry::detail::slot_tuning alone{1 << 14, 1, 2, false, true};
   CHECK(check([&] { ferry::detail::copy_array<ferry::path::staged>(exec, near, far, alone).wait(); }, "here",
               "there") > 20);
   // Without host threads: once.
   ferry::tensor<float, device> twin("twin", content.size());
-  CHECK(check([&] { ferry::copy(exec, there, twin).wait(); }, "there", "twin") == 1);
+  CHECK(check([&] { ferry::copy(exec, device_array, twin).wait(); }, "there", "twin") == 1);
   // The ring, for rows that transfers do not take.
   ferry::tensor<float, device> narrow("narrow", 60000, 10);
   auto half = ferry::make_ref(narrow);
@@ -202,30 +204,30 @@ TEST_CASE("a long copy reports how far it is, and that the host's part is done",
   rows.make_dense();
   check([&] { ferry::copy(exec, rows, half, ferry::path::staged{}).wait(); }, "here", "narrow");
   check([&] { ferry::copy(exec, half, rows, ferry::path::staged{}).wait(); }, "narrow", "here");
-  CHECK(same_bits(take(here), content));
+  CHECK(same_bits(take(host_array), content));
 }
 
 TEST_CASE("observers of copies nest, see their own thread alone, and may copy", "[copy][progress]") {
   const exec_space exec;
-  const std::vector<float> from(100, 1.0f);
-  std::vector<float> to(100);
+  const std::vector<float> source(100, 1.0f);
+  std::vector<float> target(100);
   std::vector<note> outer, inner;
   int calls = 0;
   const ferry::copy_progress first{recorder{&outer}};
   {
     const ferry::copy_progress second{recorder{&inner}};
     std::thread([&] {
-      std::vector<float> other(100);
-      ferry::copy(exec_space{}, from, other).wait();
+      std::vector<float> output(100);
+      ferry::copy(exec_space{}, source, output).wait();
     }).join();
     CHECK(inner.empty());
-    ferry::copy(exec, from, to).wait();
+    ferry::copy(exec, source, target).wait();
   }
   CHECK(inner.size() == 1);
   CHECK(outer.size() == 1);
   {
     const ferry::copy_progress third{copying{&calls}};
-    ferry::copy(exec, from, to).wait();
+    ferry::copy(exec, source, target).wait();
   }
   CHECK(calls == 1);
   CHECK(outer.size() == 3);  // the callback's own copy, too
@@ -238,22 +240,22 @@ TEST_CASE("an exception of an observer ends the copy, and later copies work", "[
   const exec_space exec;
   auto random = generator(114);
   const auto content = values<float>(random, 200000);
-  ferry::tensor<float, device> there("there", content.size());
-  ferry::tensor<float, pageable> here("here", content.size());
-  put(here, content);
+  ferry::tensor<float, device> device_array("there", content.size());
+  ferry::tensor<float, pageable> host_array("here", content.size());
+  put(host_array, content);
   const ferry::detail::slot_tuning how{1 << 13, 3, 2, false, true};
-  const auto far = ferry::make_ref(there);
-  const auto near = ferry::make_ref(here);
+  const auto far = ferry::make_ref(device_array);
+  const auto near = ferry::make_ref(host_array);
   for (const std::size_t after : {std::size_t{1}, content.size() * 4}) {
     const ferry::copy_progress watch{refusal{after}};
     CHECK_THROWS_AS(ferry::detail::copy_array<ferry::path::staged>(exec, near, far, how), std::runtime_error);
     CHECK_THROWS_AS(ferry::detail::copy_array<ferry::path::staged>(exec, far, near, how), std::runtime_error);
     ferry::tensor<float, device> twin("twin", content.size());
-    CHECK_THROWS_AS(ferry::copy(exec, there, twin), std::runtime_error);
-    put(here, content);
+    CHECK_THROWS_AS(ferry::copy(exec, device_array, twin), std::runtime_error);
+    put(host_array, content);
   }
   ferry::detail::copy_array<ferry::path::staged>(exec, near, far, how).wait();
-  CHECK(same_bits(take(there), content));
+  CHECK(same_bits(take(device_array), content));
 }
 
 }  // namespace ferry_test::copy_slots_test

@@ -15,10 +15,10 @@ namespace ferry_test::copy_test {
 namespace {
 
 template <class To, class From>
-std::vector<To> converted(const std::vector<From>& from) {
-  std::vector<To> made;
-  for (const auto& value : from) made.push_back(element<To>(number(value)));
-  return made;
+std::vector<To> converted(const std::vector<From>& elements) {
+  std::vector<To> result;
+  for (const auto& value : elements) result.push_back(element<To>(number(value)));
+  return result;
 }
 
 template <class From, class To, class FromSpace, class ToSpace, class Path>
@@ -27,11 +27,11 @@ void copy_by(Path path, std::size_t rows, std::size_t width) {
   auto random = generator(51);
   const auto content = values<From>(random, rows * width);
   const auto poison = values<To>(random, rows * width);
-  const auto from = make<FromSpace>("from", rows, width, content);
+  const auto source = make<FromSpace>("from", rows, width, content);
   const exec_space exec;
-  auto to = make<ToSpace>("to", rows, width, poison);
-  ferry::copy(exec, from, to, path).wait();
-  CHECK(same_bits(take(to), converted<To>(content)));
+  auto target = make<ToSpace>("to", rows, width, poison);
+  ferry::copy(exec, source, target, path).wait();
+  CHECK(same_bits(take(target), converted<To>(content)));
 }
 
 template <class From, class To, class FromSpace, class ToSpace>
@@ -43,7 +43,7 @@ void copy_everywhere(std::size_t rows, std::size_t width) {
 }  // namespace
 
 using copy_points = product<decltype(spaces), decltype(spaces)>;
-TEMPLATE_LIST_TEST_CASE("copy between every two spaces", "[copy]", copy_points) {
+TEMPLATE_LIST_TEST_CASE("copy between every two spaces", "[copy][once]", copy_points) {
   using from = at<0, TestType>;
   using to = at<1, TestType>;
   copy_everywhere<float, float, from, to>(0, 5);
@@ -80,9 +80,9 @@ TEST_CASE("copy of N-d tensors, spans and vectors", "[copy]") {
   ferry::copy(exec, image, wider).wait();
   CHECK(same_bits(take(wider), converted<double>(content)));
 
-  ferry::tensor<float, ferry::device_space> other("other", 6, 4, 5);
+  ferry::tensor<float, ferry::device_space> second("other", 6, 4, 5);
   CHECK_THROWS_MATCHES(
-      ferry::copy(exec, image, other), ferry::invalid_argument,
+      ferry::copy(exec, image, second), ferry::invalid_argument,
       Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("'image' [2 x 3 x 4 x 5]") &&
                                       Catch::Matchers::ContainsSubstring("'other' [6 x 4 x 5]")));
   // A tensor of rank 1 has extents like any other; only spans and vectors stand for every shape.
@@ -102,8 +102,9 @@ void copy_from_strided() {
   for (std::size_t i = 0; i < a; ++i)
     for (std::size_t j = 0; j < b; ++j)
       for (std::size_t k = 0; k < c; ++k) host(i, j, k) = static_cast<float>(i * 10000 + j * 100 + k);
-  const auto there = Kokkos::create_mirror_view_and_copy(FromSpace{}, host);
-  const auto inner = Kokkos::subview(there, Kokkos::make_pair(1, 6), Kokkos::make_pair(2, 30), Kokkos::ALL);
+  const auto source_view = Kokkos::create_mirror_view_and_copy(FromSpace{}, host);
+  const auto inner =
+      Kokkos::subview(source_view, Kokkos::make_pair(1, 6), Kokkos::make_pair(2, 30), Kokkos::ALL);
   const auto check = [&](auto space) {
     ferry::tensor<float, decltype(space)> dense("dense", 5, 28, c);
     ferry::copy(exec, inner, dense).wait();
@@ -124,17 +125,17 @@ void copy_from_strided() {
     ferry::copy(exec, dense,
                 Kokkos::subview(target, Kokkos::make_pair(1, 6), Kokkos::make_pair(2, 30), Kokkos::ALL))
         .wait();
-    const auto seen = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, target);
+    const auto result = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, target);
     bool right = true;
     for (std::size_t i = 0; i < a; ++i)
       for (std::size_t j = 0; j < b; ++j)
         for (std::size_t k = 0; k < c; ++k) {
           const bool inside = i >= 1 && i < 6 && j >= 2 && j < 30;
-          const float wanted = inside ? host(i, j, k) : -1.0f;
-          if (right && seen(i, j, k) != wanted)
-            UNSCOPED_INFO(space.name << " (" << i << ", " << j << ", " << k << ") is " << seen(i, j, k)
-                                     << ", should be " << wanted);
-          right = right && seen(i, j, k) == wanted;
+          const float expected = inside ? host(i, j, k) : -1.0f;
+          if (right && result(i, j, k) != expected)
+            UNSCOPED_INFO(space.name << " (" << i << ", " << j << ", " << k << ") is " << result(i, j, k)
+                                     << ", should be " << expected);
+          right = right && result(i, j, k) == expected;
         }
     CHECK(right);
   };

@@ -21,17 +21,17 @@ TEMPLATE_LIST_TEST_CASE("gather converts rows of every width and alignment", "[g
       CAPTURE(width, offset[0], offset[1]);
       const auto content = awkward_values<to, from>(random, rows * width + 8);
       const auto poison = values<to>(random, n * width + 8);
-      auto which = indices<std::int32_t>(random, n, rows);
-      which[5] = -1;
-      which[n - 1] = static_cast<int>(rows);
+      auto ids = indices<std::int32_t>(random, n, rows);
+      ids[5] = -1;
+      ids[n - 1] = static_cast<int>(rows);
       auto table = make<ferry::device_space>("weights", content);
       auto out = make<ferry::device_space>("batch", poison);
-      ferry::gather(exec, view_at(table, offset[0], rows, width), which, view_at(out, offset[1], n, width),
+      ferry::gather(exec, view_at(table, offset[0], rows, width), ids, view_at(out, offset[1], n, width),
                     ferry::bounds::skip{}, ferry::path::direct{})
           .wait();
       auto expected = poison;
       for (std::size_t p = 0; p < n; ++p) {
-        const auto row = row_of(which[p], rows, on_bad::leave);
+        const auto row = row_of(ids[p], rows, on_bad::leave);
         for (std::size_t c = 0; row >= 0 && c < width; ++c)
           expected[offset[1] + p * width + c] =
               converted_once<to>(content[offset[0] + static_cast<std::size_t>(row) * width + c]);

@@ -19,25 +19,25 @@ namespace {
 /// Indices of which about a fifth lie outside of the table, in every way that the type allows.
 template <class Index>
 std::vector<Index> with_bad_ones(std::mt19937_64& random, std::size_t n, std::size_t rows) {
-  auto made = indices<Index>(random, n, rows);
+  auto ids = indices<Index>(random, n, rows);
   const Index bad[] = {static_cast<Index>(rows), static_cast<Index>(rows + 1),
                        std::numeric_limits<Index>::max(), static_cast<Index>(-1),
                        std::numeric_limits<Index>::min()};
-  for (std::size_t p = 3; p < n; p += 5) made[p] = bad[(p / 5) % 5];
-  return made;
+  for (std::size_t p = 3; p < n; p += 5) ids[p] = bad[(p / 5) % 5];
+  return ids;
 }
 
 template <class Index>
-std::size_t bad_count(const std::vector<Index>& which, std::size_t rows) {
+std::size_t bad_count(const std::vector<Index>& ids, std::size_t rows) {
   std::size_t count = 0;
-  for (const auto index : which) count += row_of(index, rows, on_bad::leave) < 0 ? 1 : 0;
+  for (const auto index : ids) count += row_of(index, rows, on_bad::leave) < 0 ? 1 : 0;
   return count;
 }
 
 template <class Index>
-std::size_t first_bad(const std::vector<Index>& which, std::size_t rows) {
+std::size_t first_bad(const std::vector<Index>& ids, std::size_t rows) {
   std::size_t p = 0;
-  while (row_of(which[p], rows, on_bad::leave) >= 0) ++p;
+  while (row_of(ids[p], rows, on_bad::leave) >= 0) ++p;
   return p;
 }
 
@@ -67,22 +67,21 @@ TEMPLATE_LIST_TEST_CASE("gather with bad indices, every index type and bounds po
   auto random = generator(11);
   const std::size_t rows = 61, width = 36, n = 403;
   const auto content = values<float>(random, rows * width);
-  const auto which = with_bad_ones<index>(random, n, rows);
+  const auto ids = with_bad_ones<index>(random, n, rows);
   const auto poison = values<float>(random, n * width);
   const auto table = make<space>("weights", rows, width, content);
   const bool clamps = std::is_same_v<policy, ferry::bounds::clamp>;
-  const auto expected = gathered(content, width, which, poison, clamps ? on_bad::clamp : on_bad::leave);
+  const auto expected = gathered(content, width, ids, poison, clamps ? on_bad::clamp : on_bad::leave);
   const exec_space exec;
   const auto run = [&](auto path, auto out_space) {
     CAPTURE(space::name, path.name, policy::name);
     auto out = make<decltype(out_space)>("batch", n, width, poison);
-    auto ticket = ferry::gather(exec, table, which, out, policy{}, path);
+    auto ticket = ferry::gather(exec, table, ids, out, policy{}, path);
     if constexpr (policy::reports) {
-      const std::string message = std::to_string(bad_count(which, rows)) +
-                                  " of 403 indices are outside of 'weights' " + "[61 x 36] in " +
-                                  std::string(space::name) + "; the first is index " +
-                                  std::to_string(which[first_bad(which, rows)]) + " at position " +
-                                  std::to_string(first_bad(which, rows));
+      const std::string message =
+          std::to_string(bad_count(ids, rows)) + " of 403 indices are outside of 'weights' " +
+          "[61 x 36] in " + std::string(space::name) + "; the first is index " +
+          std::to_string(ids[first_bad(ids, rows)]) + " at position " + std::to_string(first_bad(ids, rows));
       CHECK_THROWS_MATCHES(ticket.wait(), ferry::out_of_range,
                            Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring(message)));
     } else {
@@ -92,8 +91,9 @@ TEMPLATE_LIST_TEST_CASE("gather with bad indices, every index type and bounds po
   };
   for_each_path<space, ferry::device_space, work::moves>([&](auto path) {
     using ferry::path::direct, ferry::path::staged;
-    constexpr bool asked = std::is_same_v<decltype(path), third_path>;
-    if constexpr (asked || std::is_same_v<decltype(path), direct> || std::is_same_v<decltype(path), staged>)
+    constexpr bool is_third = std::is_same_v<decltype(path), third_path>;
+    if constexpr (is_third || std::is_same_v<decltype(path), direct> ||
+                  std::is_same_v<decltype(path), staged>)
       run(path, ferry::device_space{});
   });
   if constexpr (std::is_same_v<space, ferry::device_space>)
@@ -109,7 +109,7 @@ TEMPLATE_LIST_TEST_CASE("gather with bad indices, every index type and bounds po
   }
 }
 
-// What the plan was made of is no longer in its type.
+// A plan's type no longer tells the arrays that it was made of.
 using points_2 = zipped<decltype(index_types), decltype(bounds), 0>;
 TEMPLATE_LIST_TEST_CASE("gather with a plan, every bounds policy", "[gather][plan]", points_2) {
   using index = at<0, TestType>;
@@ -117,12 +117,12 @@ TEMPLATE_LIST_TEST_CASE("gather with a plan, every bounds policy", "[gather][pla
   auto random = generator(12);
   const std::size_t rows = 61, width = 5, n = 403;
   const auto content = values<float>(random, rows * width);
-  const auto which = with_bad_ones<index>(random, n, rows);
+  const auto ids = with_bad_ones<index>(random, n, rows);
   const auto poison = values<float>(random, n * width);
   const bool clamps = std::is_same_v<policy, ferry::bounds::clamp>;
-  const auto expected = gathered(content, width, which, poison, clamps ? on_bad::clamp : on_bad::leave);
+  const auto expected = gathered(content, width, ids, poison, clamps ? on_bad::clamp : on_bad::leave);
   const exec_space exec;
-  const auto plan = ferry::make_plan(exec, which, rows, policy{});
+  const auto plan = ferry::make_plan(exec, ids, rows, policy{});
   const auto run = [&](const auto& table, auto path) {
     CAPTURE(path.name, policy::name);
     auto out = make<ferry::device_space>("batch", n, width, poison);
@@ -145,41 +145,41 @@ TEST_CASE("gather takes its indices from every kind of array", "[gather]") {
   auto random = generator(13);
   const std::size_t rows = 40, width = 12, n = 77;
   const auto content = values<float>(random, rows * width);
-  const auto which = indices<std::int32_t>(random, n, rows);
+  const auto ids = indices<std::int32_t>(random, n, rows);
   const auto table = make<ferry::mapped_space>("weights", rows, width, content);
   const auto host = make<ferry::pageable_space>("weights", rows, width, content);
   const auto poison = values<float>(random, n * width);
-  const auto expected = gathered(content, width, which, poison);
+  const auto expected = gathered(content, width, ids, poison);
   const exec_space exec;
-  const auto direct = [&](const auto& from) {
+  const auto direct = [&](const auto& list) {
     auto out = make<ferry::device_space>("batch", n, width, poison);
-    ferry::gather(exec, table, from, out, ferry::path::direct{}).wait();
+    ferry::gather(exec, table, list, out, ferry::path::direct{}).wait();
     CHECK(same_bits(take(out), expected));
   };
-  const auto staged = [&](const auto& from) {
+  const auto staged = [&](const auto& list) {
     auto out = make<ferry::device_space>("batch", n, width, poison);
-    ferry::gather(exec, host, from, out, ferry::path::staged{}).wait();
+    ferry::gather(exec, host, list, out, ferry::path::staged{}).wait();
     CHECK(same_bits(take(out), expected));
   };
-  const auto run = [&](const auto& from) {
-    direct(from);
-    staged(from);
+  const auto run = [&](const auto& list) {
+    direct(list);
+    staged(list);
   };
-  run(which);
-  run(make<ferry::device_space>("indices", which));
-  run(make<ferry::pinned_space>("indices", which));
-  run(make<ferry::mapped_space>("indices", which));
-  run(make<ferry::pageable_space>("indices", which));
+  run(ids);
+  run(make<ferry::device_space>("indices", ids));
+  run(make<ferry::pinned_space>("indices", ids));
+  run(make<ferry::mapped_space>("indices", ids));
+  run(make<ferry::pageable_space>("indices", ids));
   // Arrays of other kinds are the same reference before the paths part.
-  staged(std::span<const std::int32_t>(which));
-  const auto owned = make<ferry::device_space>("indices", which);
+  staged(std::span<const std::int32_t>(ids));
+  const auto owned = make<ferry::device_space>("indices", ids);
   direct(owned.view());
   staged(ferry::to_kokkos<1>(owned));
   Kokkos::View<std::int32_t*> view("indices", n);
-  Kokkos::deep_copy(view, host_view<const std::int32_t>(which.data(), n));
+  Kokkos::deep_copy(view, host_view<const std::int32_t>(ids.data(), n));
   direct(view);
   ferry::tensor<std::int32_t, ferry::device_space, ferry::extents<ferry::dyn>> fixed("indices", n);
-  put(fixed, which);
+  put(fixed, ids);
   staged(fixed);
 }
 
@@ -187,8 +187,8 @@ TEST_CASE("gather from Kokkos views and rows of one element", "[gather]") {
   auto random = generator(14);
   const std::size_t rows = 40, width = 6, n = 33;
   const auto content = values<double>(random, rows * width);
-  const auto which = indices<std::uint32_t>(random, n, rows);
-  const auto expected = gathered(content, width, which, std::vector<double>(n * width));
+  const auto ids = indices<std::uint32_t>(random, n, rows);
+  const auto expected = gathered(content, width, ids, std::vector<double>(n * width));
   const exec_space exec;
 
   Kokkos::View<double**, Kokkos::LayoutRight> table("weights", rows, width);
@@ -196,14 +196,14 @@ TEST_CASE("gather from Kokkos views and rows of one element", "[gather]") {
       Kokkos::View<double*, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(table.data(), table.size()),
       host_view<const double>(content.data(), content.size()));
   ferry::tensor<double, ferry::device_space> batch("batch", n, width);
-  ferry::gather(exec, table, which, batch).wait();
+  ferry::gather(exec, table, ids, batch).wait();
   CHECK(same_bits(take(batch), expected));
 
   // A batch whose rows lie further apart than they are long.
   Kokkos::View<double**, Kokkos::LayoutRight> wide("wide", n, width + 3);
   auto padded = Kokkos::subview(wide, Kokkos::ALL, Kokkos::make_pair(std::size_t{0}, width));
   if constexpr (ferry::is_row_major_v<decltype(padded)>) {
-    ferry::gather(exec, table, which, padded).wait();
+    ferry::gather(exec, table, ids, padded).wait();
     auto mirror = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, wide);
     for (std::size_t p = 0; p < n; ++p) {
       for (std::size_t c = 0; c < width; ++c) CHECK(mirror(p, c) == expected[p * width + c]);
@@ -213,8 +213,8 @@ TEST_CASE("gather from Kokkos views and rows of one element", "[gather]") {
 
   const auto flat = make<ferry::mapped_space>("flat", content);
   ferry::tensor<double, ferry::device_space> picked("picked", n);
-  ferry::gather(exec, flat, which, picked).wait();
-  CHECK(same_bits(take(picked), gathered(content, 1, which, std::vector<double>(n))));
+  ferry::gather(exec, flat, ids, picked).wait();
+  CHECK(same_bits(take(picked), gathered(content, 1, ids, std::vector<double>(n))));
 }
 
 namespace {
@@ -237,21 +237,21 @@ TEMPLATE_TEST_CASE("rows of structs move through every path", "[gather][scatter]
     const auto bytes = values<std::int32_t>(random, sizeof(TestType) / 4);
     std::memcpy(static_cast<void*>(&value), bytes.data(), sizeof(TestType));
   }
-  const auto which = indices<std::int64_t>(random, n, rows);
-  const auto expected = gathered(content, width, which, std::vector<TestType>(n * width));
+  const auto ids = indices<std::int64_t>(random, n, rows);
+  const auto expected = gathered(content, width, ids, std::vector<TestType>(n * width));
   const exec_space exec;
   const auto mapped = make<ferry::mapped_space>("weights", rows, width, content);
   const auto pageable = make<ferry::pageable_space>("weights", rows, width, content);
   ferry::tensor<TestType, ferry::device_space> batch("batch", n, width);
-  ferry::gather(exec, mapped, which, batch).wait();
+  ferry::gather(exec, mapped, ids, batch).wait();
   CHECK(same_bits(take(batch), expected));
   ferry::tensor<TestType, ferry::device_space> staged("batch", n, width);
-  ferry::gather(exec, pageable, which, staged, ferry::path::staged{}).wait();
+  ferry::gather(exec, pageable, ids, staged, ferry::path::staged{}).wait();
   CHECK(same_bits(take(staged), expected));
 
   // Rows gathered and scattered back where they came from leave the table as it was.
   auto back = make<ferry::mapped_space>("weights", rows, width, content);
-  ferry::scatter(exec, back, which, batch).wait();
+  ferry::scatter(exec, back, ids, batch).wait();
   CHECK(same_bits(take(back), content));
 }
 
@@ -263,15 +263,15 @@ TEMPLATE_LIST_TEST_CASE("gather converts between number types", "[gather]", poin
   auto random = generator(16);
   const std::size_t rows = 30, width = 20, n = 45;
   const auto content = values<from>(random, rows * width);
-  const auto which = indices<std::int64_t>(random, n, rows);
+  const auto ids = indices<std::int64_t>(random, n, rows);
   std::vector<double> expected;
-  for (const auto index : which)
+  for (const auto index : ids)
     for (std::size_t c = 0; c < width; ++c)
       expected.push_back(number(element<to>(number(content[static_cast<std::size_t>(index) * width + c]))));
   const exec_space exec;
   const auto run = [&](const auto& table, auto path) {
     ferry::tensor<to, ferry::device_space> out("batch", n, width);
-    ferry::gather(exec, table, which, out, path).wait();
+    ferry::gather(exec, table, ids, out, path).wait();
     const auto got = take(out);
     bool equal = true;
     for (std::size_t i = 0; i < got.size(); ++i) equal = equal && number(got[i]) == expected[i];

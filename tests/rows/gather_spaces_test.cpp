@@ -14,15 +14,15 @@ template <class T, class TableSpace, class OutSpace>
 void gather_everywhere(std::size_t rows, std::size_t width, std::size_t n) {
   auto random = generator(rows + width * 7 + n);
   const auto content = values<T>(random, rows * width);
-  const auto which = indices<std::int64_t>(random, n, rows);
+  const auto ids = indices<std::int64_t>(random, n, rows);
   const auto poison = values<T>(random, n * width);
   const auto table = make<TableSpace>("weights", rows, width, content);
   const exec_space exec;
   for_covering_paths<TableSpace, OutSpace, work::moves>([&](auto path) {
     CAPTURE(TableSpace::name, OutSpace::name, path.name, rows, width, n);
     auto out = make<OutSpace>("batch", n, width, poison);
-    ferry::gather(exec, table, which, out, path).wait();
-    CHECK(same_bits(take(out), gathered(content, width, which, poison)));
+    ferry::gather(exec, table, ids, out, path).wait();
+    CHECK(same_bits(take(out), gathered(content, width, ids, poison)));
   });
 }
 
@@ -50,7 +50,7 @@ TEMPLATE_LIST_TEST_CASE("gather of every element type", "[gather]", points_2) {
 
 // Rows larger than a host block and than a slot of the ring, batches of several slots.
 using points_3 = product<decltype(spaces), decltype(axis<ferry::device_space, ferry::pageable_space>)>;
-TEMPLATE_LIST_TEST_CASE("gather of long rows and of batches that fill the ring", "[gather]", points_3) {
+TEMPLATE_LIST_TEST_CASE("gather of long rows and of batches that fill the ring", "[gather][once]", points_3) {
   using table_space = at<0, TestType>;
   using out_space = at<1, TestType>;
   gather_everywhere<float, table_space, out_space>(3, 16384 + 5, 4);

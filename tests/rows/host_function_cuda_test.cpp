@@ -44,20 +44,20 @@ class side_stream {
 };
 
 struct ones {
-  std::int64_t* to;
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const { to[i] = 1; }
+  std::int64_t* target;
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const { target[i] = 1; }
 };
 
 /// Adds numbers up on the default host instance.
 std::int64_t compute_on_host() {
   const Kokkos::DefaultHostExecutionSpace host;
-  std::vector<std::int64_t> all(1000);
+  std::vector<std::int64_t> whole(1000);
   Kokkos::parallel_for("ferry_test::ones",
                        Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace>(host, 0, 1000),
-                       ones{all.data()});
+                       ones{whole.data()});
   host.fence("ferry_test::ones");
   std::int64_t sum = 0;
-  for (const auto one : all) sum += one;
+  for (const auto number : whole) sum += number;
   return sum;
 }
 
@@ -76,19 +76,19 @@ constexpr std::size_t rows = 60000, width = 32, n = 100000;
 template <class Space>
 struct operands {
   std::vector<float> content;
-  std::vector<std::int64_t> which;
+  std::vector<std::int64_t> ids;
   std::vector<float> expected;
   ferry::tensor<float, Space> table;
-  ferry::tensor<std::int64_t, ferry::device_space> there{"which", n};
+  ferry::tensor<std::int64_t, ferry::device_space> device_ids{"which", n};
   ferry::tensor<float, ferry::device_space> batch{"batch", n, width};
 
   explicit operands(std::uint64_t seed) {
     auto random = generator(seed);
     content = values<float>(random, rows * width);
-    which = indices<std::int64_t>(random, n, rows);
-    expected = gathered(content, width, which, std::vector<float>(n * width));
+    ids = indices<std::int64_t>(random, n, rows);
+    expected = gathered(content, width, ids, std::vector<float>(n * width));
     table = make<Space>("weights", rows, width, content);
-    put(there, which);
+    put(device_ids, ids);
     put(batch, std::vector<float>(n * width, -1.0f));
   }
 };
@@ -98,76 +98,78 @@ struct operands {
 TEST_CASE("a host function that computes, before a cooperative gather of its stream",
           "[ring][host_function]") {
   const watchdog dog("a host function before a cooperative gather");
-  operands<ferry::pinned_space> of(91);
+  operands<ferry::pinned_space> problem(91);
   const side_stream on;
-  ferry::gather(on.exec(), of.table, of.there, of.batch, ferry::path::cooperative{}).wait();
+  ferry::gather(on.exec(), problem.table, problem.device_ids, problem.batch, ferry::path::cooperative{})
+      .wait();
   for (int round = 0; round < 3; ++round) {
-    put(of.batch, std::vector<float>(n * width, -1.0f));
+    put(problem.batch, std::vector<float>(n * width, -1.0f));
     std::atomic<std::int64_t> sum{0};
     check(cudaLaunchHostFunc(on.handle(), compute_late, &sum));
-    ferry::gather(on.exec(), of.table, of.there, of.batch, ferry::path::cooperative{}).wait();
+    ferry::gather(on.exec(), problem.table, problem.device_ids, problem.batch, ferry::path::cooperative{})
+        .wait();
     CHECK(sum == 1000);
-    CHECK(same_bits(take(of.batch), of.expected));
+    CHECK(same_bits(take(problem.batch), problem.expected));
   }
 }
 
 TEST_CASE("a host function that computes, before a staged gather of its stream", "[ring][host_function]") {
   const watchdog dog("a host function before a staged gather");
-  operands<ferry::pageable_space> of(92);
+  operands<ferry::pageable_space> problem(92);
   const side_stream on;
   for (int round = 0; round < 3; ++round) {
-    put(of.batch, std::vector<float>(n * width, -1.0f));
+    put(problem.batch, std::vector<float>(n * width, -1.0f));
     std::atomic<std::int64_t> sum{0};
     check(cudaLaunchHostFunc(on.handle(), compute_late, &sum));
-    ferry::gather(on.exec(), of.table, of.which, of.batch, ferry::path::staged{}).wait();
+    ferry::gather(on.exec(), problem.table, problem.ids, problem.batch, ferry::path::staged{}).wait();
     CHECK(sum == 1000);
-    CHECK(same_bits(take(of.batch), of.expected));
+    CHECK(same_bits(take(problem.batch), problem.expected));
   }
 }
 
 TEST_CASE("a staged gather into what another stream reads after a host function", "[ring][host_function]") {
   const watchdog dog("a staged gather after another stream's host function");
-  operands<ferry::pageable_space> of(93);
+  operands<ferry::pageable_space> problem(93);
   const side_stream a, b;
   const std::vector<float> before(n * width, 2.0f);
-  ferry::tensor<float, ferry::device_space> seen("seen", n, width);
+  ferry::tensor<float, ferry::device_space> result("seen", n, width);
   for (int round = 0; round < 3; ++round) {
-    put(of.batch, before);
+    put(problem.batch, before);
     std::atomic<std::int64_t> sum{0};
     check(cudaLaunchHostFunc(b.handle(), compute_late, &sum));
-    auto read = ferry::copy(b.exec(), of.batch, seen);
-    ferry::gather(a.exec(), of.table, of.which, of.batch, ferry::path::staged{}).wait();
+    auto read = ferry::copy(b.exec(), problem.batch, result);
+    ferry::gather(a.exec(), problem.table, problem.ids, problem.batch, ferry::path::staged{}).wait();
     read.wait();
     CHECK(sum == 1000);
-    CHECK(same_bits(take(seen), before));
-    CHECK(same_bits(take(of.batch), of.expected));
+    CHECK(same_bits(take(result), before));
+    CHECK(same_bits(take(problem.batch), problem.expected));
   }
 }
 
 TEST_CASE("a cooperative scatter after a host function that computes", "[ring][host_function]") {
   const watchdog dog("a cooperative scatter after a host function");
-  operands<ferry::pinned_space> of(94);
+  operands<ferry::pinned_space> problem(94);
   const side_stream on;
-  const auto plan = ferry::make_plan(on.exec(), of.which, rows);
+  const auto plan = ferry::make_plan(on.exec(), problem.ids, rows);
   static_cast<void>(plan.unique_count());
-  put(of.batch, of.expected);
-  put(of.table, std::vector<float>(rows * width, -1.0f));
+  put(problem.batch, problem.expected);
+  put(problem.table, std::vector<float>(rows * width, -1.0f));
   std::atomic<std::int64_t> sum{0};
   check(cudaLaunchHostFunc(on.handle(), compute_late, &sum));
-  ferry::scatter(on.exec(), of.table, plan, of.batch, ferry::path::cooperative{}).wait();
+  ferry::scatter(on.exec(), problem.table, plan, problem.batch, ferry::path::cooperative{}).wait();
   CHECK(sum == 1000);
   auto expected = std::vector<float>(rows * width, -1.0f);
-  for (const auto row : of.which)
+  for (const auto row : problem.ids)
     for (std::size_t c = 0; c < width; ++c) {
-      const auto at = static_cast<std::size_t>(row) * width + c;
-      expected[at] = of.content[at];
+      const auto element = static_cast<std::size_t>(row) * width + c;
+      expected[element] = problem.content[element];
     }
-  CHECK(same_bits(take(of.table), expected));
+  CHECK(same_bits(take(problem.table), expected));
 }
 
 TEST_CASE("other threads compute while a verb waits for its stream", "[ring][host_function]") {
   const watchdog dog("host kernels next to a gather that waits");
-  operands<ferry::pageable_space> of(95);
+  operands<ferry::pageable_space> problem(95);
   const side_stream on;
   std::atomic<bool> word{false};
   check(cudaLaunchHostFunc(on.handle(), wait_for_word, &word));
@@ -176,16 +178,16 @@ TEST_CASE("other threads compute while a verb waits for its stream", "[ring][hos
     for (int kernel = 0; kernel < 100; ++kernel) static_cast<void>(compute_on_host());
     word = true;
   });
-  ferry::gather(on.exec(), of.table, of.which, of.batch, ferry::path::staged{}).wait();
+  ferry::gather(on.exec(), problem.table, problem.ids, problem.batch, ferry::path::staged{}).wait();
   computes.join();
-  CHECK(same_bits(take(of.batch), of.expected));
+  CHECK(same_bits(take(problem.batch), problem.expected));
 }
 
 // The driver may wait for the kernel of a ring, or of another stream, before it frees.
 TEMPLATE_TEST_CASE("memory is allocated and freed while verbs have their kernels wait for workers",
                    "[ring][host_function]", ferry::path::staged, ferry::path::cooperative) {
   const watchdog dog("memory next to verbs", std::chrono::seconds(120));
-  operands<ferry::pinned_space> of(96);
+  operands<ferry::pinned_space> problem(96);
   const side_stream on;
   std::atomic<bool> over{false};
   std::atomic<int> failures{0};
@@ -200,13 +202,13 @@ TEMPLATE_TEST_CASE("memory is allocated and freed while verbs have their kernels
   });
   bool good = true;
   for (int round = 0; round < 60; ++round) {
-    put(of.batch, std::vector<float>(n * width, -1.0f));
+    put(problem.batch, std::vector<float>(n * width, -1.0f));
     // Now and then the kernel waits for long enough that a thread asks about it.
     if (round % 20 == 7)
       check(cudaLaunchHostFunc(
           on.handle(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(1500)); }, nullptr));
-    ferry::gather(on.exec(), of.table, of.which, of.batch, TestType{}).wait();
-    good = good && same_bits(take(of.batch), of.expected);
+    ferry::gather(on.exec(), problem.table, problem.ids, problem.batch, TestType{}).wait();
+    good = good && same_bits(take(problem.batch), problem.expected);
   }
   over = true;
   allocates.join();

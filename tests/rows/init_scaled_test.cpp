@@ -29,17 +29,17 @@ struct moments {
 };
 template <class T>
 moments moments_of(const std::vector<T>& values) {
-  moments made;
-  made.least = made.most = static_cast<double>(values.at(0));
-  for (const T value : values) made.mean += static_cast<double>(value) / static_cast<double>(values.size());
+  moments result;
+  result.least = result.most = static_cast<double>(values.at(0));
+  for (const T value : values) result.mean += static_cast<double>(value) / static_cast<double>(values.size());
   for (const T value : values) {
     const auto x = static_cast<double>(value);
-    made.deviation += (x - made.mean) * (x - made.mean) / static_cast<double>(values.size());
-    made.least = std::min(made.least, x);
-    made.most = std::max(made.most, x);
+    result.deviation += (x - result.mean) * (x - result.mean) / static_cast<double>(values.size());
+    result.least = std::min(result.least, x);
+    result.most = std::max(result.most, x);
   }
-  made.deviation = std::sqrt(made.deviation);
-  return made;
+  result.deviation = std::sqrt(result.deviation);
+  return result;
 }
 
 /// Phi by the C library, the oracle of the quantile.
@@ -118,22 +118,22 @@ TEST_CASE("truncated normal values lie in the interval and have its moments", "[
   struct setting {
     double mean, deviation, low, high;
   };
-  for (const setting at : {setting{0, 1, -2, 2}, setting{0.5, 0.02, 0.48, 0.6}, setting{0, 1, 3, 9},
-                           setting{0, 1, -9, -3}, setting{2, 3, 2, 2}, setting{0, 1, -40, 40}}) {
+  for (const setting point : {setting{0, 1, -2, 2}, setting{0.5, 0.02, 0.48, 0.6}, setting{0, 1, 3, 9},
+                              setting{0, 1, -9, -3}, setting{2, 3, 2, 2}, setting{0, 1, -40, 40}}) {
     ferry::tensor<double, ferry::mapped_space> array("array", 2000, 50);
-    ferry::init::trunc_normal(exec, array, at.mean, at.deviation, at.low, at.high, generator()());
+    ferry::init::trunc_normal(exec, array, point.mean, point.deviation, point.low, point.high, generator()());
     const auto got = moments_of(take(array));
-    CAPTURE(at.mean, at.deviation, at.low, at.high);
-    CHECK(got.least >= at.low);
-    CHECK(got.most <= at.high);
-    if (at.low == at.high) continue;
+    CAPTURE(point.mean, point.deviation, point.low, point.high);
+    CHECK(got.least >= point.low);
+    CHECK(got.most <= point.high);
+    if (point.low == point.high) continue;
     // The moments by numerical integration over the interval, cut where the density ends.
     double mass = 0, first = 0, second = 0;
-    const double begin = std::max(at.low, at.mean - 9 * at.deviation);
-    const double end = std::min(at.high, at.mean + 9 * at.deviation);
+    const double begin = std::max(point.low, point.mean - 9 * point.deviation);
+    const double end = std::min(point.high, point.mean + 9 * point.deviation);
     for (int i = 0; i < 200000; ++i) {
       const double x = begin + (end - begin) * (i + 0.5) / 200000;
-      const double z = (x - at.mean) / at.deviation;
+      const double z = (x - point.mean) / point.deviation;
       const double weight = std::exp(-0.5 * z * z);
       mass += weight;
       first += weight * x;
@@ -148,14 +148,14 @@ TEST_CASE("truncated normal values lie in the interval and have its moments", "[
 
 TEST_CASE("scaled initial values have the same bits in every space", "[init]") {
   const exec_space exec;
-  ferry::tensor<float, ferry::device_space> there("there", 129, 7);
-  ferry::tensor<float, ferry::pageable_space> here("here", 129, 7);
-  ferry::init::trunc_normal(exec, there, 0, 1, -2, 2, 5);
-  ferry::init::trunc_normal(Kokkos::DefaultHostExecutionSpace(), here, 0, 1, -2, 2, 5);
-  CHECK(take(there) == take(here));
-  ferry::init::kaiming_normal(exec, there, {}, 5);
-  ferry::init::kaiming_normal(Kokkos::DefaultHostExecutionSpace(), here, {}, 5);
-  CHECK(take(there) == take(here));
+  ferry::tensor<float, ferry::device_space> device_array("there", 129, 7);
+  ferry::tensor<float, ferry::pageable_space> host_array("here", 129, 7);
+  ferry::init::trunc_normal(exec, device_array, 0, 1, -2, 2, 5);
+  ferry::init::trunc_normal(Kokkos::DefaultHostExecutionSpace(), host_array, 0, 1, -2, 2, 5);
+  CHECK(take(device_array) == take(host_array));
+  ferry::init::kaiming_normal(exec, device_array, {}, 5);
+  ferry::init::kaiming_normal(Kokkos::DefaultHostExecutionSpace(), host_array, {}, 5);
+  CHECK(take(device_array) == take(host_array));
 }
 
 TEST_CASE("initialisers refuse what torch refuses", "[init]") {

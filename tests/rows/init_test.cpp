@@ -47,16 +47,16 @@ namespace {
 /// FNV-1a over the bytes.
 template <class T>
 std::uint64_t hash(const std::vector<T>& values) {
-  std::uint64_t made = 0xcbf29ce484222325ull;
+  std::uint64_t hash = 0xcbf29ce484222325ull;
   std::vector<unsigned char> bytes(values.size() * sizeof(T));
   std::memcpy(bytes.data(), values.data(), bytes.size());
-  for (const auto byte : bytes) made = (made ^ byte) * 0x100000001b3ull;
-  return made;
+  for (const auto byte : bytes) hash = (hash ^ byte) * 0x100000001b3ull;
+  return hash;
 }
 
 constexpr std::size_t rows = 257, width = 13;
 
-/// What a plain loop on the host makes of seed and position.
+/// The numbers that a plain loop on the host makes of seed and position.
 template <class T>
 std::vector<T> uniform_loop(std::uint64_t seed, double low, double high) {
   std::vector<T> expected;
@@ -173,15 +173,15 @@ TEST_CASE("any element can be zeroed or made by a function", "[init]") {
   const exec_space exec;
   ferry::tensor<tagged, ferry::device_space> table("table", 20, 3);
   ferry::init::custom(exec, table, tag_of{});
-  auto made = take(table);
-  for (std::size_t i = 0; i < made.size(); ++i) {
-    REQUIRE(made[i].row == static_cast<std::int32_t>(i / 3));
-    REQUIRE(made[i].column == static_cast<std::int16_t>(i % 3));
-    REQUIRE(made[i].mark[2] == 3);
+  auto rows_read = take(table);
+  for (std::size_t i = 0; i < rows_read.size(); ++i) {
+    REQUIRE(rows_read[i].row == static_cast<std::int32_t>(i / 3));
+    REQUIRE(rows_read[i].column == static_cast<std::int16_t>(i % 3));
+    REQUIRE(rows_read[i].mark[2] == 3);
   }
   ferry::init::zeros(exec, table);
-  made = take(table);
-  for (const auto& each : made) REQUIRE((each.row == 0 && each.column == 0 && each.mark[1] == 0));
+  rows_read = take(table);
+  for (const auto& tag : rows_read) REQUIRE((tag.row == 0 && tag.column == 0 && tag.mark[1] == 0));
 }
 
 TEST_CASE("views, spans and vectors are initialised in place", "[init]") {
@@ -279,7 +279,7 @@ TEST_CASE("constants that elements can't hold, and elements that are no numbers"
 
   ferry::tensor<tagged, ferry::mapped_space> tags("tags", 2, 2);
   ferry::init::constant(exec, tags, tagged{5, 6, {1, 2, 3}});
-  for (const auto& each : take(tags)) CHECK((each.row == 5 && each.column == 6 && each.mark[2] == 3));
+  for (const auto& tag : take(tags)) CHECK((tag.row == 5 && tag.column == 6 && tag.mark[2] == 3));
 }
 
 }  // namespace ferry_test::init_test

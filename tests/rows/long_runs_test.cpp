@@ -16,13 +16,13 @@ using pieces = std::vector<std::pair<std::int64_t, std::int64_t>>;
 /// Runs by a plain loop over [first, first + count).
 pieces runs_by_loop(const std::vector<std::int64_t>& rows, std::int64_t first, std::int64_t count,
                     std::int64_t least) {
-  pieces found;
+  pieces list;
   for (std::int64_t begin = first, stop; begin < first + count; begin = stop) {
     const auto row = [&](std::int64_t i) { return rows[static_cast<std::size_t>(i)]; };
     for (stop = begin + 1; stop < first + count && row(begin) >= 0 && row(stop) == row(stop - 1) + 1;) ++stop;
-    if (row(begin) >= 0 && stop - begin >= least) found.emplace_back(begin, stop - begin);
+    if (row(begin) >= 0 && stop - begin >= least) list.emplace_back(begin, stop - begin);
   }
-  return found;
+  return list;
 }
 
 /// Runs of random lengths, some of them of one row, some without a row, some that begin where the last one ended.

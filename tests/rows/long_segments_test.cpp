@@ -20,18 +20,18 @@ namespace {
 constexpr std::size_t rows = 40;
 
 std::vector<std::int32_t> named_so_often(std::mt19937_64& random, const std::vector<std::size_t>& lengths) {
-  std::vector<std::int32_t> which;
+  std::vector<std::int32_t> ids;
   for (std::size_t row = 0; row < lengths.size(); ++row)
-    which.insert(which.end(), lengths[row], static_cast<std::int32_t>(2 * row + 1));
-  std::shuffle(which.begin(), which.end(), random);
-  return which;
+    ids.insert(ids.end(), lengths[row], static_cast<std::int32_t>(2 * row + 1));
+  std::shuffle(ids.begin(), ids.end(), random);
+  return ids;
 }
 
 std::vector<float> anything(std::mt19937_64& random, std::size_t count) {
   std::uniform_real_distribution<float> any(-1.0f, 1.0f);
-  std::vector<float> made(count);
-  for (auto& value : made) value = any(random);
-  return made;
+  std::vector<float> result(count);
+  for (auto& value : result) value = any(random);
+  return result;
 }
 
 /// A step with a plan's duplicates has the bits of a step on the sums.
@@ -54,13 +54,13 @@ template <class Space>
 void add_up(std::mt19937_64& random, const std::vector<std::size_t>& lengths, std::size_t width) {
   CAPTURE(Space::name, lengths, width);
   const exec_space exec;
-  const auto which = named_so_often(random, lengths);
+  const auto ids = named_so_often(random, lengths);
   const auto start = anything(random, rows * width);
-  const auto values = anything(random, which.size() * width);
+  const auto values = anything(random, ids.size() * width);
   std::vector<float> sums(rows * width, 0.0f);
   std::vector<bool> named(rows, false);
-  for (std::size_t p = 0; p < which.size(); ++p) {
-    const auto row = static_cast<std::size_t>(which[p]);
+  for (std::size_t p = 0; p < ids.size(); ++p) {
+    const auto row = static_cast<std::size_t>(ids[p]);
     for (std::size_t c = 0; c < width; ++c) {
       float& sum = sums[row * width + c];
       sum = named[row] ? sum + values[p * width + c] : values[p * width + c];
@@ -73,23 +73,23 @@ void add_up(std::mt19937_64& random, const std::vector<std::size_t>& lengths, st
   for (std::size_t row = 0; row < rows; ++row) {
     if (!named[row]) continue;
     unique.push_back(static_cast<std::int32_t>(row));
-    const auto at = sums.begin() + static_cast<std::ptrdiff_t>(row * width);
-    sums_of_rows.insert(sums_of_rows.end(), at, at + static_cast<std::ptrdiff_t>(width));
+    const auto first = sums.begin() + static_cast<std::ptrdiff_t>(row * width);
+    sums_of_rows.insert(sums_of_rows.end(), first, first + static_cast<std::ptrdiff_t>(width));
   }
   for (std::size_t row = 0; row < rows; ++row)
     for (std::size_t c = 0; c < width && named[row]; ++c) {
-      const std::size_t at = row * width + c;
+      const std::size_t element = row * width + c;
       const auto times =
-          static_cast<float>(std::count(which.begin(), which.end(), static_cast<std::int32_t>(row)));
-      added[at] += sums[at];
-      stepped[at] -= sums[at];
-      mean[at] = sums[at] / times;
+          static_cast<float>(std::count(ids.begin(), ids.end(), static_cast<std::int32_t>(row)));
+      added[element] += sums[element];
+      stepped[element] -= sums[element];
+      mean[element] = sums[element] / times;
     }
-  const auto batch = make<ferry::device_space>("values", which.size(), width, values);
-  const auto plan = ferry::make_plan(exec, which, rows);
+  const auto batch = make<ferry::device_space>("values", ids.size(), width, values);
+  const auto plan = ferry::make_plan(exec, ids, rows);
   for_each_path<Space, ferry::device_space, work::changes>([&](auto path) {
     auto table = make<Space>("table", rows, width, start);
-    ferry::scatter_add(exec, table, which, batch, path).wait();
+    ferry::scatter_add(exec, table, ids, batch, path).wait();
     CHECK(take(table) == added);
     put(table, start);
     ferry::scatter(exec, table, plan, batch, ferry::duplicates::mean{}, path).wait();
@@ -100,14 +100,14 @@ void add_up(std::mt19937_64& random, const std::vector<std::size_t>& lengths, st
     ferry::step(exec, rule, table, state, plan, batch, path).wait();
     CHECK(take(table) == stepped);
   });
-  const auto once = make<ferry::device_space>("sums", unique.size(), width, sums_of_rows);
-  step_as_on_sums<Space>(ferry::optim::adagrad{}, plan, batch, unique, once, start);
-  step_as_on_sums<Space>(ferry::optim::rowwise_adagrad{}, plan, batch, unique, once, start);
+  const auto sum_rows = make<ferry::device_space>("sums", unique.size(), width, sums_of_rows);
+  step_as_on_sums<Space>(ferry::optim::adagrad{}, plan, batch, unique, sum_rows, start);
+  step_as_on_sums<Space>(ferry::optim::rowwise_adagrad{}, plan, batch, unique, sum_rows, start);
 }
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("rows that are named very often", "[scatter][step][long]", ferry::device_space,
+TEMPLATE_TEST_CASE("rows that are named very often", "[scatter][step][long][once]", ferry::device_space,
                    ferry::mapped_space) {
   auto random = generator(31);
   for (const std::size_t width : {1u, 3u, 4u, 68u, 128u}) {
@@ -116,9 +116,9 @@ TEMPLATE_TEST_CASE("rows that are named very often", "[scatter][step][long]", fe
     add_up<TestType>(random, {64}, width);
     add_up<TestType>(random, {65}, width);
     add_up<TestType>(random, {1, 64, 1, 130, 194, 195}, width);
-    for (const std::size_t all : {255u, 256u, 257u, 1023u, 1024u, 1025u}) {
-      add_up<TestType>(random, {all}, width);
-      add_up<TestType>(random, {66, 67, 3, all - 136}, width);
+    for (const std::size_t total : {255u, 256u, 257u, 1023u, 1024u, 1025u}) {
+      add_up<TestType>(random, {total}, width);
+      add_up<TestType>(random, {66, 67, 3, total - 136}, width);
     }
   }
   // More rows of the buffer than teams, and sums that take many rounds.

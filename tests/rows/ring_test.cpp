@@ -30,38 +30,38 @@ template <class T>
 struct both_ways {
   std::mt19937_64 random;
   std::vector<T> content;
-  std::vector<std::int64_t> which;
+  std::vector<std::int64_t> ids;
   std::vector<T> poison;
   std::vector<T> expected;
 
   both_ways(std::size_t width, std::size_t n, bool holes)
       : random(generator(width * 31 + n)),
         content(values<T>(random, rows * width)),
-        which(indices<std::int64_t>(random, n, rows)),
+        ids(indices<std::int64_t>(random, n, rows)),
         poison(values<T>(random, n * width)) {
     if (holes)
-      for (std::size_t p = random() % 7; p < n; p += 1 + random() % 300) which[p] = -1;
+      for (std::size_t p = random() % 7; p < n; p += 1 + random() % 300) ids[p] = -1;
     expected = poison;
     for (std::size_t p = 0; p < n; ++p)
-      if (which[p] >= 0)
-        std::copy_n(content.begin() + which[p] * static_cast<std::ptrdiff_t>(width), width,
+      if (ids[p] >= 0)
+        std::copy_n(content.begin() + ids[p] * static_cast<std::ptrdiff_t>(width), width,
                     expected.begin() + static_cast<std::ptrdiff_t>(p * width));
   }
 };
 
 template <class T, class TableSpace, class OutSpace, class Path>
 bool gathers(const exec_space& exec, std::size_t width, std::size_t n, bool holes, Path path) {
-  both_ways<T> of(width, n, holes);
-  const auto table = make<TableSpace>("weights", rows, width, of.content);
-  auto out = make<OutSpace>("batch", n, width, of.poison);
-  ferry::gather(exec, table, of.which, out, path, ferry::bounds::skip{}).wait();
-  return same_bits(take(out), of.expected);
+  both_ways<T> problem(width, n, holes);
+  const auto table = make<TableSpace>("weights", rows, width, problem.content);
+  auto out = make<OutSpace>("batch", n, width, problem.poison);
+  ferry::gather(exec, table, problem.ids, out, path, ferry::bounds::skip{}).wait();
+  return same_bits(take(out), problem.expected);
 }
 
 }  // namespace
 
 using points = product<decltype(axis<ferry::bhalf_t, float, double>)>;
-TEMPLATE_LIST_TEST_CASE("batches around the pieces of a ring", "[gather][scatter][ring]", points) {
+TEMPLATE_LIST_TEST_CASE("batches around the pieces of a ring", "[gather][scatter][ring][once]", points) {
   using element = at<0, TestType>;
   const exec_space exec;
   for (const std::size_t width : {1u, 3u, 16u, 33u, 130u})
@@ -84,19 +84,19 @@ TEMPLATE_LIST_TEST_CASE("unique rows on their way back through a ring", "[scatte
     for (const std::size_t n : {1u, 1025u, 70001u}) {
       CAPTURE(width, n);
       auto random = generator(n + width);
-      std::vector<std::int64_t> which(n + 100);
-      std::iota(which.begin(), which.end(), std::int64_t{0});
-      std::shuffle(which.begin(), which.end(), random);
-      which.resize(n);
+      std::vector<std::int64_t> ids(n + 100);
+      std::iota(ids.begin(), ids.end(), std::int64_t{0});
+      std::shuffle(ids.begin(), ids.end(), random);
+      ids.resize(n);
       const auto content = values<element>(random, n * width);
       auto expected = values<element>(random, (n + 100) * width);
       auto table = make<ferry::pageable_space>("weights", n + 100, width, expected);
       const auto batch = make<ferry::device_space>("batch", n, width, content);
-      ferry::scatter(exec, table, which, batch, ferry::path::staged{}, ferry::duplicates::assume_unique{})
+      ferry::scatter(exec, table, ids, batch, ferry::path::staged{}, ferry::duplicates::assume_unique{})
           .wait();
       for (std::size_t p = 0; p < n; ++p)
         std::copy_n(content.begin() + static_cast<std::ptrdiff_t>(p * width), width,
-                    expected.begin() + which[p] * static_cast<std::ptrdiff_t>(width));
+                    expected.begin() + ids[p] * static_cast<std::ptrdiff_t>(width));
       CHECK(same_bits(take(table), expected));
     }
 }
@@ -108,12 +108,12 @@ TEST_CASE("elements that are aligned for less than their size", "[gather][scatte
   const exec_space exec;
   const std::size_t n = 700, width = 3;
   const auto content = values<float>(random, 2 * rows * width + 1);
-  const auto which = indices<std::int64_t>(random, n, rows);
+  const auto ids = indices<std::int64_t>(random, n, rows);
   const auto table = make<ferry::device_space>("weights", 1, content.size(), content);
-  const ferry::tensor_view<const two_floats, ferry::device_space> from(
+  const ferry::tensor_view<const two_floats, ferry::device_space> source(
       reinterpret_cast<const two_floats*>(table.data() + 1), rows, width);
   std::vector<float> expected;
-  for (const auto row : which)
+  for (const auto row : ids)
     expected.insert(expected.end(), content.begin() + 1 + 2 * row * static_cast<std::ptrdiff_t>(width),
                     content.begin() + 1 + 2 * (row + 1) * static_cast<std::ptrdiff_t>(width));
   const auto check = [&](auto space, auto path) {
@@ -122,7 +122,7 @@ TEST_CASE("elements that are aligned for less than their size", "[gather][scatte
     put(block, std::vector<float>(2 * n * width + 1, -1.0f));
     ferry::tensor_view<two_floats, out_space> batch(reinterpret_cast<two_floats*>(block.data() + 1), n,
                                                     width);
-    ferry::gather(exec, from, which, batch, path).wait();
+    ferry::gather(exec, source, ids, batch, path).wait();
     auto got = take(block);
     CHECK(got.front() == -1.0f);
     got.erase(got.begin());
@@ -132,9 +132,9 @@ TEST_CASE("elements that are aligned for less than their size", "[gather][scatte
   check(ferry::pageable_space{}, ferry::path::staged{});
 
   ferry::tensor<float, ferry::pageable_space> block("host", 2 * rows * width + 1);
-  ferry::tensor_view<two_floats, ferry::pageable_space> all(reinterpret_cast<two_floats*>(block.data() + 1),
-                                                            rows, width);
-  ferry::copy(exec, from, all, ferry::path::staged{}).wait();
+  ferry::tensor_view<two_floats, ferry::pageable_space> whole(reinterpret_cast<two_floats*>(block.data() + 1),
+                                                              rows, width);
+  ferry::copy(exec, source, whole, ferry::path::staged{}).wait();
   auto got = take(block);
   got[0] = content[0];
   CHECK(same_bits(got, content));

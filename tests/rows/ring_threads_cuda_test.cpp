@@ -29,13 +29,13 @@ bool some_verbs(const exec_space& exec, std::uint64_t seed) {
   const auto table = make<ferry::pinned_space>("weights", rows, width, content);
   bool good = true;
   for (const std::size_t n : {300u, 20001u, 6007u}) {
-    const auto which = indices<std::int64_t>(random, n, rows);
-    const auto expected = gathered(content, width, which, std::vector<float>(n * width));
+    const auto ids = indices<std::int64_t>(random, n, rows);
+    const auto expected = gathered(content, width, ids, std::vector<float>(n * width));
     ferry::tensor<float, ferry::device_space> near("near", n, width);
-    ferry::gather(exec, table, which, near, ferry::path::staged{}).wait();
+    ferry::gather(exec, table, ids, near, ferry::path::staged{}).wait();
     good = good && same_bits(take(near), expected);
     put(near, std::vector<float>(n * width, -1.0f));
-    ferry::gather(exec, table, which, near, ferry::path::cooperative{}).wait();
+    ferry::gather(exec, table, ids, near, ferry::path::cooperative{}).wait();
     good = good && same_bits(take(near), expected);
     ferry::tensor<float, ferry::pageable_space> back("back", n, width);
     ferry::copy(exec, near, back, ferry::path::staged{}).wait();
@@ -91,39 +91,39 @@ TEST_CASE("a ring of the calling thread alone", "[ring][threads]") {
   for (const std::size_t n : {1u, 5u, 40000u, 300001u}) {
     CAPTURE(n);
     const auto content = values<element>(random, n * 3);
-    ferry::tensor<element, ferry::device_space> there("there", n, 3);
-    put(there, std::vector<element>(n * 3, -1));
+    ferry::tensor<element, ferry::device_space> device_array("there", n, 3);
+    put(device_array, std::vector<element>(n * 3, -1));
     ferry::tensor<element, ferry::pageable_space> back("back", n, 3);
     put(back, std::vector<element>(n * 3, -2));
     const auto items = static_cast<std::int64_t>(n);
     constexpr std::int64_t item_bytes = 3 * sizeof(element);
     std::int64_t filled = 0, drained = 0;
-    ferry::detail::launch_context<exec_space> of(exec, "test");
+    ferry::detail::launch_context<exec_space> call(exec, "test");
     {
-      ferry::detail::ring<exec_space> slots(of, exec, "ferry_test::alone", items, item_bytes, 0);
-      slots.to_device(
-          ferry::detail::mover_from_slot<exec_space>(ferry::make_ref(there), ferry::kernels::identity{}),
+      ferry::detail::ring<exec_space> slots(call, exec, "ferry_test::alone", items, item_bytes, 0);
+      slots.to_device(ferry::detail::mover_from_slot<exec_space>(ferry::make_ref(device_array),
+                                                                 ferry::kernels::identity{}),
+                      ferry::detail::all_by_ring{},
+                      [&](const auto&, std::byte* slot, std::int64_t first, std::int64_t count) {
+                        std::copy_n(content.begin() + first * 3, count * 3, reinterpret_cast<element*>(slot));
+                        filled += count;
+                        return false;
+                      });
+    }
+    {
+      ferry::detail::ring<exec_space> slots(call, exec, "ferry_test::alone", items, item_bytes, 0);
+      slots.from_device(
+          ferry::detail::mover_to_slot(ferry::make_ref(device_array), ferry::kernels::identity{}),
           ferry::detail::all_by_ring{},
-          [&](const auto&, std::byte* slot, std::int64_t first, std::int64_t count) {
-            std::copy_n(content.begin() + first * 3, count * 3, reinterpret_cast<element*>(slot));
-            filled += count;
-            return false;
+          [&](const auto&, const std::byte* slot, std::int64_t first, std::int64_t count) {
+            std::copy_n(reinterpret_cast<const element*>(slot), count * 3, back.data() + first * 3);
+            drained += count;
           });
     }
-    {
-      ferry::detail::ring<exec_space> slots(of, exec, "ferry_test::alone", items, item_bytes, 0);
-      slots.from_device(ferry::detail::mover_to_slot(ferry::make_ref(there), ferry::kernels::identity{}),
-                        ferry::detail::all_by_ring{},
-                        [&](const auto&, const std::byte* slot, std::int64_t first, std::int64_t count) {
-                          std::copy_n(reinterpret_cast<const element*>(slot), count * 3,
-                                      back.data() + first * 3);
-                          drained += count;
-                        });
-    }
-    of.finish().wait();
+    call.finish().wait();
     CHECK(filled == items);
     CHECK(drained == items);
-    CHECK(same_bits(take(there), content));
+    CHECK(same_bits(take(device_array), content));
     CHECK(same_bits(take(back), content));
   }
 }

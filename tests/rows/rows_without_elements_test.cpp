@@ -26,7 +26,7 @@ const std::vector<int> good{0, 3, 1, 4}, bad{0, 5, 1, -1}, repeated{2, 0, 2, 4};
 auto two_are_outside() { return MessageMatches(ContainsSubstring("2 of 4 indices are outside of")); }
 auto a_row_is_repeated() { return MessageMatches(ContainsSubstring("duplicates::reject")); }
 
-/// What each verb that writes does with bad and with repeated indices, given as they are and as a plan.
+/// Every verb that writes, with bad and with repeated indices, given as they are and as a plan.
 template <class Write>
 void reports_as_any_other(const Write& write) {
   const exec_space exec;
@@ -119,15 +119,15 @@ void rows_are_counted(const Rule& rule, const ferry::tensor<float, BatchSpace>& 
   const auto step = [&](const auto& indices, auto... policies) {
     return ferry::step(exec, rule, table, state, indices, grads, path, StepCount{}, policies...);
   };
-  std::uint32_t taken = 0;
+  std::uint32_t step_number = 0;
   const auto counts_of = [&](const std::vector<int>& named) {
-    ++taken;
+    ++step_number;
     for (const int row : std::set(named.begin(), named.end())) {
       auto& count = expected[static_cast<std::size_t>(row)];
-      count = StepCount::catches_up ? taken : count + 1;
+      count = StepCount::catches_up ? step_number : count + 1;
     }
     CHECK(take(state.row_steps()) == expected);
-    CHECK(state.steps() == static_cast<std::int64_t>(taken));
+    CHECK(state.steps() == static_cast<std::int64_t>(step_number));
   };
   step(good).wait();
   counts_of(good);
@@ -146,7 +146,7 @@ void rows_are_counted(const Rule& rule, const ferry::tensor<float, BatchSpace>& 
   CHECK_THROWS_MATCHES(step(repeated, ferry::duplicates::reject{}).wait(), ferry::invalid_argument,
                        a_row_is_repeated());
   CHECK(take(state.row_steps()) == expected);
-  CHECK(state.steps() == static_cast<std::int64_t>(taken));
+  CHECK(state.steps() == static_cast<std::int64_t>(step_number));
 }
 
 }  // namespace

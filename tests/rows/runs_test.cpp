@@ -17,25 +17,25 @@ constexpr std::size_t run_bytes = std::size_t{1} << 16;
 /// Pieces of 1 to 3 times `usual` neighbours, every other one cut into rows at random; no row twice where `unique`.
 std::vector<std::int64_t> runs_of_rows(std::mt19937_64& random, std::size_t n, std::size_t rows,
                                        std::size_t usual, bool unique) {
-  std::vector<std::int64_t> made;
+  std::vector<std::int64_t> ids;
   std::size_t piece = 0, next = random() % usual;
-  while (made.size() < n) {
+  while (ids.size() < n) {
     const std::size_t length = std::max<std::size_t>(1, usual / 2 + random() % (2 * usual));
     if (!unique) next = random() % rows;
     std::vector<std::int64_t> run;
     for (std::size_t i = 0; i < length && next < rows; ++i) run.push_back(static_cast<std::int64_t>(next++));
     if (unique && run.empty()) break;
     if (++piece % 2 == 0) std::shuffle(run.begin(), run.end(), random);
-    made.insert(made.end(), run.begin(), run.end());
+    ids.insert(ids.end(), run.begin(), run.end());
   }
-  made.resize(std::min(made.size(), n));
-  return made;
+  ids.resize(std::min(ids.size(), n));
+  return ids;
 }
 
 }  // namespace
 
 using tables = product<decltype(axis<ferry::pinned_space, ferry::pageable_space, ferry::mapped_space>)>;
-TEMPLATE_LIST_TEST_CASE("gather of neighbouring rows", "[gather]", tables) {
+TEMPLATE_LIST_TEST_CASE("gather of neighbouring rows", "[gather][once]", tables) {
   using space = at<0, TestType>;
   auto random = generator(11);
   const exec_space exec;
@@ -47,30 +47,30 @@ TEMPLATE_LIST_TEST_CASE("gather of neighbouring rows", "[gather]", tables) {
     CAPTURE(width, rows, n);
     const auto content = values<float>(random, rows * width);
     const auto table = make<space>("weights", rows, width, content);
-    auto which = runs_of_rows(random, n, rows, usual, false);
-    const auto poison = values<float>(random, which.size() * width);
-    auto out = make<ferry::device_space>("batch", which.size(), width, poison);
-    ferry::gather(exec, table, which, out, ferry::path::staged{}).wait();
-    CHECK(same_bits(take(out), gathered(content, width, which, poison)));
+    auto ids = runs_of_rows(random, n, rows, usual, false);
+    const auto poison = values<float>(random, ids.size() * width);
+    auto out = make<ferry::device_space>("batch", ids.size(), width, poison);
+    ferry::gather(exec, table, ids, out, ferry::path::staged{}).wait();
+    CHECK(same_bits(take(out), gathered(content, width, ids, poison)));
 
     // Positions without a row lie between the runs and within them.
-    for (std::size_t p = 0; p < which.size(); p += 1 + random() % 50) which[p] = -1;
+    for (std::size_t p = 0; p < ids.size(); p += 1 + random() % 50) ids[p] = -1;
     put(out, poison);
-    ferry::gather(exec, table, which, out, ferry::path::staged{}, ferry::bounds::skip{}).wait();
+    ferry::gather(exec, table, ids, out, ferry::path::staged{}, ferry::bounds::skip{}).wait();
     auto expected = poison;
-    for (std::size_t p = 0; p < which.size(); ++p)
-      for (std::size_t c = 0; which[p] >= 0 && c < width; ++c)
-        expected[p * width + c] = content[static_cast<std::size_t>(which[p]) * width + c];
+    for (std::size_t p = 0; p < ids.size(); ++p)
+      for (std::size_t c = 0; ids[p] >= 0 && c < width; ++c)
+        expected[p * width + c] = content[static_cast<std::size_t>(ids[p]) * width + c];
     CHECK(same_bits(take(out), expected));
 
     put(out, poison);
-    const auto plan = ferry::make_plan(exec, which, table.rows(), ferry::bounds::skip{});
+    const auto plan = ferry::make_plan(exec, ids, table.rows(), ferry::bounds::skip{});
     ferry::gather(exec, table, plan, out, ferry::path::staged{}).wait();
     CHECK(same_bits(take(out), expected));
   }
 }
 
-TEMPLATE_LIST_TEST_CASE("scatter of neighbouring rows", "[scatter]", tables) {
+TEMPLATE_LIST_TEST_CASE("scatter of neighbouring rows", "[scatter][once]", tables) {
   using space = at<0, TestType>;
   auto random = generator(12);
   const exec_space exec;
@@ -80,27 +80,27 @@ TEMPLATE_LIST_TEST_CASE("scatter of neighbouring rows", "[scatter]", tables) {
     CAPTURE(width, rows);
     const auto before = values<float>(random, rows * width);
     auto table = make<space>("weights", rows, width, before);
-    const auto which = runs_of_rows(random, rows, rows, usual, true);
-    const auto content = values<float>(random, which.size() * width);
-    const auto batch = make<ferry::device_space>("batch", which.size(), width, content);
+    const auto ids = runs_of_rows(random, rows, rows, usual, true);
+    const auto content = values<float>(random, ids.size() * width);
+    const auto batch = make<ferry::device_space>("batch", ids.size(), width, content);
     auto expected = before;
-    for (std::size_t p = 0; p < which.size(); ++p)
+    for (std::size_t p = 0; p < ids.size(); ++p)
       std::copy_n(content.begin() + static_cast<std::ptrdiff_t>(p * width), width,
-                  expected.begin() + which[p] * static_cast<std::ptrdiff_t>(width));
+                  expected.begin() + ids[p] * static_cast<std::ptrdiff_t>(width));
     const auto check = [&](auto... policies) {
       put(table, before);
-      ferry::scatter(exec, table, which, batch, ferry::path::staged{}, policies...).wait();
+      ferry::scatter(exec, table, ids, batch, ferry::path::staged{}, policies...).wait();
       CHECK(same_bits(take(table), expected));
     };
     check();
     check(ferry::duplicates::assume_unique{});
     check(ferry::duplicates::sum{});
     put(table, before);
-    ferry::scatter_add(exec, table, which, batch, ferry::path::staged{}).wait();
-    for (std::size_t p = 0; p < which.size(); ++p)
+    ferry::scatter_add(exec, table, ids, batch, ferry::path::staged{}).wait();
+    for (std::size_t p = 0; p < ids.size(); ++p)
       for (std::size_t c = 0; c < width; ++c) {
-        const auto at = static_cast<std::size_t>(which[p]) * width + c;
-        expected[at] = before[at] + content[p * width + c];
+        const auto element = static_cast<std::size_t>(ids[p]) * width + c;
+        expected[element] = before[element] + content[p * width + c];
       }
     CHECK(same_bits(take(table), expected));
   }
@@ -116,16 +116,16 @@ TEST_CASE("neighbouring rows that lie apart", "[gather]") {
     const auto table = make<ferry::pinned_space>("weights", rows, wide, content);
     const Kokkos::View<const float**, Kokkos::LayoutRight, ferry::detail::kokkos_space_t<ferry::pinned_space>,
                        Kokkos::MemoryTraits<Kokkos::Unmanaged>>
-        all(table.data(), rows, wide);
-    const auto columns = Kokkos::subview(all, Kokkos::ALL, Kokkos::make_pair(std::size_t{4}, width + 4));
-    const auto which = runs_of_rows(random, 100, rows, 5, false);
-    const auto poison = values<float>(random, which.size() * width);
-    auto out = make<ferry::device_space>("batch", which.size(), width, poison);
-    ferry::gather(exec, columns, which, out, ferry::path::staged{}).wait();
-    std::vector<float> expected(which.size() * width);
-    for (std::size_t p = 0; p < which.size(); ++p)
+        whole(table.data(), rows, wide);
+    const auto columns = Kokkos::subview(whole, Kokkos::ALL, Kokkos::make_pair(std::size_t{4}, width + 4));
+    const auto ids = runs_of_rows(random, 100, rows, 5, false);
+    const auto poison = values<float>(random, ids.size() * width);
+    auto out = make<ferry::device_space>("batch", ids.size(), width, poison);
+    ferry::gather(exec, columns, ids, out, ferry::path::staged{}).wait();
+    std::vector<float> expected(ids.size() * width);
+    for (std::size_t p = 0; p < ids.size(); ++p)
       for (std::size_t c = 0; c < width; ++c)
-        expected[p * width + c] = content[static_cast<std::size_t>(which[p]) * wide + 4 + c];
+        expected[p * width + c] = content[static_cast<std::size_t>(ids[p]) * wide + 4 + c];
     CHECK(same_bits(take(out), expected));
   }
 }

@@ -14,14 +14,14 @@ namespace {
 
 template <class Index>
 std::vector<Index> with_bad_ones(std::mt19937_64& random, std::size_t n, std::size_t rows) {
-  auto made = unique_indices<Index>(random, n, rows);
+  auto ids = unique_indices<Index>(random, n, rows);
   // The lowest value of an unsigned type is a row like any other.
   const Index low =
       std::is_signed_v<Index> ? std::numeric_limits<Index>::min() : static_cast<Index>(rows + 1);
   const Index bad[] = {static_cast<Index>(rows), std::numeric_limits<Index>::max(), static_cast<Index>(-1),
                        low};
-  for (std::size_t p = 3; p < n; p += 5) made[p] = bad[(p / 5) % 4];
-  return made;
+  for (std::size_t p = 3; p < n; p += 5) ids[p] = bad[(p / 5) % 4];
+  return ids;
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ TEMPLATE_LIST_TEST_CASE("verbs that write, with bad indices", "[scatter][bounds]
   const auto whole = values<float>(random, (rows + 2 * guard) * width);
   const std::vector<float> content(whole.begin() + static_cast<std::ptrdiff_t>(guard * width),
                                    whole.end() - static_cast<std::ptrdiff_t>(guard * width));
-  auto which = with_bad_ones<index>(random, n, rows);
+  auto ids = with_bad_ones<index>(random, n, rows);
   const auto batch = values<float>(random, n * width);
   constexpr bool clamps = std::is_same_v<policy, ferry::bounds::clamp>;
   [[maybe_unused]] const auto treat = clamps ? on_bad::clamp : on_bad::leave;
@@ -54,15 +54,15 @@ TEMPLATE_LIST_TEST_CASE("verbs that write, with bad indices", "[scatter][bounds]
     ferry::tensor_view<float, space> table(memory.data() + guard * width, extents);
     ferry::ticket ticket;
     if constexpr (add)
-      ticket = ferry::scatter_add(exec, table, which, sources, policy{}, path, duplicates);
+      ticket = ferry::scatter_add(exec, table, ids, sources, policy{}, path, duplicates);
     else
-      ticket = ferry::scatter(exec, table, which, sources, policy{}, path, duplicates);
+      ticket = ferry::scatter(exec, table, ids, sources, policy{}, path, duplicates);
     auto expected = whole;
     if constexpr (policy::reports) {
       CHECK_THROWS_AS(ticket.wait(), ferry::out_of_range);
     } else {
       CHECK_NOTHROW(ticket.wait());
-      const auto inside = scattered(content, width, which, batch, add, duplicates.name, treat);
+      const auto inside = scattered(content, width, ids, batch, add, duplicates.name, treat);
       for (std::size_t i = 0; i < inside.size(); ++i)
         expected[guard * width + i] = static_cast<float>(inside[i]);
     }
@@ -92,10 +92,10 @@ TEMPLATE_LIST_TEST_CASE("verbs that write, with bad indices", "[scatter][bounds]
   }
   if constexpr (clamps) {
     // clamp makes duplicates of the first and the last row, but for indices that leave each of them to one bad one.
-    which = unique_indices<index>(random, n, rows - 2);
-    for (auto& row : which) ++row;
-    which[3] = std::numeric_limits<index>::max();
-    if constexpr (std::is_signed_v<index>) which[8] = -1;
+    ids = unique_indices<index>(random, n, rows - 2);
+    for (auto& row : ids) ++row;
+    ids[3] = std::numeric_limits<index>::max();
+    if constexpr (std::is_signed_v<index>) ids[8] = -1;
     run(host, staged, unique, replace);
   } else {
     if (direct_runs<space>()) run(device, direct, unique, replace);

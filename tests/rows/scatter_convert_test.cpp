@@ -35,30 +35,30 @@ TEMPLATE_LIST_TEST_CASE("scatter converts between number types", "[scatter]", co
   auto batch = values<V>(random, n * width);
   // Whole numbers: integer tables truncate each value, not the sum.
   for (auto& value : batch) value = V(std::trunc(number(value)));
-  const auto which = indices<std::uint64_t>(random, n, rows);
+  const auto ids = indices<std::uint64_t>(random, n, rows);
   const exec_space exec;
   CAPTURE(table_space::name, values_space::name, path.name);
   const auto sources = make<values_space>("values", n, width, batch);
   auto replaced = make<table_space>("weights", rows, width, content);
-  ferry::scatter(exec, replaced, which, sources, path).wait();
-  CHECK(close(take(replaced), scattered(content, width, which, batch, false, "duplicates::last")));
+  ferry::scatter(exec, replaced, ids, sources, path).wait();
+  CHECK(close(take(replaced), scattered(content, width, ids, batch, false, "duplicates::last")));
   auto added = make<table_space>("weights", rows, width, content);
-  ferry::scatter_add(exec, added, which, sources, path).wait();
-  CHECK(close(take(added), scattered(content, width, which, batch, true, "duplicates::sum")));
+  ferry::scatter_add(exec, added, ids, sources, path).wait();
+  CHECK(close(take(added), scattered(content, width, ids, batch, true, "duplicates::sum")));
 }
 
 TEST_CASE("sums and means of mixed number types keep their sign and their bits", "[scatter]") {
   const exec_space exec;
-  const std::vector<int> which{1, 1, 0};
+  const std::vector<int> ids{1, 1, 0};
   // The sum passes the 24 bits of a float.
   const auto singles =
       make<ferry::device_space>("values", 3, 1, std::vector<float>{16777216.0f, 1.0f, -3.0f});
   auto whole = make<ferry::mapped_space>("weights", 2, 1, std::vector<std::int64_t>{5, 0});
-  ferry::scatter_add(exec, whole, which, singles).wait();
+  ferry::scatter_add(exec, whole, ids, singles).wait();
   CHECK(take(whole) == std::vector<std::int64_t>{2, 16777217});
   const auto negative = make<ferry::device_space>("values", 3, 1, std::vector<std::int32_t>{-8, -4, 2});
   auto unsigned_table = make<ferry::mapped_space>("weights", 2, 1, std::vector<std::uint64_t>{10, 10});
-  ferry::scatter_add(exec, unsigned_table, which, negative, ferry::duplicates::mean{}).wait();
+  ferry::scatter_add(exec, unsigned_table, ids, negative, ferry::duplicates::mean{}).wait();
   CHECK(take(unsigned_table) == std::vector<std::uint64_t>{12, 4});
 }
 

@@ -14,20 +14,20 @@ template <class T, class TableSpace, class ValuesSpace>
 void scatter_everywhere(std::size_t rows, std::size_t width, std::size_t n) {
   auto random = generator(rows + width * 7 + n + 1);
   const auto content = values<T>(random, rows * width);
-  const auto which = indices<std::int64_t>(random, n, rows);
+  const auto ids = indices<std::int64_t>(random, n, rows);
   const auto batch = values<T>(random, n * width);
   const exec_space exec;
   const auto sources = make<ValuesSpace>("values", n, width, batch);
-  const auto plan = ferry::make_plan(exec, which, rows);
+  const auto plan = ferry::make_plan(exec, ids, rows);
   for_covering_paths<TableSpace, ValuesSpace, work::moves>([&](auto path) {
     CAPTURE(TableSpace::name, ValuesSpace::name, path.name, rows, width, n);
     auto replaced = make<TableSpace>("weights", rows, width, content);
-    ferry::scatter(exec, replaced, which, sources, path).wait();
-    CHECK(close(take(replaced), scattered(content, width, which, batch, false, "duplicates::last")));
+    ferry::scatter(exec, replaced, ids, sources, path).wait();
+    CHECK(close(take(replaced), scattered(content, width, ids, batch, false, "duplicates::last")));
     if constexpr (!std::is_same_v<decltype(path), ferry::path::cooperative>) {
       auto added = make<TableSpace>("weights", rows, width, content);
       ferry::scatter_add(exec, added, plan, sources, path).wait();
-      CHECK(close(take(added), scattered(content, width, which, batch, true, "duplicates::sum")));
+      CHECK(close(take(added), scattered(content, width, ids, batch, true, "duplicates::sum")));
     }
   });
 }
@@ -45,7 +45,7 @@ TEMPLATE_LIST_TEST_CASE("scatter and scatter_add between every two spaces", "[sc
 
 using scatter_long_points =
     product<decltype(spaces), decltype(axis<ferry::device_space, ferry::pageable_space>)>;
-TEMPLATE_LIST_TEST_CASE("scatter of long rows and of batches that fill the ring", "[scatter]",
+TEMPLATE_LIST_TEST_CASE("scatter of long rows and of batches that fill the ring", "[scatter][once]",
                         scatter_long_points) {
   using table_space = at<0, TestType>;
   using values_space = at<1, TestType>;

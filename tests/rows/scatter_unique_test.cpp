@@ -22,47 +22,47 @@ TEMPLATE_LIST_TEST_CASE("assume_unique and reject", "[scatter][duplicates]", uni
   for (const std::size_t width : {1u, 8u, 33u}) {
     const auto content = values<T>(random, rows * width);
     const auto batch = values<T>(random, n * width);
-    auto which = unique_indices<std::int64_t>(random, n, rows);
+    auto ids = unique_indices<std::int64_t>(random, n, rows);
     const auto device = make<ferry::device_space>("values", n, width, batch);
     const auto host = make<ferry::pageable_space>("values", n, width, batch);
-    const auto good = scattered(content, width, which, batch, false, "duplicates::last");
-    const auto sum = scattered(content, width, which, batch, true, "duplicates::sum");
+    const auto good = scattered(content, width, ids, batch, false, "duplicates::last");
+    const auto sum = scattered(content, width, ids, batch, true, "duplicates::sum");
     const auto run = [&](const auto& sources, auto path) {
       CAPTURE(space::name, width, path.name);
       auto table = make<space>("weights", rows, width, content);
-      ferry::scatter(exec, table, which, sources, path, ferry::duplicates::assume_unique{}).wait();
+      ferry::scatter(exec, table, ids, sources, path, ferry::duplicates::assume_unique{}).wait();
       CHECK(close(take(table), good));
       auto added = make<space>("weights", rows, width, content);
-      ferry::scatter_add(exec, added, which, sources, path, ferry::duplicates::assume_unique{}).wait();
+      ferry::scatter_add(exec, added, ids, sources, path, ferry::duplicates::assume_unique{}).wait();
       CHECK(close(take(added), sum));
-      const auto plan = ferry::make_plan(exec, which, rows);
+      const auto plan = ferry::make_plan(exec, ids, rows);
       auto planned = make<space>("weights", rows, width, content);
       ferry::scatter(exec, planned, plan, sources, path, ferry::duplicates::assume_unique{}).wait();
       CHECK(close(take(planned), good));
       auto checked = make<space>("weights", rows, width, content);
-      ferry::scatter(exec, checked, which, sources, path, ferry::duplicates::reject{}).wait();
+      ferry::scatter(exec, checked, ids, sources, path, ferry::duplicates::reject{}).wait();
       CHECK(close(take(checked), good));
 
       auto trusted = make<space>("weights", rows, width, content);
-      ferry::scatter(exec, trusted, which, sources, path, ferry::duplicates::assume_unique{},
+      ferry::scatter(exec, trusted, ids, sources, path, ferry::duplicates::assume_unique{},
                      ferry::bounds::unchecked{})
           .wait();
       CHECK(close(take(trusted), good));
       auto sorted = make<space>("weights", rows, width, content);
-      ferry::scatter_add(exec, sorted, which, sources, ferry::bounds::unchecked{}, path).wait();
+      ferry::scatter_add(exec, sorted, ids, sources, ferry::bounds::unchecked{}, path).wait();
       CHECK(close(take(sorted), sum));
 
-      auto twice = which;
+      auto twice = ids;
       twice[7] = twice[90];
       twice[8] = twice[91];
       const auto low = std::min(twice[90], twice[91]);
-      auto kept = make<space>("weights", rows, width, content);
-      auto refused = ferry::scatter_add(exec, kept, twice, sources, path, ferry::duplicates::reject{});
+      auto weights = make<space>("weights", rows, width, content);
+      auto refused = ferry::scatter_add(exec, weights, twice, sources, path, ferry::duplicates::reject{});
       CHECK_THROWS_MATCHES(
           refused.wait(), ferry::invalid_argument,
           Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("2 rows of 'weights'") &&
                                           Catch::Matchers::EndsWith("row " + std::to_string(low))));
-      CHECK(same_bits(take(kept), content));
+      CHECK(same_bits(take(weights), content));
     };
     if (direct_runs<space>()) run(device, ferry::path::direct{});
     if constexpr (space::is_host_accessible) run(device, ferry::path::staged{});

@@ -27,11 +27,11 @@ const std::vector<std::size_t> sizes =
 
 /// Batches whose rows come once, a few times, or all of them alike.
 std::vector<std::vector<std::int32_t>> batches(auto& random, std::size_t n, std::size_t rows) {
-  std::vector<std::vector<std::int32_t>> made{indices<std::int32_t>(random, n, rows),
-                                              indices<std::int32_t>(random, n, 7),
-                                              std::vector<std::int32_t>(n, 5)};
-  for (std::size_t p = 0; p < n; p += 33) made[0][p] = 11;
-  return made;
+  std::vector<std::vector<std::int32_t>> lists{indices<std::int32_t>(random, n, rows),
+                                               indices<std::int32_t>(random, n, 7),
+                                               std::vector<std::int32_t>(n, 5)};
+  for (std::size_t p = 0; p < n; p += 33) lists[0][p] = 11;
+  return lists;
 }
 
 template <class T, class Call>
@@ -52,32 +52,32 @@ TEMPLATE_TEST_CASE("small batches without a plan give the bits of a plan", "[sca
     for (const std::size_t width : {1u, 4u, 8u, 36u, 132u}) {
       const auto content = values<TestType>(random, rows * width);
       const auto batch = values<TestType>(random, n * width);
-      const auto from = make<device>("values", n, width, batch);
-      for (const auto& which : batches(random, n, rows)) {
-        CAPTURE(n, width, which.back());
-        const auto plan = ferry::make_plan(exec, which, rows);
-        const auto both = [&](auto duplicates) {
+      const auto values_array = make<device>("values", n, width, batch);
+      for (const auto& ids : batches(random, n, rows)) {
+        CAPTURE(n, width, ids.back());
+        const auto plan = ferry::make_plan(exec, ids, rows);
+        const auto check = [&](auto duplicates) {
           CAPTURE(duplicates.name);
           const auto searched = written(rows, width, content, [&](auto& table) {
-            ferry::scatter(exec, table, which, from, duplicates, ferry::path::direct{}).wait();
+            ferry::scatter(exec, table, ids, values_array, duplicates, ferry::path::direct{}).wait();
           });
           const auto planned = written(rows, width, content, [&](auto& table) {
-            ferry::scatter(exec, table, plan, from, duplicates, ferry::path::direct{}).wait();
+            ferry::scatter(exec, table, plan, values_array, duplicates, ferry::path::direct{}).wait();
           });
           CHECK(same_bits(searched, planned));
           return searched;
         };
-        CHECK(close(both(ferry::duplicates::last{}),
-                    scattered(content, width, which, batch, false, "duplicates::last")));
-        CHECK(close(both(ferry::duplicates::first{}),
-                    scattered(content, width, which, batch, false, "duplicates::first")));
-        both(ferry::duplicates::sum{});
-        both(ferry::duplicates::mean{});
+        CHECK(close(check(ferry::duplicates::last{}),
+                    scattered(content, width, ids, batch, false, "duplicates::last")));
+        CHECK(close(check(ferry::duplicates::first{}),
+                    scattered(content, width, ids, batch, false, "duplicates::first")));
+        check(ferry::duplicates::sum{});
+        check(ferry::duplicates::mean{});
         const auto searched = written(rows, width, content, [&](auto& table) {
-          ferry::scatter_add(exec, table, which, from, ferry::path::direct{}).wait();
+          ferry::scatter_add(exec, table, ids, values_array, ferry::path::direct{}).wait();
         });
         const auto planned = written(rows, width, content, [&](auto& table) {
-          ferry::scatter_add(exec, table, plan, from, ferry::path::direct{}).wait();
+          ferry::scatter_add(exec, table, plan, values_array, ferry::path::direct{}).wait();
         });
         CHECK(same_bits(searched, planned));
       }
@@ -92,11 +92,11 @@ TEST_CASE("small batches with bad indices", "[scatter][search]") {
   for (const std::size_t n : {2u, 40u, 1000u, 2048u}) {
     CAPTURE(n);
     const auto batch = values<float>(random, n * width);
-    const auto from = make<device>("values", n, width, batch);
-    auto which = indices<std::int64_t>(random, n, rows);
-    which[n - 1] = -3;
-    which[n / 2] = rows;
-    auto kept = make<device>("weights", rows, width, content);
+    const auto values_array = make<device>("values", n, width, batch);
+    auto ids = indices<std::int64_t>(random, n, rows);
+    ids[n - 1] = -3;
+    ids[n / 2] = rows;
+    auto weights = make<device>("weights", rows, width, content);
     const auto said = [](const auto& call) {
       try {
         call().wait();
@@ -105,20 +105,21 @@ TEST_CASE("small batches with bad indices", "[scatter][search]") {
       }
       return std::string();
     };
-    for (const std::string& text : {said([&] { return ferry::scatter(exec, kept, which, from); }),
-                                    said([&] { return ferry::scatter_add(exec, kept, which, from); })}) {
+    for (const std::string& text :
+         {said([&] { return ferry::scatter(exec, weights, ids, values_array); }),
+          said([&] { return ferry::scatter_add(exec, weights, ids, values_array); })}) {
       CHECK_THAT(text, Catch::Matchers::ContainsSubstring(std::to_string(n / 2)));
       CHECK_THAT(text, Catch::Matchers::ContainsSubstring(std::to_string(rows)));
     }
-    CHECK(take(kept) == content);
+    CHECK(take(weights) == content);
     const auto skipped = written(rows, width, content, [&](auto& table) {
-      ferry::scatter(exec, table, which, from, ferry::bounds::skip{}).wait();
+      ferry::scatter(exec, table, ids, values_array, ferry::bounds::skip{}).wait();
     });
-    CHECK(close(skipped, scattered(content, width, which, batch, false, "duplicates::last", on_bad::leave)));
+    CHECK(close(skipped, scattered(content, width, ids, batch, false, "duplicates::last", on_bad::leave)));
     const auto clamped = written(rows, width, content, [&](auto& table) {
-      ferry::scatter(exec, table, which, from, ferry::bounds::clamp{}).wait();
+      ferry::scatter(exec, table, ids, values_array, ferry::bounds::clamp{}).wait();
     });
-    CHECK(close(clamped, scattered(content, width, which, batch, false, "duplicates::last", on_bad::clamp)));
+    CHECK(close(clamped, scattered(content, width, ids, batch, false, "duplicates::last", on_bad::clamp)));
   }
 }
 

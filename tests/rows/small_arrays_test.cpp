@@ -48,20 +48,20 @@ void every_verb_takes(const Indices& indices) {
   const auto values = counted(named.size() * width);
   put(batch, values);
   auto expected = start;
-  const auto change = [&](const auto& by) {
+  const auto change = [&](const auto& update) {
     for (std::size_t p = 0; p < named.size(); ++p)
-      for (std::size_t c = 0; c < width; ++c) by(expected[named[p] * width + c], values[p * width + c]);
+      for (std::size_t c = 0; c < width; ++c) update(expected[named[p] * width + c], values[p * width + c]);
   };
   ferry::scatter(exec, table, indices, batch).wait();
-  change([](float& to, float value) { to = value; });
+  change([](float& weight, float value) { weight = value; });
   CHECK(take(table) == expected);
   ferry::scatter_add(exec, table, indices, batch).wait();
-  change([](float& to, float value) { to += value; });
+  change([](float& weight, float value) { weight += value; });
   CHECK(take(table) == expected);
   const ferry::optim::sgd rule{.lr = 0.5};
   auto state = ferry::optim::make_state(rule, table);
   ferry::step(exec, rule, table, state, indices, batch).wait();
-  change([](float& to, float value) { to -= 0.5F * value; });
+  change([](float& weight, float value) { weight -= 0.5F * value; });
   CHECK(take(table) == expected);
 }
 
@@ -119,8 +119,8 @@ TEST_CASE("a pointer with rows and width is a table in host memory", "[small_arr
     CHECK(into[c] == memory[5 * width + c]);
     CHECK(into[width + c] == memory[width + c]);
   }
-  const std::vector<int> which{5, 1};
-  ferry::gather(exec, table, ferry::tensor_view(which.data(), 2), ferry::tensor_view(into.data(), 2, width))
+  const std::vector<int> ids{5, 1};
+  ferry::gather(exec, table, ferry::tensor_view(ids.data(), 2), ferry::tensor_view(into.data(), 2, width))
       .wait();
   CHECK(into[0] == memory[5 * width]);
 }
@@ -128,7 +128,7 @@ TEST_CASE("a pointer with rows and width is a table in host memory", "[small_arr
 TEST_CASE("a tensor that was moved from is said to be one", "[errors]") {
   const exec_space exec;
   ferry::tensor<float, ferry::device_space> table("table", rows, width), batch("batch", 1, width);
-  const auto taken = std::move(table);
+  const auto owner = std::move(table);
   CHECK_THROWS_MATCHES(
       ferry::gather(exec, table, std::array{1}, batch), ferry::invalid_argument,
       MessageMatches(ContainsSubstring("ferry::gather: ") && ContainsSubstring("moved from")));

@@ -30,46 +30,48 @@ struct batch {
 /// the positions, at most `most_hot` of them.
 batch random_batch(std::size_t n, std::size_t rows, std::size_t width, std::size_t most_hot) {
   auto random = generator(static_cast<unsigned>(n * 131 + width));
-  batch made{rows, width, std::vector<std::int64_t>(n), std::vector<int>(rows * width),
-             std::vector<int>(n * width)};
+  batch result{rows, width, std::vector<std::int64_t>(n), std::vector<int>(rows * width),
+               std::vector<int>(n * width)};
   for (std::size_t p = 0; p < n; ++p) {
     const bool hot = rows > 1 && p % 4 == 0 && p / 4 < most_hot;
-    made.indices[p] = hot ? 1 : static_cast<std::int64_t>(random() % rows);
+    result.indices[p] = hot ? 1 : static_cast<std::int64_t>(random() % rows);
   }
-  for (auto& x : made.table) x = static_cast<int>(random() % 5);
-  for (auto& x : made.values) x = static_cast<int>(random() % 3);
-  return made;
+  for (auto& x : result.table) x = static_cast<int>(random() % 5);
+  for (auto& x : result.values) x = static_cast<int>(random() % 3);
+  return result;
 }
 
-std::vector<int> sums_of(const batch& of) {
-  std::vector<int> sums = of.table;
-  for (std::size_t p = 0; p < of.indices.size(); ++p)
-    for (std::size_t c = 0; c < of.width; ++c)
-      sums[static_cast<std::size_t>(of.indices[p]) * of.width + c] += of.values[p * of.width + c];
+std::vector<int> sums_of(const batch& problem) {
+  std::vector<int> sums = problem.table;
+  for (std::size_t p = 0; p < problem.indices.size(); ++p)
+    for (std::size_t c = 0; c < problem.width; ++c)
+      sums[static_cast<std::size_t>(problem.indices[p]) * problem.width + c] +=
+          problem.values[p * problem.width + c];
   return sums;
 }
 
 template <class T>
 std::vector<T> as(const std::vector<int>& numbers) {
-  std::vector<T> made;
-  for (const int x : numbers) made.push_back(ferry::convert<T>(static_cast<float>(x)));
-  return made;
+  std::vector<T> result;
+  for (const int x : numbers) result.push_back(ferry::convert<T>(static_cast<float>(x)));
+  return result;
 }
 template <class T>
 std::vector<float> as_floats(const std::vector<T>& numbers) {
-  std::vector<float> made;
-  for (const T& x : numbers) made.push_back(ferry::convert<float>(x));
-  return made;
+  std::vector<float> result;
+  for (const T& x : numbers) result.push_back(ferry::convert<float>(x));
+  return result;
 }
 
 template <class T, class Space, class... Policies>
-void check_sums(const batch& of, Policies... policies) {
-  CAPTURE(of.indices.size(), of.rows, of.width, Space::name);
+void check_sums(const batch& problem, Policies... policies) {
+  CAPTURE(problem.indices.size(), problem.rows, problem.width, Space::name);
   const exec_space exec;
-  auto table = make<Space>("table", of.rows, of.width, as<T>(of.table));
-  const auto values = make<ferry::device_space>("values", of.indices.size(), of.width, as<T>(of.values));
-  ferry::scatter_add(exec, table, of.indices, values, any_order{}, policies...).wait();
-  CHECK(as_floats(take(table)) == as_floats(as<T>(sums_of(of))));
+  auto table = make<Space>("table", problem.rows, problem.width, as<T>(problem.table));
+  const auto values =
+      make<ferry::device_space>("values", problem.indices.size(), problem.width, as<T>(problem.values));
+  ferry::scatter_add(exec, table, problem.indices, values, any_order{}, policies...).wait();
+  CHECK(as_floats(take(table)) == as_floats(as<T>(sums_of(problem))));
 }
 
 }  // namespace
@@ -79,20 +81,20 @@ TEMPLATE_TEST_CASE("sums that are exact in any order have the same bits", "[any_
                    std::uint32_t, std::int64_t, std::uint64_t) {
   for (const std::size_t width : {1u, 3u, 4u, 8u, 17u, 64u})
     for (const std::size_t n : {1u, 2u, 33u, 160u}) {
-      const auto of = random_batch(n, 37, width, 40);
-      check_sums<TestType, ferry::device_space>(of);
-      check_sums<TestType, ferry::pinned_space>(of);
+      const auto problem = random_batch(n, 37, width, 40);
+      check_sums<TestType, ferry::device_space>(problem);
+      check_sums<TestType, ferry::pinned_space>(problem);
     }
 }
 
 TEMPLATE_TEST_CASE("batches for many threads are summed in every space and on every path", "[any_order]",
                    ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
   for (const std::size_t width : {1u, 2u, 5u, 128u}) {
-    const auto of = random_batch(3001, 211, width, 3001);
-    check_sums<float, TestType>(of);
-    if (direct_runs<TestType>()) check_sums<float, TestType>(of, ferry::path::ordered{});
-    check_sums<float, TestType>(of, ferry::bounds::unchecked{});
-    if constexpr (TestType::is_host_accessible) check_sums<float, TestType>(of, ferry::path::staged{});
+    const auto problem = random_batch(3001, 211, width, 3001);
+    check_sums<float, TestType>(problem);
+    if (direct_runs<TestType>()) check_sums<float, TestType>(problem, ferry::path::ordered{});
+    check_sums<float, TestType>(problem, ferry::bounds::unchecked{});
+    if constexpr (TestType::is_host_accessible) check_sums<float, TestType>(problem, ferry::path::staged{});
   }
   check_sums<float, TestType>(random_batch(5000, 1, 64, 0));
 }
@@ -117,29 +119,30 @@ TEST_CASE("random floats are summed within the bound of any order", "[any_order]
       size[row * width + c] += std::abs(static_cast<double>(values[p * width + c]));
     }
   }
-  auto to = make<ferry::device_space>("table", rows, width, table);
-  ferry::scatter_add(exec, to, indices, make<ferry::device_space>("values", n, width, values), any_order{})
+  auto table_array = make<ferry::device_space>("table", rows, width, table);
+  ferry::scatter_add(exec, table_array, indices, make<ferry::device_space>("values", n, width, values),
+                     any_order{})
       .wait();
-  const auto found = take(to);
+  const auto result = take(table_array);
   double worst = 0.0;
-  for (std::size_t i = 0; i < found.size(); ++i) {
+  for (std::size_t i = 0; i < result.size(); ++i) {
     const double bound =
         count[i / width] * size[i] * static_cast<double>(std::numeric_limits<float>::epsilon());
-    worst = std::max(worst, std::abs(static_cast<double>(found[i]) - sum[i]) / bound);
+    worst = std::max(worst, std::abs(static_cast<double>(result[i]) - sum[i]) / bound);
   }
   CHECK(worst <= 0.5);
 }
 
 TEST_CASE("values of another type are converted one by one", "[any_order]") {
-  const auto of = random_batch(500, 20, 12, 20);
+  const auto problem = random_batch(500, 20, 12, 20);
   const exec_space exec;
-  auto table = make<ferry::device_space>("table", of.rows, of.width, as<float>(of.table));
-  ferry::scatter_add(
-      exec, table, of.indices,
-      make<ferry::device_space>("values", of.indices.size(), of.width, as<std::int16_t>(of.values)),
-      any_order{})
+  auto table = make<ferry::device_space>("table", problem.rows, problem.width, as<float>(problem.table));
+  ferry::scatter_add(exec, table, problem.indices,
+                     make<ferry::device_space>("values", problem.indices.size(), problem.width,
+                                               as<std::int16_t>(problem.values)),
+                     any_order{})
       .wait();
-  CHECK(take(table) == as<float>(sums_of(of)));
+  CHECK(take(table) == as<float>(sums_of(problem)));
 }
 
 TEST_CASE("a plan makes any order that of the batch", "[any_order]") {
@@ -150,13 +153,13 @@ TEST_CASE("a plan makes any order that of the batch", "[any_order]") {
   std::vector<std::int64_t> indices(900);
   for (auto& x : values) x = number(random);
   for (auto& i : indices) i = static_cast<std::int64_t>(random() % 31);
-  const auto from = make<ferry::device_space>("values", 900, 7, values);
-  auto one = make<ferry::device_space>("one", 31, 7, std::vector<float>(31 * 7, 0.25f));
-  auto other = make<ferry::device_space>("other", 31, 7, std::vector<float>(31 * 7, 0.25f));
+  const auto gradients = make<ferry::device_space>("values", 900, 7, values);
+  auto first = make<ferry::device_space>("one", 31, 7, std::vector<float>(31 * 7, 0.25f));
+  auto second = make<ferry::device_space>("other", 31, 7, std::vector<float>(31 * 7, 0.25f));
   const auto plan = ferry::make_plan(exec, indices, 31);
-  ferry::scatter_add(exec, one, plan, from, any_order{}).wait();
-  ferry::scatter_add(exec, other, plan, from).wait();
-  CHECK(take(one) == take(other));
+  ferry::scatter_add(exec, first, plan, gradients, any_order{}).wait();
+  ferry::scatter_add(exec, second, plan, gradients).wait();
+  CHECK(take(first) == take(second));
 }
 
 TEST_CASE("bad indices are found before anything is added in any order", "[any_order]") {

@@ -36,15 +36,15 @@ namespace {
 using ferry::kernels::winner_table;
 
 template <bool Last>
-void check_winners(const std::vector<std::int64_t>& which, std::int64_t rows) {
-  const std::size_t n = which.size();
+void check_winners(const std::vector<std::int64_t>& ids, std::int64_t rows) {
+  const std::size_t n = ids.size();
   CAPTURE(n, rows, Last);
   REQUIRE(winner_table::fits(static_cast<std::int64_t>(n), rows));
   const int slot_bits = winner_table::slot_bits_for(static_cast<std::int64_t>(n));
   REQUIRE((std::size_t{1} << slot_bits) >= 2 * n);
   const exec_space exec;
   const std::size_t size = std::size_t{1} << slot_bits;
-  const auto indices = make<ferry::device_space>("indices", which);
+  const auto indices = make<ferry::device_space>("indices", ids);
   auto slots = make<ferry::device_space>("slots", std::vector<unsigned long long>(size, 0x1234567890ull));
   auto slot_of = make<ferry::device_space>("slot_of", std::vector<std::uint32_t>(n, 3));
   auto winner = make<ferry::device_space>("winner", std::vector<std::int64_t>(n, -5));
@@ -61,16 +61,16 @@ void check_winners(const std::vector<std::int64_t>& which, std::int64_t rows) {
 
   std::vector<std::pair<std::int64_t, std::int64_t>> named;
   for (std::size_t p = 0; p < n; ++p)
-    if (which[p] >= 0 && which[p] < rows) named.emplace_back(which[p], static_cast<std::int64_t>(p));
+    if (ids[p] >= 0 && ids[p] < rows) named.emplace_back(ids[p], static_cast<std::int64_t>(p));
   std::sort(named.begin(), named.end());
   std::vector<std::int64_t> winners(n, -1), rows_named(n, -1);
   for (std::size_t i = 0; i < named.size(); ++i) {
-    std::size_t at = i;
+    std::size_t last = i;
     if (Last)
-      while (at + 1 < named.size() && named[at + 1].first == named[i].first) ++at;
+      while (last + 1 < named.size() && named[last + 1].first == named[i].first) ++last;
     else
-      while (at > 0 && named[at - 1].first == named[i].first) --at;
-    winners[static_cast<std::size_t>(named[i].second)] = named[at].second;
+      while (last > 0 && named[last - 1].first == named[i].first) --last;
+    winners[static_cast<std::size_t>(named[i].second)] = named[last].second;
     rows_named[static_cast<std::size_t>(named[i].second)] = named[i].first;
     if (named.size() > 20000 && named.front().first == named.back().first) {  // one row: no quadratic loop
       std::fill(winners.begin(), winners.end(), Last ? named.back().second : named.front().second);
@@ -86,9 +86,9 @@ void check_winners(const std::vector<std::int64_t>& which, std::int64_t rows) {
 
 TEST_CASE("each row's winner in a hash table", "[scatter][winners]") {
   auto random = generator(91);
-  const auto check = [](const std::vector<std::int64_t>& which, std::int64_t rows) {
-    check_winners<true>(which, rows);
-    check_winners<false>(which, rows);
+  const auto check = [](const std::vector<std::int64_t>& ids, std::int64_t rows) {
+    check_winners<true>(ids, rows);
+    check_winners<false>(ids, rows);
   };
   for (const std::size_t n : {1u, 2u, 3u, 33u, 1024u, 1025u, 30000u}) {
     std::vector<std::int64_t> any(n), few(n), wide(n), apart(n);
@@ -118,7 +118,7 @@ TEST_CASE("which batches a hash table takes", "[scatter][winners]") {
   CHECK_FALSE(winner_table::fits(std::int64_t{1} << 20, std::int64_t{1} << 44));
 }
 
-TEMPLATE_TEST_CASE("large scatters keep the last value, or the first", "[scatter][winners]", float,
+TEMPLATE_TEST_CASE("large scatters keep the last value, or the first", "[scatter][winners][once]", float,
                    std::uint8_t) {
   auto random = generator(92);
   const exec_space exec;
@@ -128,8 +128,8 @@ TEMPLATE_TEST_CASE("large scatters keep the last value, or the first", "[scatter
       const std::size_t rows = 6000;
       const auto content = values<TestType>(random, rows * width);
       const auto batch = values<TestType>(random, n * width);
-      auto which = indices<std::int32_t>(random, n, rows);
-      for (std::size_t p = 5; p < n; p += 97) which[p] = 17;
+      auto ids = indices<std::int32_t>(random, n, rows);
+      for (std::size_t p = 5; p < n; p += 97) ids[p] = 17;
       const auto device = make<ferry::device_space>("values", n, width, batch);
       const auto run = [&](const auto& list, on_bad bad, auto duplicates, auto... policies) {
         CAPTURE(duplicates.name);
@@ -137,20 +137,20 @@ TEMPLATE_TEST_CASE("large scatters keep the last value, or the first", "[scatter
         ferry::scatter(exec, table, list, device, duplicates, ferry::path::direct{}, policies...).wait();
         CHECK(close(take(table), scattered(content, width, list, batch, false, duplicates.name, bad)));
       };
-      run(which, on_bad::leave, ferry::duplicates::last{});
-      run(which, on_bad::leave, ferry::duplicates::first{});
-      run(which, on_bad::leave, ferry::duplicates::last{}, ferry::bounds::unchecked{});
-      which[n / 2] = static_cast<std::int32_t>(rows);
-      which[n / 3] = -2;
-      run(which, on_bad::leave, ferry::duplicates::last{}, ferry::bounds::skip{});
-      run(which, on_bad::clamp, ferry::duplicates::first{}, ferry::bounds::clamp{});
+      run(ids, on_bad::leave, ferry::duplicates::last{});
+      run(ids, on_bad::leave, ferry::duplicates::first{});
+      run(ids, on_bad::leave, ferry::duplicates::last{}, ferry::bounds::unchecked{});
+      ids[n / 2] = static_cast<std::int32_t>(rows);
+      ids[n / 3] = -2;
+      run(ids, on_bad::leave, ferry::duplicates::last{}, ferry::bounds::skip{});
+      run(ids, on_bad::clamp, ferry::duplicates::first{}, ferry::bounds::clamp{});
 
-      auto kept = make<ferry::device_space>("weights", rows, width, content);
+      auto weights = make<ferry::device_space>("weights", rows, width, content);
       CHECK_THROWS_MATCHES(
-          ferry::scatter(exec, kept, which, device).wait(), ferry::out_of_range,
+          ferry::scatter(exec, weights, ids, device).wait(), ferry::out_of_range,
           Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("-2") &&
                                           Catch::Matchers::ContainsSubstring(std::to_string(n / 3))));
-      CHECK(take(kept) == content);
+      CHECK(take(weights) == content);
     }
 }
 
@@ -163,16 +163,16 @@ TEST_CASE("large scatters of one row, and of two instances at once", "[scatter][
   const auto batch = values<float>(random, n * width);
   const auto device = make<ferry::device_space>("values", n, width, batch);
   const std::vector<std::int64_t> alike(n, 39999);
-  const auto which = indices<std::int64_t>(random, n, rows);
+  const auto ids = indices<std::int64_t>(random, n, rows);
   const auto content = values<float>(random, rows * width);
-  auto one = make<ferry::device_space>("one", rows, width, content);
-  auto other = make<ferry::device_space>("other", rows, width, content);
-  auto first = ferry::scatter(instances[0], one, alike, device);
-  auto second = ferry::scatter(instances[1], other, which, device);
+  auto first_table = make<ferry::device_space>("one", rows, width, content);
+  auto second_table = make<ferry::device_space>("other", rows, width, content);
+  auto first = ferry::scatter(instances[0], first_table, alike, device);
+  auto second = ferry::scatter(instances[1], second_table, ids, device);
   first.wait();
   second.wait();
-  CHECK(close(take(one), scattered(content, width, alike, batch, false, "duplicates::last")));
-  CHECK(close(take(other), scattered(content, width, which, batch, false, "duplicates::last")));
+  CHECK(close(take(first_table), scattered(content, width, alike, batch, false, "duplicates::last")));
+  CHECK(close(take(second_table), scattered(content, width, ids, batch, false, "duplicates::last")));
 }
 
 }  // namespace ferry_test::winners_test

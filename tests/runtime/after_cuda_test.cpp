@@ -18,21 +18,21 @@ namespace ferry_test::after_cuda_test {
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 
-/// Waits on the device until the host raises the flag, for some ten seconds at most; seen[0] = whether it did.
+/// Waits on the device until the host raises the flag, for some ten seconds at most; result[0] = whether it did.
 struct wait_for_flag {
   const volatile int* flag;
-  int* seen;
+  int* result;
   KOKKOS_FUNCTION void operator()(int) const {
     int raised = 0;
     for (int tries = 0; tries < 10000000 && raised == 0; ++tries) raised = *flag;
-    *seen = raised;
+    *result = raised;
   }
 };
 
 struct copy_number {
-  const int* from;
-  int* to;
-  KOKKOS_FUNCTION void operator()(int) const { *to = *from; }
+  const int* source;
+  int* target;
+  KOKKOS_FUNCTION void operator()(int) const { *target = *source; }
 };
 
 namespace {
@@ -46,39 +46,39 @@ std::vector<Kokkos::Cuda> streams() {
 TEST_CASE("an instance is ordered after another without blocking the host", "[after]") {
   const auto exec = streams();
   auto flag = make<ferry::pinned_space>("flag", std::vector<int>{0});
-  auto seen = make<ferry::device_space>("seen", std::vector<int>{-1});
+  auto raised = make<ferry::device_space>("seen", std::vector<int>{-1});
   auto copied = make<ferry::device_space>("copied", std::vector<int>{-1});
   using policy = Kokkos::RangePolicy<Kokkos::Cuda>;
   // Loads the kernels, which may wait for the device.
   flag(0) = 1;
-  Kokkos::parallel_for("ferry_test::wait", policy(exec[0], 0, 1), wait_for_flag{flag.data(), seen.data()});
-  Kokkos::parallel_for("ferry_test::copy", policy(exec[1], 0, 1), copy_number{seen.data(), copied.data()});
+  Kokkos::parallel_for("ferry_test::wait", policy(exec[0], 0, 1), wait_for_flag{flag.data(), raised.data()});
+  Kokkos::parallel_for("ferry_test::copy", policy(exec[1], 0, 1), copy_number{raised.data(), copied.data()});
   ferry::after(exec[1], exec[0]);
-  for (const auto& each : exec) each.fence("ferry_test::after");
+  for (const auto& instance : exec) instance.fence("ferry_test::after");
   flag(0) = 0;
-  put(seen, {-1});
+  put(raised, {-1});
   put(copied, {-1});
 
-  Kokkos::parallel_for("ferry_test::wait", policy(exec[0], 0, 1), wait_for_flag{flag.data(), seen.data()});
+  Kokkos::parallel_for("ferry_test::wait", policy(exec[0], 0, 1), wait_for_flag{flag.data(), raised.data()});
   ferry::after(exec[1], exec[0]);
-  Kokkos::parallel_for("ferry_test::copy", policy(exec[1], 0, 1), copy_number{seen.data(), copied.data()});
+  Kokkos::parallel_for("ferry_test::copy", policy(exec[1], 0, 1), copy_number{raised.data(), copied.data()});
   *static_cast<volatile int*>(flag.data()) = 1;  // the kernel gave up before if after() had waited for it
   exec[1].fence("ferry_test::after");
-  CHECK(take(seen) == std::vector<int>{1});
+  CHECK(take(raised) == std::vector<int>{1});
   CHECK(take(copied) == std::vector<int>{1});
 }
 
 TEST_CASE("an instance that is being captured is not ordered, and the capture goes on", "[after][graph]") {
   const auto exec = streams();
   const auto table = make<ferry::device_space>("table", 4, 1, std::vector<float>{1, 2, 3, 4});
-  const auto which = make<ferry::device_space>("which", std::vector<std::int64_t>{2, 0});
+  const auto ids = make<ferry::device_space>("which", std::vector<std::int64_t>{2, 0});
   auto batch = make<ferry::device_space>("batch", 2, 1, std::vector<float>{-1, -1});
-  ferry::gather(exec[0], table, which, batch).wait();
+  ferry::gather(exec[0], table, ids, batch).wait();
   put(batch, {-1, -1});
 
   cudaStream_t stream = exec[0].cuda_stream();
   REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
-  auto ticket = ferry::gather(exec[0], table, which, batch);
+  auto ticket = ferry::gather(exec[0], table, ids, batch);
   CHECK_THROWS_MATCHES(ferry::after(exec[0], exec[1]), ferry::invalid_argument,
                        MessageMatches(ContainsSubstring("captured into a graph")));
   CHECK_THROWS_MATCHES(ferry::after(exec[1], exec[0]), ferry::invalid_argument,

@@ -16,15 +16,15 @@
 /// that ends its work when it is waited for.
 namespace ferry_test::after_test {
 
-/// to[i] = from[i] + 1, by way of as many dependent operations as it is told.
+/// target[i] = source[i] + 1, by way of as many dependent operations as it is told.
 struct slow_successor {
-  const float* from;
-  float* to;
+  const float* source;
+  float* target;
   int rounds;
   KOKKOS_FUNCTION void operator()(int i) const {
-    float value = from[i] + 1.0f;
-    for (int round = 0; round < rounds; ++round) value = value * 0.5f + (from[i] + 1.0f) * 0.5f;
-    to[i] = value;
+    float value = source[i] + 1.0f;
+    for (int round = 0; round < rounds; ++round) value = value * 0.5f + (source[i] + 1.0f) * 0.5f;
+    target[i] = value;
   }
 };
 
@@ -45,9 +45,9 @@ class late_write final : public ferry::detail::event {
   std::function<void()> work_;
 };
 
-ferry::ticket ticket_of(std::shared_ptr<ferry::detail::event> done) {
+ferry::ticket ticket_of(std::shared_ptr<ferry::detail::event> end) {
   ferry::detail::ticket_state_handle state(new ferry::detail::ticket_state);
-  state->completion = std::move(done);
+  state->completion = std::move(end);
   return ferry::ticket(std::move(state));
 }
 
@@ -57,9 +57,9 @@ constexpr int long_work = ferry::detail::is_host_exec<exec_space> ? 10 : 20000;
 using host = Kokkos::DefaultHostExecutionSpace;
 
 template <class Exec>
-void start_successor(const Exec& exec, const float* from, float* to, int rounds = 0) {
+void start_successor(const Exec& exec, const float* source, float* target, int rounds = 0) {
   Kokkos::parallel_for("ferry_test::slow_successor", Kokkos::RangePolicy<Exec>(exec, 0, many),
-                       slow_successor{from, to, rounds});
+                       slow_successor{source, target, rounds});
 }
 
 /// On a host backend all are the default instance.
@@ -77,8 +77,8 @@ std::vector<float> all_of(float value) { return std::vector<float>(many, value);
 TEST_CASE("host code comes after a ticket, a future and a plan", "[after]") {
   const host exec;
   std::vector<int> ended;
-  const auto ends = [&](int which) {
-    return std::make_shared<late_write>([&ended, which] { ended.push_back(which); });
+  const auto ends = [&](int kind) {
+    return std::make_shared<late_write>([&ended, kind] { ended.push_back(kind); });
   };
   const auto first = ends(1), second = ends(2), third = ends(3);
   const auto ticket = ticket_of(first);
@@ -106,16 +106,16 @@ TEST_CASE("an instance comes after kernels of another instance", "[after]") {
   const auto exec = instances(3);
   for (int round = 0; round < 5; ++round) {
     const auto zeros = make<ferry::device_space>("zeros", all_of(0));
-    auto one = make<ferry::device_space>("one", all_of(-10));
+    auto first = make<ferry::device_space>("one", all_of(-10));
     auto two = make<ferry::device_space>("two", all_of(-10));
     auto three = make<ferry::device_space>("three", all_of(-10));
-    start_successor(exec[0], zeros.data(), one.data(), long_work);
+    start_successor(exec[0], zeros.data(), first.data(), long_work);
     ferry::after(exec[1], exec[0]);
-    start_successor(exec[1], one.data(), two.data(), long_work);
+    start_successor(exec[1], first.data(), two.data(), long_work);
     ferry::after(exec[2], exec[0], exec[1]);
     start_successor(exec[2], two.data(), three.data());
     ferry::after(exec[2], exec[2]);
-    for (const auto& each : exec) each.fence("ferry_test::after");
+    for (const auto& instance : exec) instance.fence("ferry_test::after");
     CHECK(take(two) == all_of(2));
     CHECK(take(three) == all_of(3));
   }
@@ -126,14 +126,14 @@ TEST_CASE("host code comes after kernels of a device, and a device after host co
   const host near;
   for (int round = 0; round < 5; ++round) {
     auto zeros = make<ferry::mapped_space>("zeros", all_of(0));
-    auto one = make<ferry::mapped_space>("one", all_of(-10));
+    auto first = make<ferry::mapped_space>("one", all_of(-10));
     auto two = make<ferry::mapped_space>("two", all_of(-10));
     auto three = make<ferry::mapped_space>("three", all_of(-10));
-    start_successor(exec[0], zeros.data(), one.data(), long_work);
+    start_successor(exec[0], zeros.data(), first.data(), long_work);
     ferry::after(near, exec[0]);
-    CHECK(one(0) == 1.0f);
-    CHECK(one(many - 1) == 1.0f);
-    start_successor(near, one.data(), two.data());
+    CHECK(first(0) == 1.0f);
+    CHECK(first(many - 1) == 1.0f);
+    start_successor(near, first.data(), two.data());
     ferry::after(exec[1], near);
     start_successor(exec[1], two.data(), three.data());
     ferry::after(near, exec[1]);
@@ -148,24 +148,24 @@ TEST_CASE("kernels come after verbs, by their ticket, their future and their ins
   std::vector<std::int64_t> backwards(many);
   std::vector<float> content(many), expected(many);
   for (int i = 0; i < many; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    backwards[at] = many - 1 - i;
-    content[at] = static_cast<float>(i);
-    expected[at] = static_cast<float>(many - i);
+    const auto position = static_cast<std::size_t>(i);
+    backwards[position] = many - 1 - i;
+    content[position] = static_cast<float>(i);
+    expected[position] = static_cast<float>(many - i);
   }
   const auto table = make<ferry::device_space>("table", content);
-  const auto which = make<ferry::device_space>("which", backwards);
+  const auto ids = make<ferry::device_space>("which", backwards);
   for (int round = 0; round < 5; ++round) {
-    ferry::tensor<float, ferry::device_space> batch("batch", many), one("one", many), two("two", many);
-    auto ticket = ferry::gather(exec[0], table, which, batch, ferry::path::direct{});
+    ferry::tensor<float, ferry::device_space> batch("batch", many), single("one", many), two("two", many);
+    auto ticket = ferry::gather(exec[0], table, ids, batch, ferry::path::direct{});
     ferry::after(exec[1], ticket);
-    start_successor(exec[1], batch.data(), one.data());
+    start_successor(exec[1], batch.data(), single.data());
     ferry::after(exec[2], exec[0]);
     start_successor(exec[2], batch.data(), two.data());
     auto copied = ferry::clone(exec[0], table);
     ferry::after(exec[1], copied);
-    for (const auto& each : exec) each.fence("ferry_test::after");
-    CHECK(take(one) == expected);
+    for (const auto& instance : exec) instance.fence("ferry_test::after");
+    CHECK(take(single) == expected);
     CHECK(take(two) == expected);
     CHECK(take(copied.get()) == content);
     ticket.wait();

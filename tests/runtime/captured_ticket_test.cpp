@@ -19,7 +19,7 @@ struct captured_work {
   std::vector<std::shared_ptr<manual_event>> marks;
   std::shared_ptr<int> resource = std::make_shared<int>(0);
   bool capturing = false;
-  bool found = false;
+  bool fails = false;
   int undone = 0;
 
   ferry::ticket capture() {
@@ -32,11 +32,11 @@ struct captured_work {
       return marks.back();
     };
     state->ends = {std::shared_ptr<void>(this, [](void*) {}),
-                   [](void* of) { ++static_cast<captured_work*>(of)->undone; }, nullptr};
-    state->find_error = [](ferry::detail::ticket_state& of) -> std::exception_ptr {
-      auto& work = *static_cast<captured_work*>(of.ends.owner.get());
-      if (!work.found) return nullptr;
-      work.found = false;
+                   [](void* owner) { ++static_cast<captured_work*>(owner)->undone; }, nullptr};
+    state->find_error = [](ferry::detail::ticket_state& state_record) -> std::exception_ptr {
+      auto& work = *static_cast<captured_work*>(state_record.ends.owner.get());
+      if (!work.fails) return nullptr;
+      work.fails = false;
       return std::make_exception_ptr(ferry::out_of_range("row 7 is not there"));
     };
     state->keeper = keeper;
@@ -44,10 +44,10 @@ struct captured_work {
   }
 
   struct counting_keeper final : ferry::detail::ticket_state_keeper {
-    void keep(ferry::detail::ticket_state_handle) noexcept override { ++kept; }
-    void add_finding(ferry::detail::instance_id, const std::exception_ptr&) noexcept override { ++kept; }
+    void keep(ferry::detail::ticket_state_handle) noexcept override { ++tickets; }
+    void add_finding(ferry::detail::instance_id, const std::exception_ptr&) noexcept override { ++tickets; }
     std::exception_ptr take_finding(ferry::detail::instance_id) noexcept override { return nullptr; }
-    int kept = 0;
+    int tickets = 0;
   };
   std::shared_ptr<counting_keeper> keeper = std::make_shared<counting_keeper>();
 };
@@ -58,7 +58,7 @@ TEST_CASE("a captured verb is waited for after each launch of its graph", "[capt
   captured_work work;
   auto ticket = work.capture();
   for (int launch = 1; launch <= 3; ++launch) {
-    work.found = launch == 2;
+    work.fails = launch == 2;
     if (launch == 2)
       CHECK_THROWS_AS(ticket.wait(), ferry::out_of_range);
     else
@@ -83,7 +83,7 @@ TEST_CASE("a captured verb can't be waited for before its graph is there", "[cap
   }
   CHECK(work.resource.use_count() == 1);
   work.capture().detach();
-  CHECK(work.keeper->kept == 0);
+  CHECK(work.keeper->tickets == 0);
   auto ticket = work.capture();
   ticket = work.capture();
   CHECK(work.marks.empty());

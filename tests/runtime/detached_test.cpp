@@ -35,46 +35,46 @@ struct small_table {
 };
 
 /// The message of the error that a wait on the instance throws; empty for none.
-std::string heard(const exec_space& exec, small_table& of) {
-  return said<ferry::error>([&] { of.gather(exec, 0).wait(); });
+std::string heard(const exec_space& exec, small_table& small) {
+  return said<ferry::error>([&] { small.gather(exec, 0).wait(); });
 }
 
 }  // namespace
 
 TEST_CASE("the error of a detached verb comes with the next wait on its instance, once", "[detached]") {
   const exec_space exec;
-  small_table of;
-  REQUIRE(heard(exec, of).empty());
-  of.gather(exec, 3).detach();
-  of.gather(exec, 1).detach();
-  const std::string text = heard(exec, of);
+  small_table small;
+  REQUIRE(heard(exec, small).empty());
+  small.gather(exec, 3).detach();
+  small.gather(exec, 1).detach();
+  const std::string text = heard(exec, small);
   CHECK(has(text, "ferry::gather: 1 of 2 indices are outside of 'table' [3 x 1]"));
   CHECK(has(text, "index 3 at position 0"));
-  CHECK(heard(exec, of).empty());
+  CHECK(heard(exec, small).empty());
   // In the order of the work, after the error of the waiting ticket.
-  of.gather(exec, 4).detach();
-  of.gather(exec, 5).detach();
-  CHECK(has(said<ferry::out_of_range>([&] { of.gather(exec, 6).wait(); }), "index 6 at"));
-  CHECK(has(heard(exec, of), "index 4 at"));
-  CHECK(has(heard(exec, of), "index 5 at"));
-  CHECK(heard(exec, of).empty());
+  small.gather(exec, 4).detach();
+  small.gather(exec, 5).detach();
+  CHECK(has(said<ferry::out_of_range>([&] { small.gather(exec, 6).wait(); }), "index 6 at"));
+  CHECK(has(heard(exec, small), "index 4 at"));
+  CHECK(has(heard(exec, small), "index 5 at"));
+  CHECK(heard(exec, small).empty());
 }
 
 TEST_CASE("ready() leaves the error to wait() and detach()", "[detached]") {
   const exec_space exec;
-  small_table of;
-  auto ticket = of.gather(exec, 7);
+  small_table small;
+  auto ticket = small.gather(exec, 7);
   exec.fence("ferry_test::detached");
   CHECK(ticket.ready());
   CHECK(ticket.ready());
   ticket.detach();
   CHECK(ticket.ready());
-  CHECK(has(heard(exec, of), "index 7 at"));
-  ticket = of.gather(exec, 8);
+  CHECK(has(heard(exec, small), "index 7 at"));
+  ticket = small.gather(exec, 8);
   while (!ticket.ready()) {
   }
   CHECK_THROWS_AS(ticket.wait(), ferry::out_of_range);
-  CHECK(heard(exec, of).empty());
+  CHECK(heard(exec, small).empty());
 }
 
 TEST_CASE("a detached step with a bad index is heard and stays counted", "[detached]") {
@@ -89,88 +89,90 @@ TEST_CASE("a detached step with a bad index is heard and stays counted", "[detac
     ferry::step(exec, rule, table, state, ferry::make_plan(exec, indices, 4), grads).detach();
   else
     ferry::step(exec, rule, table, state, indices, grads).detach();
-  small_table of;
-  const std::string text = heard(exec, of);
+  small_table small;
+  const std::string text = heard(exec, small);
   CHECK(has(text, "ferry::step: 1 of 3 indices are outside of 'weights' [4 x 2]"));
   CHECK(has(text, "index 9 at position 1"));
-  CHECK(heard(exec, of).empty());
+  CHECK(heard(exec, small).empty());
   CHECK(state.steps() == 1);
 }
 
 TEST_CASE("all kinds of findings are heard of", "[detached]") {
   const exec_space exec;
-  small_table of;
+  small_table small;
   auto table = make<ferry::device_space>("table", 3, 1, std::vector<float>{1, 2, 3});
   const auto values = make<ferry::device_space>("values", 2, 1, std::vector<float>{1, 1});
   const std::vector<std::int64_t> twice{1, 1};
   ferry::scatter(exec, table, twice, values, ferry::duplicates::reject{}).detach();
-  CHECK(has(heard(exec, of), "named more than once"));
+  CHECK(has(heard(exec, small), "named more than once"));
   const ferry::optim::sgd rule;
   auto state = ferry::optim::make_state(rule, table);
   const auto bad =
       make<ferry::device_space>("bad", 2, 1, std::vector<float>{1, std::numeric_limits<float>::infinity()});
-  ferry::step(exec, rule, table, state, of.good, bad, ferry::nonfinite::reject{}).detach();
-  CHECK(has(heard(exec, of), "nonfinite::reject"));
-  ferry::step(exec, rule, table, state, of.good, bad, ferry::nonfinite::skip{}).detach();
-  ferry::gather(exec, table, std::vector<int>{5, -1}, of.batch, ferry::bounds::skip{}).detach();
-  CHECK(heard(exec, of).empty());
+  ferry::step(exec, rule, table, state, small.good, bad, ferry::nonfinite::reject{}).detach();
+  CHECK(has(heard(exec, small), "nonfinite::reject"));
+  ferry::step(exec, rule, table, state, small.good, bad, ferry::nonfinite::skip{}).detach();
+  ferry::gather(exec, table, std::vector<int>{5, -1}, small.batch, ferry::bounds::skip{}).detach();
+  CHECK(heard(exec, small).empty());
   ferry::rowwise_int8_tensor<ferry::device_space> codes("codes", 3, 1);
   ferry::quantize(exec, table, codes).wait();
-  ferry::gather(exec, codes, std::vector<int>{5, 1}, of.batch).detach();
-  CHECK(has(heard(exec, of), "index 5 at"));
+  ferry::gather(exec, codes, std::vector<int>{5, 1}, small.batch).detach();
+  CHECK(has(heard(exec, small), "index 5 at"));
   ferry::scatter(exec, codes, std::vector<int>{5, 1}, values).detach();
-  CHECK(has(heard(exec, of), "index 5 at"));
+  CHECK(has(heard(exec, small), "index 5 at"));
   ferry::scatter(exec, codes, ferry::make_plan(exec, std::vector<int>{6, 1}, 3), values,
                  ferry::duplicates::sum{})
       .detach();
-  CHECK(has(heard(exec, of), "index 6 at"));
-  ferry::gather_bags(exec, table, std::vector<int>{1, 7}, std::vector<int>{0, 2}, of.batch.first(1)).detach();
-  CHECK(has(heard(exec, of), "index 7 at"));
-  CHECK(heard(exec, of).empty());
+  CHECK(has(heard(exec, small), "index 6 at"));
+  ferry::gather_bags(exec, table, std::vector<int>{1, 7}, std::vector<int>{0, 2}, small.batch.first(1))
+      .detach();
+  CHECK(has(heard(exec, small), "index 7 at"));
+  CHECK(heard(exec, small).empty());
 }
 
 TEST_CASE("a future keeps its result when it hears of detached work", "[detached]") {
   const exec_space exec;
-  small_table of;
-  auto rows = ferry::gather<ferry::pinned_space>(exec, of.table, of.good);
-  of.gather(exec, 3).detach();
+  small_table small;
+  auto rows = ferry::gather<ferry::pinned_space>(exec, small.table, small.good);
+  small.gather(exec, 3).detach();
   exec.fence();  // the detached gather comes after that of the future
   CHECK(has(said<ferry::out_of_range>([&] { static_cast<void>(rows.get()); }), "index 3 at"));
   CHECK(take(rows.get()) == std::vector<float>{7, 5});
-  auto bad = ferry::gather<ferry::pinned_space>(exec, of.table, std::vector<int>{9});
+  auto bad = ferry::gather<ferry::pinned_space>(exec, small.table, std::vector<int>{9});
   CHECK_THROWS_AS(bad.wait(), ferry::out_of_range);
   CHECK_THROWS_AS(bad.get(), ferry::out_of_range);
-  CHECK(heard(exec, of).empty());
+  CHECK(heard(exec, small).empty());
 }
 
 TEST_CASE("destructors leave the errors of other work to a wait", "[detached]") {
   const exec_space exec;
-  small_table of;
+  small_table small;
   captured_stderr output;
-  of.gather(exec, 3).detach();
-  { const auto ended = of.gather(exec, 1); }
-  { const auto lost = of.gather(exec, 4); }
+  small.gather(exec, 3).detach();
+  { const auto ended = small.gather(exec, 1); }
+  { const auto lost = small.gather(exec, 4); }
   const std::string text = output.text();
   CHECK(count_of(text, "index 4 at") == 1);
   CHECK(count_of(text, "index 3 at") == 0);
-  CHECK(has(heard(exec, of), "index 3 at"));
-  CHECK(heard(exec, of).empty());
+  CHECK(has(heard(exec, small), "index 3 at"));
+  CHECK(heard(exec, small).empty());
 }
 
 TEST_CASE("what nobody waits for is printed when there is too much of it", "[detached]") {
   const exec_space exec;
-  small_table of;
+  small_table small;
   captured_stderr output;
-  for (std::int64_t i = 0; i < 100; ++i) of.gather(exec, 1000 + i).detach();
-  std::set<std::string> all;
-  for (std::string one = heard(exec, of); !one.empty(); one = heard(exec, of)) all.insert(one);
+  for (std::int64_t i = 0; i < 100; ++i) small.gather(exec, 1000 + i).detach();
+  std::set<std::string> messages;
+  for (std::string message = heard(exec, small); !message.empty(); message = heard(exec, small))
+    messages.insert(message);
   const std::string text = output.text();
-  CHECK(all.size() == 64);
+  CHECK(messages.size() == 64);
   CHECK(count_of(text, "nobody waited for this error") == 36);
   for (int i = 0; i < 100; ++i) {
     const std::string row = "index " + std::to_string(1000 + i) + " at";
     int thrown = 0;
-    for (const auto& each : all) thrown += count_of(each, row);
+    for (const auto& message : messages) thrown += count_of(message, row);
     CHECK(count_of(text, row) + thrown == 1);
   }
 }
@@ -179,31 +181,31 @@ TEST_CASE("threads that wait on one instance share its findings", "[detached]") 
   const exec_space exec;
   constexpr int threads = 4, turns = 200;
   std::mutex guard;
-  std::multiset<std::string> all;
-  const auto note = [&](const std::string& one) {
-    if (one.empty()) return false;
+  std::multiset<std::string> messages;
+  const auto note = [&](const std::string& message) {
+    if (message.empty()) return false;
     const std::lock_guard lock(guard);
-    all.insert(one.substr(one.find("index")));
+    messages.insert(message.substr(message.find("index")));
     return true;
   };
   std::vector<std::thread> team;
   for (int t = 0; t < threads; ++t)
     team.emplace_back([&, t] {
-      small_table of;
+      small_table small;
       for (int i = 0; i < turns; ++i) {
-        of.gather(exec, 1000 * (t + 1) + i).detach();
-        while (note(heard(exec, of)) && i % 2 == 0) {
+        small.gather(exec, 1000 * (t + 1) + i).detach();
+        while (note(heard(exec, small)) && i % 2 == 0) {
         }
       }
     });
-  for (auto& each : team) each.join();
-  small_table of;
-  while (note(heard(exec, of))) {
+  for (auto& thread : team) thread.join();
+  small_table small;
+  while (note(heard(exec, small))) {
   }
-  CHECK(all.size() == threads * turns);
+  CHECK(messages.size() == threads * turns);
   for (int t = 0; t < threads; ++t)
     for (int i = 0; i < turns; ++i)
-      CHECK(all.count("index " + std::to_string(1000 * (t + 1) + i) + " at position 0") == 1);
+      CHECK(messages.count("index " + std::to_string(1000 * (t + 1) + i) + " at position 0") == 1);
 }
 
 }  // namespace ferry_test::detached_test

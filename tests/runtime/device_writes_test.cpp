@@ -52,53 +52,53 @@ void check_verbs(Path path) {
   const host exec;
   const ferry::duplicates::assume_unique unique;
   {
-    operands of;
-    write_late(of.table, 5.0f);
-    ferry::gather(exec, of.table, of.indices, of.batch, path).wait();
-    CHECK(take(of.batch) == std::vector<float>(4, 5.0f));
+    operands arrays;
+    write_late(arrays.table, 5.0f);
+    ferry::gather(exec, arrays.table, arrays.indices, arrays.batch, path).wait();
+    CHECK(take(arrays.batch) == std::vector<float>(4, 5.0f));
   }
   {
-    operands of;  // the earlier write must not come after the gather's
-    write_late(of.batch, 5.0f);
-    ferry::gather(exec, of.table, of.indices, of.batch, path).wait();
-    of.batch.accesses()->wait_for_all();
-    CHECK(take(of.batch) == std::vector<float>(4, 1.0f));
+    operands arrays;  // the earlier write must not come after the gather's
+    write_late(arrays.batch, 5.0f);
+    ferry::gather(exec, arrays.table, arrays.indices, arrays.batch, path).wait();
+    arrays.batch.accesses()->wait_for_all();
+    CHECK(take(arrays.batch) == std::vector<float>(4, 1.0f));
   }
   {
-    operands of;
-    write_late(of.batch, 5.0f);
-    ferry::scatter(exec, of.table, of.indices, of.batch, path).wait();
-    CHECK(take(of.table) == std::vector<float>{5, 5, 5, 5, 1, 1, 1, 1});
+    operands arrays;
+    write_late(arrays.batch, 5.0f);
+    ferry::scatter(exec, arrays.table, arrays.indices, arrays.batch, path).wait();
+    CHECK(take(arrays.table) == std::vector<float>{5, 5, 5, 5, 1, 1, 1, 1});
   }
   {
-    operands of;
-    write_late(of.table, 5.0f);
-    ferry::scatter_add(exec, of.table, of.indices, of.batch, path, unique).wait();
-    CHECK(take(of.table) == std::vector<float>{7, 7, 7, 7, 5, 5, 5, 5});
+    operands arrays;
+    write_late(arrays.table, 5.0f);
+    ferry::scatter_add(exec, arrays.table, arrays.indices, arrays.batch, path, unique).wait();
+    CHECK(take(arrays.table) == std::vector<float>{7, 7, 7, 7, 5, 5, 5, 5});
   }
   {
-    operands of;
+    operands arrays;
     const ferry::optim::adagrad rule{.lr = 1.0, .eps = 0.0};
-    auto state = ferry::optim::make_state(rule, of.table);
+    auto state = ferry::optim::make_state(rule, arrays.table);
     write_late(state.field(0), 12.0f);
-    write_late(of.table, 5.0f);
-    ferry::step(exec, rule, of.table, state, of.indices, of.batch, path).wait();
-    CHECK(take(of.table) == std::vector<float>{4.5f, 4.5f, 4.5f, 4.5f, 5, 5, 5, 5});
+    write_late(arrays.table, 5.0f);
+    ferry::step(exec, rule, arrays.table, state, arrays.indices, arrays.batch, path).wait();
+    CHECK(take(arrays.table) == std::vector<float>{4.5f, 4.5f, 4.5f, 4.5f, 5, 5, 5, 5});
     CHECK(take(state.field(0)) == std::vector<float>{16, 16, 16, 16, 12, 12, 12, 12});
   }
   {
-    operands of;
-    write_late(of.batch, 5.0f);
+    operands arrays;
+    write_late(arrays.batch, 5.0f);
     ferry::tensor<float, mapped_space> copy("copy", 2, 2);
-    ferry::copy(exec, of.batch, copy, path).wait();
+    ferry::copy(exec, arrays.batch, copy, path).wait();
     CHECK(take(copy) == std::vector<float>(4, 5.0f));
   }
   {
-    operands of;
-    write_late(of.indices, std::int64_t{3});
-    put(of.table, std::vector<float>{0, 0, 0, 0, 0, 0, 9, 9});
-    ferry::gather(exec, of.table, of.indices, of.batch, path).wait();
-    CHECK(take(of.batch) == std::vector<float>(4, 9.0f));
+    operands arrays;
+    write_late(arrays.indices, std::int64_t{3});
+    put(arrays.table, std::vector<float>{0, 0, 0, 0, 0, 0, 9, 9});
+    ferry::gather(exec, arrays.table, arrays.indices, arrays.batch, path).wait();
+    CHECK(take(arrays.batch) == std::vector<float>(4, 9.0f));
   }
 }
 
@@ -114,14 +114,14 @@ TEST_CASE("the host's share of the staged path waits for the device's writes", "
 
 TEST_CASE("plans and initial values wait for the device's writes", "[device_writes]") {
   const host exec;
-  operands of;
-  write_late(of.indices, std::int64_t{3});
-  const auto plan = ferry::make_plan(exec, of.indices, 4);
+  operands arrays;
+  write_late(arrays.indices, std::int64_t{3});
+  const auto plan = ferry::make_plan(exec, arrays.indices, 4);
   CHECK(plan.unique_count() == 1);
-  write_late(of.table, 5.0f);
-  ferry::init::zeros(exec, of.table);
-  of.table.accesses()->wait_for_all();
-  CHECK(take(of.table) == std::vector<float>(8, 0.0f));
+  write_late(arrays.table, 5.0f);
+  ferry::init::zeros(exec, arrays.table);
+  arrays.table.accesses()->wait_for_all();
+  CHECK(take(arrays.table) == std::vector<float>(8, 0.0f));
 }
 
 }  // namespace ferry_test::device_writes_test

@@ -17,7 +17,7 @@ TEST_CASE("scratch memory of detached work goes back at once, all else when the 
   ferry::trim();
   const auto never = [](ferry::detail::event&) { FAIL("nothing to come after"); };
   const auto work = std::make_shared<manual_event>();
-  const auto other = std::make_shared<int>(3);
+  const auto owner = std::make_shared<int>(3);
   constexpr std::size_t size = 100000;
   constexpr ferry::detail::instance_id who = 1ull << 60;
   std::shared_ptr<void> scratch = engine->device_scratch(size, who, never);
@@ -28,16 +28,16 @@ TEST_CASE("scratch memory of detached work goes back at once, all else when the 
     auto detached = engine->take_ticket_state();
     detached->completion = work;
     detached->who = who;
-    detached->resources.push_back(other);
+    detached->resources.push_back(owner);
     engine->keep(std::move(detached));
   }
   CHECK(engine->device_scratch(size).get() != block);
   CHECK(engine->device_scratch(size, who, never).get() == block);
   engine->reap();
-  CHECK(other.use_count() == 2);
+  CHECK(owner.use_count() == 2);
   work->end();
   engine->reap();
-  CHECK(other.use_count() == 1);
+  CHECK(owner.use_count() == 1);
   CHECK(ferry::trim() > 0);
 }
 

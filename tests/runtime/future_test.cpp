@@ -17,7 +17,7 @@ namespace {
 struct watched {
   std::shared_ptr<manual_event> work;
   bool* freed_in_flight;
-  watched(std::shared_ptr<manual_event> of, bool* flag) : work(std::move(of)), freed_in_flight(flag) {}
+  watched(std::shared_ptr<manual_event> event, bool* flag) : work(std::move(event)), freed_in_flight(flag) {}
   watched(watched&&) = default;
   watched& operator=(watched&&) = default;
   ~watched() {
@@ -56,25 +56,25 @@ TEST_CASE("a future is moved, not copied", "[future]") {
 }
 
 TEST_CASE("get waits and hands the result out once", "[future]") {
-  scripted of;
-  auto future = of.start();
-  CHECK(of.work->waits == 0);
+  scripted script;
+  auto future = script.start();
+  CHECK(script.work->waits == 0);
   {
     const auto result = future.get();
-    CHECK(of.work->waits == 1);
-    CHECK(result.work == of.work);
+    CHECK(script.work->waits == 1);
+    CHECK(result.work == script.work);
   }
   CHECK_THROWS_AS(future.get(), ferry::invalid_argument);
   CHECK_NOTHROW(future.wait());
-  auto moved = of.start();
-  const auto to = std::move(moved).get();
-  CHECK(to.work == of.work);
-  CHECK_FALSE(of.freed_in_flight);
+  auto moved = script.start();
+  const auto result = std::move(moved).get();
+  CHECK(result.work == script.work);
+  CHECK_FALSE(script.freed_in_flight);
 }
 
 TEST_CASE("a future gives nothing of work that failed, and says so each time", "[future]") {
-  scripted of;
-  auto future = of.start(true);
+  scripted script;
+  auto future = script.start(true);
   CHECK_THROWS_AS(future.wait(), ferry::out_of_range);
   CHECK_THROWS_AS(future.get(), ferry::out_of_range);
   CHECK_THROWS_AS(future.get(), ferry::out_of_range);
@@ -84,26 +84,26 @@ TEST_CASE("a future gives nothing of work that failed, and says so each time", "
 }
 
 TEST_CASE("the result is freed after the work has ended", "[future]") {
-  scripted dropped, replaced, other;
+  scripted dropped, replaced, script;
   { const auto future = dropped.start(); }
   CHECK(dropped.work->waits == 1);
   CHECK_FALSE(dropped.freed_in_flight);
   auto future = replaced.start();
-  future = other.start();
+  future = script.start();
   CHECK(replaced.work->waits == 1);
   CHECK_FALSE(replaced.freed_in_flight);
-  CHECK(other.work->waits == 0);
+  CHECK(script.work->waits == 0);
   auto& self = future;
   future = std::move(self);
-  CHECK(other.work->waits == 0);
-  CHECK(future.get().work == other.work);
+  CHECK(script.work->waits == 0);
+  CHECK(future.get().work == script.work);
 }
 
 TEST_CASE("then orders an instance after the work and leaves the result", "[future]") {
-  scripted of;
-  auto future = of.start();
+  scripted script;
+  auto future = script.start();
   const auto result = future.then(Kokkos::DefaultHostExecutionSpace{}).get();
-  CHECK(of.work->waits == 2);
+  CHECK(script.work->waits == 2);
 }
 
 }  // namespace ferry_test::future_test

@@ -61,19 +61,19 @@ class graph {
     work();
     cudaGraph_t captured = nullptr;
     check(cudaStreamEndCapture(on_, &captured));
-    check(cudaGraphInstantiate(&made_, captured, 0));
+    check(cudaGraphInstantiate(&executable_, captured, 0));
     check(cudaGraphDestroy(captured));
   }
   graph(const graph&) = delete;
   graph& operator=(const graph&) = delete;
   ~graph() {
-    if (made_ != nullptr) cudaGraphExecDestroy(made_);
+    if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
   }
-  void launch() { check(cudaGraphLaunch(made_, on_)); }
+  void launch() { check(cudaGraphLaunch(executable_, on_)); }
 
  private:
   cudaStream_t on_;
-  cudaGraphExec_t made_ = nullptr;
+  cudaGraphExec_t executable_ = nullptr;
 };
 
 constexpr std::size_t rows = 400, width = 20, n = 150;
@@ -81,7 +81,7 @@ constexpr std::size_t rows = 400, width = 20, n = 150;
 struct operands {
   ferry::tensor<float, ferry::mapped_space> table{"table", rows, width};
   ferry::tensor<float, ferry::device_space> batch{"batch", n, width};
-  ferry::tensor<std::int64_t, ferry::device_space> which{"which", n};
+  ferry::tensor<std::int64_t, ferry::device_space> ids{"which", n};
 };
 
 }  // namespace
@@ -89,77 +89,79 @@ struct operands {
 TEST_CASE("a captured gather reads what lies there at each launch", "[graph]") {
   auto random = generator(81);
   const stream on;
-  operands of;
-  put(of.table, values<float>(random, rows * width));
-  put(of.which, indices<std::int64_t>(random, n, rows));
-  ferry::gather(on.exec(), of.table, of.which, of.batch).wait();  // kernels are loaded before the capture
+  operands arrays;
+  put(arrays.table, values<float>(random, rows * width));
+  put(arrays.ids, indices<std::int64_t>(random, n, rows));
+  ferry::gather(on.exec(), arrays.table, arrays.ids, arrays.batch)
+      .wait();  // kernels are loaded before the capture
   ferry::ticket ticket;
-  graph replayed(on, [&] { ticket = ferry::gather(on.exec(), of.table, of.which, of.batch); });
+  graph replayed(on, [&] { ticket = ferry::gather(on.exec(), arrays.table, arrays.ids, arrays.batch); });
   for (int launch = 0; launch < 3; ++launch) {
     const auto content = values<float>(random, rows * width);
-    const auto which = indices<std::int64_t>(random, n, rows);
-    put(of.table, content);
-    put(of.which, which);
-    put(of.batch, std::vector<float>(n * width, -1.0f));
+    const auto ids = indices<std::int64_t>(random, n, rows);
+    put(arrays.table, content);
+    put(arrays.ids, ids);
+    put(arrays.batch, std::vector<float>(n * width, -1.0f));
     replayed.launch();
     ticket.wait();
-    CHECK(same_bits(take(of.batch), gathered(content, width, which, std::vector<float>(n * width))));
+    CHECK(same_bits(take(arrays.batch), gathered(content, width, ids, std::vector<float>(n * width))));
   }
 }
 
 TEST_CASE("a captured gather on the ordered path sorts at each launch", "[graph]") {
   auto random = generator(87);
   const stream on;
-  operands of;
-  put(of.which, indices<std::int64_t>(random, n, rows));
-  ferry::gather(on.exec(), of.table, of.which, of.batch, ferry::path::ordered{}).wait();
+  operands arrays;
+  put(arrays.ids, indices<std::int64_t>(random, n, rows));
+  ferry::gather(on.exec(), arrays.table, arrays.ids, arrays.batch, ferry::path::ordered{}).wait();
   ferry::ticket ticket;
-  graph replayed(
-      on, [&] { ticket = ferry::gather(on.exec(), of.table, of.which, of.batch, ferry::path::ordered{}); });
+  graph replayed(on, [&] {
+    ticket = ferry::gather(on.exec(), arrays.table, arrays.ids, arrays.batch, ferry::path::ordered{});
+  });
   for (int launch = 0; launch < 3; ++launch) {
     const auto content = values<float>(random, rows * width);
-    const auto which = indices<std::int64_t>(random, n, rows);
-    put(of.table, content);
-    put(of.which, which);
+    const auto ids = indices<std::int64_t>(random, n, rows);
+    put(arrays.table, content);
+    put(arrays.ids, ids);
     replayed.launch();
     ticket.wait();
-    CHECK(same_bits(take(of.batch), gathered(content, width, which, std::vector<float>(n * width))));
+    CHECK(same_bits(take(arrays.batch), gathered(content, width, ids, std::vector<float>(n * width))));
   }
 }
 
 TEST_CASE("a captured scatter writes, and adds, at each launch", "[graph]") {
   auto random = generator(82);
   const stream on;
-  operands of;
+  operands arrays;
   const ferry::duplicates::assume_unique unique;
   const auto with_repeats = indices<std::int64_t>(random, n, rows);
-  put(of.table, values<float>(random, rows * width));
-  put(of.which, unique_indices<std::int64_t>(random, n, rows));
-  put(of.batch, values<float>(random, n * width));
+  put(arrays.table, values<float>(random, rows * width));
+  put(arrays.ids, unique_indices<std::int64_t>(random, n, rows));
+  put(arrays.batch, values<float>(random, n * width));
   const auto plan = ferry::make_plan(on.exec(), with_repeats, rows);
-  const auto both = [&](auto& first, auto& second) {
-    first = ferry::scatter(on.exec(), of.table, of.which, of.batch, unique);
-    second = ferry::scatter_add(on.exec(), of.table, plan, of.batch);
+  const auto verbs = [&](auto& first, auto& second) {
+    first = ferry::scatter(on.exec(), arrays.table, arrays.ids, arrays.batch, unique);
+    second = ferry::scatter_add(on.exec(), arrays.table, plan, arrays.batch);
   };
   ferry::ticket replaced, added;
-  both(replaced, added);
+  verbs(replaced, added);
   replaced.wait();
   added.wait();
-  graph replayed(on, [&] { both(replaced, added); });
+  graph replayed(on, [&] { verbs(replaced, added); });
   for (int launch = 0; launch < 3; ++launch) {
     const auto content = values<float>(random, rows * width);
-    const auto which = unique_indices<std::int64_t>(random, n, rows);
+    const auto ids = unique_indices<std::int64_t>(random, n, rows);
     const auto batch = values<float>(random, n * width);
-    put(of.table, content);
-    put(of.which, which);
-    put(of.batch, batch);
+    put(arrays.table, content);
+    put(arrays.ids, ids);
+    put(arrays.batch, batch);
     replayed.launch();
     replaced.wait();
     added.wait();
-    auto expected = scattered(content, width, which, batch, false, "duplicates::last");
+    auto expected = scattered(content, width, ids, batch, false, "duplicates::last");
     std::vector<float> between(expected.begin(), expected.end());
     expected = scattered(between, width, with_repeats, batch, true, "duplicates::sum");
-    CHECK(close(take(of.table), expected, 200.0));
+    CHECK(close(take(arrays.table), expected, 200.0));
   }
 }
 
@@ -167,25 +169,26 @@ TEST_CASE("a bad index of one launch is thrown by the wait after it, and the nex
           "[graph]") {
   auto random = generator(83);
   const stream on;
-  operands of;
-  put(of.table, values<float>(random, rows * width));
-  put(of.batch, values<float>(random, n * width));
+  operands arrays;
+  put(arrays.table, values<float>(random, rows * width));
+  put(arrays.batch, values<float>(random, n * width));
   const auto good = unique_indices<std::int64_t>(random, n, rows);
-  put(of.which, good);
+  put(arrays.ids, good);
   const ferry::duplicates::assume_unique unique;
-  ferry::scatter(on.exec(), of.table, of.which, of.batch, unique).wait();
+  ferry::scatter(on.exec(), arrays.table, arrays.ids, arrays.batch, unique).wait();
   ferry::ticket ticket;
-  graph replayed(on, [&] { ticket = ferry::scatter(on.exec(), of.table, of.which, of.batch, unique); });
+  graph replayed(on,
+                 [&] { ticket = ferry::scatter(on.exec(), arrays.table, arrays.ids, arrays.batch, unique); });
   auto bad = good;
   bad[77] = rows;
   for (int round = 0; round < 3; ++round) {
-    put(of.which, bad);
-    const auto before = take(of.table);
+    put(arrays.ids, bad);
+    const auto before = take(arrays.table);
     replayed.launch();
     CHECK_THROWS_MATCHES(ticket.wait(), ferry::out_of_range,
                          MessageMatches(ContainsSubstring("index 400 at position 77")));
-    CHECK(same_bits(take(of.table), before));
-    put(of.which, good);
+    CHECK(same_bits(take(arrays.table), before));
+    put(arrays.ids, good);
     replayed.launch();
     CHECK_NOTHROW(ticket.wait());
   }
@@ -194,44 +197,44 @@ TEST_CASE("a bad index of one launch is thrown by the wait after it, and the nex
 TEST_CASE("what a captured verb uses belongs to the graph", "[graph]") {
   auto random = generator(84);
   const stream on;
-  operands of;
+  operands arrays;
   const auto content = values<float>(random, rows * width);
-  put(of.table, content);
-  ferry::tensor<std::int64_t, ferry::pinned_space> which("which", n);
-  put(which, indices<std::int64_t>(random, n, rows));
-  ferry::gather(on.exec(), of.table, which, of.batch).wait();
+  put(arrays.table, content);
+  ferry::tensor<std::int64_t, ferry::pinned_space> ids("which", n);
+  put(ids, indices<std::int64_t>(random, n, rows));
+  ferry::gather(on.exec(), arrays.table, ids, arrays.batch).wait();
   {
     graph replayed(on, [&] {
-      ferry::gather(on.exec(), of.table, which, of.batch).detach();
-      static_cast<void>(ferry::gather(on.exec(), of.table, which, of.batch));
+      ferry::gather(on.exec(), arrays.table, ids, arrays.batch).detach();
+      static_cast<void>(ferry::gather(on.exec(), arrays.table, ids, arrays.batch));
     });
     for (int launch = 0; launch < 3; ++launch) {
       const auto now = indices<std::int64_t>(random, n, rows);
-      put(which, now);
-      put(of.batch, std::vector<float>(n * width, -1.0f));
+      put(ids, now);
+      put(arrays.batch, std::vector<float>(n * width, -1.0f));
       replayed.launch();
       // Others that take scratch memory of the same size in the meantime must not get the graph's.
       const std::vector<std::int64_t> zeros(n, 0);
-      ferry::tensor<float, ferry::device_space> other("other", n, width);
-      for (int i = 0; i < 10; ++i) ferry::gather(Kokkos::Cuda{}, of.table, zeros, other).detach();
+      ferry::tensor<float, ferry::device_space> second("other", n, width);
+      for (int i = 0; i < 10; ++i) ferry::gather(Kokkos::Cuda{}, arrays.table, zeros, second).detach();
       on.exec().fence("ferry_test::graph");
-      CHECK(same_bits(take(of.batch), gathered(content, width, now, std::vector<float>(n * width))));
+      CHECK(same_bits(take(arrays.batch), gathered(content, width, now, std::vector<float>(n * width))));
     }
   }
-  ferry::gather(on.exec(), of.table, which, of.batch).wait();
+  ferry::gather(on.exec(), arrays.table, ids, arrays.batch).wait();
 }
 
 TEST_CASE("captured copies run at each launch", "[graph]") {
   auto random = generator(85);
   const stream on;
-  operands of;
+  operands arrays;
   ferry::tensor<float, ferry::device_space> near("near", rows, width);
-  ferry::copy(on.exec(), of.table, near).wait();
+  ferry::copy(on.exec(), arrays.table, near).wait();
   ferry::ticket ticket;
-  graph replayed(on, [&] { ticket = ferry::copy(on.exec(), of.table, near); });
+  graph replayed(on, [&] { ticket = ferry::copy(on.exec(), arrays.table, near); });
   for (int launch = 0; launch < 3; ++launch) {
     const auto content = values<float>(random, rows * width);
-    put(of.table, content);
+    put(arrays.table, content);
     replayed.launch();
     ticket.wait();
     CHECK(same_bits(take(near), content));
@@ -241,14 +244,14 @@ TEST_CASE("captured copies run at each launch", "[graph]") {
 TEST_CASE("what a graph can't repeat is refused, and the capture goes on", "[graph]") {
   auto random = generator(86);
   const stream on;
-  operands of;
+  operands arrays;
   const auto content = values<float>(random, rows * width);
-  const auto which = indices<std::int64_t>(random, n, rows);
-  put(of.table, content);
-  put(of.which, which);
+  const auto ids = indices<std::int64_t>(random, n, rows);
+  put(arrays.table, content);
+  put(arrays.ids, ids);
   ferry::tensor<float, ferry::pinned_space> host("host", n, width);
   ferry::rowwise_int8_tensor<ferry::pageable_space> codes("codes", rows, width);
-  ferry::gather(on.exec(), of.table, of.which, of.batch).wait();
+  ferry::gather(on.exec(), arrays.table, arrays.ids, arrays.batch).wait();
   const auto refuses = [](const auto& verb, const char* why) {
     CHECK_THROWS_MATCHES(
         verb(), ferry::invalid_argument,
@@ -256,26 +259,33 @@ TEST_CASE("what a graph can't repeat is refused, and the capture goes on", "[gra
   };
   ferry::ticket ticket;
   graph replayed(on, [&] {
-    refuses([&] { ferry::gather(on.exec(), of.table, of.which, of.batch, ferry::path::staged{}).wait(); },
-            "host code takes part");
-    refuses([&] { ferry::gather(on.exec(), of.table, which, of.batch).wait(); }, "read once only");
-    refuses([&] { ferry::scatter(on.exec(), of.table, of.which, of.batch).wait(); }, "make the plan before");
-    refuses([&] { static_cast<void>(ferry::make_plan(on.exec(), of.which, rows)); }, "make the plan before");
-    refuses([&] { static_cast<void>(ferry::gather<ferry::pinned_space>(on.exec(), of.table, of.which)); },
-            "made once only");
-    refuses([&] { ferry::gather(on.exec(), codes, of.which, of.batch).wait(); },
+    refuses(
+        [&] {
+          ferry::gather(on.exec(), arrays.table, arrays.ids, arrays.batch, ferry::path::staged{}).wait();
+        },
+        "host code takes part");
+    refuses([&] { ferry::gather(on.exec(), arrays.table, ids, arrays.batch).wait(); }, "read once only");
+    refuses([&] { ferry::scatter(on.exec(), arrays.table, arrays.ids, arrays.batch).wait(); },
+            "make the plan before");
+    refuses([&] { static_cast<void>(ferry::make_plan(on.exec(), arrays.ids, rows)); },
+            "make the plan before");
+    refuses(
+        [&] { static_cast<void>(ferry::gather<ferry::pinned_space>(on.exec(), arrays.table, arrays.ids)); },
+        "made once only");
+    refuses([&] { ferry::gather(on.exec(), codes, arrays.ids, arrays.batch).wait(); },
             "the host's threads each time");
     refuses(
         [&] {
-          ferry::scatter(on.exec(), codes, of.which, of.batch, ferry::duplicates::assume_unique{}).wait();
+          ferry::scatter(on.exec(), codes, arrays.ids, arrays.batch, ferry::duplicates::assume_unique{})
+              .wait();
         },
         "the host's threads each time");
-    ticket = ferry::gather(on.exec(), of.table, of.which, of.batch);
+    ticket = ferry::gather(on.exec(), arrays.table, arrays.ids, arrays.batch);
     CHECK_THROWS_AS(ticket.wait(), ferry::invalid_argument);
   });
   replayed.launch();
   ticket.wait();
-  CHECK(same_bits(take(of.batch), gathered(content, width, which, std::vector<float>(n * width))));
+  CHECK(same_bits(take(arrays.batch), gathered(content, width, ids, std::vector<float>(n * width))));
 }
 
 }  // namespace ferry_test::graph_cuda_test

@@ -20,9 +20,9 @@ constexpr std::size_t width = 32;
 std::vector<float> all_of(float value) { return std::vector<float>(rows * width, value); }
 
 std::vector<std::int64_t> every_row(std::size_t shift = 0) {
-  std::vector<std::int64_t> made(rows);
-  for (std::size_t i = 0; i < rows; ++i) made[i] = static_cast<std::int64_t>((i + shift) % rows);
-  return made;
+  std::vector<std::int64_t> result(rows);
+  for (std::size_t i = 0; i < rows; ++i) result[i] = static_cast<std::int64_t>((i + shift) % rows);
+  return result;
 }
 
 /// On a host backend all are the default instance, which does one verb after the other.
@@ -42,16 +42,16 @@ TEMPLATE_TEST_CASE("a reader comes after other instances' writes, a writer after
   const ferry::duplicates::assume_unique unique;
   const auto ones = make<ferry::device_space>("ones", rows, width, all_of(1));
   const auto tens = make<ferry::device_space>("tens", rows, width, all_of(10));
-  const auto which = make<ferry::device_space>("which", every_row());
+  const auto ids = make<ferry::device_space>("which", every_row());
   for (int round = 0; round < 5; ++round) {
     auto table = make<TestType>("table", rows, width, all_of(0));
     ferry::tensor<float, ferry::device_space> first("first", rows, width), second("second", rows, width);
-    for (int i = 0; i < 10; ++i) ferry::scatter_add(exec[0], table, which, ones, direct, unique).detach();
-    ferry::gather(exec[1], table, which, first, direct).detach();
-    ferry::scatter(exec[2], table, which, tens, direct, unique).detach();
-    ferry::gather(exec[1], table, which, second, direct).detach();
-    for (int i = 0; i < 5; ++i) ferry::scatter_add(exec[0], table, which, ones, direct, unique).detach();
-    auto last = ferry::gather<ferry::pinned_space>(exec[1], table, which, direct);
+    for (int i = 0; i < 10; ++i) ferry::scatter_add(exec[0], table, ids, ones, direct, unique).detach();
+    ferry::gather(exec[1], table, ids, first, direct).detach();
+    ferry::scatter(exec[2], table, ids, tens, direct, unique).detach();
+    ferry::gather(exec[1], table, ids, second, direct).detach();
+    for (int i = 0; i < 5; ++i) ferry::scatter_add(exec[0], table, ids, ones, direct, unique).detach();
+    auto last = ferry::gather<ferry::pinned_space>(exec[1], table, ids, direct);
     CHECK(take(last.get()) == all_of(15));
     CHECK(take(first) == all_of(10));
     CHECK(take(second) == all_of(10));
@@ -73,7 +73,7 @@ TEST_CASE("a workspace goes from plan to plan, whatever their instances", "[inst
     const auto plan = ferry::make_plan(exec[i % 2], i % 2 == 0 ? plain : shifted, rows, workspace);
     ferry::gather(exec[(i + 1) % 2], table, plan, got[i], ferry::path::direct{}).detach();
   }
-  for (const auto& each : exec) each.fence("ferry_test::instances");
+  for (const auto& instance : exec) instance.fence("ferry_test::instances");
   for (std::size_t i = 0; i < got.size(); ++i) {
     const auto values = take(got[i]);
     CHECK(values.front() == (i % 2 == 0 ? 0.0f : 1.0f));
@@ -88,14 +88,14 @@ TEST_CASE("indices may be overwritten by another instance after the verbs that r
   const auto table = make<ferry::mapped_space>("table", rows, width, content);
   const auto shifted = make<ferry::device_space>("shifted", every_row(1));
   const auto plain = make<ferry::device_space>("plain", every_row());
-  auto which = make<ferry::device_space>("which", every_row());
+  auto ids = make<ferry::device_space>("which", every_row());
   std::vector<ferry::tensor<float, ferry::device_space>> got;
   for (int i = 0; i < 6; ++i) got.emplace_back("got", rows, width);
   for (std::size_t i = 0; i < got.size(); ++i) {
-    ferry::gather(exec[0], table, which, got[i]).detach();
-    ferry::copy(exec[1], i % 2 == 0 ? shifted : plain, which).detach();
+    ferry::gather(exec[0], table, ids, got[i]).detach();
+    ferry::copy(exec[1], i % 2 == 0 ? shifted : plain, ids).detach();
   }
-  for (const auto& each : exec) each.fence("ferry_test::instances");
+  for (const auto& instance : exec) instance.fence("ferry_test::instances");
   for (std::size_t i = 0; i < got.size(); ++i) {
     const auto values = take(got[i]);
     CHECK(values.front() == (i % 2 == 0 ? 0.0f : 1.0f));
@@ -110,15 +110,15 @@ TEMPLATE_TEST_CASE("the staged path comes after the direct path of another insta
   const ferry::path::staged staged;
   const ferry::duplicates::assume_unique unique;
   const auto ones = make<ferry::device_space>("ones", rows, width, all_of(1));
-  const auto which = make<ferry::device_space>("which", every_row());
+  const auto ids = make<ferry::device_space>("which", every_row());
   auto table = make<TestType>("table", rows, width, all_of(0));
   ferry::tensor<float, ferry::device_space> first("first", rows, width), second("second", rows, width);
-  for (int i = 0; i < 10; ++i) ferry::scatter_add(exec[0], table, which, ones, direct, unique).detach();
-  ferry::gather(exec[0], table, which, first, direct).detach();
-  ferry::scatter_add(exec[1], table, which, ones, staged, unique).detach();  // on the host, after the read
-  ferry::gather(exec[1], table, which, second, staged).detach();
-  ferry::scatter_add(exec[0], table, which, second, direct, unique).detach();
-  ferry::gather(exec[1], table, which, second, staged).wait();
+  for (int i = 0; i < 10; ++i) ferry::scatter_add(exec[0], table, ids, ones, direct, unique).detach();
+  ferry::gather(exec[0], table, ids, first, direct).detach();
+  ferry::scatter_add(exec[1], table, ids, ones, staged, unique).detach();  // on the host, after the read
+  ferry::gather(exec[1], table, ids, second, staged).detach();
+  ferry::scatter_add(exec[0], table, ids, second, direct, unique).detach();
+  ferry::gather(exec[1], table, ids, second, staged).wait();
   CHECK(take(first) == all_of(10));
   CHECK(take(second) == all_of(22));
 }
@@ -129,18 +129,18 @@ TEST_CASE("rows that the staged path reads by DMA are not overwritten before", "
   const ferry::path::direct direct;
   const ferry::duplicates::assume_unique unique;
   const auto tens = make<ferry::device_space>("tens", rows, width, all_of(10));
-  const auto there = make<ferry::device_space>("which", every_row());
-  const auto which = every_row();  // neighbours from the first to the last
+  const auto device_ids = make<ferry::device_space>("which", every_row());
+  const auto ids = every_row();  // neighbours from the first to the last
   for (int round = 0; round < 10; ++round) {
     auto table = make<ferry::pinned_space>("table", rows, width, all_of(1));
     auto values = make<ferry::pinned_space>("values", rows, width, all_of(2));
     auto far = make<ferry::device_space>("far", rows, width, all_of(0));
     ferry::tensor<float, ferry::device_space> batch("batch", rows, width);
-    ferry::gather(exec[0], table, which, batch, staged).detach();
-    ferry::scatter(exec[1], table, there, tens, direct, unique).detach();
-    ferry::scatter(exec[0], far, which, values, staged, unique).detach();
-    ferry::gather(exec[1], tens, there, values, direct).detach();
-    for (const auto& each : exec) each.fence("ferry_test::instances");
+    ferry::gather(exec[0], table, ids, batch, staged).detach();
+    ferry::scatter(exec[1], table, device_ids, tens, direct, unique).detach();
+    ferry::scatter(exec[0], far, ids, values, staged, unique).detach();
+    ferry::gather(exec[1], tens, device_ids, values, direct).detach();
+    for (const auto& instance : exec) instance.fence("ferry_test::instances");
     CHECK(take(batch) == all_of(1));
     CHECK(take(table) == all_of(10));
     CHECK(take(far) == all_of(2));
@@ -151,23 +151,23 @@ TEST_CASE("rows that the staged path reads by DMA are not overwritten before", "
 TEST_CASE("a plan may be used and dropped by instances that did not make it", "[instances]") {
   const auto exec = instances(3);
   const auto ones = make<ferry::device_space>("ones", rows, width, all_of(1));
-  const auto which = make<ferry::device_space>("which", every_row());
+  const auto ids = make<ferry::device_space>("which", every_row());
   auto table = make<ferry::device_space>("table", rows, width, all_of(0));
   for (std::size_t i = 0; i < 30; ++i) {
-    const auto plan = ferry::make_plan(exec[i % 3], which, rows);
+    const auto plan = ferry::make_plan(exec[i % 3], ids, rows);
     ferry::scatter_add(exec[(i + 1) % 3], table, plan, ones).detach();
   }
-  for (const auto& each : exec) each.fence("ferry_test::instances");
+  for (const auto& instance : exec) instance.fence("ferry_test::instances");
   CHECK(take(table) == all_of(30));
 }
 
 TEST_CASE("a tensor forgets work that has ended", "[instances]") {
   const auto exec = instances(2);
-  const auto which = make<ferry::device_space>("which", every_row());
+  const auto ids = make<ferry::device_space>("which", every_row());
   const auto table = make<ferry::device_space>("table", rows, width, all_of(3));
   ferry::tensor<float, ferry::device_space> batch("batch", rows, width);
   for (int i = 0; i < 200; ++i)
-    ferry::gather(exec[static_cast<std::size_t>(i % 2)], table, which, batch).detach();
+    ferry::gather(exec[static_cast<std::size_t>(i % 2)], table, ids, batch).detach();
   CHECK(table.accesses()->before_write(~0ull).size() <= 2);
   CHECK(batch.accesses()->before_write(~0ull).size() <= 2);
   batch.accesses()->wait_for_all();

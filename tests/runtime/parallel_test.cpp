@@ -125,12 +125,12 @@ TEST_CASE("calls within calls and of many threads end", "[parallel]") {
 
 TEST_CASE("temporary helpers run on the processors of the process or of the calling thread", "[parallel]") {
   using ferry::detail::processor_set;
-  const processor_set all = processor_set::of_process();
+  const processor_set processors = processor_set::of_process();
   std::thread([&] {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
-    REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+    cpu_set_t processor;
+    CPU_ZERO(&processor);
+    CPU_SET(static_cast<unsigned>(sched_getcpu()), &processor);
+    REQUIRE(sched_setaffinity(0, sizeof processor, &processor) == 0);
     const processor_set caller = processor_set::of_thread();
     for (const auto kind : {helper_threads::temporary, helper_threads::beside_caller}) {
       processor_set helper;
@@ -142,7 +142,7 @@ TEST_CASE("temporary helpers run on the processors of the process or of the call
         }
         while (!helped) std::this_thread::yield();
       });
-      CHECK(helper == (kind == helper_threads::temporary ? all : caller));
+      CHECK(helper == (kind == helper_threads::temporary ? processors : caller));
     }
   }).join();
 }

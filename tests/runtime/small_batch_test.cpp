@@ -19,7 +19,8 @@
 #include <thread>
 #include <vector>
 
-/// Where a host's kernels run, and what Kokkos Tools see of them, on both sides of tuning_numbers::caller_bytes.
+/// The threads that run a host's kernels, and the view that Kokkos Tools have of them, on both sides of
+/// tuning_numbers::caller_bytes.
 namespace ferry_test::small_batch_test {
 namespace {
 
@@ -46,7 +47,7 @@ void note_label(const char* label, std::uint32_t, std::uint64_t*) { ++(*labels)[
 
 struct listener {
   listener() {
-    labels = &seen;
+    labels = &kernels;
     Kokkos::Tools::Experimental::set_begin_parallel_for_callback(note_label);
     Kokkos::Tools::Experimental::set_begin_parallel_scan_callback(note_label);
   }
@@ -57,7 +58,7 @@ struct listener {
     Kokkos::Tools::Experimental::set_begin_parallel_scan_callback(nullptr);
     labels = nullptr;
   }
-  std::map<std::string, int> seen;
+  std::map<std::string, int> kernels;
 };
 
 /// The threads of a kernel of `count` iterations, each of which runs once.
@@ -69,7 +70,7 @@ std::set<std::thread::id> threads_of(std::int64_t count, std::int64_t bytes) {
   listener tool;
   ferry::detail::launch(host_space(), "ferry_test::noting", count,
                         Functor{{threads.data(), visits.data(), bytes}});
-  CHECK(tool.seen == std::map<std::string, int>{{"ferry_test::noting", 1}});
+  CHECK(tool.kernels == std::map<std::string, int>{{"ferry_test::noting", 1}});
   CHECK(std::all_of(visits.begin(), visits.end(), [](int times) { return times == 1; }));
   return {threads.begin(), threads.end()};
 }
@@ -89,7 +90,7 @@ std::set<std::string> labels_of_step(std::size_t n, std::size_t width) {
   listener tool;
   ferry::step(exec, ferry::optim::adam{}, table, state, indices, grads).wait();
   std::set<std::string> names;
-  for (const auto& [name, times] : tool.seen) names.insert(name);
+  for (const auto& [name, times] : tool.kernels) names.insert(name);
   return names;
 }
 
@@ -139,12 +140,12 @@ TEST_CASE("kernels of 8-bit rows, bags and norms say how many bytes they touch",
   kernels::bag_list<std::int64_t> bags{};
   bags.bags = 10;
   bags.positions = 35;
-  pool one{};
-  one.bags = bags;
-  one.width = 8;
-  CHECK(one.bytes_each() == 4 * 32 + 32);  // 3.5 rows of a bag, rounded up, and the pooled one
-  one.bags.bags = 0;
-  CHECK(one.bytes_each() == 32 + 32);
+  pool reports{};
+  reports.bags = bags;
+  reports.width = 8;
+  CHECK(reports.bytes_each() == 4 * 32 + 32);  // 3.5 rows of a bag, rounded up, and the pooled one
+  reports.bags.bags = 0;
+  CHECK(reports.bytes_each() == 32 + 32);
   CHECK(kernels::sum_lane<kernels::lower_sums<double>>::bytes_each() == 512);
   CHECK(kernels::scale_values<double>::bytes_each() == 16);
 }

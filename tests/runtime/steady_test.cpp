@@ -11,30 +11,30 @@
 #include <utility>
 #include <vector>
 
-/// What a loop costs once it is under way: no memory, and on a device no waiting. What Kokkos Tools can't see is
-/// counted in tests/steady.
+/// The costs of a loop that is under way: no memory, and on a device no waiting. What Kokkos Tools can't see
+/// is counted in tests/steady.
 namespace ferry_test::steady_test {
 
 namespace {
 
 namespace tools = Kokkos::Tools::Experimental;
 
-std::vector<std::string>* seen = nullptr;
+std::vector<std::string>* notes = nullptr;
 
 void on_fence(const char* name, const std::uint32_t, std::uint64_t*) {
   // Kokkos fences on its own account while a tool listens.
   if (std::string(name).find("Kokkos Profile Tool Fence") == std::string::npos)
-    seen->push_back(std::string("fence ") + name);
+    notes->push_back(std::string("fence ") + name);
 }
 void on_allocation(Kokkos_Profiling_SpaceHandle space, const char* name, const void*, std::uint64_t) {
-  seen->push_back(std::string("allocation ") + space.name + " " + name);
+  notes->push_back(std::string("allocation ") + space.name + " " + name);
 }
 
 /// Notes allocations while it lives, and fences where asked.
 class watch {
  public:
   watch(std::vector<std::string>& into, bool fences) {
-    seen = &into;
+    notes = &into;
     tools::set_allocate_data_callback(on_allocation);
     if (fences) tools::set_begin_fence_callback(on_fence);
   }
@@ -95,9 +95,9 @@ TEST_CASE("two instances that take turns allocate nothing and wait for nothing",
   // The instances share scratch memory for as long as the device keeps up with the host. Where it
   // is late, as on a busy card, each gets blocks of its own, which it keeps.
   auto costs = costs_of_turns();
-  for (int again = 0; again < 4 && !costs.empty(); ++again) costs = costs_of_turns();
+  for (int repeat = 0; repeat < 4 && !costs.empty(); ++repeat) costs = costs_of_turns();
   CHECK(costs == std::vector<std::string>{});
-  for (const auto& each : exec) each.fence("ferry_test::steady");
+  for (const auto& instance : exec) instance.fence("ferry_test::steady");
 }
 
 }  // namespace ferry_test::steady_test

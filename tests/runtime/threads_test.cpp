@@ -23,7 +23,7 @@ std::vector<std::int64_t> indices_of(std::int64_t seed) {
   return drawn;
 }
 
-/// What all threads read, and what each of them writes.
+/// Operands that all threads read, and those that each of them writes.
 struct shared_operands {
   ferry::tensor<float, ferry::mapped_space> table{"read by all threads", rows, width};
   ferry::row_plan plan;
@@ -36,22 +36,22 @@ struct shared_operands {
 };
 
 /// Rounds of verbs of one thread, of which it waits for some, lets others go and drops tickets of the rest.
-std::vector<float> work(const exec_space& exec, const shared_operands& of, int thread) {
-  ferry::tensor<float, ferry::device_space> own("own", rows, width), batch("batch", n, width),
+std::vector<float> work(const exec_space& exec, const shared_operands& operands, int thread) {
+  ferry::tensor<float, ferry::device_space> thread_table("own", rows, width), batch("batch", n, width),
       planned("planned", n, width);
-  ferry::init::zeros(exec, own);
+  ferry::init::zeros(exec, thread_table);
   const ferry::optim::adam rule{.lr = 1e-2};
-  auto state = ferry::optim::make_state(rule, own);
+  auto state = ferry::optim::make_state(rule, thread_table);
   for (int round = 0; round < rounds; ++round) {
     const auto mine = indices_of(thread * 100 + round);
-    ferry::gather(exec, of.table, mine, batch).detach();
-    { const auto dropped = ferry::gather(exec, of.table, of.plan, planned); }
-    ferry::scatter_add(exec, own, mine, batch).detach();
-    ferry::step(exec, rule, own, state, of.plan, planned).wait();
-    ferry::scatter(exec, own, of.plan, batch, ferry::duplicates::mean{}).detach();
+    ferry::gather(exec, operands.table, mine, batch).detach();
+    { const auto dropped = ferry::gather(exec, operands.table, operands.plan, planned); }
+    ferry::scatter_add(exec, thread_table, mine, batch).detach();
+    ferry::step(exec, rule, thread_table, state, operands.plan, planned).wait();
+    ferry::scatter(exec, thread_table, operands.plan, batch, ferry::duplicates::mean{}).detach();
   }
   exec.fence("ferry_test::worked");
-  return take(own);
+  return take(thread_table);
 }
 
 }  // namespace
@@ -59,9 +59,9 @@ std::vector<float> work(const exec_space& exec, const shared_operands& of, int t
 TEST_CASE("threads with instances of their own share tables, plans and the engine", "[threads]") {
   constexpr int threads = 4;
   const exec_space exec;
-  const shared_operands of(exec);
-  std::vector<std::vector<float>> expected, found(threads);
-  for (int t = 0; t < threads; ++t) expected.push_back(work(exec, of, t));
+  const shared_operands operands(exec);
+  std::vector<std::vector<float>> expected, results(threads);
+  for (int t = 0; t < threads; ++t) expected.push_back(work(exec, operands, t));
 
   // A host's threads share its instance: Kokkos divides no more cores than there are.
   std::vector<exec_space> instances(threads, exec);
@@ -77,12 +77,13 @@ TEST_CASE("threads with instances of their own share tables, plans and the engin
   });
   std::vector<std::thread> workers;
   for (int t = 0; t < threads; ++t)
-    workers.emplace_back(
-        [&, t] { found[static_cast<std::size_t>(t)] = work(instances[static_cast<std::size_t>(t)], of, t); });
-  for (auto& each : workers) each.join();
+    workers.emplace_back([&, t] {
+      results[static_cast<std::size_t>(t)] = work(instances[static_cast<std::size_t>(t)], operands, t);
+    });
+  for (auto& thread : workers) thread.join();
   over = true;
   trims.join();
-  for (std::size_t t = 0; t < found.size(); ++t) CHECK(found[t] == expected[t]);
+  for (std::size_t t = 0; t < results.size(); ++t) CHECK(results[t] == expected[t]);
 }
 
 }  // namespace ferry_test::threads_test

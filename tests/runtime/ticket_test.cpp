@@ -32,22 +32,22 @@ class scripted_event final : public ferry::detail::event {
   int waits = 0;
 };
 
-/// What takes detached work, as an engine does.
+/// A keeper of detached work, as an engine is.
 struct scripted_keeper final : ferry::detail::ticket_state_keeper {
-  void keep(ferry::detail::ticket_state_handle work) noexcept override { kept.push_back(std::move(work)); }
+  void keep(ferry::detail::ticket_state_handle work) noexcept override { tickets.push_back(std::move(work)); }
   void add_finding(ferry::detail::instance_id who, const std::exception_ptr& error) noexcept override {
     findings.add(who, error);
   }
   std::exception_ptr take_finding(ferry::detail::instance_id who) noexcept override {
     return findings.take(who);
   }
-  std::vector<ferry::detail::ticket_state_handle> kept;
+  std::vector<ferry::detail::ticket_state_handle> tickets;
   ferry::detail::unheard_findings findings;
 };
 
 /// The pieces of a ticket, kept by the test.
 struct scripted_work {
-  std::shared_ptr<scripted_event> done = std::make_shared<scripted_event>();
+  std::shared_ptr<scripted_event> event = std::make_shared<scripted_event>();
   std::shared_ptr<int> resource = std::make_shared<int>(0);
   bool fails = false;
   int verdicts = 0;
@@ -57,12 +57,13 @@ struct scripted_work {
   ferry::ticket start(bool with_error) {
     fails = with_error;
     ferry::detail::ticket_state_handle state(new ferry::detail::ticket_state);
-    state->completion = done;
+    state->completion = event;
     state->resources.push_back(resource);
-    state->ends = {std::shared_ptr<void>(this, [](void*) {}), [](void* of) { ++self(of).undone; }, nullptr};
+    state->ends = {std::shared_ptr<void>(this, [](void*) {}), [](void* owner) { ++self(owner).undone; },
+                   nullptr};
     state->sources.verb = reinterpret_cast<const char*>(this);
-    state->find_error = [](ferry::detail::ticket_state& of) -> std::exception_ptr {
-      auto& work = *reinterpret_cast<scripted_work*>(const_cast<char*>(of.sources.verb));
+    state->find_error = [](ferry::detail::ticket_state& state_record) -> std::exception_ptr {
+      auto& work = *reinterpret_cast<scripted_work*>(const_cast<char*>(state_record.sources.verb));
       ++work.verdicts;
       return work.fails ? std::make_exception_ptr(ferry::out_of_range("row 7 is not there")) : nullptr;
     };
@@ -70,7 +71,7 @@ struct scripted_work {
     return ferry::ticket(std::move(state));
   }
 
-  static scripted_work& self(void* of) { return *static_cast<scripted_work*>(of); }
+  static scripted_work& self(void* owner) { return *static_cast<scripted_work*>(owner); }
 };
 
 }  // namespace
@@ -91,13 +92,13 @@ TEST_CASE("wait waits once, and lets go of the work's resources", "[ticket]") {
   CHECK_FALSE(ticket.ready());
   CHECK(work.resource.use_count() == 2);
   ticket.wait();
-  CHECK(work.done->waits == 1);
+  CHECK(work.event->waits == 1);
   CHECK(work.verdicts == 1);
   CHECK(work.undone == 0);
   CHECK(work.resource.use_count() == 1);
   CHECK(ticket.ready());
   ticket.wait();
-  CHECK(work.done->waits == 1);
+  CHECK(work.event->waits == 1);
   CHECK(work.verdicts == 1);
 }
 
@@ -115,9 +116,9 @@ TEST_CASE("ready tells without waiting", "[ticket]") {
   scripted_work work;
   auto ticket = work.start(true);
   CHECK_FALSE(ticket.ready());
-  work.done->ended = true;
+  work.event->ended = true;
   CHECK(ticket.ready());
-  CHECK(work.done->waits == 0);
+  CHECK(work.event->waits == 0);
   CHECK(work.verdicts == 0);
   CHECK_THROWS_AS(ticket.wait(), ferry::out_of_range);
 }
@@ -130,8 +131,8 @@ TEST_CASE("the destructor waits, and says on stderr what nobody waited for", "[t
     const auto second = bad.start(true);
   }
   const auto text = output.text();
-  CHECK(good.done->waits == 1);
-  CHECK(bad.done->waits == 1);
+  CHECK(good.event->waits == 1);
+  CHECK(bad.event->waits == 1);
   CHECK(bad.undone == 1);
   CHECK_THAT(text, ContainsSubstring("row 7 is not there"));
   CHECK(text.find("ferry:") == text.rfind("ferry:"));  // the good one is silent
@@ -140,46 +141,46 @@ TEST_CASE("the destructor waits, and says on stderr what nobody waited for", "[t
 TEST_CASE("a ticket that is assigned to ends first", "[ticket]") {
   scripted_work first, second;
   auto ticket = first.start(false);
-  auto other = second.start(false);
-  ticket = std::move(other);
-  CHECK(first.done->waits == 1);
-  CHECK(second.done->waits == 0);
-  CHECK(other.ready());
+  auto successor = second.start(false);
+  ticket = std::move(successor);
+  CHECK(first.event->waits == 1);
+  CHECK(second.event->waits == 0);
+  CHECK(successor.ready());
   ticket.wait();
-  CHECK(second.done->waits == 1);
+  CHECK(second.event->waits == 1);
   auto moved = first.start(false);
-  auto to = std::move(moved);
+  auto target = std::move(moved);
   moved.wait();
-  CHECK(first.done->waits == 1);
-  to.wait();
-  CHECK(first.done->waits == 2);
+  CHECK(first.event->waits == 1);
+  target.wait();
+  CHECK(first.event->waits == 2);
   auto& same = second;
-  auto again = same.start(false);
-  auto& self = again;
-  again = std::move(self);
-  CHECK(second.done->waits == 1);
+  auto repeat = same.start(false);
+  auto& self = repeat;
+  repeat = std::move(self);
+  CHECK(second.event->waits == 1);
 }
 
 TEST_CASE("detached work keeps its resources until it ends", "[ticket]") {
   scripted_work work;
   auto ticket = work.start(true);
   ticket.detach();
-  CHECK(work.done->waits == 0);
+  CHECK(work.event->waits == 0);
   CHECK(work.verdicts == 0);
-  REQUIRE(work.keeper->kept.size() == 1);
+  REQUIRE(work.keeper->tickets.size() == 1);
   CHECK(work.resource.use_count() == 2);
-  CHECK(work.keeper->kept[0]->completion == work.done);
+  CHECK(work.keeper->tickets[0]->completion == work.event);
   CHECK(ticket.ready());
   ticket.wait();
-  CHECK(work.done->waits == 0);
-  work.keeper->kept.clear();
+  CHECK(work.event->waits == 0);
+  work.keeper->tickets.clear();
   CHECK(work.resource.use_count() == 1);
   // Nothing but the error needs to be kept of work that has ended.
   scripted_work over;
-  over.done->ended = true;
+  over.event->ended = true;
   over.start(false).detach();
   CHECK(over.verdicts == 1);
-  CHECK(over.keeper->kept.empty());
+  CHECK(over.keeper->tickets.empty());
   CHECK(over.resource.use_count() == 1);
   CHECK(over.keeper->take_finding(0) == nullptr);
   over.start(true).detach();
@@ -193,7 +194,7 @@ TEST_CASE("detached work keeps its resources until it ends", "[ticket]") {
 
 TEST_CASE("a wait throws its own error, then one of detached work", "[ticket]") {
   scripted_work work;
-  work.done->ended = true;
+  work.event->ended = true;
   work.start(true).detach();
   auto next = work.start(true);
   CHECK(next.ready());
@@ -221,7 +222,7 @@ TEST_CASE("work that is detached after its engine, in a hook of finalize's, has 
   captured_stderr output;
   ticket.detach();
   CHECK(work.resource.use_count() == 1);
-  CHECK(work.done->waits == 1);
+  CHECK(work.event->waits == 1);
   CHECK(count_of(output.text(), "row 7 is not there") == (fails ? 1 : 0));
 }
 
@@ -229,7 +230,7 @@ TEST_CASE("then orders without taking the errors away", "[ticket]") {
   scripted_work work;
   auto ticket = work.start(true);
   ticket.then(Kokkos::DefaultHostExecutionSpace{});
-  CHECK(work.done->waits == 1);
+  CHECK(work.event->waits == 1);
   CHECK(work.verdicts == 0);
   CHECK_THROWS_AS(ticket.wait(), ferry::out_of_range);
 }

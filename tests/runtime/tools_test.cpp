@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-/// What Kokkos Tools see of the verbs: labels, the instance that kernels run on, transfers, allocations,
-/// fences.
+/// The view that Kokkos Tools have of the verbs: labels, the instance that kernels run on, transfers,
+/// allocations, fences.
 namespace ferry_test::tools_test {
 
 using Catch::Matchers::ContainsSubstring;
@@ -41,9 +41,9 @@ void on_fence(const char* name, const std::uint32_t device, std::uint64_t*) {
   if (std::string(name).find("Kokkos Profile Tool Fence") != std::string::npos) return;
   listening->fences.push_back({name, device});
 }
-void on_copy(Kokkos_Profiling_SpaceHandle to, const char* name, const void*,
-             Kokkos_Profiling_SpaceHandle from, const char*, const void*, std::uint64_t) {
-  listening->copies.push_back({std::string(to.name) + " <- " + from.name + " " + name, 0});
+void on_copy(Kokkos_Profiling_SpaceHandle target, const char* name, const void*,
+             Kokkos_Profiling_SpaceHandle source, const char*, const void*, std::uint64_t) {
+  listening->copies.push_back({std::string(target.name) + " <- " + source.name + " " + name, 0});
 }
 void on_allocation(Kokkos_Profiling_SpaceHandle space, const char* name, const void*, std::uint64_t bytes) {
   listening->allocations.push_back({std::string(space.name) + " " + name + " " + std::to_string(bytes), 0});
@@ -56,7 +56,7 @@ void on_deallocation(Kokkos_Profiling_SpaceHandle space, const char* name, const
 class listener {
  public:
   listener() {
-    listening = &seen;
+    listening = &notes;
     tools::set_begin_parallel_for_callback(on_kernel);
     tools::set_begin_parallel_scan_callback(on_kernel);
     tools::set_begin_parallel_reduce_callback(on_kernel);
@@ -77,12 +77,12 @@ class listener {
     tools::set_deallocate_data_callback(nullptr);
     listening = nullptr;
   }
-  log seen;
+  log notes;
 };
 
-std::set<std::string> names_of(const std::vector<sighting>& all) {
+std::set<std::string> names_of(const std::vector<sighting>& sightings) {
   std::set<std::string> names;
-  for (const auto& each : all) names.insert(each.name);
+  for (const auto& event : sightings) names.insert(event.name);
   return names;
 }
 
@@ -93,31 +93,31 @@ exec_space second_instance() { return Kokkos::Experimental::partition_space(exec
 template <class Space, class Path>
 void all_verbs(const exec_space& exec, Path path, ferry::tensor<float, Space>& table,
                ferry::tensor<float, ferry::device_space>& batch,
-               ferry::optim::state<ferry::optim::adam, float, Space>& state, log& seen, const char* verb) {
+               ferry::optim::state<ferry::optim::adam, float, Space>& state, log& notes, const char* verb) {
   const std::vector<std::int64_t> indices{3, 1, 3};
-  const std::string which(verb);
+  const std::string name(verb);
   const auto plan = ferry::make_plan(exec, indices, table.rows());
   static_cast<void>(plan.unique_count());
-  seen = {};
-  if (which == "gather") {
+  notes = {};
+  if (name == "gather") {
     ferry::gather(exec, table, indices, batch, path).wait();
     ferry::gather(exec, table, plan, batch, path).wait();
-  } else if (which == "scatter") {
+  } else if (name == "scatter") {
     ferry::scatter(exec, table, plan, batch, path).wait();
     ferry::scatter(exec, table, std::vector<std::int64_t>{1, 2, 3}, batch, path,
                    ferry::duplicates::assume_unique{})
         .wait();
-  } else if (which == "scatter_add") {
+  } else if (name == "scatter_add") {
     ferry::scatter_add(exec, table, plan, batch, path).wait();
-  } else if (which == "step") {
+  } else if (name == "step") {
     ferry::step(exec, ferry::optim::adam{}, table, state, plan, batch, path).wait();
   } else {
     // Larger than what is copied without a kernel.
     ferry::tensor<float, ferry::device_space> large("large", 200000);
-    ferry::tensor<float, Space> other("other", 200000);
+    ferry::tensor<float, Space> second("other", 200000);
     ferry::init::zeros(exec, large);
-    seen = {};
-    ferry::copy(exec, large, other, path).wait();
+    notes = {};
+    ferry::copy(exec, large, second, path).wait();
   }
 }
 
@@ -136,18 +136,18 @@ TEMPLATE_TEST_CASE(
   for (const char* verb : {"gather", "scatter", "scatter_add", "step", "copy"}) {
     CAPTURE(verb);
     listener tool;
-    all_verbs(exec, ferry::path::direct{}, table, batch, state, tool.seen, verb);
+    all_verbs(exec, ferry::path::direct{}, table, batch, state, tool.notes, verb);
     const std::string label = std::string("ferry::") + verb + "::direct";
-    for (const auto& kernel : tool.seen.kernels) {
+    for (const auto& kernel : tool.notes.kernels) {
       CHECK_THAT(kernel.name, StartsWith(label));
       CHECK(kernel.device == id);
     }
-    if (std::string(verb) != "copy") CHECK_FALSE(tool.seen.kernels.empty());
-    for (const auto& fence : tool.seen.fences) {
+    if (std::string(verb) != "copy") CHECK_FALSE(tool.notes.kernels.empty());
+    for (const auto& fence : tool.notes.fences) {
       CAPTURE(fence.name);
       CHECK(fence.device == id);
     }
-    if (std::string(verb) == "copy") CHECK(tool.seen.copies.size() == 1);
+    if (std::string(verb) == "copy") CHECK(tool.notes.copies.size() == 1);
   }
 }
 
@@ -156,12 +156,12 @@ TEST_CASE("a plan's kernels are labelled and run on the given instance", "[tools
   const auto id = tools::device_id(exec);
   listener tool;
   const auto plan = ferry::make_plan(exec, std::vector<std::int32_t>{5, 3, 5, 1}, 10);
-  CHECK_FALSE(tool.seen.kernels.empty());  // a device makes a small plan by one
-  for (const auto& kernel : tool.seen.kernels) {
+  CHECK_FALSE(tool.notes.kernels.empty());  // a device makes a small plan by one
+  for (const auto& kernel : tool.notes.kernels) {
     CHECK_THAT(kernel.name, StartsWith("ferry::make_plan::"));
     CHECK(kernel.device == id);
   }
-  for (const auto& fence : tool.seen.fences) {
+  for (const auto& fence : tool.notes.fences) {
     CAPTURE(fence.name);
     CHECK(fence.device == id);
   }
@@ -179,14 +179,14 @@ TEMPLATE_TEST_CASE("kernels and transfers of the staged path are labelled and re
   for (const char* verb : {"gather", "scatter", "scatter_add", "step", "copy"}) {
     CAPTURE(verb);
     listener tool;
-    all_verbs(exec, ferry::path::staged{}, table, batch, state, tool.seen, verb);
+    all_verbs(exec, ferry::path::staged{}, table, batch, state, tool.notes, verb);
     // A copy is its slots alone, which is a transfer.
-    if (std::string(verb) != "copy") CHECK_FALSE(tool.seen.kernels.empty());
-    for (const auto& kernel : tool.seen.kernels)
+    if (std::string(verb) != "copy") CHECK_FALSE(tool.notes.kernels.empty());
+    for (const auto& kernel : tool.notes.kernels)
       CHECK_THAT(kernel.name, StartsWith(std::string("ferry::") + verb + "::staged"));
-    CHECK_FALSE(tool.seen.copies.empty());
+    CHECK_FALSE(tool.notes.copies.empty());
     bool between_spaces = false;
-    for (const auto& copy : tool.seen.copies) {
+    for (const auto& copy : tool.notes.copies) {
       CHECK_THAT(copy.name,
                  ContainsSubstring("ferry::pinned_space") && ContainsSubstring("ferry::device_space"));
       between_spaces =
@@ -202,12 +202,12 @@ TEMPLATE_TEST_CASE("allocations are reported with space, label and size, and so 
   listener tool;
   {
     const ferry::tensor<float, TestType> table("weights", 12, 10);
-    CHECK(names_of(tool.seen.allocations).contains(expected));
-    CHECK(tool.seen.deallocations.empty());
+    CHECK(names_of(tool.notes.allocations).contains(expected));
+    CHECK(tool.notes.deallocations.empty());
   }
-  CHECK(names_of(tool.seen.deallocations).contains(expected));
-  CHECK(tool.seen.allocations.size() == 1);
-  CHECK(tool.seen.deallocations.size() == 1);
+  CHECK(names_of(tool.notes.deallocations).contains(expected));
+  CHECK(tool.notes.allocations.size() == 1);
+  CHECK(tool.notes.deallocations.size() == 1);
 }
 
 TEST_CASE("a verb's own memory is labelled, and kept for the next call", "[tools]") {
@@ -219,10 +219,10 @@ TEST_CASE("a verb's own memory is labelled, and kept for the next call", "[tools
   const std::vector<std::int64_t> indices(5000, 7);
   listener tool;
   ferry::scatter(exec, table, indices, batch).wait();
-  for (const auto& name : names_of(tool.seen.allocations)) CHECK_THAT(name, ContainsSubstring(" ferry::"));
-  tool.seen = {};
+  for (const auto& name : names_of(tool.notes.allocations)) CHECK_THAT(name, ContainsSubstring(" ferry::"));
+  tool.notes = {};
   for (int i = 0; i < 3; ++i) ferry::scatter(exec, table, indices, batch).wait();
-  for (const auto& each : tool.seen.allocations) CHECK_THAT(each.name, !StartsWith("ferry::"));
+  for (const auto& event : tool.notes.allocations) CHECK_THAT(event.name, !StartsWith("ferry::"));
 }
 
 }  // namespace ferry_test::tools_test

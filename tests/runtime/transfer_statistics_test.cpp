@@ -19,17 +19,17 @@ namespace ferry_test::transfer_statistics_test {
 namespace {
 
 /// The count of one pair and path; zeros where nothing moved.
-ferry::transfer_count count_of(std::string_view from, std::string_view to, std::string_view path) {
-  for (const auto& each : ferry::transfer_statistics())
-    if (each.source == from && each.target == to && each.path == path) return each;
-  return {from, to, path};
+ferry::transfer_count count_of(std::string_view source, std::string_view target, std::string_view path) {
+  for (const auto& count : ferry::transfer_statistics())
+    if (count.from == source && count.to == target && count.path == path) return count;
+  return {source, target, path};
 }
 template <class From, class To, class Path>
 ferry::transfer_count count_of(Path) {
   return count_of(From::name, To::name, Path::name);
 }
 
-/// What kernels of a device move themselves.
+/// The bytes that kernels of a device move themselves.
 template <class From, class To>
 std::uint64_t over_link(std::uint64_t bytes) {
   return !ferry::detail::is_host_exec<exec_space> && (From::is_host_accessible || To::is_host_accessible)
@@ -42,15 +42,15 @@ const std::vector<std::int64_t> indices{3, 49, 3, 0};
 constexpr std::uint64_t moved = 4 * 6 * sizeof(float);
 
 template <class Path>
-void expect(const ferry::transfer_count& found, Path, std::uint64_t calls, std::uint64_t bytes,
+void expect(const ferry::transfer_count& count, Path, std::uint64_t calls, std::uint64_t bytes,
             std::uint64_t link) {
-  CAPTURE(found.source, found.target, found.path);
-  CHECK(found.calls == calls);
-  CHECK(found.bytes == bytes);
+  CAPTURE(count.from, count.to, count.path);
+  CHECK(count.calls == calls);
+  CHECK(count.bytes == bytes);
   if constexpr (ferry::detail::splits_rows<Path>)
-    CHECK(found.zero_copy_bytes <= bytes);
+    CHECK(count.zero_copy_bytes <= bytes);
   else
-    CHECK(found.zero_copy_bytes == (ferry::detail::by_host_alone<Path> ? 0 : link));
+    CHECK(count.zero_copy_bytes == (ferry::detail::by_host_alone<Path> ? 0 : link));
 }
 
 }  // namespace
@@ -139,18 +139,18 @@ TEST_CASE("no call of several threads is lost", "[transfer_statistics]") {
   ferry::reset_transfer_statistics();
   constexpr int threads = 4, calls = 50;
   {
-    std::vector<std::jthread> all;
+    std::vector<std::jthread> team;
     for (int t = 0; t < threads; ++t)
-      all.emplace_back([&] {
-        const Kokkos::DefaultHostExecutionSpace here;
+      team.emplace_back([&] {
+        const Kokkos::DefaultHostExecutionSpace host;
         ferry::tensor<float, ferry::pageable_space> batch("batch", 4, width);
         for (int i = 0; i < calls; ++i)
-          ferry::gather(here, table, indices, batch, ferry::path::direct{}).wait();
+          ferry::gather(host, table, indices, batch, ferry::path::direct{}).wait();
       });
   }
-  const auto found = count_of<ferry::pageable_space, ferry::pageable_space>(ferry::path::direct{});
-  CHECK(found.calls == threads * calls);
-  CHECK(found.bytes == threads * calls * moved);
+  const auto count = count_of<ferry::pageable_space, ferry::pageable_space>(ferry::path::direct{});
+  CHECK(count.calls == threads * calls);
+  CHECK(count.bytes == threads * calls * moved);
 }
 
 }  // namespace ferry_test::transfer_statistics_test

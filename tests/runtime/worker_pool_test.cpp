@@ -36,15 +36,15 @@ namespace {
 
 /// Each number from 0 to items - 1, taken by one worker or another.
 struct shared_list {
-  explicit shared_list(int items) : taken(static_cast<std::size_t>(items)) {}
-  std::vector<std::atomic<int>> taken;
+  explicit shared_list(int items) : counts(static_cast<std::size_t>(items)) {}
+  std::vector<std::atomic<int>> counts;
   std::atomic<std::size_t> next{0};
 
   void work() {
-    for (std::size_t i = next++; i < taken.size(); i = next++) ++taken[i];
+    for (std::size_t i = next++; i < counts.size(); i = next++) ++counts[i];
   }
   [[nodiscard]] bool is_done_once() const {
-    return std::all_of(taken.begin(), taken.end(), [](const auto& times) { return times == 1; });
+    return std::all_of(counts.begin(), counts.end(), [](const auto& times) { return times == 1; });
   }
 };
 
@@ -62,15 +62,15 @@ struct roll {
 };
 
 std::set<int> first_numbers(int count) {
-  std::set<int> made;
-  for (int i = 0; i < count; ++i) made.insert(i);
-  return made;
+  std::set<int> numbers;
+  for (int i = 0; i < count; ++i) numbers.insert(i);
+  return numbers;
 }
 
 /// Threads of a worker team that wait for each other: all of them run at once.
-void split(std::atomic<int>& arrived, int all) {
+void split(std::atomic<int>& arrived, int count) {
   ++arrived;
-  while (arrived < all) std::this_thread::yield();
+  while (arrived < count) std::this_thread::yield();
 }
 
 }  // namespace
@@ -101,15 +101,15 @@ TEST_CASE("a worker team without helpers is the calling thread", "[pool]") {
 
 TEST_CASE("threads go from worker team to worker team", "[pool]") {
   roll present;
-  std::size_t made = 0;
+  std::size_t threads_at_first = 0;
   for (int round = 0; round < 20; ++round) {
     worker_team workers(3, 3);
     REQUIRE(workers.helpers() >= 1);
     workers.run([&](int worker) { present.note(worker); });
-    if (round == 0) made = worker_pool::get()->size();
+    if (round == 0) threads_at_first = worker_pool::get()->size();
   }
-  CHECK(worker_pool::get()->size() == made);
-  CHECK(present.threads.size() <= made + 1);
+  CHECK(worker_pool::get()->size() == threads_at_first);
+  CHECK(present.threads.size() <= threads_at_first + 1);
 }
 
 TEST_CASE("a pool makes no more threads than it may, but one for each worker team that would have none",
@@ -124,12 +124,12 @@ TEST_CASE("a pool makes no more threads than it may, but one for each worker tea
   CHECK(pool.hire(0, 3) == nullptr);
   pool.give_back(first);
   pool.give_back(second);
-  int there = 0;
-  auto* all = pool.hire(10, 3);
-  for (auto* each = all; each != nullptr; each = each->next) ++there;
-  CHECK(there == 4);
+  int count = 0;
+  auto* list = pool.hire(10, 3);
+  for (auto* thread = list; thread != nullptr; thread = thread->next) ++count;
+  CHECK(count == 4);
   CHECK(pool.size() == 4);
-  pool.give_back(all);
+  pool.give_back(list);
 }
 
 TEST_CASE("many threads have worker teams at once, more than there are threads to be had", "[pool]") {
@@ -152,35 +152,35 @@ TEST_CASE("many threads have worker teams at once, more than there are threads t
 // A thread waits for what another worker team's calling thread is to do: no worker team may keep another one from
 // beginning.
 TEST_CASE("worker teams that wait for each other come to an end", "[pool]") {
-  std::atomic<bool> told{false};
+  std::atomic<bool> signal{false};
   std::atomic<bool> waiting{false};
   std::thread waits([&] {
     worker_team workers(6, 6);
     workers.run([&](int) {
       waiting = true;
-      while (!told) std::this_thread::yield();
+      while (!signal) std::this_thread::yield();
     });
   });
   while (!waiting) std::this_thread::yield();
   worker_team workers(6, 6);
   CHECK(workers.helpers() >= 1);
   workers.run([&](int worker) {
-    if (worker == 1) told = true;  // by a helper
+    if (worker == 1) signal = true;  // by a helper
   });
   waits.join();
-  CHECK(told);
+  CHECK(signal);
 }
 
 TEST_CASE("worker teams within the work of worker teams", "[pool]") {
-  std::atomic<int> done{0};
+  std::atomic<int> runs{0};
   worker_team outer(3, 4);
   outer.run([&](int) {
     worker_team inner(3, 4);
     shared_list list(100);
     inner.run([&](int) { list.work(); });
-    if (list.is_done_once()) ++done;
+    if (list.is_done_once()) ++runs;
   });
-  CHECK(done == 1 + outer.helpers());
+  CHECK(runs == 1 + outer.helpers());
 }
 
 TEST_CASE("an error of any worker is thrown when all have ended", "[pool]") {
@@ -217,10 +217,10 @@ TEST_CASE("an error of any worker is thrown when all have ended", "[pool]") {
 }
 
 TEST_CASE("a worker team that is left while its helpers work waits for them", "[pool]") {
-  std::atomic<bool> told{false};
+  std::atomic<bool> signal{false};
   std::atomic<int> ended{0};
   const auto work = [&](int) {
-    while (!told) std::this_thread::yield();
+    while (!signal) std::this_thread::yield();
     ++ended;
   };
   std::thread tells;
@@ -228,7 +228,7 @@ TEST_CASE("a worker team that is left while its helpers work waits for them", "[
     worker_team workers(2, 4);
     REQUIRE(workers.helpers() == 2);
     workers.start(work);
-    tells = std::thread([&] { told = true; });
+    tells = std::thread([&] { signal = true; });
   }
   CHECK(ended == 2);
   tells.join();
@@ -259,14 +259,14 @@ TEST_CASE("host kernels run while a worker team works", "[pool]") {
   workers.run([&](int worker) {
     if (worker == 0) {
       int sum = 0;
-      std::thread other([&] {
+      std::thread helper([&] {
         const Kokkos::DefaultHostExecutionSpace host;
         Kokkos::View<int*, Kokkos::HostSpace> ones("ones", 100);
         Kokkos::deep_copy(host, ones, 1);
         host.fence("ferry_test::pool");
         for (int i = 0; i < 100; ++i) sum += ones(i);
       });
-      other.join();
+      helper.join();
       CHECK(sum == 100);
       computed = true;
     } else {
@@ -276,28 +276,30 @@ TEST_CASE("host kernels run while a worker team works", "[pool]") {
 }
 
 TEST_CASE("a thread that is bound to one processor has helpers that are not", "[pool]") {
-  const processor_set all = processor_set::of_process();
-  std::vector<processor_set> own(3);
+  const processor_set processors = processor_set::of_process();
+  std::vector<processor_set> sets(3);
   std::thread bound([&] {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
-    REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
-    own[0] = processor_set::of_thread();
+    cpu_set_t processor;
+    CPU_ZERO(&processor);
+    CPU_SET(static_cast<unsigned>(sched_getcpu()), &processor);
+    REQUIRE(sched_setaffinity(0, sizeof processor, &processor) == 0);
+    sets[0] = processor_set::of_thread();
     worker_pool pool;
     auto* helper = pool.hire(1, 1);
     REQUIRE(helper != nullptr);
     helper->begin(
-        [](void* to, int) noexcept { *static_cast<processor_set*>(to) = processor_set::of_thread(); },
-        &own[1], 1);
+        [](void* processors_read, int) noexcept {
+          *static_cast<processor_set*>(processors_read) = processor_set::of_thread();
+        },
+        &sets[1], 1);
     helper->wait();
     pool.give_back(helper);
-    own[2] = processor_set::of_process();
+    sets[2] = processor_set::of_process();
   });
   bound.join();
-  CHECK(own[1] == all);
-  CHECK(own[2] == all);
-  if (std::thread::hardware_concurrency() > 1) CHECK_FALSE(own[0] == all);
+  CHECK(sets[1] == processors);
+  CHECK(sets[2] == processors);
+  if (std::thread::hardware_concurrency() > 1) CHECK_FALSE(sets[0] == processors);
 }
 
 TEST_CASE("signals for the process are not a helper's", "[pool]") {
@@ -307,7 +309,7 @@ TEST_CASE("signals for the process are not a helper's", "[pool]") {
   auto* helper = pool.hire(1, 1);
   REQUIRE(helper != nullptr);
   helper->begin(
-      [](void* to, int) noexcept { pthread_sigmask(SIG_SETMASK, nullptr, static_cast<sigset_t*>(to)); },
+      [](void* mask, int) noexcept { pthread_sigmask(SIG_SETMASK, nullptr, static_cast<sigset_t*>(mask)); },
       &blocked, 1);
   helper->wait();
   pool.give_back(helper);

@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
-/// Each call as the first thing that a thread does, while Kokkos works on device 1: the thread has no context of the
-/// driver, or one of another library. Memory that the thread allocates next must be on Kokkos' device.
+/// Each call as the first thing that a thread does, while Kokkos works on the last device: the thread has no context
+/// of the driver, or one of another library. Memory that the thread allocates next must be on Kokkos' device.
 namespace ferry_test::fresh_thread_cuda_test {
 
 namespace {
@@ -34,7 +34,12 @@ using ferry::mapped_space;
 using ferry::pageable_space;
 using ferry::pinned_space;
 
-constexpr int kokkos_device = 1, other_device = 0;
+const int kokkos_device = device_count() - 1;
+/// The other devices in turn.
+int other_device() {
+  static int turn = 0;
+  return turn++ % kokkos_device;
+}
 constexpr std::size_t rows = 3000, width = 32, n = 5000;  // more positions than a search takes
 
 struct row_number {
@@ -83,13 +88,13 @@ std::string run_in_thread(context kind, const Kokkos::Cuda& exec, int device,
         case context::none:
           break;
         case context::primary_of_other_device:
-          cudaSetDevice(other_device), cudaFree(nullptr);
+          cudaSetDevice(other_device()), cudaFree(nullptr);
           break;
         case context::separate_on_kokkos_device:
           separate = separate_context(kokkos_device);
           break;
         case context::separate_on_other_device:
-          separate = separate_context(other_device);
+          separate = separate_context(other_device());
           break;
       }
       cuCtxGetCurrent(&before);
@@ -225,20 +230,24 @@ TEST_CASE("memory follows a thread's first call to Kokkos' device", "[second_dev
 }
 
 TEST_CASE("memory follows a thread's first call to an instance's device", "[second_device][fresh]") {
-  const user_stream stream(other_device);
-  const Kokkos::Cuda exec = instance_over(stream);
-  REQUIRE(exec.cuda_device() == other_device);
-  check_space<device_space>("device", exec, other_device);
-  check_space<mapped_space>("mapped", exec, other_device);
-  check_rest(exec, other_device);
-  // Kokkos' own device comes next in the thread: memory without a device is there.
+  const instances execs;
   const Kokkos::Cuda first;
   ferry::tensor<float, device_space> batch("batch", n, width);
-  check_everywhere("both devices", first, kokkos_device, [&] {
-    ferry::tensor<float, device_space> near("near", ferry::device{other_device}, n, width);
-    ferry::init::zeros(exec, near);
-    ferry::init::zeros(first, batch);
-  });
+  for (int device = 0; device < kokkos_device; ++device) {
+    const Kokkos::Cuda& exec = execs[device];
+    REQUIRE(exec.cuda_device() == device);
+    check_space<device_space>("device", exec, device);
+    if (device == 0) {
+      check_space<mapped_space>("mapped", exec, device);
+      check_rest(exec, device);
+    }
+    // Kokkos' own device comes next in the thread: memory without a device is there.
+    check_everywhere("both devices", first, kokkos_device, [&] {
+      ferry::tensor<float, device_space> elsewhere("elsewhere", ferry::device{device}, n, width);
+      ferry::init::zeros(exec, elsewhere);
+      ferry::init::zeros(first, batch);
+    });
+  }
 }
 
 }  // namespace ferry_test::fresh_thread_cuda_test

@@ -11,14 +11,26 @@
 
 #include <cstddef>
 #include <cstring>
+#include <deque>
+#include <utility>
 #include <vector>
 
-/// What the tests with two devices share. Values travel by cudaMemcpy, which knows the device of each pointer.
+/// Helpers of the tests with two devices and more. Values travel by cudaMemcpy, which knows the device of each pointer.
 namespace ferry_test {
 
-inline bool has_two_devices() {
+inline int device_count() {
   int count = 0;
-  return cudaGetDeviceCount(&count) == cudaSuccess && count >= 2;
+  return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+inline bool has_two_devices() { return device_count() >= 2; }
+
+/// All ordered pairs of different devices.
+inline std::vector<std::pair<int, int>> device_pairs() {
+  std::vector<std::pair<int, int>> pairs;
+  for (int a = 0; a < device_count(); ++a)
+    for (int b = 0; b < device_count(); ++b)
+      if (a != b) pairs.emplace_back(a, b);
+  return pairs;
 }
 
 /// A stream of a user on a device, for an instance. Destroyed after the instance.
@@ -55,6 +67,31 @@ inline Kokkos::Cuda instance_over(const user_stream& stream) {
   REQUIRE(cudaSetDevice(before) == cudaSuccess);
   return made;
 }
+
+/// An instance on each device, in the order of their numbers; that of Kokkos' device is the default one.
+class instances {
+ public:
+  instances() {
+    const Kokkos::Cuda first;
+    for (int device = 0; device < device_count(); ++device) {
+      if (device == first.cuda_device()) {
+        execs_.push_back(first);
+        continue;
+      }
+      streams_.emplace_back(device);
+      execs_.push_back(instance_over(streams_.back()));
+    }
+  }
+  [[nodiscard]] const Kokkos::Cuda& operator[](int device) const {
+    return execs_[static_cast<std::size_t>(device)];
+  }
+  [[nodiscard]] auto begin() const { return execs_.begin(); }
+  [[nodiscard]] auto end() const { return execs_.end(); }
+
+ private:
+  std::deque<user_stream> streams_;  // end after the instances
+  std::vector<Kokkos::Cuda> execs_;
+};
 
 inline int device_of_pointer(const void* data) {
   cudaPointerAttributes found{};

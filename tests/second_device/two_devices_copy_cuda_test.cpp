@@ -17,57 +17,59 @@ constexpr ferry::path::direct direct{};
 
 TEST_CASE("copy moves arrays between devices by an instance of either", "[two_devices]") {
   if (!has_two_devices()) SKIP("needs two devices");
-  const user_stream stream(1);
-  const Kokkos::Cuda first, second = instance_over(stream);
+  const instances execs;
   auto random = generator(53);
   for (const std::size_t count : {std::size_t{1}, std::size_t{333}, std::size_t{70001}})
-    for (const Kokkos::Cuda* exec : {&first, &second})
-      for (const int from : {0, 1}) {
-        CAPTURE(count, exec->cuda_device(), from);
+    for (const auto& [from, target] : device_pairs())
+      for (const int which : {from, target}) {
+        const Kokkos::Cuda& exec = execs[which];
+        CAPTURE(count, which, from, target);
         const auto content = values<float>(random, count * 3);
         const auto source = make_on<device_memory>(from, "source", count, 3, content);
-        auto sink = make_on<device_memory>(1 - from, "sink", count, 3, std::vector<float>(count * 3, -1.0f));
-        ferry::copy(*exec, source, sink).wait();
+        auto sink = make_on<device_memory>(target, "sink", count, 3, std::vector<float>(count * 3, -1.0f));
+        ferry::copy(exec, source, sink).wait();
         CHECK(equal(fetch(sink), content));
         // Converted, by a kernel that reaches the other device.
-        ferry::tensor<double, device_memory> wide("wide", ferry::device{1 - from}, count, 3);
-        ferry::copy(*exec, source, wide).wait();
+        ferry::tensor<double, device_memory> wide("wide", ferry::device{target}, count, 3);
+        ferry::copy(exec, source, wide).wait();
         const std::vector<double> doubled(content.begin(), content.end());
         CHECK(fetch(wide) == doubled);
-        const auto again = ferry::clone<device_memory>(*exec, source).get();
+        const auto again = ferry::clone<device_memory>(exec, source).get();
         CHECK(again.device() == source.device());
         CHECK(equal(fetch(again), content));
       }
 }
 
-TEST_CASE("copies between devices come after the work on both", "[two_devices]") {
+TEST_CASE("copies between devices come after the work on both, round all devices", "[two_devices]") {
   if (!has_two_devices()) SKIP("needs two devices");
   constexpr std::size_t large = 300000;
-  const user_stream stream(1);
-  const Kokkos::Cuda first, second = instance_over(stream);
-  ferry::tensor<float, device_memory> here("here", large, 16), there("there", ferry::device{1}, large, 16);
-  ferry::tensor<float, device_memory> back("back", large, 16);
-  ferry::tensor<float, ferry::pinned_space> read("read", large, 16);
+  const instances execs;
   std::vector<std::int64_t> all(large, 0);
   for (std::size_t i = 0; i < large; ++i) all[i] = static_cast<std::int64_t>(i);
-  const auto plan_here = ferry::make_plan(first, all, large);
-  const auto plan_there = ferry::make_plan(second, all, large);
-  ferry::tensor<float, device_memory> ones("ones", large, 16),
-      ones_there("ones", ferry::device{1}, large, 16);
-  ferry::init::constant(first, ones, 1.0f);
-  ferry::init::constant(second, ones_there, 1.0f);
-  ferry::init::zeros(first, here);
-  for (int round = 0; round < 10; ++round) {
-    ferry::scatter_add(first, here, plan_here, ones, direct).detach();
-    ferry::copy(second, here, there).detach();  // after the sum on the other device
-    ferry::scatter_add(second, there, plan_there, ones_there, direct).detach();
-    ferry::copy(first, there, here).detach();  // after the sum there, and after the copy that read `here`
+  // Round the ring of all devices, each of which adds one.
+  const int devices = device_count();
+  std::vector<ferry::tensor<float, device_memory>> tables, ones;
+  std::vector<ferry::row_plan> plans;
+  for (int d = 0; d < devices; ++d) {
+    tables.emplace_back("table", ferry::device{d}, large, 16);
+    ones.emplace_back("ones", ferry::device{d}, large, 16);
+    ferry::init::constant(execs[d], ones.back(), 1.0f);
+    plans.push_back(ferry::make_plan(execs[d], all, large));
   }
-  ferry::copy(first, here, read).wait();
+  ferry::init::zeros(execs[0], tables[0]);
+  for (int round = 0; round < 10; ++round)
+    for (int d = 0; d < devices; ++d) {
+      const auto here = static_cast<std::size_t>(d);
+      const int next = (d + 1) % devices;
+      ferry::scatter_add(execs[d], tables[here], plans[here], ones[here], direct).detach();
+      // After the sum on this device, and after the copy that read the next one's table.
+      ferry::copy(execs[next], tables[here], tables[static_cast<std::size_t>(next)]).detach();
+    }
+  ferry::tensor<float, ferry::pinned_space> read("read", large, 16);
+  ferry::copy(execs[0], tables[0], read).wait();
   std::size_t wrong = 0;
-  for (std::size_t i = 0; i < read.size(); ++i) wrong += read.data()[i] != 20.0f;
+  for (std::size_t i = 0; i < read.size(); ++i) wrong += read.data()[i] != static_cast<float>(10 * devices);
   CHECK(wrong == 0);
-  ferry::copy(first, there, back).wait();
 }
 
 }  // namespace ferry_test::two_devices_copy_cuda_test

@@ -4,12 +4,16 @@
 #include "support/profile.hpp"
 #include "support/random.hpp"
 
-#include <array>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
+
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <utility>
+#include <vector>
 
-/// Two devices in one process; Kokkos' default one is the first.
+/// Two devices and more in one process; Kokkos' default one is the first.
 namespace ferry_test::two_devices_cuda_test {
 
 namespace {
@@ -22,43 +26,47 @@ constexpr ferry::path::direct direct{};
 
 }  // namespace
 
-TEST_CASE("one mapped table serves both devices through large pages", "[two_devices]") {
+TEST_CASE("one mapped table serves all devices through large pages", "[two_devices]") {
   if (!has_two_devices()) SKIP("needs two devices");
   auto random = generator(54);
   const auto content = values<float>(random, rows * width);
   const auto which = indices<std::int64_t>(random, n, rows);
   auto early = make_on<ferry::mapped_space>(-1, "early", rows, width, content);
-  const user_stream stream(1);
-  const Kokkos::Cuda first, second = instance_over(stream);
+  const instances execs;
   const auto readers = [](const ferry::tensor<float, ferry::mapped_space>& table) {
-    std::array<int, 2> found{-9, -9};
-    REQUIRE(cudaMemRangeGetAttribute(found.data(), sizeof found, cudaMemRangeAttributeAccessedBy,
-                                     table.data(), table.size() * sizeof(float)) == cudaSuccess);
-    return std::set<int>(found.begin(), found.end());
+    std::vector<int> listed(static_cast<std::size_t>(device_count()), -9);
+    REQUIRE(cudaMemRangeGetAttribute(listed.data(), listed.size() * sizeof(int),
+                                     cudaMemRangeAttributeAccessedBy, table.data(),
+                                     table.size() * sizeof(float)) == cudaSuccess);
+    return std::set<int>(listed.begin(), listed.end());
   };
-  for (const Kokkos::Cuda* exec : {&first, &second}) {
-    ferry::tensor<float, device_memory> batch("batch", ferry::device_of(*exec), n, width);
-    ferry::gather(*exec, early, which, batch, direct).wait();
+  std::set<int> every;
+  for (const Kokkos::Cuda& exec : execs) {
+    every.insert(exec.cuda_device());
+    ferry::tensor<float, device_memory> batch("batch", ferry::device_of(exec), n, width);
+    ferry::gather(exec, early, which, batch, direct).wait();
     CHECK(equal(fetch(batch), gathered(content, width, which, std::vector<float>(n * width, 0.0f))));
   }
   const auto late = make_on<ferry::mapped_space>(1, "late", rows, width, content);
   cudaPointerAttributes made{};
   REQUIRE(cudaPointerGetAttributes(&made, late.data()) == cudaSuccess);
   if (made.type != cudaMemoryTypeManaged) SKIP("mapped memory is page-locked here");
-  CHECK(readers(early) == std::set<int>{0, 1});
-  CHECK(readers(late) == std::set<int>{0, 1});
+  CHECK(readers(early) == every);
+  CHECK(readers(late) == every);
 }
 
-TEST_CASE("a graph of the second device repeats a gather there", "[two_devices]") {
+TEST_CASE("a graph of another device repeats a gather there", "[two_devices]") {
   if (!has_two_devices()) SKIP("needs two devices");
-  const user_stream stream(1);
+  const int device = GENERATE(range(1, std::max(device_count(), 2)));
+  CAPTURE(device);
+  const user_stream stream(device);
   const Kokkos::Cuda exec = instance_over(stream);
   auto random = generator(55);
   const auto content = values<float>(random, rows * width);
   const auto which = indices<std::int64_t>(random, n, rows);
-  const auto table = make_on<device_memory>(1, "table", rows, width, content);
-  auto chosen = make_on<device_memory>(1, "which", n, 1, which);
-  auto batch = make_on<device_memory>(1, "batch", n, width, std::vector<float>(n * width, -1.0f));
+  const auto table = make_on<device_memory>(device, "table", rows, width, content);
+  auto chosen = make_on<device_memory>(device, "which", n, 1, which);
+  auto batch = make_on<device_memory>(device, "batch", n, width, std::vector<float>(n * width, -1.0f));
   const ferry::tensor_view<const std::int64_t, device_memory> list(chosen.data(), n);
   ferry::gather(exec, table, list, batch, direct).wait();
   send(batch, std::vector<float>(n * width, -1.0f));
@@ -67,7 +75,7 @@ TEST_CASE("a graph of the second device repeats a gather there", "[two_devices]"
   REQUIRE(cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
   auto ticket = ferry::gather(exec, table, list, batch, direct);
   REQUIRE(cudaStreamEndCapture(stream.native(), &graph) == cudaSuccess);
-  REQUIRE(cudaSetDevice(1) == cudaSuccess);
+  REQUIRE(cudaSetDevice(device) == cudaSuccess);
   REQUIRE(cudaGraphInstantiate(&runs, graph, 0) == cudaSuccess);
   REQUIRE(cudaGraphLaunch(runs, stream.native()) == cudaSuccess);
   REQUIRE(cudaSetDevice(0) == cudaSuccess);
@@ -79,15 +87,19 @@ TEST_CASE("a graph of the second device repeats a gather there", "[two_devices]"
 
 TEST_CASE("each device has its own profile", "[two_devices][profile]") {
   if (!has_two_devices()) SKIP("needs two devices");
-  const user_stream stream(1);
-  const Kokkos::Cuda first, second = instance_over(stream);
-  const auto before = ferry::current_profile(first);
-  auto changed = ferry::current_profile(second);
-  changed.pinned_reach_gib += 1;
-  ferry::use_profile(second, changed);
-  CHECK(ferry::current_profile(second).pinned_reach_gib == changed.pinned_reach_gib);
-  CHECK(ferry::current_profile(first).pinned_reach_gib == before.pinned_reach_gib);
-  CHECK(ferry::profile_origin(first) != ferry::profile_origin(second));
+  const instances execs;
+  const auto reach = [](const Kokkos::Cuda& exec) { return ferry::current_profile(exec).pinned_reach_gib; };
+  std::vector<decltype(reach(execs[0]))> expected;
+  for (const Kokkos::Cuda& exec : execs) expected.push_back(reach(exec));
+  for (int device = 1; device < device_count(); ++device) {
+    auto changed = ferry::current_profile(execs[device]);
+    changed.pinned_reach_gib += device;
+    expected[static_cast<std::size_t>(device)] = changed.pinned_reach_gib;
+    ferry::use_profile(execs[device], changed);
+    for (const Kokkos::Cuda& exec : execs)
+      CHECK(reach(exec) == expected[static_cast<std::size_t>(exec.cuda_device())]);
+    CHECK(ferry::profile_origin(execs[0]) != ferry::profile_origin(execs[device]));
+  }
   ferry_test::profile_holder::forget();
 }
 

@@ -70,12 +70,13 @@ std::vector<float> run_verbs(const Kokkos::Cuda& exec, std::uint64_t seed) {
   }
   keep(fetch(batch));
   CHECK_THROWS_AS(  // names what lies on the other device
-      ferry::step(exec, adam, table, state, plan,
-                  ferry::tensor<float, device_memory>("far", ferry::device{1 - device}, n, width),
-                  ferry::step_count::per_row{}, direct),
+      ferry::step(
+          exec, adam, table, state, plan,
+          ferry::tensor<float, device_memory>("far", ferry::device{(device + 1) % device_count()}, n, width),
+          ferry::step_count::per_row{}, direct),
       ferry::invalid_argument);
   CHECK(state.steps() == 3);
-  if (device == 1) {  // a plan of the second device for an instance of the first
+  if (device != 0) {  // a plan of another device for an instance of the first
     std::string text;
     try {
       auto near = make_on<Space>(0, "near", rows, width, content);
@@ -84,7 +85,7 @@ std::vector<float> run_verbs(const Kokkos::Cuda& exec, std::uint64_t seed) {
     } catch (const ferry::invalid_argument& refused) {
       text = refused.what();
     }
-    CHECK(text.find("the plan was made on device 1") != std::string::npos);
+    CHECK(text.find("the plan was made on device " + std::to_string(device)) != std::string::npos);
     CHECK(text.find("device 0") != std::string::npos);
   }
   ferry::init::uniform(exec, table, -1.0f, 1.0f, 3);
@@ -94,20 +95,20 @@ std::vector<float> run_verbs(const Kokkos::Cuda& exec, std::uint64_t seed) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("every verb gives the same bits on either device", "[two_devices]", ferry::device_space,
+TEMPLATE_TEST_CASE("every verb gives the same bits on each device", "[two_devices]", ferry::device_space,
                    ferry::mapped_space) {
   if (!has_two_devices()) SKIP("needs two devices");
-  const user_stream stream(1);
-  const Kokkos::Cuda first, second = instance_over(stream);
-  REQUIRE(first.cuda_device() == 0);
-  REQUIRE(second.cuda_device() == 1);
-  REQUIRE(ferry::device_of(second) == ferry::device{1});
-  const auto there = run_verbs<TestType>(second, 51);
+  const instances execs;
+  REQUIRE(execs[0].cuda_device() == 0);
+  const auto there = run_verbs<TestType>(execs[1], 51);
   int current = -1;
   REQUIRE(cudaGetDevice(&current) == cudaSuccess);
   CHECK(current == 0);
-  CHECK(equal(run_verbs<TestType>(first, 51), there));
-  CHECK(equal(run_verbs<TestType>(second, 51), there));
+  for (int device = 0; device < device_count(); ++device) {
+    CAPTURE(device);
+    REQUIRE(ferry::device_of(execs[device]) == ferry::device{device});
+    CHECK(equal(run_verbs<TestType>(execs[device], 51), there));
+  }
 }
 
 }  // namespace ferry_test::two_devices_verbs_cuda_test

@@ -79,10 +79,10 @@ TEST_CASE("two instances that take turns call nothing that allocates or waits", 
   };
   // Blocks that one instance leaves behind are the other's when their work has ended, or when there are many: the
   // most that can be are made while the device lags.
-  for (const auto& each : exec) delay(each);
+  for (const auto& instance : exec) delay(instance);
   for (int i = 0; i < 50; ++i) loop();
   CHECK(counts_of(loop) == counts{});
-  for (const auto& each : exec) each.fence("ferry_test::steady");
+  for (const auto& instance : exec) instance.fence("ferry_test::steady");
 }
 
 TEST_CASE("a step that is waited for waits for events alone", "[steady]") {
@@ -132,10 +132,10 @@ FERRY_COUNT(cudaEventSynchronize, (cudaEvent_t event), (event))
 FERRY_COUNT(cudaStreamCreateWithFlags, (cudaStream_t * stream, unsigned int flags), (stream, flags))
 FERRY_COUNT(cudaStreamSynchronize, (cudaStream_t stream), (stream))
 FERRY_COUNT(cudaDeviceSynchronize, (), ())
-FERRY_COUNT(cudaMemcpy, (void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind),
-            (to, from, bytes, kind))
+FERRY_COUNT(cudaMemcpy, (void* target, const void* source, std::size_t bytes, cudaMemcpyKind kind),
+            (target, source, bytes, kind))
 FERRY_COUNT(cudaMemcpyToSymbol,
-            (const void* symbol, const void* from, std::size_t bytes, std::size_t offset,
+            (const void* symbol, const void* source, std::size_t bytes, std::size_t offset,
              cudaMemcpyKind kind),
-            (symbol, from, bytes, offset, kind))
+            (symbol, source, bytes, offset, kind))
 FERRY_COUNT(cudaMemset, (void* data, int value, std::size_t bytes), (data, value, bytes))

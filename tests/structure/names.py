@@ -19,6 +19,9 @@ of to from at by its each own one made found taken told met here there aside onc
 held seen wanted done used then that these those this_ another anew again also both either any_ whose which what where when
 """.split())
 
+# Members that programs of users name.
+PUBLIC = {"include/ferry/runtime/transfer_statistics.hpp": {"from", "to"}, "include/ferry/memory/memory_report.hpp": {"all"}}
+
 # Comments and literals, whichever begins first.
 NO_CODE = re.compile(r"""//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'""", re.DOTALL)
 DIRECTIVE = re.compile(r"^[ \t]*#(?:.*\\\n)*.*$", re.MULTILINE)
@@ -30,11 +33,20 @@ NO_TYPE = set("""
 return else case goto throw new delete co_return co_await co_yield and or not xor using namespace typename class struct enum
 operator if while sizeof alignof requires template public private protected default do const_cast
 """.split())
+# `type name(arguments);` is a variable if no argument looks like a parameter.
+CONSTRUCTION = re.compile(r"(?P<before>[\w>\]]|[&*])(?P<gap>\s+|(?<=[&*]))(?P<name>[a-z]\w*)\((?P<arguments>[^;{}]*?)\)\s*[;,]")
+PARAMETER = re.compile(r"(const\s+)?[\w:<>,\s]+[\s&*]+\w+|(const\s+)?([\w:]+_t|bool|char|int|float|double)\s*[&*]*")
+# The further names of `type name = value, name, name[size];`, once all that is nested is blank.
+NESTED = re.compile(r"\{[^{};]*\}|\([^();{}]*\)|\[[^\[\];]*\]|(?<=\w)<[^<>;(){}=+]*>")
+LIST = re.compile(r"(?:(?<=[;{}])|\A)\s*(?!return\b|else\b|case\b|using\b|throw\b|goto\b|delete\b)"
+                  r"(?:(?:const|static|mutable|inline|constexpr|thread_local|auto|unsigned)\s+)*[A-Za-z_][\w:]*[\s&*]+[\w ]+?"
+                  r"\s*(?:=[^,;{}]*)?(?:,\s*[&*]*\w+\s*(?:=[^,;{}]*)?)+;")
+FURTHER = re.compile(r",\s*[&*]*([a-z]\w*)\s*(?=[=,;])")
 BINDING = re.compile(r"\bauto\s*(?:const\s*)?&{0,2}\s*\[([\w\s,]+)\]")
 CAPTURE = re.compile(r"[\[,]\s*&?([a-z]\w*)\s*=(?!=)")
 
 COMMENT = re.compile(r"^[ \t]*(///?)[ \t]*(.*)$", re.MULTILINE)
-OPENINGS = re.compile(r"(What|Where|Those that|The same (of|for|where|as|with|when))\b")
+OPENINGS = re.compile(r"(What|Where|Whether|Those|The same)\b")
 
 
 def last_word(text, end):
@@ -44,6 +56,18 @@ def last_word(text, end):
 
 def refused(name):
     return name.rstrip("_") in REFUSED or name in REFUSED
+
+
+def blank(match):
+    return re.sub(r"[^\n]", " ", match.group(0))
+
+
+def without_nesting(code):
+    while True:
+        flat = NESTED.sub(blank, code)
+        if flat == code:
+            return code
+        code = flat
 
 
 def declared_names(code):
@@ -67,6 +91,22 @@ def declared_names(code):
         if match.group("after") == ":" and before not in "&*" and last_word(code, match.end("before")) in ("case", "default"):
             continue
         yield name, match.start("name")
+    for match in CONSTRUCTION.finditer(code):
+        name, before = match.group("name"), match.group("before")
+        if not refused(name) or not match.group("arguments").strip():
+            continue
+        if before in "&*":
+            if match.group("gap") == "" or code[match.start() - 1].isspace():
+                continue
+        elif last_word(code, match.end("before")) in NO_TYPE:
+            continue
+        arguments = re.sub(r"[\[(<{][^\[\](){}<>]*[\])>}]", "_", match.group("arguments")).split(",")
+        if not any(PARAMETER.fullmatch(argument.strip()) for argument in arguments):
+            yield name, match.start("name")
+    for match in LIST.finditer(without_nesting(code)):
+        for further in FURTHER.finditer(match.group(0)):
+            if refused(further.group(1)):
+                yield further.group(1), match.start() + further.start(1)
     for match in BINDING.finditer(code):
         for name in re.split(r"[\s,]+", match.group(1)):
             if name and refused(name):
@@ -76,22 +116,20 @@ def declared_names(code):
             yield match.group(1), match.start()
 
 
-def blank(match):
-    return re.sub(r"[^\n]", " ", match.group(0))
-
-
 def check_source(path, text):
     code = DIRECTIVE.sub(blank, NO_CODE.sub(blank, text))
-    found = []
+    places = []
     for name, position in declared_names(code):
-        found.append((code.count("\n", 0, position) + 1, f"names a variable `{name}`: name the object"))
+        if name in PUBLIC.get(str(path), ()):
+            continue
+        places.append((code.count("\n", 0, position) + 1, f"names a variable `{name}`: name the object"))
     previous = -2
     for match in COMMENT.finditer(text):
         line = text.count("\n", 0, match.start()) + 1
         if line != previous + 1 and OPENINGS.match(match.group(2)):
-            found.append((line, f"opens a comment with `{match.group(2)[:30]}`: open with the subject"))
+            places.append((line, f"opens a comment with `{match.group(2)[:30]}`: open with the subject"))
         previous = line
-    return [f"{path}:{line}: {message}" for line, message in sorted(set(found))]
+    return [f"{path}:{line}: {message}" for line, message in sorted(set(places))]
 
 
 def check(root, folders):
@@ -116,6 +154,11 @@ x = a * b;
 const auto& table = tables[0];  // of is a word here
 const char* text = "int of = 3;";
 case other_case: break;
+static table of(const T* data, std::int64_t stride);
+T at(std::size_t);
+call(first, of(second), at(third));
+std::vector<int> rows{1, 2}, columns(of(rows), 3);
+return rows, columns;
 """
 
 BAD = [
@@ -129,7 +172,15 @@ BAD = [
     "for (const auto& each : rows) {}",
     "T* there{};",
     "int taken[3];",
+    "launch_context<Exec> of(exec, verb);",
+    "const std::vector<int> all(rows.size(), -1);",
+    "std::vector<int> rows{1, 2}, made;",
+    "const auto first = take(a, b), other = take(b);",
+    "tensor<float> table(\"table\", 3), there(\"there\", 3);",
     "/// What a row costs.\nint cost;",
+    "/// Whether rows move.\nbool moves;",
+    "/// Where rows lie.\nint place;",
+    "/// The same rows.\nint rows;",
     "// The same of columns.\nint cost;",
     "// Those that wait.\nint cost;",
 ]

@@ -11,19 +11,19 @@ namespace ferry_test {
 
 /// Notes that work of instance `who` uses the block of a lease until `done`, as a verb does; null: it has
 /// ended. False where `resource` is no lease.
-inline bool note_use(const std::shared_ptr<void>& resource, ferry::detail::event_handle done,
+inline bool note_use(const std::shared_ptr<void>& resource, ferry::detail::event_handle end,
                      ferry::detail::instance_id who) {
   ferry::detail::used_object* const loan = ferry::detail::loan_of(resource);
   if (loan == nullptr) return false;
   loan->promise(true);
-  loan->note(true, std::move(done), who);
+  loan->note(true, std::move(end), who);
   return true;
 }
 
-/// The same, then drops the lease.
-inline bool release_after(std::shared_ptr<void>& resource, ferry::detail::event_handle done,
+/// Notes the use, then drops the lease.
+inline bool release_after(std::shared_ptr<void>& resource, ferry::detail::event_handle end,
                           ferry::detail::instance_id who) {
-  if (!note_use(resource, std::move(done), who)) return false;
+  if (!note_use(resource, std::move(end), who)) return false;
   resource.reset();
   return true;
 }

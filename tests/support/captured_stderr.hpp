@@ -44,7 +44,9 @@ class captured_stderr {
 /// How often a text contains a part.
 inline int count_of(const std::string& text, const std::string& part) {
   int count = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  for (std::size_t position = text.find(part); position != std::string::npos;
+       position = text.find(part, position + 1))
+    ++count;
   return count;
 }
 

@@ -23,8 +23,8 @@ std::string tests_folder() { return FERRY_TESTS_FOLDER; }
 int entries_of(const std::string& path) {
   std::error_code failed;
   int count = 0;
-  for (std::filesystem::directory_iterator at(path, failed);
-       !failed && at != std::filesystem::directory_iterator(); at.increment(failed))
+  for (std::filesystem::directory_iterator entry(path, failed);
+       !failed && entry != std::filesystem::directory_iterator(); entry.increment(failed))
     ++count;
   return count;
 }

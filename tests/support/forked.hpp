@@ -19,7 +19,7 @@ class forked {
  public:
   template <class Act>
   explicit forked(const Act& act) {
-    if (::pipe(said_) != 0 || ::pipe(told_) != 0) throw std::runtime_error("no pipe");
+    if (::pipe(reports_) != 0 || ::pipe(answers_) != 0) throw std::runtime_error("no pipe");
     std::fflush(nullptr);
     process_ = ::fork();
     if (process_ < 0) throw std::runtime_error("no process");
@@ -38,28 +38,28 @@ class forked {
   forked& operator=(const forked&) = delete;
   ~forked() {
     end(SIGKILL);
-    for (const int each : {said_[0], said_[1], told_[0], told_[1]}) ::close(each);
+    for (const int descriptor : {reports_[0], reports_[1], answers_[0], answers_[1]}) ::close(descriptor);
   }
 
   /// In the child: tells the parent something, and waits until the parent has answered.
   /// @{
   template <class T>
   void say(const T& value) {
-    send(said_[1], &value, sizeof value);
+    send(reports_[1], &value, sizeof value);
   }
   void say() { say('x'); }
-  void await() { static_cast<void>(heard<char>(told_[0])); }
+  void await() { static_cast<void>(heard<char>(answers_[0])); }
   /// @}
   /// In the parent: what the child has said, and the answer.
   /// @{
   template <class T = char>
   T hear() {
-    return heard<T>(said_[0]);
+    return heard<T>(reports_[0]);
   }
-  void answer() { send(told_[1], "y", 1); }
+  void answer() { send(answers_[1], "y", 1); }
   /// @}
 
-  /// Whether the child has ended well.
+  /// True if the child has ended well.
   bool ended_well() {
     const int status = end(0);
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -76,18 +76,19 @@ class forked {
     process_ = 0;
     return status;
   }
-  static void send(int to, const void* data, std::size_t bytes) {
-    if (::write(to, data, bytes) != static_cast<ssize_t>(bytes)) throw std::runtime_error("no one hears");
+  static void send(int descriptor, const void* data, std::size_t bytes) {
+    if (::write(descriptor, data, bytes) != static_cast<ssize_t>(bytes))
+      throw std::runtime_error("no one hears");
   }
   template <class T>
-  T heard(int from) {
+  T heard(int descriptor) {
     T value{};
-    if (::read(from, &value, sizeof value) != static_cast<ssize_t>(sizeof value))
+    if (::read(descriptor, &value, sizeof value) != static_cast<ssize_t>(sizeof value))
       throw std::runtime_error("no one speaks");
     return value;
   }
 
-  int said_[2], told_[2];
+  int reports_[2], answers_[2];
   pid_t process_ = 0;
 };
 

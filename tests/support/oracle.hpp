@@ -16,7 +16,7 @@
 #include <type_traits>
 #include <vector>
 
-/// What the verbs must do, as plain loops in double.
+/// The verbs as plain loops in double.
 namespace ferry_test {
 
 template <class T>
@@ -95,13 +95,13 @@ template <class V, class Index>
 std::map<std::int64_t, std::vector<double>> combined(const std::vector<V>& values, std::size_t width,
                                                      const std::vector<Index>& indices, std::size_t rows,
                                                      std::string_view how, on_bad policy) {
-  std::map<std::int64_t, std::vector<double>> made;
+  std::map<std::int64_t, std::vector<double>> result;
   std::map<std::int64_t, double> counts;
   for (std::size_t p = 0; p < indices.size(); ++p) {
     const auto row = row_of(indices[p], rows, policy);
     if (row < 0) continue;
-    const bool fresh = made.find(row) == made.end();
-    auto& sum = made[row];
+    const bool fresh = result.find(row) == result.end();
+    auto& sum = result[row];
     sum.resize(width);
     counts[row] += 1.0;
     for (std::size_t c = 0; c < width; ++c) {
@@ -115,9 +115,9 @@ std::map<std::int64_t, std::vector<double>> combined(const std::vector<V>& value
     }
   }
   if (how == "duplicates::mean")
-    for (auto& [row, sum] : made)
+    for (auto& [row, sum] : result)
       for (auto& value : sum) value /= counts[row];
-  return made;
+  return result;
 }
 
 /// scatter (add = false) or scatter_add on a copy of the table.
@@ -125,15 +125,38 @@ template <class T, class V, class Index>
 std::vector<double> scattered(const std::vector<T>& table, std::size_t width,
                               const std::vector<Index>& indices, const std::vector<V>& values, bool add,
                               std::string_view how, on_bad policy = on_bad::leave) {
-  std::vector<double> made;
-  for (const auto& value : table) made.push_back(number(value));
+  std::vector<double> result;
+  for (const auto& value : table) result.push_back(number(value));
   for (const auto& [row, value] : combined(values, width, indices, table.size() / width, how, policy))
     for (std::size_t c = 0; c < width; ++c) {
       const double whole = std::is_integral_v<T> ? std::trunc(value[c]) : value[c];
-      auto& at = made[static_cast<std::size_t>(row) * width + c];
-      at = add ? at + whole : whole;
+      auto& sum = result[static_cast<std::size_t>(row) * width + c];
+      sum = add ? sum + whole : whole;
     }
-  return made;
+  return result;
 }
+
+// oracles.cpp has those of common types, optimised. Without that, loops over large arrays take most of a test's
+// time.
+#define FERRY_TEST_ORACLES_OF(KIND, T, Index)                                                                \
+  KIND template std::vector<T> gathered(const std::vector<T>&, std::size_t, const std::vector<Index>&,       \
+                                        std::vector<T>, on_bad);                                             \
+  KIND template std::map<std::int64_t, std::vector<double>> combined(                                        \
+      const std::vector<T>&, std::size_t, const std::vector<Index>&, std::size_t, std::string_view, on_bad); \
+  KIND template std::vector<double> scattered(const std::vector<T>&, std::size_t, const std::vector<Index>&, \
+                                              const std::vector<T>&, bool, std::string_view, on_bad);
+#define FERRY_TEST_ORACLES(KIND, T)                                                          \
+  KIND template bool same_bits(const std::vector<T>&, const std::vector<T>&);                \
+  KIND template bool close(const std::vector<T>&, const std::vector<double>&, double);       \
+  FERRY_TEST_ORACLES_OF(KIND, T, std::int32_t)                                               \
+  FERRY_TEST_ORACLES_OF(KIND, T, std::uint32_t) FERRY_TEST_ORACLES_OF(KIND, T, std::int64_t) \
+      FERRY_TEST_ORACLES_OF(KIND, T, std::uint64_t)
+
+FERRY_TEST_ORACLES(extern, float)
+FERRY_TEST_ORACLES(extern, double)
+FERRY_TEST_ORACLES(extern, ferry::half_t)
+FERRY_TEST_ORACLES(extern, ferry::bhalf_t)
+FERRY_TEST_ORACLES(extern, std::int32_t)
+FERRY_TEST_ORACLES(extern, std::int64_t)
 
 }  // namespace ferry_test

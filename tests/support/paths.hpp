@@ -20,7 +20,7 @@ bool direct_runs() {
   return !pageable || ferry::execution_backend<exec_space>::reaches_pageable(exec_space{});
 }
 
-/// What a verb does with the rows, as far as it decides on the paths that it may take.
+/// The work of a verb on the rows, as far as it decides on the paths that it may take.
 enum class work { moves, changes, copies };
 
 /// Calls visit(path) for every path that a verb between the two spaces can take here.
@@ -42,7 +42,7 @@ inline constexpr int place_of = std::is_same_v<Space, ferry::pinned_space>     ?
                                 : std::is_same_v<Space, ferry::pageable_space> ? 3
                                                                                : 0;
 
-/// The same, but with B in host memory fewer, since what is compiled there hardly asks where both sides are:
+/// Pairs with B in fewer host memories, since what is compiled there hardly asks where both sides are:
 /// path::staged where one side is the device's or pageable, and one of the others in turn, so that every space meets
 /// every other one, and on either side every path that differs for it.
 template <class A, class B, work Work, class Visit>

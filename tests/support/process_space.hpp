@@ -70,9 +70,9 @@ struct ferry::device_backend<ferry_test::process_space> : ferry::host_backend {
     if (space::refuses) throw device_error("this device shares nothing");
     const std::lock_guard lock(space::guard);
     const named_memory named{::getpid(), space::files[data], 0};
-    exported_memory made;
-    std::memcpy(made.token.data(), &named, sizeof named);
-    return made;
+    exported_memory result;
+    std::memcpy(result.token.data(), &named, sizeof named);
+    return result;
   }
   static void* import_memory(const std::array<unsigned char, 64>& token, const device_uuid&, int) {
     if (space::refuses) throw device_error("device 0 does not reach the memory of device 1");

@@ -38,7 +38,7 @@ class waiting_kernel {
     cudaFreeHost(flags_);
   }
 
-  /// Whether none of the blocks has ended.
+  /// True if none of the blocks has ended.
   [[nodiscard]] bool waits() const { return seen(flags_->gave_up) == 0u && seen(flags_->released) == 0u; }
 
   void release() {
@@ -61,9 +61,9 @@ class waiting_kernel {
     REQUIRE(cudaGetLastError() == cudaSuccess);
     const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (begun() < blocks && std::chrono::steady_clock::now() < patience) std::this_thread::yield();
-    const bool all = begun() == blocks;
-    if (!all) release();
-    REQUIRE(all);
+    const bool complete = begun() == blocks;
+    if (!complete) release();
+    REQUIRE(complete);
   }
   [[nodiscard]] int begun() const {
     int blocks = 0;

@@ -14,11 +14,11 @@ namespace ferry_test {
 /// for in vain.
 class watchdog {
  public:
-  explicit watchdog(const char* what, std::chrono::seconds most = std::chrono::seconds(60))
-      : thread_([this, what, most] {
+  explicit watchdog(const char* label, std::chrono::seconds most = std::chrono::seconds(60))
+      : thread_([this, label, most] {
           std::unique_lock lock(guard_);
-          if (ended_.wait_for(lock, most, [this] { return done_; })) return;
-          std::fprintf(stderr, "%s: no end within %lld s\n", what, static_cast<long long>(most.count()));
+          if (ended_.wait_for(lock, most, [this] { return is_over_; })) return;
+          std::fprintf(stderr, "%s: no end within %lld s\n", label, static_cast<long long>(most.count()));
           std::_Exit(1);
         }) {}
   watchdog(const watchdog&) = delete;
@@ -26,7 +26,7 @@ class watchdog {
   ~watchdog() {
     {
       const std::lock_guard lock(guard_);
-      done_ = true;
+      is_over_ = true;
     }
     ended_.notify_one();
     thread_.join();
@@ -35,7 +35,7 @@ class watchdog {
  private:
   std::mutex guard_;
   std::condition_variable ended_;
-  bool done_ = false;
+  bool is_over_ = false;
   std::thread thread_;
 };
 

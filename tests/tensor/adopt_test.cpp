@@ -37,16 +37,16 @@ TEMPLATE_TEST_CASE("adopted memory is the user's, not a copy", "[adopt]", ferry:
       for (std::size_t j = 0; j < 24; ++j)
         REQUIRE(rows[p * 24 + j] == memory[static_cast<std::size_t>(chosen[p]) * 24 + j]);
 
-    const std::vector<std::int64_t> one{39};
+    const std::vector<std::int64_t> index{39};
     const auto fresh = make<ferry::device_space>("fresh", 1, 24, std::vector<float>(24, 77.0f));
-    ferry::scatter(exec, table, one, fresh).wait();
+    ferry::scatter(exec, table, index, fresh).wait();
     auto moved = std::move(table);
     CHECK(moved.data() == memory.data());
   }
   for (std::size_t i = 0; i < memory.size(); ++i) REQUIRE(memory[i] == (i < 39 * 24 ? before[i] : 77.0f));
   // Free for another tensor once the first one is gone.
-  auto again = ferry::adopt<TestType>(std::span<float>(memory), 24, 40);
-  CHECK(again.width() == 40);
+  auto second = ferry::adopt<TestType>(std::span<float>(memory), 24, 40);
+  CHECK(second.width() == 40);
 }
 
 TEMPLATE_TEST_CASE("adopt refuses extents that are not the memory's", "[adopt]", ferry::pinned_space,

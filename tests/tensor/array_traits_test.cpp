@@ -134,12 +134,12 @@ TEST_CASE("layouts of Kokkos views are taken over with their strides", "[array_t
 }
 
 TEST_CASE("a view of rank 0 holds one element", "[array_traits]") {
-  Kokkos::View<float, Kokkos::HostSpace> from("from");
-  Kokkos::View<float, Kokkos::HostSpace> to("to");
-  from() = 4.5f;
-  CHECK(ferry::make_ref(from).size() == 1);
-  ferry::copy(exec_space{}, from, to).wait();
-  CHECK(to() == 4.5f);
+  Kokkos::View<float, Kokkos::HostSpace> source("from");
+  Kokkos::View<float, Kokkos::HostSpace> target("to");
+  source() = 4.5f;
+  CHECK(ferry::make_ref(source).size() == 1);
+  ferry::copy(exec_space{}, source, target).wait();
+  CHECK(target() == 4.5f);
 }
 
 TEST_CASE("describe names label, extents and space", "[array_traits]") {

@@ -16,7 +16,7 @@ namespace ferry_test::half_test {
 
 namespace {
 
-/// What both formats share, so that each test is written once.
+/// The facts of both formats, so that each test is written once.
 template <class T>
 struct format;
 
@@ -73,11 +73,11 @@ TEMPLATE_TEST_CASE("floats are rounded to 16 bits as Eigen rounds them", "[half]
   auto random = generator();
   std::size_t wrong = 0;
   const auto check = [&](float value) {
-    const auto made = TestType(value).bits();
+    const auto result = TestType(value).bits();
     if (std::isnan(value))
-      wrong += !is_nan<TestType>(made);
+      wrong += !is_nan<TestType>(result);
     else
-      wrong += made != format<TestType>::eigen_bits(value) || made != format<TestType>::once(value);
+      wrong += result != format<TestType>::eigen_bits(value) || result != format<TestType>::once(value);
   };
   for (int i = 0; i < 1000000; ++i) check(std::bit_cast<float>(static_cast<std::uint32_t>(random())));
   // Every tie, and the floats next to it.
@@ -104,12 +104,12 @@ TEMPLATE_TEST_CASE("doubles are rounded to 16 bits once", "[half]", ferry::half_
   std::size_t wrong = 0;
   std::size_t twice = 0;
   const auto check = [&](double value) {
-    const auto made = TestType(value).bits();
+    const auto result = TestType(value).bits();
     const auto expected = format<TestType>::once(value);
     if (std::isnan(value)) {
-      wrong += !is_nan<TestType>(made);
+      wrong += !is_nan<TestType>(result);
     } else {
-      wrong += made != expected;
+      wrong += result != expected;
       twice += TestType(static_cast<float>(value)).bits() != expected;
     }
   };
@@ -193,12 +193,12 @@ TEST_CASE("convert goes between all number types by value", "[half]") {
 /// Converts on the execution space, where another compiler may have had its hands on the arithmetic.
 template <class T>
 struct convert_elements {
-  const double* from;
-  T* to;
+  const double* source;
+  T* target;
   float* back;
   KOKKOS_FUNCTION void operator()(int i) const {
-    to[i] = T(from[i]);
-    back[i] = static_cast<float>(to[i]);
+    target[i] = T(source[i]);
+    back[i] = static_cast<float>(target[i]);
   }
 };
 
@@ -207,13 +207,13 @@ TEMPLATE_TEST_CASE("kernels convert to 16 bits as the host does", "[half]", ferr
   std::vector<double> inputs(20000);
   std::uniform_int_distribution<int> exponents(-150, 130);
   for (auto& input : inputs) input = std::ldexp(static_cast<double>(random()), exponents(random) - 63);
-  const auto from = make<ferry::device_space>("inputs", inputs);
-  ferry::tensor<TestType, ferry::device_space> to("numbers", inputs.size());
+  const auto source = make<ferry::device_space>("inputs", inputs);
+  ferry::tensor<TestType, ferry::device_space> target("numbers", inputs.size());
   ferry::tensor<float, ferry::device_space> back("floats", inputs.size());
   Kokkos::parallel_for("ferry_test::convert",
                        Kokkos::RangePolicy<exec_space>(0, static_cast<int>(inputs.size())),
-                       convert_elements<TestType>{from.data(), to.data(), back.data()});
-  const auto numbers = take(to);
+                       convert_elements<TestType>{source.data(), target.data(), back.data()});
+  const auto numbers = take(target);
   const auto floats = take(back);
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -57,11 +57,11 @@ std::vector<double> sample_of(Draw draw) {
 
 /// Correlation of neighbours at a distance.
 double correlation(const std::vector<double>& sample, std::size_t lag) {
-  const moments of(sample);
+  const moments shape(sample);
   double sum = 0.0;
   for (std::size_t i = lag; i < sample.size(); ++i)
-    sum += (sample[i] - of.mean) * (sample[i - lag] - of.mean);
-  return sum / static_cast<double>(sample.size() - lag) / of.variance;
+    sum += (sample[i] - shape.mean) * (sample[i - lag] - shape.mean);
+  return sum / static_cast<double>(sample.size() - lag) / shape.variance;
 }
 
 }  // namespace
@@ -129,9 +129,9 @@ TEST_CASE("uniform draws are uniform", "[random]") {
   CHECK(*std::min_element(sample.begin(), sample.end()) >= -2.0);
   CHECK(*std::max_element(sample.begin(), sample.end()) < 6.0);
   const double error = 6.0 / std::sqrt(static_cast<double>(many));  // six standard errors for unit variance
-  const moments of(sample);
-  CHECK_THAT(of.mean, Catch::Matchers::WithinAbs(2.0, error * 8.0 / std::sqrt(12.0)));
-  CHECK_THAT(of.variance, Catch::Matchers::WithinAbs(64.0 / 12.0, error * 64.0 * 0.0745));
+  const moments shape(sample);
+  CHECK_THAT(shape.mean, Catch::Matchers::WithinAbs(2.0, error * 8.0 / std::sqrt(12.0)));
+  CHECK_THAT(shape.variance, Catch::Matchers::WithinAbs(64.0 / 12.0, error * 64.0 * 0.0745));
   CHECK(distance(sample, [](double x) { return (x + 2.0) / 8.0; }) < 3.0);
   for (const std::size_t lag : {1u, 2u, 64u, 128u}) CHECK(std::fabs(correlation(sample, lag)) < error);
 }
@@ -141,11 +141,11 @@ TEST_CASE("normal draws are normal", "[random]") {
   const std::uint64_t seed = random();
   const auto sample = sample_of([seed](std::size_t i) { return ferry::random::normal(seed, i, 3.0, 0.5); });
   const double error = 6.0 / std::sqrt(static_cast<double>(many));
-  const moments of(sample);
-  CHECK_THAT(of.mean, Catch::Matchers::WithinAbs(3.0, error * 0.5));
-  CHECK_THAT(of.variance, Catch::Matchers::WithinAbs(0.25, error * 0.25 * std::sqrt(2.0)));
-  CHECK_THAT(of.skew, Catch::Matchers::WithinAbs(0.0, error * std::sqrt(6.0)));
-  CHECK_THAT(of.kurtosis, Catch::Matchers::WithinAbs(3.0, error * std::sqrt(24.0)));
+  const moments shape(sample);
+  CHECK_THAT(shape.mean, Catch::Matchers::WithinAbs(3.0, error * 0.5));
+  CHECK_THAT(shape.variance, Catch::Matchers::WithinAbs(0.25, error * 0.25 * std::sqrt(2.0)));
+  CHECK_THAT(shape.skew, Catch::Matchers::WithinAbs(0.0, error * std::sqrt(6.0)));
+  CHECK_THAT(shape.kurtosis, Catch::Matchers::WithinAbs(3.0, error * std::sqrt(24.0)));
   CHECK(distance(sample, [](double x) { return 0.5 * std::erfc(-(x - 3.0) / 0.5 / std::sqrt(2.0)); }) < 3.0);
   for (const std::size_t lag : {1u, 2u, 64u, 128u}) CHECK(std::fabs(correlation(sample, lag)) < error);
 }
@@ -155,9 +155,9 @@ TEST_CASE("seeds, positions and kinds of draws are independent of each other", "
   const std::uint64_t seed = random();
   double neighbours = 0.0, kinds = 0.0;
   for (std::size_t i = 0; i < many; ++i) {
-    const double here = ferry::random::uniform(seed, i, -1.0, 1.0);
-    neighbours += here * ferry::random::uniform(seed + 1, i, -1.0, 1.0);
-    kinds += here * ferry::random::normal(seed, i, 0.0, 1.0);
+    const double value = ferry::random::uniform(seed, i, -1.0, 1.0);
+    neighbours += value * ferry::random::uniform(seed + 1, i, -1.0, 1.0);
+    kinds += value * ferry::random::normal(seed, i, 0.0, 1.0);
   }
   const double error = 6.0 * std::sqrt(static_cast<double>(many));
   CHECK(std::fabs(neighbours) < error / 3.0);

@@ -41,11 +41,11 @@ TEST_CASE("a tensor of dynamic rank takes rank and extents from its constructor"
   CHECK(four.extent(7) == 1);
   CHECK(four.label() == "four");
 
-  const ferry::tensor<float, ferry::pageable_space> one("one", std::int64_t{7});
-  CHECK(one.rank() == 1);
-  CHECK(one.rows() == 7);
-  CHECK(one.width() == 1);
-  CHECK(one.size() == 7);
+  const ferry::tensor<float, ferry::pageable_space> single("one", std::int64_t{7});
+  CHECK(single.rank() == 1);
+  CHECK(single.rows() == 7);
+  CHECK(single.width() == 1);
+  CHECK(single.size() == 7);
 
   const ferry::tensor<float, ferry::pageable_space> mixed("mixed", 7u, short{2}, std::size_t{3});
   CHECK(mixed.width() == 6);

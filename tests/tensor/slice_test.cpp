@@ -24,9 +24,9 @@ namespace {
 
 /// 0, 1, 2, ...
 std::vector<std::int32_t> counted(std::size_t size) {
-  std::vector<std::int32_t> made(size);
-  std::iota(made.begin(), made.end(), 0);
-  return made;
+  std::vector<std::int32_t> result(size);
+  std::iota(result.begin(), result.end(), 0);
+  return result;
 }
 
 }  // namespace

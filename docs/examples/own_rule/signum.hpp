@@ -37,7 +37,7 @@ struct signum {
   [[nodiscard]] auto fields() const {
     return boost::hana::make_tuple(ferry::optim::field{"momentum_buffer"});
   }
-  /// What depends on the step (the first one is 1) is computed here, once, in double, on the host.
+  /// Numbers that depend on the step (the first one is 1) are computed here, once, in double, on the host.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t) const {
     return {static_cast<Compute>(lr), static_cast<Compute>(momentum)};

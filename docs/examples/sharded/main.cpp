@@ -39,10 +39,10 @@ void train(int ranks, batch_type& result) {
 
 int main(int argc, char** argv) {
   const Kokkos::ScopeGuard guard(argc, argv);
-  batch_type one("one", rows, width), four("four", rows, width);
-  train(1, one);
+  batch_type first("one", rows, width), four("four", rows, width);
+  train(1, first);
   train(4, four);
-  const bool same = std::memcmp(one.data(), four.data(), one.size() * sizeof(float)) == 0;
+  const bool same = std::memcmp(first.data(), four.data(), first.size() * sizeof(float)) == 0;
   std::printf("4 ranks give %s bits as 1\n", same ? "the same" : "OTHER");
   return same ? 0 : 1;
 }

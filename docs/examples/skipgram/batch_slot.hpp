@@ -9,7 +9,7 @@
 
 namespace skipgram {
 
-/// What the device needs for one batch, besides the words that the loader brings. The trainer has two: while
+/// The device's memory for one batch, besides the words that the loader brings. The trainer has two: while
 /// the device works on one, the host enqueues the other.
 struct batch_slot {
   batch_slot() = default;

@@ -32,61 +32,62 @@ class corpus_builder final : public token_sink {
  public:
   void word(std::string_view spelling) override {
     key_.assign(spelling);
-    const auto [at, fresh] = numbers_.try_emplace(key_, static_cast<std::int32_t>(made_.words.size()));
+    const auto [entry, fresh] = numbers_.try_emplace(key_, static_cast<std::int32_t>(result_.words.size()));
     if (fresh) {
-      made_.words.push_back(key_);
-      made_.counts.push_back(0);
+      result_.words.push_back(key_);
+      result_.counts.push_back(0);
     }
-    ++made_.counts[static_cast<std::size_t>(at->second)];
-    made_.tokens.push_back(at->second);
+    ++result_.counts[static_cast<std::size_t>(entry->second)];
+    result_.tokens.push_back(entry->second);
     // A text without any punctuation is cut, so that shuffling sentences still shuffles the text.
-    if (made_.tokens.size() - made_.sentence_begin.back() >= longest_sentence) end_sentence();
+    if (result_.tokens.size() - result_.sentence_begin.back() >= longest_sentence) end_sentence();
   }
   void end_sentence() override {
-    if (made_.tokens.size() > made_.sentence_begin.back())
-      made_.sentence_begin.push_back(made_.tokens.size());
+    if (result_.tokens.size() > result_.sentence_begin.back())
+      result_.sentence_begin.push_back(result_.tokens.size());
   }
-  void invalid_byte() override { ++made_.invalid_bytes; }
+  void invalid_byte() override { ++result_.invalid_bytes; }
 
   /// Equally frequent words are ordered by their bytes: word numbers depend on the text alone.
   corpus finish(std::uint64_t min_count) {
     end_sentence();
-    std::vector<std::int32_t> order(made_.words.size());
+    std::vector<std::int32_t> order(result_.words.size());
     std::iota(order.begin(), order.end(), 0);
     std::erase_if(order,
-                  [&](std::int32_t w) { return made_.counts[static_cast<std::size_t>(w)] < min_count; });
+                  [&](std::int32_t w) { return result_.counts[static_cast<std::size_t>(w)] < min_count; });
     std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
       const auto x = static_cast<std::size_t>(a), y = static_cast<std::size_t>(b);
-      return made_.counts[x] != made_.counts[y] ? made_.counts[x] > made_.counts[y]
-                                                : made_.words[x] < made_.words[y];
+      return result_.counts[x] != result_.counts[y] ? result_.counts[x] > result_.counts[y]
+                                                    : result_.words[x] < result_.words[y];
     });
     if (order.size() < 2)
-      throw std::runtime_error("the text is too small: of its " + std::to_string(made_.tokens.size()) +
+      throw std::runtime_error("the text is too small: of its " + std::to_string(result_.tokens.size()) +
                                " words, " + std::to_string(order.size()) + " different ones occur at least " +
                                std::to_string(min_count) + " times, and 2 are needed (see --min-count)");
 
-    corpus done;
-    done.tokens_read = made_.tokens.size();
-    done.invalid_bytes = made_.invalid_bytes;
-    std::vector<std::int32_t> renumbered(made_.words.size(), -1);
+    corpus result;
+    result.tokens_read = result_.tokens.size();
+    result.invalid_bytes = result_.invalid_bytes;
+    std::vector<std::int32_t> renumbered(result_.words.size(), -1);
     for (const std::int32_t old : order) {
-      renumbered[static_cast<std::size_t>(old)] = static_cast<std::int32_t>(done.words.size());
-      done.words.push_back(std::move(made_.words[static_cast<std::size_t>(old)]));
-      done.counts.push_back(made_.counts[static_cast<std::size_t>(old)]);
+      renumbered[static_cast<std::size_t>(old)] = static_cast<std::int32_t>(result.words.size());
+      result.words.push_back(std::move(result_.words[static_cast<std::size_t>(old)]));
+      result.counts.push_back(result_.counts[static_cast<std::size_t>(old)]);
     }
-    for (std::size_t s = 0; s < made_.sentences(); ++s) {
-      for (const std::int32_t old : made_.sentence(s))
+    for (std::size_t s = 0; s < result_.sentences(); ++s) {
+      for (const std::int32_t old : result_.sentence(s))
         if (const std::int32_t word = renumbered[static_cast<std::size_t>(old)]; word >= 0)
-          done.tokens.push_back(word);
-      if (done.tokens.size() > done.sentence_begin.back()) done.sentence_begin.push_back(done.tokens.size());
+          result.tokens.push_back(word);
+      if (result.tokens.size() > result.sentence_begin.back())
+        result.sentence_begin.push_back(result.tokens.size());
     }
-    return done;
+    return result;
   }
 
  private:
   static constexpr std::size_t longest_sentence = 1000;
 
-  corpus made_;
+  corpus result_;
   std::string key_;
   std::unordered_map<std::string, std::int32_t> numbers_;
 };

@@ -42,7 +42,7 @@ choice(const List&, std::string_view) -> choice<List>;
 template <class List>
 std::vector<std::string> names_of(const List& list) {
   std::vector<std::string> names;
-  hana::for_each(list, [&](const auto& each) { names.emplace_back(each.name); });
+  hana::for_each(list, [&](const auto& policy) { names.emplace_back(policy.name); });
   return names;
 }
 
@@ -57,13 +57,13 @@ Result dispatch(const Visitor& visit) {
 template <class Result, class Visitor, class List, class... More>
 Result dispatch(const Visitor& visit, const choice<List>& first, const More&... more) {
   Result result{};
-  bool found = false;
-  hana::for_each(first.list, [&](const auto& each) {
-    if (each.name != first.name) return;
-    found = true;
-    result = dispatch<Result>([&](auto... rest) { return visit(each.type, rest...); }, more...);
+  bool matches = false;
+  hana::for_each(first.list, [&](const auto& policy) {
+    if (policy.name != first.name) return;
+    matches = true;
+    result = dispatch<Result>([&](auto... rest) { return visit(policy.type, rest...); }, more...);
   });
-  if (!found) throw std::invalid_argument("there is no choice named '" + std::string(first.name) + "'");
+  if (!matches) throw std::invalid_argument("there is no choice named '" + std::string(first.name) + "'");
   return result;
 }
 

@@ -29,7 +29,7 @@ class embedding {
 
   [[nodiscard]] virtual ferry::ticket gather(const ferry::row_plan& plan, batch_rows& rows) const = 0;
   [[nodiscard]] virtual ferry::ticket step(const ferry::row_plan& plan, const batch_rows& gradients) = 0;
-  [[nodiscard]] virtual ferry::ticket copy_to(std::span<float> all) const = 0;
+  [[nodiscard]] virtual ferry::ticket copy_to(std::span<float> numbers) const = 0;
   [[nodiscard]] virtual std::string describe() const = 0;
   /// Bytes of one row's weights, and of its optimizer state.
   [[nodiscard]] virtual std::int64_t weight_bytes() const = 0;

@@ -10,11 +10,11 @@
 
 namespace skipgram {
 
-epoch_pairs::epoch_pairs(const corpus& text, const options& chosen, part which, std::uint64_t epoch,
+epoch_pairs::epoch_pairs(const corpus& text, const options& chosen, part side, std::uint64_t epoch,
                          std::int64_t most)
     : text_(text),
       options_(chosen),
-      which_(which),
+      side_(side),
       epoch_(epoch),
       held_out_{chosen.seed, chosen.held_out},
       keep_(text.words.size(), 1.0),
@@ -43,13 +43,13 @@ epoch_pairs::epoch_pairs(const corpus& text, const options& chosen, part which, 
 void epoch_pairs::fill(std::int64_t first, std::span<std::int32_t> centres,
                        std::span<std::int32_t> contexts) const {
   // The last sentence that begins at or before the first pair; sentences without pairs begin there, too.
-  auto at =
+  auto position =
       static_cast<std::size_t>(std::upper_bound(begin_.begin(), begin_.end(), first) - begin_.begin()) - 1;
   thinned sentence;
-  std::int64_t number = begin_[at];
+  std::int64_t number = begin_[position];
   const std::int64_t end = first + static_cast<std::int64_t>(centres.size());
-  for (; number < end; ++at) {
-    thin_out(order_[at], sentence);
+  for (; number < end; ++position) {
+    thin_out(order_[position], sentence);
     for_each_pair(sentence, [&](std::int32_t centre, std::int32_t context) {
       if (number >= first && number < end) {
         centres[static_cast<std::size_t>(number - first)] = centre;
@@ -60,28 +60,28 @@ void epoch_pairs::fill(std::int64_t first, std::span<std::int32_t> centres,
   }
 }
 
-void epoch_pairs::thin_out(std::size_t sentence, thinned& to) const {
-  to.words.clear();
-  to.reach.clear();
+void epoch_pairs::thin_out(std::size_t sentence, thinned& result) const {
+  result.words.clear();
+  result.reach.clear();
   const auto words = text_.sentence(sentence);
   for (std::size_t i = 0; i < words.size(); ++i) {
     const auto random =
         random_bits(options_.seed, purpose::keep_and_window, epoch_, text_.sentence_begin[sentence] + i);
     if (ferry::random::unit(random.word[0], random.word[1]) >= keep_[static_cast<std::size_t>(words[i])])
       continue;
-    to.words.push_back(words[i]);
-    to.reach.push_back(1 + below(random.word[2], options_.window));
+    result.words.push_back(words[i]);
+    result.reach.push_back(1 + below(random.word[2], options_.window));
   }
 }
 
 template <class Visit>
-void epoch_pairs::for_each_pair(const thinned& of, const Visit& visit) const {
-  for (std::size_t i = 0; i < of.words.size(); ++i) {
-    const std::size_t first = i - std::min<std::size_t>(i, of.reach[i]);
-    const std::size_t last = std::min<std::size_t>(of.words.size() - 1, i + of.reach[i]);
+void epoch_pairs::for_each_pair(const thinned& sentence, const Visit& visit) const {
+  for (std::size_t i = 0; i < sentence.words.size(); ++i) {
+    const std::size_t first = i - std::min<std::size_t>(i, sentence.reach[i]);
+    const std::size_t last = std::min<std::size_t>(sentence.words.size() - 1, i + sentence.reach[i]);
     for (std::size_t j = first; j <= last; ++j)
-      if (j != i && held_out_(of.words[i], of.words[j]) == (which_ == part::held_out))
-        visit(of.words[i], of.words[j]);
+      if (j != i && held_out_(sentence.words[i], sentence.words[j]) == (side_ == part::held_out))
+        visit(sentence.words[i], sentence.words[j]);
   }
 }
 

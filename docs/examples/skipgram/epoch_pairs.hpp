@@ -23,7 +23,7 @@ enum class part { training, held_out };
 class epoch_pairs {
  public:
   /// `most`: stops counting there.
-  epoch_pairs(const corpus& text, const options& chosen, part which, std::uint64_t epoch,
+  epoch_pairs(const corpus& text, const options& chosen, part side, std::uint64_t epoch,
               std::int64_t most = std::numeric_limits<std::int64_t>::max());
 
   [[nodiscard]] std::int64_t size() const { return size_; }
@@ -37,13 +37,13 @@ class epoch_pairs {
     std::vector<std::uint32_t> reach;
   };
 
-  void thin_out(std::size_t sentence, thinned& to) const;
+  void thin_out(std::size_t sentence, thinned& result) const;
   template <class Visit>
-  void for_each_pair(const thinned& of, const Visit& visit) const;
+  void for_each_pair(const thinned& sentence, const Visit& visit) const;
 
   const corpus& text_;
   const options& options_;
-  part which_;
+  part side_;
   std::uint64_t epoch_;
   hold_out held_out_;
   std::vector<double> keep_;  ///< probability with which each word is kept

@@ -103,9 +103,9 @@ struct logistic_gradients {
   std::int64_t per_pair;
 
   KOKKOS_FUNCTION void operator()(const team_member& team) const {
-    const auto all = static_cast<std::int64_t>(losses.rows());
+    const auto count = static_cast<std::int64_t>(losses.rows());
     const auto first = static_cast<std::int64_t>(team.league_rank()) * team_shape::pairs;
-    const auto last = first + team_shape::pairs < all ? first + team_shape::pairs : all;
+    const auto last = first + team_shape::pairs < count ? first + team_shape::pairs : count;
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, first, last),
                          [&](std::int64_t pair) { one(team, pair); });
   }
@@ -119,15 +119,15 @@ struct logistic_gradients {
     float loss = 0.0f;
     Kokkos::parallel_for(columns, [&](std::int64_t j) { toward_centre[j] = 0.0f; });
     for (std::int64_t k = 0; k < per_pair; ++k) {
-      const std::int64_t at = pair * per_pair + k;
-      const float* KOKKOS_RESTRICT sample = sample_rows.data() + at * width;
-      float* KOKKOS_RESTRICT toward_sample = sample_gradients.data() + at * width;
+      const std::int64_t place = pair * per_pair + k;
+      const float* KOKKOS_RESTRICT sample = sample_rows.data() + place * width;
+      float* KOKKOS_RESTRICT toward_sample = sample_gradients.data() + place * width;
       const float score = dot(team, centre, sample, width);
       const float decay = Kokkos::exp(-Kokkos::abs(score));  // at most 1: never overflows
       const float logistic = (score >= 0.0f ? 1.0f : decay) / (1.0f + decay);
       const bool is_context = k == 0;
       // A noise word that happens to be the context word says nothing against it.
-      const bool counts = is_context || samples(at) != samples(pair * per_pair);
+      const bool counts = is_context || samples(place) != samples(pair * per_pair);
       const float slope = counts ? (is_context ? logistic - 1.0f : logistic) : 0.0f;
       const float wrong = is_context ? -score : score;
       if (counts) loss += Kokkos::log1p(decay) + (wrong > 0.0f ? wrong : 0.0f);
@@ -150,9 +150,9 @@ struct rank_context {
   std::int64_t per_pair;
 
   KOKKOS_FUNCTION void operator()(const team_member& team) const {
-    const auto all = static_cast<std::int64_t>(scores.rows());
+    const auto count = static_cast<std::int64_t>(scores.rows());
     const auto first = static_cast<std::int64_t>(team.league_rank()) * team_shape::pairs;
-    const auto last = first + team_shape::pairs < all ? first + team_shape::pairs : all;
+    const auto last = first + team_shape::pairs < count ? first + team_shape::pairs : count;
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, first, last),
                          [&](std::int64_t pair) { one(team, pair); });
   }

@@ -54,17 +54,17 @@ struct voice {
 void print_neighbors(const corpus& text, const options& chosen, const word_vectors& vectors) {
   std::vector<std::int32_t> queries;
   for (const std::string& word : chosen.neighbors) {
-    if (const auto at = find_word(text, word))
-      queries.push_back(*at);
+    if (const auto number = find_word(text, word))
+      queries.push_back(*number);
     else
       std::printf("  %-12s is not among the %zu words\n", word.c_str(), text.words.size());
   }
   if (chosen.neighbors.empty()) queries = words_to_show(text);
   for (const std::int32_t query : queries) {
     std::printf("  %-12s", text.words[static_cast<std::size_t>(query)].c_str());
-    for (const neighbor& each : nearest(vectors, query, 7))
-      std::printf(" %s %.2f ", text.words[static_cast<std::size_t>(each.word)].c_str(),
-                  static_cast<double>(each.cosine));
+    for (const neighbor& entry : nearest(vectors, query, 7))
+      std::printf(" %s %.2f ", text.words[static_cast<std::size_t>(entry.word)].c_str(),
+                  static_cast<double>(entry.cosine));
     std::printf("\n");
   }
 }
@@ -97,28 +97,29 @@ void train(const execution& exec, const options& chosen, const corpus& text,
       chosen.negatives);
   say("epoch  0              AUC %.4f\n", before.auc);
 
-  epoch_report all;
+  epoch_report total;
   for (std::size_t epoch = 1; epoch <= chosen.epochs; ++epoch) {
     char title[32];
     std::snprintf(title, sizeof title, "epoch %2zu", epoch);
     progress_bar progress(title, say.speaks);
-    const epoch_report one = model.train(epoch, progress);
-    if (one.pairs == 0)
+    const epoch_report report = model.train(epoch, progress);
+    if (report.pairs == 0)
       throw std::runtime_error("the text is too small: it has no pair of words to train on");
     const double auc = model.rank_held_out().auc;
-    say("%s  loss %.4f  AUC %.4f  %5.1f s  %.2f M pairs/s  %.1f M rows/s  %.2f GB/s\n", title, one.loss, auc,
-        one.seconds, static_cast<double>(one.pairs) / one.seconds * 1e-6,
-        static_cast<double>(one.rows) / one.seconds * 1e-6,
-        static_cast<double>(one.bytes) / one.seconds * 1e-9);
-    all.pairs += one.pairs;
-    all.rows += one.rows;
-    all.bytes += one.bytes;
-    all.seconds += one.seconds;
+    say("%s  loss %.4f  AUC %.4f  %5.1f s  %.2f M pairs/s  %.1f M rows/s  %.2f GB/s\n", title, report.loss,
+        auc, report.seconds, static_cast<double>(report.pairs) / report.seconds * 1e-6,
+        static_cast<double>(report.rows) / report.seconds * 1e-6,
+        static_cast<double>(report.bytes) / report.seconds * 1e-9);
+    total.pairs += report.pairs;
+    total.rows += report.rows;
+    total.bytes += report.bytes;
+    total.seconds += report.seconds;
   }
   say("total:    %.2f M pairs, %.1f M rows and %.2f GB moved in %.1f s: %.1f M rows/s, %.2f GB/s\n",
-      static_cast<double>(all.pairs) * 1e-6, static_cast<double>(all.rows) * 1e-6,
-      static_cast<double>(all.bytes) * 1e-9, all.seconds, static_cast<double>(all.rows) / all.seconds * 1e-6,
-      static_cast<double>(all.bytes) / all.seconds * 1e-9);
+      static_cast<double>(total.pairs) * 1e-6, static_cast<double>(total.rows) * 1e-6,
+      static_cast<double>(total.bytes) * 1e-9, total.seconds,
+      static_cast<double>(total.rows) / total.seconds * 1e-6,
+      static_cast<double>(total.bytes) / total.seconds * 1e-9);
 
   const word_vectors vectors = model.vectors();
   if (!say.speaks) return;
@@ -131,8 +132,8 @@ void train(const execution& exec, const options& chosen, const corpus& text,
 }
 
 /// `given` is the group of processes that this one is a rank of, null for none.
-void run(const options& chosen, const ferry::communicator* given) {
-  const voice say{given == nullptr || given->rank() <= 0};
+void run(const options& chosen, const ferry::communicator* group) {
+  const voice say{group == nullptr || group->rank() <= 0};
   const corpus text = read_corpus(chosen);
   if (say.speaks && text.invalid_bytes != 0)
     std::fprintf(stderr, "skipgram: warning: %llu bytes of the text are no UTF-8 and were read as spaces\n",
@@ -141,8 +142,8 @@ void run(const options& chosen, const ferry::communicator* given) {
       static_cast<unsigned long long>(text.tokens_read), text.tokens.size(), text.words.size(),
       text.sentences());
 
-  if (given != nullptr) {
-    train(execution(), chosen, text, given);
+  if (group != nullptr) {
+    train(execution(), chosen, text, group);
   } else if (chosen.ranks == 0) {
     train(execution(), chosen, text, nullptr);
   } else {

@@ -19,7 +19,7 @@ noise_distribution::noise_distribution(const execution& exec, std::span<const st
   std::transform(counts.begin(), counts.end(), height.begin(),
                  [](std::uint64_t count) { return std::pow(static_cast<double>(count), 0.75); });
   const double sum = std::accumulate(height.begin(), height.end(), 0.0);
-  for (double& each : height) each *= static_cast<double>(words) / sum;
+  for (double& number : height) number *= static_cast<double>(words) / sum;
 
   std::vector<std::uint32_t> threshold(words, std::numeric_limits<std::uint32_t>::max());
   std::vector<std::int32_t> alias(words);
@@ -27,15 +27,15 @@ noise_distribution::noise_distribution(const execution& exec, std::span<const st
   std::vector<std::size_t> low, high;
   for (std::size_t w = 0; w < words; ++w) (height[w] < 1.0 ? low : high).push_back(w);
   while (!low.empty() && !high.empty()) {
-    const std::size_t from = high.back();
-    const std::size_t to = low.back();
+    const std::size_t donor = high.back();
+    const std::size_t receiver = low.back();
     low.pop_back();
-    threshold[to] = static_cast<std::uint32_t>(height[to] * 0x1p32);
-    alias[to] = static_cast<std::int32_t>(from);
-    height[from] -= 1.0 - height[to];
-    if (height[from] < 1.0) {
+    threshold[receiver] = static_cast<std::uint32_t>(height[receiver] * 0x1p32);
+    alias[receiver] = static_cast<std::int32_t>(donor);
+    height[donor] -= 1.0 - height[receiver];
+    if (height[donor] < 1.0) {
       high.pop_back();
-      low.push_back(from);
+      low.push_back(donor);
     }
   }
   ferry::copy(exec, threshold, threshold_).wait();

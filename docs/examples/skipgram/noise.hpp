@@ -16,7 +16,7 @@ class noise_distribution {
  public:
   noise_distribution(const execution& exec, std::span<const std::uint64_t> counts);
 
-  /// What kernels use.
+  /// The part that kernels use.
   struct sampler {
     ferry::tensor_view<const std::uint32_t, ferry::device_space> threshold;
     ferry::tensor_view<const std::int32_t, ferry::device_space> alias;

@@ -9,7 +9,7 @@
 
 namespace skipgram {
 
-/// What the command line says. The names of policies stay strings here; embedding.hpp turns them into types.
+/// The options of the command line. The names of policies stay strings here; embedding.hpp turns them into types.
 struct options {
   std::string text;  ///< empty: the glosses of WordNet
   std::string output;

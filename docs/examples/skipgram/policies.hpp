@@ -32,16 +32,16 @@ inline constexpr auto dtypes =
     hana::make_tuple(entry<float>{"float"}, entry<double>{"double"}, entry<ferry::half_t>{"half"},
                      entry<ferry::bhalf_t>{"bfloat16"});
 
-/// Whether rows can travel by Path between a table in Space and batches in device_space. The library would
+/// True if rows can travel by Path between a table in Space and batches in device_space. The library would
 /// refuse to compile the others; here the same property decides what is compiled at all.
 template <class Space, class Path>
 inline constexpr bool is_supported = !std::is_same_v<Path, ferry::path::staged> || Space::is_host_accessible;
 
-/// The same question for names. Throws std::invalid_argument where the answer is no.
+/// Such a check of names. Throws std::invalid_argument if they do not fit.
 inline void require_supported(const std::string& space, const std::string& path) {
   const bool supported = dispatch<bool>(
-      [](auto where, auto how) {
-        return is_supported<typename decltype(where)::type, typename decltype(how)::type>;
+      [](auto space_tag, auto how) {
+        return is_supported<typename decltype(space_tag)::type, typename decltype(how)::type>;
       },
       choice{spaces, space}, choice{paths, path});
   if (!supported)

@@ -34,8 +34,8 @@ class sharded_embedding final : public embedding {
   ferry::ticket step(const ferry::row_plan& plan, const batch_rows& gradients) override {
     return ferry::step(exec_, rule_, table_, state_, plan, gradients);
   }
-  ferry::ticket copy_to(std::span<float> all) const override {
-    return ferry::copy(exec_, table_, ferry::tensor_view(all.data(), table_.rows(), table_.width()));
+  ferry::ticket copy_to(std::span<float> numbers) const override {
+    return ferry::copy(exec_, table_, ferry::tensor_view(numbers.data(), table_.rows(), table_.width()));
   }
 
   std::string describe() const override { return table_.describe() + "; " + std::string(Rule::name); }

@@ -64,10 +64,10 @@ epoch_report trainer::train(std::uint64_t epoch, progress_bar& progress) {
   std::size_t collected = 0;
   const auto collect = [&](batch_slot& slot) {
     if (slot.in_flight.empty()) return;
-    const totals found = finish(slot);
-    losses[collected++] = found.sum;
-    loss += static_cast<double>(found.sum) / kernels::fixed_point_one;
-    account(report, found, static_cast<std::int64_t>(slot.pairs));
+    const totals counts = finish(slot);
+    losses[collected++] = counts.sum;
+    loss += static_cast<double>(counts.sum) / kernels::fixed_point_one;
+    account(report, counts, static_cast<std::int64_t>(slot.pairs));
   };
   const auto batches = static_cast<double>(loader.batches_per_epoch());
   while (const auto words = loader.next()) {
@@ -91,7 +91,8 @@ epoch_report trainer::train(std::uint64_t epoch, progress_bar& progress) {
   report.rows = moved[1];
   report.bytes = moved[2];
   loss = 0.0;
-  for (const std::int64_t each : losses) loss += static_cast<double>(each) / kernels::fixed_point_one;
+  for (const std::int64_t loss_of_pair : losses)
+    loss += static_cast<double>(loss_of_pair) / kernels::fixed_point_one;
   report.loss = report.pairs == 0 ? 0.0 : loss / static_cast<double>(report.pairs);
   if (report.loss > 1e3)
     throw std::runtime_error("the training has diverged, the mean loss is " + std::to_string(report.loss) +
@@ -112,19 +113,19 @@ ranking trainer::rank_held_out() {
     score += finish(slot).sum;
     result.pairs += static_cast<std::int64_t>(slot.pairs);
   }
-  std::vector<std::int64_t> found{score, result.pairs};
-  sum_over_ranks(found);
-  score = found[0];
-  result.pairs = found[1];
+  std::vector<std::int64_t> counts{score, result.pairs};
+  sum_over_ranks(counts);
+  score = counts[0];
+  result.pairs = counts[1];
   const std::int64_t comparisons = result.pairs * (per_pair_ - 1);
   if (comparisons > 0) result.auc = static_cast<double>(score) / (2.0 * static_cast<double>(comparisons));
   return result;
 }
 
 word_vectors trainer::vectors() const {
-  word_vectors all{std::vector<float>(text_.words.size() * options_.dim), options_.dim};
-  centre_->copy_to(all.values).wait();
-  return all;
+  word_vectors vectors{std::vector<float>(text_.words.size() * options_.dim), options_.dim};
+  centre_->copy_to(vectors.values).wait();
+  return vectors;
 }
 
 /// The first pair of a batch that this rank works on, and how many.
@@ -205,24 +206,24 @@ void trainer::enqueue(batch_slot& slot, const pair_batch& words, std::uint64_t e
 
 /// Waits for the slot's batch; throws what its verbs found.
 trainer::totals trainer::finish(batch_slot& slot) const {
-  for (ferry::ticket& each : slot.in_flight) each.wait();
+  for (ferry::ticket& transfer : slot.in_flight) transfer.wait();
   slot.in_flight.clear();
   if (slot.pairs == 0) return {};
-  const std::int64_t* here = slot.totals_here.data();
-  return {here[0], here[1], here[2]};
+  const std::int64_t* counts = slot.totals_here.data();
+  return {counts[0], counts[1], counts[2]};
 }
 
 /// A gather reads a row of the table and writes one of the batch; a step reads a gradient for each pair and
 /// reads and writes weights and state of each different row once.
-void trainer::account(epoch_report& report, const totals& found, std::int64_t pairs) const {
+void trainer::account(epoch_report& report, const totals& counts, std::int64_t pairs) const {
   const auto batch_row = static_cast<std::int64_t>(options_.dim * sizeof(float));
   const auto add = [&](const embedding& table, std::int64_t positions, std::int64_t unique) {
     report.rows += positions + unique;
     report.bytes += positions * (table.weight_bytes() + batch_row);
     report.bytes += unique * 2 * (table.weight_bytes() + table.state_bytes()) + positions * batch_row;
   };
-  add(*centre_, pairs, found.unique_centres);
-  add(*context_, pairs * per_pair_, found.unique_samples);
+  add(*centre_, pairs, counts.unique_centres);
+  add(*context_, pairs * per_pair_, counts.unique_samples);
   report.pairs += pairs;
 }
 

@@ -22,7 +22,7 @@
 
 namespace skipgram {
 
-/// What an epoch moved and found.
+/// The counts of an epoch.
 struct epoch_report {
   std::int64_t pairs = 0;
   double loss = 0.0;       ///< mean of a pair: the context word's and all its noise words'
@@ -64,7 +64,7 @@ class trainer {
   void enqueue(batch_slot& slot, const pair_batch& words, std::uint64_t epoch, bool trains);
   totals finish(batch_slot& slot) const;
   void sum_over_ranks(std::vector<std::int64_t>& numbers) const;
-  void account(epoch_report& report, const totals& found, std::int64_t pairs) const;
+  void account(epoch_report& report, const totals& counts, std::int64_t pairs) const;
 
   execution exec_;
   const corpus& text_;

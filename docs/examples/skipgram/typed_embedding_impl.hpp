@@ -31,7 +31,9 @@ class typed_embedding final : public embedding {
   ferry::ticket step(const ferry::row_plan& plan, const batch_rows& gradients) override {
     return ferry::step(exec_, rule_, table_, state_, plan, gradients, Path{});
   }
-  ferry::ticket copy_to(std::span<float> all) const override { return ferry::copy(exec_, table_, all); }
+  ferry::ticket copy_to(std::span<float> numbers) const override {
+    return ferry::copy(exec_, table_, numbers);
+  }
 
   std::string describe() const override {
     return table_.describe() + "; " + std::string(Rule::name) + ", path::" + std::string(Path::name);

@@ -35,34 +35,34 @@ std::vector<neighbor> nearest(const word_vectors& vectors, std::int32_t word, st
     for (std::size_t j = 0; j < width; ++j) sum += static_cast<double>(a[j]) * static_cast<double>(b[j]);
     return sum;
   };
-  const float* own = vectors.row(static_cast<std::size_t>(word));
-  const double size = std::sqrt(dot(own, own));
-  std::vector<neighbor> found;
+  const float* query = vectors.row(static_cast<std::size_t>(word));
+  const double size = std::sqrt(dot(query, query));
+  std::vector<neighbor> list;
   for (std::size_t w = 0; w < vectors.rows(); ++w) {
     if (w == static_cast<std::size_t>(word)) continue;
     const double sizes = size * std::sqrt(dot(vectors.row(w), vectors.row(w)));
-    found.push_back({static_cast<std::int32_t>(w),
-                     static_cast<float>(sizes > 0.0 ? dot(own, vectors.row(w)) / sizes : 0.0)});
+    list.push_back({static_cast<std::int32_t>(w),
+                    static_cast<float>(sizes > 0.0 ? dot(query, vectors.row(w)) / sizes : 0.0)});
   }
-  const auto kept = static_cast<std::ptrdiff_t>(std::min(count, found.size()));
-  std::partial_sort(found.begin(), found.begin() + kept, found.end(),
+  const auto length = static_cast<std::ptrdiff_t>(std::min(count, list.size()));
+  std::partial_sort(list.begin(), list.begin() + length, list.end(),
                     [](const neighbor& a, const neighbor& b) {
                       return a.cosine != b.cosine ? a.cosine > b.cosine : a.word < b.word;
                     });
-  found.resize(static_cast<std::size_t>(kept));
-  return found;
+  list.resize(static_cast<std::size_t>(length));
+  return list;
 }
 
 std::optional<std::int32_t> find_word(const corpus& text, const std::string& spelling) {
-  const auto at = std::find(text.words.begin(), text.words.end(), spelling);
-  if (at == text.words.end()) return std::nullopt;
-  return static_cast<std::int32_t>(at - text.words.begin());
+  const auto place = std::find(text.words.begin(), text.words.end(), spelling);
+  if (place == text.words.end()) return std::nullopt;
+  return static_cast<std::int32_t>(place - text.words.begin());
 }
 
 std::vector<std::int32_t> words_to_show(const corpus& text) {
   std::vector<std::int32_t> chosen;
   for (const char* word : {"music", "river", "disease", "king", "bird", "computer", "red", "war"})
-    if (const auto at = find_word(text, word)) chosen.push_back(*at);
+    if (const auto number = find_word(text, word)) chosen.push_back(*number);
   // The most frequent words of any language are short and go with everything.
   for (std::size_t w = std::min<std::size_t>(100, text.words.size() / 4);
        w < text.words.size() && chosen.size() < 4; ++w)

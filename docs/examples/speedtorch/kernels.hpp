@@ -29,19 +29,19 @@ struct pair_gradients {
     for (std::int64_t j = 0; j < width; ++j) to_centre[j] = 0.0f;
     double loss = 0.0;
     for (std::int64_t k = 0; k <= negatives; ++k) {
-      const std::int64_t at = pair * negatives + k - 1;
-      const float* other = v.data() + (k == 0 ? contexts[pair] : noise[at]) * width;
+      const std::int64_t place = pair * negatives + k - 1;
+      const float* row = v.data() + (k == 0 ? contexts[pair] : noise[place]) * width;
       float* to_other =
-          k == 0 ? context_gradients.data() + pair * width : noise_gradients.data() + at * width;
+          k == 0 ? context_gradients.data() + pair * width : noise_gradients.data() + place * width;
       float score = 0.0f;
-      for (std::int64_t j = 0; j < width; ++j) score += centre[j] * other[j];
+      for (std::int64_t j = 0; j < width; ++j) score += centre[j] * row[j];
       const float wrong = k == 0 ? -score : score;
       const float decay = Kokkos::exp(-Kokkos::abs(score));
       loss += (wrong > 0.0f ? wrong : 0.0f) + Kokkos::log1p(decay);
       const float slope = (k == 0 ? -1.0f : 1.0f) * (wrong >= 0.0f ? 1.0f : decay) / (1.0f + decay) * share;
       for (std::int64_t j = 0; j < width; ++j) {
         to_other[j] = slope * centre[j];
-        to_centre[j] += slope * other[j];
+        to_centre[j] += slope * row[j];
       }
     }
     losses(pair) = loss;

@@ -48,8 +48,9 @@ class noise_words {
   }
   [[nodiscard]] std::int32_t draw(std::uint64_t seed, std::uint64_t position) const {
     const auto random = skipgram::random_bits(seed, skipgram::purpose::noise, 1, position);
-    const double at = ferry::random::unit(random.word[0], random.word[1]) * up_to_.back();
-    return static_cast<std::int32_t>(std::upper_bound(up_to_.begin(), up_to_.end() - 1, at) - up_to_.begin());
+    const double draw = ferry::random::unit(random.word[0], random.word[1]) * up_to_.back();
+    return static_cast<std::int32_t>(std::upper_bound(up_to_.begin(), up_to_.end() - 1, draw) -
+                                     up_to_.begin());
   }
 
  private:
@@ -77,9 +78,9 @@ std::vector<point> read_curve(const std::string& file, std::string& text) {
 }
 
 template <class T>
-void save(const settings& chosen, const char* name, const std::vector<T>& all, std::size_t width) {
-  ferry::tensor<T, ferry::pageable_space> copy(name, all.size() / width, width);
-  std::copy(all.begin(), all.end(), copy.data());
+void save(const settings& chosen, const char* name, const std::vector<T>& numbers, std::size_t width) {
+  ferry::tensor<T, ferry::pageable_space> copy(name, numbers.size() / width, width);
+  std::copy(numbers.begin(), numbers.end(), copy.data());
   ferry::io::save_npy(chosen.dump + "/" + name + ".npy", copy);
 }
 
@@ -127,13 +128,13 @@ int run(const settings& chosen) {
       noise_of_batch(n * k);
   std::vector<point> curve;
   double sum = 0.0;
-  std::size_t done = 0;
-  for (std::uint64_t epoch = 1; done < chosen.batches; ++epoch) {
+  std::size_t count = 0;
+  for (std::uint64_t epoch = 1; count < chosen.batches; ++epoch) {
     const skipgram::epoch_pairs pairs(text, how, skipgram::part::training, epoch,
-                                      static_cast<std::int64_t>((chosen.batches - done) * n));
+                                      static_cast<std::int64_t>((chosen.batches - count) * n));
     for (std::size_t first = 0; first + n <= static_cast<std::size_t>(pairs.size()); first += n) {
       pairs.fill(static_cast<std::int64_t>(first), centres, contexts);
-      for (std::size_t i = 0; i < n * k; ++i) noise_of_batch[i] = noise.draw(chosen.seed, done * n * k + i);
+      for (std::size_t i = 0; i < n * k; ++i) noise_of_batch[i] = noise.draw(chosen.seed, count * n * k + i);
 
       u.before_forward_pass(exec, centres).wait();
       v.before_forward_pass(exec, contexts, noise_of_batch).wait();
@@ -162,9 +163,9 @@ int run(const settings& chosen) {
         all_contexts.insert(all_contexts.end(), contexts.begin(), contexts.end());
         all_noise.insert(all_noise.end(), noise_of_batch.begin(), noise_of_batch.end());
       }
-      if (++done % chosen.every == 0) {
-        curve.push_back({done, sum / static_cast<double>(chosen.every)});
-        std::printf("%zu,%.6f\n", done, curve.back().loss);
+      if (++count % chosen.every == 0) {
+        curve.push_back({count, sum / static_cast<double>(chosen.every)});
+        std::printf("%zu,%.6f\n", count, curve.back().loss);
         std::fflush(stdout);
         sum = 0.0;
       }
@@ -180,7 +181,7 @@ int run(const settings& chosen) {
   if (!chosen.curve.empty()) {
     std::ofstream out(chosen.curve);
     out << about << "\nbatches,loss\n";
-    for (const point& each : curve) out << each.batches << ',' << each.loss << "\n";
+    for (const point& entry : curve) out << entry.batches << ',' << entry.loss << "\n";
   }
   double worst = 0.0;
   std::size_t compared = 0;

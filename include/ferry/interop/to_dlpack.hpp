@@ -156,8 +156,8 @@ template <class Managed, class Array, class Order>
 Managed* hand_over(Array&& array, std::optional<DLDevice> as, const Order& order) {
   require_dlpack_export<Managed, Array>();
   if constexpr (dlpack_owner<std::remove_cvref_t<Array>>::is_shared) {
-    std::remove_cvref_t<Array> another(array);
-    return export_by_dlpack<Managed>(another, as, order);
+    std::remove_cvref_t<Array> share(array);
+    return export_by_dlpack<Managed>(share, as, order);
   } else {
     return export_by_dlpack<Managed>(array, as, order);
   }

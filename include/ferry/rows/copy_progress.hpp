@@ -17,7 +17,7 @@ struct FERRY_SHARED copied {
   std::size_t bytes_done = 0;  ///< bytes of the destination that host threads are done with
   std::size_t bytes = 0;       ///< bytes of the destination
 
-  /// Whether this is the last report of the copy. Only the last one has bytes_done == bytes.
+  /// True if this is the last report of the copy. Only the last one has bytes_done == bytes.
   [[nodiscard]] bool done() const noexcept { return bytes_done == bytes; }
 };
 

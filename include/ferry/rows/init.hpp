@@ -85,7 +85,7 @@ void require_integers(double low, double high, const array_note& array) {
                     ") is no interval of integers that the element type holds");
 }
 
-/// Whether the integer type T holds `value` without its fraction.
+/// True if the integer type T holds `value` without its fraction.
 template <class T, class Value>
 bool is_held_by(const Value& value) {
   using plain = std::conditional_t<std::is_signed_v<T>, std::make_signed_t<T>, std::make_unsigned_t<T>>;

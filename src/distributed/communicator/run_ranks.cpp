@@ -35,7 +35,7 @@ int acting_rank(const transport& group) {
 
 namespace {
 
-/// Whether an exception only tells of what happened to another rank.
+/// True if an exception only tells of what happened to another rank.
 bool is_consequence(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -72,7 +72,7 @@ void run_ranks(transport& group, function_ref<void(int)> function) {
   const auto act = [&](int place) {
     const int rank = first + place;
     {
-      const rank_binding here(&group, rank);
+      const rank_binding binding(&group, rank);
       try {
         function(rank);
       } catch (...) {

@@ -49,14 +49,14 @@ int left_ms(message_transport::clock::time_point until) {
   return static_cast<int>(std::clamp<std::int64_t>(left + 1, 0, 1000));
 }
 
-/// Whether the other end runs as the same user.
+/// True if the other end runs as the same user.
 bool is_own_user(int socket) {
   ucred who{};
   socklen_t length = sizeof who;
   return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 && who.uid == ::getuid();
 }
 
-/// Whether the other end takes this one into its group.
+/// True if the other end takes this one into its group.
 bool answered(int socket, message_transport::clock::time_point until) {
   char answer = 0;
   pollfd reads{socket, POLLIN, 0};

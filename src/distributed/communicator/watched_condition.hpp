@@ -34,7 +34,7 @@ class watched_condition {
   }
 
  private:
-  /// Whether something changed since the call. The last look is under the lock, so no change is missed.
+  /// True if something changed since the call. The last look is under the lock, so no change is missed.
   bool watch(std::unique_lock<std::mutex>& lock) {
     constexpr std::chrono::microseconds moment(50);
     if (!watches_) return false;

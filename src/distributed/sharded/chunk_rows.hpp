@@ -10,8 +10,8 @@
 
 namespace ferry::detail {
 
-/// The places of the rows of a piece of a file lie: bytes [offset, offset + bytes) of an array in the order of the
-/// row numbers. The first and the last row may be cut.
+/// The places of the rows of a piece of a file: bytes [offset, offset + bytes) of an array in the order of
+/// the row numbers. The first and the last row may be cut.
 class chunk_rows {
  public:
   /// Of replicas, those of `rank` are meant.
@@ -33,7 +33,7 @@ class chunk_rows {
   }
   /// The places of the rows that a rank has, in their order.
   [[nodiscard]] std::vector<std::int64_t> places_of(int rank) const;
-  /// Whether no row is cut.
+  /// True if no row is cut.
   [[nodiscard]] bool is_whole() const { return skipped_ == 0 && bytes_ % row_bytes_ == 0; }
 
   /// Calls visit(first byte in the shard, count) for the runs of bytes of a rank that are adjacent in its

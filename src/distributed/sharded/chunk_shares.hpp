@@ -44,7 +44,7 @@ class chunk_shares {
   [[nodiscard]] const std::vector<std::size_t>& places_of(int rank) const {
     return shares_[static_cast<std::size_t>(rank)];
   }
-  /// Those of one round.
+  /// The places of one round.
   [[nodiscard]] std::span<const std::size_t> places_of(int rank, std::size_t round) const;
 
  private:

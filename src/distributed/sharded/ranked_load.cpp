@@ -87,7 +87,7 @@ class ranked_load {
   }
   /// Arrays that are not spread, and what else the objects have.
   void commit() {
-    for (const auto& step : own_) load_array(*files_, step, memory_);
+    for (const auto& step : rank_steps_) load_array(*files_, step, memory_);
     for (const auto& entry : acting_) entry->commit();
     for (auto* entry : call_.entries)
       if (leads_ && as_ranked(*entry) == nullptr) entry->commit();
@@ -126,7 +126,7 @@ class ranked_load {
         acting_.push_back(ranked->acting(leads_));
         prepare_entry(source, says_, *acting_.back(), sharded_);
       } else if (leads_) {
-        prepare_entry(source, says_, *entry, own_);
+        prepare_entry(source, says_, *entry, rank_steps_);
       }
     }
     if (!options_.partial) require_all_added(source, says_, call_.entries);
@@ -138,7 +138,7 @@ class ranked_load {
       properties_.push_back({step.label, step.target.schema.describe()});
       properties_.push_back({step.label + ", sharding", digest_text(*rows_of_shards(step.target))});
     }
-    for (const auto& step : own_) {
+    for (const auto& step : rank_steps_) {
       if (step.target.accesses != nullptr) step.target.accesses->wait_for_all();
       memory_.reserve(step);
     }
@@ -146,12 +146,13 @@ class ranked_load {
 
   /// Reads everything once, before anything is changed.
   void check(collective& call) {
-    for (const auto& step : own_) memory_.for_each_stored_chunk(*files_, step, [](auto&&...) {});
-    const auto ranks = static_cast<std::size_t>(call.ranks()), here = static_cast<std::size_t>(call.rank());
+    for (const auto& step : rank_steps_) memory_.for_each_stored_chunk(*files_, step, [](auto&&...) {});
+    const auto ranks = static_cast<std::size_t>(call.ranks()),
+               place_of_rank = static_cast<std::size_t>(call.rank());
     for (const auto& step : sharded_) {
       const std::size_t chunks = step.stored->chunks.size();
       for (std::size_t first = 0; first < chunks; first += ranks * checked_at_once) {
-        const std::size_t begin = first + here;
+        const std::size_t begin = first + place_of_rank;
         const std::size_t end = std::min(chunks, first + ranks * checked_at_once);
         const std::size_t count = begin < end ? (end - begin + ranks - 1) / ranks : 0;
         parallel(static_cast<std::int64_t>(count), 1, threads_for_chunks(threads_),
@@ -181,7 +182,7 @@ class ranked_load {
   manifest says_;
   std::unique_ptr<checkpoint_files> files_;
   std::vector<std::unique_ptr<checkpoint_entry>> acting_;  ///< the sharded objects
-  std::vector<load_step> sharded_, own_;
+  std::vector<load_step> sharded_, rank_steps_;
   std::vector<agreed_property> properties_;
   std::string difference_;
   load_memory memory_;  ///< for what is not spread

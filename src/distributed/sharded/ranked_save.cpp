@@ -244,7 +244,7 @@ class ranked_save {
       }
     manifest_.entries = content_.entries;
     bool gone = false;
-    const checkpoint_files seen(folder_, manifest_, &gone);
+    const checkpoint_files files(folder_, manifest_, &gone);
     if (gone)
       throw_io_error("checkpoint", folder_,
                      "rank 0 does not see what other ranks have written; all ranks need the same folder");

@@ -28,7 +28,7 @@ class sharded_rows final : public rows_apart {
 
   [[nodiscard]] const row_spread& spread() const { return *spread_; }
   [[nodiscard]] std::uint64_t row_bytes() const { return parts_.front().array.row_bytes; }
-  /// Whether rows lie in memory that the host does not reach.
+  /// True if rows lie in memory that the host does not reach.
   [[nodiscard]] bool is_on_device() const { return parts_.front().gather != nullptr; }
 
   void wait_for_writes() const;
@@ -63,7 +63,7 @@ class sharded_rows final : public rows_apart {
   [[nodiscard]] const shard_part& part_of(int rank) const {
     return parts_.at(static_cast<std::size_t>(rank - first_));
   }
-  /// Whether a device's rows lie so scattered that copies of runs would take too long.
+  /// True if a device's rows lie so scattered that copies of runs would take too long.
   [[nodiscard]] bool by_kernel(const chunk_rows& rows, int rank) const;
 
   communicator comm_;

@@ -13,7 +13,7 @@ std::uint64_t namespace_of(const char* path) {
   return ::stat(path, &facts) == 0 ? static_cast<std::uint64_t>(facts.st_ino) : 0;
 }
 
-machine_mark machine_mark::here() {
+machine_mark machine_mark::current() {
   machine_mark mark;
   if (std::FILE* const stream = std::fopen("/proc/sys/kernel/random/boot_id", "re")) {
     if (std::fgets(mark.boot.data(), static_cast<int>(mark.boot.size()), stream) == nullptr) mark.boot = {};

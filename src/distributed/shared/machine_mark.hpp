@@ -15,7 +15,7 @@ struct machine_mark {
   std::array<char, 40> boot{};
   std::uint64_t network = 0;
 
-  static machine_mark here();
+  static machine_mark current();
   friend bool operator==(const machine_mark&, const machine_mark&) = default;
 };
 

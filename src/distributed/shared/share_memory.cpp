@@ -116,7 +116,7 @@ owned_descriptor descriptor_of_first(collective& call, const communicator& comm,
   struct proposal {
     machine_mark machine;
     std::uint64_t key = 0;
-  } const proposal_here{machine_mark::here(), random_number()};
+  } const proposal_here{machine_mark::current(), random_number()};
   const auto proposals = call.all_gather(std::span<const proposal>(&proposal_here, 1));
   for (const proposal& rank_proposal : proposals)
     if (!(rank_proposal.machine == proposals.front().machine))

@@ -19,7 +19,9 @@
 
 namespace ferry::detail {
 
-process_home process_home::here() { return {machine_mark::here().boot, namespace_of("/proc/self/ns/pid")}; }
+process_home process_home::current() {
+  return {machine_mark::current().boot, namespace_of("/proc/self/ns/pid")};
+}
 
 shared_record::shared_record(const std::type_info& elements, std::size_t bytes, std::string_view space_name,
                              std::string_view tensor_label, std::span<const std::size_t> sizes)
@@ -27,7 +29,7 @@ shared_record::shared_record(const std::type_info& elements, std::size_t bytes, 
       type(digest_of(elements)),
       element_bytes(bytes),
       rank(sizes.size()),
-      home(process_home::here()),
+      home(process_home::current()),
       space(space_name),
       type_name(elements.name()),
       label(tensor_label) {
@@ -77,7 +79,7 @@ void require_opens(const shared_record& record, const std::type_info& elements, 
   const auto refuse = [&record](const std::string& why) { refuse_record("ferry::open_shared", record, why); };
   if (record.mark != shared_record::own_mark || record.rank > max_rank)
     refuse("it was not made by ferry::share of this version");
-  const process_home own_home = process_home::here();
+  const process_home own_home = process_home::current();
   if (record.home.boot != own_home.boot) refuse("it was shared on another machine");
   if (record.home.numbers != own_home.numbers)
     refuse("it was shared in another container, whose processes this one does not see");

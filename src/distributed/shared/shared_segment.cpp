@@ -79,7 +79,7 @@ class lease_file {
     if (!write(place, lease.number)) fail("no place");
     return lease;
   }
-  /// Whether anyone holds the lease.
+  /// True if anyone holds the lease.
   [[nodiscard]] bool is_held(std::int64_t place) const noexcept {
     struct flock range = range_of(place, F_WRLCK);
     return ::fcntl(file_.get(), F_OFD_GETLK, &range) != 0 || range.l_type != F_UNLCK;
@@ -121,7 +121,7 @@ class held_leases {
       throw invalid_argument("this process can't open the leases of process " +
                              std::to_string(lease.process) + ": " + std::strerror(errno));
   }
-  /// Whether these are leases of that file, held by the calling process.
+  /// True if these are leases of that file, held by the calling process.
   [[nodiscard]] bool serves(const segment_lease& lease) const noexcept {
     return lease.file == key_ && process_.is_here();
   }

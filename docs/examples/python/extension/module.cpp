@@ -49,9 +49,9 @@ void drop(PyObject* capsule) {
 
 nb::object capsule_of(dlpack_object array) {
   const bool versioned = array.versioned();
-  PyObject* const made = PyCapsule_New(array.release(), versioned ? versioned_name : legacy_name, &drop);
-  if (made == nullptr) throw nb::python_error();
-  return nb::steal(made);
+  PyObject* const capsule = PyCapsule_New(array.release(), versioned ? versioned_name : legacy_name, &drop);
+  if (capsule == nullptr) throw nb::python_error();
+  return nb::steal(capsule);
 }
 
 /// The verbs of a table have the same arguments.
@@ -111,17 +111,17 @@ NB_MODULE(_ferry, module) {
       .def("optimizer", &table::make_optimizer, nb::arg("rule"), nb::arg("lr"), release())
       .def(
           "share",
-          [](table& from, bool versioned, std::optional<std::int64_t> stream, std::optional<device> as) {
+          [](table& source, bool versioned, std::optional<std::int64_t> stream, std::optional<device> as) {
             const auto how = !stream       ? table::order::wait
                              : *stream < 0 ? table::order::none
                                            : table::order::of_stream;
             const auto number = static_cast<std::uintptr_t>(stream.value_or(0));
-            const device* const wanted = as ? &*as : nullptr;
-            dlpack_object made = [&] {
+            const device* const target = as ? &*as : nullptr;
+            dlpack_object exported = [&] {
               const nb::gil_scoped_release others_may_run;
-              return from.share(versioned, how, number, wanted);
+              return source.share(versioned, how, number, target);
             }();
-            return capsule_of(std::move(made));
+            return capsule_of(std::move(exported));
           },
           nb::arg("versioned"), nb::arg("stream").none(), nb::arg("device").none())
       .def("save", &table::save, nb::arg("path"), release());

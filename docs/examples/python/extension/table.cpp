@@ -28,9 +28,9 @@ dlpack_object::~dlpack_object() {
 }
 
 bool dlpack_object::on_host() const {
-  const DLTensor& seen = versioned_ ? static_cast<const DLManagedTensorVersioned*>(managed_)->dl_tensor
-                                    : static_cast<const DLManagedTensor*>(managed_)->dl_tensor;
-  return seen.device.device_type == kDLCPU || seen.device.device_type == kDLCUDAHost;
+  const DLTensor& array = versioned_ ? static_cast<const DLManagedTensorVersioned*>(managed_)->dl_tensor
+                                     : static_cast<const DLManagedTensor*>(managed_)->dl_tensor;
+  return array.device.device_type == kDLCPU || array.device.device_type == kDLCUDAHost;
 }
 
 template <class Space>
@@ -52,8 +52,8 @@ std::unique_ptr<table> in_space(const std::string& space, const Run& run) {
 
 std::mutex guard;
 std::map<std::uintptr_t, exec_space>& instances() {
-  static std::map<std::uintptr_t, exec_space> made;
-  return made;
+  static std::map<std::uintptr_t, exec_space> list;
+  return list;
 }
 
 }  // namespace
@@ -61,8 +61,8 @@ std::map<std::uintptr_t, exec_space>& instances() {
 exec_space instance_of([[maybe_unused]] std::uintptr_t stream) {
 #if defined(KOKKOS_ENABLE_CUDA)
   const std::lock_guard lock(guard);
-  const auto found = instances().find(stream);
-  if (found != instances().end()) return found->second;
+  const auto entry = instances().find(stream);
+  if (entry != instances().end()) return entry->second;
   // The numbers 1 and 2 are CUDA's own handles of the default streams.
   return instances()
       .emplace(stream, exec_space(reinterpret_cast<cudaStream_t>(stream == 0 ? 1 : stream)))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What module.cpp knows of ferry: no header of ferry or Kokkos, so that it compiles without nvcc.
+// The part of ferry that module.cpp knows: no header of ferry or Kokkos, so that it compiles without nvcc.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +16,8 @@ class dlpack_object {
  public:
   dlpack_object() = default;
   dlpack_object(void* managed, bool versioned) : managed_(managed), versioned_(versioned) {}
-  dlpack_object(dlpack_object&& other) noexcept
-      : managed_(std::exchange(other.managed_, nullptr)), versioned_(other.versioned_) {}
+  dlpack_object(dlpack_object&& source) noexcept
+      : managed_(std::exchange(source.managed_, nullptr)), versioned_(source.versioned_) {}
   dlpack_object& operator=(dlpack_object&&) = delete;
   ~dlpack_object();  ///< calls the deleter, if nobody took the object
 

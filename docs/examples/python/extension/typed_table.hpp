@@ -42,16 +42,16 @@ std::unique_ptr<pending> keep(ferry::ticket work, Arrays&&... arrays) {
 
 /// Calls run(array) with another library's array as a tensor of ferry, in device_space or pageable_space.
 template <class T, class Run>
-auto with_array(dlpack_object from, const char* label, const Run& run) {
+auto with_array(dlpack_object object, const char* label, const Run& run) {
   const auto taken_as = [&]<class Space>(Space) {
-    const bool versioned = from.versioned();
-    void* const managed = from.release();
+    const bool versioned = object.versioned();
+    void* const managed = object.release();
     return versioned
                ? run(ferry::from_dlpack<T, Space>(static_cast<DLManagedTensorVersioned*>(managed), label))
                : run(ferry::from_dlpack<T, Space>(static_cast<DLManagedTensor*>(managed), label));
   };
   if constexpr (!ferry::execution_backend<exec_space>::device_is_host)
-    if (!from.on_host()) return taken_as(ferry::device_space{});
+    if (!object.on_host()) return taken_as(ferry::device_space{});
   return taken_as(ferry::pageable_space{});
 }
 
@@ -61,11 +61,11 @@ template <class Run>
 std::unique_ptr<pending> with_plan(std::uintptr_t stream, std::size_t table_rows, dlpack_object indices,
                                    dlpack_object rows, const char* label, const Run& run) {
   return with_array<const std::int64_t>(std::move(indices), "indices", [&](auto&& list) {
-    return with_array<const float>(std::move(rows), label, [&](auto&& from) {
+    return with_array<const float>(std::move(rows), label, [&](auto&& source) {
       const exec_space exec = instance_of(stream);
       auto plan = ferry::make_plan(exec, list, table_rows);
-      ferry::ticket work = run(exec, plan, from);
-      return keep(std::move(work), std::move(plan), std::move(from), std::move(list));
+      ferry::ticket work = run(exec, plan, source);
+      return keep(std::move(work), std::move(plan), std::move(source), std::move(list));
     });
   });
 }
@@ -79,8 +79,8 @@ class typed_optimizer final : public optimizer {
   std::unique_ptr<pending> step(std::uintptr_t stream, dlpack_object indices,
                                 dlpack_object gradients) override {
     return with_plan(stream, rows_->rows(), std::move(indices), std::move(gradients), "gradients",
-                     [&](const exec_space& exec, const ferry::row_plan& plan, const auto& from) {
-                       return ferry::step(exec, rule_, *rows_, state_, plan, from);
+                     [&](const exec_space& exec, const ferry::row_plan& plan, const auto& source) {
+                       return ferry::step(exec, rule_, *rows_, state_, plan, source);
                      });
   }
   double get_lr() const override { return rule_.lr; }
@@ -114,9 +114,9 @@ class typed_table final : public table {
   std::uintptr_t address() const override { return reinterpret_cast<std::uintptr_t>(rows_->data()); }
   device where() const override {
     auto* const shared = ferry::to_dlpack(exec_space(), rows_);
-    const device found{shared->dl_tensor.device.device_type, shared->dl_tensor.device.device_id};
+    const device place{shared->dl_tensor.device.device_type, shared->dl_tensor.device.device_id};
     shared->deleter(shared);
-    return found;
+    return place;
   }
 
   void zeros() override { ferry::init::zeros(exec_space(), *rows_); }
@@ -126,47 +126,47 @@ class typed_table final : public table {
 
   std::unique_ptr<pending> gather(std::uintptr_t stream, dlpack_object indices, dlpack_object out) override {
     return with_array<const std::int64_t>(std::move(indices), "indices", [&](auto&& list) {
-      return with_array<float>(std::move(out), "out", [&](auto&& to) {
-        auto work = ferry::gather(instance_of(stream), *rows_, list, to);
-        return keep(std::move(work), std::move(list), std::move(to));
+      return with_array<float>(std::move(out), "out", [&](auto&& target) {
+        auto work = ferry::gather(instance_of(stream), *rows_, list, target);
+        return keep(std::move(work), std::move(list), std::move(target));
       });
     });
   }
   std::unique_ptr<pending> scatter(std::uintptr_t stream, dlpack_object indices,
                                    dlpack_object rows) override {
     return with_plan(stream, rows_->rows(), std::move(indices), std::move(rows), "rows",
-                     [&](const exec_space& exec, const ferry::row_plan& plan, const auto& from) {
-                       return ferry::scatter(exec, *rows_, plan, from);
+                     [&](const exec_space& exec, const ferry::row_plan& plan, const auto& source) {
+                       return ferry::scatter(exec, *rows_, plan, source);
                      });
   }
   std::unique_ptr<pending> scatter_add(std::uintptr_t stream, dlpack_object indices,
                                        dlpack_object rows) override {
     return with_plan(stream, rows_->rows(), std::move(indices), std::move(rows), "rows",
-                     [&](const exec_space& exec, const ferry::row_plan& plan, const auto& from) {
-                       return ferry::scatter_add(exec, *rows_, plan, from);
+                     [&](const exec_space& exec, const ferry::row_plan& plan, const auto& source) {
+                       return ferry::scatter_add(exec, *rows_, plan, source);
                      });
   }
 
   std::unique_ptr<optimizer> make_optimizer(const std::string& rule, double lr) override {
-    const auto made = [&](auto chosen) -> std::unique_ptr<optimizer> {
+    const auto make = [&](auto chosen) -> std::unique_ptr<optimizer> {
       chosen.lr = lr;
       chosen.check();
       return std::make_unique<typed_optimizer<Space, decltype(chosen)>>(rows_, chosen);
     };
-    if (rule == "sgd") return made(ferry::optim::sgd{});
-    if (rule == "adagrad") return made(ferry::optim::adagrad{});
-    if (rule == "sparse_adam") return made(ferry::optim::sparse_adam{});
+    if (rule == "sgd") return make(ferry::optim::sgd{});
+    if (rule == "adagrad") return make(ferry::optim::adagrad{});
+    if (rule == "sparse_adam") return make(ferry::optim::sparse_adam{});
     throw ferry::invalid_argument("there is no rule '" + rule + "'; take sgd, adagrad or sparse_adam");
   }
 
   dlpack_object share(bool versioned, order how, std::uintptr_t stream, const device* as) override {
-    std::optional<DLDevice> wanted;
-    if (as != nullptr) wanted = DLDevice{static_cast<DLDeviceType>(as->first), as->second};
+    std::optional<DLDevice> device_type;
+    if (as != nullptr) device_type = DLDevice{static_cast<DLDeviceType>(as->first), as->second};
     const auto shared = [&]<class Managed>(std::type_identity<Managed>) {
-      if (how == order::wait) return dlpack_object(ferry::to_dlpack<Managed>(rows_, wanted), versioned);
+      if (how == order::wait) return dlpack_object(ferry::to_dlpack<Managed>(rows_, device_type), versioned);
       // Without an order the consumer takes care itself: it gets the order of an instance that it does not use.
       const exec_space exec = how == order::none ? exec_space() : instance_of(stream);
-      return dlpack_object(ferry::to_dlpack<Managed>(exec, rows_, wanted), versioned);
+      return dlpack_object(ferry::to_dlpack<Managed>(exec, rows_, device_type), versioned);
     };
     return versioned ? shared(std::type_identity<DLManagedTensorVersioned>{})
                      : shared(std::type_identity<DLManagedTensor>{});

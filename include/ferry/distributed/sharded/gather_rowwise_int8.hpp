@@ -39,7 +39,7 @@ struct sharded_code_gather : sharded_read<Choice, Exec, Table, Named, Out> {
     require_apart("gather", this->call, this->table, this->out);
   }
   void apply() {
-    const auto slots = slots_of(this->by().batch);
+    const auto slots = slots_of(this->current_routes().batch);
     rowwise_int8_tensor<typename base::home> codes(this->table.label(), 0, values_in_row);
     codes.records() = std::move(this->arrived);
     gather(this->exec, codes, slots, this->out, bounds::skip{}).join();

@@ -33,9 +33,9 @@ struct square_ranges {
     large_squares += term.large_squares;
     small_squares += term.small_squares;
   }
-  /// The root of the sum is root * by. It may exceed double.
+  /// The root of the sum is root * factor. It may exceed double.
   struct scaled_root {
-    double root, by;
+    double root, factor;
   };
   [[nodiscard]] KOKKOS_FUNCTION scaled_root root() const {
     constexpr double inverse = 1.0 / unit;
@@ -176,10 +176,10 @@ struct finish_norm {
     const auto norm = total->root();
     double factor = 1.0;
     if (max_norm >= 0.0) {
-      factor = max_norm / (norm.root + 1e-6 / norm.by) / norm.by;
+      factor = max_norm / (norm.root + 1e-6 / norm.factor) / norm.factor;
       if (factor > 1.0) factor = 1.0;  // a NaN stays
     }
-    result[0] = norm.root * norm.by;
+    result[0] = norm.root * norm.factor;
     result[1] = factor;
   }
 };

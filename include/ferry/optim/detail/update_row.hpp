@@ -85,12 +85,12 @@ struct update_row {
     if constexpr (by_lanes && Transforms::is_empty) {
       apply_tile<Tile, Fields>(now, tile.weight, gradient, tile.field, count);
     } else if constexpr (by_lanes) {
-      Compute before[Tile::elements], used[Tile::elements];
+      Compute before[Tile::elements], step_gradient[Tile::elements];
       for (int e = 0; e < live<Tile>(count); ++e) {
         before[e] = tile.weight[e];
-        used[e] = transforms.gradient(gradient[e], Compute(1));
+        step_gradient[e] = transforms.gradient(gradient[e], Compute(1));
       }
-      apply_tile<Tile, Fields>(now, tile.weight, used, tile.field, count);
+      apply_tile<Tile, Fields>(now, tile.weight, step_gradient, tile.field, count);
       for (int e = 0; e < live<Tile>(count); ++e)
         tile.weight[e] = transforms.changed(before[e], tile.weight[e], row);
     } else {

@@ -100,7 +100,7 @@ struct scaled {
 };
 /// @}
 
-/// Whether each item of a source is a position of the batch, so that several may name one row.
+/// True if each item of a source is a position of the batch, so that several may name one row.
 template <class Source>
 inline constexpr bool by_positions = requires {
   requires Source::in_order;

@@ -28,7 +28,7 @@ struct winner_table {
   static int slot_bits_for(std::int64_t positions) {
     return static_cast<int>(std::bit_width(2 * static_cast<std::uint64_t>(positions) - 1));
   }
-  /// Whether row and position fit a slot, and a slot's number 31 bits: 32 set bits mean none.
+  /// True if row and position fit a slot, and a slot's number 31 bits: 32 set bits mean none.
   static bool fits(std::int64_t positions, std::int64_t rows) {
     return slot_bits_for(positions) < 32 && std::bit_width(static_cast<std::uint64_t>(positions) - 1) +
                                                     std::bit_width(static_cast<std::uint64_t>(rows)) <=

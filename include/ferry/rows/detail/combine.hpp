@@ -13,12 +13,12 @@
 
 namespace ferry::kernels {
 
-/// Whether kernels that update rows may sum long segments.
+/// True if kernels that update rows may sum long segments.
 template <class Tile, class Duplicates, class Source>
 inline constexpr bool may_sum_here = (!Tile::host && Duplicates::combines &&
                                       requires(const Source& source) { source.long_sums; });
 
-/// Whether such a kernel sums this one, by sum_segment.
+/// True if such a kernel sums this one, by sum_segment.
 template <class Tile, class Duplicates, class Source>
 KOKKOS_FORCEINLINE_FUNCTION bool sums_here([[maybe_unused]] const Source& source,
                                            [[maybe_unused]] const row_segment& rows) {

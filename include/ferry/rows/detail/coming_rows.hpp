@@ -32,7 +32,7 @@ struct coming_rows {
   }
 
  private:
-  /// Whether a row takes one value as it is. Values of other types are converted on the way.
+  /// True if a row takes one value as it is. Values of other types are converted on the way.
   static bool has_one_value(const row_segment& rows) {
     if constexpr (requires { Source::adjusts; })
       return false;

@@ -35,22 +35,22 @@ struct copy_box {
   [[nodiscard]] std::int64_t inner() const { return extents[last()]; }
   [[nodiscard]] std::size_t last() const { return static_cast<std::size_t>(rank - 1); }
 
-  /// Whether the neighbours of the innermost dimension are adjacent on both sides.
+  /// True if the neighbours of the innermost dimension are adjacent on both sides.
   [[nodiscard]] bool has_runs() const { return target[last()] == 1 && source[last()] == 1; }
   [[nodiscard]] bool is_one_run() const { return rank == 1 && has_runs(); }
-  /// Whether the elements of one side are adjacent in the order of the box.
+  /// True if the elements of one side are adjacent in the order of the box.
   [[nodiscard]] bool is_dense(side end) const;
 
   /// The box with one side packed densely in the order of the box, as in a slot.
   [[nodiscard]] copy_box packed(side end) const;
 
-  /// The same elements in as few dimensions as possible, ordered by the distances of one side. Two arrays of
+  /// The box in as few dimensions as possible, ordered by the distances of one side. Two arrays of
   /// one memory layout become a run, whatever the layout is.
   [[nodiscard]] copy_box ordered(side lead) const;
 
   /// An element of `units` units becomes that many elements.
   [[nodiscard]] copy_box split(std::int64_t units) const;
-  /// Whether `units` neighbours can be moved as one element throughout.
+  /// True if `units` neighbours can be moved as one element throughout.
   [[nodiscard]] bool joins(std::int64_t units) const;
   [[nodiscard]] copy_box joined(std::int64_t units) const;
 

@@ -44,12 +44,12 @@ void launch_box_on_host(const Exec& exec, const std::string& label, To* target, 
     return;
   }
   using kernel = kernels::transpose_blocks<To, From>;
-  const kernels::box_places others(box, a, b);
+  const kernels::box_places outer(box, a, b);
   const std::int64_t tiles_a = (box.extents[a] + kernel::edge - 1) / kernel::edge;
   const std::int64_t tiles_b = (box.extents[b] + kernel::edge - 1) / kernel::edge;
   launch(exec, label, box.size() / box.extents[a] / box.extents[b] * tiles_a * tiles_b,
          kernel{target, source, box.extents[a], box.target[a], box.source[a], box.extents[b], box.target[b],
-                box.source[b], tiles_a, tiles_b, others});
+                box.source[b], tiles_a, tiles_b, outer});
 }
 
 /// Device kernels.

@@ -12,7 +12,7 @@
 
 namespace ferry::detail {
 
-/// Whether DMA on memory of this space is asynchronous and runs at the link's rate. It does neither on memory
+/// True if DMA on memory of this space is asynchronous and runs at the link's rate. It does neither on memory
 /// that the device maps with large pages, nor on pages that the system may move.
 template <class Space>
 inline constexpr bool is_page_locked = std::is_same_v<Space, pinned_space>;
@@ -39,7 +39,7 @@ class long_runs {
   long_runs(const std::int64_t* rows, std::int64_t least, bool dense)
       : rows_(rows), least_(least), most_(dense ? std::numeric_limits<std::int64_t>::max() : 1) {}
 
-  /// Whether each row is a run, so that none goes through the ring.
+  /// True if each row is a run, so that none goes through the ring.
   [[nodiscard]] bool is_every_row() const { return least_ == 1; }
 
   /// Cuts items [first, first + count) into runs and the rest between them: on_run(begin, length) and

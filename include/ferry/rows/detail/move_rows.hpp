@@ -71,13 +71,13 @@ bool in_units_of(std::size_t bytes, const array_ref<T, Space>& array) {
          array.row_stride() * element % unit == 0;
 }
 
-/// Whether the rows of all arrays start on 16-byte boundaries and end there.
+/// True if the rows of all arrays start on 16-byte boundaries and end there.
 template <class... Arrays>
 bool in_wide_units(const Arrays&... arrays) {
   return (in_units_of(sizeof(kernels::opaque16), arrays) && ...);
 }
 
-/// Whether the rows of all arrays consist of whole packets of `Elements` elements, each at its packet's
+/// True if the rows of all arrays consist of whole packets of `Elements` elements, each at its packet's
 /// alignment.
 template <int Elements, class... Arrays>
 bool in_packets(const Arrays&... arrays) {
@@ -211,7 +211,7 @@ auto rows_for_kernels(launch_context<Exec>& call, const Named& named,
   }
 }
 
-/// Whether the numbers that name the rows have a sign; for errors.
+/// True if the numbers that name the rows have a sign; for errors.
 template <class Named>
 bool has_signed_indices([[maybe_unused]] const Named& named) {
   if constexpr (is_plan<Named>)

@@ -65,7 +65,7 @@ struct step_randomness {
 
   static constexpr int columns = 4;
 
-  KOKKOS_FORCEINLINE_FUNCTION random::philox_block of(std::int64_t row, std::int64_t block) const {
+  KOKKOS_FORCEINLINE_FUNCTION random::philox_block draw(std::int64_t row, std::int64_t block) const {
     const auto r = static_cast<std::uint64_t>(rows(row));
     return random::philox({{static_cast<std::uint32_t>(r), static_cast<std::uint32_t>(r >> 32),
                             static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(step)}},
@@ -98,10 +98,10 @@ struct stochastic_weights {
     static_assert(Tile::elements == 1 || Tile::elements % block == 0);
     T narrow[Tile::elements];
     if constexpr (Tile::elements == 1) {
-      narrow[0] = rounded(weight[0], randomness.of(row, column / block).word[column % block]);
+      narrow[0] = rounded(weight[0], randomness.draw(row, column / block).word[column % block]);
     } else {
       for (int first = 0; first < live<Tile>(count); first += block) {
-        const auto bits = randomness.of(row, (column + first) / block);
+        const auto bits = randomness.draw(row, (column + first) / block);
         for (int e = 0; e < block; ++e)
           if (first + e < live<Tile>(count)) narrow[first + e] = rounded(weight[first + e], bits.word[e]);
       }

@@ -158,7 +158,7 @@ struct search_rows : search_shape {
         if (votes[k] != 0) act(first + k * Team::lanes, votes[k]);
     }
   }
-  /// Whether a position before the item names the row.
+  /// True if a position before the item names the row.
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION bool is_named(const Team& team, const searched_batch& batch, std::int64_t row,
                                             int item) const {

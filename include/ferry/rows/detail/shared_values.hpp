@@ -76,7 +76,7 @@ struct chosen_sum : shared_sum {
 };
 static_assert(DuplicatesPolicy<chosen_sum>);
 
-/// Whether a duplicates policy has a source of its own, which adjusts the values of a position.
+/// True if a duplicates policy has a source of its own, which adjusts the values of a position.
 template <class Duplicates>
 inline constexpr bool adjusts_values = requires {
   &Duplicates::source;

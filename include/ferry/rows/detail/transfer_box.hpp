@@ -46,7 +46,7 @@ struct box_transfers {
   }
 };
 
-/// Whether few transfers of long rows move a box of elements of one type.
+/// True if few transfers of long rows move a box of elements of one type.
 template <class Exec>
 bool suits_transfer(const Exec& exec, const copy_box& box, std::size_t element_bytes) {
   constexpr std::int64_t most = 64;  // each costs the host some microseconds

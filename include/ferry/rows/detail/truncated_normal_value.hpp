@@ -78,15 +78,15 @@ KOKKOS_FUNCTION inline double normal_quantile(double p) {
 
 namespace ferry::kernels {
 
-/// A normal number between low and high: the quantile of a uniform number of [from, to). A negative deviation
-/// mirrors the distribution.
+/// A normal number between low and high: the quantile of a uniform number of [lower, upper). A negative
+/// deviation mirrors the distribution.
 template <class T>
 struct truncated_normal_value {
-  double mean, deviation, low, high, from, to;
+  double mean, deviation, low, high, lower, upper;
   std::uint64_t seed;
 
   KOKKOS_FUNCTION T operator()(std::int64_t, std::int64_t, std::int64_t position) const {
-    double p = random::uniform(seed, static_cast<std::uint64_t>(position), from, to);
+    double p = random::uniform(seed, static_cast<std::uint64_t>(position), lower, upper);
     if (p < 0x1p-1022) p = 0x1p-1022;  // an open end: log needs a normal number
     if (p > 1.0 - 0x1p-53) p = 1.0 - 0x1p-53;
     double value = Kokkos::fma(random::normal_quantile(p), deviation, mean);

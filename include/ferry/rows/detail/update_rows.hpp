@@ -68,14 +68,14 @@ ticket update_by_plan(const Exec& exec, const char* verb, const Access& access, 
   return call.finish(job.table, plan.positions(), plan.storage()->signed_indices);
 }
 
-/// Whether positions are added one by one, without sorting. A device does so inside its own memory only:
+/// True if positions are added one by one, without sorting. A device does so inside its own memory only:
 /// atomic additions to host memory cost more than a sort.
 template <class Path, class Duplicates, class Exec, class TableSpace>
 inline constexpr bool adds_by_index = (in_any_order<Duplicates> && !Path::sorts &&
                                        (is_host_exec<Exec> ? in_batch_order<Path>
                                                            : std::is_same_v<TableSpace, device_space>));
 
-/// Whether an index that names a row names the row of its number, or one of both ends.
+/// True if an index that names a row names the row of its number, or one of both ends.
 template <class Bounds>
 inline constexpr bool names_rows = kernels::is_own_bounds<Bounds>;
 

@@ -21,7 +21,7 @@
 /// sort.
 namespace ferry::detail {
 
-/// Whether such batches of these operands may be searched: a device's, for rows in its own memory that need
+/// True if such batches of these operands may be searched: a device's, for rows in its own memory that need
 /// no plan for anything else. Every team reads all indices, so they must not come over the link.
 template <class Path, class Duplicates, class Exec, class Job, class Named>
 consteval bool may_search() {
@@ -34,7 +34,7 @@ consteval bool may_search() {
            !std::is_same_v<typename Named::memory_space, mapped_space>;
 }
 
-/// Whether this batch is: small, and aligned so that kernels work in packets. One kernel more for other rows
+/// True if this batch is small, and aligned so that kernels work in packets. One kernel more for other rows
 /// would cost every program compile time.
 template <class Duplicates, class Exec, class Job, class Value, class Space>
 bool is_searched(const Exec& exec, const Job& job, const array_ref<Value, Space>& values,

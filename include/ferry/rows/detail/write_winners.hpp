@@ -20,7 +20,7 @@
 /// then the winners are written: the rows of a sort's result, in the order of the batch.
 namespace ferry::detail {
 
-/// Whether the winners of these operands may be found without sorting: a device's, for rows in its own memory
+/// True if the winners of these operands may be found without sorting: a device's, for rows in its own memory
 /// that are moved as they are. In host memory the order of the rows decides the rate.
 template <class Path, class Duplicates, class Exec, class Job, class Value>
 consteval bool may_write_winners() {
@@ -33,7 +33,7 @@ consteval bool may_write_winners() {
                            duplicates::first>)&&Job::template replaces_by<std::remove_const_t<Value>>;
 }
 
-/// Whether a hash table of winners can serve this job, and is faster than a plan for `positions` positions.
+/// True if a hash table of winners can serve this job, and is faster than a plan for `positions` positions.
 template <class Exec, class Job>
 bool winners_beat_a_plan(const Exec& exec, const Job& job, std::int64_t positions) {
   const auto& tuning = execution_backend<Exec>::tuning(exec);

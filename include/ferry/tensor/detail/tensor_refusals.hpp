@@ -43,10 +43,10 @@ consteval void refuse_tensor() {
 template <class T>
 T absent_argument();
 
-template <class Rows>
+template <class First>
 consteval void refuse_sharded_table() {
   static_assert(
-      sizeof(Rows) == 0,
+      sizeof(First) == 0,
       "ferry: the arguments of a sharded_table are its label, its communicator and its extents: sharded_table<T, Space>(\"weights\", comm, rows, width).");
 }
 

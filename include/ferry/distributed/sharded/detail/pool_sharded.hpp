@@ -159,8 +159,8 @@ struct sharded_pool : sharded_read<Choice, Exec, Table, Named, Out> {
   template <class Weights, class Chosen>
   void pool(const Weights& weights, const Chosen& chosen) {
     this->result = pool_arrived<pooling, typename Choice::bounds_policy>(
-        this->verb, this->exec, this->table, this->named, bags, this->by().batch, this->arrived, weights,
-        chosen, this->out);
+        this->verb, this->exec, this->table, this->named, bags, this->current_routes().batch, this->arrived,
+        weights, chosen, this->out);
   }
 };
 

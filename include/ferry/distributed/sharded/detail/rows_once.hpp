@@ -37,7 +37,7 @@ struct different_rows {
   /// By row, which is not negative: digits of 11 bits, the lowest first.
   void sort();
 
-  std::vector<entry> sorted_, other_;
+  std::vector<entry> sorted_, rest_;
 };
 
 /// The route of the same batch that names each row of an owner once: `slot` says where the row of a position

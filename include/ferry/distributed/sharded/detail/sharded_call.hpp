@@ -54,7 +54,7 @@ struct sharded_call {
   sharded_call& operator=(const sharded_call&) = delete;
 
   /// The routes of this call, or those of its plan.
-  [[nodiscard]] const routing<wire>& by() const {
+  [[nodiscard]] const routing<wire>& current_routes() const {
     if constexpr (is_planned)
       return unique ? named.storage().unique_routes() : named.storage().routes;
     else
@@ -77,12 +77,12 @@ struct sharded_call {
     else
       findings = call.all_gather(std::span<const batch_findings>(&batch, 1));
   }
-  [[nodiscard]] all_findings found() const {
+  [[nodiscard]] all_findings joint_findings() const {
     return {verb, whole_ref(table).note(), findings, call.is_whole()};
   }
   /// Refuses batches with bad offsets or indices, or with rows that duplicates::reject forbids.
   [[nodiscard]] bool refuse_batches() {
-    const all_findings all_batches = found();
+    const all_findings all_batches = joint_findings();
     if (!all_batches.has_error()) return false;
     call.close();  // the ranks agree: memory that the message lacks is this rank's own error
     result = ticket_of_error(all_batches.error());
@@ -94,7 +94,7 @@ struct sharded_call {
     if constexpr (!Nonfinite::looks) {
       return false;
     } else {
-      const all_findings all_batches = found();
+      const all_findings all_batches = joint_findings();
       if (all_batches.nonfinite() == 0) return false;
       call.close();
       if constexpr (Nonfinite::reports)
@@ -110,13 +110,14 @@ struct sharded_call {
   /// buffers of owners go back along the routes.
   template <class Payload, class Wired, class Reader>
   [[nodiscard]] tensor<Wired, Payload> fetch(const Reader& reader) {
-    const row_route<wire>& route = by().batch;
+    const row_route<wire>& route = current_routes().batch;
     auto arrived = payload<Wired, Payload>(exec, "gathered rows", route.routed(), width());
     if (!call.is_whole() && !route.everywhere) {
       const Exec shard_exec = instance(call.rank());
-      auto leaving = payload<Wired, Payload>(shard_exec, "rows for others", by().in_begin.back(), width());
+      auto leaving =
+          payload<Wired, Payload>(shard_exec, "rows for others", current_routes().in_begin.back(), width());
       read_shard(reader, call.rank(), leaving.first(leaving.rows()));
-      const route_parts parts = parts_of<true>(by(), arrived, leaving);
+      const route_parts parts = parts_of<true>(current_routes(), arrived, leaving);
       exchange_payload<Payload>(call, shard_exec, exec, parts.outgoing, parts.incoming);
       return arrived;
     }
@@ -140,14 +141,14 @@ struct sharded_call {
  private:
   template <class Reader, class Rows>
   void read_shard(const Reader& reader, int rank, const Rows& out) const {
-    const row_route<wire>& route = by().batch;
+    const row_route<wire>& route = current_routes().batch;
     if constexpr (is_planned)
       if (!unique && !route.everywhere) {  // the plan of a replicated table sorts the batches of all ranks
         reader(*this, rank, plan_of(rank), out);
         return;
       }
     if (!call.is_whole() && !route.everywhere) {
-      reader(*this, rank, by().rows_for(rank), out);
+      reader(*this, rank, current_routes().rows_for(rank), out);
       return;
     }
     const auto [first, last] = route.group(rank);

@@ -78,14 +78,14 @@ struct sharded_read : sharded_call<Exec, Table, Named> {
     call.close();
   }
   void apply() {
-    place_by_route(exec, this->by().batch, arrived, out);
+    place_by_route(exec, this->current_routes().batch, arrived, out);
     this->result = own_error();
   }
 
  protected:
   /// A ticket with the error of bad indices in this thread's batch.
   [[nodiscard]] ticket own_error() const {
-    const route_groups& route = this->by().batch;
+    const route_groups& route = this->current_routes().batch;
     // After the last phase an allocation may fail on this rank alone.
     if (route.report.out_of_range == 0) return {};
     batch_findings batch;

@@ -124,13 +124,13 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
   }
   void agree() {
     if constexpr (is_planned)
-      findings = this->by().findings;
+      findings = this->current_routes().findings;
     else
       agree_on_routes();
     if constexpr ((is_planned && Choice::scans) || duplicates_policy::forbids) {
       batch_findings batch = this->own_findings();
       batch.take_values(scanned);
-      if constexpr (duplicates_policy::forbids) count_duplicates(call, table, this->by(), batch);
+      if constexpr (duplicates_policy::forbids) count_duplicates(call, table, this->current_routes(), batch);
       this->exchange_findings(batch);
     }
   }
@@ -161,11 +161,11 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
     for (int r = call.first(); r < call.last(); ++r) {
       tensor<sent, home> copied;
       const auto rows = rows_near(call.is_whole() ? exec : this->instance(call.rank()), this->instance(r),
-                                  moved.rows_for(this->by(), r), copied);
+                                  moved.rows_for(this->current_routes(), r), copied);
       if constexpr (is_planned && !sums)
         self.update(r, this->plan_of(r), rows);
       else
-        self.update(r, this->by().rows_for(r), rows);
+        self.update(r, this->current_routes().rows_for(r), rows);
     }
     call.agree();  // no rank returns before all have written
   }
@@ -214,10 +214,11 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
   /// The values of this batch to the owners of the rows.
   void send() {
     if constexpr (sums)
-      moved.batch = sums_by_route<home>(exec, this->by().batch, values);
+      moved.batch = sums_by_route<home>(exec, this->current_routes().batch, values);
     else
-      moved.batch = values_by_route<home>(exec, this->by().batch, values);
-    if (!call.is_whole()) moved.move(call, exec, this->instance(call.rank()), this->by(), table.width());
+      moved.batch = values_by_route<home>(exec, this->current_routes().batch, values);
+    if (!call.is_whole())
+      moved.move(call, exec, this->instance(call.rank()), this->current_routes(), table.width());
   }
 };
 

@@ -128,12 +128,12 @@ struct sharded_bag_step : sharded_call<Exec, Table, Named> {
     scanned.take_offsets(list->look_for_step());
     if (scanned.bad_bags != 0) return;
     if constexpr (divides)
-      divided = divided_gradients<compute, home>(exec, this->by().batch, list->list(), grads);
+      divided = divided_gradients<compute, home>(exec, this->current_routes().batch, list->list(), grads);
     if constexpr (nonfinite_policy::looks) scanned.take_values(scan_values(exec, shared()));
   }
   void agree() {
     if constexpr (base::is_planned) {
-      this->findings = this->by().findings;
+      this->findings = this->current_routes().findings;
       batch_findings batch = this->own_findings();
       batch.bad_bags = scanned.bad_bags;
       batch.first_offset = scanned.first_offset;
@@ -162,7 +162,7 @@ struct sharded_bag_step : sharded_call<Exec, Table, Named> {
       if constexpr (base::is_planned)
         update(r, this->plan_of(r));
       else
-        update(r, this->by().rows_for(r));
+        update(r, this->current_routes().rows_for(r));
     }
     call.agree();  // no rank returns before all have written
   }
@@ -181,15 +181,15 @@ struct sharded_bag_step : sharded_call<Exec, Table, Named> {
     tensor<pooling_type<element, void, float>, wire> maxima("maxima", grads.rows(), grads.width());
     const auto arrived = this->template fetch<home, element>(
         shard_reader<shard_read_path_t<chosen, Exec, typename Table::memory_space>>{});
-    pool_arrived<pooling, bounds_policy>(this->verb, exec, table, named, bags, this->by().batch, arrived,
-                                         no_array{}, make_ref(positions), make_ref(maxima))
+    pool_arrived<pooling, bounds_policy>(this->verb, exec, table, named, bags, this->current_routes().batch,
+                                         arrived, no_array{}, make_ref(positions), make_ref(maxima))
         .join();
     return positions;
   }
   /// Sends the bags of this batch to the owners of their rows.
   template <class Array>
   void move_bags(const Array& more) {
-    const row_route<wire>& route = this->by().batch;
+    const row_route<wire>& route = this->current_routes().batch;
     bag_routes = complete_routing(call, table.label(), route_bags(route, list->list()));
     const Exec shard_exec = this->instance(call.first());
     gradients.batch = values_by_route<home>(exec, bag_routes.batch, shared());
@@ -197,7 +197,7 @@ struct sharded_bag_step : sharded_call<Exec, Table, Named> {
     if constexpr (weighs) {
       extras.batch = tensor<extra_value, wire>("weights", route.routed());
       gather(exec, more, route.place, extras.batch, bounds::unchecked{}).join();
-      extras.move(call, exec, shard_exec, this->by());
+      extras.move(call, exec, shard_exec, this->current_routes());
     } else if constexpr (pooling::selects) {
       extras.batch =
           tensor<std::int64_t, wire>("positions of maxima", bag_routes.batch.routed(), table.width());
@@ -208,7 +208,7 @@ struct sharded_bag_step : sharded_call<Exec, Table, Named> {
         for (std::size_t r = 0; r + 1 < bag_routes.in_begin.size(); ++r)
           for (std::int64_t i = bag_routes.in_begin[r] * this->width();
                i < bag_routes.in_begin[r + 1] * this->width(); ++i)
-            if (extras.in.data()[i] >= 0) extras.in.data()[i] += this->by().in_begin[r];
+            if (extras.in.data()[i] >= 0) extras.in.data()[i] += this->current_routes().in_begin[r];
     }
   }
   template <class Rows>
@@ -224,7 +224,7 @@ struct sharded_bag_step : sharded_call<Exec, Table, Named> {
     auto& moments = state.shard(rank);
     if constexpr (weighs)
       step_bags(shard_exec, rule_there, shard, moments, rows, offsets, of_bags,
-                extras.rows_for(this->by(), rank), shard_policies)
+                extras.rows_for(this->current_routes(), rank), shard_policies)
           .join();
     else if constexpr (pooling::selects)
       step_bags(shard_exec, rule_there, shard, moments, rows, offsets, of_bags,

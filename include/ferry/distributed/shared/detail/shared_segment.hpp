@@ -159,7 +159,7 @@ shared_segment lend(allocation<Space>& memory) {
 struct process_home {
   std::array<char, 40> boot{};
   std::uint64_t numbers = 0;
-  static process_home here();
+  static process_home current();
 };
 
 /// Text of a fixed size, cut if it is longer.

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/rank_case.hpp"
+
+#include <ferry/bags.hpp>
+#include <ferry/distributed.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// Each verb of sharded tables once on 1, 2, 4 ... devices, with as many rows and positions on each rank whatever
+/// their number, and the collective calls alone: the terms of the model in benchmarks/scaling.py. Rows that verbs
+/// read or write are checked; sums and steps are the tests' affair.
+namespace ferry_bench {
+namespace {
+
+using ferry::device_space;
+using sharded = ferry::sharded_table<float, device_space>;
+
+/// The first position of a bag.
+struct bag_begin {
+  std::int64_t length;
+  KOKKOS_FUNCTION std::int64_t operator()(std::int64_t bag, std::int64_t) const { return bag * length; }
+};
+
+class verbs {
+ public:
+  explicit verbs(rank_case& group)
+      : group_(group),
+        n_(group.run().chosen().step_n),
+        width_(static_cast<std::size_t>(group.run().chosen().width)),
+        rows_(static_cast<std::size_t>(group.run().chosen().step_rows * group.ranks())),
+        table_("table", group.comm(), rows_, width_),
+        batch_(group.batches<any_row>(n_, rows_, width_, true)) {
+    group.fill(table_);
+  }
+
+  void all() {
+    meetings();
+    reads();
+    writes();
+    bags();
+    whole_arrays();
+  }
+
+ private:
+  rank_batch& part(int rank) { return batch_[static_cast<std::size_t>(rank)]; }
+
+  /// Times work(rank, exec, call); the ratio is the weak scaling.
+  template <class Work>
+  void time(const std::string& verb, double bytes, const Work& work) {
+    const std::string name = group_.name("verb." + verb);
+    group_.add(name, {{"n", n_}, {"row_bytes", static_cast<std::int64_t>(4 * width_)}},
+               together(group_.run(), group_.comm(), work), bytes, true);
+    if (group_.ranks() > 1) group_.compare(name, group_.name("verb." + verb, 1));
+    if (group_.ranks() > 2) group_.compare(name, group_.name("verb." + verb, 2));
+  }
+  [[nodiscard]] double payload() const { return static_cast<double>(n_) * static_cast<double>(4 * width_); }
+
+  /// Fails where a gather does not bring the rows of fill().
+  void check_table(const std::string& verb) {
+    std::vector<std::int64_t> wrong(batch_.size(), 0);
+    group_.comm().run([&](int rank, const auto& exec) {
+      auto& mine = part(rank);
+      ferry::init::custom(exec, mine.rows, poison_value{});
+      ferry::gather(exec, table_, mine.set(1), mine.rows).wait();
+      wrong[static_cast<std::size_t>(rank)] = rank_case::wrong_rows_of(exec, mine);
+    });
+    for (const std::int64_t count : wrong)
+      if (count != 0)
+        group_.run().results().failed(group_.name("verb." + verb),
+                                      std::to_string(count) + " elements are wrong");
+  }
+
+  void meetings() {
+    const auto& comm = group_.comm();
+    time("nothing", 0, [](int, const exec_space&, int) {});
+    time("barrier", 0, [&](int, const exec_space&, int) { comm.barrier(); });
+    time("all_gather", 0, [&](int rank, const exec_space&, int) { (void)comm.all_gather(rank); });
+    // A copy within the device: a launch and its wait.
+    time("local_copy", 1024 * 4 * static_cast<double>(width_), [&](int rank, const exec_space& exec, int) {
+      auto& mine = part(rank);
+      auto few = mine.rows.first(std::min<std::size_t>(1024, mine.rows.rows()));
+      return ferry::copy(exec, table_.shard(rank).first(few.rows()), few);
+    });
+  }
+
+  void reads() {
+    group_.time_gathers(group_.name("verb.gather"), {}, batch_, true,
+                        [&](int rank, const exec_space& exec, int call) {
+                          return ferry::gather(exec, table_, part(rank).set(call), part(rank).rows);
+                        });
+    group_.time_gathers(group_.name("verb.gather.exchange"), {}, batch_, true,
+                        [&](int rank, const exec_space& exec, int call) {
+                          return ferry::gather(exec, table_, part(rank).plan(call), part(rank).rows,
+                                               ferry::path::exchange{});
+                        });
+    for (const char* verb : {"verb.gather", "verb.gather.exchange"})
+      if (group_.ranks() > 1) group_.compare(group_.name(verb), group_.name(verb, 1));
+    time("gather.new", payload(), [&](int rank, const exec_space& exec, int call) {
+      (void)ferry::gather<device_space>(exec, table_, part(rank).set(call)).get();
+    });
+    time("make_plan", 0, [&](int rank, const exec_space& exec, int call) {
+      (void)ferry::make_plan(exec, part(rank).set(call), table_);
+    });
+  }
+
+  void writes() {
+    // Positions of one row have the same values, so that every order leaves the same row.
+    std::vector<batch_tensor> values;
+    for (int r = 0; r < group_.ranks(); ++r)
+      values.emplace_back("values", group_.comm().device(r), n_, width_);
+    group_.comm().run([&](int rank, const auto& exec) {
+      ferry::gather(exec, table_, part(rank).set(1), values[static_cast<std::size_t>(rank)]).wait();
+    });
+    ferry::init::custom(group_.run().exec(), table_, poison_value{});
+    time("scatter", payload(), [&](int rank, const exec_space& exec, int) {
+      return ferry::scatter(exec, table_, part(rank).set(1), values[static_cast<std::size_t>(rank)]);
+    });
+    check_table("scatter");
+    const auto gradients = [&](int rank) -> auto& { return values[static_cast<std::size_t>(rank)]; };
+    time("scatter_add", payload(), [&](int rank, const exec_space& exec, int call) {
+      return ferry::scatter_add(exec, table_, part(rank).set(call), gradients(rank));
+    });
+    time("scatter_add.by_rank", payload(), [&](int rank, const exec_space& exec, int call) {
+      return ferry::scatter_add(exec, table_, part(rank).plan(call), gradients(rank),
+                                ferry::reduce::by_rank{});
+    });
+    const ferry::optim::adam rule{.lr = 1e-3};
+    auto state = ferry::optim::make_state(rule, table_);
+    time("step", payload(), [&](int rank, const exec_space& exec, int call) {
+      return ferry::step(exec, rule, table_, state, part(rank).set(call), gradients(rank));
+    });
+    time("make_state", 0, [&](int, const exec_space&, int) { (void)ferry::optim::make_state(rule, table_); });
+    auto late = ferry::optim::make_state(rule, table_);
+    time("step.catch_up", payload(), [&](int rank, const exec_space& exec, int call) {
+      return ferry::step(exec, rule, table_, late, part(rank).set(call), gradients(rank),
+                         ferry::step_count::catch_up{});
+    });
+    time("catch_up", 0,
+         [&](int, const exec_space& exec, int) { return ferry::catch_up(exec, rule, table_, late); });
+    time("init.uniform", shard_bytes(),
+         [&](int, const exec_space& exec, int) { ferry::init::uniform(exec, table_, -1, 1, 3); });
+    group_.fill(table_);
+  }
+
+  void bags() {
+    constexpr std::int64_t bag = 8;
+    const std::int64_t count = n_ / bag;
+    std::vector<batch_tensor> pooled;
+    std::vector<row_indices> offsets;
+    for (int r = 0; r < group_.ranks(); ++r) {
+      pooled.emplace_back("pooled", group_.comm().device(r), count, width_);
+      offsets.emplace_back("offsets", group_.comm().device(r), count);
+    }
+    group_.comm().run([&](int rank, const auto& exec) {
+      ferry::init::custom(exec, offsets[static_cast<std::size_t>(rank)], bag_begin{bag});
+      exec.fence("ferry_bench::offsets");
+    });
+    const ferry::optim::sgd rule{.lr = 1e-3};
+    auto state = ferry::optim::make_state(rule, table_);
+    time("gather_bags", payload(), [&](int rank, const exec_space& exec, int call) {
+      const auto r = static_cast<std::size_t>(rank);
+      return ferry::gather_bags(exec, table_, part(rank).set(call), offsets[r], pooled[r],
+                                ferry::pooling::mean{});
+    });
+    time("step_bags", payload(), [&](int rank, const exec_space& exec, int call) {
+      const auto r = static_cast<std::size_t>(rank);
+      return ferry::step_bags(exec, rule, table_, state, part(rank).set(call), offsets[r], pooled[r],
+                              ferry::pooling::mean{});
+    });
+  }
+
+  void whole_arrays() {
+    std::vector<batch_tensor> whole, parts;
+    const auto ranks = static_cast<std::size_t>(group_.ranks());
+    for (int r = 0; r < group_.ranks(); ++r) {
+      whole.emplace_back("whole", group_.comm().device(r), rows_, width_);
+      parts.emplace_back("part", group_.comm().device(r), rows_ / ranks, width_);
+    }
+    group_.comm().run(
+        [&](int rank, const auto& exec) { group_.fill_by(exec, whole[static_cast<std::size_t>(rank)]); });
+    ferry::init::custom(group_.run().exec(), table_, poison_value{});
+    time("copy.from_array", shard_bytes(), [&](int rank, const exec_space& exec, int) {
+      return ferry::copy(exec, whole[static_cast<std::size_t>(rank)], table_);
+    });
+    check_table("copy.from_array");
+    time("copy.to_array", shard_bytes() * static_cast<double>(ranks),
+         [&](int rank, const exec_space& exec, int) {
+           return ferry::copy(exec, table_, whole[static_cast<std::size_t>(rank)]);
+         });
+    ferry::sharded_table<float, device_space, ferry::sharding::block> other("other", group_.comm(), rows_,
+                                                                            width_);
+    time("copy.to_sharding", shard_bytes(),
+         [&](int, const exec_space& exec, int) { return ferry::copy(exec, table_, other); });
+    time("replicate", shard_bytes(), [&](int rank, const exec_space& exec, int) {
+      return ferry::replicate(exec, group_.comm(), parts[static_cast<std::size_t>(rank)]);
+    });
+    time("concatenate", shard_bytes() * static_cast<double>(ranks),
+         [&](int rank, const exec_space& exec, int) {
+           return ferry::concatenate(exec, group_.comm(), parts[static_cast<std::size_t>(rank)],
+                                     whole[static_cast<std::size_t>(rank)]);
+         });
+    time("split", shard_bytes(), [&](int rank, const exec_space& exec, int) {
+      return ferry::split(exec, group_.comm(), whole[static_cast<std::size_t>(rank)],
+                          parts[static_cast<std::size_t>(rank)], 0);
+    });
+  }
+
+  [[nodiscard]] double shard_bytes() const {
+    return static_cast<double>(rows_ * width_ * sizeof(float)) / group_.ranks();
+  }
+
+  rank_case& group_;
+  std::int64_t n_;
+  std::size_t width_, rows_;
+  sharded table_;
+  std::vector<rank_batch> batch_;
+};
+
+void all_verbs(session& run) {
+  for_each_group(run, [](rank_case& group) { verbs(group).all(); });
+}
+
+const registration verbs_cases{"ranks.verbs", all_verbs};
+
+}  // namespace
+}  // namespace ferry_bench
