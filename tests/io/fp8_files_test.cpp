@@ -112,8 +112,8 @@ TEMPLATE_TEST_CASE("numbers of 8 and 4 bits are saved and load again", "[io][fp8
   CHECK(file.shape("one") == std::vector<std::size_t>{numbers});
   CHECK(is_right(file.load<TestType, ferry::device_space>("codes")));
   CHECK(is_right(file.load<TestType>("codes")));
-  const auto part = file.load<TestType>("codes", 7, 9);
-  CHECK(same_bits(take(part), std::vector<TestType>(codes.begin() + 42, codes.begin() + 54)));
+  const auto middle_rows = file.load<TestType>("codes", 7, 9);
+  CHECK(same_bits(take(middle_rows), std::vector<TestType>(codes.begin() + 42, codes.begin() + 54)));
   CHECK(file.map<TestType>("codes").width() == 6);
   CHECK_THROWS_AS(file.load<std::uint8_t>("codes"), ferry::invalid_argument);
   CHECK_THROWS_AS(file.load<float>("codes"), ferry::invalid_argument);
@@ -133,11 +133,11 @@ TEMPLATE_TEST_CASE("numbers of 8 and 4 bits are saved and load again", "[io][fp8
   }
   CHECK(is_right(loaded));
   ferry::tensor<float, ferry::pageable_space> floats("floats", 31, 6);
-  ferry::io::checkpoint other(folder.path() + "/run");
-  other.add("codes", floats);
-  CHECK_THROWS_MATCHES(other.load(), ferry::io_error, MessageMatches(ContainsSubstring("f32 [31 x 6]")));
+  ferry::io::checkpoint float_run(folder.path() + "/run");
+  float_run.add("codes", floats);
+  CHECK_THROWS_MATCHES(float_run.load(), ferry::io_error, MessageMatches(ContainsSubstring("f32 [31 x 6]")));
   if constexpr (!std::is_same_v<TestType, pair_t>) {
-    other.load({.convert = true});
+    float_run.load({.convert = true});
     const auto values = take(floats);
     for (std::size_t i = 0; i < codes.size(); ++i) {
       const float value = codes[i];
@@ -149,9 +149,9 @@ TEMPLATE_TEST_CASE("numbers of 8 and 4 bits are saved and load again", "[io][fp8
     ferry::io::checkpoint narrowed(folder.path() + "/floats");
     narrowed.add("codes", loaded);
     narrowed.load({.convert = true});
-    const auto again = take(loaded);
+    const auto narrow_codes = take(loaded);
     for (std::size_t i = 0; i < codes.size(); ++i)
-      if (std::isfinite(values[i])) CHECK(again[i].bits() == codes[i].bits());
+      if (std::isfinite(values[i])) CHECK(narrow_codes[i].bits() == codes[i].bits());
   }
 }
 

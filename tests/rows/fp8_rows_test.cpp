@@ -56,12 +56,12 @@ T rounded(double value) {
 /// @}
 
 template <class T>
-bool are_same(const std::vector<T>& some, const std::vector<T>& others) {
-  if (some.size() != others.size()) return false;
-  for (std::size_t i = 0; i < some.size(); ++i) {
-    bool same = std::memcmp(&some[i], &others[i], sizeof(T)) == 0;
+bool are_same(const std::vector<T>& values, const std::vector<T>& expected) {
+  if (values.size() != expected.size()) return false;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    bool same = std::memcmp(&values[i], &expected[i], sizeof(T)) == 0;
     if constexpr (!std::is_same_v<T, pair_t>)
-      same = same || (std::isnan(exact(some[i])) && std::isnan(exact(others[i])));
+      same = same || (std::isnan(exact(values[i])) && std::isnan(exact(expected[i])));
     if (!same) {
       UNSCOPED_INFO("element " << i);
       return false;
@@ -169,9 +169,9 @@ TEMPLATE_LIST_TEST_CASE("rows of 8 bits convert on the way", "[rows][fp8][conver
 
     ferry::tensor<moved, ferry::device_space> copied("copied", table_rows, width);
     ferry::copy(exec, table, copied).wait();
-    std::vector<moved> all;
-    for (const auto& value : written) all.push_back(rounded<moved>(exact(value)));
-    CHECK(are_same(take(copied), all));
+    std::vector<moved> converted;
+    for (const auto& value : written) converted.push_back(rounded<moved>(exact(value)));
+    CHECK(are_same(take(copied), converted));
   }
 }
 

@@ -27,7 +27,7 @@ using scale_t = ferry::ue8m0_t;
 std::uint32_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
 float float_of(std::uint32_t bits) { return std::bit_cast<float>(bits); }
 
-/// What the formats share, so that each test is written once.
+/// The formats share these facts, so that each test is written once.
 template <class T>
 struct facts;
 
@@ -372,13 +372,13 @@ TEST_CASE("numbers of 8 bits convert at compile time and are no numbers to compu
 /// Converts on the execution space, which may have instructions of its own.
 template <class T>
 struct convert_elements {
-  const float* from;
-  T* to;
+  const float* source;
+  T* target;
   T* drawn;
   float* back;
   KOKKOS_FUNCTION void operator()(int i) const {
-    to[i] = T(from[i]);
-    drawn[i] = T::at_random(from[i], static_cast<std::uint32_t>(i) * 2654435761u);
+    target[i] = T(source[i]);
+    drawn[i] = T::at_random(source[i], static_cast<std::uint32_t>(i) * 2654435761u);
     back[i] = static_cast<float>(T::from_bits(static_cast<std::uint8_t>(i)));
   }
 };
@@ -392,14 +392,14 @@ TEMPLATE_TEST_CASE("kernels convert to 8 bits as the host does", "[fp8]", ferry:
     inputs.push_back(any_float(i));
     inputs.push_back(middle_float(i));
   }
-  const auto from = make<ferry::device_space>("inputs", inputs);
-  ferry::tensor<TestType, ferry::device_space> to("numbers", inputs.size());
+  const auto source = make<ferry::device_space>("inputs", inputs);
+  ferry::tensor<TestType, ferry::device_space> target("numbers", inputs.size());
   ferry::tensor<TestType, ferry::device_space> drawn("drawn", inputs.size());
   ferry::tensor<float, ferry::device_space> back("floats", inputs.size());
   Kokkos::parallel_for("ferry_test::convert",
                        Kokkos::RangePolicy<exec_space>(0, static_cast<int>(inputs.size())),
-                       convert_elements<TestType>{from.data(), to.data(), drawn.data(), back.data()});
-  const auto numbers = take(to);
+                       convert_elements<TestType>{source.data(), target.data(), drawn.data(), back.data()});
+  const auto numbers = take(target);
   const auto draws = take(drawn);
   const auto floats = take(back);
   std::size_t wrong = 0;
