@@ -7,6 +7,7 @@
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
+#include <ferry/rows/detail/checked_rows.hpp>
 #include <ferry/rows/detail/choose_path.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
@@ -79,8 +80,18 @@ inline constexpr bool adds_by_index = (in_any_order<Duplicates> && !Path::sorts 
 template <class Bounds>
 inline constexpr bool names_rows = kernels::is_own_bounds<Bounds>;
 
+/// True if the kernel that writes may look for bad indices itself: on a device, for rows in its own memory and
+/// indices that do not come over the link, because all its teams read them.
+template <class Bounds, class Exec, class Access, class Job, class IndexSpace>
+consteval bool may_check_in_place() {
+  return !is_host_exec<Exec> && Bounds::reports && Access::is_strided && !Job::needs_whole_rows &&
+         std::is_same_v<typename Access::memory_space, device_space> &&
+         !std::is_same_v<IndexSpace, mapped_space>;
+}
+
 /// Without sorting: the caller promised that no row is named twice, or the values of a row may be added in
-/// any order. A separate kernel looks for bad indices first, so that nothing is written if there is one.
+/// any order. Nothing is written if an index is bad: a kernel looks for bad ones first, or the one that
+/// writes.
 template <class Path, class Bounds, class Duplicates, class Exec, class Access, class Job, class Index,
           class IndexSpace, class Value, class Space>
 ticket update_by_index(const Exec& exec, const char* verb, const Access& access, const Job& job,
@@ -101,12 +112,19 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
       call.changes().any_row();
     const kernels::index_rows<plain, Bounds> source{list, job.table.rows(),
                                                     Bounds::reports ? call.report() : report_writer{}};
-    const auto rows = access.located(call, label, ready, source, n);
     using values_type = std::remove_const_t<std::remove_pointer_t<decltype(batch.data)>>;
-    if constexpr (Access::is_strided && !is_host_exec<Exec> && Job::template replaces_by<values_type>)
-      launch_gather(exec, label, batch, job.table, kernels::index_destinations<plain, Bounds>{source}, n);
-    else
-      launch_update<Duplicates>(exec, labels, rows.job, source, n, batch, rows.order);
+    const auto write = [&](const auto& located, const auto& order) {
+      if constexpr (Access::is_strided && !is_host_exec<Exec> && Job::template replaces_by<values_type>)
+        launch_gather(exec, label, batch, job.table, kernels::index_destinations<plain, Bounds>{source}, n,
+                      order);
+      else
+        launch_update<Duplicates>(exec, labels, located, source, n, batch, order);
+    };
+    if constexpr (may_check_in_place<Bounds, Exec, Access, Job, IndexSpace>())
+      if (n <= execution_backend<Exec>::tuning(exec).positions_checked_in_place)
+        return write(ready, schedule::checked<kernels::index_rows<plain, Bounds>>{source, n});
+    const auto rows = access.located(call, label, ready, source, n);
+    write(rows.job, rows.order);
   };
   if (job.table.width() == 0 && !Job::counts_rows) {
     look_at_bounds<Bounds>(call, indices, job.table.rows());
