@@ -247,6 +247,14 @@ TEST_CASE("uniform numbers are the same, normal ones to the last places", "[flag
   ferry::init::normal(exec, drawn, 0.0, 1.0, 7);
   for (std::size_t i = 0; i < drawn.size(); ++i)
     REQUIRE(std::abs(drawn.data()[i] - ferry_test::reference::standard_normal(7, i)) < 1e-13);
+  ferry::tensor<float, pageable_space> floats("floats", 5000);
+  ferry::init::uniform(exec, floats, -1.0, 3.0, 7);
+  for (std::size_t i = 0; i < floats.size(); ++i)
+    REQUIRE(bits(floats.data()[i]) ==
+            bits(static_cast<float>(1.0 + 2.0 * ferry_test::reference::signed_unit(7, i))));
+  ferry::init::normal(exec, floats, 0.0, 1.0, 7);
+  for (std::size_t i = 0; i < floats.size(); ++i)
+    REQUIRE(std::abs(floats.data()[i] - ferry_test::reference::normal_of_word(7, i)) < 1e-5);
 }
 
 TEST_CASE("a NaN among the options is refused", "[flags]") {
