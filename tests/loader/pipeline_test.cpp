@@ -3,6 +3,7 @@
 #include <ferry/loader/detail/pipeline.hpp>
 
 #include "fake_lane.hpp"
+#include "support/captured_stderr.hpp"
 #include "support/random.hpp"
 #include "support/watchdog.hpp"
 
@@ -289,6 +290,28 @@ TEST_CASE("an epoch without batches ends at once", "[pipeline]") {
   CHECK(dropped.ring->next() == nullptr);
   CHECK(dropped.ring->next() == nullptr);
   CHECK(dropped.ring->times().empty());
+}
+
+TEST_CASE("a prefetcher that ends after an epoch says how many are left", "[pipeline]") {
+  const auto said_after = [](std::int64_t epochs, std::int64_t loops, bool breaks_off) {
+    captured_stderr output;
+    {
+      const rig test(20, {.batch = 6, .epochs = epochs}, microseconds(0));
+      for (std::int64_t loop = 0; loop < loops; ++loop)
+        while (test.ring->next() != nullptr) {
+        }
+      if (breaks_off) static_cast<void>(test.ring->next());
+    }
+    return output.text();
+  };
+  const std::string one_loop = said_after(3, 1, false);
+  CHECK(count_of(one_loop, "it ends with 2 of 3 epochs left. next() is empty at the end of every epoch") ==
+        1);
+  CHECK(said_after(3, 3, false).empty());
+  CHECK(said_after(1, 1, false).empty());
+  CHECK(said_after(3, 0, false).empty());
+  CHECK(said_after(3, 1, true).empty());  // within an epoch the caller meant to stop
+  CHECK(said_after(0, 1, false).empty());
 }
 
 }  // namespace ferry_test::pipeline_test

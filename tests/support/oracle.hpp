@@ -21,7 +21,7 @@ namespace ferry_test {
 
 template <class T>
 double number(const T& value) {
-  if constexpr (ferry::is_extended_number<T>)
+  if constexpr (ferry::is_extended_number<T> || ferry::is_byte_float<T>)
     return static_cast<double>(static_cast<float>(value));
   else
     return static_cast<double>(value);

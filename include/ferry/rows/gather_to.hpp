@@ -74,7 +74,7 @@ future<tensor<T, Space>> gather_into_new(const Exec& exec, const Table& table, c
     positions = indices.positions();
     holes = indices.storage() != nullptr && indices.storage()->bounds == bounds::skip::name;
   } else {
-    positions = make_ref(indices).rows();
+    positions = index_ref(indices).rows();
   }
   if (execution_backend<Exec>::capturing(exec))
     throw invalid_argument(

@@ -100,7 +100,7 @@ using printed_t = std::conditional_t<std::is_integral_v<Value>, accumulation_t<V
 
 template <class Array>
 consteval void require_numbers() {
-  static_assert(NumberElement<element_of<Array>>,
+  static_assert(ValueElement<element_of<Array>>,
                 "ferry: this initialisation needs elements that are numbers.");
 }
 

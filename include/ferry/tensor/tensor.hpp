@@ -117,6 +117,21 @@ class tensor {
   }
   /// @}
 
+  /// All elements, row by row, as an array of rank 1: the gradients of a matrix as those of a bias, say. Does
+  /// not compile for a temporary tensor, whose memory the slice would outlive.
+  /// @{
+  [[nodiscard]] tensor_slice<T, Space, ferry::extents<dyn>> flat() & {
+    return detail::flat_elements<Space>(memory_.shared_label(), data_, shape_, memory_.accesses());
+  }
+  [[nodiscard]] tensor_slice<const T, Space, ferry::extents<dyn>> flat() const& {
+    return detail::flat_elements<Space, const T>(memory_.shared_label(), data_, shape_, memory_.accesses());
+  }
+  template <std::integral Refused = int>
+  void flat() && {
+    detail::refuse_brief_slice<Refused>();
+  }
+  /// @}
+
   /// The first `rows` rows, as an argument of verbs. Throws out_of_range for a number that is negative or
   /// above rows(). Does not compile for a temporary tensor, whose memory the slice would outlive.
   /// @{

@@ -95,12 +95,12 @@ class sharded_table {
   /// @{
   template <std::integral Rows, std::integral Width>
   sharded_table(const communicator& comm, Rows, Width, Spread = {}) : comm_(comm) {
-    detail::refuse_sharded_table<std::conditional_t<sizeof(Rows) == 0, Rows, communicator>>();
+    detail::refuse_sharded_table<communicator, Rows>();
   }
   template <std::integral Rows, std::integral Width>
   sharded_table(const std::string&, Rows, Width, Spread = {})
       : comm_(detail::absent_argument<communicator>()) {
-    detail::refuse_sharded_table<std::conditional_t<sizeof(Rows) == 0, Rows, std::string>>();
+    detail::refuse_sharded_table<std::string, Rows>();
   }
   /// @}
 
