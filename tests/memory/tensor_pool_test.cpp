@@ -41,14 +41,14 @@ constexpr std::size_t size = 10000, limit = 100 * size;
 
 void make_room_in(pool& idle_pool, std::size_t bytes = limit) { idle_pool.limit(-1, bytes); }
 
-/// What a tensor does: it allocates, verbs use it, and it ends.
+/// A tensor allocates, verbs use it, and it ends.
 struct tensor_stand_in {
-  explicit tensor_stand_in(pool& from, std::size_t bytes = size, const std::string& label = "tensor::batch")
-      : held(from.allocate(label, bytes, -1)) {}
-  void end() { pool::end(std::move(held), *uses); }
-  [[nodiscard]] void* data() const { return held->data(); }
+  explicit tensor_stand_in(pool& home, std::size_t bytes = size, const std::string& label = "tensor::batch")
+      : block(home.allocate(label, bytes, -1)) {}
+  void end() { pool::end(std::move(block), *uses); }
+  [[nodiscard]] void* data() const { return block->data(); }
 
-  memory held;
+  memory block;
   std::shared_ptr<tracker> uses = std::make_shared<tracker>();
 };
 
@@ -70,10 +70,10 @@ TEST_CASE("the next tensor of a size has the memory of the last one", "[tensor_p
     first.end();
     CHECK(bytes_of_label("ferry::tensor::batch") == 0);
     CHECK(bytes_of_label("ferry::pool::pool_space") == size);
-    auto held = ferry::memory_statistics<space>();
-    CHECK(held.current == size);
-    CHECK(held.reserved == size);
-    CHECK(held.count == 1);
+    auto statistics = ferry::memory_statistics<space>();
+    CHECK(statistics.current == size);
+    CHECK(statistics.reserved == size);
+    CHECK(statistics.count == 1);
 
     tensor_stand_in larger(idle_pool, size + 1);
     CHECK(larger.data() != block);
@@ -81,11 +81,11 @@ TEST_CASE("the next tensor of a size has the memory of the last one", "[tensor_p
     CHECK(second.data() == block);
     CHECK(bytes_of_label("ferry::tensor::second") == size);
     CHECK(bytes_of_label("ferry::pool::pool_space") == 0);
-    held = ferry::memory_statistics<space>();
-    CHECK(held.current == 2 * size + 1);
-    CHECK(held.reserved == 0);
-    CHECK(held.count == 2);
-    CHECK(held.total_count == 2);  // one of them twice
+    statistics = ferry::memory_statistics<space>();
+    CHECK(statistics.current == 2 * size + 1);
+    CHECK(statistics.reserved == 0);
+    CHECK(statistics.count == 2);
+    CHECK(statistics.total_count == 2);  // one of them twice
     second.end();
     larger.end();
     CHECK(ferry::trim<space>() == 2 * size + 1);
@@ -173,7 +173,7 @@ TEST_CASE("budgets and full memory take back what lies idle", "[tensor_pool]") {
   // bad_alloc of the system is preceded by the same.
   space::limit = late->bytes() + size + 300;
   tensor_stand_in third(idle_pool, size + 300);
-  CHECK(third.held->bytes() == size + 300);
+  CHECK(third.block->bytes() == size + 300);
   CHECK_THROWS_AS(idle_pool.allocate("tensor::more", size, -1), ferry::bad_alloc);
   space::limit = ~std::size_t{0};
   third.end();
@@ -231,7 +231,7 @@ TEST_CASE("memory with other owners or unknown users does not come back", "[tens
   make_room_in(idle_pool);
   tensor_stand_in shared(idle_pool);
   {
-    const memory owner = shared.held;
+    const memory owner = shared.block;
     shared.end();
     CHECK(ferry::memory_statistics<space>().reserved == 0);
     CHECK(ferry::memory_statistics<space>().current == size);
@@ -246,7 +246,7 @@ TEST_CASE("memory with other owners or unknown users does not come back", "[tens
   captured.end();
   CHECK(ferry::memory_statistics<space>().current == 0);
   tensor_stand_in exported(idle_pool);
-  exported.held->keep_with([](void*, auto&) noexcept { return false; }, nullptr);
+  exported.block->keep_with([](void*, auto&) noexcept { return false; }, nullptr);
   exported.end();
   CHECK(ferry::memory_statistics<space>().current == 0);
 }
