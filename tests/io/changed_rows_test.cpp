@@ -195,17 +195,17 @@ TEST_CASE("slices mark the rows of their tensor, and whole writes all of them", 
     CHECK(marked(*table_marks) == expected);
     CHECK(marked(*part) == within);
 
-    const auto first = static_cast<std::int64_t>(begin), to = static_cast<std::int64_t>(end);
+    const auto first = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
     rows_of clipped;
-    for (auto i = std::max<std::int64_t>(first, 50); i < std::min<std::int64_t>(to, 120); ++i)
+    for (auto i = std::max<std::int64_t>(first, 50); i < std::min<std::int64_t>(last, 120); ++i)
       clipped.insert(i - 50);
     ferry::init::constant(exec, slice, 3.0);
-    CHECK(marked(*table_marks) == from_to(first, to));
+    CHECK(marked(*table_marks) == from_to(first, last));
     CHECK(marked(*part) == clipped);
     const auto source = make<ferry::pageable_space>("source", end - begin, width,
                                                     values<double>(random, (end - begin) * width));
     ferry::copy(exec, source, slice).wait();
-    CHECK(marked(*table_marks) == from_to(first, to));
+    CHECK(marked(*table_marks) == from_to(first, last));
     CHECK(marked(*part) == clipped);
     ferry::gather(exec, source, std::vector<std::int64_t>{0}, table.rows_between(begin, begin + 1)).wait();
     CHECK(marked(*table_marks) == rows_of{first});

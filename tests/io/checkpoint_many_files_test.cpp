@@ -142,10 +142,10 @@ TEST_CASE("any number of saves of changes leaves few files", "[io][checkpoint]")
     if (save % 50 != 0 && save != 65) continue;
     ferry::tensor<float, ferry::pageable_space> back("back", rows, width);
     std::vector<float> second(still.size());
-    ferry::io::checkpoint again(folder);
-    again.add("table", back);
-    again.add("still", second);
-    again.load();
+    ferry::io::checkpoint repeat(folder);
+    repeat.add("table", back);
+    repeat.add("still", second);
+    repeat.load();
     REQUIRE((take(back) == expected));
     REQUIRE((second == still));
   }

@@ -90,12 +90,12 @@ struct fake_device {
 class fake_lane final : public ferry::detail::lane {
  public:
   fake_lane(std::shared_ptr<fake_device> device, std::size_t bytes, std::size_t slots)
-      : device_(std::move(device)), bytes_(bytes), host_(bytes * slots), there_(bytes * slots) {}
+      : device_(std::move(device)), bytes_(bytes), host_(bytes * slots), device_bytes_(bytes * slots) {}
 
   [[nodiscard]] bool travels() const override { return true; }
   void place(ferry::detail::slot& target, std::size_t index) override {
     target.host = host_.data() + index * bytes_;
-    target.device = there_.data() + index * bytes_;
+    target.device = device_bytes_.data() + index * bytes_;
   }
   std::int64_t send(ferry::detail::slot& target, const ferry::detail::slot_layout&, std::int64_t) override {
     if (device_->fails) throw ferry::device_error("the link is broken");
@@ -126,7 +126,7 @@ class fake_lane final : public ferry::detail::lane {
  private:
   std::shared_ptr<fake_device> device_;
   std::size_t bytes_;
-  std::vector<std::byte> host_, there_;
+  std::vector<std::byte> host_, device_bytes_;
 };
 
 }  // namespace ferry_test

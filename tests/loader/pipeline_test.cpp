@@ -95,30 +95,30 @@ TEST_CASE("batches arrive in order and stay unchanged while late work reads them
     for (const int depth : {2, 5}) {
       const prefetch_options options{
           .batch = 7, .depth = depth, .workers = workers, .shuffle = random(), .epochs = 3};
-      rig with(2345, options, microseconds(300));
+      rig rig_kit(2345, options, microseconds(300));
       std::atomic<std::int64_t> wrong{0};
       std::atomic<std::int64_t> batch_count{0};
       const batch_order order(2345, options);
       for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
         std::int64_t number = epoch * order.batches();
-        while (slot* got = with.ring->next()) {
+        while (slot* got = rig_kit.ring->next()) {
           std::vector<std::int64_t> expected;
           order.list(number, expected);
           REQUIRE(got->number == number++);
           REQUIRE(got->samples == expected);
-          with.device->compute.put([&wrong, &batch_count, memory = got->device, expected, epoch] {
+          rig_kit.device->compute.put([&wrong, &batch_count, memory = got->device, expected, epoch] {
             wrong += count_wrong(memory, expected, epoch);
             batch_count += static_cast<std::int64_t>(expected.size());
           });
         }
         REQUIRE(number == (epoch + 1) * order.batches());
       }
-      CHECK(with.ring->next() == nullptr);
-      CHECK(with.ring->next() == nullptr);
-      with.ring = nullptr;
+      CHECK(rig_kit.ring->next() == nullptr);
+      CHECK(rig_kit.ring->next() == nullptr);
+      rig_kit.ring = nullptr;
       CHECK(wrong == 0);
       CHECK(batch_count == 3 * 2345);
-      CHECK(with.device->closed == 1);
+      CHECK(rig_kit.device->closed == 1);
     }
   }
 }

@@ -105,7 +105,7 @@ TEST_CASE("only this thread's allocations are reported, and only while somebody 
   CHECK(heard.reports.empty());
   {
     listener inner;
-    const ferry::detail::allocation<ferry::pageable_space> both("both", 5000);
+    const ferry::detail::allocation<ferry::pageable_space> block("both", 5000);
     CHECK(inner.reports.size() == 1);
     CHECK(heard.reports.size() == 1);
   }

@@ -32,7 +32,7 @@ using limits = ferry::cuda::grid_sort;
 
 std::int64_t multiprocessors() { return ferry::cuda::multiprocessors_of(ferry::cuda::default_device()); }
 
-/// Whether one launch sorts this number of keys.
+/// True if one launch sorts this number of keys.
 bool fits(std::int64_t count) {
   return sort::sorts_without_scratch(count) || limits::items_for(count, multiprocessors()) != 0;
 }

@@ -130,9 +130,9 @@ TEST_CASE("operands that share memory are refused by name", "[errors]") {
   // Columns of one array lie between each other's.
   const Kokkos::View<float**, Kokkos::LayoutRight, ferry::detail::kokkos_space_t<ferry::mapped_space>,
                      Kokkos::MemoryTraits<Kokkos::Unmanaged>>
-      all(memory.data(), 20, 16);
+      view(memory.data(), 20, 16);
   const auto columns = [&](std::size_t source, std::size_t target, std::size_t rows) {
-    return Kokkos::subview(all, Kokkos::make_pair(std::size_t{0}, rows), Kokkos::make_pair(source, target));
+    return Kokkos::subview(view, Kokkos::make_pair(std::size_t{0}, rows), Kokkos::make_pair(source, target));
   };
   CHECK_NOTHROW(ferry::gather(exec, columns(0, 8, 20), ids, columns(8, 16, 3)).wait());
   CHECK_NOTHROW(ferry::gather(exec, columns(8, 16, 20), ids, columns(0, 8, 3)).wait());

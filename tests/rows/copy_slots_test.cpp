@@ -145,8 +145,8 @@ struct copying {
   void operator()(const ferry::copied&) const {
     ++*calls;
     const std::vector<float> few(10);
-    std::vector<float> others(10);
-    ferry::copy(exec_space{}, few, others).wait();
+    std::vector<float> second(10);
+    ferry::copy(exec_space{}, few, second).wait();
   }
 };
 

@@ -48,20 +48,20 @@ TEST_CASE("what ferry holds on a device is counted there", "[devices]") {
 
 TEST_CASE("a tensor in device memory knows its device", "[devices]") {
   const auto home = ferry::device_of(exec_space{});
-  ferry::tensor<float, ferry::device_space> usual("usual", 3, 4), asked("asked", home, 3, 4);
+  ferry::tensor<float, ferry::device_space> usual("usual", 3, 4), at_home("asked", home, 3, 4);
   const ferry::tensor<float, ferry::device_space, ferry::extents<ferry::dyn, 4>> fixed("fixed", home, 3);
   const ferry::tensor<float, ferry::device_space> listed("listed", home, std::array<std::size_t, 2>{3, 4});
   const ferry::tensor<float, ferry::device_space> empty("empty", home, 0, 4);
   CHECK(usual.device() == home);
-  CHECK(asked.device() == home);
+  CHECK(at_home.device() == home);
   CHECK(fixed.device() == home);
   CHECK(fixed.width() == 4);
   CHECK(listed.device() == home);
   CHECK(listed.rank() == 2);
   CHECK(empty.device() == home);
-  const auto moved = std::move(asked);
+  const auto moved = std::move(at_home);
   CHECK(moved.device() == home);
-  CHECK(asked.device() == ferry::device{});
+  CHECK(at_home.device() == ferry::device{});
   CHECK(ferry::tensor<float, ferry::device_space>().device() == ferry::device{});
 }
 

@@ -37,21 +37,21 @@ struct shared_operands {
 
 /// Rounds of verbs of one thread, of which it waits for some, lets others go and drops tickets of the rest.
 std::vector<float> work(const exec_space& exec, const shared_operands& operands, int thread) {
-  ferry::tensor<float, ferry::device_space> own("own", rows, width), batch("batch", n, width),
+  ferry::tensor<float, ferry::device_space> weights("own", rows, width), batch("batch", n, width),
       planned("planned", n, width);
-  ferry::init::zeros(exec, own);
+  ferry::init::zeros(exec, weights);
   const ferry::optim::adam rule{.lr = 1e-2};
-  auto state = ferry::optim::make_state(rule, own);
+  auto state = ferry::optim::make_state(rule, weights);
   for (int round = 0; round < rounds; ++round) {
     const auto mine = indices_of(thread * 100 + round);
     ferry::gather(exec, operands.table, mine, batch).detach();
     { const auto dropped = ferry::gather(exec, operands.table, operands.plan, planned); }
-    ferry::scatter_add(exec, own, mine, batch).detach();
-    ferry::step(exec, rule, own, state, operands.plan, planned).wait();
-    ferry::scatter(exec, own, operands.plan, batch, ferry::duplicates::mean{}).detach();
+    ferry::scatter_add(exec, weights, mine, batch).detach();
+    ferry::step(exec, rule, weights, state, operands.plan, planned).wait();
+    ferry::scatter(exec, weights, operands.plan, batch, ferry::duplicates::mean{}).detach();
   }
   exec.fence("ferry_test::worked");
-  return take(own);
+  return take(weights);
 }
 
 }  // namespace

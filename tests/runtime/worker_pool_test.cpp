@@ -277,13 +277,13 @@ TEST_CASE("host kernels run while a worker team works", "[pool]") {
 
 TEST_CASE("a thread that is bound to one processor has helpers that are not", "[pool]") {
   const processor_set processors = processor_set::of_process();
-  std::vector<processor_set> own(3);
+  std::vector<processor_set> sets(3);
   std::thread bound([&] {
     cpu_set_t processor;
     CPU_ZERO(&processor);
     CPU_SET(static_cast<unsigned>(sched_getcpu()), &processor);
     REQUIRE(sched_setaffinity(0, sizeof processor, &processor) == 0);
-    own[0] = processor_set::of_thread();
+    sets[0] = processor_set::of_thread();
     worker_pool pool;
     auto* helper = pool.hire(1, 1);
     REQUIRE(helper != nullptr);
@@ -291,15 +291,15 @@ TEST_CASE("a thread that is bound to one processor has helpers that are not", "[
         [](void* processors_read, int) noexcept {
           *static_cast<processor_set*>(processors_read) = processor_set::of_thread();
         },
-        &own[1], 1);
+        &sets[1], 1);
     helper->wait();
     pool.give_back(helper);
-    own[2] = processor_set::of_process();
+    sets[2] = processor_set::of_process();
   });
   bound.join();
-  CHECK(own[1] == processors);
-  CHECK(own[2] == processors);
-  if (std::thread::hardware_concurrency() > 1) CHECK_FALSE(own[0] == processors);
+  CHECK(sets[1] == processors);
+  CHECK(sets[2] == processors);
+  if (std::thread::hardware_concurrency() > 1) CHECK_FALSE(sets[0] == processors);
 }
 
 TEST_CASE("signals for the process are not a helper's", "[pool]") {
