@@ -114,16 +114,16 @@ std::vector<std::vector<double>> run_process(const options& chosen, int rank, in
 std::vector<std::vector<double>> run_threads(const options& chosen, int ranks, const std::vector<job>& jobs,
                                              std::atomic<int>& arrivals) {
   const auto comm = ferry::communicator::devices(device_ids(ranks));
-  std::vector<std::vector<double>> made(static_cast<std::size_t>(ranks) * jobs.size());
+  std::vector<std::vector<double>> result(static_cast<std::size_t>(ranks) * jobs.size());
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     sharded table("table", comm, rows_for(chosen, jobs[j]), jobs[j].row_bytes / 4);
     ferry::init::custom(exec_space(), table, element_value{jobs[j].row_bytes / 4});
     comm.run([&](int rank, const auto& exec) {
-      made[static_cast<std::size_t>(rank) * jobs.size() + j] =
+      result[static_cast<std::size_t>(rank) * jobs.size() + j] =
           time_rank(chosen, exec, comm, rank, table, jobs[j], j << 20, arrivals);
     });
   }
-  return made;
+  return result;
 }
 
 /// A child that sends lists of numbers, each with its length before it.

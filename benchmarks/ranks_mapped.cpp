@@ -80,12 +80,12 @@ void mapped(session& run) {
                      return ferry::gather(exec, table, part.set(call), part.rows, ferry::path::peer{});
                    });
       }
-      ferry::tensor<float, mapped_space> one("one", rows, width);
-      group.fill(one);
+      ferry::tensor<float, mapped_space> single("one", rows, width);
+      group.fill(single);
       time_table(group, group.name("gather.mapped.one." + bytes_text(row_bytes)), any,
                  [&](int rank, const exec_space& exec, int call) {
                    auto& part = any[static_cast<std::size_t>(rank)];
-                   return ferry::gather(exec, one, part.set(call), part.rows, ferry::path::direct{});
+                   return ferry::gather(exec, single, part.set(call), part.rows, ferry::path::direct{});
                  });
     }
   });

@@ -191,10 +191,10 @@ class verbs {
          [&](int rank, const exec_space& exec, int) {
            return ferry::copy(exec, table_, whole[static_cast<std::size_t>(rank)]);
          });
-    ferry::sharded_table<float, device_space, ferry::sharding::block> other("other", group_.comm(), rows_,
-                                                                            width_);
+    ferry::sharded_table<float, device_space, ferry::sharding::block> second("other", group_.comm(), rows_,
+                                                                             width_);
     time("copy.to_sharding", shard_bytes(),
-         [&](int, const exec_space& exec, int) { return ferry::copy(exec, table_, other); });
+         [&](int, const exec_space& exec, int) { return ferry::copy(exec, table_, second); });
     time("replicate", shard_bytes(), [&](int rank, const exec_space& exec, int) {
       return ferry::replicate(exec, group_.comm(), parts[static_cast<std::size_t>(rank)]);
     });

@@ -83,7 +83,7 @@ class rank_case {
   [[nodiscard]] std::string name(const std::string& rest) const { return name(rest, ranks()); }
   /// The share of uniform random rows that other ranks have.
   [[nodiscard]] double share_of_others() const { return 1 - 1.0 / ranks(); }
-  /// Whether NCCL, which takes each device once, can serve the group.
+  /// True if NCCL, which takes each device once, can serve the group.
   [[nodiscard]] bool has_devices() const {
     return static_cast<std::size_t>(ranks()) <= ferry::devices().size();
   }
@@ -92,12 +92,12 @@ class rank_case {
   template <class FormulaOf>
   std::vector<rank_batch> batches_of(std::int64_t n, std::size_t rows, std::size_t width, bool planned,
                                      const FormulaOf& formula_of) {
-    std::vector<rank_batch> made(static_cast<std::size_t>(ranks()));
+    std::vector<rank_batch> result(static_cast<std::size_t>(ranks()));
     const auto count = static_cast<std::size_t>(run_.chosen().index_sets);
     std::vector<std::uint64_t> seeds;
-    for (std::size_t i = 0; i < made.size() * count; ++i) seeds.push_back(run_.fresh_seed());
+    for (std::size_t i = 0; i < result.size() * count; ++i) seeds.push_back(run_.fresh_seed());
     comm_.run([&](int rank, const auto& exec) {
-      rank_batch& part = made[static_cast<std::size_t>(rank)];
+      rank_batch& part = result[static_cast<std::size_t>(rank)];
       part.rows = batch_tensor("batch", comm_.device(rank), n, width);
       ferry::init::custom(exec, part.rows, poison_value{});
       for (std::size_t s = 0; s < count; ++s) {
@@ -108,7 +108,7 @@ class rank_case {
       }
       exec.fence("ferry_bench::batches");
     });
-    return made;
+    return result;
   }
   /// Index sets of Formula{seed, rows, more...} on each rank.
   template <class Formula, class... More>

@@ -138,7 +138,7 @@ TEST_CASE("an allocation that is still being made has its share of the budget", 
   ferry::set_memory_budget<space>(1000);
   space::gate = true;
   auto first = std::async(std::launch::async, [] { return ferry::detail::allocation<space>("first", 600); });
-  while (space::used == 0) std::this_thread::yield();
+  while (space::usage == 0) std::this_thread::yield();
   CHECK(ferry::memory_statistics<space>().current == 0);
   bool refused = false;
   auto second = std::async(std::launch::async, [&refused] {

@@ -51,20 +51,20 @@ int current_device() {
 using work = std::function<void()>;
 
 /// Does something of ferry's with the other device current, which it must still be afterwards.
-void from_other_device(const work& what) {
-  const int other = other_device();
-  REQUIRE(cudaSetDevice(other) == cudaSuccess);
-  what();
-  CHECK(current_device() == other);
+void from_other_device(const work& job) {
+  const int second = other_device();
+  REQUIRE(cudaSetDevice(second) == cudaSuccess);
+  job();
+  CHECK(current_device() == second);
 }
 
-/// The same in a thread that has never used CUDA. Assertions are left to the caller: Catch2 takes them from one
+/// Runs it in a thread that has never used CUDA. Assertions are left to the caller: Catch2 takes them from one
 /// thread.
-void from_new_thread(const work& what) {
+void from_new_thread(const work& job) {
   std::exception_ptr thrown;
   std::thread([&] {
     try {
-      what();
+      job();
     } catch (...) {
       thrown = std::current_exception();
     }
@@ -73,12 +73,12 @@ void from_new_thread(const work& what) {
 }
 
 cudaPointerAttributes attributes_of(const void* data) {
-  cudaPointerAttributes found{};
-  REQUIRE(cudaPointerGetAttributes(&found, data) == cudaSuccess);
-  return found;
+  cudaPointerAttributes attributes{};
+  REQUIRE(cudaPointerGetAttributes(&attributes, data) == cudaSuccess);
+  return attributes;
 }
 
-/// Where memory of each space must lie, and which device it is for.
+/// The place of memory of each space, and the device that it is for.
 void check_place(ferry::device_space, const void* data, std::size_t) {
   CHECK(attributes_of(data).type == cudaMemoryTypeDevice);
   CHECK(attributes_of(data).device == chosen_device);
@@ -99,7 +99,7 @@ void check_place(ferry::pageable_space, const void*, std::size_t) {}
 
 constexpr std::size_t rows = 500, width = 12, n = 300;
 
-/// What a table holds after a verb; `content` becomes it.
+/// Checks the content of a table after a verb; `content` becomes it.
 template <class Space>
 void check_changed(const ferry::tensor<float, Space>& table, std::vector<float>& content,
                    const std::vector<double>& expected) {
@@ -112,7 +112,7 @@ template <class Space>
 void check_verbs(const Kokkos::Cuda& exec, void (*run)(const work&)) {
   auto random = generator(41);
   auto content = values<float>(random, rows * width);
-  const auto which = indices<std::int64_t>(random, n, rows);
+  const auto ids = indices<std::int64_t>(random, n, rows);
   const auto fresh = values<float>(random, n * width);
   std::unique_ptr<ferry::tensor<float, Space>> table;
   std::unique_ptr<ferry::tensor<float, ferry::device_space>> batch, grads;
@@ -127,27 +127,27 @@ void check_verbs(const Kokkos::Cuda& exec, void (*run)(const work&)) {
   check_place(ferry::device_space{}, batch->data(), 0);
   put(*table, content);
   put(*grads, fresh);
-  put(*chosen, which);
+  put(*chosen, ids);
 
-  run([&] { ferry::gather(exec, *table, which, *batch).wait(); });  // indices of the host
-  CHECK(same_bits(take(*batch), gathered(content, width, which, std::vector<float>(n * width))));
+  run([&] { ferry::gather(exec, *table, ids, *batch).wait(); });  // indices of the host
+  CHECK(same_bits(take(*batch), gathered(content, width, ids, std::vector<float>(n * width))));
   put(*batch, std::vector<float>(n * width, -1.0f));
   run([&] { ferry::gather(exec, *table, *chosen, *batch).wait(); });
-  CHECK(same_bits(take(*batch), gathered(content, width, which, std::vector<float>(n * width))));
+  CHECK(same_bits(take(*batch), gathered(content, width, ids, std::vector<float>(n * width))));
   if constexpr (std::is_same_v<Space, ferry::pinned_space>) {
     put(*batch, std::vector<float>(n * width, -1.0f));
     run([&] { ferry::gather(exec, *table, *chosen, *batch, ferry::path::staged{}).wait(); });
-    CHECK(same_bits(take(*batch), gathered(content, width, which, std::vector<float>(n * width))));
+    CHECK(same_bits(take(*batch), gathered(content, width, ids, std::vector<float>(n * width))));
     put(*batch, std::vector<float>(n * width, -1.0f));
     put(*batch, std::vector<float>(n * width, -1.0f));
     run([&] { ferry::gather(exec, *table, *chosen, *batch, ferry::path::ordered{}).wait(); });
-    CHECK(same_bits(take(*batch), gathered(content, width, which, std::vector<float>(n * width))));
+    CHECK(same_bits(take(*batch), gathered(content, width, ids, std::vector<float>(n * width))));
   }
 
   run([&] { ferry::scatter(exec, *table, *chosen, *grads).wait(); });
-  check_changed(*table, content, scattered(content, width, which, fresh, false, "duplicates::last"));
+  check_changed(*table, content, scattered(content, width, ids, fresh, false, "duplicates::last"));
   run([&] { ferry::scatter_add(exec, *table, *chosen, *grads).wait(); });
-  check_changed(*table, content, scattered(content, width, which, fresh, true, "duplicates::sum"));
+  check_changed(*table, content, scattered(content, width, ids, fresh, true, "duplicates::sum"));
 
   const ferry::optim::sgd rule{.lr = 0.5};
   run([&] {
@@ -157,14 +157,14 @@ void check_verbs(const Kokkos::Cuda& exec, void (*run)(const work&)) {
   });
   auto downhill = fresh;
   for (auto& value : downhill) value *= -0.5f;
-  check_changed(*table, content, scattered(content, width, which, downhill, true, "duplicates::sum"));
+  check_changed(*table, content, scattered(content, width, ids, downhill, true, "duplicates::sum"));
 
-  std::unique_ptr<ferry::tensor<float, ferry::device_space>> other;
+  std::unique_ptr<ferry::tensor<float, ferry::device_space>> second;
   run([&] {
-    other = std::make_unique<ferry::tensor<float, ferry::device_space>>("other", rows, width);
-    ferry::copy(exec, *table, *other).wait();
+    second = std::make_unique<ferry::tensor<float, ferry::device_space>>("other", rows, width);
+    ferry::copy(exec, *table, *second).wait();
   });
-  CHECK(same_bits(take(*other), content));
+  CHECK(same_bits(take(*second), content));
 
   bool threw = false;
   const std::vector<std::int64_t> bad(n, static_cast<std::int64_t>(rows));
@@ -178,7 +178,7 @@ void check_verbs(const Kokkos::Cuda& exec, void (*run)(const work&)) {
   CHECK(threw);
   run([&] { ferry::init::zeros(exec, *table); });
   CHECK(same_bits(take(*table), std::vector<float>(rows * width, 0.0f)));
-  run([&] { table.reset(), batch.reset(), other.reset(); });
+  run([&] { table.reset(), batch.reset(), second.reset(); });
 }
 
 }  // namespace
@@ -212,13 +212,13 @@ TEST_CASE("a thread that has used no device gets no context on those that Kokkos
 TEMPLATE_TEST_CASE("memory is that of Kokkos' device, whichever is current", "[second_device]",
                    ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
   for (const std::size_t count : {std::size_t{1}, std::size_t{3} << 20}) {
-    std::unique_ptr<ferry::tensor<char, TestType>> made;
-    from_new_thread([&] { made = std::make_unique<ferry::tensor<char, TestType>>("made", count); });
-    check_place(TestType{}, made->data(), count);
-    from_new_thread([&] { made.reset(); });
-    from_other_device([&] { made = std::make_unique<ferry::tensor<char, TestType>>("made", count); });
-    check_place(TestType{}, made->data(), count);
-    from_other_device([&] { made.reset(); });
+    std::unique_ptr<ferry::tensor<char, TestType>> array;
+    from_new_thread([&] { array = std::make_unique<ferry::tensor<char, TestType>>("made", count); });
+    check_place(TestType{}, array->data(), count);
+    from_new_thread([&] { array.reset(); });
+    from_other_device([&] { array = std::make_unique<ferry::tensor<char, TestType>>("made", count); });
+    check_place(TestType{}, array->data(), count);
+    from_other_device([&] { array.reset(); });
   }
 }
 
@@ -233,14 +233,14 @@ TEMPLATE_TEST_CASE("every verb works with another device current", "[second_devi
 TEST_CASE("adopted memory is locked for the device", "[second_device]") {
   auto random = generator(42);
   auto memory = values<float>(random, rows * width);
-  const auto which = indices<std::int64_t>(random, n, rows);
+  const auto ids = indices<std::int64_t>(random, n, rows);
   const Kokkos::Cuda exec;
   ferry::tensor<float, ferry::device_space> batch("batch", n, width);
   from_other_device([&] {
     const auto table = ferry::adopt<ferry::pinned_space>(std::span<float>(memory), rows, width);
-    ferry::gather(exec, table, which, batch).wait();
+    ferry::gather(exec, table, ids, batch).wait();
   });
-  CHECK(same_bits(take(batch), gathered(memory, width, which, std::vector<float>(n * width))));
+  CHECK(same_bits(take(batch), gathered(memory, width, ids, std::vector<float>(n * width))));
 }
 
 TEST_CASE("plans of every size are made on the device", "[second_device]") {
@@ -249,10 +249,10 @@ TEST_CASE("plans of every size are made on the device", "[second_device]") {
   constexpr std::size_t many_rows = 50000;
   for (const std::size_t count : {0, 100, 2048, 2049, 70000, 140000, 300000, 600000}) {
     CAPTURE(count);
-    const auto which = indices<std::int64_t>(random, count, many_rows);
+    const auto ids = indices<std::int64_t>(random, count, many_rows);
     std::vector<float> counts(many_rows);
-    for (const auto row : which) counts[static_cast<std::size_t>(row)] += 1.0f;
-    const auto chosen = make<ferry::device_space>("which", which);
+    for (const auto row : ids) counts[static_cast<std::size_t>(row)] += 1.0f;
+    const auto chosen = make<ferry::device_space>("which", ids);
     const auto ones = make<ferry::device_space>("ones", count, 1, std::vector<float>(count, 1.0f));
     auto table = make<ferry::device_space>("table", many_rows, 1, std::vector<float>(many_rows, 0.0f));
     std::int64_t distinct = -1;
@@ -261,7 +261,7 @@ TEST_CASE("plans of every size are made on the device", "[second_device]") {
       distinct = plan.unique_count();
       ferry::scatter_add(exec, table, plan, ones).wait();
     });
-    CHECK(distinct == static_cast<std::int64_t>(std::set<std::int64_t>(which.begin(), which.end()).size()));
+    CHECK(distinct == static_cast<std::int64_t>(std::set<std::int64_t>(ids.begin(), ids.end()).size()));
     CHECK(same_bits(take(table), counts));
   }
 }
@@ -269,10 +269,10 @@ TEST_CASE("plans of every size are made on the device", "[second_device]") {
 TEST_CASE("tickets order instances from any device", "[second_device]") {
   auto random = generator(44);
   const auto content = values<float>(random, rows * width);
-  const auto which = indices<std::int64_t>(random, n, rows);
+  const auto ids = indices<std::int64_t>(random, n, rows);
   const auto execs = Kokkos::Experimental::partition_space(Kokkos::Cuda{}, 1, 1);
   const auto table = make<ferry::device_space>("table", rows, width, content);
-  const auto chosen = make<ferry::device_space>("which", which);
+  const auto chosen = make<ferry::device_space>("which", ids);
   ferry::tensor<float, ferry::device_space> first("first", n, width);
   ferry::tensor<float, ferry::pinned_space> second("second", n, width);
   for (int round = 0; round < 5; ++round) {
@@ -286,7 +286,7 @@ TEST_CASE("tickets order instances from any device", "[second_device]") {
       while (!copied.ready()) std::this_thread::yield();
       copied.wait();
     });
-    CHECK(same_bits(take(second), gathered(content, width, which, std::vector<float>(n * width))));
+    CHECK(same_bits(take(second), gathered(content, width, ids, std::vector<float>(n * width))));
   }
 }
 

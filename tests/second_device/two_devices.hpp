@@ -63,9 +63,9 @@ class user_stream {
 inline Kokkos::Cuda instance_over(const user_stream& stream) {
   int before = 0;
   REQUIRE(cudaGetDevice(&before) == cudaSuccess);
-  Kokkos::Cuda made(stream.native());
+  Kokkos::Cuda instance(stream.native());
   REQUIRE(cudaSetDevice(before) == cudaSuccess);
-  return made;
+  return instance;
 }
 
 /// An instance on each device, in the order of their numbers; that of Kokkos' device is the default one.
@@ -94,21 +94,22 @@ class instances {
 };
 
 inline int device_of_pointer(const void* data) {
-  cudaPointerAttributes found{};
-  REQUIRE(cudaPointerGetAttributes(&found, data) == cudaSuccess);
-  return found.type == cudaMemoryTypeDevice ? found.device : -1;
+  cudaPointerAttributes attributes{};
+  REQUIRE(cudaPointerGetAttributes(&attributes, data) == cudaSuccess);
+  return attributes.type == cudaMemoryTypeDevice ? attributes.device : -1;
 }
 
 template <class T, class Space, class Extents>
-void send(ferry::tensor<T, Space, Extents>& to, const std::vector<T>& values) {
-  REQUIRE(values.size() == to.size());
-  REQUIRE(cudaMemcpy(to.data(), values.data(), values.size() * sizeof(T), cudaMemcpyDefault) == cudaSuccess);
+void send(ferry::tensor<T, Space, Extents>& target, const std::vector<T>& values) {
+  REQUIRE(values.size() == target.size());
+  REQUIRE(cudaMemcpy(target.data(), values.data(), values.size() * sizeof(T), cudaMemcpyDefault) ==
+          cudaSuccess);
   REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
 }
 template <class T, class Space, class Extents>
-std::vector<T> fetch(const ferry::tensor<T, Space, Extents>& from) {
-  std::vector<T> values(from.size());
-  REQUIRE(cudaMemcpy(values.data(), from.data(), values.size() * sizeof(T), cudaMemcpyDefault) ==
+std::vector<T> fetch(const ferry::tensor<T, Space, Extents>& source) {
+  std::vector<T> values(source.size());
+  REQUIRE(cudaMemcpy(values.data(), source.data(), values.size() * sizeof(T), cudaMemcpyDefault) ==
           cudaSuccess);
   return values;
 }

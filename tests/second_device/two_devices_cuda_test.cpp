@@ -30,7 +30,7 @@ TEST_CASE("one mapped table serves all devices through large pages", "[two_devic
   if (!has_two_devices()) SKIP("needs two devices");
   auto random = generator(54);
   const auto content = values<float>(random, rows * width);
-  const auto which = indices<std::int64_t>(random, n, rows);
+  const auto ids = indices<std::int64_t>(random, n, rows);
   auto early = make_on<ferry::mapped_space>(-1, "early", rows, width, content);
   const instances execs;
   const auto readers = [](const ferry::tensor<float, ferry::mapped_space>& table) {
@@ -44,13 +44,13 @@ TEST_CASE("one mapped table serves all devices through large pages", "[two_devic
   for (const Kokkos::Cuda& exec : execs) {
     every.insert(exec.cuda_device());
     ferry::tensor<float, device_memory> batch("batch", ferry::device_of(exec), n, width);
-    ferry::gather(exec, early, which, batch, direct).wait();
-    CHECK(equal(fetch(batch), gathered(content, width, which, std::vector<float>(n * width, 0.0f))));
+    ferry::gather(exec, early, ids, batch, direct).wait();
+    CHECK(equal(fetch(batch), gathered(content, width, ids, std::vector<float>(n * width, 0.0f))));
   }
   const auto late = make_on<ferry::mapped_space>(1, "late", rows, width, content);
-  cudaPointerAttributes made{};
-  REQUIRE(cudaPointerGetAttributes(&made, late.data()) == cudaSuccess);
-  if (made.type != cudaMemoryTypeManaged) SKIP("mapped memory is page-locked here");
+  cudaPointerAttributes attributes{};
+  REQUIRE(cudaPointerGetAttributes(&attributes, late.data()) == cudaSuccess);
+  if (attributes.type != cudaMemoryTypeManaged) SKIP("mapped memory is page-locked here");
   CHECK(readers(early) == every);
   CHECK(readers(late) == every);
 }
@@ -63,9 +63,9 @@ TEST_CASE("a graph of another device repeats a gather there", "[two_devices]") {
   const Kokkos::Cuda exec = instance_over(stream);
   auto random = generator(55);
   const auto content = values<float>(random, rows * width);
-  const auto which = indices<std::int64_t>(random, n, rows);
+  const auto ids = indices<std::int64_t>(random, n, rows);
   const auto table = make_on<device_memory>(device, "table", rows, width, content);
-  auto chosen = make_on<device_memory>(device, "which", n, 1, which);
+  auto chosen = make_on<device_memory>(device, "which", n, 1, ids);
   auto batch = make_on<device_memory>(device, "batch", n, width, std::vector<float>(n * width, -1.0f));
   const ferry::tensor_view<const std::int64_t, device_memory> list(chosen.data(), n);
   ferry::gather(exec, table, list, batch, direct).wait();
@@ -80,7 +80,7 @@ TEST_CASE("a graph of another device repeats a gather there", "[two_devices]") {
   REQUIRE(cudaGraphLaunch(runs, stream.native()) == cudaSuccess);
   REQUIRE(cudaSetDevice(0) == cudaSuccess);
   ticket.wait();
-  CHECK(equal(fetch(batch), gathered(content, width, which, std::vector<float>(n * width, 0.0f))));
+  CHECK(equal(fetch(batch), gathered(content, width, ids, std::vector<float>(n * width, 0.0f))));
   cudaGraphExecDestroy(runs);
   cudaGraphDestroy(graph);
 }

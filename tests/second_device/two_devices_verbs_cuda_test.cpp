@@ -25,20 +25,22 @@ std::vector<float> run_verbs(const Kokkos::Cuda& exec, std::uint64_t seed) {
   const int device = exec.cuda_device();
   auto random = generator(seed);
   const auto content = values<float>(random, rows * width);
-  const auto which = indices<std::int64_t>(random, n, rows);
+  const auto ids = indices<std::int64_t>(random, n, rows);
   const auto fresh = values<float>(random, n * width);
   auto table = make_on<Space>(device, "table", rows, width, content);
   auto grads = make_on<device_memory>(device, "grads", n, width, fresh);
-  auto chosen = make_on<device_memory>(device, "which", n, 1, which);
+  auto chosen = make_on<device_memory>(device, "which", n, 1, ids);
   auto batch = make_on<device_memory>(device, "batch", n, width, std::vector<float>(n * width, -1.0f));
   const ferry::tensor_view<const std::int64_t, device_memory> list(chosen.data(), n);
-  std::vector<float> all;
-  const auto keep = [&](const std::vector<float>& part) { all.insert(all.end(), part.begin(), part.end()); };
+  std::vector<float> results;
+  const auto keep = [&](const std::vector<float>& part) {
+    results.insert(results.end(), part.begin(), part.end());
+  };
 
-  ferry::gather(exec, table, which, batch, direct).wait();  // indices of the host
-  CHECK(equal(fetch(batch), gathered(content, width, which, std::vector<float>(n * width, 0.0f))));
+  ferry::gather(exec, table, ids, batch, direct).wait();  // indices of the host
+  CHECK(equal(fetch(batch), gathered(content, width, ids, std::vector<float>(n * width, 0.0f))));
   ferry::gather(exec, table, list, batch, direct).wait();
-  CHECK(equal(fetch(batch), gathered(content, width, which, std::vector<float>(n * width, 0.0f))));
+  CHECK(equal(fetch(batch), gathered(content, width, ids, std::vector<float>(n * width, 0.0f))));
   ferry::scatter_add(exec, table, list, grads, direct).wait();
   keep(fetch(table));
   const auto plan = ferry::make_plan(exec, list, rows);
@@ -90,7 +92,7 @@ std::vector<float> run_verbs(const Kokkos::Cuda& exec, std::uint64_t seed) {
   }
   ferry::init::uniform(exec, table, -1.0f, 1.0f, 3);
   keep(fetch(table));
-  return all;
+  return results;
 }
 
 }  // namespace
@@ -100,14 +102,14 @@ TEMPLATE_TEST_CASE("every verb gives the same bits on each device", "[two_device
   if (!has_two_devices()) SKIP("needs two devices");
   const instances execs;
   REQUIRE(execs[0].cuda_device() == 0);
-  const auto there = run_verbs<TestType>(execs[1], 51);
+  const auto second_result = run_verbs<TestType>(execs[1], 51);
   int current = -1;
   REQUIRE(cudaGetDevice(&current) == cudaSuccess);
   CHECK(current == 0);
   for (int device = 0; device < device_count(); ++device) {
     CAPTURE(device);
     REQUIRE(ferry::device_of(execs[device]) == ferry::device{device});
-    CHECK(equal(run_verbs<TestType>(execs[device], 51), there));
+    CHECK(equal(run_verbs<TestType>(execs[device], 51), second_result));
   }
 }
 

@@ -21,7 +21,7 @@ struct heap_space {
   static constexpr bool is_device_mapped = is_mapped;
 
   static inline std::atomic<std::size_t> limit{~std::size_t{0}};
-  static inline std::atomic<std::size_t> used{0};
+  static inline std::atomic<std::size_t> usage{0};
   /// While it is set, whoever allocates waits inside.
   static inline std::atomic<bool> gate{false};
 };
@@ -32,16 +32,16 @@ template <class Tag, bool is_mapped>
 struct ferry::device_backend<ferry_test::heap_space<Tag, is_mapped>> {
   using space = ferry_test::heap_space<Tag, is_mapped>;
   static memory_block allocate(space, std::size_t bytes, const std::string& label) {
-    for (std::size_t before = space::used;;) {
+    for (std::size_t before = space::usage;;) {
       if (bytes > space::limit - before) throw bad_alloc("no heap left for '" + label + "'");
-      if (space::used.compare_exchange_weak(before, before + bytes)) break;
+      if (space::usage.compare_exchange_weak(before, before + bytes)) break;
     }
     space::gate.wait(true);
     return {std::malloc(bytes), bytes, 0, 0};
   }
   static void deallocate(space, const memory_block& block) noexcept {
     std::free(block.data);
-    space::used -= block.bytes;
+    space::usage -= block.bytes;
   }
   static std::string describe(space, const memory_block&) { return "heap memory"; }
 };

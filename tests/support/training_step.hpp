@@ -18,7 +18,7 @@ struct training_step {
     auto random = generator(91);
     put(table, values<float>(random, rows * width));
     put(grads, values<float>(random, n * width));
-    put(which, indices<std::int64_t>(random, n, rows));
+    put(ids, indices<std::int64_t>(random, n, rows));
     put(distinct, unique_indices<std::int64_t>(random, n, rows));
   }
 
@@ -26,23 +26,23 @@ struct training_step {
   template <class Finish>
   void run(const Finish& finish) {
     const ferry::path::direct direct;
-    const auto plan = ferry::make_plan(exec, which, rows);
+    const auto plan = ferry::make_plan(exec, ids, rows);
     finish(ferry::gather(exec, table, plan, batch, direct));
     finish(ferry::step(exec, adam, table, state, plan, grads, direct));
-    finish(ferry::gather(exec, table, which, batch, direct));
-    finish(ferry::scatter(exec, table, which, batch, direct));
-    finish(ferry::scatter_add(exec, table, which, grads, direct));
+    finish(ferry::gather(exec, table, ids, batch, direct));
+    finish(ferry::scatter(exec, table, ids, batch, direct));
+    finish(ferry::scatter_add(exec, table, ids, grads, direct));
     finish(ferry::scatter(exec, table, distinct, batch, direct, ferry::duplicates::assume_unique{}));
-    finish(ferry::copy(exec, batch, other, direct));
+    finish(ferry::copy(exec, batch, second, direct));
   }
 
   exec_space exec;
   ferry::optim::adam adam{};
   ferry::tensor<float, Space> table{"table", rows, width};
   ferry::tensor<float, ferry::device_space> batch{"batch", n, width};
-  ferry::tensor<float, ferry::device_space> other{"other", n, width};
+  ferry::tensor<float, ferry::device_space> second{"other", n, width};
   ferry::tensor<float, ferry::device_space> grads{"grads", n, width};
-  ferry::tensor<std::int64_t, ferry::device_space> which{"which", n};
+  ferry::tensor<std::int64_t, ferry::device_space> ids{"which", n};
   ferry::tensor<std::int64_t, ferry::device_space> distinct{"distinct", n};
   ferry::optim::state<ferry::optim::adam, float, Space> state = ferry::optim::make_state(adam, table);
 };

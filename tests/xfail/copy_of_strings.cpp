@@ -7,11 +7,11 @@
 #include <string>
 
 void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
-  const Kokkos::View<int*> from("from", 3), to("to", 3);
-  const Kokkos::View<std::string*, Kokkos::HostSpace> names("names", 3), others("others", 3);
+  const Kokkos::View<int*> source("from", 3), target("to", 3);
+  const Kokkos::View<std::string*, Kokkos::HostSpace> names("names", 3), labels("others", 3);
 #ifdef FERRY_XFAIL_FIXED
-  ferry::copy(exec, from, to).wait();
+  ferry::copy(exec, source, target).wait();
 #else
-  ferry::copy(exec, names, others).wait();
+  ferry::copy(exec, names, labels).wait();
 #endif
 }

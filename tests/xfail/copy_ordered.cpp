@@ -4,11 +4,11 @@
 #include <ferry/ferry.hpp>
 
 void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
-  ferry::tensor<float, ferry::pinned_space> from("from", 10, 4);
-  ferry::tensor<float, ferry::device_space> to("to", 10, 4);
+  ferry::tensor<float, ferry::pinned_space> source("from", 10, 4);
+  ferry::tensor<float, ferry::device_space> target("to", 10, 4);
 #ifdef FERRY_XFAIL_FIXED
-  ferry::copy(exec, from, to, ferry::path::direct{}).wait();
+  ferry::copy(exec, source, target, ferry::path::direct{}).wait();
 #else
-  ferry::copy(exec, from, to, ferry::path::ordered{}).wait();
+  ferry::copy(exec, source, target, ferry::path::ordered{}).wait();
 #endif
 }

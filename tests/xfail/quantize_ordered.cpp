@@ -5,11 +5,11 @@
 #include <ferry/int8.hpp>
 
 void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
-  ferry::tensor<float, ferry::device_space> from("from", 10, 4);
-  ferry::rowwise_int8_tensor<ferry::pinned_space> to("to", 10, 4);
+  ferry::tensor<float, ferry::device_space> values("from", 10, 4);
+  ferry::rowwise_int8_tensor<ferry::pinned_space> codes("to", 10, 4);
 #ifdef FERRY_XFAIL_FIXED
-  ferry::quantize(exec, from, to, ferry::path::direct{}).wait();
+  ferry::quantize(exec, values, codes, ferry::path::direct{}).wait();
 #else
-  ferry::quantize(exec, from, to, ferry::path::ordered{}).wait();
+  ferry::quantize(exec, values, codes, ferry::path::ordered{}).wait();
 #endif
 }

@@ -11,8 +11,8 @@ void refused(const Kokkos::DefaultExecutionSpace& exec) {
   using table = ferry::tensor<float, ferry::mapped_space>;
   const std::vector<std::int32_t> samples(10);
 #ifdef FERRY_XFAIL_FIXED
-  table kept("table", 4, 4);
-  const ferry::row_prefetcher rows(exec, kept.first(4), ferry::samples_of(samples));
+  table weights("table", 4, 4);
+  const ferry::row_prefetcher rows(exec, weights.first(4), ferry::samples_of(samples));
 #else
   const ferry::row_prefetcher rows(exec, table("table", 4, 4), ferry::samples_of(samples));
 #endif

@@ -7,11 +7,11 @@
 #include <vector>
 
 void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
-  [[maybe_unused]] const ferry::tensor<float, ferry::device_space> there("there", 10);
+  [[maybe_unused]] const ferry::tensor<float, ferry::device_space> samples("there", 10);
   [[maybe_unused]] const std::vector<float> table(10);
 #ifdef FERRY_XFAIL_FIXED
   static_cast<void>(ferry::samples_of(table));
 #else
-  static_cast<void>(ferry::samples_of(there));
+  static_cast<void>(ferry::samples_of(samples));
 #endif
 }

@@ -11,12 +11,13 @@ void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
   ferry::tensor<float, ferry::mapped_space> table("table", 10, 4);
   ferry::tensor<float, ferry::device_space> pooled("pooled", 2, 4);
   const std::vector<std::int64_t> indices{1, 2, 3}, offsets{0, 2, 3};
-  const ferry::tensor<float, ferry::mapped_space> other("other", 9, 4);
-  ferry::tensor<float, ferry::device_space> both("pooled", 1, 8);
+  const ferry::tensor<float, ferry::mapped_space> second("other", 9, 4);
+  ferry::tensor<float, ferry::device_space> pooled("pooled", 1, 8);
 #ifdef FERRY_XFAIL_FIXED
-  ferry::gather_bags(exec, ferry::for_each_table(table, other), indices, offsets, both).wait();
+  ferry::gather_bags(exec, ferry::for_each_table(table, second), indices, offsets, pooled).wait();
 #else
-  ferry::gather_bags(exec, ferry::for_each_table(table, other), indices, offsets, both, ferry::path::staged{})
+  ferry::gather_bags(exec, ferry::for_each_table(table, second), indices, offsets, pooled,
+                     ferry::path::staged{})
       .wait();
 #endif
 }

@@ -11,7 +11,7 @@
 void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
   ferry::tensor<float, ferry::mapped_space> table("table", 10, 4);
   ferry::tensor<float, ferry::device_space> batch("batch", 2, 4);
-  ferry::tensor<float, ferry::pinned_space> other("other", 10, 4);
+  ferry::tensor<float, ferry::pinned_space> second("other", 10, 4);
   const std::vector<std::int64_t> indices{1, 2}, offsets{0, 1};
   const ferry::optim::sgd rule;
   auto state = ferry::optim::make_state(rule, table);
@@ -27,7 +27,7 @@ void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
   ferry::scatter_add(exec, table, indices, batch).wait();
   ferry::step(exec, rule, table, state, indices, batch).wait();
   ferry::catch_up(exec, rule, table, state).wait();
-  ferry::copy(exec, table, other).wait();
+  ferry::copy(exec, table, second).wait();
   static_cast<void>(ferry::clone(exec, table));
   static_cast<void>(ferry::clone<ferry::pinned_space>(exec, table));
   ferry::gather_bags(exec, table, indices, offsets, batch).wait();
@@ -50,7 +50,7 @@ void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
   ferry::scatter_add(table, indices, batch).wait();
   ferry::step(rule, table, state, indices, batch).wait();
   ferry::catch_up(rule, table, state).wait();
-  ferry::copy(table, other).wait();
+  ferry::copy(table, second).wait();
   static_cast<void>(ferry::clone(table));
   static_cast<void>(ferry::clone<ferry::pinned_space>(table));
   ferry::gather_bags(table, indices, offsets, batch).wait();
