@@ -21,26 +21,26 @@ void compare(const Rule& rule, std::size_t cached, Directory, Policies... polici
   auto twin = make<ferry::mapped_space>("twin", rows, width, start);
   ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = 2}, Directory{});
   auto state = ferry::optim::make_state<ferry::mapped_space>(rule, hot);
-  auto other = ferry::optim::make_state<ferry::mapped_space>(rule, twin);
+  auto twin_state = ferry::optim::make_state<ferry::mapped_space>(rule, twin);
   for (int turn = 0; turn < 12; ++turn) {
     CAPTURE(turn);
-    const auto which = skewed<std::int64_t>(random, 40, rows, turn < 6 ? 0 : rows / 2, rows / 8 + 1);
+    const auto ids = skewed<std::int64_t>(random, 40, rows, turn < 6 ? 0 : rows / 2, rows / 8 + 1);
     const auto few = make<ferry::device_space>("few", 40, width, values<float>(random, 40 * width));
     const auto grads = make<ferry::device_space>("grads", rows, width, values<float>(random, rows * width));
-    ferry::step(exec, rule, hot, state, which, few, policies...).wait();
-    ferry::step(exec, rule, twin, other, which, few, policies...).wait();
+    ferry::step(exec, rule, hot, state, ids, few, policies...).wait();
+    ferry::step(exec, rule, twin, twin_state, ids, few, policies...).wait();
     ferry::step(exec, rule, hot, state, grads, policies...).wait();
-    ferry::step(exec, rule, twin, other, grads, policies...).wait();
+    ferry::step(exec, rule, twin, twin_state, grads, policies...).wait();
     auto batch = make<ferry::device_space>("batch", 40, width, std::vector<float>(40 * width, -1.0f));
     auto expected = make<ferry::device_space>("expected", 40, width, std::vector<float>(40 * width, -2.0f));
-    ferry::gather(exec, hot, which, batch).wait();
-    ferry::gather(exec, twin, which, expected).wait();
+    ferry::gather(exec, hot, ids, batch).wait();
+    ferry::gather(exec, twin, ids, expected).wait();
     REQUIRE(same_bits(take(batch), take(expected)));
   }
   CHECK(state.steps() == 24);
   hot.flush(exec).wait();
   CHECK(same_bits(take(table), take(twin)));
-  CHECK(same_bits(take(state.field(0)), take(other.field(0))));
+  CHECK(same_bits(take(state.field(0)), take(twin_state.field(0))));
 }
 
 }  // namespace
@@ -64,11 +64,11 @@ TEST_CASE("a step of all rows of cached records", "[cache][step][dense]") {
   ferry::copy(exec, start, twin.table()).wait();
   ferry::cached_table hot(records, ferry::cache::frequency{.rows = 20, .refresh = 1});
   for (int turn = 0; turn < 5; ++turn) {
-    const auto which = skewed<std::int64_t>(random, 40, rows, 0, rows / 8 + 1);
+    const auto ids = skewed<std::int64_t>(random, 40, rows, 0, rows / 8 + 1);
     const auto few = make<ferry::device_space>("few", 40, width, values<float>(random, 40 * width));
     const auto grads = make<ferry::device_space>("grads", rows, width, values<float>(random, rows * width));
-    ferry::step(exec, rule, hot, which, few).wait();
-    ferry::step(exec, rule, twin, which, few).wait();
+    ferry::step(exec, rule, hot, ids, few).wait();
+    ferry::step(exec, rule, twin, ids, few).wait();
     ferry::step(exec, rule, hot, grads).wait();
     ferry::step(exec, rule, twin, grads).wait();
   }

@@ -82,9 +82,11 @@ TEMPLATE_TEST_CASE("masked tiles give the bits of single elements and leave what
                                                                 table_stride, make_operation);
       return std::memcmp(single.data(), masked.data(), single.size() * sizeof(TestType)) == 0;
     };
-    const auto add = [](TestType* to, std::int64_t stride) { return kernels::add_row<TestType>{to, stride}; };
-    const auto replace = [](TestType* to, std::int64_t stride) {
-      return kernels::replace_row<TestType>(to, stride);
+    const auto add = [](TestType* target, std::int64_t stride) {
+      return kernels::add_row<TestType>{target, stride};
+    };
+    const auto replace = [](TestType* target, std::int64_t stride) {
+      return kernels::replace_row<TestType>(target, stride);
     };
     REQUIRE(same(ferry::duplicates::sum{}, add));
     REQUIRE(same(ferry::duplicates::mean{}, add));
