@@ -43,8 +43,7 @@ std::string memory_holdings::text() const {
   std::string table("memory");
   table.append(width - table.size(), ' ').append("         now        peak   count\n");
   for (const space& holdings : spaces) {
-    append_holding(table, holdings.name, width, holdings.all.current, holdings.all.peak,
-                   holdings.all.count);
+    append_holding(table, holdings.name, width, holdings.all.current, holdings.all.peak, holdings.all.count);
     for (const auto& entry : holdings.labels)
       append_holding(table, std::string(2, ' ').append(entry.label), width, entry.current, entry.peak,
                      entry.count);

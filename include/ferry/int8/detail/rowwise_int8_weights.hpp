@@ -45,7 +45,8 @@ struct rowwise_int8_weights {
       code.template encode_tile<Tile>(codes, count, [&](const auto& steps, int e) {
         const auto value = convert<float>(weight[e]);
         if constexpr (Random)
-          return steps.at_random(value, randomness.draw(row, (column + e) / words).word[(column + e) % words]);
+          return steps.at_random(value,
+                                 randomness.draw(row, (column + e) / words).word[(column + e) % words]);
         else
           return steps.nearest(value);
       });
