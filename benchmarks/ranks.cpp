@@ -176,7 +176,7 @@ void gathers(session& run) {
   });
 }
 
-const registration every{"ranks.gather", gathers};
+const registration gather_cases{"ranks.gather", gathers};
 
 }  // namespace
 }  // namespace ferry_bench

@@ -22,7 +22,7 @@ using sharded = ferry::sharded_table<float, ferry::device_space>;
 using clock = std::chrono::steady_clock;
 
 constexpr ferry::communicator_options patient{.deadline = std::chrono::minutes(5)};
-constexpr std::size_t width = 128;
+constexpr std::size_t checkpoint_width = 128;
 
 /// The bytes a second that the disk takes from plain writes.
 double disk_rate(session& run, const scratch_folder& folder, std::size_t bytes) {
@@ -47,7 +47,7 @@ double disk_rate(session& run, const scratch_folder& folder, std::size_t bytes) 
 
 /// Elements of random rows that are wrong on any rank.
 std::int64_t wrong_rows_in(rank_case& group, const sharded& table) {
-  auto batch = group.batches<any_row>(group.run().chosen().step_n, table.rows(), width, false);
+  auto batch = group.batches<any_row>(group.run().chosen().step_n, table.rows(), checkpoint_width, false);
   std::vector<std::int64_t> wrong(batch.size(), 0);
   group.comm().run([&](int rank, const auto& exec) {
     auto& mine = batch[static_cast<std::size_t>(rank)];
@@ -70,8 +70,8 @@ void checkpoint(session& run) {
   const double limits[] = {whole_size, 0.9 * static_cast<double>(folder.room()), 65 * rate,
                            0.8 * static_cast<double>(free_device_bytes()) * loaders};
   const double bytes = *std::min_element(std::begin(limits), std::end(limits));
-  const auto rows = static_cast<std::size_t>(bytes) / (width * 4) / 64 * 64;
-  const double total = static_cast<double>(rows * width * 4);
+  const auto rows = static_cast<std::size_t>(bytes) / (checkpoint_width * 4) / 64 * 64;
+  const double total = static_cast<double>(rows * checkpoint_width * 4);
   const facts setting{{"gib", total / 0x1p30}, {"folder", folder.path()}};
   const auto time_one = [&](rank_case& group, const std::string& name, const auto& work) {
     const auto begin = clock::now();
@@ -82,7 +82,7 @@ void checkpoint(session& run) {
   };
   {
     rank_case group(run, savers, patient);
-    sharded table("table", group.comm(), rows, width);
+    sharded table("table", group.comm(), rows, checkpoint_width);
     group.fill(table);
     ferry::io::checkpoint saving(folder.path() + "/run");
     saving.add("table", table);
@@ -90,7 +90,7 @@ void checkpoint(session& run) {
   }
   ferry::trim();
   rank_case group(run, loaders, patient);
-  sharded table("table", group.comm(), rows, width);
+  sharded table("table", group.comm(), rows, checkpoint_width);
   ferry::init::custom(run.exec(), table, poison_value{});
   ferry::io::checkpoint loading(folder.path() + "/run");
   loading.add("table", table);
@@ -100,7 +100,7 @@ void checkpoint(session& run) {
   group.compare("ranks.checkpoint.save." + std::to_string(savers), "ranks.checkpoint.disk");
 }
 
-const registration every{"ranks.checkpoint", checkpoint};
+const registration checkpoint_cases{"ranks.checkpoint", checkpoint};
 
 }  // namespace
 }  // namespace ferry_bench

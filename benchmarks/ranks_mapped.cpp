@@ -91,7 +91,7 @@ void mapped(session& run) {
   });
 }
 
-const registration every{"ranks.mapped", mapped};
+const registration mapped_cases{"ranks.mapped", mapped};
 
 }  // namespace
 }  // namespace ferry_bench

@@ -224,7 +224,7 @@ void all_verbs(session& run) {
   for_each_group(run, [](rank_case& group) { verbs(group).all(); });
 }
 
-const registration every{"ranks.verbs", all_verbs};
+const registration verbs_cases{"ranks.verbs", all_verbs};
 
 }  // namespace
 }  // namespace ferry_bench

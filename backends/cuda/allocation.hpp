@@ -16,8 +16,10 @@
 #include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/spaces.hpp>
 
+#include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <new>
 #include <string>
@@ -155,6 +157,17 @@ struct allocation_functions {
   static memory_block allocate(pageable_space space, std::size_t bytes, const std::string& label, int) {
     return {host::map_pages(space.name.data(), label, bytes), bytes, plain_pages, 0};
   }
+
+  /// The bytes of ended tensors that may lie idle for others: a sixteenth of the memory, of host memory at
+  /// most 2 GiB.
+  static std::size_t idle_limit(device_space, int device) {
+    std::size_t bytes = 0;
+    return cuDeviceTotalMem(&bytes, device) == CUDA_SUCCESS ? bytes / 16 : 0;
+  }
+  static std::size_t idle_limit(pinned_space, int) {
+    return std::min(host::memory_bytes() / 16, std::size_t{2} << 30);
+  }
+  static std::size_t idle_limit(mapped_space, int) { return idle_limit(pinned_space{}, -1); }
 
   template <class Space>
   static void deallocate(Space, const memory_block& block) noexcept {

@@ -8,6 +8,7 @@
 #include "capture.hpp"
 #include "detail/abilities.hpp"
 #include "device.hpp"
+#include "encoding.hpp"
 #include "error.hpp"
 #include "event.hpp"
 #include "identity.hpp"
@@ -45,7 +46,8 @@ struct cuda_backend : cuda::device_functions,
                       cuda::launch_functions,
                       cuda::sort_functions,
                       cuda::arithmetic_functions,
-                      cuda::atomic_functions {
+                      cuda::atomic_functions,
+                      cuda::encoding_functions {
   static constexpr std::string_view name = "cuda";
   static constexpr bool device_is_host = false;
   /// The verbs of src/instances, which nvcc takes minutes for: in sources that link ferry::instances.

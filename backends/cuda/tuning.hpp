@@ -24,13 +24,19 @@ struct tuning_numbers {
 
   /// Most positions of a batch without a plan that are compared with one another in place of a sort, for rows
   /// in device memory; at most kernels::search_shape::most.
-  std::int64_t positions_searched = 2048;
+  std::int64_t positions_searched = 4096;
   /// Fewest positions whose winners a scatter finds in a hash table. Clearing the table is a launch more than
   /// the plan of fewer positions.
   std::int64_t fewest_claims = keys_compared + 1;
   /// Most such positions: their hash table, 32 MiB, fits the second-level cache next to their slots. Computed
   /// from the size of that cache.
   std::int64_t most_claims = std::int64_t{1} << 21;
+  /// Most positions of a batch without a plan whose indices are checked by all teams of the kernel that
+  /// writes. Of more, a kernel of its own checks them: a launch more.
+  std::int64_t positions_checked_in_place = std::int64_t{1} << 14;
+  /// Teams of such a kernel, each of which reads all indices: two for each multiprocessor. Computed from
+  /// their number.
+  std::int64_t teams_that_check = 264;
   /// Most positions of a batch whose long segments are summed by the kernel that updates rows. A kernel of
   /// their own has more loads in flight and is a launch more.
   std::int64_t positions_summed_in_place = 1024;
@@ -89,7 +95,10 @@ inline constexpr device_size small_device{16, std::int64_t{4} << 20};
 /// get its numbers, less those that depend on the size.
 [[nodiscard]] constexpr tuning_numbers tuning_for([[maybe_unused]] int generation, device_size size) {
   tuning_numbers numbers = hopper;
-  if (size.multiprocessors > 0) numbers.teams_of_long_sums = size.multiprocessors;
+  if (size.multiprocessors > 0) {
+    numbers.teams_of_long_sums = size.multiprocessors;
+    numbers.teams_that_check = 2 * std::int64_t{size.multiprocessors};
+  }
   // A claim takes 16 bytes of the table, 4 for its slot's number and at least 4 of the index.
   constexpr std::int64_t bytes_of_a_claim = 24;
   if (const std::int64_t claims = size.cache_bytes / bytes_of_a_claim; claims > 0)

@@ -20,6 +20,11 @@ std::size_t page_bytes() {
   return bytes;
 }
 
+std::size_t memory_bytes() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  return pages < 0 ? 0 : static_cast<std::size_t>(pages) * page_bytes();
+}
+
 void* map_pages(const char* space, const std::string& label, std::size_t bytes) {
   const std::size_t size = mapped_bytes(bytes);
   const bool huge = size >= huge_page_bytes;

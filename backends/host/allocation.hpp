@@ -16,6 +16,8 @@ namespace ferry::host {
 
 /// The smallest page of the system in bytes: 4 KiB on most machines, 64 KiB on some 64-bit Arm machines.
 [[nodiscard]] std::size_t page_bytes();
+/// Size of the machine's memory.
+[[nodiscard]] std::size_t memory_bytes();
 inline constexpr std::size_t huge_page_bytes = std::size_t{1} << 21;
 
 /// Size of the pages of a block of `bytes` bytes. Blocks of at least a huge page are aligned to huge pages.

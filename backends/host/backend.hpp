@@ -9,6 +9,7 @@
 #include "detail/lanes.hpp"
 #include "detail/registers.hpp"
 #include "device.hpp"
+#include "encoding.hpp"
 #include "error.hpp"
 #include "event.hpp"
 #include "identity.hpp"
@@ -46,7 +47,8 @@ struct host_backend : host::device_functions,
                       host::launch_functions,
                       host::sort_functions,
                       host::arithmetic_functions,
-                      host::atomic_functions {
+                      host::atomic_functions,
+                      host::encoding_functions {
   static constexpr std::string_view name = "host";
   static constexpr bool device_is_host = true;
   /// The verbs of src/instances. Builds of samples leave them out: their tests call few of them.

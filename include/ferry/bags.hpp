@@ -7,6 +7,7 @@
 
 #include <ferry/ferry.hpp>
 
+#include <ferry/bags/bag_grads.hpp>
 #include <ferry/bags/for_each_table.hpp>
 #include <ferry/bags/gather_bags.hpp>
 #include <ferry/bags/step_bags.hpp>

@@ -23,6 +23,7 @@
 #include <ferry/distributed/sharded/gather_bags.hpp>
 #include <ferry/distributed/sharded/gather_rowwise_int8.hpp>
 #include <ferry/distributed/sharded/gather_to.hpp>
+#include <ferry/distributed/sharded/grad_norm.hpp>
 #include <ferry/distributed/sharded/init.hpp>
 #include <ferry/distributed/sharded/make_plan.hpp>
 #include <ferry/distributed/sharded/make_state.hpp>

@@ -83,6 +83,8 @@
 #include <ferry/runtime/transfer_statistics.hpp>
 #include <ferry/tensor/adopt.hpp>
 #include <ferry/tensor/array_traits.hpp>
+#include <ferry/tensor/fp4.hpp>
+#include <ferry/tensor/fp8.hpp>
 #include <ferry/tensor/half.hpp>
 #include <ferry/tensor/kokkos.hpp>
 #include <ferry/tensor/slice.hpp>

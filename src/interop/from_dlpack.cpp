@@ -22,11 +22,21 @@ std::string dlpack_type_text(DLDataType type) {
         return "complex";
       case kDLBool:
         return "bool";
+      case dlpack_e4m3:
+        return "float8_e4m3fn";
+      case dlpack_e5m2:
+        return "float8_e5m2";
+      case dlpack_e8m0:
+        return "float8_e8m0fnu";
+      case dlpack_e2m1:
+        return "float4_e2m1fn";
       default:
         return "type code " + std::to_string(type.code) + ", bits ";
     }
   };
-  return name() + std::to_string(type.bits) +
+  const bool tells_bits = type.code == dlpack_e4m3 || type.code == dlpack_e5m2 || type.code == dlpack_e8m0 ||
+                          type.code == dlpack_e2m1;
+  return name() + (tells_bits ? "" : std::to_string(type.bits)) +
          (type.lanes == 1 ? "" : " x " + std::to_string(type.lanes) + " lanes");
 }
 

@@ -17,6 +17,7 @@
 namespace ferry::detail {
 
 std::size_t floating_dtype_bytes(std::string_view dtype) {
+  if (dtype == "f8_e4m3" || dtype == "f8_e5m2" || dtype == "f8_e8m0") return 1;
   return dtype == "f64" ? 8 : dtype == "f32" ? 4 : dtype == "f16" || dtype == "bf16" ? 2 : 0;
 }
 

@@ -20,6 +20,15 @@ std::string dtype::name() const {
       return "bfloat16";
     case dtype_kind::complex:
       return "complex" + bits;
+    case dtype_kind::e4m3:
+      return "float8_e4m3fn";
+    case dtype_kind::e5m2:
+      return "float8_e5m2";
+    case dtype_kind::e8m0:
+      return "float8_e8m0fnu";
+    case dtype_kind::e2m1:
+      return "pairs of float4_e2m1fn";
+    case dtype_kind::foreign:
     case dtype_kind::record:
       break;
   }

@@ -69,6 +69,7 @@ class marks_on final : public device_marks {
       : device_(backend::device_of(Exec{})),
         marks_("checkpoint::changed_rows", static_cast<std::size_t>(rows)),
         result_("checkpoint::taken_rows", static_cast<std::size_t>(rows)) {
+    marks_.accesses()->note_untracked_use();
     const std::vector<unsigned char> none(marks_.size());
     if (!none.empty()) memory::write(marks_.data(), none.data(), none.size());
   }

@@ -29,6 +29,12 @@ std::string npy_descr(const dtype& type) {
       return "<V2";
     case dtype_kind::complex:
       return order + ("c" + bytes);
+    case dtype_kind::e4m3:
+    case dtype_kind::e5m2:  // NumPy writes <f1, which it does not read
+    case dtype_kind::e8m0:
+      return "<V1";
+    case dtype_kind::e2m1:
+    case dtype_kind::foreign:
     case dtype_kind::record:
       break;
   }
@@ -86,7 +92,7 @@ bool npy_scalar(text_cursor& cursor, const std::string& text, dtype& into) {
     case 'f':
       into.kind = dtype_kind::real;
       known = count == 1 || count == 2 || count == 4 || count == 8 || count == 16;
-      if (count == 1) into.kind = dtype_kind::record;  // float8_e5m2 of ml_dtypes
+      if (count == 1) into.kind = dtype_kind::e5m2;  // of ml_dtypes
       break;
     case 'c':
       into.kind = dtype_kind::complex;

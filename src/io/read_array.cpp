@@ -14,10 +14,15 @@
 namespace ferry::detail {
 
 bool is_stored_as(const dtype& stored, const dtype& expected) {
-  const auto may_be_either = [](const dtype& type) {
-    return type.bytes == 2 && (type.kind == dtype_kind::brain || type.kind == dtype_kind::record);
+  const auto is_record = [](const dtype& type) { return type.kind == dtype_kind::record; };
+  const auto may_be_record = [](const dtype& type) {
+    return type.kind == dtype_kind::brain || type.kind == dtype_kind::e4m3 || type.kind == dtype_kind::e5m2 ||
+           type.kind == dtype_kind::e8m0 || type.kind == dtype_kind::e2m1;
   };
-  return stored == expected || (may_be_either(stored) && may_be_either(expected));
+  if (stored == expected) return true;
+  if (stored.bytes != expected.bytes) return false;
+  return (is_record(stored) && may_be_record(expected)) ||
+         (is_record(expected) && (may_be_record(stored) || stored.kind == dtype_kind::foreign));
 }
 
 void refuse_elements(const file& source, const stored_array& stored, const dtype& expected, bool converts) {

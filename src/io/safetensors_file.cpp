@@ -63,12 +63,18 @@ ferry::detail::stored_array safetensors_file::stored(const ferry::detail::safete
   const auto& type = ferry::detail::safetensors_dtypes[entry.type];
   ferry::detail::stored_array array;
   array.name = ferry::detail::json_quoted(entry.name);
-  array.elements = {type.kind, type.bits / 8};
+  array.elements = {type.kind, type.bits * type.elements() / 8};
   array.type_text = type.name;
   array.rank = std::max<std::size_t>(1, entry.shape.size());
   array.extents[0] = 1;
   std::copy(entry.shape.begin(), entry.shape.end(), array.extents.begin());
   array.offset = header_.bytes + entry.begin;
+  auto& width = array.extents[array.rank - 1];
+  if (width % type.elements() != 0)
+    throw invalid_argument("ferry::io::safetensors_file: " + path() + ": the tensor " + array.name +
+                           " has rows of " + std::to_string(width) +
+                           " numbers of 4 bits, which are no pairs");
+  width /= type.elements();
   return array;
 }
 

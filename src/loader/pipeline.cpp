@@ -96,6 +96,7 @@ class pipeline::inside {
       if (std::exchange(ring_.closed, true)) return;
       ring_.stop.store(true, std::memory_order_relaxed);
     }
+    say_epochs_left();
     ring_.is_free.notify_all();
     ring_.changed.notify_all();
     ring_.is_ready.notify_all();
@@ -126,6 +127,22 @@ class pipeline::inside {
 
  private:
   using clock = slot::clock;
+
+  /// A loop that took the end of an epoch for that of all epochs trains less than it should.
+  void say_epochs_left() const noexcept {
+    const bool ends_epoch = ring_.served > 0 && epochs_told_ == ring_.served && ring_.served < ring_.batches;
+    if (!ends_epoch || options_.epochs == 0 || std::uncaught_exceptions() > 0) return;
+    const std::int64_t left = (ring_.batches - ring_.served) / order().batches();
+    try {
+      std::fprintf(stderr, "%s\n",
+                   (order().message("it ends with ") + std::to_string(left) + " of " +
+                    std::to_string(options_.epochs) +
+                    " epochs left. next() is empty at the end of every epoch, so loop over the epochs, too; "
+                    "epochs = 0 has no last epoch and says nothing")
+                       .c_str());
+    } catch (const std::exception&) {  // no memory for the text
+    }
+  }
 
   /// Gives the oldest batch back.
   void release() {

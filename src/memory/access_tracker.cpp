@@ -96,6 +96,12 @@ void access_tracker::wait(bool for_reads) {
   reads_.drop(events);
 }
 
+void access_tracker::append_to(use_record& record) const {
+  const std::lock_guard lock(guard_);
+  record.append(writes_);
+  record.append(reads_);
+}
+
 void access_tracker::keep_changes_in(const std::shared_ptr<changed_rows>& marks) {
   const std::lock_guard lock(guard_);
   std::erase_if(marks_, [](const auto& entry) { return entry.expired(); });

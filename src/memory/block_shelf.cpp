@@ -42,7 +42,32 @@ block_shelf::block block_shelf::take(std::size_t least, std::size_t most, const 
 }
 
 void block_shelf::put(block returned) noexcept {
-  if (!idle_.put(std::move(returned))) returned->uses.wait_ignoring_errors();
+  returned->turn = turn_.fetch_add(1, std::memory_order_relaxed);
+  if (!idle_.put(std::move(returned)))
+    returned->uses.wait_ignoring_errors();
+  else if (most_bytes() != ~std::size_t{0})
+    free_above_limit();
+}
+
+void block_shelf::free_above_limit() noexcept {
+  const std::size_t count = most_blocks_.load(std::memory_order_relaxed), bytes = most_bytes();
+  for (;;) {
+    const block freed = idle_.take([&](const std::vector<block>& idle) {
+      std::size_t bytes_idle = 0;
+      for (const block& candidate : idle) bytes_idle += candidate->bytes;
+      if (idle.size() <= count && bytes_idle <= bytes) return idle.size();
+      std::size_t oldest = idle.size(), newest = 0;
+      for (std::size_t i = 0; i < idle.size(); ++i) {
+        if (idle[i]->turn >= idle[newest]->turn) newest = i;
+        if ((oldest == idle.size() || idle[i]->turn < idle[oldest]->turn) && is_free_for(*idle[i], nullptr))
+          oldest = i;
+      }
+      return oldest < idle.size() ? oldest : newest;
+    });
+    if (freed == nullptr) return;
+    idle_.forget(1);
+    freed->uses.wait_ignoring_errors();
+  }
 }
 
 void block_shelf::close() noexcept {

@@ -9,7 +9,9 @@
 #include <ferry/memory/detail/node_pool.hpp>
 #include <ferry/memory/detail/use_record.hpp>
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -28,6 +30,7 @@ class shelved_block {
   void* const data;
   const std::size_t bytes;
   use_record uses;
+  std::uint64_t turn = 0;               ///< of its return, for those that free the oldest
   std::unique_ptr<shelved_block> next;  ///< in a list of blocks to free
 };
 
@@ -37,6 +40,7 @@ class block_of final : public shelved_block {
  public:
   explicit block_of(allocation<Space> memory)
       : shelved_block(memory.data(), memory.bytes()), memory_(std::move(memory)) {}
+  [[nodiscard]] allocation<Space>& memory() noexcept { return memory_; }
 
  private:
   allocation<Space> memory_;
@@ -53,6 +57,8 @@ class block_shelf final : public idle_memory {
   block_shelf() = default;
   /// Makes room for a block that is in use, so that its return can't fail.
   void expect() { idle_.expect(1); }
+  /// Such a block returns no more.
+  void forget() noexcept { idle_.forget(1); }
 
   /// A block of [least, most] bytes that is free for the taker, or null. The taker's own blocks are
   /// preferred: they need no event query. Where `limit` blocks of such sizes are in flight, the smallest of
@@ -60,6 +66,16 @@ class block_shelf final : public idle_memory {
   [[nodiscard]] block take(std::size_t least, std::size_t most, const instance_id* who, std::size_t limit);
   /// Returns a block. After close() it waits for the work on the block and frees it.
   void put(block returned) noexcept;
+  /// From here on at most `count` idle blocks of `bytes` bytes in all. Those that returned first are freed;
+  /// if work in flight uses all others, the block that returns.
+  void limit(std::size_t count, std::size_t bytes) noexcept {
+    most_blocks_.store(count, std::memory_order_relaxed);
+    most_bytes_.store(bytes, std::memory_order_relaxed);
+    free_above_limit();
+  }
+  [[nodiscard]] std::size_t most_bytes() const noexcept {
+    return most_bytes_.load(std::memory_order_relaxed);
+  }
 
   /// The loan of a block from `shelf` to the taker.
   [[nodiscard]] static std::shared_ptr<shelf_loan> lend(const std::shared_ptr<block_shelf>& shelf, block lent,
@@ -77,7 +93,12 @@ class block_shelf final : public idle_memory {
     bool operator()(const block& a, const block& b) const noexcept { return a->bytes < b->bytes; }
   };
 
+  void free_above_limit() noexcept;
+
   free_list<block, by_size> idle_;
+  std::atomic<std::uint64_t> turn_{0};
+  std::atomic<std::size_t> most_blocks_{~std::size_t{0}};
+  std::atomic<std::size_t> most_bytes_{~std::size_t{0}};
 };
 
 /// A block in use, which returns to its shelf with the uses that may still be in flight.

@@ -57,6 +57,17 @@ void ledger::close(account& entry, std::size_t bytes) noexcept {
   rest(entry);
 }
 
+ledger::account& ledger::move(account& entry, const std::string& label, std::size_t bytes) {
+  const std::lock_guard lock(guard_);
+  account& target = account_of_label(label);
+  if (&target == &entry) return entry;
+  if (target.counts.is_idle() && target.counts.total_count != 0) --idle_accounts_;
+  target.counts.add(bytes);
+  entry.counts.remove(bytes);
+  rest(entry);
+  return target;
+}
+
 void ledger::add_pool(std::weak_ptr<idle_memory> pool) {
   const std::lock_guard lock(guard_);
   std::erase_if(pools_, [](const auto& gone) { return gone.expired(); });

@@ -66,6 +66,8 @@ class ledger {
   void confirm(account& entry, std::size_t bytes) noexcept;
   void cancel(account& entry, std::size_t bytes) noexcept;
   void close(account& entry, std::size_t bytes) noexcept;
+  /// Moves an allocation to the account of another label.
+  account& move(account& entry, const std::string& label, std::size_t bytes);
 
   void add_pool(std::weak_ptr<idle_memory> pool);
   [[nodiscard]] std::size_t idle_bytes() const;

@@ -22,6 +22,13 @@ void memory_charge::confirm() noexcept {
   entry.confirmed = true;
 }
 
+void memory_charge::move_to(const std::string& label) {
+  charge_end entry = account_.get_deleter();
+  memory_account& account = entry.books->move(*account_, label, entry.bytes);
+  static_cast<void>(account_.release());
+  account_ = {&account, std::move(entry)};
+}
+
 bool memory_charge::make_room() { return account_.get_deleter().books->make_room(~std::size_t{0}); }
 
 std::string memory_charge::holdings() const { return account_.get_deleter().books->holdings(); }

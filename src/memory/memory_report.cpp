@@ -43,15 +43,15 @@ std::string memory_holdings::text() const {
   std::string table("memory");
   table.append(width - table.size(), ' ').append("         now        peak   count\n");
   for (const space& holdings : spaces) {
-    append_holding(table, holdings.name, width, holdings.totals.current, holdings.totals.peak,
-                   holdings.totals.count);
+    append_holding(table, holdings.name, width, holdings.all.current, holdings.all.peak,
+                   holdings.all.count);
     for (const auto& entry : holdings.labels)
       append_holding(table, std::string(2, ' ').append(entry.label), width, entry.current, entry.peak,
                      entry.count);
-    if (holdings.totals.reserved != 0)
-      table.append("  (idle in pools: ").append(bytes_text(holdings.totals.reserved)).append(")\n");
-    if (holdings.totals.budget != 0)
-      table.append("  (budget: ").append(bytes_text(holdings.totals.budget)).append(")\n");
+    if (holdings.all.reserved != 0)
+      table.append("  (idle in pools: ").append(bytes_text(holdings.all.reserved)).append(")\n");
+    if (holdings.all.budget != 0)
+      table.append("  (budget: ").append(bytes_text(holdings.all.budget)).append(")\n");
   }
   return table;
 }

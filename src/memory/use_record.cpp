@@ -25,6 +25,10 @@ void use_record::add(event_handle end, instance_id who) {
   note(std::move(end), who);
 }
 
+void use_record::append(const use_record& record) {
+  uses_.insert(uses_.end(), record.uses_.begin(), record.uses_.end());
+}
+
 void use_record::lend_to(instance_id borrower) noexcept {
   for (use_point& use : uses_) use.before_loan = true;
   borrower_ = borrower;

@@ -4,6 +4,8 @@
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/joined.hpp>
 
+#include <string_view>
+
 namespace ferry::detail {
 
 bool overlap(const untyped_array& a, const untyped_array& b) {
@@ -26,6 +28,23 @@ bool overlap(const untyped_array& a, const untyped_array& b) {
   return shift < first.row || shift + second.row > first.step;
 }
 
+namespace {
+
+void require_equal_widths(const char* verb, const untyped_array& table, const untyped_array& batch) {
+  if (batch.shape.width() != table.shape.width())
+    throw invalid_argument(
+        joined({"ferry::", verb, ": rows of ", table.note().describe(), " have ", table.shape.width(),
+                " elements, rows of ", batch.note().describe(), " have ", batch.shape.width()}));
+}
+
+void require_no_overlap(const char* verb, const untyped_array& table, const untyped_array& batch) {
+  if (overlap(table, batch))
+    throw invalid_argument(joined({"ferry::", verb, ": ", batch.note().describe(), " and ",
+                                   table.note().describe(), " overlap in memory"}));
+}
+
+}  // namespace
+
 void require_shapes(const char* verb, const untyped_array& table, std::int64_t positions,
                     const untyped_array& batch) {
   require_dense_rows(verb, table);
@@ -33,20 +52,28 @@ void require_shapes(const char* verb, const untyped_array& table, std::int64_t p
   if (batch.shape.rows() != positions)
     throw invalid_argument(joined({"ferry::", verb, ": ", positions, " indices were given for the ",
                                    batch.shape.rows(), " rows of ", batch.note().describe()}));
-  if (batch.shape.width() != table.shape.width())
-    throw invalid_argument(
-        joined({"ferry::", verb, ": rows of ", table.note().describe(), " have ", table.shape.width(),
-                " elements, rows of ", batch.note().describe(), " have ", batch.shape.width()}));
-  if (overlap(table, batch))
-    throw invalid_argument(joined({"ferry::", verb, ": ", batch.note().describe(), " and ",
-                                   table.note().describe(), " overlap in memory"}));
+  require_equal_widths(verb, table, batch);
+  require_no_overlap(verb, table, batch);
+}
+
+void require_every_row(const char* verb, const untyped_array& table, const untyped_array& batch) {
+  require_dense_rows(verb, table);
+  require_dense_rows(verb, batch);
+  if (batch.shape.rows() != table.shape.rows())
+    throw invalid_argument(joined({"ferry::", verb, ": without indices ", batch.note().describe(),
+                                   " must have a row for each of ", table.note().describe()}));
+  require_equal_widths(verb, table, batch);
+  require_no_overlap(verb, table, batch);
 }
 
 void require_rank_one(const char* verb, const untyped_array& array, const char* role) {
-  if (array.shape.rank != 1)
-    throw invalid_argument(joined({"ferry::", verb, ": the ", role, " ", array.note().describe(),
-                                   " have rank ", array.shape.rank, ", must be 1"}));
-  if (!array.shape.is_contiguous())
+  // Contiguous indices of rank 2 come as those of rank 1, see index_ref.
+  const bool takes_rows = std::string_view(role) == "indices";
+  if (array.shape.rank != 1 && !(takes_rows && array.shape.rank == 2))
+    throw invalid_argument(
+        joined({"ferry::", verb, ": the ", role, " ", array.note().describe(), " have rank ",
+                array.shape.rank, takes_rows ? ", must be 1 or 2" : ", must be 1"}));
+  if (array.shape.rank != 1 || !array.shape.is_contiguous())
     throw invalid_argument(joined(
         {"ferry::", verb, ": the ", role, " ", array.note().describe(), " are strided, must be contiguous"}));
 }

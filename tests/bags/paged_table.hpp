@@ -141,9 +141,9 @@ class table_access<ferry_test::paged_table<T, Space>> : public rows_of_kernels<T
   auto located(launch_context<Exec>&, const Job& job, const row_plan& plan) const {
     return located_job{addressed(job), plan_order<Path, Space>(plan)};
   }
-  template <class Exec, class Job, class Index, class Bounds>
-  auto located(launch_context<Exec>& call, const std::string& label, const Job& job,
-               const kernels::index_rows<Index, Bounds>& source, std::int64_t n) const {
+  template <class Exec, class Job, class Source>
+  auto located(launch_context<Exec>& call, const std::string& label, const Job& job, const Source& source,
+               std::int64_t n) const {
     validate_rows(call, label, source, n);
     return located_job{addressed(job), schedule::flat{}};
   }

@@ -146,6 +146,11 @@ void steps_alike(const Rule& rule, std::size_t width, std::uint64_t salt, Polici
       ferry::step(tables.exec, rule, plain, second_state, tables.indices, grads, policies...).wait();
     }
     CHECK(same_bits(take(state.field(0)), take(second_state.field(0))));
+    const auto rows = static_cast<std::size_t>(tables.rows);
+    const auto dense = make<ferry::device_space>("dense", rows, tables.width,
+                                                 values<float>(tables.random, rows * tables.width));
+    ferry::step(tables.exec, rule, paged, state, dense, policies...).wait();
+    ferry::step(tables.exec, rule, plain, second_state, dense, policies...).wait();
     const auto grads = tables.batch();
     ferry::step_bags(tables.exec, rule, paged, state, tables.indices, tables.pairs(), grads, policies...)
         .wait();

@@ -169,7 +169,7 @@ TEST_CASE("runs with equal batches cache equal rows", "[cache][frequency]") {
     auto random = generator(300);
     auto table = make<ferry::mapped_space>("table", rows, 3, values<float>(random, rows * 3));
     std::vector<std::vector<std::int64_t>> snapshots;
-    const auto run = [&](auto directory) {
+    const auto record = [&](auto directory) {
       ferry::cached_table hot(table, ferry::cache::frequency{.rows = 160, .refresh = 3}, directory);
       for (int batch = 0; batch < 20; ++batch) {
         const auto ids = skewed<std::uint32_t>(random, 400, rows, static_cast<std::size_t>(batch) * 20, 100);
@@ -184,9 +184,9 @@ TEST_CASE("runs with equal batches cache equal rows", "[cache][frequency]") {
       }
     };
     if (sets)
-      run(ferry::cache::sets{});
+      record(ferry::cache::sets{});
     else
-      run(ferry::cache::dense{});
+      record(ferry::cache::dense{});
     return snapshots;
   };
   CHECK(run(false) == run(false));

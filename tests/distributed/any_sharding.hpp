@@ -10,8 +10,8 @@
 
 namespace ferry_test {
 
-/// One of the shardings, chosen at run time. Verbs look at the constants of a sharding's type and call its functions,
-/// so this type compiles once what four types would compile four times.
+/// One of the shardings, chosen at run time. Verbs look at the constants of a sharding's type and call its
+/// functions, so this type compiles once what four types would compile four times.
 struct any_sharding {
   enum class kind { cyclic, block, hashed, table_wise };
   kind chosen = kind::cyclic;

@@ -30,16 +30,16 @@ void compare(int ranks, int later, First first, Second second, StepCount countin
   auto other_state = ferry::optim::make_state(rule, second_table);
   plain_state.set_seed(9);
   state.set_seed(9);
-  const auto train = [&](auto& table, auto& state, int group, const batches<float>& batch) {
+  const auto train = [&](auto& trained, auto& moments, int group, const batches<float>& batch) {
     ferry::step(exec, rule, plain, plain_state, batch.rows, batch.whole, counting,
                 ferry::rounding::stochastic{})
         .wait();
-    table.comm().run([&](int rank) {
-      ferry::step(exec, rule, table, state, batch.indices_of(rank), batch.values_of(rank), counting,
+    trained.comm().run([&](int rank) {
+      ferry::step(exec, rule, trained, moments, batch.indices_of(rank), batch.values_of(rank), counting,
                   ferry::rounding::stochastic{})
           .wait();
     });
-    REQUIRE(table.comm().size() == group);
+    REQUIRE(trained.comm().size() == group);
   };
   for (int i = 0; i < 3; ++i) train(table, state, ranks, batches<float>(random, ranks, rows, 30));
 

@@ -45,16 +45,16 @@ std::vector<float> contents(const Kokkos::Cuda& exec, const auto& array) {
 std::string transfers_with_host() {
   std::string path_name;
   for (const auto& transfer : ferry::transfer_statistics())
-    if (transfer.bytes != 0 && (transfer.source != "device_space" || transfer.target != "device_space"))
-      path_name.append(transfer.source).append(" to ").append(transfer.target).append("; ");
+    if (transfer.bytes != 0 && (transfer.from != "device_space" || transfer.to != "device_space"))
+      path_name.append(transfer.from).append(" to ").append(transfer.to).append("; ");
   return path_name;
 }
 
 /// The current device of the thread, which nothing here may change.
 int current_device() {
-  int device = -1;
-  expect(cudaGetDevice(&device) == cudaSuccess, "the current device");
-  return device;
+  int number = -1;
+  expect(cudaGetDevice(&number) == cudaSuccess, "the current device");
+  return number;
 }
 
 }  // namespace

@@ -222,9 +222,9 @@ TEST_CASE("a bad index of one rank on devices writes nothing anywhere", "[distri
     std::vector<std::string> messages(ids.size());
     const auto act = [&](bool bad) {
       comm.run([&](int rank, const auto& exec) {
-        std::vector<std::int64_t> ids{1, 2, 3, 4, 5};
-        if (bad && rank == ranks - 1) ids[3] = -8;
-        const auto named = on_device(exec, comm.device(rank), ids);
+        std::vector<std::int64_t> indices{1, 2, 3, 4, 5};
+        if (bad && rank == ranks - 1) indices[3] = -8;
+        const auto named = on_device(exec, comm.device(rank), indices);
         ferry::tensor<float, device> values("values", comm.device(rank), 5, width);
         ferry::init::constant(exec, values, 9);
         messages[static_cast<std::size_t>(rank)] =

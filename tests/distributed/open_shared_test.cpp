@@ -253,13 +253,12 @@ TEST_CASE("Handles that do not fit are refused", "[share]") {
   CHECK(has(text, "device 3"));
   text = refused([&] { (void)open_one(ferry::shared_handle()); });
   CHECK(has(text, "names no tensor"));
-  CHECK(has(changed([](auto& handle) { handle.home.boot[0] ^= 1; }), "on another machine"));
-  CHECK(has(changed([](auto& handle) { handle.home.numbers += 1; }), "another container"));
-  CHECK(has(changed([](auto& handle) { handle.space = {}; }), "opened as a tensor in process_space"));
+  CHECK(has(changed([](auto& copy) { copy.home.boot[0] ^= 1; }), "on another machine"));
+  CHECK(has(changed([](auto& copy) { copy.home.numbers += 1; }), "another container"));
+  CHECK(has(changed([](auto& copy) { copy.space = {}; }), "opened as a tensor in process_space"));
   // A process that has another's number has not its file.
-  CHECK(
-      has(changed([](auto& handle) { handle.segment.lease.file += 2; }), "has ended or is of another user"));
-  CHECK(has(changed([](auto& handle) { handle.segment.lease.number += 2; }), "has ended in process"));
+  CHECK(has(changed([](auto& copy) { copy.segment.lease.file += 2; }), "has ended or is of another user"));
+  CHECK(has(changed([](auto& copy) { copy.segment.lease.number += 2; }), "has ended in process"));
   process_space::refuses = true;
   forked child([&](forked&) {
     return has(said<ferry::device_error>([&] { (void)open_one(handle); }), "'weights' [10 x 4] of float") &&

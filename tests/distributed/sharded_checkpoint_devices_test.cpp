@@ -51,11 +51,11 @@ void compare(int ranks, First first, Second second, bool by_owner) {
   auto read_state = ferry::optim::make_state(adam, read);
   auto state = ferry::optim::make_state(adam, table);
   auto other_state = ferry::optim::make_state(adam, second_table);
-  const auto train = [&](auto& table, auto& state) {
+  const auto train = [&](auto& trained, auto& moments) {
     const batches<float> batch(random, ranks, rows, 300);
     ferry::step(exec, adam, plain, plain_state, batch.rows, batch.whole, counted).wait();
     comm.run([&](int rank, const auto& instance) {
-      ferry::step(instance, adam, table, state, batch.indices_of(rank), batch.values_of(rank), counted)
+      ferry::step(instance, adam, trained, moments, batch.indices_of(rank), batch.values_of(rank), counted)
           .wait();
     });
   };

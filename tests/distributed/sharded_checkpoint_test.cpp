@@ -59,12 +59,14 @@ void compare(int ranks, int later, First first, Second second, const Rule& rule,
   plain_state.set_seed(9);
   state.set_seed(9);
   Rule mine = rule;
-  const auto step = [&](auto& table, auto& state, const auto& indices, const auto& values) {
-    ferry::step(exec, mine, table, state, indices, values, StepCount{}, ferry::rounding::stochastic{}).wait();
+  const auto step = [&](auto& trained, auto& moments, const auto& indices, const auto& values) {
+    ferry::step(exec, mine, trained, moments, indices, values, StepCount{}, ferry::rounding::stochastic{})
+        .wait();
   };
-  const auto train = [&](auto& table, auto& state, const batches<float>& batch) {
+  const auto train = [&](auto& trained, auto& moments, const batches<float>& batch) {
     step(plain, plain_state, batch.rows, batch.whole);
-    table.comm().run([&](int rank) { step(table, state, batch.indices_of(rank), batch.values_of(rank)); });
+    trained.comm().run(
+        [&](int rank) { step(trained, moments, batch.indices_of(rank), batch.values_of(rank)); });
   };
   for (int i = 0; i < 3; ++i) {
     mine.lr *= 0.9;
@@ -75,11 +77,11 @@ void compare(int ranks, int later, First first, Second second, const Rule& rule,
   const std::string path = folder.path() + "/run.ckpt";
   std::int64_t epoch = 12;
   std::vector<double> dense{1, 2, 3};
-  const auto add = [&](auto& table, auto& state) {
+  const auto add = [&](auto& trained, auto& moments) {
     return [&](ferry::io::checkpoint& run) {
-      run.add("weights", table);
+      run.add("weights", trained);
       run.add("epoch", epoch);
-      run.add("rule", mine, state);
+      run.add("rule", mine, moments);
       run.add("dense", dense);
     };
   };

@@ -119,13 +119,13 @@ TEMPLATE_TEST_CASE("nonfinite::reject and skip see infinities and NaN", "[flags]
     const char* name;
   } cases[] = {
       {bad.nan, "nan"}, {bad.other_nan, "nan"}, {bad.infinity, "inf"}, {bad.negative_infinity, "-inf"}};
-  for (const auto& case : cases) {
+  for (const auto& sample : cases) {
     for (const std::size_t place : {std::size_t{0}, rows * width / 2, rows * width - 1}) {
-      CAPTURE(case.name, place);
+      CAPTURE(sample.name, place);
       ferry::tensor<weight, pageable_space> table("weights", rows, width);
       for (std::size_t i = 0; i < rows * width; ++i) table.data()[i] = weight(1) + static_cast<weight>(i);
       auto state = optim::make_state(rule, table);
-      const auto gradients = gradients_with<TestType>(place, case.value);
+      const auto gradients = gradients_with<TestType>(place, sample.value);
       std::string message;
       try {
         ferry::step(exec, rule, table, state, indices, gradients, ferry::nonfinite::reject{}).wait();
@@ -134,7 +134,7 @@ TEMPLATE_TEST_CASE("nonfinite::reject and skip see infinities and NaN", "[flags]
       }
       CAPTURE(message);
       CHECK(message.find("'gradients'") != std::string::npos);
-      const std::string value = std::string(" ") + case.name;
+      const std::string value = std::string(" ") + sample.name;
       CHECK(message.find(value) != std::string::npos);
       CHECK(state.skipped() == 0);
       ferry::step(exec, rule, table, state, indices, gradients, ferry::nonfinite::skip{}).wait();
@@ -247,6 +247,14 @@ TEST_CASE("uniform numbers are the same, normal ones to the last places", "[flag
   ferry::init::normal(exec, drawn, 0.0, 1.0, 7);
   for (std::size_t i = 0; i < drawn.size(); ++i)
     REQUIRE(std::abs(drawn.data()[i] - ferry_test::reference::standard_normal(7, i)) < 1e-13);
+  ferry::tensor<float, pageable_space> floats("floats", 5000);
+  ferry::init::uniform(exec, floats, -1.0, 3.0, 7);
+  for (std::size_t i = 0; i < floats.size(); ++i)
+    REQUIRE(bits(floats.data()[i]) ==
+            bits(static_cast<float>(1.0 + 2.0 * ferry_test::reference::signed_unit(7, i))));
+  ferry::init::normal(exec, floats, 0.0, 1.0, 7);
+  for (std::size_t i = 0; i < floats.size(); ++i)
+    REQUIRE(std::abs(floats.data()[i] - ferry_test::reference::normal_of_word(7, i)) < 1e-5);
 }
 
 TEST_CASE("a NaN among the options is refused", "[flags]") {

@@ -14,9 +14,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto result = ferry::detail::read_npy_header(input.content());
     std::uint64_t bytes = result.elements.bytes;
     bool is_empty = false;
-    for (const std::size_t size : result.sizes()) {
-      fuzz::require(size == 0 || ferry::detail::grow_bytes(bytes, size));
-      is_empty = is_empty || size == 0;
+    for (const std::size_t extent : result.sizes()) {
+      fuzz::require(extent == 0 || ferry::detail::grow_bytes(bytes, extent));
+      is_empty = is_empty || extent == 0;
     }
     fuzz::require(result.rank >= 1 && result.rank <= ferry::max_rank && result.elements.bytes >= 1);
     fuzz::require(result.offset + (is_empty ? 0 : bytes) == size);

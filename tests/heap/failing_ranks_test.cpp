@@ -41,7 +41,7 @@ struct world {
 
   explicit world(const ferry::communicator& group) : comm(group) {
     ferry::init::uniform(exec, table, -1, 1, 7);
-    ferry::init::uniform(exec, other, -1, 1, 8);
+    ferry::init::uniform(exec, block_table, -1, 1, 8);
     ferry::init::uniform(exec, whole, -1, 1, 9);
     for (int r = 0; r < ranks; ++r) {
       batch.emplace_back("batch", n, width);

@@ -27,35 +27,7 @@ inline std::size_t record_bytes(std::size_t width) {
 }
 
 /// The record of one row of floats.
-inline std::vector<std::byte> record_of(const std::vector<float>& row) {
-  std::vector<std::byte> result(record_bytes(row.size()), std::byte{0});
-  float least = std::numeric_limits<float>::infinity(), most = -least;
-  bool finite = true;
-  for (const float x : row) {
-    finite = finite && std::isfinite(x);
-    least = std::fmin(least, x);
-    most = std::fmax(most, x);
-  }
-  float scale = 0.0f, offset = 0.0f;
-  if (!finite) {
-    scale = offset = std::numeric_limits<float>::quiet_NaN();
-  } else {
-    const double range = static_cast<double>(most) - static_cast<double>(least);
-    scale = static_cast<float>(range / 255.0);
-    if (std::fpclassify(scale) != FP_NORMAL && 255.0 * static_cast<double>(scale) < range)
-      scale = std::nextafter(scale, 1.0f);
-    offset = least == 0.0f ? 0.0f : least;
-    for (std::size_t c = 0; c < row.size() && scale > 0.0f; ++c) {
-      const double code = std::nearbyint((static_cast<double>(row[c]) - static_cast<double>(offset)) /
-                                         static_cast<double>(scale));
-      if (!(code >= 0.0 && code <= 255.0)) FAIL("the oracle's code is " << code);
-      result[c] = static_cast<std::byte>(static_cast<unsigned char>(code));
-    }
-  }
-  std::memcpy(result.data() + row.size(), &scale, 4);
-  std::memcpy(result.data() + row.size() + 4, &offset, 4);
-  return result;
-}
+std::vector<std::byte> record_of(const std::vector<float>& row);
 
 template <class V>
 std::vector<float> row_at(const std::vector<V>& table, std::size_t width, std::size_t row) {
@@ -80,18 +52,7 @@ std::vector<std::byte> records_of(const std::vector<V>& table, std::size_t width
 }
 
 /// The numbers that the records stand for.
-inline std::vector<double> values_of(const std::vector<std::byte>& records, std::size_t width) {
-  std::vector<double> result;
-  for (std::size_t begin = 0; begin < records.size(); begin += record_bytes(width)) {
-    float scale = 0.0f, offset = 0.0f;
-    std::memcpy(&scale, records.data() + begin + width, 4);
-    std::memcpy(&offset, records.data() + begin + width + 4, 4);
-    for (std::size_t c = 0; c < width; ++c)
-      result.push_back(static_cast<double>(offset) +
-                       static_cast<double>(scale) * static_cast<double>(records[begin + c]));
-  }
-  return result;
-}
+std::vector<double> values_of(const std::vector<std::byte>& records, std::size_t width);
 
 template <class Out>
 std::vector<Out> as(const std::vector<double>& numbers) {
@@ -142,6 +103,21 @@ std::vector<std::byte> scattered_records(std::vector<std::byte> records, std::si
   }
   return records;
 }
+
+// oracles.cpp has these, optimised.
+#define FERRY_TEST_RECORDS(KIND, V)                                                           \
+  KIND template std::vector<float> row_at(const std::vector<V>&, std::size_t, std::size_t);   \
+  KIND template std::vector<std::byte> records_of(const std::vector<V>&, std::size_t);        \
+  KIND template std::vector<V> as(const std::vector<double>&);                                \
+  KIND template std::vector<V> uneven_rows(std::mt19937_64&, std::size_t, std::size_t);       \
+  KIND template std::vector<std::byte> scattered_records(std::vector<std::byte>, std::size_t, \
+                                                         const std::vector<std::int64_t>&,    \
+                                                         const std::vector<V>&, std::string_view, on_bad);
+
+FERRY_TEST_RECORDS(extern, float)
+FERRY_TEST_RECORDS(extern, double)
+FERRY_TEST_RECORDS(extern, ferry::half_t)
+FERRY_TEST_RECORDS(extern, ferry::bhalf_t)
 
 /// An 8-bit table with these records.
 template <class Space>

@@ -44,6 +44,7 @@ TEST_CASE("the strings of element types are NumPy's", "[array_interface]") {
   CHECK(type_string<ferry::half_t>() == "<f2");
   CHECK(type_string<ferry::bhalf_t>() == "<V2");
   CHECK(type_string<std::int8_t>() == "|i1");
+  CHECK(type_string<ferry::fp8_e4m3_t>() == "|V1");
   CHECK(type_string<std::uint64_t>() == "<u8");
   CHECK(type_string<bool>() == "|b1");
   CHECK(type_string<std::complex<float>>() == "<c8");

@@ -4,6 +4,7 @@
 
 #include "support/arrays.hpp"
 #include "support/manual_event.hpp"
+#include "support/oracle.hpp"
 #include "support/random.hpp"
 
 #include <catch2/catch_template_test_macros.hpp>
@@ -133,12 +134,41 @@ TEST_CASE("DLPack's types of elements are those of ferry", "[dlpack]") {
   CHECK(is(dlpack_type<double>(), 2, 64));
   CHECK(is(dlpack_type<ferry::half_t>(), 2, 16));
   CHECK(is(dlpack_type<ferry::bhalf_t>(), 4, 16));
+  CHECK(is(dlpack_type<ferry::fp8_e4m3_t>(), kDLFloat8_e4m3fn, 8));
+  CHECK(is(dlpack_type<ferry::fp8_e5m2_t>(), kDLFloat8_e5m2, 8));
+  CHECK(is(dlpack_type<ferry::ue8m0_t>(), kDLFloat8_e8m0fnu, 8));
+  const DLDataType pair = dlpack_type<ferry::fp4_e2m1_pair_t>();
+  CHECK((pair.code == kDLFloat4_e2m1fn && pair.bits == 4 && pair.lanes == 2));
   CHECK(is(dlpack_type<std::int8_t>(), 0, 8));
   CHECK(is(dlpack_type<const std::int64_t>(), 0, 64));
   CHECK(is(dlpack_type<std::uint16_t>(), 1, 16));
   CHECK(is(dlpack_type<bool>(), 6, 8));
   CHECK(is(dlpack_type<std::complex<float>>(), 5, 64));
   CHECK(is(dlpack_type<Kokkos::complex<double>>(), 5, 128));
+}
+
+TEST_CASE("numbers of 8 and 4 bits travel through DLPack as themselves", "[dlpack]") {
+  const auto travel = []<class T>(T, const char* name) {
+    CAPTURE(name);
+    std::vector<T> codes(12);
+    for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = T::from_bits(static_cast<std::uint8_t>(37 * i));
+    auto table = make<ferry::device_space>("table", 3, 4, codes);
+    const T* const data = table.data();
+    versioned* const managed = ferry::to_dlpack(std::move(table));
+    CHECK((managed->dl_tensor.shape[1] == 4 && managed->dl_tensor.strides[0] == 4));
+    const auto back = ferry::from_dlpack<T, ferry::device_space>(managed);
+    CHECK(back.data() == data);
+    CHECK(same_bits(take(back), codes));
+    auto second = make<ferry::device_space>("table", 3, 4, codes);
+    CHECK_THROWS_MATCHES(
+        (ferry::from_dlpack<std::uint8_t, ferry::device_space>(ferry::to_dlpack(std::move(second)))),
+        ferry::invalid_argument,
+        MessageMatches(ContainsSubstring(std::string("[3 x 4] of ") + name + " is no array of uint8")));
+  };
+  travel(ferry::fp8_e4m3_t{}, "float8_e4m3fn");
+  travel(ferry::fp8_e5m2_t{}, "float8_e5m2");
+  travel(ferry::ue8m0_t{}, "float8_e8m0fnu");
+  travel(ferry::fp4_e2m1_pair_t{}, "float4_e2m1fn x 2 lanes");
 }
 
 TEMPLATE_TEST_CASE("the deleter runs once when the tensor dies", "[dlpack]", versioned, legacy) {
@@ -184,7 +214,9 @@ TEMPLATE_TEST_CASE("DLPack objects that are no tensors are refused, and released
     array.dtype = {kDLFloat, 32, 0};
     refused("x 0 lanes");
     array.dtype = {kDLFloat4_e2m1fn, 4, 1};
-    refused("type code 17, bits 4");
+    refused("float4_e2m1fn is no array of float32");
+    array.dtype = {kDLFloat6_e3m2fn, 6, 1};
+    refused("type code 16, bits 6");
   }
   SECTION("strides") {
     other.strides = {1, 3};

@@ -41,12 +41,12 @@ std::shared_ptr<changed_rows> marks_of(Table& table) {
   return marks;
 }
 rows_of marked(changed_rows& marks) {
-  rows_of rows;
+  rows_of set;
   const auto& words = marks.take();
   for (std::size_t i = 0; i < words.size(); ++i)
-    if (words[i] != 0) rows.insert(static_cast<std::int64_t>(i));
+    if (words[i] != 0) set.insert(static_cast<std::int64_t>(i));
   marks.drop();
-  return rows;
+  return set;
 }
 
 }  // namespace

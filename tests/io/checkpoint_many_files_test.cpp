@@ -142,10 +142,10 @@ TEST_CASE("any number of saves of changes leaves few files", "[io][checkpoint]")
     if (save % 50 != 0 && save != 65) continue;
     ferry::tensor<float, ferry::pageable_space> back("back", rows, width);
     std::vector<float> second(still.size());
-    ferry::io::checkpoint repeat(folder);
-    repeat.add("table", back);
-    repeat.add("still", second);
-    repeat.load();
+    ferry::io::checkpoint reopened(folder);
+    reopened.add("table", back);
+    reopened.add("still", second);
+    reopened.load();
     REQUIRE((take(back) == expected));
     REQUIRE((second == still));
   }

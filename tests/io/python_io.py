@@ -13,6 +13,7 @@ from pathlib import Path
 try:
     import ml_dtypes
     import numpy as np
+    import safetensors
     import safetensors.numpy
     from numpy.lib import format as npy
     from safetensors import safe_open
@@ -23,8 +24,12 @@ except ImportError as missing:
 NUMBERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"]
 
 
+# Of ml_dtypes. NumPy takes them for records of a byte, and its safetensors can't load them.
+BYTES = {"float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "float8_e8m0fnu": "F8_E8M0"}
+
+
 def dtype_of(name):
-    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+    return np.dtype(getattr(ml_dtypes, name)) if name == "bfloat16" or name in BYTES else np.dtype(name)
 
 
 def check(folder):
@@ -32,12 +37,15 @@ def check(folder):
     found = sorted(folder.glob("ferry_*.npy"))
     assert len(found) >= 13, found
     for path in found:
-        name = path.stem.split("_")[1]
+        name = path.stem.split("_", 1)[1]
         raw = path.with_suffix(".raw").read_bytes()
         array = np.load(path)
         if name == "bfloat16":
             assert array.dtype == np.dtype("V2"), array.dtype
             array = array.view(ml_dtypes.bfloat16)
+        if name in BYTES:
+            assert array.dtype == np.dtype("V1"), array.dtype
+            array = array.view(dtype_of(name))
         if name == "struct":
             array = array.view(np.dtype([("x", "<f4"), ("id", "<i8")], align=True))
         else:
@@ -56,7 +64,14 @@ def check(folder):
         assert set(file.keys()) == set(tensors)
         part = file.get_slice("float64")[100:200]
         assert part.tobytes() == tensors["float64"][100:200].tobytes()
-    assert len(tensors) == len(found) - 1, (len(tensors), len(found))
+    with open(folder / "ferry_fp8.safetensors", "rb") as file:
+        parts = dict(safetensors.deserialize(file.read()))
+    assert set(parts) == {*BYTES, "float4_e2m1fn_x2"}, set(parts)
+    for name, part in parts.items():
+        assert part["dtype"] == BYTES.get(name, "F4"), part["dtype"]
+        assert part["shape"] == [1031, 3 if name in BYTES else 6], part["shape"]
+        assert bytes(part["data"]) == (folder / f"ferry_{name}.raw").read_bytes(), name
+    assert len(tensors) == len(found) - 1 - len(BYTES), (len(tensors), len(found))
     for name, array in tensors.items():
         assert array.dtype == dtype_of(name) and array.shape == (1031, 3), (name, array.dtype)
         assert array.tobytes() == (folder / f"ferry_{name}.raw").read_bytes(), name
@@ -81,6 +96,13 @@ def write(folder):
                 path.with_suffix(".raw").write_bytes(array.tobytes())
                 tensors[name] = array
     safetensors.numpy.save_file(tensors, folder / "python.safetensors")
+    arrays = {}
+    for name in BYTES:
+        array = random.integers(0, 256, (257, 3), np.uint8).view(dtype_of(name))
+        np.save(folder / f"numpy_{name}.npy", array)
+        (folder / f"numpy_{name}.raw").write_bytes(array.tobytes())
+        arrays[name] = array
+    safetensors.numpy.save_file(arrays, folder / "python_fp8.safetensors")
     for name, array in tensors.items():
         (folder / f"python_{name}.raw").write_bytes(array.tobytes())
 

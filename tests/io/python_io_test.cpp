@@ -115,6 +115,18 @@ TEST_CASE("NumPy and safetensors read ferry's files, and ferry theirs", "[io][py
                                {"bfloat16", b16}},
                               {{"made by", "ferry \u2708"}});
 
+  const auto e4m3 = table_of<ferry::fp8_e4m3_t>(random);
+  const auto e5m2 = table_of<ferry::fp8_e5m2_t>(random);
+  const auto e8m0 = table_of<ferry::ue8m0_t>(random);
+  const auto e2m1 = table_of<ferry::fp4_e2m1_pair_t>(random);
+  write_for_python(path_of_folder, "float8_e4m3fn", e4m3);
+  write_for_python(path_of_folder, "float8_e5m2", e5m2);
+  write_for_python(path_of_folder, "float8_e8m0fnu", e8m0);
+  write_bytes(path_of_folder + "/ferry_float4_e2m1fn_x2.raw", raw(e2m1));
+  ferry::io::save_safetensors(
+      path_of_folder + "/ferry_fp8.safetensors",
+      {{"float8_e4m3fn", e4m3}, {"float8_e5m2", e5m2}, {"float8_e8m0fnu", e8m0}, {"float4_e2m1fn_x2", e2m1}});
+
   const int status = std::system(
       (std::string("'") + FERRY_TESTS_PYTHON + "' '" + script + "' '" + path_of_folder + "'").c_str());
   if (WIFEXITED(status) && (WEXITSTATUS(status) == 77 || WEXITSTATUS(status) == 127))
@@ -135,6 +147,17 @@ TEST_CASE("NumPy and safetensors read ferry's files, and ferry theirs", "[io][py
   read_from_python<float>(path_of_folder, m, "float32");
   read_from_python<double>(path_of_folder, m, "float64");
   read_from_python<ferry::bhalf_t>(path_of_folder, m, "bfloat16");
+  const auto bytes = ferry::io::open_safetensors(path_of_folder + "/python_fp8.safetensors");
+  const auto read_bytes = [&]<class T>(T, const std::string& name) {
+    CAPTURE(name);
+    const std::string expected = bytes_of(path_of_folder + "/numpy_" + name + ".raw");
+    CHECK(expected.size() == 257 * 3);
+    CHECK((raw(ferry::io::load_npy<T>(path_of_folder + "/numpy_" + name + ".npy")) == expected));
+    CHECK((raw(bytes.load<T>(name)) == expected));
+  };
+  read_bytes(ferry::fp8_e4m3_t{}, "float8_e4m3fn");
+  read_bytes(ferry::fp8_e5m2_t{}, "float8_e5m2");
+  read_bytes(ferry::ue8m0_t{}, "float8_e8m0fnu");
   const auto flags = ferry::io::load_npy<bool>(path_of_folder + "/numpy_bool_1F.npy");
   CHECK((std::string(reinterpret_cast<const char*>(flags.data()), flags.size()) ==
          bytes_of(path_of_folder + "/numpy_bool_1F.raw")));

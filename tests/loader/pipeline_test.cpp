@@ -3,6 +3,7 @@
 #include <ferry/loader/detail/pipeline.hpp>
 
 #include "fake_lane.hpp"
+#include "support/captured_stderr.hpp"
 #include "support/random.hpp"
 #include "support/watchdog.hpp"
 
@@ -95,30 +96,30 @@ TEST_CASE("batches arrive in order and stay unchanged while late work reads them
     for (const int depth : {2, 5}) {
       const prefetch_options options{
           .batch = 7, .depth = depth, .workers = workers, .shuffle = random(), .epochs = 3};
-      rig rig_kit(2345, options, microseconds(300));
+      rig parts(2345, options, microseconds(300));
       std::atomic<std::int64_t> wrong{0};
       std::atomic<std::int64_t> batch_count{0};
       const batch_order order(2345, options);
       for (std::int64_t epoch = 0; epoch < 3; ++epoch) {
         std::int64_t number = epoch * order.batches();
-        while (slot* got = rig_kit.ring->next()) {
+        while (slot* got = parts.ring->next()) {
           std::vector<std::int64_t> expected;
           order.list(number, expected);
           REQUIRE(got->number == number++);
           REQUIRE(got->samples == expected);
-          rig_kit.device->compute.put([&wrong, &batch_count, memory = got->device, expected, epoch] {
+          parts.device->compute.put([&wrong, &batch_count, memory = got->device, expected, epoch] {
             wrong += count_wrong(memory, expected, epoch);
             batch_count += static_cast<std::int64_t>(expected.size());
           });
         }
         REQUIRE(number == (epoch + 1) * order.batches());
       }
-      CHECK(rig_kit.ring->next() == nullptr);
-      CHECK(rig_kit.ring->next() == nullptr);
-      rig_kit.ring = nullptr;
+      CHECK(parts.ring->next() == nullptr);
+      CHECK(parts.ring->next() == nullptr);
+      parts.ring = nullptr;
       CHECK(wrong == 0);
       CHECK(batch_count == 3 * 2345);
-      CHECK(rig_kit.device->closed == 1);
+      CHECK(parts.device->closed == 1);
     }
   }
 }
@@ -289,6 +290,28 @@ TEST_CASE("an epoch without batches ends at once", "[pipeline]") {
   CHECK(dropped.ring->next() == nullptr);
   CHECK(dropped.ring->next() == nullptr);
   CHECK(dropped.ring->times().empty());
+}
+
+TEST_CASE("a prefetcher that ends after an epoch says how many are left", "[pipeline]") {
+  const auto said_after = [](std::int64_t epochs, std::int64_t loops, bool breaks_off) {
+    captured_stderr output;
+    {
+      const rig test(20, {.batch = 6, .epochs = epochs}, microseconds(0));
+      for (std::int64_t loop = 0; loop < loops; ++loop)
+        while (test.ring->next() != nullptr) {
+        }
+      if (breaks_off) static_cast<void>(test.ring->next());
+    }
+    return output.text();
+  };
+  const std::string one_loop = said_after(3, 1, false);
+  CHECK(count_of(one_loop, "it ends with 2 of 3 epochs left. next() is empty at the end of every epoch") ==
+        1);
+  CHECK(said_after(3, 3, false).empty());
+  CHECK(said_after(1, 1, false).empty());
+  CHECK(said_after(3, 0, false).empty());
+  CHECK(said_after(3, 1, true).empty());  // within an epoch the caller meant to stop
+  CHECK(said_after(0, 1, false).empty());
 }
 
 }  // namespace ferry_test::pipeline_test

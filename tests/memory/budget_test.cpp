@@ -107,7 +107,7 @@ TEST_CASE("threads that allocate at the same time stay inside of the budget toge
   constexpr std::size_t budget = 10 * 100 + 50;
   ferry::set_memory_budget<space>(budget);
   space::limit = budget;  // the heap itself refuses more, by another error
-  std::atomic<int> refused{0}, allocated{0}, wrong{0};
+  std::atomic<int> refused{0}, successes{0}, wrong{0};
   std::vector<std::thread> workers;
   for (int t = 0; t < 4; ++t)
     workers.emplace_back([&] {
@@ -115,7 +115,7 @@ TEST_CASE("threads that allocate at the same time stay inside of the budget toge
       for (int i = 0; i < 400; ++i) {
         try {
           blocks.emplace_back("block", std::size_t{100});
-          ++allocated;
+          ++successes;
         } catch (const ferry::budget_exceeded&) {
           ++refused;
           blocks.clear();
@@ -128,7 +128,7 @@ TEST_CASE("threads that allocate at the same time stay inside of the budget toge
   for (auto& thread : workers) thread.join();
   CHECK(wrong == 0);
   CHECK(refused > 0);
-  CHECK(allocated > 10);
+  CHECK(successes > 10);
   CHECK(ferry::memory_statistics<space>().peak <= 1000);
   CHECK(ferry::memory_statistics<space>().current == 0);
 }
@@ -160,9 +160,9 @@ TEST_CASE("an allocation that is still being made has its share of the budget", 
 
 TEST_CASE("where the system has no memory left, idle blocks are given back before it is said", "[budget]") {
   using space = heap_space<short_tag>;
-  ferry::detail::block_cache<space> cache, spare;
+  ferry::detail::block_cache<space> cache, peer;
   space::limit = 20000;
-  { const auto first = cache.take(8192), second = spare.take(8192); }
+  { const auto first = cache.take(8192), second = peer.take(8192); }
   const ferry::detail::allocation<space> table("table", 15000);
   CHECK(ferry::memory_statistics<space>().reserved == 0);
   CHECK_THROWS_MATCHES(ferry::detail::allocation<space>("large", 6000), ferry::bad_alloc,

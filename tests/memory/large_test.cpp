@@ -43,7 +43,7 @@ void check_ends(Table& table) {
   auto expected = rows;
   for (auto& value : expected) value = static_cast<T>(2 * value);
   CHECK(take(back) == expected);
-  // Such a copy through host memory, without the verbs' arithmetic of places.
+  // A check through host memory, without the verbs' arithmetic of places.
   if constexpr (Table::memory_space::is_host_accessible) {
     Kokkos::fence();
     std::size_t wrong = 0;

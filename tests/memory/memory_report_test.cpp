@@ -41,13 +41,13 @@ TEMPLATE_TEST_CASE("the memory report holds what the statistics of each space sa
   const auto* const usage = find(report, TestType::name);
   REQUIRE(usage != nullptr);
   const auto expected = ferry::memory_statistics<TestType>();
-  CHECK(usage->totals.current == expected.current);
-  CHECK(usage->totals.peak == expected.peak);
-  CHECK(usage->totals.count == expected.count);
+  CHECK(usage->all.current == expected.current);
+  CHECK(usage->all.peak == expected.peak);
+  CHECK(usage->all.count == expected.count);
   CHECK(usage->labels.size() == ferry::memory_by_label<TestType>().size());
   std::size_t sum = 0;
   for (const auto& entry : usage->labels) sum += entry.current;
-  CHECK(sum == usage->totals.current);
+  CHECK(sum == usage->all.current);
   CHECK(std::is_sorted(usage->labels.begin(), usage->labels.end(),
                        [](const auto& a, const auto& b) { return a.current > b.current; }));
 

@@ -117,6 +117,7 @@ TEST_CASE("only this thread's allocations are reported, and only while somebody 
 
 TEMPLATE_TEST_CASE("what the observer throws ends the allocation without a trace", "[progress]",
                    ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
+  ferry::trim<TestType>();
   const auto before = ferry::memory_statistics<TestType>();
   {
     const ferry::allocation_progress stop(refusal{});

@@ -42,6 +42,7 @@ struct many_tag {
 
 TEMPLATE_TEST_CASE("tensors of every space are counted, with their labels", "[statistics]",
                    ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
+  ferry::trim<TestType>();
   const auto before = ferry::memory_statistics<TestType>();
   {
     const ferry::tensor<float, TestType> first("counted", 10, 10);
@@ -57,6 +58,7 @@ TEMPLATE_TEST_CASE("tensors of every space are counted, with their labels", "[st
     CHECK(of_label->current == 477);
     CHECK(of_label->count == 2);
   }
+  ferry::trim<TestType>();
   const auto after = ferry::memory_statistics<TestType>();
   CHECK(after.current == before.current);
   CHECK(after.count == before.count);

@@ -59,7 +59,7 @@ void catching_up_is_dense_training(Rule rule, Path path, double tolerance, int s
     if (step != 45) continue;
     ferry::catch_up(exec, rule, table, state).wait();
     CHECK(farthest_apart(take(table), dense.weights) < tolerance);
-    for (const auto steps : take(state.row_steps())) CHECK(steps == 45);
+    for (const auto count : take(state.row_steps())) CHECK(count == 45);
   }
   ferry::catch_up(exec, rule, table, state).wait();
   CHECK(farthest_apart(take(table), dense.weights) < tolerance);

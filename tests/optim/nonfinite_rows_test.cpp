@@ -162,9 +162,9 @@ TEST_CASE("steps on whole rows are left out, too", "[optim][nonfinite]") {
     return bytes;
   };
   const auto numbers = [&] {
-    auto numbers = take(table);
-    for (const float v : take(state.field("sum"))) numbers.push_back(v);
-    return numbers;
+    auto weights = take(table);
+    for (const float v : take(state.field("sum"))) weights.push_back(v);
+    return weights;
   };
   for_each_path<ferry::mapped_space, ferry::device_space, work::changes>([&](auto path) {
     left_out<float>(rule, table, state, numbers, path);

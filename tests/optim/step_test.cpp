@@ -234,6 +234,8 @@ TEST_CASE("options outside of their range are refused by name", "[optim][options
   refused(adam{.lr = nan}, "lr");
   refused(adam{.betas = {1.0, 0.9}}, "betas[0]");
   refused(adam{.betas = {0.9, -0.1}}, "betas[1]");
+  refused(adam{.betas = {0.9}}, "betas[1] is 0, must be in (0, 1), next to betas[0]");
+  refused(ferry::optim::lion{.betas = {0.9}}, "betas[1] is 0");
   refused(adam{.eps = -1e-8}, "eps");
   refused(adam{.weight_decay = -1.0}, "weight_decay");
 }

@@ -85,9 +85,9 @@ TEST_CASE("unique rows and their inverse gather what the indices gather", "[plan
   const auto table = make<ferry::mapped_space>("table", rows, width, content);
   const auto plan = ferry::make_plan(exec, ids, rows);
   const auto unique = plan.unique_count();
-  ferry::tensor<float, ferry::device_space> unique_out("once", rows, width), whole("all", n, width);
-  ferry::gather(exec, table, plan.unique_rows(), unique_out.first(unique)).wait();
-  ferry::gather(exec, unique_out.first(unique), plan.inverse(), whole).wait();
+  ferry::tensor<float, ferry::device_space> distinct("once", rows, width), whole("all", n, width);
+  ferry::gather(exec, table, plan.unique_rows(), distinct.first(unique)).wait();
+  ferry::gather(exec, distinct.first(unique), plan.inverse(), whole).wait();
   std::vector<float> expected;
   for (const auto row : ids)
     for (std::size_t c = 0; c < width; ++c)

@@ -43,17 +43,16 @@ void check_plan(const std::vector<Index>& ids, std::size_t rows, Bounds bounds =
   const bool clamps = std::is_same_v<Bounds, ferry::bounds::clamp>;
   check_same(arrays_of<exec_space>(plan), expected_plan(ids, rows, clamps ? on_bad::clamp : on_bad::leave));
   // Kernels read what lies after the last segment, too.
-  const auto total = static_cast<std::int64_t>(ids.size()), unique = plan.unique_count();
+  const auto total = static_cast<std::int64_t>(ids.size()), count = plan.unique_count();
   const auto rest_is = [&](const std::int64_t* array, std::int64_t number) {
-    std::vector<std::int64_t> rest(static_cast<std::size_t>(total - unique), -7);
-    ferry::copy(exec, ferry::tensor_view<const std::int64_t, ferry::device_space>(array, total - unique),
-                rest)
+    std::vector<std::int64_t> rest(static_cast<std::size_t>(total - count), -7);
+    ferry::copy(exec, ferry::tensor_view<const std::int64_t, ferry::device_space>(array, total - count), rest)
         .wait();
     return std::all_of(rest.begin(), rest.end(), [number](std::int64_t value) { return value == number; });
   };
-  if (unique < total) {
-    CHECK(rest_is(plan.storage()->unique_rows + unique, 0));
-    CHECK(rest_is(plan.storage()->segment_begin + unique + 1, total));
+  if (count < total) {
+    CHECK(rest_is(plan.storage()->unique_rows + count, 0));
+    CHECK(rest_is(plan.storage()->segment_begin + count + 1, total));
   }
 }
 

@@ -230,7 +230,7 @@ void check_files(const std::string& path) {
     FERRY_TEST_CHECK(std::filesystem::exists(ferry::detail::data_path(path, 1)));
     bool locked = false;
     try {
-      const ferry::detail::folder_lock lock(path);
+      const ferry::detail::folder_lock second_lock(path);
     } catch (const ferry::io_error&) {
       locked = true;
     }

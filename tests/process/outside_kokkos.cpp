@@ -58,7 +58,7 @@ void check_refusals(const std::string& reason, const std::string& folder) {
   refused("a mapped tensor", [] { const ferry::tensor<int, ferry::mapped_space> array("one", 3); });
   refused("a device tensor", [] { const ferry::tensor<int, ferry::device_space> array("one", 3); });
   refused("adopt", [&] { static_cast<void>(ferry::adopt<ferry::pinned_space>(std::span(grads), 2, 1)); });
-  refused("8-bit rows", [] { const ferry::rowwise_int8_tensor<pageable_space> table("one", 3, 4); });
+  refused("8-bit rows", [] { const ferry::rowwise_int8_tensor<pageable_space> rows("one", 3, 4); });
   refused("make_state", [&] { static_cast<void>(ferry::optim::make_state(ferry::optim::adam{}, adopted)); });
   refused("make_records", [&] {
     static_cast<void>(ferry::optim::make_records<float, pageable_space>(ferry::optim::adam{}, "one", 3, 4));

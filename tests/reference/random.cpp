@@ -46,4 +46,26 @@ double standard_normal(std::uint64_t seed, std::uint64_t position) {
   return std::sqrt(-2.0 * std::log(1.0 - fraction(words[0], words[1]))) * std::cos(angle);
 }
 
+double signed_unit(std::uint64_t seed, std::uint64_t position) {
+  const double word = words_of(seed, position / 4, 2)[position % 4];
+  return std::floor((word < 0x1p31 ? word : word - 0x1p32) / 256.0) / 8388608.0;
+}
+
+double normal_of_word(std::uint64_t seed, std::uint64_t position) {
+  const auto word = static_cast<std::int64_t>(words_of(seed, position / 4, 3)[position % 4]);
+  const std::int64_t place = word < 0x80000000 ? word : word - 0x100000000;
+  return normal_quantile(static_cast<std::int32_t>(place % 2 == 0 ? place + 1 : place));
+}
+
+double normal_quantile(std::int32_t place) {
+  // The upper tail, where a probability has all its digits.
+  const double above = (0x1p31 - std::abs(static_cast<double>(place))) / 0x1p32;
+  double low = 0.0, high = 7.0;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2.0;
+    (std::erfc(middle / std::sqrt(2.0)) / 2.0 > above ? low : high) = middle;
+  }
+  return place < 0 ? -low : low;
+}
+
 }  // namespace ferry_test::reference

@@ -34,10 +34,12 @@ TEST_CASE("shapes that do not fit are refused by name before anything is launche
                        says("ferry::scatter: 4"));
   CHECK_THROWS_MATCHES(ferry::scatter_add(exec, table, ids, narrow), ferry::invalid_argument,
                        says("ferry::scatter_add: rows of"));
-  ferry::tensor<int, ferry::device_space> matrix("matrix", 3, 2);
+  ferry::tensor<int, ferry::device_space> matrix("matrix", 3, 2), cube("cube", 3, 2, 1);
   CHECK_THROWS_MATCHES(ferry::gather(exec, table, matrix, batch), ferry::invalid_argument,
-                       says("'matrix' [3 x 2] in device_space have rank 2, must be 1"));
-  CHECK_THROWS_MATCHES(ferry::make_plan(exec, matrix, 100), ferry::invalid_argument, says("rank 2"));
+                       says("ferry::gather: 6 indices were given for the 3 rows of 'batch' [3 x 8]"));
+  CHECK_THROWS_MATCHES(ferry::gather(exec, table, cube, batch), ferry::invalid_argument,
+                       says("'cube' [3 x 2 x 1] in device_space have rank 3, must be 1 or 2"));
+  CHECK_THROWS_MATCHES(ferry::make_plan(exec, cube, 100), ferry::invalid_argument, says("rank 3"));
   CHECK_THROWS_MATCHES(ferry::make_plan(exec, ids, -1), ferry::invalid_argument, says("-1"));
 
   const auto plan = ferry::make_plan(exec, ids, 99);
@@ -130,9 +132,9 @@ TEST_CASE("operands that share memory are refused by name", "[errors]") {
   // Columns of one array lie between each other's.
   const Kokkos::View<float**, Kokkos::LayoutRight, ferry::detail::kokkos_space_t<ferry::mapped_space>,
                      Kokkos::MemoryTraits<Kokkos::Unmanaged>>
-      view(memory.data(), 20, 16);
+      whole(memory.data(), 20, 16);
   const auto columns = [&](std::size_t source, std::size_t target, std::size_t rows) {
-    return Kokkos::subview(view, Kokkos::make_pair(std::size_t{0}, rows), Kokkos::make_pair(source, target));
+    return Kokkos::subview(whole, Kokkos::make_pair(std::size_t{0}, rows), Kokkos::make_pair(source, target));
   };
   CHECK_NOTHROW(ferry::gather(exec, columns(0, 8, 20), ids, columns(8, 16, 3)).wait());
   CHECK_NOTHROW(ferry::gather(exec, columns(8, 16, 20), ids, columns(0, 8, 3)).wait());

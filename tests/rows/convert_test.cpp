@@ -19,7 +19,7 @@ TEMPLATE_LIST_TEST_CASE("convert_rows in packets and element by element", "[kern
   using to = at<1, TestType>;
   using kernel = ferry::kernels::convert_rows<to, from, ferry::kernels::listed_rows>;
   auto random = generator(81);
-  const std::size_t rows = 19, width = 12;
+  const std::size_t rows = 19, width = 24;
   const std::vector<std::int64_t> ids{3, -1, 18, 0, 3, 7};
   const auto content = awkward_values<to, from>(random, rows * width);
   const auto poison = values<to>(random, ids.size() * width);
@@ -33,10 +33,12 @@ TEMPLATE_LIST_TEST_CASE("convert_rows in packets and element by element", "[kern
   for (const bool packed : {false, true}) {
     CAPTURE(packed);
     auto out = make<ferry::device_space>("batch", poison);
-    const std::int64_t tiles = packed ? width / 4 : width;
-    ferry::detail::launch(exec, "ferry::test", static_cast<std::int64_t>(ids.size()) * tiles,
-                          kernel{table.data(), width, out.data(), width, ferry::detail::fast_divisor(tiles),
-                                 packed, ferry::kernels::listed_rows{listed.data()}});
+    const std::int64_t tiles = packed ? width / ferry::kernels::packed_tile_of<to, from>::elements
+                                      : ferry::kernels::tiles_of<ferry::kernels::masked_tile>(width);
+    ferry::detail::launch(
+        exec, "ferry::test", static_cast<std::int64_t>(ids.size()) * tiles,
+        kernel{table.data(), width, out.data(), width, width, ferry::detail::fast_divisor(tiles), packed,
+               ferry::kernels::listed_rows{listed.data()}});
     CHECK(same_values(take(out), expected));
   }
 }

@@ -145,8 +145,8 @@ struct copying {
   void operator()(const ferry::copied&) const {
     ++*calls;
     const std::vector<float> few(10);
-    std::vector<float> second(10);
-    ferry::copy(exec_space{}, few, second).wait();
+    std::vector<float> target(10);
+    ferry::copy(exec_space{}, few, target).wait();
   }
 };
 

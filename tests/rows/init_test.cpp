@@ -56,9 +56,20 @@ std::uint64_t hash(const std::vector<T>& values) {
 
 constexpr std::size_t rows = 257, width = 13;
 
+/// The generator, element by element on the host. drawn_floats_test.cpp has the oracle of floats.
+template <class T, class Generator>
+std::vector<T> loop_over(const Generator& values) {
+  std::vector<T> expected;
+  for (std::size_t i = 0; i < rows * width; ++i)
+    expected.push_back(values(0, 0, static_cast<std::int64_t>(i)));
+  return expected;
+}
+
 /// The numbers that a plain loop on the host makes of seed and position.
 template <class T>
 std::vector<T> uniform_loop(std::uint64_t seed, double low, double high) {
+  if constexpr (ferry::kernels::is_drawn_as_float<T>)
+    return loop_over<T>(ferry::detail::uniform_generator<T>(low, high, seed));
   std::vector<T> expected;
   for (std::size_t i = 0; i < rows * width; ++i) {
     // Integers: any of those in the interval.
@@ -74,6 +85,8 @@ std::vector<T> uniform_loop(std::uint64_t seed, double low, double high) {
 
 template <class T>
 std::vector<T> normal_loop(std::uint64_t seed, double mean, double deviation) {
+  if constexpr (ferry::kernels::is_drawn_as_float<T>)
+    return loop_over<T>(ferry::detail::normal_generator<T>(mean, deviation, seed));
   std::vector<T> expected;
   for (std::size_t i = 0; i < rows * width; ++i) {
     const double drawn = ferry::random::normal(seed, i, mean, deviation);

@@ -116,8 +116,8 @@ TEST_CASE("neighbouring rows that lie apart", "[gather]") {
     const auto table = make<ferry::pinned_space>("weights", rows, wide, content);
     const Kokkos::View<const float**, Kokkos::LayoutRight, ferry::detail::kokkos_space_t<ferry::pinned_space>,
                        Kokkos::MemoryTraits<Kokkos::Unmanaged>>
-        view(table.data(), rows, wide);
-    const auto columns = Kokkos::subview(view, Kokkos::ALL, Kokkos::make_pair(std::size_t{4}, width + 4));
+        whole(table.data(), rows, wide);
+    const auto columns = Kokkos::subview(whole, Kokkos::ALL, Kokkos::make_pair(std::size_t{4}, width + 4));
     const auto ids = runs_of_rows(random, 100, rows, 5, false);
     const auto poison = values<float>(random, ids.size() * width);
     auto out = make<ferry::device_space>("batch", ids.size(), width, poison);

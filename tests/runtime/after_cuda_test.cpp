@@ -18,14 +18,14 @@ namespace ferry_test::after_cuda_test {
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 
-/// Waits on the device until the host raises the flag, for some ten seconds at most; raised[0] = whether it did.
+/// Waits on the device until the host raises the flag, for some ten seconds at most; result[0] = whether it did.
 struct wait_for_flag {
   const volatile int* flag;
-  int* raised;
+  int* result;
   KOKKOS_FUNCTION void operator()(int) const {
     int raised = 0;
     for (int tries = 0; tries < 10000000 && raised == 0; ++tries) raised = *flag;
-    *raised = raised;
+    *result = raised;
   }
 };
 

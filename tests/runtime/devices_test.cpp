@@ -34,6 +34,7 @@ TEST_CASE("what ferry holds on a device is counted there", "[devices]") {
   const auto home = ferry::device_of(exec_space{});
   REQUIRE(home.id >= 0);
   const auto bytes_in_use = [&] { return ferry::devices()[static_cast<std::size_t>(home.id)].memory_used; };
+  ferry::trim<ferry::device_space>();
   const std::size_t before = bytes_in_use();
   {
     const ferry::tensor<char, ferry::device_space> block("held", 123457);
@@ -43,25 +44,26 @@ TEST_CASE("what ferry holds on a device is counted there", "[devices]") {
     CHECK(ferry::memory_statistics<ferry::device_space>(home).current ==
           ferry::memory_statistics<ferry::device_space>().current);
   }
+  ferry::trim<ferry::device_space>();
   CHECK(bytes_in_use() == before);
 }
 
 TEST_CASE("a tensor in device memory knows its device", "[devices]") {
   const auto home = ferry::device_of(exec_space{});
-  ferry::tensor<float, ferry::device_space> usual("usual", 3, 4), at_home("asked", home, 3, 4);
+  ferry::tensor<float, ferry::device_space> usual("usual", 3, 4), placed("asked", home, 3, 4);
   const ferry::tensor<float, ferry::device_space, ferry::extents<ferry::dyn, 4>> fixed("fixed", home, 3);
   const ferry::tensor<float, ferry::device_space> listed("listed", home, std::array<std::size_t, 2>{3, 4});
   const ferry::tensor<float, ferry::device_space> empty("empty", home, 0, 4);
   CHECK(usual.device() == home);
-  CHECK(at_home.device() == home);
+  CHECK(placed.device() == home);
   CHECK(fixed.device() == home);
   CHECK(fixed.width() == 4);
   CHECK(listed.device() == home);
   CHECK(listed.rank() == 2);
   CHECK(empty.device() == home);
-  const auto moved = std::move(at_home);
+  const auto moved = std::move(placed);
   CHECK(moved.device() == home);
-  CHECK(at_home.device() == ferry::device{});
+  CHECK(placed.device() == ferry::device{});
   CHECK(ferry::tensor<float, ferry::device_space>().device() == ferry::device{});
 }
 

@@ -84,19 +84,19 @@ TEST_CASE("a future gives nothing of work that failed, and says so each time", "
 }
 
 TEST_CASE("the result is freed after the work has ended", "[future]") {
-  scripted dropped, replaced, second;
+  scripted dropped, replaced, script;
   { const auto future = dropped.start(); }
   CHECK(dropped.work->waits == 1);
   CHECK_FALSE(dropped.freed_in_flight);
   auto future = replaced.start();
-  future = second.start();
+  future = script.start();
   CHECK(replaced.work->waits == 1);
   CHECK_FALSE(replaced.freed_in_flight);
-  CHECK(second.work->waits == 0);
+  CHECK(script.work->waits == 0);
   auto& self = future;
   future = std::move(self);
-  CHECK(second.work->waits == 0);
-  CHECK(future.get().work == second.work);
+  CHECK(script.work->waits == 0);
+  CHECK(future.get().work == script.work);
 }
 
 TEST_CASE("then orders an instance after the work and leaves the result", "[future]") {

@@ -37,21 +37,21 @@ struct shared_operands {
 
 /// Rounds of verbs of one thread, of which it waits for some, lets others go and drops tickets of the rest.
 std::vector<float> work(const exec_space& exec, const shared_operands& operands, int thread) {
-  ferry::tensor<float, ferry::device_space> weights("own", rows, width), batch("batch", n, width),
+  ferry::tensor<float, ferry::device_space> thread_table("own", rows, width), batch("batch", n, width),
       planned("planned", n, width);
-  ferry::init::zeros(exec, weights);
+  ferry::init::zeros(exec, thread_table);
   const ferry::optim::adam rule{.lr = 1e-2};
-  auto state = ferry::optim::make_state(rule, weights);
+  auto state = ferry::optim::make_state(rule, thread_table);
   for (int round = 0; round < rounds; ++round) {
     const auto mine = indices_of(thread * 100 + round);
     ferry::gather(exec, operands.table, mine, batch).detach();
     { const auto dropped = ferry::gather(exec, operands.table, operands.plan, planned); }
-    ferry::scatter_add(exec, weights, mine, batch).detach();
-    ferry::step(exec, rule, weights, state, operands.plan, planned).wait();
-    ferry::scatter(exec, weights, operands.plan, batch, ferry::duplicates::mean{}).detach();
+    ferry::scatter_add(exec, thread_table, mine, batch).detach();
+    ferry::step(exec, rule, thread_table, state, operands.plan, planned).wait();
+    ferry::scatter(exec, thread_table, operands.plan, batch, ferry::duplicates::mean{}).detach();
   }
   exec.fence("ferry_test::worked");
-  return take(weights);
+  return take(thread_table);
 }
 
 }  // namespace

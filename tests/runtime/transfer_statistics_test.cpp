@@ -21,7 +21,7 @@ namespace {
 /// The count of one pair and path; zeros where nothing moved.
 ferry::transfer_count count_of(std::string_view source, std::string_view target, std::string_view path) {
   for (const auto& count : ferry::transfer_statistics())
-    if (count.source == source && count.target == target && count.path == path) return count;
+    if (count.from == source && count.to == target && count.path == path) return count;
   return {source, target, path};
 }
 template <class From, class To, class Path>
@@ -44,7 +44,7 @@ constexpr std::uint64_t moved = 4 * 6 * sizeof(float);
 template <class Path>
 void expect(const ferry::transfer_count& count, Path, std::uint64_t calls, std::uint64_t bytes,
             std::uint64_t link) {
-  CAPTURE(count.source, count.target, count.path);
+  CAPTURE(count.from, count.to, count.path);
   CHECK(count.calls == calls);
   CHECK(count.bytes == bytes);
   if constexpr (ferry::detail::splits_rows<Path>)

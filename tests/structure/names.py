@@ -19,8 +19,9 @@ of to from at by its each own one made found taken told met here there aside onc
 held seen wanted done used then that these those this_ another anew again also both either any_ whose which what where when
 """.split())
 
-# Members of the interface that the pages name.
-PUBLIC = {"include/ferry/rows/copy_progress.hpp": {"from", "to"}}
+# Members that programs of users name.
+PUBLIC = {"include/ferry/runtime/transfer_statistics.hpp": {"from", "to"}, "include/ferry/memory/memory_report.hpp": {"all"},
+          "include/ferry/rows/copy_progress.hpp": {"from", "to"}}
 
 # Comments and literals, whichever begins first.
 NO_CODE = re.compile(r"""//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'""", re.DOTALL)

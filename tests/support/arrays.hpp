@@ -20,8 +20,8 @@ template <class T>
 using host_view =
     Kokkos::View<T*, Kokkos::LayoutRight, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
-/// Copy bytes from memory of the host to memory of Space, and back. For ferry's spaces arrays.cpp has them: View
-/// copies take long to compile.
+/// Copy bytes from memory of the host to memory of Space, and back. For ferry's spaces arrays.cpp has them:
+/// copies of Views take long to compile.
 /// @{
 template <class Space>
 void copy_to_space(void* target, const void* source, std::size_t bytes) {

@@ -21,7 +21,7 @@ namespace ferry_test {
 
 template <class T>
 double number(const T& value) {
-  if constexpr (ferry::is_extended_number<T>)
+  if constexpr (ferry::is_extended_number<T> || ferry::is_byte_float<T>)
     return static_cast<double>(static_cast<float>(value));
   else
     return static_cast<double>(value);
@@ -136,7 +136,8 @@ std::vector<double> scattered(const std::vector<T>& table, std::size_t width,
   return result;
 }
 
-// oracles.cpp has those of common types, optimised: without it loops over large arrays take most of a test's time.
+// oracles.cpp has those of common types, optimised. Without that, loops over large arrays take most of a test's
+// time.
 #define FERRY_TEST_ORACLES_OF(KIND, T, Index)                                                                \
   KIND template std::vector<T> gathered(const std::vector<T>&, std::size_t, const std::vector<Index>&,       \
                                         std::vector<T>, on_bad);                                             \
@@ -144,12 +145,12 @@ std::vector<double> scattered(const std::vector<T>& table, std::size_t width,
       const std::vector<T>&, std::size_t, const std::vector<Index>&, std::size_t, std::string_view, on_bad); \
   KIND template std::vector<double> scattered(const std::vector<T>&, std::size_t, const std::vector<Index>&, \
                                               const std::vector<T>&, bool, std::string_view, on_bad);
-#define FERRY_TEST_ORACLES(KIND, T)                                                          \
-  KIND template bool same_bits(const std::vector<T>&, const std::vector<T>&);                \
-  KIND template bool close(const std::vector<T>&, const std::vector<double>&, double);       \
-  FERRY_TEST_ORACLES_OF(KIND, T, std::int32_t)                                               \
-  FERRY_TEST_ORACLES_OF(KIND, T, std::uint32_t) FERRY_TEST_ORACLES_OF(KIND, T, std::int64_t) \
-      FERRY_TEST_ORACLES_OF(KIND, T, std::uint64_t)
+#define FERRY_TEST_ORACLES(KIND, T)                                                    \
+  KIND template bool same_bits(const std::vector<T>&, const std::vector<T>&);          \
+  KIND template bool close(const std::vector<T>&, const std::vector<double>&, double); \
+  FERRY_TEST_ORACLES_OF(KIND, T, std::int32_t)                                         \
+  FERRY_TEST_ORACLES_OF(KIND, T, std::uint32_t)                                        \
+  FERRY_TEST_ORACLES_OF(KIND, T, std::int64_t) FERRY_TEST_ORACLES_OF(KIND, T, std::uint64_t)
 
 FERRY_TEST_ORACLES(extern, float)
 FERRY_TEST_ORACLES(extern, double)

@@ -3,6 +3,8 @@
 #include "support/arrays.hpp"
 #include "support/random.hpp"
 
+#include <ferry/tensor/detail/numeric.hpp>
+
 #include <catch2/catch_template_test_macros.hpp>
 
 #include <bit>
@@ -221,6 +223,46 @@ TEMPLATE_TEST_CASE("kernels convert to 16 bits as the host does", "[half]", ferr
     wrong += std::bit_cast<std::uint32_t>(floats[i]) !=
              std::bit_cast<std::uint32_t>(format<TestType>::eigen_value(numbers[i].bits()));
   }
+  CHECK(wrong == 0);
+}
+
+template <class To, class From>
+struct convert_all {
+  const From* source;
+  To* target;
+
+  KOKKOS_FUNCTION void operator()(int i) const { target[i] = ferry::convert<To>(source[i]); }
+};
+
+TEMPLATE_TEST_CASE("kernels keep every bit pattern of 16 bits, and what is not a number, as the host does",
+                   "[half]", ferry::half_t, ferry::bhalf_t) {
+  const auto bits_of = [](float value) { return std::bit_cast<std::uint32_t>(value); };
+  std::vector<TestType> patterns;
+  for (std::uint32_t bits = 0; bits < 65536; ++bits)
+    patterns.push_back(TestType::from_bits(static_cast<std::uint16_t>(bits)));
+  const auto narrow = make<ferry::device_space>("patterns", patterns);
+  ferry::tensor<float, ferry::device_space> wide("floats", patterns.size());
+  using count = Kokkos::RangePolicy<exec_space>;
+  Kokkos::parallel_for("ferry_test::widen", count(0, static_cast<int>(patterns.size())),
+                       convert_all<float, TestType>{narrow.data(), wide.data()});
+  const auto floats = take(wide);
+  std::size_t wrong = 0;
+  for (std::size_t p = 0; p < patterns.size(); ++p)
+    wrong += bits_of(floats[p]) != bits_of(static_cast<float>(patterns[p]));
+  CHECK(wrong == 0);
+
+  auto random = generator(7);
+  std::vector<float> inputs;  // of any bits; a quarter is not a number
+  for (int i = 0; i < 40000; ++i) {
+    const auto bits = static_cast<std::uint32_t>(random());
+    inputs.push_back(std::bit_cast<float>(i % 4 == 0 ? bits | 0x7f800000u : bits));
+  }
+  const auto source = make<ferry::device_space>("inputs", inputs);
+  ferry::tensor<TestType, ferry::device_space> rounded("numbers", inputs.size());
+  Kokkos::parallel_for("ferry_test::narrow", count(0, static_cast<int>(inputs.size())),
+                       convert_all<TestType, float>{source.data(), rounded.data()});
+  const auto numbers = take(rounded);
+  for (std::size_t i = 0; i < inputs.size(); ++i) wrong += numbers[i].bits() != TestType(inputs[i]).bits();
   CHECK(wrong == 0);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // There must be something to scale.
-// expected-error: clip_grad_norm needs gradients: arrays or sparse_grads
+// expected-error: clip_grad_norm needs gradients: arrays, sparse_grads or bag_grads
 #include <ferry/ferry.hpp>
 
 void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // There must be something to take the norm of.
-// expected-error: grad_norm needs gradients: arrays or sparse_grads
+// expected-error: grad_norm needs gradients: arrays, sparse_grads or bag_grads
 #include <ferry/ferry.hpp>
 
 void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state goes with the table.
-// expected-errors: 4 step is called as step\(exec, rule, table, state, indices, grads, policies...\)
+// expected-errors: 2 step is called as step\(exec, rule, table, state, indices, grads, policies...\)
 // most-lines: 110
 #include <ferry/ferry.hpp>
 
@@ -17,8 +17,6 @@ void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
   ferry::step(exec, rule, table, state, indices, batch).wait();
 #else
   ferry::step(exec, rule, table, indices, batch).wait();
-  ferry::step(exec, rule, table, state, batch).wait();
-  ferry::step(exec, rule, table, state, indices).wait();
   ferry::step(exec, rule, state, table, indices, batch).wait();
 #endif
 }

@@ -38,57 +38,61 @@ std::optional<options> parse_options(int argc, const char* const* argv, int& exi
   app.add_option("--neighbors", chosen.neighbors, "Words whose neighbours are shown at the end")
       ->delimiter(',');
 
-  const std::string heading = "Where the tables live";
+  const std::string placement = "Where the tables live";
   app.add_option("--space", chosen.space, "Memory space of both tables")
       ->check(CLI::IsMember(names_of(spaces)))
-      ->group(heading);
+      ->group(placement);
   app.add_option("--path", chosen.path, "How rows travel to the device and back")
       ->check(CLI::IsMember(names_of(paths)))
-      ->group(heading);
+      ->group(placement);
   app.add_option("--dtype", chosen.dtype, "Element type of the tables")
       ->check(CLI::IsMember(names_of(dtypes)))
-      ->group(heading);
+      ->group(placement);
 
-  const std::string how = "Training";
+  const std::string training = "Training";
   app.add_option("--optimizer", chosen.optimizer, "Optimizer of both tables")
       ->check(CLI::IsMember(names_of(optimizers)))
-      ->group(how);
+      ->group(training);
   app.add_option("--lr", chosen.lr, "Learning rate (default: 0.2 adagrad, 0.002 adam, 0.02 sgd)")
       ->check(CLI::PositiveNumber)
-      ->group(how);
-  app.add_option("--dim", chosen.dim, "Elements of a word vector")->check(CLI::Range(1, 4096))->group(how);
-  app.add_option("--epochs", chosen.epochs, "Passes over the text")->check(CLI::Range(1, 10000))->group(how);
+      ->group(training);
+  app.add_option("--dim", chosen.dim, "Elements of a word vector")
+      ->check(CLI::Range(1, 4096))
+      ->group(training);
+  app.add_option("--epochs", chosen.epochs, "Passes over the text")
+      ->check(CLI::Range(1, 10000))
+      ->group(training);
   app.add_option("--batch", chosen.batch, "Pairs of words in a step")
       ->check(CLI::Range(1, 1 << 22))
-      ->group(how);
+      ->group(training);
   app.add_option("--negatives", chosen.negatives, "Noise words for each pair")
       ->check(CLI::Range(1, 64))
-      ->group(how);
+      ->group(training);
   app.add_option("--workers", chosen.workers, "Threads that make batches ahead of the training")
       ->check(CLI::Range(1, 64))
-      ->group(how);
+      ->group(training);
   app.add_option(
          "--ranks", chosen.ranks,
          "Threads that train together, each with a part of both tables and of every batch; the numbers are the same for any number of them")
       ->check(CLI::Range(1, 64))
-      ->group(how);
-  app.add_option("--seed", chosen.seed, "Seed of everything random")->group(how);
+      ->group(training);
+  app.add_option("--seed", chosen.seed, "Seed of everything random")->group(training);
 
-  const std::string heading = "Text";
+  const std::string text = "Text";
   app.add_option("--window", chosen.window, "Largest distance of the words of a pair")
       ->check(CLI::Range(1, 100))
-      ->group(heading);
+      ->group(text);
   app.add_option("--min-count", chosen.min_count, "Drop words that are rarer than this")
       ->check(CLI::PositiveNumber)
-      ->group(heading);
+      ->group(text);
   app.add_option("--subsample", chosen.subsample,
                  "Thin out words more frequent than this share of the text; 0: none")
       ->check(CLI::Range(0.0, 1.0))
-      ->group(heading);
+      ->group(text);
   app.add_option("--held-out", chosen.held_out,
                  "Share of the word pairs that are only ever ranked, never trained on")
       ->check(CLI::Range(0.001, 0.5))
-      ->group(heading);
+      ->group(text);
 
   try {
     app.parse(argc, argv);

@@ -40,8 +40,8 @@ inline constexpr bool is_supported = !std::is_same_v<Path, ferry::path::staged> 
 /// Such a check of names. Throws std::invalid_argument if they do not fit.
 inline void require_supported(const std::string& space, const std::string& path) {
   const bool supported = dispatch<bool>(
-      [](auto space, auto how) {
-        return is_supported<typename decltype(space)::type, typename decltype(how)::type>;
+      [](auto space_tag, auto how) {
+        return is_supported<typename decltype(space_tag)::type, typename decltype(how)::type>;
       },
       choice{spaces, space}, choice{paths, path});
   if (!supported)

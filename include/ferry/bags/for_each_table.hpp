@@ -104,8 +104,8 @@ template <class Exec, class T, class Space, class Indices, class Offsets, class 
   using bag = detail::bag_policies<Policies...>;
   detail::require_table_list<Exec, T, Space, Indices, Offsets, Pooled, bag>();
   detail::require_output<Pooled>();
-  return detail::gather_tables<bag>(exec, tables.tables, make_ref(indices), detail::bags_named_by(offsets),
-                                    detail::no_array{}, make_ref(pooled));
+  return detail::gather_tables<bag>(exec, tables.tables, detail::index_ref(indices),
+                                    detail::bags_named_by(offsets), detail::no_array{}, make_ref(pooled));
 }
 
 /// As above, with the weights of the positions, for pooling::sum and pooling::mean.
@@ -125,8 +125,8 @@ template <class Exec, class T, class Space, class Indices, class Offsets, class 
   static_assert(!bag::pooling::selects, "ferry: pooling::max takes no weights.");
   static_assert(NumberElement<std::remove_const_t<typename detail::traits_of<Weights>::value_type>>,
                 "ferry: the weights of positions must be numbers.");
-  return detail::gather_tables<bag>(exec, tables.tables, make_ref(indices), detail::bags_named_by(offsets),
-                                    make_ref(weights), make_ref(pooled));
+  return detail::gather_tables<bag>(exec, tables.tables, detail::index_ref(indices),
+                                    detail::bags_named_by(offsets), make_ref(weights), make_ref(pooled));
 }
 
 }  // namespace ferry

@@ -25,6 +25,9 @@ namespace ferry {
 /// memory. Otherwise as step on a cached table. Arguments, bits and errors are those of step on records.
 template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space, class Policy,
           class Directory, class Indices, class Grads, class... Policies>
+  requires(detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&,
+                        cached_table<optim::records<RecordRule, T, StateType, Space>, Policy, Directory>&,
+                        const Indices&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
     const Exec& exec, const Rule& rule,
     cached_table<optim::records<RecordRule, T, StateType, Space>, Policy, Directory>& table,
@@ -37,6 +40,27 @@ template <class Exec, class Rule, class RecordRule, class T, class StateType, Me
   const detail::table_access<table_type> access(table, "step");
   auto state = table.record_state();
   return detail::step_rows<chosen>(exec, rule, access, state, detail::rows_named_by(indices),
+                                   detail::read_only(make_ref(grads)));
+}
+
+/// As above, a step of all rows.
+template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space, class Policy,
+          class Directory, class Grads, class... Policies>
+  requires(detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&,
+                        cached_table<optim::records<RecordRule, T, StateType, Space>, Policy, Directory>&,
+                        const Grads&, Policies...>)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
+    const Exec& exec, const Rule& rule,
+    cached_table<optim::records<RecordRule, T, StateType, Space>, Policy, Directory>& table,
+    const Grads& grads, Policies...) {
+  using chosen = detail::dense_step_policies<Policies...>;
+  detail::require_step_rule<Rule, RecordRule>();
+  detail::require_dense_step<Exec, tensor<T, Space>, Grads, Policies...>();
+  using table_type = std::remove_reference_t<decltype(table)>;
+  detail::table_access<table_type>::template require<Exec, chosen>();
+  const detail::table_access<table_type> access(table, "step");
+  auto state = table.record_state();
+  return detail::step_rows<chosen>(exec, rule, access, state, detail::every_row{access.table().rows()},
                                    detail::read_only(make_ref(grads)));
 }
 

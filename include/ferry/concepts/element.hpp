@@ -25,6 +25,15 @@ template <class T>
 concept FloatingElement = NumberElement<T> &&
     (std::is_floating_point_v<std::remove_const_t<T>> || is_extended_number<std::remove_const_t<T>>);
 
+/// True for floating-point numbers of 8 bits. Specialised for fp8_e4m3_t, fp8_e5m2_t and ue8m0_t.
+template <class T>
+inline constexpr bool is_byte_float = false;
+
+/// Elements with a value: numbers, and floating-point numbers of 8 bits. Verbs convert all of them into each
+/// other, but do not compute with the latter, which are no NumberElement.
+template <class T>
+concept ValueElement = NumberElement<T> ||(Element<T>&& is_byte_float<std::remove_const_t<T>>);
+
 /// Row indices: 32 or 64 bits, signed or unsigned.
 template <class T>
 concept IndexElement =

@@ -89,7 +89,7 @@ void scatter_quantized_unsorted(launch_context<Exec>& call, rowwise_int8_tensor<
                                 const Indices& indices, const array_ref<Value, ValueSpace>& values) {
   const auto label = label_of("scatter", Path::name);
   const auto bytes = static_cast<std::int64_t>(table.row_bytes());
-  const auto index_array = make_ref(indices);
+  const auto index_array = index_ref(indices);
   if constexpr (Bounds::reports) {  // found here too, so that the ticket names the table's own extents
     using plain = std::remove_const_t<typename decltype(index_array)::value_type>;
     const kernels::index_rows<plain, Bounds> source{indices_for_kernels(call, index_array),
@@ -143,7 +143,7 @@ template <class Exec, class Space, class Indices, class Values, class... Policie
     detail::require_shapes("scatter", target, indices.positions(), source);
     return by_plan(indices);
   } else {
-    const auto index_array = make_ref(indices);
+    const auto index_array = detail::index_ref(indices);
     detail::require_rank_one("scatter", index_array);
     detail::require_shapes("scatter", target, index_array.rows(), source);
     detail::require_a_row_to_clamp_to<bounds_policy>("scatter", target, index_array.rows());

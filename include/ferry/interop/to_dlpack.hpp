@@ -111,6 +111,8 @@ Managed* export_by_dlpack(Owner& owner, std::optional<DLDevice> as, const Order&
 
   auto result = std::make_unique<exported>();
   order(array.accesses(), !read_only);
+  // Work of the consumer may be in flight when it lets go.
+  if (array.accesses() != nullptr) array.accesses()->note_untracked_use();
   result->owner = std::move(owner);  // the last step that changes anything: nothing throws from here
   std::int64_t stride = 1;
   const auto& contents = facts::get(result->owner);

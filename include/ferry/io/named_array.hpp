@@ -31,7 +31,7 @@ class named_array {
       static_assert(
           ferry::detail::safetensors_place(ferry::detail::dtype_of<element>()) <
               ferry::detail::safetensors_dtypes.size(),
-          "ferry: safetensors has types for bool, integers, half_t, bhalf_t, float, double and complex floats only; save structs as .npy.");
+          "ferry: safetensors has types for bool, integers, half_t, bhalf_t, float, double, complex floats and floating-point numbers of 8 and 4 bits only; save structs as .npy.");
       const plain* source = &array;
       if constexpr (ferry::detail::owns_elements_briefly<Array>) {
         auto owner = std::make_shared<const plain>(std::forward<Array>(array));
@@ -44,6 +44,7 @@ class named_array {
       entry_.type = ferry::detail::safetensors_place(ferry::detail::dtype_of<element>());
       for (std::size_t i = 0; i < reference.rank; ++i)
         entry_.shape.push_back(static_cast<std::size_t>(reference.extents[i]));
+      entry_.shape.back() *= ferry::detail::safetensors_dtypes[entry_.type].elements();
       entry_.end = static_cast<std::uint64_t>(reference.size()) * sizeof(element);
       using erased = content<decltype(reference), ferry::detail::may_have_strides<plain>>;
       content_ = std::make_shared<const erased>(reference);

@@ -67,8 +67,9 @@ class maker_of final : public batch_maker {
 /// What the source throws is thrown by the next() that would have returned the batch, after all batches
 /// before it, and by each later one. One thread at a time calls next(). The destructor stops at any point: it
 /// waits for the calls of the source in progress, see batch_request::stopping, and for the work on `exec`.
-/// Kokkos::finalize does the same with prefetchers that still live. The threads are the prefetcher's own; in
-/// a process that was forked next() throws.
+/// Kokkos::finalize does the same with prefetchers that still live. After the end of an epoch both say on
+/// stderr if epochs are left, because a single loop over next() takes one epoch. The threads are the
+/// prefetcher's own; in a process that was forked next() throws.
 template <class Exec, class Source>
 class prefetcher {
   using batches = detail::batch_of_values<detail::batch_space_of<Exec>, typename Source::values>;

@@ -13,7 +13,7 @@ struct memory_holdings {
   /// One memory space.
   struct space {
     std::string name;  ///< of the memory space, for a device other than Kokkos' with " of device <number>"
-    space_statistics totals;               ///< as memory_statistics
+    space_statistics all;                  ///< as memory_statistics
     std::vector<label_statistics> labels;  ///< as memory_by_label, the largest first
   };
   std::vector<space> spaces;  ///< that ferry has held memory of, by name

@@ -14,7 +14,8 @@ std::size_t trim_space(std::string_view space);
 
 }  // namespace detail
 
-/// Returns idle blocks of the pools of one space, on all devices, to the system. The result is their size in
+/// Returns idle blocks of the pools of one space, on all devices, to the system: scratch memory, and memory
+/// of tensors that have ended. The result is their size in
 /// bytes. Never waits: blocks in use by work in flight are kept.
 template <MemorySpace Space>
 std::size_t trim() {

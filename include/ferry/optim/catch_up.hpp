@@ -102,7 +102,7 @@ ticket gather_current(const Exec& exec, const Rule& optimizer, const array_ref<T
     if (out.size() != 0) run(kernels::listed_rows{indices.storage()->row_of});
     return call.finish(table, indices.positions(), indices.storage()->signed_indices);
   } else {
-    const auto ids = make_ref(indices);
+    const auto ids = index_ref(indices);
     using plain = std::remove_const_t<typename decltype(ids)::value_type>;
     if (out.size() != 0)
       run(kernels::index_rows<plain, Bounds>{indices_for_kernels(call, ids), table.rows(),
@@ -140,7 +140,7 @@ ticket gather_current_rows(const Exec& exec, const Rule& optimizer, const Table&
     require_plan<Exec, chosen>("gather", indices, rows);
     require_shapes("gather", rows, indices.positions(), target);
   } else {
-    const auto ids = make_ref(indices);
+    const auto ids = index_ref(indices);
     require_rank_one("gather", ids);
     require_shapes("gather", rows, ids.rows(), target);
     require_a_row_to_clamp_to<bounds_policy>("gather", rows, ids.rows());

@@ -27,28 +27,37 @@ namespace ferry::optim {
 /// does by coalescing.
 ///
 ///   optim::clip_grad_norm(exec, 1.0, optim::sparse_grads(plan, grads), dense_grads);
-template <class Grads>
+///
+/// `plan` may also be a sharded_plan: then the ranks of its group measure the norm together, see
+/// ferry/distributed/sharded/grad_norm.hpp.
+template <class Grads, class Plan = row_plan>
 struct sparse_grads {
   static_assert(std::is_lvalue_reference_v<Grads> || ::ferry::detail::is_slice<Grads>,
                 "ferry: sparse_grads refers to gradients, so they can't be a temporary array; a slice may.");
-  row_plan plan;  ///< of the batch's indices
-  Grads grads;    ///< one row per index
+  Plan plan;    ///< of the batch's indices
+  Grads grads;  ///< one row per index
 
   /// Copies the plan, which shares its arrays, and a slice; refers to other gradients, which must outlive
   /// this object.
-  sparse_grads(row_plan batch_plan, Grads&& values)
+  sparse_grads(Plan batch_plan, Grads&& values)
       : plan(std::move(batch_plan)), grads(std::forward<Grads>(values)) {}
 };
 /// Deduces a reference, or a slice.
+/// @{
 template <class Grads>
 sparse_grads(row_plan, Grads&&) -> sparse_grads<Grads>;
+template <class Plan, class Grads>
+  requires(::ferry::detail::is_plan_object<Plan>)
+sparse_grads(Plan, Grads&&)
+->sparse_grads<Grads, Plan>;
+/// @}
 
 /// The Euclidean norm of all gradients together, as torch.nn.utils.get_total_norm: the root of the sum of all
 /// squares over several tables and dense arrays.
 ///
 ///   exec   the execution space instance that the work is enqueued on
 ///   grads  each an array of numbers with dense rows, in memory that `exec` reaches, or sparse_grads of a
-///          plan that the type of `exec` made and of such an array
+///          plan that the type of `exec` made and of such an array; for pooled rows bag_grads
 ///
 /// Does not wait for the device: grad_total::wait() does. The squares are summed in double and in an order
 /// that depends on the extents alone, so every backend gives the same bits. Positions of a plan without a row
@@ -56,7 +65,8 @@ sparse_grads(row_plan, Grads&&) -> sparse_grads<Grads>;
 /// work has ended. Throws invalid_argument for strided rows, for a plan with another number of positions, and
 /// for memory that the device does not reach.
 template <class Exec, class... Grads>
-  requires(::ferry::detail::Fits<::ferry::detail::grad_norm_arguments, const Exec&, const Grads&...>)
+  requires(::ferry::detail::Fits<::ferry::detail::grad_norm_arguments, const Exec&, const Grads&...> &&
+           !(::ferry::detail::is_over_ranks<Grads> || ...))
 [[nodiscard]] grad_total grad_norm(const Exec& exec, const Grads&... grads) {
   ::ferry::detail::launch_context<Exec> call(exec, "grad_norm");
   ::ferry::detail::norm_job<Exec> job(call);

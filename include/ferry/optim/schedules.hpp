@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <type_traits>
 
 /// Learning rates over time, with the names, defaults and formulas of torch.optim.lr_scheduler. Each is a
 /// plain function of the initial rate and of the number of scheduler steps taken so far (epochs or batches,
@@ -16,6 +18,18 @@
 /// linear_lr(1.0, i, 0.01, 1.0, 500) * step_lr(1e-3, i, 1000). All throw invalid_argument, naming the option,
 /// for a negative number of steps and for options outside of their range.
 namespace ferry::optim {
+
+namespace detail {
+
+template <class Step>
+consteval double refuse_fraction() {
+  static_assert(
+      std::is_void_v<Step>,
+      "ferry: a schedule is called as schedule(lr, step, ...): the step is an integer, the number of scheduler steps taken so far.");
+  return 0.0;
+}
+
+}  // namespace detail
 
 /// torch's StepLR: lr gamma^floor(step / step_size).
 double step_lr(double lr, std::int64_t step, std::int64_t step_size, double gamma = 0.1);
@@ -52,5 +66,41 @@ double constant_lr(double lr, std::int64_t step, double factor = 1.0 / 3.0, std:
 
 /// torch's PolynomialLR: lr (1 - step / total_iters)^power, 0 from total_iters on.
 double polynomial_lr(double lr, std::int64_t step, std::int64_t total_iters = 5, double power = 1.0);
+
+/// Refuse a step that is no integer, lr and step in each other's place say. Do not compile.
+/// @{
+template <std::floating_point Step, class... Options>
+double step_lr(double, Step, const Options&...) {
+  return detail::refuse_fraction<Step>();
+}
+template <std::floating_point Step, class... Options>
+double multi_step_lr(double, Step, const Options&...) {
+  return detail::refuse_fraction<Step>();
+}
+template <std::floating_point Step, class... Options>
+double exponential_lr(double, Step, const Options&...) {
+  return detail::refuse_fraction<Step>();
+}
+template <std::floating_point Step, class... Options>
+double cosine_annealing_lr(double, Step, const Options&...) {
+  return detail::refuse_fraction<Step>();
+}
+template <std::floating_point Step, class... Options>
+double linear_lr(double, Step, const Options&...) {
+  return detail::refuse_fraction<Step>();
+}
+template <std::floating_point Step, class... Options>
+double constant_lr(double, Step, const Options&...) {
+  return detail::refuse_fraction<Step>();
+}
+template <std::floating_point Step, class... Options>
+double polynomial_lr(double, Step, const Options&...) {
+  return detail::refuse_fraction<Step>();
+}
+template <std::floating_point Step>
+double multi_step_lr(double, Step, std::initializer_list<std::int64_t>, double = 0.1) {
+  return detail::refuse_fraction<Step>();
+}
+/// @}
 
 }  // namespace ferry::optim

@@ -10,11 +10,36 @@
 #include <ferry/optim/records.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/policy/duplicates.hpp>
+#include <ferry/policy/policies.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 
 #include <type_traits>
 
 namespace ferry {
+
+namespace detail {
+
+/// The policies of a step of all rows, which names each row once.
+template <class... Policies>
+using dense_step_policies = chosen_policies<Policies..., duplicates::assume_unique>;
+
+/// Checks the types of a step of all rows. `Table` is an array type.
+template <class Exec, class Table, class Grads, class... Policies>
+consteval void require_dense_step() {
+  using asked = chosen_policies<Policies...>;
+  static_assert(
+      !std::is_integral_v<std::remove_const_t<typename traits_of<Grads>::value_type>>,
+      "ferry: a step of all rows takes gradients of float, double, half_t or bhalf_t; if these integers name rows, their gradients come next: step(exec, rule, table, state, indices, grads, policies...).");
+  static_assert(!asked::template names<bounds_category>,
+                "ferry: a step of all rows uses no indices, so it takes no bounds policy.");
+  static_assert(!asked::template names<duplicates_category>,
+                "ferry: a step of all rows names each row once, so it takes no duplicates policy.");
+  require_row_verb<Exec, Table, row_plan, Grads, asked, true, true>();
+}
+
+}  // namespace detail
 
 /// One optimizer step on the rows that the batch names: combines their gradients, then updates weights and
 /// state in place, in one pass over the memory of a row: 2 (w + s) + g bytes. Extra kernels sum the gradients
@@ -47,7 +72,7 @@ namespace ferry {
 template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
           class Indices, class Grads, class... Policies>
   requires(!detail::is_table_object<std::remove_cvref_t<Table>> &&
-           detail::Fits<detail::step_arguments, const Exec&, const Rule&, Table,
+           detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&, Table,
                         optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Grads&,
                         Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
@@ -78,7 +103,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
 /// As above, for a table of another kind: a cached_table, say.
 template <class Exec, class Rule, detail::HasWritableRows Table, class StateRule, class StateType,
           MemorySpace StateSpace, class Indices, class Grads, class... Policies>
-  requires(detail::Fits<detail::step_arguments, const Exec&, const Rule&, Table&,
+  requires(detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&, Table&,
                         optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Grads&,
                         Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
@@ -98,7 +123,7 @@ template <class Exec, class Rule, detail::HasWritableRows Table, class StateRule
 /// table.
 template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
           class Indices, class Grads, class... Policies>
-  requires(detail::Fits<detail::step_arguments, const Exec&, const Rule&,
+  requires(detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&,
                         optim::records<RecordRule, T, StateType, Space>&, const Indices&, const Grads&,
                         Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
@@ -110,6 +135,75 @@ template <class Exec, class Rule, class RecordRule, class T, class StateType, Me
   const auto table = records.table();
   return detail::step_rows<chosen>(exec, rule, detail::plain_rows(table), records,
                                    detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
+}
+
+/// One optimizer step on all rows of a table: that of dense parameters. Nothing is indexed, sorted or summed,
+/// so it moves 2 (w + s) + g bytes per row at the rate of a copy.
+///
+///   grads     a row for each row of the table, in its order; float, double, half_t or bhalf_t
+///   policies  path, step_count, rounding and nonfinite as in step with indices. Rows are visited in their
+///             order, so path::ordered is path::direct
+///
+/// Bits, counting, ordering and errors are those of step with the indices 0, 1, 2, ... A table may have steps
+/// of both kinds. Throws invalid_argument unless the extents are those of the table.
+template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
+          class Grads, class... Policies>
+  requires(!detail::is_table_object<std::remove_cvref_t<Table>> &&
+           detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&, Table,
+                        optim::state<StateRule, StateType, StateSpace>&, const Grads&, Policies...>)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
+    const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
+    const Grads& grads, Policies...) {
+  using chosen = detail::dense_step_policies<Policies...>;
+  detail::require_step_rule<Rule, StateRule>();
+  const auto values = detail::read_only(make_ref(grads));
+  if constexpr (detail::is_8_bit_table<Table>) {
+    detail::require_dense_step<Exec, detail::records_of<Table>, Grads, Policies...>();
+    const auto codes = detail::codes_of(table);
+    return detail::step_rows<chosen>(exec, rule, detail::plain_rows(codes), state,
+                                     detail::every_row{codes.rows()}, values);
+  } else {
+    detail::require_dense_step<Exec, Table, Grads, Policies...>();
+    detail::require_output<Table>();
+    const auto ref = make_ref(table);
+    return detail::step_rows<chosen>(exec, rule, detail::plain_rows(ref), state,
+                                     detail::every_row{ref.rows()}, values);
+  }
+}
+
+/// As above, for a table of another kind: a cached_table, say.
+template <class Exec, class Rule, detail::HasWritableRows Table, class StateRule, class StateType,
+          MemorySpace StateSpace, class Grads, class... Policies>
+  requires(detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&, Table&,
+                        optim::state<StateRule, StateType, StateSpace>&, const Grads&, Policies...>)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
+    const Exec& exec, const Rule& rule, Table& table, optim::state<StateRule, StateType, StateSpace>& state,
+    const Grads& grads, Policies...) {
+  using chosen = detail::dense_step_policies<Policies...>;
+  using access_type = detail::table_access<Table>;
+  access_type::require_writable();
+  detail::require_step_rule<Rule, StateRule>();
+  detail::require_dense_step<Exec, typename access_type::checked, Grads, Policies...>();
+  access_type::template require<Exec, chosen>();
+  const access_type access(table, "step");
+  return detail::step_rows<chosen>(exec, rule, access, state, detail::every_row{access.table().rows()},
+                                   detail::read_only(make_ref(grads)));
+}
+
+/// As above, on records.
+template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space, class Grads,
+          class... Policies>
+  requires(detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&,
+                        optim::records<RecordRule, T, StateType, Space>&, const Grads&, Policies...>)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
+    const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
+    const Grads& grads, Policies...) {
+  using chosen = detail::dense_step_policies<Policies...>;
+  detail::require_step_rule<Rule, RecordRule>();
+  detail::require_dense_step<Exec, detail::array_ref<T, Space>, Grads, Policies...>();
+  const auto table = records.table();
+  return detail::step_rows<chosen>(exec, rule, detail::plain_rows(table), records,
+                                   detail::every_row{table.rows()}, detail::read_only(make_ref(grads)));
 }
 
 }  // namespace ferry

@@ -51,7 +51,7 @@ template <class Exec, class Indices, class Rows, class... Policies>
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_plan_arguments<Exec, Indices, chosen>();
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  const auto ref = detail::read_only(make_ref(indices));
+  const auto ref = detail::index_ref(indices);
   const std::int64_t table_rows = detail::rows_of_tables(rows);
   detail::require_plan_shapes(ref, table_rows, std::is_same_v<bounds_policy, bounds::clamp>);
   return detail::plan_rows_of<bounds_policy>(exec, ref, table_rows);
@@ -81,7 +81,7 @@ template <class Exec, class Indices, class Rows, class Workspace, class... Polic
   detail::require_reach<Exec, Workspace>();
   detail::require_lasting<Workspace>();
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  const auto ref = detail::read_only(make_ref(indices));
+  const auto ref = detail::index_ref(indices);
   const std::int64_t table_rows = detail::rows_of_tables(rows);
   detail::require_plan_shapes(ref, table_rows, std::is_same_v<bounds_policy, bounds::clamp>);
   const auto room = make_ref(workspace);

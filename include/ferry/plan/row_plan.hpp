@@ -103,13 +103,14 @@ class row_plan {
   template <class Space, class Member>
   [[nodiscard]] auto array(const char* name, Member member, std::int64_t count) const {
     using space = detail::plan_space<Space>;
+    using slice = tensor_slice<const std::int64_t, space, extents<dyn>>;
     const std::array<std::size_t, 1> sizes{static_cast<std::size_t>(count)};
-    const auto extents = shape<dynamic_rank>::make(sizes, name, sizeof(std::int64_t));
-    if (storage_ == nullptr) return tensor_slice<const std::int64_t, space>();
+    if (storage_ == nullptr) return slice();
     require_space(name, space::name, space::is_host_accessible || device_backend<space>::device_is_host);
     // Rows are below 2^63, so they may be read as signed numbers.
     const auto* data = reinterpret_cast<const std::int64_t*>((*storage_).*member);
-    return tensor_slice<const std::int64_t, space>(std::string("plan::") + name, data, extents, accesses());
+    return slice(std::string("plan::") + name, data,
+                 shape<extents<dyn>>::make(sizes, name, sizeof(std::int64_t)), accesses());
   }
 
   void require_space(const char* name, std::string_view space, bool reached_by_host) const;

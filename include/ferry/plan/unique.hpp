@@ -19,10 +19,12 @@ namespace ferry {
 /// counts {1, 1, 2}. All are rank-1 arrays of std::int64_t, arguments of verbs like any others.
 template <class Space>
 struct unique_indices {
-  tensor_slice<const std::int64_t, Space> rows;     ///< the different rows, ascending
-  tensor_slice<const std::int64_t, Space> inverse;  ///< the place in `rows` of each position; -1 for no row
-  tensor<std::int64_t, Space> counts;               ///< how many positions name each row
-  row_plan plan;                                    ///< owns rows and inverse; for the verbs of the batch
+  using slice = tensor_slice<const std::int64_t, Space, extents<dyn>>;  ///< of rank 1
+
+  slice rows;                                        ///< the different rows, ascending
+  slice inverse;                                     ///< the place in `rows` of each position; -1 for no row
+  tensor<std::int64_t, Space, extents<dyn>> counts;  ///< how many positions name each row
+  row_plan plan;                                     ///< owns rows and inverse; for the verbs of the batch
 };
 
 namespace detail {
@@ -46,7 +48,8 @@ void count_positions(const Exec& exec, const row_plan& plan,
 /// comes: numpy.unique with return_inverse and return_counts, by the sort of make_plan.
 ///
 ///   exec      the execution space instance that sorts
-///   indices   contiguous rank-1 array of int32, uint32, int64 or uint64
+///   indices   contiguous array of rank 1, or of rank 2, which is read row by row, of int32, uint32, int64
+///             or uint64
 ///   rows      rows of the tables that the indices are for, or one of these tables
 ///   policies  bounds  default bounds::check; under bounds::skip bad indices have no row
 ///
@@ -60,7 +63,7 @@ template <class Exec, class Indices, class Rows, class... Policies>
   row_plan plan = make_plan(exec, indices, rows, policies...);
   const std::int64_t count = plan.unique_count();
   detail::require_indices_inside("unique", plan);
-  tensor<std::int64_t, space> counts("counts", detail::memory_home(exec), count);
+  tensor<std::int64_t, space, extents<dyn>> counts("counts", detail::memory_home(exec), count);
   detail::count_positions(exec, plan, make_ref(counts));
   auto named = plan.unique_rows<space>();
   auto inverse = plan.inverse<space>();

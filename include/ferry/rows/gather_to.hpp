@@ -8,7 +8,6 @@
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/tensor_like.hpp>
 #include <ferry/rows/gather.hpp>
-#include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/future.hpp>
 #include <ferry/tensor/tensor.hpp>
@@ -42,17 +41,17 @@ ticket clear(const Exec& exec, const array_ref<T, Space>& array) {
   using byte = unsigned char;
   using unit = std::conditional_t<NumberElement<T>, T, byte>;
   constexpr auto units = static_cast<std::int64_t>(sizeof(T) / sizeof(unit));
-  const char* label = "ferry::gather::clear";
-  const kernels::fill_elements<unit, kernels::constant_value<unit>> kernel{
-      reinterpret_cast<unit*>(array.data), array.row_stride() * units, fast_divisor(array.width() * units),
-      kernels::constant_value<unit>{unit{}}};
+  const std::string label = "ferry::gather::clear";
+  const fill_target<unit> target{reinterpret_cast<unit*>(array.data), array.rows(), array.width() * units,
+                                 array.row_stride() * units};
+  const kernels::constant_value<unit> zero{unit{}};
   launch_context<Exec> call(exec, "gather");
   call.writes_to(array);
   if constexpr (is_host_exec<Exec> || Space::is_device_mapped) {
-    launch(exec, label, array.size() * units, kernel);
+    launch_fill(exec, label, target, zero);
   } else {
     const auto host = host_side(exec);
-    launch(host, label, array.size() * units, kernel);
+    launch_fill(host, label, target, zero);
     host.fence(label);
   }
   return call.finish();
@@ -75,7 +74,7 @@ future<tensor<T, Space>> gather_into_new(const Exec& exec, const Table& table, c
     positions = indices.positions();
     holes = indices.storage() != nullptr && indices.storage()->bounds == bounds::skip::name;
   } else {
-    positions = make_ref(indices).rows();
+    positions = index_ref(indices).rows();
   }
   if (execution_backend<Exec>::capturing(exec))
     throw invalid_argument(

@@ -14,7 +14,6 @@
 #include <ferry/tensor/detail/finite.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -37,16 +36,15 @@ void generate(const Exec& exec, const std::string& label, const array_ref<T, Spa
   if (array.size() == 0) return;
   if (array.accesses != nullptr) array.accesses->wait_for_all();
   const marked_write marking(array);
-  const kernels::fill_elements<T, Generator> kernel{array.data, array.row_stride(),
-                                                    fast_divisor(array.width()), generator};
+  const fill_target<T> target{array.data, array.rows(), array.width(), array.row_stride()};
   if constexpr (is_host_exec<Exec> || Space::is_device_mapped) {
     const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
-    launch(exec, label, array.size(), kernel);
+    launch_fill(exec, label, target, generator);
     execution_backend<Exec>::fence(exec, label);
   } else {
     execution_backend<Exec>::fence(exec, label);
     const auto host = host_side(exec);
-    launch(host, label, array.size(), kernel);
+    launch_fill(host, label, target, generator);
     host.fence(label);
   }
 }
@@ -102,7 +100,7 @@ using printed_t = std::conditional_t<std::is_integral_v<Value>, accumulation_t<V
 
 template <class Array>
 consteval void require_numbers() {
-  static_assert(NumberElement<element_of<Array>>,
+  static_assert(ValueElement<element_of<Array>>,
                 "ferry: this initialisation needs elements that are numbers.");
 }
 
@@ -111,8 +109,8 @@ consteval void require_numbers() {
 /// Initial values for an array of rows in any memory space. Each function waits for the verbs in flight on
 /// a tensor and blocks until the array is filled. Random values are a pure function of the seed and the
 /// row-major position: the same bits on every backend, in every memory space and for every number of threads.
-/// They are computed in double and rounded once to the element type. Throws invalid_argument for an array
-/// whose rows are not dense.
+/// Those of float, half_t and bhalf_t are computed in float from 32 random bits, all others in double, and
+/// rounded once to the element type. Throws invalid_argument for an array whose rows are not dense.
 namespace init {
 
 /// Every element = 0, or T{} for elements that are not numbers.
@@ -142,10 +140,10 @@ void constant(const Exec& exec, Array&& array, const Value& value) {
   ferry::detail::fill(exec, make_ref(array), convert<element>(value));
 }
 
-/// Uniform numbers of [low, high); integer elements take each integer of it with equal probability. low ==
-/// high gives that value. Throws invalid_argument unless low <= high and the length is finite; for integer
-/// elements also where the interval holds no integer, exceeds the range of the type, or holds more than 2^53
-/// integers.
+/// Uniform numbers of [low, high); integer elements take each integer of it with equal probability. Floats
+/// are among 2^24 equally distant numbers. low == high gives that value. Throws invalid_argument unless low
+/// <= high and the length is finite; for integer elements also where the interval holds no integer, exceeds
+/// the range of the type, or holds more than 2^53 integers.
 template <class Exec, class Array>
   requires(detail::AnArray<Array>&&
                detail::Fits<detail::uniform_arguments, const Exec&, Array, double, double, std::uint64_t>)
@@ -157,17 +155,15 @@ void uniform(const Exec& exec, Array&& array, double low, double high, std::uint
     ferry::detail::refuse_init("uniform", make_ref(array).note(),
                                "[" + std::to_string(low) + ", " + std::to_string(high) + ") is no interval");
   using element = ferry::detail::element_of<Array>;
-  if constexpr (std::is_integral_v<element>) {
+  if constexpr (std::is_integral_v<element>)
     detail::require_integers<element>(low, high, make_ref(array).note());
-    low = std::ceil(low);
-    high = std::max(std::ceil(high), low + 1.0);
-  }
   ferry::detail::generate(exec, "ferry::init::uniform", make_ref(array),
-                          kernels::uniform_value<element>{low, high, seed});
+                          ferry::detail::uniform_generator<element>(low, high, seed));
 }
 
 /// Normal numbers with the given mean and standard deviation; integer elements round to nearest and clamp to
-/// the range of the type. Throws invalid_argument for a negative deviation.
+/// the range of the type. Floats lie within 6.23 deviations, doubles within 8.6. Throws invalid_argument for
+/// a negative deviation.
 template <class Exec, class Array>
   requires(detail::AnArray<Array>&&
                detail::Fits<detail::normal_arguments, const Exec&, Array, double, double, std::uint64_t>)
@@ -179,7 +175,7 @@ void normal(const Exec& exec, Array&& array, double mean, double deviation, std:
                                "the standard deviation is " + std::to_string(deviation) + ", must be >= 0");
   using element = ferry::detail::element_of<Array>;
   ferry::detail::generate(exec, "ferry::init::normal", make_ref(array),
-                          kernels::normal_value<element>{mean, deviation, seed});
+                          ferry::detail::normal_generator<element>(mean, deviation, seed));
 }
 
 /// array(row, column) = function(row, column), for std::int64_t row and column. Kernels of `exec` call the

@@ -121,7 +121,8 @@ void kaiming_normal(const Exec& exec, Array&& array, const kaiming_options& opti
 
 /// torch.nn.init.trunc_normal_: the normal distribution with `mean` and `deviation`, restricted to [low,
 /// high] and computed from one uniform number by the inverse of its distribution function. torch's defaults
-/// are mean 0, deviation 1, low -2 and high 2. Throws invalid_argument unless deviation > 0 and low <= high,
+/// are mean 0, deviation 1, low -2 and high 2. Floats are computed in double if the interval has less than a
+/// 256th of the probability. Throws invalid_argument unless deviation > 0 and low <= high,
 /// and where the interval is so far from the mean that it has no probability in double.
 template <class Exec, class Array>
   requires(detail::Fits<detail::trunc_normal_arguments, const Exec&, Array, double, double, double, double,
@@ -148,9 +149,19 @@ void trunc_normal(const Exec& exec, Array&& array, double mean, double deviation
   if (!(upper > lower) && low < high)
     complain("[" + std::to_string(low) + ", " + std::to_string(high) + "] has no probability under mean " +
              std::to_string(mean) + " and deviation " + std::to_string(deviation));
-  detail::generate(exec, "ferry::init::trunc_normal", make_ref(array),
-                   kernels::truncated_normal_value<element>{mean, mirrored ? -deviation : deviation, low,
-                                                            high, lower, upper, seed});
+  const double scale = mirrored ? -deviation : deviation;
+  const std::string label = "ferry::init::trunc_normal";
+  if constexpr (kernels::is_drawn_as_float<element>)
+    if (const auto places = detail::places_between(lower, upper); places.count >= detail::enough_places) {
+      const detail::numbers_between<element> range(low, high, false);
+      detail::generate(exec, label, make_ref(array),
+                       kernels::drawn_value<element, random::truncated_floats>{
+                           {seed, static_cast<float>(mean), static_cast<float>(scale), range.least,
+                            range.most, places.first, places.count}});
+      return;
+    }
+  detail::generate(exec, label, make_ref(array),
+                   kernels::truncated_normal_value<element>{mean, scale, low, high, lower, upper, seed});
 }
 
 }  // namespace init

@@ -10,8 +10,8 @@ namespace ferry {
 /// The transfers of verbs from one memory space to another by one path. A gather moves from the table to the
 /// batch; scatter, scatter_add and step move from the values or gradients to the table.
 struct transfer_count {
-  std::string_view source;  ///< name of the memory space; "other" for spaces of the user
-  std::string_view target;  ///< likewise
+  std::string_view from;    ///< name of the memory space; "other" for spaces of the user
+  std::string_view to;      ///< likewise
   std::string_view path;    ///< "direct", "ordered", "staged", "cooperative"; "other" for path::peer
   std::uint64_t calls = 0;  ///< calls of verbs that moved something
   /// Bytes of the rows or elements that the calls named, in the type of the source: a row that is named

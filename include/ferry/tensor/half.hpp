@@ -4,7 +4,7 @@
 #include <ferry/concepts/element.hpp>
 #include <ferry/tensor/detail/bit_cast.hpp>
 
-#include <Kokkos_Macros.hpp>
+#include <Kokkos_Core.hpp>
 
 #include <cstdint>
 #include <type_traits>
@@ -48,11 +48,20 @@ KOKKOS_FUNCTION constexpr double sticky_double(T value) {
 
 }  // namespace detail
 
-/// The format IEEE binary16: 1 sign, 5 exponent and 10 mantissa bits.
+/// The format IEEE binary16: 1 sign, 5 exponent and 10 mantissa bits. Devices convert by their instructions.
+/// These lose the bits of what is not a number, so such values are converted apart.
 struct binary16 {
+  using device_half = Kokkos::Experimental::half_t;
+
   /// The nearest number, ties to even. 65520 and above give infinity.
   KOKKOS_FUNCTION static constexpr std::uint16_t bits_of(float value) {
     const auto bits = detail::bit_cast<std::uint32_t>(value);
+    KOKKOS_IF_ON_DEVICE((if (!__builtin_is_constant_evaluated()) {
+      const auto number = Kokkos::Experimental::cast_to_half(value);
+      const auto nearest = detail::bit_cast<std::uint16_t>(static_cast<device_half::impl_type>(number));
+      const auto not_number = static_cast<std::uint16_t>((bits >> 16 & 0x8000u) | 0x7e00u);
+      return (bits & 0x7fffffffu) > 0x7f800000u ? not_number : nearest;
+    }))
     const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
     const auto absolute = bits & 0x7fffffffu;
     if (absolute > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u);  // not a number
@@ -99,6 +108,13 @@ struct binary16 {
     const auto sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
     const auto exponent = static_cast<std::uint32_t>(bits >> 10) & 0x1fu;
     const auto mantissa = static_cast<std::uint32_t>(bits) & 0x3ffu;
+    KOKKOS_IF_ON_DEVICE((if (!__builtin_is_constant_evaluated()) {
+      const device_half half(detail::bit_cast<device_half::impl_type>(bits));
+      // Outside of the selection, which would become a branch.
+      const auto number = Kokkos::Experimental::cast_from_half<float>(half);
+      const auto not_number = detail::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
+      return (bits & 0x7fffu) > 0x7c00u ? not_number : number;
+    }))
     if (exponent == 0x1fu) return detail::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
     if (exponent != 0u) return detail::bit_cast<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
     const auto magnitude = static_cast<float>(mantissa) * 0x1p-24f;  // subnormal, exact

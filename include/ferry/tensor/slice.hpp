@@ -77,6 +77,15 @@ slice_of<T, Space, Extents> first_rows(const array_label& label, T* data, const 
   return rows_between<Space>(label, data, extents, accesses, 0, rows);
 }
 
+/// All elements as an array of rank 1, see tensor::flat.
+template <class Space, class T, class Extents>
+tensor_slice<T, Space, extents<dyn>> flat_elements(const array_label& label, T* data,
+                                                   const shape<Extents>& extents_of_array,
+                                                   const std::shared_ptr<access_tracker>& accesses) {
+  const std::size_t count[] = {extents_of_array.size()};
+  return {label, data, shape<extents<dyn>>::make(count, std::string(label), sizeof(T)), accesses};
+}
+
 }  // namespace detail
 
 /// Consecutive rows of a tensor, from tensor::first and tensor::rows_between. Verbs take it where they take
@@ -120,6 +129,11 @@ class tensor_slice {
   template <std::integral Begin, std::integral End>
   [[nodiscard]] detail::slice_of<T, Space, Extents> rows_between(Begin begin, End end) const {
     return detail::rows_between<Space>(label_, data_, shape_, accesses_, begin, end);
+  }
+
+  /// See tensor::flat.
+  [[nodiscard]] tensor_slice<T, Space, extents<dyn>> flat() const {
+    return detail::flat_elements<Space>(label_, data_, shape_, accesses_);
   }
 
   /// The first element of the slice, in memory of Space.

@@ -36,8 +36,8 @@ struct clone_function;
 ///   tensor<float, device_space> second("weights", ferry::device{1}, rows, 128);   // on the second device
 ///
 /// A *row* is the part of the array with one index of the first extent; a tensor of rank 1 has rows of one
-/// element. Extents may be zero. The destructor frees the memory and does not wait: work in flight that uses
-/// the tensor must have ended, see ferry::ticket.
+/// element. Extents may be zero. The destructor frees the memory, or keeps it for the next tensor of its
+/// size, and does not wait: work in flight that uses the tensor must have ended, see ferry::ticket.
 template <Element T, MemorySpace Space, class Extents = dynamic_rank>
 class tensor {
   static_assert(!std::is_const_v<T>,
@@ -114,6 +114,21 @@ class tensor {
   template <class... Indices>
   const T& operator()(Indices... indices) const {
     return detail::host_element<Space, const T>(data_, shape_, indices...);
+  }
+  /// @}
+
+  /// All elements, row by row, as an array of rank 1: the gradients of a matrix as those of a bias, say. Does
+  /// not compile for a temporary tensor, whose memory the slice would outlive.
+  /// @{
+  [[nodiscard]] tensor_slice<T, Space, ferry::extents<dyn>> flat() & {
+    return detail::flat_elements<Space>(memory_.shared_label(), data_, shape_, memory_.accesses());
+  }
+  [[nodiscard]] tensor_slice<const T, Space, ferry::extents<dyn>> flat() const& {
+    return detail::flat_elements<Space, const T>(memory_.shared_label(), data_, shape_, memory_.accesses());
+  }
+  template <std::integral Refused = int>
+  void flat() && {
+    detail::refuse_brief_slice<Refused>();
   }
   /// @}
 

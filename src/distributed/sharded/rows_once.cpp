@@ -23,7 +23,7 @@ void different_rows::add(const std::int64_t* list, std::int64_t first, std::int6
 void different_rows::sort() {
   std::int64_t bits = 0;
   for (const entry& element_entry : sorted_) bits |= element_entry.row;
-  other_.resize(sorted_.size());
+  rest_.resize(sorted_.size());
   for (int shift = 0; shift < 63 && (bits >> shift) != 0; shift += 11) {
     const auto digit = [shift](const entry& digit_entry) {
       return static_cast<std::size_t>(digit_entry.row >> shift) & 2047;
@@ -31,8 +31,8 @@ void different_rows::sort() {
     std::array<std::size_t, 2049> place{};
     for (const entry& element_entry : sorted_) ++place[digit(element_entry) + 1];
     for (std::size_t d = 0; d < 2048; ++d) place[d + 1] += place[d];
-    for (const entry& element_entry : sorted_) other_[place[digit(element_entry)]++] = element_entry;
-    sorted_.swap(other_);
+    for (const entry& element_entry : sorted_) rest_[place[digit(element_entry)]++] = element_entry;
+    sorted_.swap(rest_);
   }
 }
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the golden files of the tests of ferry/io: needs numpy, ml_dtypes and safetensors.
 
-The values are those of the function `values` in tests/io/io_kit.hpp: element i of an array is i * 3 % 11 - 4, or without the
+But for 8-bit floating-point numbers, the values are those of the function `values` in tests/io/io_kit.hpp: element i of an array is i * 3 % 11 - 4, or without the
 - 4 for unsigned types and booleans.
 """
 
@@ -38,6 +38,8 @@ def main():
     write("f2.npy", values((5, 3), np.float16))
     write("bf16.npy", values((5, 3), ml_dtypes.bfloat16))
     write("b1.npy", values((5, 3), np.bool_))
+    for name in ["float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"]:  # every code, and one more
+        write(name + ".npy", (np.arange(257) % 256).astype(np.uint8).view(getattr(ml_dtypes, name)))
     for name in ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]:
         write(name + ".npy", values((7,), name))
     write("f4_big.npy", values((5, 3), ">f4"))

@@ -121,6 +121,7 @@ ticket gather_tables(const Exec& exec, const std::vector<array_ref<T, Space>>& t
                        width,
                        fast_divisor(tiles),
                        packed,
+                       false,
                        bounds_policy::reports,
                        true,
                        nullptr};

@@ -84,12 +84,16 @@ void launch_pool(const Exec& exec, const std::string& label,
   using kernel = kernels::pool_rows<number, Pooling, std::remove_const_t<decltype(pooled)>,
                                     std::remove_const_t<decltype(table.source)>, Offset,
                                     std::remove_const_t<Weight>, Out, Chosen>;
-  constexpr int packet_elements = kernels::packed_tile::elements;
-  const bool packed = in_packets<packet_elements>(rows, out);
-  const std::int64_t tiles = packed ? out.width() / packet_elements : out.width();
+  const bool packed = in_packets<kernels::packed_tile::elements>(rows, out);
+  bool wide = false;
+  if constexpr (kernel::has_wide_tiles) wide = in_packets<kernels::wide_packed_tile::elements>(rows, out);
+  const std::int64_t tiles = out.width() / (wide     ? kernels::wide_packed_tile::elements
+                                            : packed ? kernels::packed_tile::elements
+                                                     : 1);
   launch(exec, label, schedule::flat{}, in.bags.bags, is_host_exec<Exec> ? 1 : tiles,
          kernel{pooled, table.source, in.bags, in.weights, out.data, out.row_stride(), in.chosen,
-                in.chosen_stride, out.width(), fast_divisor(tiles), packed, in.strict, in.has_rows, changed});
+                in.chosen_stride, out.width(), fast_divisor(tiles), packed, wide, in.strict, in.has_rows,
+                changed});
 }
 
 }  // namespace ferry::detail

@@ -33,19 +33,23 @@ inline constexpr bool always_strict<index_rows<Index, Bounds>> = Bounds::reports
 /// out[b] = the rows of bag b, pooled in the order of its positions. `Weight` is void where positions have no
 /// weights, `Chosen` is void where nobody wants to know the position of each maximum.
 ///
-/// Device mapping: one thread per (bag, tile), row-major, so the threads of a warp read neighbouring packets
-/// of the same rows. A thread issues the loads of eight rows before it adds the first, which covers the
-/// latency of random rows; the additions stay in order. All threads of a bag read the same indices, which the
-/// first level of cache serves. Bags of any length are pooled by the threads of one row, so the order of
-/// additions depends on the bag alone.
+/// Device mapping: one thread per (bag, tile), row-major, so the threads of a warp read neighbouring
+/// packets of the same rows. A thread issues the loads of four rows before it adds the first: with more,
+/// registers would leave room for fewer threads (H200). The additions stay in order. All threads of a bag
+/// read the same indices, which the first level of cache serves. Bags of any length are pooled by the
+/// threads of one row, so the order of additions depends on the bag alone.
 ///
 /// Host mapping: one run of neighbouring bags per thread. Rows of later positions are prefetched.
 template <class Compute, class Pooling, class Table, class Source, class Offset, class Weight, class Out,
           class Chosen>
 struct pool_rows {
   static constexpr unsigned int most_threads = 256;  ///< of a block, see launch
-  static constexpr unsigned int blocks_at_once = 3;  ///< see launch: eight rows in flight need 80 registers
   static constexpr bool takes_runs = true;           ///< on a host, see launch
+
+  /// True if packets of eight elements pay: of 16-bit numbers, in sums.
+  static constexpr bool has_wide_tiles = Table::element_bytes == 2 && sizeof(Out) <= 4;
+  /// See launch: four rows in flight need 48 registers, 64 in packets of eight.
+  static constexpr unsigned int blocks_at_once = has_wide_tiles ? 4 : 5;
 
   Table table;
   Source source;
@@ -58,6 +62,7 @@ struct pool_rows {
   std::int64_t width;
   detail::fast_divisor tiles;
   bool packed;                 ///< true if a tile is a packet
+  bool wide;                   ///< true if it is a wide one
   bool strict;                 ///< true if a bag with a position without a row keeps its contents
   bool has_rows;               ///< true if the table has any
   std::int64_t* changed_rows;  ///< null, or for bag b: b, or -1 if it keeps its contents
@@ -69,6 +74,8 @@ struct pool_rows {
   }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    if constexpr (has_wide_tiles)
+      if (wide) return pool_item<wide_packed_tile>(i);
     if (packed)
       pool_item<packed_tile>(i);
     else
@@ -151,8 +158,8 @@ struct pool_rows {
         add<1, Tile>(sum, k, column, count);
       }
     } else {
-      for (; k + 8 <= range.end; k += 8) add<8, Tile>(sum, k, column, count);
-      if (k < range.end) add<8, Tile, false>(sum, k, column, count, range.end);
+      for (; k + 4 <= range.end; k += 4) add<4, Tile>(sum, k, column, count);
+      if (k < range.end) add<4, Tile, false>(sum, k, column, count, range.end);
     }
     if (may_miss<Source> && strict && sum.missed) return true;
     if constexpr (Pooling::divides) {

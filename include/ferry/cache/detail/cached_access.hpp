@@ -148,13 +148,13 @@ class table_access<cached_table<Table, Policy, Directory>> {
       return located_job{addressed, plan_order<Path, memory_space>(plan)};
   }
   /// The kernel that looks rows up reports bad indices.
-  template <class Exec, class Job, class Index, class Bounds>
-  auto located(launch_context<Exec>& call, const std::string&, const Job& job,
-               const kernels::index_rows<Index, Bounds>& source, std::int64_t n) const {
-    using counted = kernels::counted_positions<kernels::index_rows<Index, Bounds>>;
+  template <class Exec, class Job, class Source>
+  auto located(launch_context<Exec>& call, const std::string&, const Job& job, const Source& source,
+               std::int64_t n) const {
     const std::int64_t every = counting_step(n);
-    return located_job{addressed_by(call, job, counted{source, every}, n, every, nullptr, {}),
-                       schedule::flat{}};
+    return located_job{
+        addressed_by(call, job, kernels::counted_positions<Source>{source, every}, n, every, nullptr, {}),
+        schedule::flat{}};
   }
 
   /// scatter into 8-bit rows.

@@ -37,7 +37,7 @@ future<tensor<T, Space>> gather_sharded_into_new(const Exec& exec, const Table& 
     positions = indices.positions();
     holes = indices.storage() != nullptr && indices.storage()->bounds == bounds::skip::name;
   } else {
-    positions = make_ref(indices).rows();
+    positions = index_ref(indices).rows();
   }
   tensor<T, Space> rows;
   ticket cleared;

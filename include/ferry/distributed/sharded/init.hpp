@@ -34,23 +34,21 @@ void init_sharded(const char* verb, const Exec& exec, sharded_table<T, Space, Sp
     check(none);
     call.agree();  // other ranks may read the shards by path::peer until they come here
     for (int r = call.first(); r < call.last(); ++r) {
-      const kernels::placed_value<decltype(generator())> placed{
-          generator(), table.sharding().global_rows(r, static_cast<std::int64_t>(table.rows()), call.ranks()),
-          static_cast<std::int64_t>(table.width())};
-      generate(shard_instance(table.comm(), r, exec), std::string("ferry::").append(verb),
-               make_ref(table.shard(r)), placed);
+      const auto instance = shard_instance(table.comm(), r, exec);
+      const std::string label = std::string("ferry::").append(verb);
+      const auto values = generator();
+      if constexpr (std::is_same_v<decltype(values), const kernels::constant_value<T>>)
+        generate(instance, label, make_ref(table.shard(r)), values);
+      else
+        generate(instance, label, make_ref(table.shard(r)),
+                 kernels::placed_value<decltype(generator())>{
+                     values,
+                     table.sharding().global_rows(r, static_cast<std::int64_t>(table.rows()), call.ranks()),
+                     fast_divisor(static_cast<std::int64_t>(table.width()))});
     }
     call.agree();
     call.close();
   });
-}
-
-/// The generator of init::uniform.
-template <class T>
-kernels::uniform_value<T> uniform_generator(double low, double high, std::uint64_t seed) {
-  if constexpr (std::is_integral_v<T>)
-    return {std::ceil(low), std::max(std::ceil(high), std::ceil(low) + 1.0), seed};
-  return {low, high, seed};
 }
 
 }  // namespace detail
@@ -90,10 +88,7 @@ void normal(const Exec& exec, sharded_table<T, Space, Spread>& table, double mea
             std::uint64_t seed) {
   ferry::detail::init_sharded(
       "init::normal", exec, table, [&](auto& none) { normal(exec, none, mean, deviation, seed); },
-      [&] {
-        return kernels::normal_value<T>{mean, deviation, seed};
-      },
-      mean, deviation, seed);
+      [&] { return ferry::detail::normal_generator<T>(mean, deviation, seed); }, mean, deviation, seed);
 }
 
 /// table(row, column) = function(row, column), for rows of the whole table.

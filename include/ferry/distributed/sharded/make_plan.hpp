@@ -31,7 +31,7 @@ template <class Exec, class Indices, class T, class Space, class Spread, class..
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_plan_arguments<Exec, Indices, chosen>();
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  const auto ref = detail::read_only(make_ref(indices));
+  const auto ref = detail::index_ref(indices);
   detail::collective call(table.comm(), detail::note_of<chosen>("make_plan", table));
   return call.guarded([&] {
     const std::uint64_t number = call.next_number();

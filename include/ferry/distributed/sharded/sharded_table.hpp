@@ -81,8 +81,10 @@ class sharded_table {
       const bool opens = !call.is_whole() && detail::opens_shards<Space, Spread>(comm_);
       if (opens) call.agree();  // all have ended earlier tables, so their memory can be had again
       shards_.resize(static_cast<std::size_t>(comm_.group()->local_count()));
-      for (int r = call.first(); r < call.last(); ++r)
+      for (int r = call.first(); r < call.last(); ++r) {
         place_of(r) = tensor<T, Space>(*label_, comm_.device(r), rows_of(r), width_);
+        place_of(r).accesses()->note_untracked_use();  // by kernels of other ranks
+      }
       if constexpr (detail::shares_memory<Space>())
         if (opens) opened_ = detail::open_shards(call, comm_, place_of(call.rank()));
       if (!opens) call.agree();
@@ -93,12 +95,12 @@ class sharded_table {
   /// @{
   template <std::integral Rows, std::integral Width>
   sharded_table(const communicator& comm, Rows, Width, Spread = {}) : comm_(comm) {
-    detail::refuse_sharded_table<Rows>();
+    detail::refuse_sharded_table<communicator, Rows>();
   }
   template <std::integral Rows, std::integral Width>
   sharded_table(const std::string&, Rows, Width, Spread = {})
       : comm_(detail::absent_argument<communicator>()) {
-    detail::refuse_sharded_table<Rows>();
+    detail::refuse_sharded_table<std::string, Rows>();
   }
   /// @}
 

@@ -4,6 +4,7 @@
 #include <ferry/distributed/sharded/detail/agreed_options.hpp>
 #include <ferry/distributed/sharded/detail/scan_values.hpp>
 #include <ferry/distributed/sharded/detail/shard_rule.hpp>
+#include <ferry/distributed/sharded/detail/sharded_dense_step.hpp>
 #include <ferry/distributed/sharded/detail/sharded_write.hpp>
 #include <ferry/distributed/sharded/detail/values_in_place.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
@@ -14,6 +15,7 @@
 #include <ferry/optim/detail/step_rows.hpp>
 #include <ferry/optim/step.hpp>
 
+#include <cstdint>
 #include <type_traits>
 
 namespace ferry {
@@ -85,6 +87,9 @@ struct sharded_step : sharded_write<sharded_step<Choice, Exec, Rule, Table, Stat
 /// for shapes or options that do not fit, and peer_error if that happened to another rank.
 template <class Exec, class Rule, class T, class Space, class Spread, class StateRule, class StateType,
           class StateSpace, class Indices, class Grads, class... Policies>
+  requires(detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&,
+                        sharded_table<T, Space, Spread>&, sharded_state<StateRule, StateType, StateSpace>&,
+                        const Indices&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
     const Exec& exec, const Rule& rule, sharded_table<T, Space, Spread>& table,
     sharded_state<StateRule, StateType, StateSpace>& state, const Indices& indices, const Grads& grads,
@@ -111,20 +116,55 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
   return verb.call.run(verb);
 }
 
+/// One optimizer step on all rows of a sharded table. Each rank passes the gradients of the rows that it
+/// owns, in the order of its shard: what a reduce-scatter of a model's gradients leaves there. Of a
+/// replicated table all ranks own all rows, and pass equal gradients. A thread that acts for the group as a
+/// whole passes those of the whole table, in its order. Policies are those of a step of all rows of an
+/// ordinary table.
+///
+/// Collective, see sharded_table. Blocks until all ranks have written. No gradient travels between ranks.
+/// Bits and errors are those of the step with indices that names each row once.
+template <class Exec, class Rule, class T, class Space, class Spread, class StateRule, class StateType,
+          class StateSpace, class Grads, class... Policies>
+  requires(
+      detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&, sharded_table<T, Space, Spread>&,
+                   sharded_state<StateRule, StateType, StateSpace>&, const Grads&, Policies...>)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
+    const Exec& exec, const Rule& rule, sharded_table<T, Space, Spread>& table,
+    sharded_state<StateRule, StateType, StateSpace>& state, const Grads& grads, Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  using table_type = sharded_table<T, Space, Spread>;
+  detail::require_step_rule<Rule, StateRule>();
+  detail::require_dense_step<Exec, tensor<T, Space>, Grads, Policies...>();
+  const auto sources = detail::read_only(make_ref(grads));
+  using value = std::remove_const_t<typename decltype(sources)::value_type>;
+  static_assert(NumberElement<value>, "ferry: step needs gradients that are numbers.");
+  auto note = detail::note_of<chosen, value, Rule>("step of all rows", table);
+  detail::add_options(note, rule);
+  using shard_policies =
+      detail::chosen_policies<detail::shard_step_policies<chosen, duplicates::assume_unique>>;
+  const detail::every_row rows_of_table{static_cast<std::int64_t>(table.rows())};
+  detail::sharded_dense_step<chosen, shard_policies, Exec, Rule, table_type,
+                             sharded_state<StateRule, StateType, StateSpace>,
+                             std::remove_const_t<decltype(sources)>>
+      verb(exec, rule, table, state, rows_of_table, sources, detail::add_state(note, state));
+  return verb.call.run(verb);
+}
+
 /// Refuses the state of an ordinary table for a sharded one, and the other way round. Does not compile.
 /// @{
 template <class Exec, class Rule, class T, class Space, class Spread, class StateRule, class StateType,
-          class StateSpace, class Indices, class Grads, class... Policies>
+          class StateSpace, class... Rest>
 ticket step(const Exec&, const Rule&, sharded_table<T, Space, Spread>&,
-            optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Grads&, Policies...) {
+            optim::state<StateRule, StateType, StateSpace>&, const Rest&...) {
   static_assert(sizeof(Exec) == 0,
                 "ferry: a sharded table is stepped with the state that optim::make_state made for it.");
   return {};
 }
 template <class Exec, class Rule, class T, class Space, class Extents, class StateRule, class StateType,
-          class StateSpace, class Indices, class Grads, class... Policies>
+          class StateSpace, class... Rest>
 ticket step(const Exec&, const Rule&, tensor<T, Space, Extents>&,
-            sharded_state<StateRule, StateType, StateSpace>&, const Indices&, const Grads&, Policies...) {
+            sharded_state<StateRule, StateType, StateSpace>&, const Rest&...) {
   static_assert(sizeof(Exec) == 0,
                 "ferry: an ordinary table is stepped with the state that optim::make_state made for it.");
   return {};

@@ -9,6 +9,9 @@
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
+#include <ferry/tensor/fp4.hpp>
+#include <ferry/tensor/fp8.hpp>
+#include <ferry/tensor/half.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -23,14 +26,18 @@
 
 namespace ferry::detail {
 
-/// The name of an element type in files: f64, f32, f16, bf16, i8 to i64, u8 to u64, bool, or "struct" for
-/// everything else, of which the size alone is compared.
+/// The name of an element type in files: f64, f32, f16, bf16, f8_e4m3, f8_e5m2, f8_e8m0, f4_e2m1_pair, i8 to
+/// i64, u8 to u64, bool, or "struct" for everything else, of which the size alone is compared.
 template <class T>
 constexpr std::string_view dtype_name() {
   if constexpr (std::is_same_v<T, double>) return "f64";
   if constexpr (std::is_same_v<T, float>) return "f32";
   if constexpr (std::is_same_v<T, half_t>) return "f16";
   if constexpr (std::is_same_v<T, bhalf_t>) return "bf16";
+  if constexpr (std::is_same_v<T, fp8_e4m3_t>) return "f8_e4m3";
+  if constexpr (std::is_same_v<T, fp8_e5m2_t>) return "f8_e5m2";
+  if constexpr (std::is_same_v<T, ue8m0_t>) return "f8_e8m0";
+  if constexpr (std::is_same_v<T, fp4_e2m1_pair_t>) return "f4_e2m1_pair";
   if constexpr (std::is_same_v<T, bool>) return "bool";
   if constexpr (std::is_integral_v<T> && sizeof(T) <= 8) {
     constexpr std::string_view names[2][4] = {{"u8", "u16", "u32", "u64"}, {"i8", "i16", "i32", "i64"}};
@@ -60,6 +67,9 @@ void convert_from_file(std::string_view dtype, const std::byte* source, std::byt
   if (dtype == "f32") convert_each(float{});
   if (dtype == "f16") convert_each(half_t{});
   if (dtype == "bf16") convert_each(bhalf_t{});
+  if (dtype == "f8_e4m3") convert_each(fp8_e4m3_t{});
+  if (dtype == "f8_e5m2") convert_each(fp8_e5m2_t{});
+  if (dtype == "f8_e8m0") convert_each(ue8m0_t{});
 }
 
 /// The rows of an array that do not lie in one piece of memory: in the shards of a table, say. Several
@@ -168,7 +178,8 @@ checkpoint_array as_stored(std::string name, const array_ref<T, Space>& array, c
     description.read_device = &device_backend<Space>::read;
     description.write_device = &device_backend<Space>::write;
   }
-  if constexpr (FloatingElement<plain>) description.convert = &convert_from_file<plain>;
+  if constexpr (FloatingElement<plain> || is_byte_float<plain>)
+    description.convert = &convert_from_file<plain>;
   description.accesses = array.accesses;
   return description;
 }

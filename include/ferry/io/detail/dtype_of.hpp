@@ -2,6 +2,8 @@
 #pragma once
 
 #include <ferry/io/detail/dtype.hpp>
+#include <ferry/tensor/fp4.hpp>
+#include <ferry/tensor/fp8.hpp>
 #include <ferry/tensor/half.hpp>
 
 #include <Kokkos_Complex.hpp>
@@ -33,6 +35,14 @@ consteval dtype dtype_of() {
     return {dtype_kind::real, sizeof(T)};
   else if constexpr (std::is_same_v<T, bhalf_t>)
     return {dtype_kind::brain, sizeof(T)};
+  else if constexpr (std::is_same_v<T, fp8_e4m3_t>)
+    return {dtype_kind::e4m3, sizeof(T)};
+  else if constexpr (std::is_same_v<T, fp8_e5m2_t>)
+    return {dtype_kind::e5m2, sizeof(T)};
+  else if constexpr (std::is_same_v<T, ue8m0_t>)
+    return {dtype_kind::e8m0, sizeof(T)};
+  else if constexpr (std::is_same_v<T, fp4_e2m1_pair_t>)
+    return {dtype_kind::e2m1, sizeof(T)};
   else if constexpr (is_complex<T>)
     return {dtype_kind::complex, sizeof(T)};
   else

@@ -10,6 +10,7 @@
 #include <ferry/io/detail/stream_rows.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
+#include <ferry/tensor/fp8.hpp>
 #include <ferry/tensor/half.hpp>
 #include <ferry/tensor/tensor.hpp>
 
@@ -24,7 +25,8 @@
 namespace ferry::detail {
 
 /// True if elements of type `expected` have these bytes in the file. A record of two bytes may hold a
-/// bfloat16, and the other way round, because .npy has no name for it.
+/// bfloat16, and a record of one byte a number of 8 or fewer bits, and the other way round, because .npy has
+/// no name for these.
 bool is_stored_as(const dtype& stored, const dtype& expected);
 
 /// Converts stored elements of type From.
@@ -43,7 +45,7 @@ using stored_converter = void (*)(const std::byte* source, void* target, std::si
 template <class To>
 stored_converter converter_of(const dtype& source) {
   stored_converter converter = nullptr;
-  if constexpr (NumberElement<To>) {
+  if constexpr (ValueElement<To>) {
     const auto look = [&]<class... From>(std::type_identity<From>...) {
       ((converter = dtype_of<From>() == source ? &convert_stored<From, To> : converter), ...);
     };
@@ -51,7 +53,8 @@ stored_converter converter_of(const dtype& source) {
          std::type_identity<bhalf_t>{}, std::type_identity<std::int8_t>{}, std::type_identity<std::int16_t>{},
          std::type_identity<std::int32_t>{}, std::type_identity<std::int64_t>{},
          std::type_identity<std::uint8_t>{}, std::type_identity<std::uint16_t>{},
-         std::type_identity<std::uint32_t>{}, std::type_identity<std::uint64_t>{});
+         std::type_identity<std::uint32_t>{}, std::type_identity<std::uint64_t>{},
+         std::type_identity<fp8_e4m3_t>{}, std::type_identity<fp8_e5m2_t>{}, std::type_identity<ue8m0_t>{});
   }
   return converter;
 }

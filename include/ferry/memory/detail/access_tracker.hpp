@@ -58,6 +58,14 @@ class access_tracker final : public used_object {
   /// Blocks until all reads and writes recorded so far have ended, so that the host may write the tensor.
   void wait_for_all();
 
+  /// Adds the reads and writes recorded so far to the record of the memory, which outlives the tensor.
+  void append_to(use_record& record) const;
+  /// Others than verbs use the memory from here on, and nobody records their work.
+  void note_untracked_use() noexcept { untracked_.store(true, std::memory_order_relaxed); }
+  [[nodiscard]] bool has_untracked_uses() const noexcept {
+    return untracked_.load(std::memory_order_relaxed) || has_captured_writes();
+  }
+
   /// Verbs mark the rows that they write in `marks`, until its last owner drops it.
   void keep_changes_in(const std::shared_ptr<changed_rows>& marks);
   /// True if anyone has asked for changed rows.
@@ -90,6 +98,7 @@ class access_tracker final : public used_object {
   mutable std::mutex guard_;
   std::atomic<bool> marked_{false};
   std::atomic<bool> captured_{false};
+  std::atomic<bool> untracked_{false};
   std::vector<std::weak_ptr<changed_rows>> marks_;
   use_record reads_;
   use_record writes_;

@@ -12,11 +12,14 @@
 #include <ferry/memory/spaces.hpp>
 
 #include <cstddef>
+#include <memory>
 #include <new>
 #include <string>
 #include <utility>
 
 namespace ferry::detail {
+
+class block_shelf;
 
 /// Owning, move-only block of exactly the requested bytes in one memory space. Counted in memory_statistics,
 /// reported to allocation_progress and to Kokkos Tools. Throws budget_exceeded, and bad_alloc where the
@@ -47,7 +50,20 @@ class allocation {
   void keep_with(keeper keep, void* owner) noexcept {
     keep_ = keep;
     keeper_owner_ = owner;
+    home_ = nullptr;
   }
+
+  /// The pool that takes the memory when its tensor ends; null for none.
+  /// @{
+  void set_home(std::shared_ptr<block_shelf> home) noexcept { home_ = std::move(home); }
+  [[nodiscard]] const std::shared_ptr<block_shelf>& home() const noexcept { return home_; }
+  /// @}
+
+  /// Passes the memory to another owner: accounts and tools have it under that label from here on. If it
+  /// throws, nothing has changed.
+  void relabel(std::string label);
+  /// Tells observers that the memory is there.
+  void report_progress() const { allocation_progress::report({Space::name, label_, bytes(), bytes()}); }
 
   /// How the memory was obtained: the calls, and the fallback if one was taken.
   [[nodiscard]] std::string describe() const;
@@ -63,6 +79,7 @@ class allocation {
   int device_ = -1;
   keeper keep_ = nullptr;
   void* keeper_owner_ = nullptr;
+  std::shared_ptr<block_shelf> home_;
   process_mark process_;
 };
 
@@ -80,7 +97,7 @@ allocation<Space>::allocation(std::string label, std::size_t bytes, int device) 
   if constexpr (Space::is_host_accessible && Space::is_device_mapped)
     pages_ = detail::page_lock_note(label_, block_.data, block_.bytes);
   charge_.confirm();
-  allocation_progress::report({Space::name, label_, bytes, bytes});
+  report_progress();
 }
 
 template <MemorySpace Space>
@@ -92,6 +109,7 @@ allocation<Space>::allocation(allocation&& source) noexcept
       device_(source.device_),
       keep_(std::exchange(source.keep_, nullptr)),
       keeper_owner_(source.keeper_owner_),
+      home_(std::move(source.home_)),
       process_(source.process_) {}
 
 template <MemorySpace Space>
@@ -105,9 +123,23 @@ allocation<Space>& allocation<Space>::operator=(allocation&& source) noexcept {
     device_ = source.device_;
     keep_ = std::exchange(source.keep_, nullptr);
     keeper_owner_ = source.keeper_owner_;
+    home_ = std::move(source.home_);
     process_ = source.process_;
   }
   return *this;
+}
+
+template <MemorySpace Space>
+void allocation<Space>::relabel(std::string label) {
+  label.insert(0, "ferry::");
+  detail::page_lock_note pages;
+  if constexpr (Space::is_host_accessible && Space::is_device_mapped)
+    pages = detail::page_lock_note(label, block_.data, block_.bytes);
+  charge_.move_to(label);
+  detail::report_deallocation(Space::name, label_, block_.data, block_.bytes);
+  detail::report_allocation(Space::name, label, block_.data, block_.bytes);
+  pages_ = std::move(pages);
+  label_ = std::move(label);
 }
 
 template <MemorySpace Space>

@@ -32,6 +32,8 @@ class memory_charge {
 
   /// Records that the memory was allocated.
   void confirm() noexcept;
+  /// Moves a confirmed entry to another label.
+  void move_to(const std::string& label);
   /// Returns idle blocks of the space to the system. False if there are none.
   bool make_room();
   /// The bytes that the space holds, for messages.

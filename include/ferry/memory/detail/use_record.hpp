@@ -21,6 +21,9 @@ class use_record {
   /// Both steps.
   void add(event_handle end, instance_id who);
 
+  /// Adds the points of another record.
+  void append(const use_record& record);
+
   /// Lends the object: work of `borrower` is ordered after all earlier points, so its points replace them.
   void lend_to(instance_id borrower) noexcept;
   /// Lends it to a borrower without an instance, whose work comes after no point.

@@ -20,15 +20,75 @@
 #include <type_traits>
 #include <utility>
 
+namespace ferry::optim {
+
+template <class Grads, class Plan>
+struct sparse_grads;
+
+}  // namespace ferry::optim
+
 namespace ferry::detail {
 
-/// The gradients of an argument of grad_norm: an array, or the array of sparse_grads.
+/// Checks that a verb of the execution space may use the plan of an argument of grad_norm.
+template <class Exec>
+void require_norm_plan(const char* verb, const row_plan& plan, const untyped_array& array) {
+  if (plan.storage() == nullptr || plan.storage()->backend != execution_backend<Exec>::name)
+    throw invalid_argument(std::string("ferry::") + verb + ": the plan of " + array.note().describe() +
+                           " is empty, or the other backend made it");
+}
+
+/// An argument of grad_norm: an array, by default. `gradients` are the numbers that clip_grad_norm scales,
+/// `count` the squares to add, which `terms` computes.
+template <class Grads>
+struct norm_part {
+  static auto& gradients(auto& grads) { return grads; }
+  template <class Exec>
+  static void check(launch_context<Exec>&, const Grads&, const auto&) {}
+  static std::int64_t count(const Grads&, const auto& array) { return array.size(); }
+  template <class Exec>
+  static auto terms(launch_context<Exec>&, const Grads&, const auto& array) {
+    using value = std::remove_const_t<typename std::remove_cvref_t<decltype(array)>::value_type>;
+    return kernels::dense_squares<value>{array.data, array.row_stride(), fast_divisor(array.width()),
+                                         array.size()};
+  }
+};
+
+/// The combined gradients of a plan's rows.
+template <class Values>
+struct norm_part<optim::sparse_grads<Values, row_plan>> {
+  using grads_type = optim::sparse_grads<Values, row_plan>;
+
+  static auto& gradients(auto& grads) { return grads.grads; }
+  template <class Exec>
+  static void check(launch_context<Exec>& call, const grads_type& grads, const auto& array) {
+    require_norm_plan<Exec>(call.verb(), grads.plan, array);
+    if (grads.plan.positions() != array.rows())
+      throw invalid_argument(std::string("ferry::") + call.verb() + ": the plan has " +
+                             std::to_string(grads.plan.positions()) + " positions for the rows of " +
+                             array.describe());
+  }
+  static std::int64_t count(const grads_type&, const auto& array) { return array.size(); }
+  template <class Exec>
+  static auto terms(launch_context<Exec>& call, const grads_type& grads, const auto& array) {
+    using value = std::remove_const_t<typename std::remove_cvref_t<decltype(array)>::value_type>;
+    call.use(grads.plan.storage());
+    const plan_storage& plan = *grads.plan.storage();
+    return kernels::combined_squares<value>{array.data,       array.row_stride(), fast_divisor(array.width()),
+                                            array.size(),     plan.order,         plan.segment_begin,
+                                            plan.unique_count};
+  }
+};
+/// True if the ranks of a group measure the argument together.
+template <class Grads>
+inline constexpr bool is_over_ranks = false;
+
+template <class Grads>
+using norm_part_of = norm_part<std::remove_cvref_t<Grads>>;
+
+/// The gradients of an argument.
 template <class Grads>
 auto& gradients_in(Grads& grads) {
-  if constexpr (requires { grads.plan; })
-    return grads.grads;
-  else
-    return grads;
+  return norm_part_of<Grads>::gradients(grads);
 }
 
 /// The work of grad_norm and clip_grad_norm in one launch_context.
@@ -50,17 +110,8 @@ class norm_job {
                   "ferry: the norm of gradients needs elements that are numbers.");
     require_dense_rows(call_.verb(), array);
     require_direct_reach(call_.verb(), call_.exec(), array);
-    if constexpr (requires { grads.plan; }) {
-      const auto& plan = grads.plan;
-      if (plan.storage() == nullptr || plan.storage()->backend != execution_backend<Exec>::name)
-        throw invalid_argument(std::string("ferry::") + call_.verb() + ": the plan of " + array.describe() +
-                               " is empty, or the other backend made it");
-      if (plan.positions() != array.rows())
-        throw invalid_argument(std::string("ferry::") + call_.verb() + ": the plan has " +
-                               std::to_string(plan.positions()) + " positions for the rows of " +
-                               array.describe());
-    }
-    most_ = std::max(most_, array.size());
+    norm_part_of<Grads>::check(call_, grads, array);
+    most_ = std::max(most_, norm_part_of<Grads>::count(grads, array));
   }
 
   void begin() {
@@ -78,22 +129,18 @@ class norm_job {
   template <bool Writes, class Grads>
   void add(Grads& grads) {
     auto array = make_ref(gradients_in(grads));
-    using value = std::remove_const_t<typename decltype(array)::value_type>;
     if constexpr (Writes) {
       require_mutable<std::remove_reference_t<decltype(gradients_in(grads))>>();
       call_.writes_to(array);
     } else {
       call_.reads_from(array);
     }
-    const fast_divisor width(array.width());
-    if constexpr (requires { grads.plan; }) {
-      call_.use(grads.plan.storage());
-      const plan_storage& plan = *grads.plan.storage();
-      sum(kernels::combined_squares<value>{array.data, array.row_stride(), width, array.size(), plan.order,
-                                           plan.segment_begin, plan.unique_count});
-    } else {
-      sum(kernels::dense_squares<value>{array.data, array.row_stride(), width, array.size()});
-    }
+    sum(norm_part_of<Grads>::terms(call_, grads, array));
+  }
+
+  /// Takes a sum of squares in place of those of arguments.
+  void take(const kernels::square_ranges& sum) {
+    launch(call_.exec(), call_.label("take"), 1, kernels::set_sum{total_, sum});
   }
 
   /// norm_[0] becomes the norm, norm_[1] the factor; no limit if max_norm is negative.

@@ -43,6 +43,12 @@ inline option_range not_negative(const char* name, double value, float_range in_
 inline option_range decay_rate(const char* name, double value) {
   return {name, value, value >= 0.0 && value < 1.0, "in [0, 1)"};
 }
+/// The second decay rate of a pair. {0.9} leaves it out, and C++ makes it 0.
+inline option_range second_decay_rate(const std::array<double, 2>& betas) {
+  if (betas[1] == 0.0 && betas[0] != 0.0)
+    return {"betas[1]", 0.0, false, "in (0, 1), next to betas[0]: give both, {0.9, 0.999} say"};
+  return decay_rate("betas[1]", betas[1]);
+}
 /// A schedule may end in rates that are 0 in float: such steps change as little as those of the smallest
 /// rate, so they are taken.
 inline option_range learning_rate(double lr) { return not_negative("lr", lr, float_range::may_vanish); }
@@ -52,9 +58,8 @@ template <class Rule>
 std::array<option_range, 5> adam_options(const Rule& rule) {
   double weight_decay = 0.0;
   if constexpr (requires { rule.weight_decay; }) weight_decay = rule.weight_decay;
-  return {learning_rate(rule.lr), decay_rate("betas[0]", rule.betas[0]),
-          decay_rate("betas[1]", rule.betas[1]), not_negative("eps", rule.eps),
-          not_negative("weight_decay", weight_decay)};
+  return {learning_rate(rule.lr), decay_rate("betas[0]", rule.betas[0]), second_decay_rate(rule.betas),
+          not_negative("eps", rule.eps), not_negative("weight_decay", weight_decay)};
 }
 
 /// For check(): throws invalid_argument for the first option that is outside of its range.

@@ -163,6 +163,14 @@ struct set_zero {
   KOKKOS_FUNCTION void operator()(std::int64_t) const { *value = {}; }
 };
 
+struct set_sum {
+  square_ranges* sum;
+  square_ranges value;
+
+  static std::int64_t bytes_each() { return sizeof(square_ranges); }
+  KOKKOS_FUNCTION void operator()(std::int64_t) const { *sum = value; }
+};
+
 /// result[0] becomes the norm, result[1] the factor of the gradients. The factor holds for a norm that
 /// exceeds double, too.
 struct finish_norm {

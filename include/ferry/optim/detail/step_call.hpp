@@ -103,24 +103,19 @@ void require_fields(const char* verb, const optim::detail::field_names& needed, 
 /// @}
 
 /// One step of a state. Nothing of the state changes before count(), and nothing throws after the step is
-/// enqueued.
-template <class Chosen, class Rule, class T, class Space, class State>
+/// enqueued. It takes the policies that it asks for: one type serves all paths, bounds and duplicates.
+template <class StepCount, class Rounding, class Nonfinite, class Rule, class T, class Space, class State>
 class step_call {
  public:
-  using duplicates_policy = typename Chosen::template get<duplicates_category, duplicates::sum>;
-  using count_policy = typename Chosen::template get<step_count_category, step_count::global>;
-  using rounding_policy = typename Chosen::template get<rounding_category, rounding::nearest>;
-  using nonfinite_policy = typename Chosen::template get<nonfinite_category, nonfinite::keep>;
   using state_space = typename State::memory_space;
-  using job_type = update_job<T, Space, typename State::value_type, state_space, Rule, count_policy,
-                              rounding_policy, nonfinite_policy>;
+  using job_type =
+      update_job<T, Space, typename State::value_type, state_space, Rule, StepCount, Rounding, Nonfinite>;
 
   /// Checks the types of a step with gradients of type Value.
-  template <class Exec, class Value>
+  template <class Exec, class Value, class Duplicates>
   static consteval void require_types() {
-    require_any_order<Rule, T, duplicates_policy, count_policy, rounding_policy>();
-    require_step_policies<Rule, typename job_type::template transforms_type<float>, T, count_policy,
-                          rounding_policy>();
+    require_any_order<Rule, T, Duplicates, StepCount, Rounding>();
+    require_step_policies<Rule, typename job_type::template transforms_type<float>, T, StepCount, Rounding>();
     static_assert(NumberElement<std::remove_const_t<Value>>, "ferry: step needs gradients that are numbers.");
     static_assert(
         may_dereference<Exec, state_space>(),
@@ -149,19 +144,19 @@ class step_call {
       require_made_for(verb, field, table, 1);
     }
     require_fields(verb, optim::detail::active_fields(rule), state, rule.name, table.label);
-    clock_->require_policy(verb, count_policy::name, table.label);
+    clock_->require_policy(verb, StepCount::name, table.label);
   }
 
   /// The counters of the rows, if rows count: made here for the first step that needs them.
   template <class Exec>
   void take_counters([[maybe_unused]] const Exec& exec) {
-    if constexpr (count_policy::counts_rows) {
+    if constexpr (StepCount::counts_rows) {
       refuse_counting_capture(exec, verb_);
-      clock_->require_countable(verb_, count_policy::name, table_.label);
+      clock_->require_countable(verb_, StepCount::name, table_.label);
       if (is_first()) counters_ = optim::detail::row_counters(*clock_, table_, memory_home(exec));
       arrays_.row_steps = make_ref(is_first() ? counters_ : clock_->row_steps);
       require_made_for(verb_, arrays_.row_steps, table_, 1);
-      if constexpr (count_policy::catches_up) clock_->updates.make_room();
+      if constexpr (StepCount::catches_up) clock_->updates.make_room();
     }
   }
 
@@ -171,15 +166,15 @@ class step_call {
   }
   /// Takes the step back, or skips it, if the ticket finds a fault.
   [[nodiscard]] rollback ends() const {
-    return optim::rollback_of(clock_, nonfinite_policy::looks && !nonfinite_policy::reports);
+    return optim::rollback_of(clock_, Nonfinite::looks && !Nonfinite::reports);
   }
 
   /// The step is enqueued.
   template <class Value>
   void count() {
-    if constexpr (count_policy::counts_rows)
-      if (is_first()) clock_->count_rows(count_policy::name, std::move(counters_));
-    if constexpr (count_policy::catches_up)
+    if constexpr (StepCount::counts_rows)
+      if (is_first()) clock_->count_rows(StepCount::name, std::move(counters_));
+    if constexpr (StepCount::catches_up)
       clock_->updates.note(optim::detail::transforms_of<Rule>::rule_in(optimizer_), clock_->steps + 1,
                            std::is_same_v<typename job_type::template compute_type<Value>, double>);
     ++clock_->steps;
@@ -196,5 +191,11 @@ class step_call {
   step_arrays<typename State::value_type, state_space> arrays_;
   tensor<std::uint32_t, state_space> counters_;
 };
+
+template <class Chosen, class Rule, class T, class Space, class State>
+using step_call_by =
+    step_call<typename Chosen::template get<step_count_category, step_count::global>,
+              typename Chosen::template get<rounding_category, rounding::nearest>,
+              typename Chosen::template get<nonfinite_category, nonfinite::keep>, Rule, T, Space, State>;
 
 }  // namespace ferry::detail

@@ -31,9 +31,9 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const Access& access, 
   using state_space = typename State::memory_space;
   using space = typename Access::memory_space;
   using duplicates_policy = typename Chosen::template get<duplicates_category, duplicates::sum>;
-  using call_type = step_call<Chosen, Rule, typename Access::value_type, space, State>;
+  using call_type = step_call_by<Chosen, Rule, typename Access::value_type, space, State>;
   require_one_end<path_policy>();
-  call_type::template require_types<Exec, Value>();
+  call_type::template require_types<Exec, Value, duplicates_policy>();
   static_assert(
       !by_host_alone<path_policy> || space::is_host_accessible == state_space::is_host_accessible,
       "ferry: path::staged steps where the table lies, so table and state must both be in host memory or both in device_space; use path::direct or make_state<Space>.");

@@ -70,6 +70,10 @@ struct update_job {
 
   static constexpr int min_fields = rule_type::min_fields;
   static constexpr int max_fields = optim::state<rule_type, State, StateSpace>::max_fields;
+  template <class>
+  using packed_tile = kernels::packed_tile;
+  template <class, class>
+  static constexpr bool takes_masks = false;  ///< rules take whole tiles
   static constexpr int row_fields = optim::state<rule_type, State, StateSpace>::row_fields;
   static constexpr bool counts_rows = StepCount::counts_rows;
   static constexpr bool is_8_bit = std::is_same_v<T, std::byte>;

@@ -50,7 +50,7 @@ struct lion {
                                         1.0 - betas[1], maximize ? -1.0 : 1.0);
   }
   [[nodiscard]] auto ranges() const {
-    return std::array{learning_rate(lr), decay_rate("betas[0]", betas[0]), decay_rate("betas[1]", betas[1]),
+    return std::array{learning_rate(lr), decay_rate("betas[0]", betas[0]), second_decay_rate(betas),
                       not_negative("weight_decay", weight_decay, float_range::any)};
   }
   void check() const { require_options(name, ranges()); }

@@ -158,14 +158,36 @@ void require_plan(const char* verb, const row_plan& plan, const Table& table) {
       verb, plan, execution_backend<Exec>::name, table.rows(), [&] { return table.describe(); }, bounds);
 }
 
+/// The indices of a verb as array_ref. Those of rank 2, K for each sample say, are read row by row.
+template <class Indices>
+auto index_ref(const Indices& indices) {
+  auto array = read_only(make_ref(indices));
+  if (array.rank == 2 && array.is_contiguous()) {
+    array.extents[0] = array.size();
+    array.extents[1] = 1;
+    array.rank = 1;
+    array.make_dense();
+  }
+  return array;
+}
+
 /// The rows that a verb's indices name: a plan as it is, an index array as array_ref of const elements.
 template <class Indices>
 decltype(auto) rows_named_by(const Indices& indices) {
   if constexpr (is_plan<Indices>)
     return (indices);
   else
-    return read_only(make_ref(indices));
+    return index_ref(indices);
 }
+/// In place of the rows that indices name: all rows of the table, in their order.
+struct every_row {
+  std::int64_t count;
+
+  [[nodiscard]] std::int64_t rows() const { return count; }
+};
+template <class Named>
+inline constexpr bool is_every_row = std::is_same_v<std::remove_cvref_t<Named>, every_row>;
+
 template <class Named>
 std::int64_t positions_of(const Named& named) {
   if constexpr (is_plan<Named>)
@@ -173,6 +195,9 @@ std::int64_t positions_of(const Named& named) {
   else
     return named.rows();
 }
+
+/// Checks that a batch has a row for each row of the table, of its width.
+void require_every_row(const char* verb, const untyped_array& table, const untyped_array& batch);
 
 /// Checks the values of a row verb's arguments, with the indices as an array.
 void require_batch(const char* verb, const untyped_array& table, const untyped_array& indices,
@@ -182,7 +207,9 @@ void require_batch(const char* verb, const untyped_array& table, const untyped_a
 template <class Exec, class Chosen, class Named>
 void require_batch(const char* verb, const auto& table, const Named& named, const auto& batch) {
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
-  if constexpr (is_plan<Named>) {
+  if constexpr (is_every_row<Named>) {
+    require_every_row(verb, table, batch);
+  } else if constexpr (is_plan<Named>) {
     require_plan<Exec, Chosen>(verb, named, table);
     require_shapes(verb, table, named.positions(), batch);
   } else {

@@ -8,19 +8,22 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
-#include <string_view>
 #include <type_traits>
 
 /// Access to a batch's indices: each side of a verb gets a pointer that it can dereference.
 namespace ferry::detail {
 
-/// For kernels of the verb's execution space. Indices in host memory are copied to a device in one piece.
-/// Pageable indices are first copied to page-locked memory, so that the caller may reuse them when the verb
-/// returns. `room`, if given, is memory of the execution space for the indices. Then those in mapped_space
-/// are copied, too, for kernels that read them more than once.
+/// Bytes of pageable indices that go to a device at once: the link moves them while the host copies the next.
+inline constexpr std::int64_t index_part_bytes = std::int64_t{1} << 18;
+
+/// For kernels of the verb's execution space. Indices in host memory are copied to a device. Pageable indices
+/// are first copied to page-locked memory, so that the caller may reuse them when the verb returns. `room`,
+/// if given, is memory of the execution space for the indices. Then those in mapped_space are copied, too,
+/// for kernels that read them more than once.
 template <class Exec, class Index, class Space>
 const Index* indices_for_kernels(launch_context<Exec>& call, const array_ref<Index, Space>& indices,
                                  std::remove_const_t<Index>* room = nullptr) {
@@ -36,21 +39,27 @@ const Index* indices_for_kernels(launch_context<Exec>& call, const array_ref<Ind
     const std::int64_t count = indices.rows();
     const auto bytes = count * static_cast<std::int64_t>(sizeof(plain));
     if (count == 0) return nullptr;
-    const void* source = indices.data;
-    std::string_view source_space = Space::name;
+    plain* copy = nullptr;
     if constexpr (std::is_same_v<Space, pageable_space>) {
       call.refuse_capture(
           "but indices in pageable memory would be read once only; give it indices in device_space");
       call.wait_for_host_access(indices);
-      plain* copy = call.template pinned<plain>(count);
-      std::memcpy(copy, indices.data, static_cast<std::size_t>(bytes));
-      source = copy;
-      source_space = pinned_space::name;
+      copy = call.template pinned<plain>(count);
     } else {
       call.reads_from(indices);
     }
     plain* target = room != nullptr ? room : call.template scratch<plain>(count);
-    transfer(call.exec(), "ferry::indices", target, device_space::name, source, source_space, bytes);
+    if (copy == nullptr) {
+      transfer(call.exec(), "ferry::indices", target, device_space::name, indices.data, Space::name, bytes);
+      return target;
+    }
+    constexpr std::int64_t part = index_part_bytes / static_cast<std::int64_t>(sizeof(plain));
+    for (std::int64_t begin = 0; begin < count; begin += part) {
+      const std::int64_t size = std::min(part, count - begin) * static_cast<std::int64_t>(sizeof(plain));
+      std::memcpy(copy + begin, indices.data + begin, static_cast<std::size_t>(size));
+      transfer(call.exec(), "ferry::indices", target + begin, device_space::name, copy + begin,
+               pinned_space::name, size);
+    }
     return target;
   }
 }

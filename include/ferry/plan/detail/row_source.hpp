@@ -103,6 +103,19 @@ struct listed_rows {
   KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return k; }
 };
 
+/// Item i is row first + i. Its value is row i of the values. Nothing is loaded to find either.
+struct consecutive_rows {
+  std::int64_t first = 0;
+
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool) const { return first + position; }
+  KOKKOS_FUNCTION static bool blocked() { return false; }
+  static constexpr bool in_order = true;
+  KOKKOS_FUNCTION static std::int64_t items(std::int64_t most) { return most; }
+  KOKKOS_FUNCTION row_segment segment(std::int64_t i) const { return {first + i, i, i + 1}; }
+  KOKKOS_FUNCTION row_segment segment_within(std::int64_t i) const { return segment(i); }
+  KOKKOS_FUNCTION static std::int64_t position(std::int64_t k) { return k; }
+};
+
 /// Position p is row p of a dense buffer, unless rows[p] is negative.
 struct masked_identity {
   const std::int64_t* rows = nullptr;

@@ -50,9 +50,11 @@ FERRY_VERB(scatter_add, "scatter_add is called as scatter_add(exec, table, indic
 
 FERRY_VERB(
     step,
-    "step is called as step(exec, rule, table, state, indices, grads, policies...), with the state that make_state(rule, table) made; only of optim::records as step(exec, rule, records, indices, grads, policies...).",
+    "step is called as step(exec, rule, table, state, indices, grads, policies...), or without the indices for a step of all rows, with the state that make_state(rule, table) made; only of optim::records as step(exec, rule, records, indices, grads, policies...).",
     call_of(execution_space, rule, written_table, state, indices, array),
-    call_of(execution_space, rule, records, indices, array))
+    call_of(execution_space, rule, records, indices, array),
+    call_of(execution_space, rule, written_table, state, array),
+    call_of(execution_space, rule, records, array))
 
 FERRY_VERB(
     catch_up,
@@ -72,13 +74,14 @@ FERRY_VERB(
     "make_state needs an optimizer rule, ferry::optim::adam say, then the table: make_state(rule, table), with a step_count policy after it if rows are counted. It takes no execution space.",
     call_of(rule, table), call_without_policies(rule, table, any))
 
-FERRY_VERB(grad_norm,
-           "grad_norm needs gradients: arrays or sparse_grads. It is called as grad_norm(exec, grads...).",
-           call_without_policies(execution_space, gradients).with(gradients, 1000))
+FERRY_VERB(
+    grad_norm,
+    "grad_norm needs gradients: arrays, sparse_grads or bag_grads. It is called as grad_norm(exec, grads...).",
+    call_without_policies(execution_space, gradients).with(gradients, 1000))
 
 FERRY_VERB(
     clip_grad_norm,
-    "clip_grad_norm needs gradients: arrays or sparse_grads. It is called as clip_grad_norm(exec, max_norm, grads...).",
+    "clip_grad_norm needs gradients: arrays, sparse_grads or bag_grads. It is called as clip_grad_norm(exec, max_norm, grads...).",
     call_without_policies(execution_space, number, gradients).with(gradients, 1000))
 
 FERRY_VERB(
@@ -151,5 +154,15 @@ FERRY_VERB(
     call_without_policies(execution_space, array, number, number, number, number, integer))
 
 #undef FERRY_VERB
+
+/// The forms of step with indices, and those of all rows.
+/// @{
+struct indexed_step_arguments : step_arguments {
+  static constexpr std::array forms{step_arguments::forms[0], step_arguments::forms[1]};
+};
+struct dense_step_arguments : step_arguments {
+  static constexpr std::array forms{step_arguments::forms[2], step_arguments::forms[3]};
+};
+/// @}
 
 }  // namespace ferry::detail

@@ -40,7 +40,12 @@ KOKKOS_FUNCTION void add_in_word(T* target, const T& value) {
 /// target[0, N) += value[0, N), number by number at the latest: a sum that other threads see as a whole.
 template <class Backend, class T, int N>
 KOKKOS_FORCEINLINE_FUNCTION void add_to_shared(T* target, const T (&value)[N]) {
-  if constexpr (is_extended_number<T>) {
+  if constexpr (N > 4 && N % 4 == 0) {
+    for (int first = 0; first < N; first += 4) {
+      const T part[4] = {value[first], value[first + 1], value[first + 2], value[first + 3]};
+      add_to_shared<Backend>(target + first, part);
+    }
+  } else if constexpr (is_extended_number<T>) {
     constexpr bool brain = std::is_same_v<T, bhalf_t>;
     std::uint16_t bits[N];
     for (int e = 0; e < N; ++e) bits[e] = value[e].bits();

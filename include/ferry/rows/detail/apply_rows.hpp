@@ -54,8 +54,11 @@ struct apply_rows {
     const bool refused = source.blocked() || operation.is_refused();
     const std::int64_t item = tiles.quotient(i);
     const row_segment rows = source.segment(item);
-    if (!refused && rows.row >= 0)
-      one<Tile>(item, rows, (i - item * tiles.divisor()) * Tile::elements, Tile::elements);
+    if (refused || rows.row < 0) return;
+    const std::int64_t number = i - item * tiles.divisor();
+    std::int64_t column = number * Tile::elements;
+    if constexpr (Tile::masked) column = masked_column<Tile>(number, operation.target(item, rows.row));
+    if (const int count = count_of<Tile>(column, width); count != 0) one<Tile>(item, rows, column, count);
   }
 
   void operator()(const detail::host_run& run) const {
@@ -275,7 +278,7 @@ struct apply_rows {
     Compute value[Part::elements];
     typename Operation::template held<Part, Compute> inputs;
     if (sums_long && sums_here<Part, Duplicates>(source, rows)) {
-      sum_segment<Part, Duplicates>(value, source, rows, values, values_stride, column);
+      sum_segment<Part, Duplicates>(value, source, rows, values, values_stride, column, count);
       operation.load(inputs, rows.row, column, count);
     } else {
       operation.load(inputs, rows.row, column, count);

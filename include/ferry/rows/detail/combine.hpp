@@ -32,14 +32,12 @@ KOKKOS_FORCEINLINE_FUNCTION bool sums_here([[maybe_unused]] const Source& source
 /// registers, and so each row some occupancy (adam on packed floats: 44 registers with two, 48 with four, 62
 /// with eight).
 template <class Tile, class Duplicates, class Compute, class Source, class Value>
-KOKKOS_FORCEINLINE_FUNCTION void sum_segment([[maybe_unused]] Compute (&tile)[Tile::elements],
-                                             [[maybe_unused]] const Source& source,
-                                             [[maybe_unused]] const row_segment& rows,
-                                             [[maybe_unused]] const Value* values,
-                                             [[maybe_unused]] std::int64_t stride,
-                                             [[maybe_unused]] std::int64_t column) {
+KOKKOS_FORCEINLINE_FUNCTION void sum_segment(
+    [[maybe_unused]] Compute (&tile)[Tile::elements], [[maybe_unused]] const Source& source,
+    [[maybe_unused]] const row_segment& rows, [[maybe_unused]] const Value* values,
+    [[maybe_unused]] std::int64_t stride, [[maybe_unused]] std::int64_t column, [[maybe_unused]] int count) {
   if constexpr (may_sum_here<Tile, Duplicates, Source>) {
-    sum_values<2, Tile>(tile, source, rows.begin, rows.end, values, stride, column);
+    sum_values<2, Tile>(tile, source, rows.begin, rows.end, values, stride, column, count);
     if constexpr (std::is_same_v<Duplicates, duplicates::mean>)
       for (int e = 0; e < Tile::elements; ++e) tile[e] /= static_cast<Compute>(rows.end - rows.begin);
   }

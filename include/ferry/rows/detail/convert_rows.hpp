@@ -14,8 +14,8 @@ namespace ferry::kernels {
 /// that the source does not resolve keep their contents. Each element is converted once, from In to Out.
 ///
 /// Device mapping: one thread per tile of a row, row-major, so that neighbouring threads read and write
-/// neighbouring bytes. A tile has 4 elements where `packed` says that every row of both sides consists of
-/// packets, else 1. Both cases share one kernel: the branch is uniform, and the kernel has many instances
+/// neighbouring bytes. A tile is packed if `packed` says that every row of both sides consists of packets,
+/// else masked. Both cases share one kernel: the branch is uniform, and the kernel has many instances
 /// already.
 template <class Out, class In, class Source>
 struct convert_rows {
@@ -23,6 +23,7 @@ struct convert_rows {
   std::int64_t table_stride;
   Out* out;
   std::int64_t out_stride;
+  std::int64_t width;
   detail::fast_divisor tiles;
   bool packed;
   Source source;
@@ -34,17 +35,21 @@ struct convert_rows {
     if (row < 0) return;
     const std::int64_t position = source.position(item);
     if (packed)
-      one<packed_tile>(position, row, tile);
+      one<packed_tile_of<Out, In>>(position, row, tile);
     else
-      one<single_tile>(position, row, tile);
+      one<masked_tile>(position, row, tile);
   }
 
   template <class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t position, std::int64_t row, std::int64_t tile) const {
-    const std::int64_t column = tile * Tile::elements;
+    Out* const target = out + position * out_stride;
+    std::int64_t column = tile * Tile::elements;
+    if constexpr (Tile::masked) column = masked_column<Tile>(tile, target);
+    const int count = count_of<Tile>(column, width);
+    if (count == 0) return;
     In value[Tile::elements];
-    load_tile<Tile>(value, table + row * table_stride + column, Tile::elements);
-    store_tile<Tile>(value, out + position * out_stride + column, Tile::elements);
+    load_tile<Tile>(value, table + row * table_stride + column, count);
+    store_tile<Tile>(value, target + column, count);
   }
 };
 

@@ -1,62 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/concepts/element.hpp>
+#include <ferry/rows/detail/initial_values.hpp>
+#include <ferry/rows/detail/packet.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
-#include <ferry/tensor/detail/numeric.hpp>
-#include <ferry/tensor/detail/random.hpp>
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
-/// Generators of initial values, each a pure function of the element's row, column and row-major position.
 namespace ferry::kernels {
 
-template <class T>
-struct constant_value {
-  T value;
-  KOKKOS_FUNCTION T operator()(std::int64_t, std::int64_t, std::int64_t) const { return value; }
-};
-
-template <class T>
-struct uniform_value {
-  double low, high;
-  std::uint64_t seed;
-  KOKKOS_FUNCTION T operator()(std::int64_t, std::int64_t, std::int64_t position) const {
-    const double drawn = random::uniform(seed, static_cast<std::uint64_t>(position), low, high);
-    const T value = convert<T>(std::is_integral_v<T> ? Kokkos::floor(drawn) : drawn);
-    // Rounding to a narrower type may reach the excluded end of the interval.
-    return static_cast<double>(value) < high || !(low < high) ? value : convert<T>(low);
-  }
-};
-
-template <class T>
-struct normal_value {
-  double mean, deviation;
-  std::uint64_t seed;
-  KOKKOS_FUNCTION T operator()(std::int64_t, std::int64_t, std::int64_t position) const {
-    const double drawn = random::normal(seed, static_cast<std::uint64_t>(position), mean, deviation);
-    if constexpr (std::is_integral_v<T>) {
-      // Converting a number outside of the type's range is undefined.
-      constexpr auto least = static_cast<double>(Kokkos::Experimental::finite_min_v<T>);
-      constexpr auto beyond = static_cast<double>(Kokkos::Experimental::finite_max_v<T> / 2 + 1) * 2.0;
-      const double rounded = Kokkos::nearbyint(drawn);
-      if (!(rounded > least)) return Kokkos::Experimental::finite_min_v<T>;
-      return rounded < beyond ? convert<T>(rounded) : Kokkos::Experimental::finite_max_v<T>;
-    } else {
-      return convert<T>(drawn);
-    }
-  }
-};
-
-template <class T, class Function>
-struct custom_value {
-  Function function;
-  KOKKOS_FUNCTION T operator()(std::int64_t row, std::int64_t column, std::int64_t) const {
-    return convert<T>(function(row, column));
-  }
-};
+/// Neighbours that a generator draws at once; one for others.
+template <class Generator>
+consteval int draws_at_once() {
+  if constexpr (requires { Generator::draws_at_once; })
+    return Generator::draws_at_once;
+  else
+    return 1;
+}
 
 /// One thread per element, row-major.
 template <class T, class Generator>
@@ -73,4 +42,128 @@ struct fill_elements {
   }
 };
 
+/// One thread per packet of 16 bytes, of positions that follow each other in memory, or per draw of more.
+template <class T, class Generator>
+struct fill_packets {
+  static constexpr int draws = draws_at_once<Generator>();
+  static constexpr int fitting = std::max(static_cast<int>(16 / sizeof(T)), draws);
+  /// Random elements that are drawn one by one are a long code each.
+  static constexpr int elements = draws > 1 || std::is_same_v<Generator, constant_value<T>>
+                                      ? fitting
+                                      : std::min(fitting, 4);
+  /// True if elements fill packets, and the generator needs no row and column.
+  static constexpr bool serves = std::has_single_bit(sizeof(T)) && sizeof(T) <= 16 &&
+                                 std::is_trivially_default_constructible_v<T> &&
+                                 (draws > 1 || Generator::is_by_position);
+
+  T* data;
+  std::int64_t size;
+  Generator generator;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t first = i * elements;
+    T values[elements];
+    draw_from<0>(first, values);
+    if (first + elements <= size) {
+      packet<T, elements> whole;
+      for (int e = 0; e < elements; ++e) whole.value[e] = values[e];
+      store_packet(data + first, whole);
+    } else {
+      for (int e = 0; e < elements; ++e)
+        if (first + e < size) data[first + e] = values[e];
+    }
+  }
+
+ private:
+  /// Recursive, because a compiler that did not unroll a loop would put the packet into memory.
+  template <int Element>
+  KOKKOS_FORCEINLINE_FUNCTION void draw_from(std::int64_t first, T (&values)[elements]) const {
+    if constexpr (Element < elements) {
+      if constexpr (draws > 1)
+        generator.draw((first + Element) / draws, values + Element);
+      else
+        values[Element] = generator(0, 0, first + Element);
+      draw_from<Element + draws>(first, values);
+    }
+  }
+};
+
+/// On a host, one thread per run of neighbours.
+template <class T, class Generator>
+struct fill_runs {
+  static constexpr bool takes_runs = true;
+  T* data;
+  std::int64_t stride;
+  std::int64_t width;
+  std::int64_t size;
+  Generator generator;
+
+  [[nodiscard]] static constexpr std::int64_t bytes_each() { return sizeof(T); }
+  void operator()(const detail::host_run& run) const {
+    std::int64_t position = run.begin(size);
+    const std::int64_t end = run.end(size);
+    if (position >= end) return;
+    std::int64_t row = position / width;
+    for (std::int64_t column = position - row * width; position < end; ++row, column = 0) {
+      const std::int64_t count = std::min(width - column, end - position);
+      fill(row, column, position, count, data + row * stride + column);
+      position += count;
+    }
+  }
+
+ private:
+  void fill(std::int64_t row, std::int64_t column, std::int64_t position, std::int64_t count,
+            T* target) const {
+    if constexpr (requires { generator.run(row, column, position, count, target); })
+      generator.run(row, column, position, count, target);
+    else
+      for (std::int64_t i = 0; i < count; ++i) target[i] = generator(row, column + i, position + i);
+  }
+};
+
 }  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+/// An array of `rows` rows of `width` elements, `stride` elements apart.
+template <class T>
+struct fill_target {
+  T* data;
+  std::int64_t rows, width, stride;
+
+  [[nodiscard]] std::int64_t size() const { return rows * width; }
+  [[nodiscard]] bool is_contiguous() const { return stride == width || rows == 1; }
+};
+
+/// Enqueues an initialisation on an instance that reaches the memory: a host fills runs, a device packets
+/// if elements lie next to each other. Packets of zeros are as fast as a memset.
+template <class Exec, class T, class Generator>
+void launch_fill(const Exec& exec, const std::string& label, const fill_target<T>& target,
+                 const Generator& generator) {
+  const std::int64_t size = target.size();
+  if (size == 0) return;
+  if constexpr (is_host_exec<Exec>) {
+    // One long row, where the generator does not care.
+    const bool joins = Generator::is_by_position && target.is_contiguous();
+    const std::int64_t width = joins ? size : target.width;
+    launch(exec, label, size,
+           kernels::fill_runs<T, Generator>{target.data, target.stride, width, size, generator});
+  } else {
+    using packets = kernels::fill_packets<T, Generator>;
+    if constexpr (packets::serves) {
+      constexpr std::int64_t elements = packets::elements;
+      bool fits = target.is_contiguous() &&
+                  reinterpret_cast<std::uintptr_t>(target.data) % (elements * sizeof(T)) == 0;
+      if constexpr (packets::draws > 1) fits = fits && generator.has_whole_draws();
+      if (fits) {
+        launch(exec, label, (size + elements - 1) / elements, packets{target.data, size, generator});
+        return;
+      }
+    }
+    launch(exec, label, size,
+           kernels::fill_elements<T, Generator>{target.data, target.stride, fast_divisor(target.width),
+                                                generator});
+  }
+}
+
+}  // namespace ferry::detail

@@ -26,8 +26,11 @@
 ///   table                            array_ref of the table
 ///   min_fields, max_fields, fields   state arrays: the fewest and the most possible, and the actual number
 ///   packs<Duplicates>(values)        whether alignment lets a device's kernels work in packets
+///   packed_tile<Value>               the tile of these kernels
 ///   kernel<Exec, Duplicates, Tile, Fields>(source, items, values)
 ///                                    the kernel, see row_kernels.hpp; `per_item()` work items per item
+///   takes_masks<Duplicates, Source>
+///                                    whether its kernels take masked tiles
 ///   counts_rows                      whether rows count their steps, even rows of width 0
 ///   counting_kernel<Exec, Value>(source)
 ///                                    the kernel that counts, launched after the other
@@ -59,6 +62,11 @@ struct update_labels {
   }
 };
 
+/// The tile of a device's kernels for rows without packets.
+template <class Job, class Duplicates, class Source>
+using loose_tile_of = std::conditional_t<Job::template takes_masks<Duplicates, Source>, kernels::masked_tile,
+                                         kernels::single_tile>;
+
 /// Launches the job's kernels on the items of a source. Rows without elements are only counted.
 template <class Duplicates, int Fields = -1, class Exec, class Job, class Source, class Value, class Space,
           class Order = schedule::flat>
@@ -75,11 +83,12 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
     launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
   } else if (job.template packs<Duplicates>(values)) {
     const auto kernel =
-        job.template kernel<Exec, Duplicates, kernels::packed_tile, fields>(source, items, values);
+        job.template kernel<Exec, Duplicates, typename Job::template packed_tile<Value>, fields>(
+            source, items, values);
     launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
   } else {
-    const auto kernel =
-        job.template kernel<Exec, Duplicates, kernels::single_tile, fields>(source, items, values);
+    const auto kernel = job.template kernel<Exec, Duplicates, loose_tile_of<Job, Duplicates, Source>, fields>(
+        source, items, values);
     launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
   }
   if constexpr (Job::counts_rows)

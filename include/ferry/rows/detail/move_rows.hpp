@@ -8,6 +8,7 @@
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/rows/detail/convert_rows.hpp>
 #include <ferry/rows/detail/gather_rows.hpp>
+#include <ferry/rows/detail/move_chunks.hpp>
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/serve_ring.hpp>
@@ -131,6 +132,49 @@ rows_for_reading<T, Source> read_in_units(std::size_t bytes, const array_ref<T, 
           source};
 }
 
+/// The memory in which the rows of an array lie; of other rows all.
+template <class Rows>
+kernels::readable_memory memory_of_rows([[maybe_unused]] const Rows& rows) {
+  if constexpr (std::is_base_of_v<array_shape, Rows>) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(rows.data);
+    const std::int64_t elements = rows.rows() > 0 ? (rows.rows() - 1) * rows.row_stride() + rows.width() : 0;
+    return {begin, begin + static_cast<std::uintptr_t>(elements) * sizeof(typename Rows::value_type)};
+  } else {
+    return {};
+  }
+}
+
+/// True if a device reads these rows from memory of the host.
+template <class Rows>
+inline constexpr bool lies_behind_link = false;
+template <class T, class Space>
+inline constexpr bool lies_behind_link<array_ref<T, Space>> = Space::is_host_accessible;
+
+/// launch_gather for rows that are moved as they are, on a device, when their ends are no boundaries of 16
+/// bytes.
+template <class Exec, class Rows, class Out, class OutSpace, class Source, class Order>
+void launch_chunks(const Exec& exec, const std::string& label, const Rows& rows,
+                   const array_ref<Out, OutSpace>& out, const Source& source, std::int64_t items,
+                   const Order& order) {
+  constexpr int grain = std::min<int>(4, sizeof(unit_of<Out>));
+  constexpr auto element = static_cast<std::int64_t>(sizeof(Out));
+  const auto table = read_in_units(1, rows, source);
+  using placed = std::remove_const_t<decltype(table.source)>;
+  const std::int64_t stride = out.row_stride() * element, width = out.width() * element;
+  if constexpr (grain == 4 && (lies_behind_link<Rows> || OutSpace::is_host_accessible))
+    return launch(exec, label, order, items, kernels::gather_row_lines<placed>::lanes,
+                  kernels::gather_row_lines<placed>{reinterpret_cast<const std::byte*>(table.data),
+                                                    table.stride, reinterpret_cast<std::byte*>(out.data),
+                                                    stride, width, table.source, lies_behind_link<Rows>});
+  using kernel = kernels::gather_row_chunks<grain, placed>;
+  const std::int64_t chunks =
+      kernels::chunks_of_rows(reinterpret_cast<std::uintptr_t>(out.data), stride, width, grain);
+  launch(exec, label, order, kernel::groups(items), chunks,
+         kernel{reinterpret_cast<const std::byte*>(table.data), table.stride,
+                reinterpret_cast<std::byte*>(out.data), stride, width, fast_divisor(chunks), table.source,
+                items, memory_of_rows(rows)});
+}
+
 /// out[source.position(k)] = row source.row(k) for each item k, on any execution space. `rows`: an array, or
 /// another kind of rows that has in_units_of and read_in_units, see row_access.hpp.
 template <class Exec, class Rows, class Out, class OutSpace, class Source, class Order = schedule::flat>
@@ -156,6 +200,8 @@ void launch_gather(const Exec& exec, const std::string& label, const Rows& rows,
                   items, table.source});
   } else if constexpr (moves) {
     const bool wide = in_wide_units(rows, out);
+    if (!wide && width * static_cast<std::int64_t>(sizeof(in)) >= kernels::fewest_chunked_bytes)
+      return launch_chunks(exec, label, rows, out, source, items, order);
     const auto table = read_in_units(wide ? sizeof(kernels::opaque16) : sizeof(unit_of<in>), rows, source);
     const auto batch = in_units(out, wide);
     using placed = std::remove_const_t<decltype(table.source)>;
@@ -171,14 +217,14 @@ void launch_gather(const Exec& exec, const std::string& label, const Rows& rows,
                                                        fast_divisor(batch.width), table.source, wide});
     }
   } else {
-    constexpr int packet = kernels::packed_tile::elements;
+    constexpr int packet = kernels::packed_tile_of<Out, in>::elements;
     const bool packed = in_packets<packet>(rows, out);
-    const std::int64_t tiles = packed ? width / packet : width;
+    const std::int64_t tiles = packed ? width / packet : kernels::tiles_of<kernels::masked_tile>(width);
     const auto table = read_in_units(sizeof(in), rows, source);
-    launch(
-        exec, label, order, items, tiles,
-        kernels::convert_rows<Out, in, std::remove_const_t<decltype(table.source)>>{
-            table.data, table.stride, out.data, out.row_stride(), fast_divisor(tiles), packed, table.source});
+    launch(exec, label, order, items, tiles,
+           kernels::convert_rows<Out, in, std::remove_const_t<decltype(table.source)>>{
+               table.data, table.stride, out.data, out.row_stride(), width, fast_divisor(tiles), packed,
+               table.source});
   }
 }
 

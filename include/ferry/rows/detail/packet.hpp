@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/tensor/detail/bit_cast.hpp>
+
 #include <Kokkos_Macros.hpp>
 
 #include <cstddef>
@@ -18,6 +20,10 @@ struct alignas(sizeof(T) * N) packet {
 /// The integer type that stores a packet of `Bytes` bytes.
 template <std::size_t Bytes>
 struct packet_integer;
+template <>
+struct packet_integer<1> {
+  using type = std::uint8_t;
+};
 template <>
 struct packet_integer<2> {
   using type = std::uint16_t;
@@ -40,14 +46,23 @@ inline constexpr std::size_t widest_store = 16;
 inline constexpr std::size_t widest_store = 8;
 #endif
 
-/// target[0, N) = value, by as few stores as the packet's size allows.
+/// target[0, N) = value, by as few stores as the packet's size allows. Little-endian. Elements are joined by
+/// shifts: nvcc takes a memcpy of converted elements through memory.
 template <class T, int N>
 KOKKOS_FORCEINLINE_FUNCTION void store_as_integers(T* target, const packet<T, N>& value) {
   constexpr std::size_t unit = sizeof(value) < widest_store ? sizeof(value) : widest_store;
   constexpr std::size_t units = sizeof(value) / unit;
   using integer = typename packet_integer<unit>::type;
-  integer bits[units];
-  std::memcpy(bits, &value, sizeof(value));
+  integer bits[units] = {};
+  if constexpr (sizeof(T) <= 8 && (sizeof(T) & (sizeof(T) - 1)) == 0) {
+    using element = typename packet_integer<sizeof(T)>::type;
+    constexpr int per_unit = static_cast<int>(unit / sizeof(T));
+    for (int e = 0; e < N; ++e)
+      bits[e / per_unit] |= static_cast<integer>(ferry::detail::bit_cast<element>(value.value[e]))
+                            << (e % per_unit * static_cast<int>(8 * sizeof(T)));
+  } else {
+    std::memcpy(bits, &value, sizeof(value));
+  }
   for (std::size_t u = 0; u < units; ++u) reinterpret_cast<integer*>(target)[u] = bits[u];
 }
 
@@ -58,6 +73,35 @@ template <class T, int N>
 KOKKOS_FORCEINLINE_FUNCTION void store_packet(T* target, const packet<T, N>& value) {
   KOKKOS_IF_ON_DEVICE((store_as_integers(target, value);))
   KOKKOS_IF_ON_HOST((std::memcpy(static_cast<void*>(target), &value, sizeof(value));))
+}
+
+/// The packet at an address, by as few loads as its size allows: the assembler does not join loads of 16-bit
+/// numbers beyond 8 bytes. Little-endian.
+template <class T, int N>
+KOKKOS_FORCEINLINE_FUNCTION packet<T, N> load_as_integers(const T* source) {
+  constexpr std::size_t unit = sizeof(packet<T, N>) < widest_store ? sizeof(packet<T, N>) : widest_store;
+  using integer = typename packet_integer<unit>::type;
+  using element = typename packet_integer<sizeof(T)>::type;
+  constexpr int per_unit = static_cast<int>(unit / sizeof(T));
+  packet<T, N> value;
+  for (int first = 0; first < N; first += per_unit) {
+    const integer bits = reinterpret_cast<const integer*>(source)[first / per_unit];
+    for (int e = 0; e < per_unit; ++e)
+      value.value[first + e] =
+          ferry::detail::bit_cast<T>(static_cast<element>(bits >> (e * static_cast<int>(8 * sizeof(T)))));
+  }
+  return value;
+}
+
+/// The packet at an address that is a multiple of its size.
+template <class T, int N>
+KOKKOS_FORCEINLINE_FUNCTION packet<T, N> load_packet(const T* source) {
+  if constexpr (sizeof(T) == 2 && N > 4) {
+    KOKKOS_IF_ON_DEVICE((return load_as_integers<T, N>(source);))
+  }
+  KOKKOS_IF_ON_HOST(
+      (packet<T, N> value; std::memcpy(static_cast<void*>(&value), source, sizeof(value)); return value;))
+  KOKKOS_IF_ON_DEVICE((return *reinterpret_cast<const packet<T, N>*>(source);))
 }
 
 /// Rows that only move are moved as opaque units of 16 bytes, or of one element where alignment forbids it.

@@ -44,9 +44,10 @@
 ///                             the source of n items, whose row(item) is the place of the item's row among
 ///                             rows(call). `plan`: that of the batch, or null
 ///   touches<Path>(call, job)  checks and orders, for all arrays of a job that writes
-///   located<Path>(call, job, plan), located(call, label, job, index_rows, n)
-///                             the job with kernels that find the rows, and the order of its items. By
-///                             indices it also reports bad ones before the job's kernel runs
+///   located<Path>(call, job, plan), located(call, label, job, source, n)
+///                             the job with kernels that find the rows, and the order of its items. The
+///                             source is index_rows, of which it reports bad ones before the job's kernel
+///                             runs, or consecutive_rows: all rows of the table
 ///
 /// A kind of table specialises is_table_object<Table>, and table_access<Table>, which is constructed by
 /// (table, verb) and declares also, most of it by the base rows_of_kernels:
@@ -143,6 +144,10 @@ void validate_rows(launch_context<Exec>& call, const std::string& label,
     launch(call.exec(), call.label_part(label, "validate"), n,
            kernels::resolve_indices<Index, Bounds>{source, nullptr, nullptr, nullptr});
 }
+
+template <class Exec>
+void validate_rows(launch_context<Exec>&, const std::string&, const kernels::consecutive_rows&,
+                   std::int64_t) {}
 
 /// The plan of a batch, null for one of indices.
 template <class Named>
@@ -246,9 +251,9 @@ class plain_rows {
     const auto order = plan_order<Path, Space>(plan);
     return located_job<const Job&, decltype(order)>{job, order};
   }
-  template <class Exec, class Job, class Index, class Bounds>
+  template <class Exec, class Job, class Source>
   static auto located(launch_context<Exec>& call, const std::string& label, const Job& job,
-                      const kernels::index_rows<Index, Bounds>& source, std::int64_t n) {
+                      const Source& source, std::int64_t n) {
     validate_rows(call, label, source, n);
     return located_job<const Job&, schedule::flat>{job, {}};
   }

@@ -41,6 +41,8 @@ using combine_type = typename decltype(combining<T, V>())::type;
 struct row_job {
   static constexpr int min_fields = 0, max_fields = 0, fields = 0;
   static constexpr bool needs_whole_rows = false, counts_rows = false;
+  template <class Duplicates, class Source>
+  static constexpr bool takes_masks = !adjusts_values<Duplicates>;
   [[nodiscard]] static bool is_refused() { return false; }
   [[nodiscard]] static bool sums_in_place() { return false; }
 };
@@ -48,6 +50,9 @@ struct row_job {
 /// Writes the combined value of each item into a dense buffer: the device's part of the staged path.
 template <class Wire, bool Moves>
 struct reduce_to_buffer : row_job {
+  template <class Value>
+  using packed_tile = kernels::packed_tile_of<Wire, std::remove_const_t<Value>>;
+
   array_ref<Wire, device_space> table;
 
   explicit reduce_to_buffer(const array_ref<Wire, device_space>& buffer) : table(buffer) {}
@@ -60,7 +65,7 @@ struct reduce_to_buffer : row_job {
     if constexpr (Moves)
       return in_wide_units(table, values);
     else
-      return in_packets<4>(table, values);
+      return in_packets<packed_tile<typename Values::value_type>::elements>(table, values);
   }
 
   template <class Exec, class Duplicates, class Tile, int, class Source, class Value, class Space>
@@ -78,6 +83,9 @@ struct reduce_to_buffer : row_job {
 /// table[row] = combined value.
 template <class T, class TableSpace>
 struct replace_job : row_job {
+  template <class Value>
+  using packed_tile = kernels::packed_tile_of<T, std::remove_const_t<Value>>;
+
   array_ref<T, TableSpace> table;
 
   explicit replace_job(const array_ref<T, TableSpace>& array) : table(array) {}
@@ -106,7 +114,7 @@ struct replace_job : row_job {
     if constexpr (moves<Value, Duplicates>)
       return in_wide_units(table, values);
     else
-      return in_packets<4>(table, values);
+      return in_packets<packed_tile<Value>::elements>(table, values);
   }
 
   template <class Exec, class Duplicates, class Tile, int, class Source, class Value, class Space>
@@ -129,6 +137,9 @@ struct replace_job : row_job {
 /// table[row] += combined value.
 template <class T, class TableSpace>
 struct add_job : row_job {
+  template <class Value>
+  using packed_tile = kernels::packed_tile_of<T, std::remove_const_t<Value>>;
+
   array_ref<T, TableSpace> table;
 
   explicit add_job(const array_ref<T, TableSpace>& array) : table(array) {}
@@ -139,6 +150,10 @@ struct add_job : row_job {
   using sum_type = combine_type<T, Value>;
   template <class>
   static constexpr bool replaces_by = false;
+  /// Atomic additions take whole tiles.
+  template <class Duplicates, class Source>
+  static constexpr bool takes_masks =
+      !adjusts_values<Duplicates> && !(in_any_order<Duplicates> && kernels::by_positions<Source>);
 
   template <bool Staged, class Exec, class Values>
   [[nodiscard]] const add_job& prepare(launch_context<Exec>&, const std::string&, const Values&) const {
@@ -151,7 +166,7 @@ struct add_job : row_job {
 
   template <class Duplicates, class Values>
   [[nodiscard]] bool packs(const Values& values) const {
-    return in_packets<4>(table, values);
+    return in_packets<packed_tile<typename Values::value_type>::elements>(table, values);
   }
 
   template <class Exec, class Duplicates, class Tile, int, class Source, class Value, class Space>

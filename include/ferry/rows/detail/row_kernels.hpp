@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <type_traits>
 
-/// The kernels of jobs, for one of three tiles: kernels::host_tile on the host; on a device packed_tile where
-/// alignment allows it, else single_tile.
+/// The kernels of jobs, for one of three tiles: kernels::host_tile on the host; on a device packed_tile if
+/// alignment allows it, else the job's loose_tile.
 namespace ferry::detail {
 
 template <class Value, class Space>
@@ -22,7 +22,7 @@ const Value* const_data(const array_ref<Value, Space>& values) {
 template <class Compute, class Tile, class Duplicates, class Source, class Value, class Operation>
 auto apply_kernel(const Source& source, std::int64_t items, const Value* values, std::int64_t stride,
                   std::int64_t width, const Operation& operation) {
-  const std::int64_t tiles = Tile::host ? 1 : width / Tile::elements;
+  const std::int64_t tiles = Tile::host ? 1 : kernels::tiles_of<Tile>(width);
   return kernels::apply_rows<Compute, Tile, Duplicates, Source, Value, Operation>{
       source, values, stride, width, items, fast_divisor(tiles), operation};
 }
@@ -33,7 +33,7 @@ template <template <class> class Operation, class Tile, class Duplicates, class 
 auto move_kernel(const Source& source, std::int64_t items, const To& table, const Values& values) {
   using element = std::remove_cvref_t<decltype(*table.data)>;
   using unit = std::conditional_t<Tile::packed, kernels::opaque16, unit_of<element>>;
-  using tile = std::conditional_t<Tile::host, Tile, kernels::single_tile>;
+  using tile = std::conditional_t<Tile::packed, kernels::single_tile, Tile>;
   const auto rows = as_units<unit>(table);
   const auto inputs = as_units<unit>(values);
   const auto* data = static_cast<const unit*>(inputs.data);

@@ -12,7 +12,7 @@
 /// table), column, the tile and its live elements. `load` reads the other inputs of `finish`, so that these
 /// loads are issued before values are summed. `prefetch` prefetches a later row on a host. On a host an
 /// operation with `by_vectors` gets rows of one value in tiles of one vector. `arrays` is the number of rows
-/// that it reads or writes.
+/// that it reads or writes. `target(item, row)` is the row that it writes, for masked tiles.
 namespace ferry::kernels {
 
 /// An operation that reads nothing and never refuses.
@@ -41,6 +41,8 @@ struct replace_row : plain_operation {
     look_ahead::prefetch(table + row * stride, width * static_cast<std::int64_t>(sizeof(T)));
   }
 
+  /// The row that is written.
+  KOKKOS_FORCEINLINE_FUNCTION T* target(std::int64_t, std::int64_t row) const { return table + row * stride; }
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void finish(const held<Tile, Compute>&, std::int64_t, std::int64_t row,
                                           std::int64_t column, const Compute (&value)[Tile::elements],
@@ -67,6 +69,8 @@ struct add_row {
   KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t row, std::int64_t width) const {
     look_ahead::prefetch(table + row * stride, width * static_cast<std::int64_t>(sizeof(T)));
   }
+  /// The row that is written.
+  KOKKOS_FORCEINLINE_FUNCTION T* target(std::int64_t, std::int64_t row) const { return table + row * stride; }
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void load(held<Tile, Compute>& inputs, std::int64_t row, std::int64_t column,
                                         int count) const {
@@ -89,6 +93,10 @@ struct emit_row : plain_operation {
 
   KOKKOS_FUNCTION emit_row(T* data, std::int64_t step) : buffer(data), stride(step) {}
 
+  /// The row that is written.
+  KOKKOS_FORCEINLINE_FUNCTION T* target(std::int64_t item, std::int64_t) const {
+    return buffer + item * stride;
+  }
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void finish(const held<Tile, Compute>&, std::int64_t item, std::int64_t,
                                           std::int64_t column, const Compute (&value)[Tile::elements],

@@ -105,6 +105,8 @@ template <class Exec, class Order, class Functor>
   if (items <= 0 || per_item <= 0) return;
   if constexpr (is_host_exec<Exec>) {
     launch(exec, label, items * per_item, functor);
+  } else if constexpr (requires { order.enqueue(exec, label, items, per_item, functor); }) {
+    order.enqueue(exec, label, items, per_item, functor);
   } else {
     const auto kernel = order.kernel(exec, items, per_item, functor);
     const device_span<Exec> span(exec, label, "kernel");

@@ -18,7 +18,7 @@ struct found_rows {
   const std::int64_t* rows = nullptr;  ///< of the team's items, the first of which is `first`
   const int* begin = nullptr;
   const int* count = nullptr;
-  const int* order = nullptr;  ///< the positions of the rows
+  const std::uint16_t* order = nullptr;  ///< the positions of the rows
   std::int64_t first = 0;
   static constexpr const void* long_sums = nullptr;
   static constexpr std::int64_t long_stride = 0;
@@ -35,7 +35,7 @@ struct found_rows {
 struct search_shape {
   static constexpr int team_size = 256;
   static constexpr int team_items = 8;  ///< items of a team
-  static constexpr int most = 2048;     ///< positions of a batch
+  static constexpr int most = 4096;     ///< positions of a batch
 
   static constexpr int teams(std::int64_t items) {
     return static_cast<int>((items + team_items - 1) / team_items);
@@ -45,7 +45,7 @@ struct search_shape {
 /// A team's view of the batch.
 struct searched_batch {
   std::int64_t named[search_shape::most];       ///< the row of each position
-  int order[search_shape::most];                ///< the positions of the team's rows
+  std::uint16_t order[search_shape::most];      ///< the positions of the team's rows
   std::int64_t rows[search_shape::team_items];  ///< those of the team's items, see found_rows
   int begin[search_shape::team_items];
   int count[search_shape::team_items];
@@ -118,12 +118,13 @@ struct search_rows : search_shape {
       if (lane == 0) begin = Kokkos::atomic_fetch_add(&batch.order_size, count);
       begin = team.from_first_lane(begin);
       if (count == 1) {
-        if (lane == 0) batch.order[begin] = item;
+        if (lane == 0) batch.order[begin] = static_cast<std::uint16_t>(item);
       } else {
         int next = begin;
         for_each_vote(team, batch, row, item, [&](int first, std::uint32_t same) {
           if ((same >> lane & 1) != 0)
-            batch.order[next + bits_in(same & ((std::uint32_t{1} << lane) - 1))] = first + lane;
+            batch.order[next + bits_in(same & ((std::uint32_t{1} << lane) - 1))] =
+                static_cast<std::uint16_t>(first + lane);
           next += bits_in(same);
         });
       }

@@ -22,16 +22,15 @@ struct long_segments {
   static std::int64_t slots(std::int64_t positions) { return positions / (most + 1); }
 };
 
-/// tile = the sum of a segment's values, for columns [column, column + Tile::elements) of a device: the loads
-/// of several values are in flight at once, the additions follow the order of the positions.
+/// tile = the sum of a segment's values, for the columns of a device's tile: the loads of several values are
+/// in flight at once, the additions follow the order of the positions.
 template <int UnderWay, class Tile, class Compute, class Source, class Value>
 KOKKOS_FORCEINLINE_FUNCTION void sum_values(Compute (&tile)[Tile::elements], const Source& source,
                                             std::int64_t begin, std::int64_t end, const Value* values,
-                                            std::int64_t stride, std::int64_t column) {
+                                            std::int64_t stride, std::int64_t column, int count) {
   const auto load = [&](Compute(&target)[Tile::elements], std::int64_t place) {
-    load_tile<Tile>(target, values + source.position(place) * stride + column, Tile::elements);
-    if constexpr (requires { Source::adjusts; })
-      source.template adjust<Tile>(target, place, column, Tile::elements);
+    load_tile<Tile>(target, values + source.position(place) * stride + column, count);
+    if constexpr (requires { Source::adjusts; }) source.template adjust<Tile>(target, place, column, count);
   };
   Compute next[UnderWay][Tile::elements];
   const auto add_several = [&](std::int64_t k) {

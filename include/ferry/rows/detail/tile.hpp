@@ -22,25 +22,79 @@ namespace ferry::kernels {
 
 /// Tile shapes. A tile is the part of a row that one work item holds in registers:
 ///
-///   device, packed   4 elements, one wide load per array; every address is a multiple of the packet
-///   device, single   1 element, for rows whose alignment forbids packets
+///   device, packed   4 elements, one wide load per array; every address is a multiple of the packet. 8 for rows
+///                    of 16-bit numbers in kernels with registers for as many floats, see packed_tile_of
+///   device, masked   4 elements, for rows whose alignment forbids packets: tiles begin at packets of the
+///                    array that is written, so the first and the last one have elements beside the row
+///   device, single   1 element, for such rows in kernels without masks
 ///   host             16 elements, few enough for vector registers; a row's last tile is shorter
 ///   host, whole      N elements, all of them live: loops of constant length
 ///
 /// A host's tile has the size of the registers that it is compiled for, see detail::registers.
-template <int Elements, bool Packed, bool Host, bool Partial, int Registers = 0>
+template <int Elements, bool Packed, bool Host, bool Partial, int Registers = 0, bool Masked = false>
 struct tile_shape {
   static constexpr int elements = Elements;
   static constexpr int registers = Registers;
   static constexpr bool packed = Packed;
   static constexpr bool host = Host;
   static constexpr bool partial = Partial;
+  static constexpr bool masked = Masked;
 };
 using packed_tile = tile_shape<4, true, false, false>;
+using wide_packed_tile = tile_shape<8, true, false, false>;
 using single_tile = tile_shape<1, false, false, false>;
+using masked_tile = tile_shape<4, false, false, false, 0, true>;
 using host_tile = tile_shape<16, false, true, true>;
 template <int Elements, int Registers = 0>
 using whole_host_tile = tile_shape<Elements, false, true, false, Registers>;
+
+/// The packed tile of kernels that read and write arrays of these elements.
+template <class... T>
+using packed_tile_of =
+    std::conditional_t<((sizeof(T) == 2) || ...) && ((sizeof(T) <= 4) && ...), wide_packed_tile, packed_tile>;
+
+/// The most tiles of a row of `width` elements, on a device.
+template <class Tile>
+constexpr std::int64_t tiles_of(std::int64_t width) {
+  return Tile::masked ? (width + 2 * (Tile::elements - 1)) / Tile::elements : width / Tile::elements;
+}
+
+/// The first column of tile `number` of the row at an address. Masked tiles begin at packets of its array, so
+/// the first one may begin before the row.
+template <class Tile, class T>
+KOKKOS_FORCEINLINE_FUNCTION std::int64_t masked_column(std::int64_t number, const T* row) {
+  const auto place = reinterpret_cast<std::uintptr_t>(row) / sizeof(T);
+  return number * Tile::elements - static_cast<std::int64_t>(place % Tile::elements);
+}
+
+/// The `count` of a device's tile: Tile::elements; of a masked tile its elements [begin, end) in the row, or
+/// 0.
+template <class Tile>
+KOKKOS_FORCEINLINE_FUNCTION constexpr int count_of([[maybe_unused]] std::int64_t column,
+                                                   [[maybe_unused]] std::int64_t width) {
+  if constexpr (Tile::masked) {
+    const int begin = column < 0 ? static_cast<int>(-column) : 0;
+    const int end = width - column < Tile::elements ? static_cast<int>(width - column) : Tile::elements;
+    return begin < end ? end << 3 | begin : 0;
+  } else {
+    return Tile::elements;
+  }
+}
+/// The mask of such a count.
+struct tile_mask {
+  int begin, end;
+
+  KOKKOS_FORCEINLINE_FUNCTION explicit constexpr tile_mask(int count) : begin(count & 7), end(count >> 3) {}
+  KOKKOS_FORCEINLINE_FUNCTION constexpr bool has(int e) const { return begin <= e && e < end; }
+  /// True if one access moves the whole tile.
+  template <int N, class T>
+  KOKKOS_FORCEINLINE_FUNCTION bool is_packet(const T* address) const {
+    if constexpr ((sizeof(T) & (sizeof(T) - 1)) == 0)
+      return begin == 0 && end == N && reinterpret_cast<std::uintptr_t>(address) % (N * sizeof(T)) == 0;
+    else
+      return false;
+  }
+};
 
 /// The numbers of type T that a host's kernel copies at once, of N: none where a loop copies them.
 template <class To, class From, int N, int Registers>
@@ -91,8 +145,12 @@ KOKKOS_FORCEINLINE_FUNCTION void copy_some(To* target, const From* source, int c
 template <class Tile, class Compute, class T>
 KOKKOS_FORCEINLINE_FUNCTION void load_tile(Compute (&tile)[Tile::elements], const T* source, int count) {
   if constexpr (Tile::packed) {
-    const auto whole = *reinterpret_cast<const packet<T, Tile::elements>*>(source);
+    const auto whole = load_packet<T, Tile::elements>(source);
     for (int e = 0; e < Tile::elements; ++e) tile[e] = convert<Compute>(whole.value[e]);
+  } else if constexpr (Tile::masked) {
+    const tile_mask mask(count);
+    if (mask.is_packet<Tile::elements>(source)) return load_tile<packed_tile>(tile, source, count);
+    for (int e = 0; e < Tile::elements; ++e) tile[e] = mask.has(e) ? convert<Compute>(source[e]) : Compute{};
   } else if constexpr (Tile::partial) {
     copy_some<Tile::registers>(tile, source, count);
   } else {
@@ -107,6 +165,11 @@ KOKKOS_FORCEINLINE_FUNCTION void store_tile(const Compute (&tile)[Tile::elements
     packet<T, Tile::elements> whole;
     for (int e = 0; e < Tile::elements; ++e) whole.value[e] = convert<T>(tile[e]);
     store_packet(target, whole);
+  } else if constexpr (Tile::masked) {
+    const tile_mask mask(count);
+    if (mask.is_packet<Tile::elements>(target)) return store_tile<packed_tile>(tile, target, count);
+    for (int e = 0; e < Tile::elements; ++e)
+      if (mask.has(e)) target[e] = convert<T>(tile[e]);
   } else if constexpr (Tile::partial) {
     copy_some<Tile::registers>(target, tile, count);
   } else {

@@ -6,21 +6,11 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 namespace ferry::random {
-
-namespace detail {
-
-/// c[0] + c[1] x + ... by Horner's scheme, every operation an fma.
-template <int N>
-KOKKOS_FUNCTION double polynomial(const double (&c)[N], double x) {
-  double value = c[N - 1];
-  for (int i = N - 2; i >= 0; --i) value = Kokkos::fma(value, x, c[i]);
-  return value;
-}
-
-}  // namespace detail
 
 /// The quantile of the standard normal distribution for p in (0, 1), with a relative error of about 1e-16:
 /// algorithm AS 241, PPND16 (Wichura, 1988). Every rounding is fixed, see random.hpp.
@@ -82,6 +72,7 @@ namespace ferry::kernels {
 /// deviation mirrors the distribution.
 template <class T>
 struct truncated_normal_value {
+  static constexpr bool is_by_position = true;
   double mean, deviation, low, high, lower, upper;
   std::uint64_t seed;
 
@@ -96,3 +87,22 @@ struct truncated_normal_value {
 };
 
 }  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+/// Places of random::normal_place between two probabilities.
+struct normal_places {
+  std::int32_t first;
+  std::uint32_t count;
+};
+inline normal_places places_between(double lower, double upper) {
+  constexpr double range = 0x1p32;
+  const double first = std::ceil(lower * range), last = std::floor(upper * range);
+  const double count = std::clamp(last - first, 0.0, range - 1.0);
+  return {static_cast<std::int32_t>(std::min(first, range - 1.0) - 0x1p31),
+          static_cast<std::uint32_t>(count)};
+}
+/// Floats can't tell more places than these apart.
+inline constexpr std::uint32_t enough_places = 1u << 24;
+
+}  // namespace ferry::detail

@@ -7,6 +7,7 @@
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
+#include <ferry/rows/detail/checked_rows.hpp>
 #include <ferry/rows/detail/choose_path.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
@@ -79,8 +80,18 @@ inline constexpr bool adds_by_index = (in_any_order<Duplicates> && !Path::sorts 
 template <class Bounds>
 inline constexpr bool names_rows = kernels::is_own_bounds<Bounds>;
 
+/// True if the kernel that writes may look for bad indices itself: on a device, for rows in its own memory and
+/// indices that do not come over the link, because all its teams read them.
+template <class Bounds, class Exec, class Access, class Job, class IndexSpace>
+consteval bool may_check_in_place() {
+  return !is_host_exec<Exec> && Bounds::reports && Access::is_strided && !Job::needs_whole_rows &&
+         std::is_same_v<typename Access::memory_space, device_space> &&
+         !std::is_same_v<IndexSpace, mapped_space>;
+}
+
 /// Without sorting: the caller promised that no row is named twice, or the values of a row may be added in
-/// any order. A separate kernel looks for bad indices first, so that nothing is written if there is one.
+/// any order. Nothing is written if an index is bad: a kernel looks for bad ones first, or the one that
+/// writes.
 template <class Path, class Bounds, class Duplicates, class Exec, class Access, class Job, class Index,
           class IndexSpace, class Value, class Space>
 ticket update_by_index(const Exec& exec, const char* verb, const Access& access, const Job& job,
@@ -101,12 +112,19 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
       call.changes().any_row();
     const kernels::index_rows<plain, Bounds> source{list, job.table.rows(),
                                                     Bounds::reports ? call.report() : report_writer{}};
-    const auto rows = access.located(call, label, ready, source, n);
     using values_type = std::remove_const_t<std::remove_pointer_t<decltype(batch.data)>>;
-    if constexpr (Access::is_strided && !is_host_exec<Exec> && Job::template replaces_by<values_type>)
-      launch_gather(exec, label, batch, job.table, kernels::index_destinations<plain, Bounds>{source}, n);
-    else
-      launch_update<Duplicates>(exec, labels, rows.job, source, n, batch, rows.order);
+    const auto write = [&](const auto& located, const auto& order) {
+      if constexpr (Access::is_strided && !is_host_exec<Exec> && Job::template replaces_by<values_type>)
+        launch_gather(exec, label, batch, job.table, kernels::index_destinations<plain, Bounds>{source}, n,
+                      order);
+      else
+        launch_update<Duplicates>(exec, labels, located, source, n, batch, order);
+    };
+    if constexpr (may_check_in_place<Bounds, Exec, Access, Job, IndexSpace>())
+      if (n <= execution_backend<Exec>::tuning(exec).positions_checked_in_place)
+        return write(ready, schedule::checked<kernels::index_rows<plain, Bounds>>{source, n});
+    const auto rows = access.located(call, label, ready, source, n);
+    write(rows.job, rows.order);
   };
   if (job.table.width() == 0 && !Job::counts_rows) {
     look_at_bounds<Bounds>(call, indices, job.table.rows());
@@ -136,7 +154,8 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
             launch_update<Duplicates>(host, labels, ready, kernels::listed_rows{rows}, n, values);
             host.fence(label);
           } else {
-            drain_rows(call, label, ready, rows, n, values.data, values.row_stride(), values.width());
+            drain_rows(call, label, ready, kernels::listed_rows{rows}, n, values.data, values.row_stride(),
+                       values.width());
           }
         }
       }
@@ -145,8 +164,52 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
   return call.finish(job.table, n, std::is_signed_v<plain>);
 }
 
-/// Runs on one path: by a plan, made here if the policies need one, by a search, by the winners of rows, or
-/// index by index. A plan has an order of its rows' values, so sum_any_order is sum there.
+/// All rows in their order: no index is loaded and nothing is sorted, so path::ordered is path::direct.
+template <class Path, class Exec, class Access, class Job, class Value, class Space>
+ticket update_every_row(const Exec& exec, const char* verb, const Access& access, const Job& job,
+                        const array_ref<Value, Space>& values, const rollback& ends) {
+  using table_space = typename Access::memory_space;
+  using each_once = duplicates::assume_unique;
+  const std::int64_t n = job.table.rows();
+  const kernels::consecutive_rows source{};
+  launch_context<Exec> call(exec, verb);
+  const std::string& label = call.label(Access::template path_label<Path>);
+  call.roll_back_by(ends);
+  if (n != 0 && (job.table.width() != 0 || Job::counts_rows)) {
+    const auto labels = update_labels::of<Job>(call, label);
+    [[maybe_unused]] const auto moving = moves<Path>(call, values, job.table, bytes_of_rows(values, n));
+    if constexpr (!by_host_alone<Path>) {
+      require_direct_reach(verb, exec, values);
+      call.reads_from(values);
+      access.template touches<Path>(call, job);
+      const auto ready = job.template prepare<false>(call, label, values);
+      const auto rows = access.located(call, label, ready, source, n);
+      launch_update<each_once>(exec, labels, rows.job, source, n, values, rows.order);
+    } else {
+      wait_for_host_access(call, label, job.table, values);
+      job.for_each_array([&](const auto& array) { call.wait_for_host_access(array); });
+      const auto ready = job.template prepare<true>(call, label, values);
+      if (ready.is_refused()) {
+        call.changes().none();
+      } else if constexpr (!table_space::is_host_accessible && Space::is_host_accessible) {
+        launch_update<each_once>(exec, labels, ready, source, n, upload_values(call, label, values));
+      } else if constexpr (!table_space::is_host_accessible) {
+        launch_update<each_once>(exec, labels, ready, source, n, values);
+      } else if constexpr (Space::is_host_accessible) {
+        const auto host = host_side(exec);
+        launch_update<each_once>(host, labels, ready, source, n, values);
+        host.fence(label);
+      } else {
+        drain_rows(call, label, ready, source, n, values.data, values.row_stride(), values.width());
+      }
+    }
+  }
+  return call.finish(job.table, n, true);
+}
+
+/// Runs on one path: over all rows, by a plan, made here if the policies need one, by a search, by the
+/// winners of rows, or index by index. A plan has an order of its rows' values, so sum_any_order is sum
+/// there.
 template <class Path, class Bounds, class Duplicates, class Exec, class Access, class Job, class Named,
           class Value, class Space>
 ticket update_on(const Exec& exec, const char* verb, const Access& access, const Job& job, const Named& named,
@@ -154,7 +217,7 @@ ticket update_on(const Exec& exec, const char* verb, const Access& access, const
   using table_space = typename Access::memory_space;
   using ordered = std::conditional_t<in_any_order<Duplicates>, duplicates::sum, Duplicates>;
   constexpr bool adds = Access::is_strided && adds_by_index<Path, Duplicates, Exec, table_space>;
-  if constexpr (Access::is_strided) {
+  if constexpr (Access::is_strided && !is_every_row<Named>) {
     if constexpr (may_search<Path, Duplicates, Exec, Job, Named>())
       if (is_searched<Duplicates>(exec, job, values, named.rows()))
         return update_by_search<Path, Bounds, Duplicates>(exec, verb, job, named, values, ends);
@@ -162,7 +225,9 @@ ticket update_on(const Exec& exec, const char* verb, const Access& access, const
       if (winners_beat_a_plan(exec, job, named.rows()))
         return update_by_winners<Path, Bounds, Duplicates>(exec, verb, job, named, values, ends);
   }
-  if constexpr (is_plan<Named>)
+  if constexpr (is_every_row<Named>)
+    return update_every_row<Path>(exec, verb, access, job, values, ends);
+  else if constexpr (is_plan<Named>)
     return update_by_plan<Path, ordered>(exec, verb, access, job, named, values, ends);
   else if constexpr ((ordered::needs_plan && !adds) || Path::sorts)
     return update_by_plan<Path, ordered>(exec, verb, access, job,
@@ -186,10 +251,13 @@ ticket update_rows(const Exec& exec, const Access& access, const Job& job, const
                                                                     verb);
   using asked = typename Chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
-  constexpr bool planned = is_plan<Named> || Duplicates::needs_plan ||
+  constexpr bool planned = is_plan<Named> || is_every_row<Named> || Duplicates::needs_plan ||
                            (in_any_order<Duplicates> &&
                             !adds_by_index<path::direct, Duplicates, Exec, typename Access::memory_space>);
-  constexpr path_set paths = paths_to<Access, asked, What, Exec, Space, Without...>();
+  constexpr path_set candidates = paths_to<Access, asked, What, Exec, Space, Without...>();
+  constexpr path_set paths = is_every_row<Named> && asked::chosen_at_run_time
+                                 ? candidates.without(path_set{path_kind::ordered})
+                                 : candidates;
   const path_kind best = choose_path<paths, What, Space>(exec, job.table, positions_of(named), planned);
   if constexpr (paths.contains(path_kind::ordered))
     if (best == path_kind::ordered)

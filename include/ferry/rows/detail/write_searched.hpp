@@ -34,8 +34,13 @@ consteval bool may_search() {
            !std::is_same_v<typename Named::memory_space, mapped_space>;
 }
 
-/// True if this batch is small, and aligned so that kernels work in packets. One kernel more for other rows
+/// The tile of the kernel that searches. Masked tiles take rows of any width. One kernel more for other rows
 /// would cost every program compile time.
+template <class Duplicates, class Job>
+using searched_tile = std::conditional_t<Job::template takes_masks<Duplicates, kernels::found_rows>,
+                                         kernels::masked_tile, kernels::packed_tile>;
+
+/// True if this batch is small, and aligned so that the kernel can work in its tiles.
 template <class Duplicates, class Exec, class Job, class Value, class Space>
 bool is_searched(const Exec& exec, const Job& job, const array_ref<Value, Space>& values,
                  std::int64_t positions) {
@@ -44,7 +49,16 @@ bool is_searched(const Exec& exec, const Job& job, const array_ref<Value, Space>
   if constexpr (Duplicates::combines)
     most = std::min(most, execution_backend<Exec>::tuning(exec).positions_summed_in_place);
   return positions > 0 && positions <= most && job.table.width() != 0 &&
-         job.template packs<Duplicates>(values);
+         (searched_tile<Duplicates, Job>::masked || job.template packs<Duplicates>(values));
+}
+
+/// The tiles of a kernel's rows, which lie in one array: fewer than of rows anywhere when all begin at
+/// packets.
+template <class Tile, class Kernel>
+std::int64_t tiles_of_table(const Kernel& kernel) {
+  const auto* const first = kernel.operation.target(0, 0);
+  if (kernel.operation.stride % Tile::elements != 0) return kernel.tiles.divisor();
+  return (kernel.width - kernels::masked_column<Tile>(0, first) + Tile::elements - 1) / Tile::elements;
 }
 
 template <class Duplicates, int Fields = -1, class Exec, class Job, class Named, class Value, class Space>
@@ -54,9 +68,10 @@ void launch_search(const Exec& exec, const std::string& label, const Job& job, c
   if constexpr (fields < Job::max_fields)
     if (job.fields != fields)
       return launch_search<Duplicates, fields + 1>(exec, label, job, named, items, values);
-  const auto rows = job.template kernel<Exec, Duplicates, kernels::packed_tile, fields>(kernels::found_rows{},
-                                                                                        items, values);
-  using kernel = kernels::search_rows<std::remove_const_t<decltype(rows)>, Named>;
+  using tile = searched_tile<Duplicates, Job>;
+  auto rows = job.template kernel<Exec, Duplicates, tile, fields>(kernels::found_rows{}, items, values);
+  if constexpr (tile::masked) rows.tiles = fast_divisor(tiles_of_table<tile>(rows));
+  using kernel = kernels::search_rows<decltype(rows), Named>;
   const tool_kernel reported(exec, label);
   execution_backend<Exec>::launch_blocks(exec, label, kernel::teams(items), kernel::team_size,
                                          kernel{{}, rows, named, items, rows.per_item()});

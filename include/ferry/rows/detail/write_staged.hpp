@@ -50,18 +50,27 @@ auto upload_values(launch_context<Exec>& call, const std::string& label,
   return dense_rows<const plain, device_space>(data, values.rows(), wide, "values");
 }
 
-/// Applies items (row, value row), whose values are in device memory, by the host's threads.
-template <class Exec, class Job, class Value>
-void drain_rows(launch_context<Exec>& call, const std::string& label, const Job& job,
-                const std::int64_t* rows, std::int64_t items, const Value* values, std::int64_t stride,
-                std::int64_t width) {
+/// The rows of a source from item `first` on.
+/// @{
+inline kernels::listed_rows rows_from(const kernels::listed_rows& rows, std::int64_t first) {
+  return {rows.rows + first};
+}
+inline kernels::consecutive_rows rows_from(const kernels::consecutive_rows& rows, std::int64_t first) {
+  return {rows.first + first};
+}
+/// @}
+
+/// Applies items (row, value row), whose values are in device memory, by the host's threads. `rows`:
+/// listed_rows or consecutive_rows.
+template <class Exec, class Job, class Rows, class Value>
+void drain_rows(launch_context<Exec>& call, const std::string& label, const Job& job, const Rows& rows,
+                std::int64_t items, const Value* values, std::int64_t stride, std::int64_t width) {
   const auto row_bytes = width * static_cast<std::int64_t>(sizeof(Value));
   const auto labels = update_labels::of<Job>(call, label);
   if (row_bytes == 0) {  // nothing travels, but rows are counted
     const auto host = host_side(call.exec());
     launch_update<duplicates::assume_unique>(
-        host, labels, job, kernels::listed_rows{rows}, items,
-        dense_rows<const Value, pinned_space>(nullptr, items, 0, "values"));
+        host, labels, job, rows, items, dense_rows<const Value, pinned_space>(nullptr, items, 0, "values"));
     host.fence(label);
     return;
   }
@@ -73,7 +82,7 @@ void drain_rows(launch_context<Exec>& call, const std::string& label, const Job&
       dense_rows<const Value, device_space>(values, items, width, "values");
   batch.strides[0] = stride;
   long_runs runs;
-  if constexpr (lands) runs = long_runs::between(call.exec(), rows, job.table, batch);
+  if constexpr (lands) runs = long_runs::between(call.exec(), rows.rows, job.table, batch);
   [[maybe_unused]] const auto landed = call.event_to_record();
   transfer_batch<Exec> straight(call.exec(), label, table_space::name, device_space::name);
   std::mutex adding;
@@ -83,7 +92,7 @@ void drain_rows(launch_context<Exec>& call, const std::string& label, const Job&
         [&]([[maybe_unused]] std::int64_t begin, [[maybe_unused]] std::int64_t length) {
           if constexpr (lands) {
             const std::lock_guard lock(adding);
-            straight.add(job.table.data + rows[begin] * job.table.row_stride(), values + begin * stride,
+            straight.add(job.table.data + rows.rows[begin] * job.table.row_stride(), values + begin * stride,
                          length * row_bytes);
           }
         },
@@ -97,7 +106,7 @@ void drain_rows(launch_context<Exec>& call, const std::string& label, const Job&
     slots.from_device(mover_to_slot(batch, kernels::identity{}), rest_of,
                       [&](const auto& host, const std::byte* slot, std::int64_t first, std::int64_t count) {
                         launch_update<duplicates::assume_unique>(
-                            host, labels, job, kernels::listed_rows{rows + first}, count,
+                            host, labels, job, rows_from(rows, first), count,
                             dense_rows<const Value, pinned_space>(reinterpret_cast<const Value*>(slot), count,
                                                                   width, "slot"));
                       });
@@ -126,7 +135,7 @@ void drain_plan(launch_context<Exec>& call, const std::string& label, const Job&
   const std::int64_t wide = values.width();
   const std::int64_t* rows =
       plan_array_for_host(call, store.unique_rows, items);  // waits for the kernels above
-  drain_rows(call, label, job, rows, items, combined, wide, wide);
+  drain_rows(call, label, job, kernels::listed_rows{rows}, items, combined, wide, wide);
 }
 
 /// A copy of the plan whose arrays kernels of the host can read.

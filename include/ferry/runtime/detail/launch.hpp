@@ -154,17 +154,28 @@ template <class Exec, class Functor>
   }
 }
 
-/// i -> (i / divisor, i % divisor), by shift and mask where the divisor is a power of two: 64-bit division
-/// costs more than the load that it addresses.
+/// i -> i / divisor: by a shift for a power of two, else by a product for i < 2^31 (Granlund and Montgomery,
+/// "Division by invariant integers using multiplication", 1994). A division costs more than the load that it
+/// addresses.
 class fast_divisor {
  public:
   fast_divisor() = default;
   explicit fast_divisor(std::int64_t divisor) : divisor_(divisor) {
-    if (divisor > 0 && (divisor & (divisor - 1)) == 0)
-      for (shift_ = 0; (std::int64_t{1} << shift_) < divisor;) ++shift_;
+    if (divisor <= 0) return;
+    int bits = 0;  // 2^bits is at least the divisor
+    while (bits < 62 && (std::int64_t{1} << bits) < divisor) ++bits;
+    if (std::int64_t{1} << bits == divisor) {
+      shift_ = bits;
+    } else if (bits < 32) {
+      const auto plain = static_cast<std::uint64_t>(divisor);
+      multiplier_ = static_cast<std::uint32_t>(((std::uint64_t{1} << (31 + bits)) + plain - 1) / plain);
+      shift_ = -bits;
+    }
   }
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t quotient(std::int64_t i) const {
     if (shift_ >= 0) return i >> shift_;
+    const auto plain = static_cast<std::uint64_t>(i);
+    if ((plain >> 31) == 0) return static_cast<std::int64_t>((plain * multiplier_ >> 31) >> -shift_);
     if ((static_cast<std::uint64_t>(i | divisor_) >> 32) == 0)
       return static_cast<std::uint32_t>(i) / static_cast<std::uint32_t>(divisor_);
     return i / divisor_;
@@ -173,7 +184,8 @@ class fast_divisor {
 
  private:
   std::int64_t divisor_ = 1;
-  int shift_ = -1;
+  std::uint32_t multiplier_ = 0;  ///< 0 for a divisor of 2^31 and more, which exceeds each smaller i
+  int shift_ = -1;                ///< of a power of two; else minus the bits of the divisor
 };
 
 /// "ferry::<verb>::<path>"

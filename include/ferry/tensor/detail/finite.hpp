@@ -38,7 +38,7 @@ KOKKOS_FORCEINLINE_FUNCTION constexpr bool is_finite(const T& value) {
     return true;
   else if constexpr (WrappedNumber<T>)
     return is_finite(static_cast<typename T::plain_number>(value));
-  else if constexpr (is_extended_number<T>)
+  else if constexpr (is_extended_number<T> || is_byte_float<T>)
     return is_finite(static_cast<float>(value));  // the conversion computes with bits
   else
     return magnitude_bits(value) < exponent_bits<T>;
@@ -50,7 +50,7 @@ KOKKOS_FORCEINLINE_FUNCTION constexpr bool is_nan(const T& value) {
     return false;
   else if constexpr (WrappedNumber<T>)
     return is_nan(static_cast<typename T::plain_number>(value));
-  else if constexpr (is_extended_number<T>)
+  else if constexpr (is_extended_number<T> || is_byte_float<T>)
     return is_nan(static_cast<float>(value));
   else
     return magnitude_bits(value) > exponent_bits<T>;
@@ -63,7 +63,7 @@ KOKKOS_FORCEINLINE_FUNCTION constexpr bool is_negative(const T& value) {
     return value < T(0);
   else if constexpr (WrappedNumber<T>)
     return is_negative(static_cast<typename T::plain_number>(value));
-  else if constexpr (is_extended_number<T>)
+  else if constexpr (is_extended_number<T> || is_byte_float<T>)
     return is_negative(static_cast<float>(value));
   else
     return (bit_cast<bits_of_number<T>>(value) & sign_bit<T>) != 0u;

@@ -39,7 +39,7 @@ concept WrappedNumber = requires {
 };
 }  // namespace detail
 
-/// Converts between element types as static_cast; half_t and bhalf_t convert like float.
+/// Converts between element types as static_cast; half_t, bhalf_t and numbers of 8 bits convert like float.
 template <class To, class From>
 KOKKOS_FUNCTION constexpr To convert(const From& value) {
   if constexpr (std::is_same_v<To, From>)
@@ -48,7 +48,7 @@ KOKKOS_FUNCTION constexpr To convert(const From& value) {
     return convert<To>(static_cast<typename From::plain_number>(value));
   else if constexpr (detail::WrappedNumber<To>)
     return To(convert<typename To::plain_number>(value));
-  else if constexpr (is_extended_number<From>)
+  else if constexpr (is_extended_number<From> || is_byte_float<From>)
     return convert<To>(static_cast<float>(value));
   else
     return static_cast<To>(value);
@@ -57,6 +57,6 @@ KOKKOS_FUNCTION constexpr To convert(const From& value) {
 /// Elements that convert<To, From> accepts.
 template <class To, class From>
 concept ConvertibleElement = std::same_as<std::remove_const_t<To>, std::remove_const_t<From>> ||
-    (NumberElement<To>&& NumberElement<From>);
+    (ValueElement<To>&& ValueElement<From>);
 
 }  // namespace ferry

@@ -46,8 +46,19 @@ KOKKOS_FUNCTION constexpr double unit(std::uint32_t high, std::uint32_t low) {
 
 namespace detail {
 
+/// c[0] + c[1] x + ... by Horner's scheme, every operation an fma.
+template <int N>
+KOKKOS_FUNCTION double polynomial(const double (&c)[N], double x) {
+  double value = c[N - 1];
+  for (int i = N - 2; i >= 0; --i) value = Kokkos::fma(value, x, c[i]);
+  return value;
+}
+
 /// log(x) for normal x > 0: x = m 2^e with m in [sqrt(1/2), sqrt(2)), log m = 2 artanh((m - 1) / (m + 1)).
 KOKKOS_FUNCTION inline double log_of(double x) {
+  // Constants, because a device would divide for each number.
+  constexpr double odd_inverse[] = {1.0,        1.0 / 3.0,  1.0 / 5.0,  1.0 / 7.0,  1.0 / 9.0,  1.0 / 11.0,
+                                    1.0 / 13.0, 1.0 / 15.0, 1.0 / 17.0, 1.0 / 19.0, 1.0 / 21.0, 1.0 / 23.0};
   auto bits = ferry::detail::bit_cast<std::uint64_t>(x);
   auto exponent = static_cast<std::int64_t>(bits >> 52) - 1023;
   double mantissa = ferry::detail::bit_cast<double>((bits & 0x000fffffffffffffull) | 0x3ff0000000000000ull);
@@ -56,40 +67,38 @@ KOKKOS_FUNCTION inline double log_of(double x) {
     ++exponent;
   }
   const double s = (mantissa - 1.0) / (mantissa + 1.0);
-  const double s2 = s * s;
-  double series = 1.0 / 23.0;
-  for (int k = 21; k >= 1; k -= 2) series = Kokkos::fma(series, s2, 1.0 / k);
+  const double series = polynomial(odd_inverse, s * s);
   constexpr double ln2 = 0.6931471805599453;
   return Kokkos::fma(static_cast<double>(exponent), ln2, 2.0 * s * series);
 }
 
+/// +-1 / degree!, rounded after each division.
+KOKKOS_FUNCTION constexpr double taylor_coefficient(int degree) {
+  double inverse = degree / 2 % 2 == 0 ? 1.0 : -1.0;
+  for (int factor = 2; factor <= degree; ++factor) inverse /= factor;
+  return inverse;
+}
+
 /// cos(2 pi u) for u in [0, 1), from the Taylor series on an eighth of the circle.
 KOKKOS_FUNCTION inline double cos_of_turn(double u) {
+  constexpr double of_cosine[] = {taylor_coefficient(0),  taylor_coefficient(2),  taylor_coefficient(4),
+                                  taylor_coefficient(6),  taylor_coefficient(8),  taylor_coefficient(10),
+                                  taylor_coefficient(12), taylor_coefficient(14), 1.0 / 20922789888000.0};
+  constexpr double of_sine[] = {taylor_coefficient(1),  taylor_coefficient(3),  taylor_coefficient(5),
+                                taylor_coefficient(7),  taylor_coefficient(9),  taylor_coefficient(11),
+                                taylor_coefficient(13), taylor_coefficient(15), 1.0 / 355687428096000.0};
+  constexpr int last = 8;
   const double folded = u > 0.5 ? 1.0 - u : u;          // cos is even about a half turn
   const bool flip = folded > 0.25;                      // and odd about a quarter turn
   const double quarter = flip ? 0.5 - folded : folded;  // [0, 1/4]
   constexpr double two_pi = 6.283185307179586;
-  double value;
-  if (quarter <= 0.125) {
-    const double x = quarter * two_pi;
-    const double x2 = x * x;
-    value = 1.0 / 20922789888000.0;  // 1/16!
-    for (int k = 14; k >= 0; k -= 2) {
-      double inverse = (k / 2) % 2 == 0 ? 1.0 : -1.0;
-      for (int f = 2; f <= k; ++f) inverse /= f;
-      value = Kokkos::fma(value, x2, inverse);
-    }
-  } else {
-    const double x = (0.25 - quarter) * two_pi;  // sin of the complement
-    const double x2 = x * x;
-    value = 1.0 / 355687428096000.0;  // 1/17!
-    for (int k = 15; k >= 1; k -= 2) {
-      double inverse = (k / 2) % 2 == 0 ? 1.0 : -1.0;
-      for (int f = 2; f <= k; ++f) inverse /= f;
-      value = Kokkos::fma(value, x2, inverse);
-    }
-    value *= x;
-  }
+  const bool near_axis = quarter <= 0.125;  // else the sine of the complement
+  const double x = (near_axis ? quarter : 0.25 - quarter) * two_pi;
+  const double x2 = x * x;
+  // One series of chosen coefficients, so that neighbouring threads of a device stay together.
+  double value = near_axis ? of_cosine[last] : of_sine[last];
+  for (int i = last - 1; i >= 0; --i) value = Kokkos::fma(value, x2, near_axis ? of_cosine[i] : of_sine[i]);
+  if (!near_axis) value *= x;
   return flip ? -value : value;
 }
 

@@ -4,6 +4,7 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/allocation.hpp>
+#include <ferry/memory/detail/pooled_memory.hpp>
 #include <ferry/memory/device.hpp>
 #include <ferry/memory/spaces.hpp>
 
@@ -35,6 +36,9 @@ class tensor_memory {
   [[nodiscard]] std::string describe(const std::string& shape, const void* data) const;
 
  private:
+  /// The tensor ends, or takes other memory.
+  void end() noexcept;
+
   std::shared_ptr<const std::string> label_;
   std::shared_ptr<allocation<Space>> memory_;
   std::shared_ptr<void> owner_;
@@ -47,7 +51,12 @@ template <MemorySpace Space>
 tensor_memory<Space>::tensor_memory(std::shared_ptr<const std::string> label, std::size_t bytes,
                                     device placement)
     : label_(std::move(label)),
-      memory_(std::make_shared<allocation<Space>>("tensor::" + *label_, bytes, placement.id)),
+      memory_([&] {
+        if constexpr (has_tensor_pool<Space>)
+          return pooled_memory<Space>::allocate("tensor::" + *label_, bytes, placement.id);
+        else
+          return std::make_shared<allocation<Space>>("tensor::" + *label_, bytes, placement.id);
+      }()),
       accesses_(std::make_shared<access_tracker>(memory_->device())) {}
 template <MemorySpace Space>
 tensor_memory<Space>::tensor_memory(std::string label, std::shared_ptr<void> owner, device placement)
@@ -57,9 +66,25 @@ tensor_memory<Space>::tensor_memory(std::string label, std::shared_ptr<void> own
 template <MemorySpace Space>
 tensor_memory<Space>::tensor_memory(tensor_memory&& source) noexcept = default;
 template <MemorySpace Space>
-tensor_memory<Space>& tensor_memory<Space>::operator=(tensor_memory&& source) noexcept = default;
+tensor_memory<Space>& tensor_memory<Space>::operator=(tensor_memory&& source) noexcept {
+  if (this == &source) return *this;
+  end();
+  label_ = std::move(source.label_);
+  memory_ = std::move(source.memory_);
+  owner_ = std::move(source.owner_);
+  accesses_ = std::move(source.accesses_);
+  return *this;
+}
 template <MemorySpace Space>
-tensor_memory<Space>::~tensor_memory() = default;
+tensor_memory<Space>::~tensor_memory() {
+  end();
+}
+
+template <MemorySpace Space>
+void tensor_memory<Space>::end() noexcept {
+  if constexpr (has_tensor_pool<Space>)
+    if (memory_ != nullptr) pooled_memory<Space>::end(std::move(memory_), *accesses_);
+}
 
 template <MemorySpace Space>
 const std::string& tensor_memory<Space>::label() const noexcept {

@@ -43,10 +43,11 @@ consteval void refuse_tensor() {
 template <class T>
 T absent_argument();
 
-template <class Rows>
+/// `Rows` is a template parameter of the caller, so that the sentence waits for its instantiation.
+template <class First, class Rows>
 consteval void refuse_sharded_table() {
   static_assert(
-      sizeof(Rows) == 0,
+      sizeof(First) + sizeof(Rows) == 0,
       "ferry: the arguments of a sharded_table are its label, its communicator and its extents: sharded_table<T, Space>(\"weights\", comm, rows, width).");
 }
 

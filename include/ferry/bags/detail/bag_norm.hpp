@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/bags/detail/bag_arguments.hpp>
+#include <ferry/bags/detail/bag_list.hpp>
+#include <ferry/bags/detail/launch_pool.hpp>
+#include <ferry/optim/detail/measure_norm.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+namespace ferry::optim {
+
+template <class Offsets, class Grads, class Extra, class Pooling>
+struct bag_grads;
+
+}  // namespace ferry::optim
+
+/// The norm of the gradients that bags hand to rows, without a gradient for each position.
+namespace ferry::kernels {
+
+/// For each place of a plan: the bag of its position, and the factor of the bag's gradient there: the weight
+/// of the position, over the number of the bag's rows if `divides`. One thread per place. `Weight` is void
+/// if positions have no weights.
+template <class Offset, class Weight>
+struct place_bag_shares {
+  bag_list<Offset> bags;
+  const std::int64_t* order;
+  const std::int64_t* row_of;  ///< null: each position has a row
+  const Weight* weights;
+  bool divides;
+  std::int64_t* rows;
+  double* factors;  ///< null: all of them are 1
+
+  static std::int64_t bytes_each() { return 4 * sizeof(std::int64_t); }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t place) const {
+    const std::int64_t position = order[place];
+    const std::int64_t bag = bags.bag_of(position);
+    rows[place] = bag;
+    if (factors == nullptr) return;
+    double factor = 1.0;
+    if constexpr (!std::is_void_v<Weight>) factor = convert<double>(weights[position]);
+    if (divides) {
+      const bag_range range = bags.range(bag, false);
+      std::int64_t size = range.end - range.begin;
+      if (row_of != nullptr) {
+        size = 0;
+        for (std::int64_t k = range.begin; k < range.end; ++k) size += row_of[k] >= 0 ? 1 : 0;
+      }
+      factor = size > 0 ? factor / static_cast<double>(size) : 0.0;
+    }
+    factors[place] = factor;
+  }
+};
+
+/// Squares of the combined gradients of a plan's unique rows, as combined_squares, from the gradients of
+/// bags. `Chosen` is void, or the type of the positions of maxima: a column's gradient goes to that position.
+template <class T, class Chosen>
+struct bag_squares {
+  using sum_type = square_ranges;
+
+  const T* values;
+  std::int64_t stride;
+  detail::fast_divisor width;
+  std::int64_t count;
+  const std::int64_t* order;
+  const std::int64_t* segment_begin;
+  const std::int64_t* unique_count;
+  const std::int64_t* rows;  ///< of each place: its bag
+  const double* factors;     ///< of each place; null: 1
+  const Chosen* chosen;
+  std::int64_t chosen_stride;
+
+  KOKKOS_FUNCTION void add(sum_type& sum, std::int64_t i) const {
+    const std::int64_t segment = width.quotient(i);
+    if (segment >= *unique_count) return;
+    const std::int64_t column = i - segment * width.divisor();
+    double combined = 0.0;
+    for (std::int64_t k = segment_begin[segment]; k < segment_begin[segment + 1]; ++k) {
+      const std::int64_t bag = rows[k];
+      if constexpr (!std::is_void_v<Chosen>)
+        if (static_cast<std::int64_t>(chosen[bag * chosen_stride + column]) != order[k]) continue;
+      const auto value = convert<double>(values[bag * stride + column]);
+      combined += factors == nullptr ? value : value * factors[k];
+    }
+    add_square(sum, combined);
+  }
+};
+
+}  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+template <class Array>
+struct element_of_extra {
+  using type = std::remove_const_t<typename Array::value_type>;
+};
+template <>
+struct element_of_extra<no_array> {
+  using type = void;
+};
+
+template <class Offsets, class Values, class Extra, class Pooling>
+struct norm_part<optim::bag_grads<Offsets, Values, Extra, Pooling>> {
+  using grads_type = optim::bag_grads<Offsets, Values, Extra, Pooling>;
+  using extra_element = typename element_of_extra<Extra>::type;
+  static constexpr bool has_extra = !std::is_void_v<extra_element>;
+  static constexpr bool weighs = has_extra && !Pooling::selects;
+  static_assert(
+      !Pooling::selects || has_extra,
+      "ferry: under pooling::max the gradient of a column goes to the position of its maximum, so bag_grads needs these positions, as gather_bags wrote them: bag_grads(plan, offsets, pooled_grads, positions, pooling::max{}).");
+  static_assert(
+      !Pooling::selects || !has_extra || std::is_same_v<extra_element, std::int32_t> ||
+          std::is_same_v<extra_element, std::int64_t>,
+      "ferry: pooling::max takes no weights; the further array has the positions of the maxima from gather_bags, so its elements must be int32 or int64.");
+
+  static auto& gradients(auto& grads) { return grads.grads; }
+  template <class Exec>
+  static void check(launch_context<Exec>& call, const grads_type& grads, const auto& array) {
+    const std::int64_t positions = grads.plan.positions();
+    require_norm_plan<Exec>(call.verb(), grads.plan, array);
+    require_bags(call.verb(), grads.offsets, positions, array);
+    if (array.rows() == 0 && positions != 0)
+      throw invalid_argument(std::string("ferry::") + call.verb() + ": the plan has " +
+                             std::to_string(positions) + " positions, but " + array.describe() +
+                             " has no bags");
+    if constexpr (weighs) require_weights(call.verb(), grads.extra, positions);
+    if constexpr (Pooling::selects && has_extra) {
+      require_chosen(call.verb(), grads.extra, array);
+      require_direct_reach(call.verb(), call.exec(), grads.extra);
+    }
+  }
+  static std::int64_t count(const grads_type& grads, const auto& array) {
+    return grads.plan.positions() * array.width();
+  }
+  template <class Exec>
+  static auto terms(launch_context<Exec>& call, const grads_type& grads, const auto& array) {
+    using value = std::remove_const_t<typename std::remove_cvref_t<decltype(array)>::value_type>;
+    using chosen = std::conditional_t<Pooling::selects, extra_element, void>;
+    call.use(grads.plan.storage());
+    const plan_storage& plan = *grads.plan.storage();
+    const std::int64_t positions = grads.plan.positions();
+    kernels::bag_squares<value, chosen> squares{array.data,
+                                                array.row_stride(),
+                                                fast_divisor(array.width()),
+                                                count(grads, array),
+                                                plan.order,
+                                                plan.segment_begin,
+                                                plan.unique_count,
+                                                nullptr,
+                                                nullptr,
+                                                nullptr,
+                                                0};
+    if (squares.count == 0) return squares;
+    auto* rows = call.template scratch<std::int64_t>(positions);
+    double* factors = weighs || Pooling::divides ? call.template scratch<double>(positions) : nullptr;
+    squares.rows = rows;
+    squares.factors = factors;
+    const offset_type<Offsets>* offsets = nullptr;
+    if constexpr (!std::is_same_v<Offsets, std::int64_t>) offsets = indices_for_kernels(call, grads.offsets);
+    const auto bags = list_of_bags(grads.offsets, offsets, array.rows(), positions, true, report_writer{});
+    const auto* const row_of = plan.bounds == bounds::skip::name ? plan.row_of : nullptr;
+    using weight = std::conditional_t<weighs, extra_element, void>;
+    const weight* weights = nullptr;
+    if constexpr (weighs) weights = indices_for_kernels(call, grads.extra);
+    if constexpr (Pooling::selects && has_extra) {
+      call.reads_from(grads.extra);
+      squares.chosen = grads.extra.data;
+      squares.chosen_stride = grads.extra.row_stride();
+    }
+    launch(call.exec(), call.label("bags"), positions,
+           kernels::place_bag_shares<offset_type<Offsets>, weight>{bags, plan.order, row_of, weights,
+                                                                   Pooling::divides, rows, factors});
+    return squares;
+  }
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/rows/detail/chunks.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ferry::kernels {
+
+/// Shorter rows move in units of one element: their ends would be most of their chunks.
+inline constexpr std::int64_t fewest_chunked_bytes = 64;
+
+/// out[position(k)] = table[row(k)] for each item k of the source, as gather_rows, for rows that are no
+/// whole units of 16 bytes or begin between two of them. Strides and width are in bytes, multiples of
+/// Grain.
+///
+/// Device mapping: one thread per 16-byte unit of the destination that holds bytes of the row, row-major.
+/// The first and the last unit of a row may belong to its neighbours, too; of these no byte is written. A
+/// thread has `at_once` items, `step` apart so that neighbouring threads write neighbouring rows, and
+/// issues their loads before the first store. Rows of whole words are loaded word by word, others by the
+/// one or two units of the source that hold the bytes, which the first level of cache serves to
+/// neighbouring threads.
+template <int Grain, class Source>
+struct gather_row_chunks {
+  static constexpr int at_once = Grain == 4 ? 2 : 1;                     ///< items of a thread
+  static constexpr std::int64_t step = 32;                               ///< a power of two
+  static constexpr unsigned int most_threads = 256, blocks_at_once = 8;  ///< see launch: 32 registers
+
+  const std::byte* table;
+  std::int64_t table_stride;
+  std::byte* out;
+  std::int64_t out_stride;
+  std::int64_t width;
+  detail::fast_divisor chunks;  ///< of a row, see chunks_of_rows
+  Source source;
+  std::int64_t items;
+  readable_memory memory;  ///< of the table
+
+  /// Threads per chunk of a row.
+  static std::int64_t groups(std::int64_t items) {
+    const std::int64_t rest = items % (at_once * step);
+    return items / (at_once * step) * step + (rest < step ? rest : step);
+  }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t group = chunks.quotient(i);
+    const std::int64_t number = i - group * chunks.divisor();
+    const std::int64_t within = group & (step - 1);
+    const std::int64_t first = at_once * (group - within) + within;
+    std::int64_t row[at_once];
+    row_chunk<Grain> chunk[at_once];
+    for (int k = 0; k < at_once; ++k) {
+      const std::int64_t item = first + k * step;
+      row[k] = item < items ? source.row(item, number == 0) : -1;
+    }
+    for (int k = 0; k < at_once; ++k)
+      if (row[k] >= 0)
+        chunk[k].load(table + row[k] * table_stride, out + source.position(first + k * step) * out_stride,
+                      width, number, memory);
+    for (int k = 0; k < at_once; ++k) chunk[k].store();
+  }
+};
+
+/// gather_row_chunks for rows of whole words that cross a link, which takes so many lines of 128 bytes a
+/// second, whatever part of a line is asked for.
+///
+/// Device mapping: the 32 neighbouring threads of a warp take a row. Each of their accesses to the memory
+/// behind the link is one line, or the part of it that belongs to the row: no line is asked for twice.
+template <class Source>
+struct gather_row_lines {
+  static constexpr int lanes = 32;
+  static constexpr int at_once = 6;  ///< lines under way
+
+  const std::byte* table;
+  std::int64_t table_stride;
+  std::byte* out;
+  std::int64_t out_stride;
+  std::int64_t width;
+  Source source;
+  bool by_table;  ///< whether the table lies behind the link, else the batch
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t item = i / lanes;
+    const auto lane = static_cast<int>(i % lanes);
+    const std::int64_t row = source.row(item, lane == 0);
+    if (row < 0) return;
+    const auto* const row_words = reinterpret_cast<const std::uint32_t*>(table + row * table_stride);
+    auto* const target = reinterpret_cast<std::uint32_t*>(out + source.position(item) * out_stride);
+    const auto address =
+        by_table ? reinterpret_cast<std::uintptr_t>(row_words) : reinterpret_cast<std::uintptr_t>(target);
+    const std::int64_t words = width / std::int64_t{sizeof(std::uint32_t)};
+    const int ahead = static_cast<int>(address / sizeof(std::uint32_t) % lanes);  // words of the first line
+    for (std::int64_t first = lane - ahead; first < words; first += lanes * at_once) {
+      std::uint32_t word[at_once];
+      const auto is_in_row = [&](int k) { return first + k * lanes >= 0 && first + k * lanes < words; };
+      for (int k = 0; k < at_once; ++k)
+        if (is_in_row(k)) word[k] = row_words[first + k * lanes];
+      for (int k = 0; k < at_once; ++k)
+        if (is_in_row(k)) target[first + k * lanes] = word[k];
+    }
+  }
+};
+
+}  // namespace ferry::kernels

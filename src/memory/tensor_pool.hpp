@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "block_shelf.hpp"
+
+#include <ferry/memory/allocation_progress.hpp>
+#include <ferry/memory/detail/access_tracker.hpp>
+#include <ferry/memory/detail/allocation.hpp>
+#include <ferry/memory/detail/backend.hpp>
+#include <ferry/memory/detail/device_account.hpp>
+#include <ferry/memory/detail/idle_memory.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ferry::detail {
+
+/// Memory of ended tensors in one space, for later tensors of the same size: on a device an allocation costs
+/// more than a gather, and each free waits for all work of the device. A block is handed out after the verbs
+/// that used its last tensor have ended; it keeps their events, and nobody waits for them. Idle blocks return
+/// to the system by ferry::trim, when memory or the budget of the space is short, and above the limit that
+/// the backend sets. Thread-safe.
+template <MemorySpace Space>
+class tensor_pool {
+ public:
+  /// Most idle blocks on a device.
+  static constexpr std::size_t most_blocks = 256;
+  /// A tensor above this part of the limit is a table, which is made once.
+  static constexpr std::size_t largest_part = 4;
+
+  tensor_pool() = default;
+  tensor_pool(const tensor_pool&) = delete;
+  tensor_pool& operator=(const tensor_pool&) = delete;
+  /// Waits for the work that uses idle blocks. Tensors that live longer free their memory themselves.
+  ~tensor_pool() {
+    for (const place& known : places_) known.shelf->close();
+  }
+
+  /// Memory for a tensor on `device`; -1 means Kokkos' device. Throws as the constructor of an allocation.
+  [[nodiscard]] std::shared_ptr<allocation<Space>> allocate(std::string label, std::size_t bytes,
+                                                            int device) {
+    const std::shared_ptr<block_shelf> shelf = shelf_on(label, device);
+    const bool pooled = bytes != 0 && bytes <= shelf->most_bytes() / largest_part;
+    if (pooled)
+      if (auto block = shelf->take(bytes, bytes, nullptr, ~std::size_t{0})) {
+        shelf->forget();
+        auto& memory = static_cast<block_of<Space>&>(*block).memory();
+        memory.relabel(std::move(label));
+        memory.report_progress();
+        return std::make_shared<allocation<Space>>(std::move(memory));
+      }
+    auto fresh = std::make_shared<allocation<Space>>(std::move(label), bytes, device);
+    if (pooled) fresh->set_home(shelf);
+    return fresh;
+  }
+
+  /// Takes the memory of a tensor that ends, with the uses of the tensor. Memory that others own too, or that
+  /// has no pool, is left to its last owner to free.
+  static void end(std::shared_ptr<allocation<Space>> memory, const access_tracker& uses) noexcept {
+    if (memory.use_count() != 1 || memory->home() == nullptr || uses.has_untracked_uses()) return;
+    try {
+      const std::shared_ptr<block_shelf> shelf = memory->home();
+      auto block = std::make_unique<block_of<Space>>(std::move(*memory));
+      uses.append_to(block->uses);
+      block->memory().relabel(idle_label());
+      shelf->expect();
+      shelf->put(std::move(block));
+    } catch (...) {  // no memory for the entry: the block is freed
+    }
+  }
+
+  /// Changes the bytes that may lie idle on a device. The result is the limit before.
+  std::size_t limit(int device, std::size_t bytes) {
+    const auto shelf = shelf_on("limit", device);
+    const std::size_t before = shelf->most_bytes();
+    shelf->limit(most_blocks, bytes);
+    return before;
+  }
+
+  [[nodiscard]] static std::string idle_label() { return "pool::" + std::string(Space::name); }
+
+ private:
+  struct place {
+    int device;
+    std::shared_ptr<block_shelf> shelf;
+  };
+
+  static std::size_t limit_of([[maybe_unused]] int device) {
+    if constexpr (requires { device_backend<Space>::idle_limit(Space{}, device); })
+      return device_backend<Space>::idle_limit(Space{}, device);
+    else
+      return 0;
+  }
+
+  std::shared_ptr<block_shelf> shelf_on(const std::string& label, int device) {
+    static_cast<void>(device_of_memory<Space>("ferry::" + label, device));  // throws if there is none such
+    if constexpr (tells_devices<Space>())
+      if (device < 0) device = device_backend<Space>::default_device();
+    const std::lock_guard lock(guard_);
+    for (const place& known : places_)
+      if (known.device == device) return known.shelf;
+    auto shelf = std::make_shared<block_shelf>();
+    shelf->limit(most_blocks, limit_of(device));
+    places_.reserve(places_.size() + 1);
+    add_idle_memory(account_of<Space>(device), shelf);
+    places_.push_back({device, shelf});
+    return shelf;
+  }
+
+  std::mutex guard_;
+  std::vector<place> places_;
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../../src/memory/tensor_pool.hpp"
+#include "support/arrays.hpp"
+#include "support/heap_space.hpp"
+#include "support/manual_event.hpp"
+#include "support/random.hpp"
+
+#include <ferry/ferry.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+/// Memory of ended tensors: who may have it, and when.
+namespace ferry_test::tensor_pool_test {
+
+namespace {
+
+struct pool_tag {
+  static constexpr std::string_view name = "pool_space";
+};
+using space = heap_space<pool_tag>;
+using pool = ferry::detail::tensor_pool<space>;
+using tracker = ferry::detail::access_tracker;
+using memory = std::shared_ptr<ferry::detail::allocation<space>>;
+constexpr std::size_t size = 10000, limit = 100 * size;
+
+void make_room_in(pool& target, std::size_t bytes = limit) { target.limit(-1, bytes); }
+
+/// The life of a tensor: it allocates, verbs use it, and it ends.
+struct tensor_stand_in {
+  explicit tensor_stand_in(pool& source, std::size_t bytes = size, const std::string& label = "tensor::batch")
+      : block(source.allocate(label, bytes, -1)) {}
+  void end() { pool::end(std::move(block), *uses); }
+  [[nodiscard]] void* data() const { return block->data(); }
+
+  memory block;
+  std::shared_ptr<tracker> uses = std::make_shared<tracker>();
+};
+
+std::size_t bytes_of_label(const std::string& label) {
+  for (const auto& entry : ferry::memory_by_label<space>())
+    if (entry.label == label) return entry.current;
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("the next tensor of a size has the memory of the last one", "[tensor_pool]") {
+  {
+    pool tensors;
+    make_room_in(tensors);
+    tensor_stand_in first(tensors);
+    void* const block = first.data();
+    CHECK(bytes_of_label("ferry::tensor::batch") == size);
+    first.end();
+    CHECK(bytes_of_label("ferry::tensor::batch") == 0);
+    CHECK(bytes_of_label("ferry::pool::pool_space") == size);
+    auto statistics = ferry::memory_statistics<space>();
+    CHECK(statistics.current == size);
+    CHECK(statistics.reserved == size);
+    CHECK(statistics.count == 1);
+
+    tensor_stand_in larger(tensors, size + 1);
+    CHECK(larger.data() != block);
+    tensor_stand_in second(tensors, size, "tensor::second");
+    CHECK(second.data() == block);
+    CHECK(bytes_of_label("ferry::tensor::second") == size);
+    CHECK(bytes_of_label("ferry::pool::pool_space") == 0);
+    statistics = ferry::memory_statistics<space>();
+    CHECK(statistics.current == 2 * size + 1);
+    CHECK(statistics.reserved == 0);
+    CHECK(statistics.count == 2);
+    CHECK(statistics.total_count == 2);  // one of them twice
+    second.end();
+    larger.end();
+    CHECK(ferry::trim<space>() == 2 * size + 1);
+    CHECK(ferry::memory_statistics<space>().current == 0);
+    tensor_stand_in last(tensors);
+    last.end();
+  }
+  CHECK(ferry::memory_statistics<space>().current == 0);  // with the pool
+  CHECK(space::usage == 0);
+}
+
+TEST_CASE("memory that verbs in flight use is nobody else's, and nobody waits for it", "[tensor_pool]") {
+  pool blocks;
+  make_room_in(blocks);
+  const auto read = std::make_shared<manual_event>(), write = std::make_shared<manual_event>();
+  tensor_stand_in first(blocks);
+  void* const block = first.data();
+  // The read comes after the write of the same instance, or before it: both count.
+  first.uses->add_write(write, 7);
+  first.uses->add_read(read, 7);
+  first.end();
+  const auto check_busy = [&] {
+    tensor_stand_in next(blocks);
+    CHECK(next.data() != block);
+    next.end();
+    ferry::trim<space>();  // frees the memory of `next` alone
+    CHECK(ferry::memory_statistics<space>().current == size);
+  };
+  check_busy();
+  write->end();
+  check_busy();
+  CHECK(read->waits + write->waits == 0);
+  read->end();
+  tensor_stand_in last(blocks);
+  CHECK(last.data() == block);
+  last.end();
+}
+
+TEST_CASE("work of the next tensor does not hide that of the last one", "[tensor_pool]") {
+  pool blocks;
+  make_room_in(blocks);
+  tensor_stand_in first(blocks);
+  void* const block = first.data();
+  const auto old_work = std::make_shared<manual_event>(), new_work = std::make_shared<manual_event>();
+  first.uses->add_write(old_work, 1);
+  first.end();
+  old_work->end();
+  tensor_stand_in second(blocks);
+  REQUIRE(second.data() == block);
+  second.uses->add_write(new_work, 1);
+  second.end();
+  tensor_stand_in third(blocks);
+  CHECK(third.data() != block);
+  new_work->end();
+  third.end();
+}
+
+TEST_CASE("budgets and full memory take back what lies idle", "[tensor_pool]") {
+  pool blocks;
+  make_room_in(blocks);
+  tensor_stand_in idle(blocks), busy(blocks);
+  const auto work = std::make_shared<manual_event>();
+  busy.uses->add_read(work, 3);
+  idle.end();
+  busy.end();
+  ferry::set_memory_budget<space>(2 * size + 500);
+  {
+    // A size of its own: the idle block goes, the busy one stays.
+    tensor_stand_in larger(blocks, size + 100);
+    CHECK(work->waits == 0);
+    CHECK(ferry::memory_statistics<space>().current == 2 * size + 100);
+    larger.end();
+  }
+  // Only busy memory could make room, so the allocation waits for its work.
+  tensor_stand_in first(blocks, size + 100);
+  auto second =
+      std::async(std::launch::async, [&] { return blocks.allocate("tensor::late", size + 200, -1); });
+  while (work->waits == 0) std::this_thread::yield();
+  CHECK(second.wait_for(std::chrono::milliseconds(20)) == std::future_status::timeout);
+  work->end();
+  const memory late = second.get();
+  CHECK_THROWS_AS(blocks.allocate("tensor::more", size, -1), ferry::budget_exceeded);
+  ferry::set_memory_budget<space>(0);
+  first.end();
+  // bad_alloc of the system is preceded by the same.
+  space::limit = late->bytes() + size + 300;
+  tensor_stand_in third(blocks, size + 300);
+  CHECK(third.block->bytes() == size + 300);
+  CHECK_THROWS_AS(blocks.allocate("tensor::more", size, -1), ferry::bad_alloc);
+  space::limit = ~std::size_t{0};
+  third.end();
+}
+
+TEST_CASE("the blocks that returned first are freed above the limit", "[tensor_pool]") {
+  pool home;
+  make_room_in(home, 4 * size);
+  std::vector<tensor_stand_in> tensors;
+  for (int i = 0; i < 5; ++i) tensors.emplace_back(home);
+  std::vector<void*> blocks;
+  for (auto& stand_in : tensors) {
+    blocks.push_back(stand_in.data());
+    stand_in.end();
+  }
+  CHECK(ferry::memory_statistics<space>().current == 4 * size);
+  for (std::size_t i = 1; i < 5; ++i) {
+    tensors[i] = tensor_stand_in(home);
+    CHECK(tensors[i].data() == blocks[i]);
+  }
+  // Busy ones stay, so the last one to return is freed.
+  std::vector<std::shared_ptr<manual_event>> work;
+  for (std::size_t i = 1; i < 5; ++i) {
+    work.push_back(std::make_shared<manual_event>());
+    tensors[i].uses->add_write(work.back(), i);
+    tensors[i].end();
+  }
+  tensor_stand_in last(home);
+  last.end();
+  CHECK(ferry::memory_statistics<space>().current == 4 * size);
+  for (const auto& entry : work) {
+    CHECK(entry->waits == 0);
+    entry->end();
+  }
+  ferry::trim<space>();
+  CHECK(ferry::memory_statistics<space>().current == 0);
+  // A table is above a part of the limit.
+  tensor_stand_in table(home, size + 1);
+  table.end();
+  CHECK(ferry::memory_statistics<space>().current == 0);
+  home.limit(-1, 0);
+  tensor_stand_in small(home, 8);
+  small.end();
+  CHECK(ferry::memory_statistics<space>().current == 0);
+  // And there are not more than a number of small ones.
+  home.limit(-1, limit);
+  std::vector<tensor_stand_in> many;
+  for (std::size_t i = 0; i < pool::most_blocks + 10; ++i) many.emplace_back(home, 64);
+  for (auto& stand_in : many) stand_in.end();
+  CHECK(ferry::memory_statistics<space>().count == pool::most_blocks);
+}
+
+TEST_CASE("memory with other owners or unknown users does not come back", "[tensor_pool]") {
+  pool blocks;
+  make_room_in(blocks);
+  tensor_stand_in shared(blocks);
+  {
+    const memory owner = shared.block;
+    shared.end();
+    CHECK(ferry::memory_statistics<space>().reserved == 0);
+    CHECK(ferry::memory_statistics<space>().current == size);
+  }
+  CHECK(ferry::memory_statistics<space>().current == 0);
+  tensor_stand_in lent(blocks);
+  lent.uses->note_untracked_use();
+  lent.end();
+  CHECK(ferry::memory_statistics<space>().current == 0);
+  tensor_stand_in captured(blocks);
+  captured.uses->note_captured_write();
+  captured.end();
+  CHECK(ferry::memory_statistics<space>().current == 0);
+  tensor_stand_in exported(blocks);
+  exported.block->keep_with([](void*, auto&) noexcept { return false; }, nullptr);
+  exported.end();
+  CHECK(ferry::memory_statistics<space>().current == 0);
+}
+
+TEST_CASE("tensors and pools end in any order", "[tensor_pool]") {
+  auto blocks = std::make_unique<pool>();
+  make_room_in(*blocks);
+  tensor_stand_in early(*blocks), late(*blocks);
+  const auto work = std::make_shared<manual_event>();
+  early.uses->add_write(work, 2);
+  early.end();
+  auto end = std::async(std::launch::async, [&] { blocks.reset(); });
+  while (work->waits == 0) std::this_thread::yield();
+  CHECK(end.wait_for(std::chrono::milliseconds(20)) == std::future_status::timeout);
+  work->end();
+  end.get();
+  CHECK(ferry::memory_statistics<space>().current == size);
+  late.end();
+  CHECK(ferry::memory_statistics<space>().current == 0);
+  CHECK(space::usage == 0);
+}
+
+TEST_CASE("threads never share memory that is in use", "[tensor_pool][threads]") {
+  struct entry {
+    std::shared_ptr<manual_event> work;
+    std::uint64_t* words;
+    std::uint64_t stamp;
+  };
+  {
+    pool blocks;
+    make_room_in(blocks, 64 * 1024);
+    std::atomic<bool> goes_on{true};
+    std::mutex guard;
+    std::vector<entry> in_flight;
+    std::atomic<int> wrong{0}, stamps{0};
+    // The device: ends work in any order, and finds the stamp of its tensor until then.
+    std::thread device([&] {
+      auto random = generator(1);
+      for (;;) {
+        entry next;
+        {
+          const std::lock_guard lock(guard);
+          if (in_flight.empty()) {
+            if (!goes_on) return;
+            continue;
+          }
+          const std::size_t chosen = random() % in_flight.size();
+          next = std::exchange(in_flight[chosen], in_flight.back());
+          in_flight.pop_back();
+        }
+        if (*next.words != next.stamp) ++wrong;
+        next.work->end();
+      }
+    });
+    std::vector<std::thread> hosts;
+    for (std::uint64_t t = 0; t < 4; ++t)
+      hosts.emplace_back([&, t] {
+        auto random = generator(2 + t);
+        for (int i = 0; i < 3000; ++i) {
+          tensor_stand_in tensor(blocks, 512 * (1 + random() % 3));
+          const auto stamp = static_cast<std::uint64_t>(++stamps);
+          auto* const words = static_cast<std::uint64_t*>(tensor.data());
+          *words = stamp;
+          if (random() % 3 != 0) {
+            const auto work = std::make_shared<manual_event>();
+            random() % 2 == 0 ? tensor.uses->add_write(work, t) : tensor.uses->add_read(work, t);
+            const std::lock_guard lock(guard);
+            in_flight.push_back({work, words, stamp});
+          }
+          if (random() % 64 == 0) ferry::trim<space>();
+          if (*words != stamp) ++wrong;
+          tensor.end();
+        }
+      });
+    for (auto& host : hosts) host.join();
+    goes_on = false;
+    device.join();
+    CHECK(wrong == 0);
+  }
+  CHECK(ferry::memory_statistics<space>().current == 0);
+  CHECK(space::usage == 0);
+}
+
+TEST_CASE("tensors of a loop use the same memory, with the bits of new ones", "[tensor_pool]") {
+  using pinned = ferry::pinned_space;
+  const exec_space exec;
+  const std::size_t usual = ferry::detail::pooled_memory<pinned>::limit(-1, std::size_t{1} << 24);
+  ferry::trim<pinned>();
+  auto random = generator(9);
+  ferry::tensor<float, ferry::mapped_space> table("table", 300, 16);
+  ferry::init::uniform(exec, table, -1.0, 1.0, random());
+  const auto rows = take(table);
+  std::set<const float*> blocks;
+  for (int i = 0; i < 20; ++i) {
+    std::vector<std::int64_t> indices(100);
+    for (auto& index : indices) index = static_cast<std::int64_t>(random() % 300);
+    const auto batch = ferry::gather<pinned>(exec, table, indices).get();
+    blocks.insert(batch.data());
+    std::size_t wrong = 0;
+    for (std::size_t p = 0; p < indices.size(); ++p)
+      for (std::size_t c = 0; c < 16; ++c)
+        wrong += batch(p, c) != rows[static_cast<std::size_t>(indices[p]) * 16 + c];
+    CHECK(wrong == 0);
+    const auto copied = batch.clone(exec).get();
+    CHECK(std::memcmp(copied.data(), batch.data(), batch.size() * sizeof(float)) == 0);
+  }
+  CHECK(blocks.size() <= 2);  // the batch and its copy take turns
+  // A moved-to tensor gives its memory back, too.
+  ferry::tensor<float, pinned> first("one", 77), two("two", 77);
+  const float* const block = first.data();
+  first = std::move(two);
+  ferry::tensor<float, pinned> three("three", 77);
+  CHECK(three.data() == block);
+  CHECK(three.describe().find("'three'") != std::string::npos);
+  ferry::detail::pooled_memory<pinned>::limit(-1, usual);
+}
+
+}  // namespace ferry_test::tensor_pool_test

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients of maxima need their positions.
+// expected-error: under pooling::max the gradient of a column goes to the position of its maximum
+#include <ferry/bags.hpp>
+#include <ferry/optim/grad_norm.hpp>
+
+#include <cstdint>
+#include <vector>
+
+void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
+  namespace optim = ferry::optim;
+  const ferry::tensor<float, ferry::device_space> pooled("pooled", 2, 4);
+  const std::vector<std::int64_t> indices{1, 2}, offsets{0, 1};
+  const auto plan = ferry::make_plan(exec, indices, 10);
+#ifdef FERRY_XFAIL_FIXED
+  static_cast<void>(
+      optim::grad_norm(exec, optim::bag_grads(plan, offsets, pooled, ferry::pooling::sum{})).wait());
+#else
+  static_cast<void>(
+      optim::grad_norm(exec, optim::bag_grads(plan, offsets, pooled, ferry::pooling::max{})).wait());
+#endif
+}
