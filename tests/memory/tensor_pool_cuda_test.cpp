@@ -36,7 +36,7 @@ TEST_CASE("device memory in flight goes to no other tensor, and is there again a
     ferry::trim<ferry::device_space>();
 
     const float* busy = nullptr;
-    waiting_kernel second(stream, 1);
+    waiting_kernel blocker(stream, 1);
     {
       batch_type batch("batch", rows, width);
       busy = batch.data();
@@ -46,8 +46,8 @@ TEST_CASE("device memory in flight goes to no other tensor, and is there again a
       const batch_type next("next", rows, width);
       CHECK(next.data() != busy);
     }
-    CHECK(second.waits());
-    second.release();
+    CHECK(blocker.waits());
+    blocker.release();
     std::vector<batch_type> batches;
     bool is_back = false;
     for (int i = 0; i < 2; ++i) {

@@ -39,12 +39,12 @@ using tracker = ferry::detail::access_tracker;
 using memory = std::shared_ptr<ferry::detail::allocation<space>>;
 constexpr std::size_t size = 10000, limit = 100 * size;
 
-void make_room_in(pool& target, std::size_t bytes = limit) { target.limit(-1, bytes); }
+void make_room_in(pool& idle_pool, std::size_t bytes = limit) { idle_pool.limit(-1, bytes); }
 
-/// The life of a tensor: it allocates, verbs use it, and it ends.
+/// A tensor allocates, verbs use it, and it ends.
 struct tensor_stand_in {
-  explicit tensor_stand_in(pool& source, std::size_t bytes = size, const std::string& label = "tensor::batch")
-      : block(source.allocate(label, bytes, -1)) {}
+  explicit tensor_stand_in(pool& home, std::size_t bytes = size, const std::string& label = "tensor::batch")
+      : block(home.allocate(label, bytes, -1)) {}
   void end() { pool::end(std::move(block), *uses); }
   [[nodiscard]] void* data() const { return block->data(); }
 
@@ -53,8 +53,8 @@ struct tensor_stand_in {
 };
 
 std::size_t bytes_of_label(const std::string& label) {
-  for (const auto& entry : ferry::memory_by_label<space>())
-    if (entry.label == label) return entry.current;
+  for (const auto& entry_of : ferry::memory_by_label<space>())
+    if (entry_of.label == label) return entry_of.current;
   return 0;
 }
 
@@ -62,9 +62,9 @@ std::size_t bytes_of_label(const std::string& label) {
 
 TEST_CASE("the next tensor of a size has the memory of the last one", "[tensor_pool]") {
   {
-    pool tensors;
-    make_room_in(tensors);
-    tensor_stand_in first(tensors);
+    pool idle_pool;
+    make_room_in(idle_pool);
+    tensor_stand_in first(idle_pool);
     void* const block = first.data();
     CHECK(bytes_of_label("ferry::tensor::batch") == size);
     first.end();
@@ -75,9 +75,9 @@ TEST_CASE("the next tensor of a size has the memory of the last one", "[tensor_p
     CHECK(statistics.reserved == size);
     CHECK(statistics.count == 1);
 
-    tensor_stand_in larger(tensors, size + 1);
+    tensor_stand_in larger(idle_pool, size + 1);
     CHECK(larger.data() != block);
-    tensor_stand_in second(tensors, size, "tensor::second");
+    tensor_stand_in second(idle_pool, size, "tensor::second");
     CHECK(second.data() == block);
     CHECK(bytes_of_label("ferry::tensor::second") == size);
     CHECK(bytes_of_label("ferry::pool::pool_space") == 0);
@@ -90,25 +90,25 @@ TEST_CASE("the next tensor of a size has the memory of the last one", "[tensor_p
     larger.end();
     CHECK(ferry::trim<space>() == 2 * size + 1);
     CHECK(ferry::memory_statistics<space>().current == 0);
-    tensor_stand_in last(tensors);
+    tensor_stand_in last(idle_pool);
     last.end();
   }
   CHECK(ferry::memory_statistics<space>().current == 0);  // with the pool
-  CHECK(space::usage == 0);
+  CHECK(space::used == 0);
 }
 
 TEST_CASE("memory that verbs in flight use is nobody else's, and nobody waits for it", "[tensor_pool]") {
-  pool blocks;
-  make_room_in(blocks);
+  pool idle_pool;
+  make_room_in(idle_pool);
   const auto read = std::make_shared<manual_event>(), write = std::make_shared<manual_event>();
-  tensor_stand_in first(blocks);
+  tensor_stand_in first(idle_pool);
   void* const block = first.data();
   // The read comes after the write of the same instance, or before it: both count.
   first.uses->add_write(write, 7);
   first.uses->add_read(read, 7);
   first.end();
   const auto check_busy = [&] {
-    tensor_stand_in next(blocks);
+    tensor_stand_in next(idle_pool);
     CHECK(next.data() != block);
     next.end();
     ferry::trim<space>();  // frees the memory of `next` alone
@@ -119,34 +119,34 @@ TEST_CASE("memory that verbs in flight use is nobody else's, and nobody waits fo
   check_busy();
   CHECK(read->waits + write->waits == 0);
   read->end();
-  tensor_stand_in last(blocks);
+  tensor_stand_in last(idle_pool);
   CHECK(last.data() == block);
   last.end();
 }
 
 TEST_CASE("work of the next tensor does not hide that of the last one", "[tensor_pool]") {
-  pool blocks;
-  make_room_in(blocks);
-  tensor_stand_in first(blocks);
+  pool idle_pool;
+  make_room_in(idle_pool);
+  tensor_stand_in first(idle_pool);
   void* const block = first.data();
   const auto old_work = std::make_shared<manual_event>(), new_work = std::make_shared<manual_event>();
   first.uses->add_write(old_work, 1);
   first.end();
   old_work->end();
-  tensor_stand_in second(blocks);
+  tensor_stand_in second(idle_pool);
   REQUIRE(second.data() == block);
   second.uses->add_write(new_work, 1);
   second.end();
-  tensor_stand_in third(blocks);
+  tensor_stand_in third(idle_pool);
   CHECK(third.data() != block);
   new_work->end();
   third.end();
 }
 
 TEST_CASE("budgets and full memory take back what lies idle", "[tensor_pool]") {
-  pool blocks;
-  make_room_in(blocks);
-  tensor_stand_in idle(blocks), busy(blocks);
+  pool idle_pool;
+  make_room_in(idle_pool);
+  tensor_stand_in idle(idle_pool), busy(idle_pool);
   const auto work = std::make_shared<manual_event>();
   busy.uses->add_read(work, 3);
   idle.end();
@@ -154,44 +154,44 @@ TEST_CASE("budgets and full memory take back what lies idle", "[tensor_pool]") {
   ferry::set_memory_budget<space>(2 * size + 500);
   {
     // A size of its own: the idle block goes, the busy one stays.
-    tensor_stand_in larger(blocks, size + 100);
+    tensor_stand_in larger(idle_pool, size + 100);
     CHECK(work->waits == 0);
     CHECK(ferry::memory_statistics<space>().current == 2 * size + 100);
     larger.end();
   }
   // Only busy memory could make room, so the allocation waits for its work.
-  tensor_stand_in first(blocks, size + 100);
+  tensor_stand_in first(idle_pool, size + 100);
   auto second =
-      std::async(std::launch::async, [&] { return blocks.allocate("tensor::late", size + 200, -1); });
+      std::async(std::launch::async, [&] { return idle_pool.allocate("tensor::late", size + 200, -1); });
   while (work->waits == 0) std::this_thread::yield();
   CHECK(second.wait_for(std::chrono::milliseconds(20)) == std::future_status::timeout);
   work->end();
   const memory late = second.get();
-  CHECK_THROWS_AS(blocks.allocate("tensor::more", size, -1), ferry::budget_exceeded);
+  CHECK_THROWS_AS(idle_pool.allocate("tensor::more", size, -1), ferry::budget_exceeded);
   ferry::set_memory_budget<space>(0);
   first.end();
   // bad_alloc of the system is preceded by the same.
   space::limit = late->bytes() + size + 300;
-  tensor_stand_in third(blocks, size + 300);
+  tensor_stand_in third(idle_pool, size + 300);
   CHECK(third.block->bytes() == size + 300);
-  CHECK_THROWS_AS(blocks.allocate("tensor::more", size, -1), ferry::bad_alloc);
+  CHECK_THROWS_AS(idle_pool.allocate("tensor::more", size, -1), ferry::bad_alloc);
   space::limit = ~std::size_t{0};
   third.end();
 }
 
 TEST_CASE("the blocks that returned first are freed above the limit", "[tensor_pool]") {
-  pool home;
-  make_room_in(home, 4 * size);
+  pool idle_pool;
+  make_room_in(idle_pool, 4 * size);
   std::vector<tensor_stand_in> tensors;
-  for (int i = 0; i < 5; ++i) tensors.emplace_back(home);
+  for (int i = 0; i < 5; ++i) tensors.emplace_back(idle_pool);
   std::vector<void*> blocks;
-  for (auto& stand_in : tensors) {
-    blocks.push_back(stand_in.data());
-    stand_in.end();
+  for (auto& entry_of : tensors) {
+    blocks.push_back(entry_of.data());
+    entry_of.end();
   }
   CHECK(ferry::memory_statistics<space>().current == 4 * size);
   for (std::size_t i = 1; i < 5; ++i) {
-    tensors[i] = tensor_stand_in(home);
+    tensors[i] = tensor_stand_in(idle_pool);
     CHECK(tensors[i].data() == blocks[i]);
   }
   // Busy ones stay, so the last one to return is freed.
@@ -201,35 +201,35 @@ TEST_CASE("the blocks that returned first are freed above the limit", "[tensor_p
     tensors[i].uses->add_write(work.back(), i);
     tensors[i].end();
   }
-  tensor_stand_in last(home);
+  tensor_stand_in last(idle_pool);
   last.end();
   CHECK(ferry::memory_statistics<space>().current == 4 * size);
-  for (const auto& entry : work) {
-    CHECK(entry->waits == 0);
-    entry->end();
+  for (const auto& entry_of : work) {
+    CHECK(entry_of->waits == 0);
+    entry_of->end();
   }
   ferry::trim<space>();
   CHECK(ferry::memory_statistics<space>().current == 0);
   // A table is above a part of the limit.
-  tensor_stand_in table(home, size + 1);
+  tensor_stand_in table(idle_pool, size + 1);
   table.end();
   CHECK(ferry::memory_statistics<space>().current == 0);
-  home.limit(-1, 0);
-  tensor_stand_in small(home, 8);
+  idle_pool.limit(-1, 0);
+  tensor_stand_in small(idle_pool, 8);
   small.end();
   CHECK(ferry::memory_statistics<space>().current == 0);
   // And there are not more than a number of small ones.
-  home.limit(-1, limit);
+  idle_pool.limit(-1, limit);
   std::vector<tensor_stand_in> many;
-  for (std::size_t i = 0; i < pool::most_blocks + 10; ++i) many.emplace_back(home, 64);
-  for (auto& stand_in : many) stand_in.end();
+  for (std::size_t i = 0; i < pool::most_blocks + 10; ++i) many.emplace_back(idle_pool, 64);
+  for (auto& entry_of : many) entry_of.end();
   CHECK(ferry::memory_statistics<space>().count == pool::most_blocks);
 }
 
 TEST_CASE("memory with other owners or unknown users does not come back", "[tensor_pool]") {
-  pool blocks;
-  make_room_in(blocks);
-  tensor_stand_in shared(blocks);
+  pool idle_pool;
+  make_room_in(idle_pool);
+  tensor_stand_in shared(idle_pool);
   {
     const memory owner = shared.block;
     shared.end();
@@ -237,28 +237,28 @@ TEST_CASE("memory with other owners or unknown users does not come back", "[tens
     CHECK(ferry::memory_statistics<space>().current == size);
   }
   CHECK(ferry::memory_statistics<space>().current == 0);
-  tensor_stand_in lent(blocks);
+  tensor_stand_in lent(idle_pool);
   lent.uses->note_untracked_use();
   lent.end();
   CHECK(ferry::memory_statistics<space>().current == 0);
-  tensor_stand_in captured(blocks);
+  tensor_stand_in captured(idle_pool);
   captured.uses->note_captured_write();
   captured.end();
   CHECK(ferry::memory_statistics<space>().current == 0);
-  tensor_stand_in exported(blocks);
+  tensor_stand_in exported(idle_pool);
   exported.block->keep_with([](void*, auto&) noexcept { return false; }, nullptr);
   exported.end();
   CHECK(ferry::memory_statistics<space>().current == 0);
 }
 
 TEST_CASE("tensors and pools end in any order", "[tensor_pool]") {
-  auto blocks = std::make_unique<pool>();
-  make_room_in(*blocks);
-  tensor_stand_in early(*blocks), late(*blocks);
+  auto idle_pool = std::make_unique<pool>();
+  make_room_in(*idle_pool);
+  tensor_stand_in early(*idle_pool), late(*idle_pool);
   const auto work = std::make_shared<manual_event>();
   early.uses->add_write(work, 2);
   early.end();
-  auto end = std::async(std::launch::async, [&] { blocks.reset(); });
+  auto end = std::async(std::launch::async, [&] { idle_pool.reset(); });
   while (work->waits == 0) std::this_thread::yield();
   CHECK(end.wait_for(std::chrono::milliseconds(20)) == std::future_status::timeout);
   work->end();
@@ -266,7 +266,7 @@ TEST_CASE("tensors and pools end in any order", "[tensor_pool]") {
   CHECK(ferry::memory_statistics<space>().current == size);
   late.end();
   CHECK(ferry::memory_statistics<space>().current == 0);
-  CHECK(space::usage == 0);
+  CHECK(space::used == 0);
 }
 
 TEST_CASE("threads never share memory that is in use", "[tensor_pool][threads]") {
@@ -276,8 +276,8 @@ TEST_CASE("threads never share memory that is in use", "[tensor_pool][threads]")
     std::uint64_t stamp;
   };
   {
-    pool blocks;
-    make_room_in(blocks, 64 * 1024);
+    pool idle_pool;
+    make_room_in(idle_pool, 64 * 1024);
     std::atomic<bool> goes_on{true};
     std::mutex guard;
     std::vector<entry> in_flight;
@@ -306,7 +306,7 @@ TEST_CASE("threads never share memory that is in use", "[tensor_pool][threads]")
       hosts.emplace_back([&, t] {
         auto random = generator(2 + t);
         for (int i = 0; i < 3000; ++i) {
-          tensor_stand_in tensor(blocks, 512 * (1 + random() % 3));
+          tensor_stand_in tensor(idle_pool, 512 * (1 + random() % 3));
           const auto stamp = static_cast<std::uint64_t>(++stamps);
           auto* const words = static_cast<std::uint64_t*>(tensor.data());
           *words = stamp;
@@ -327,7 +327,7 @@ TEST_CASE("threads never share memory that is in use", "[tensor_pool][threads]")
     CHECK(wrong == 0);
   }
   CHECK(ferry::memory_statistics<space>().current == 0);
-  CHECK(space::usage == 0);
+  CHECK(space::used == 0);
 }
 
 TEST_CASE("tensors of a loop use the same memory, with the bits of new ones", "[tensor_pool]") {
@@ -355,9 +355,9 @@ TEST_CASE("tensors of a loop use the same memory, with the bits of new ones", "[
   }
   CHECK(blocks.size() <= 2);  // the batch and its copy take turns
   // A moved-to tensor gives its memory back, too.
-  ferry::tensor<float, pinned> first("one", 77), two("two", 77);
-  const float* const block = first.data();
-  first = std::move(two);
+  ferry::tensor<float, pinned> first_part("one", 77), two("two", 77);
+  const float* const block = first_part.data();
+  first_part = std::move(two);
   ferry::tensor<float, pinned> three("three", 77);
   CHECK(three.data() == block);
   CHECK(three.describe().find("'three'") != std::string::npos);

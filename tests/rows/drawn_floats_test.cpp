@@ -199,37 +199,39 @@ TEST_CASE("narrow truncations of floats are drawn in double", "[init][floats]") 
   struct setting {
     double mean, deviation, low, high;
   };
-  for (const setting sample : {setting{0, 1, 4, 5}, setting{0, 1, -12, -11}, setting{1, 2, 1.0, 1.000001},
-                               setting{0, 1, -2, 2}, setting{0, 1, -0.1, 30}, setting{3, 0.1, -50, 50}}) {
-    ferry::init::trunc_normal(exec, table, sample.mean, sample.deviation, sample.low, sample.high, 77);
+  for (const setting truncation : {setting{0, 1, 4, 5}, setting{0, 1, -12, -11}, setting{1, 2, 1.0, 1.000001},
+                                   setting{0, 1, -2, 2}, setting{0, 1, -0.1, 30}, setting{3, 0.1, -50, 50}}) {
+    ferry::init::trunc_normal(exec, table, truncation.mean, truncation.deviation, truncation.low,
+                              truncation.high, 77);
     const auto got = take(table);
-    CAPTURE(sample.low, sample.high);
+    CAPTURE(truncation.low, truncation.high);
     const auto [least, most] = std::minmax_element(got.begin(), got.end());
-    CHECK(*least >= static_cast<float>(sample.low));
-    CHECK(*most <= static_cast<float>(sample.high));
+    CHECK(*least >= static_cast<float>(truncation.low));
+    CHECK(*most <= static_cast<float>(truncation.high));
     auto sorted = got;
     std::sort(sorted.begin(), sorted.end());
     CHECK(std::unique(sorted.begin(), sorted.end()) - sorted.begin() > 8);
     // The empirical distribution against that of erfc; 2.4 / sqrt(n) fails once in 10^5 runs.
     const auto below = [&](double x) {
-      return 0.5 * std::erfc(-(x - sample.mean) / sample.deviation / std::sqrt(2.0));
+      return 0.5 * std::erfc(-(x - truncation.mean) / truncation.deviation / std::sqrt(2.0));
     };
     const auto above = [&](double x) {
-      return 0.5 * std::erfc((x - sample.mean) / sample.deviation / std::sqrt(2.0));
+      return 0.5 * std::erfc((x - truncation.mean) / truncation.deviation / std::sqrt(2.0));
     };
-    const bool upper = sample.low > sample.mean;  // where `below` has no digits
-    const double total =
-        upper ? above(sample.low) - above(sample.high) : below(sample.high) - below(sample.low);
+    const bool upper = truncation.low > truncation.mean;  // where `below` has no digits
+    const double mass = upper ? above(truncation.low) - above(truncation.high)
+                              : below(truncation.high) - below(truncation.low);
     sorted = got;
     std::sort(sorted.begin(), sorted.end());
     double distance = 0.0;
     for (std::size_t i = 0; i < sorted.size(); ++i) {
       const double x = sorted[i];
-      const double part = (upper ? above(sample.low) - above(x) : below(x) - below(sample.low)) / total;
+      const double part =
+          (upper ? above(truncation.low) - above(x) : below(x) - below(truncation.low)) / mass;
       distance = std::max(
           distance, std::abs(part - (static_cast<double>(i) + 0.5) / static_cast<double>(sorted.size())));
     }
-    if (sample.high - sample.low > 0.01) CHECK(distance < 2.4 / std::sqrt(3000.0));
+    if (truncation.high - truncation.low > 0.01) CHECK(distance < 2.4 / std::sqrt(3000.0));
   }
 }
 

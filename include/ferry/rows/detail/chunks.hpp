@@ -31,7 +31,7 @@ KOKKOS_FORCEINLINE_FUNCTION unit_words load_unit(const std::byte* address, const
   unit_words unit{};
   const auto byte_at = [&](int b) {
     const bool readable = first + b >= memory.begin && first + b < memory.end;
-    const auto byte = readable ? std::to_integer<std::uint32_t>(address[b]) : 0u;
+    const auto byte = readable ? static_cast<std::uint32_t>(address[b]) : 0u;
     for (int w = 0; w < 3; ++w) unit.value[w] = unit.value[w] >> 8 | unit.value[w + 1] << 24;
     unit.value[3] = unit.value[3] >> 8 | byte << 24;
   };

@@ -134,8 +134,8 @@ struct truncated_floats {
   }
 };
 
-/// target[i] = the value of element position + i for i in [0, count), in the calling thread, by the processor's
-/// vectors.
+/// target[i] = the value of element position + i for i in [0, count), in the calling thread, by the
+/// processor's vectors.
 /// @{
 void draw(const uniform_floats& values, std::uint64_t position, std::int64_t count, float* target);
 void draw(const normal_floats& values, std::uint64_t position, std::int64_t count, float* target);

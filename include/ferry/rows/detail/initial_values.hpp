@@ -68,9 +68,9 @@ struct custom_value {
   }
 };
 
-/// Elements that are drawn as floats: float itself and the 16-bit formats.
+/// Elements that are drawn as floats: float itself and the 16-bit formats. Those of 8 bits are too few.
 template <class T>
-inline constexpr bool is_drawn_as_float = std::is_same_v<accumulation_t<T>, float>;
+inline constexpr bool is_drawn_as_float = std::is_same_v<accumulation_t<T>, float> && sizeof(T) >= 2;
 
 /// Elements of random floats.
 template <class T, class Values>

@@ -22,8 +22,8 @@ namespace ferry::kernels {
 
 /// Tile shapes. A tile is the part of a row that one work item holds in registers:
 ///
-///   device, packed   4 elements, one wide load per array; every address is a multiple of the packet. 8 for rows
-///                    of 16-bit numbers in kernels with registers for as many floats, see packed_tile_of
+///   device, packed   4 elements, one wide load per array; every address is a multiple of the packet. 8 for
+///                    rows of 16-bit numbers in kernels with registers for them, see packed_tile_of
 ///   device, masked   4 elements, for rows whose alignment forbids packets: tiles begin at packets of the
 ///                    array that is written, so the first and the last one have elements beside the row
 ///   device, single   1 element, for such rows in kernels without masks

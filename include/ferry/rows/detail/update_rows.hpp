@@ -80,7 +80,7 @@ inline constexpr bool adds_by_index = (in_any_order<Duplicates> && !Path::sorts 
 template <class Bounds>
 inline constexpr bool names_rows = kernels::is_own_bounds<Bounds>;
 
-/// True if the kernel that writes may look for bad indices itself: on a device, for rows in its own memory and
+/// True if the kernel that writes may look for bad indices: on a device, for rows in its own memory and
 /// indices that do not come over the link, because all its teams read them.
 template <class Bounds, class Exec, class Access, class Job, class IndexSpace>
 consteval bool may_check_in_place() {
