@@ -97,7 +97,7 @@ void gather_into_new(session& run) {
     add(run, "results.clone" + suffix, wall_of([&] { static_cast<void>(batch.clone(exec).get()); }), bytes,
         "payload");
     add(run, "results.pinned_tensor" + suffix,
-        wall_of([&] { const ferry::tensor<float, ferry::pinned_space> array("made", n, 128); }), bytes,
+        wall_of([&] { const ferry::tensor<float, ferry::pinned_space> block("result", n, 128); }), bytes,
         "made");
   }
 }

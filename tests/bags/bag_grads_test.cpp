@@ -86,7 +86,8 @@ TEST_CASE("the norm of gradients of bags is that of the rows' sums", "[bags][gra
     const double mean = batch.norm([&](auto b, auto, auto) { return 1 / batch.size(b); });
     const auto weight_of = [&](std::size_t p) { return static_cast<double>(batch.weights[p]); };
     const double weighted = batch.norm([&](auto, auto p, auto) { return weight_of(p); });
-    const double product = batch.norm([&](auto b, auto p, auto) { return weight_of(p) / batch.size(b); });
+    const double weighted_mean =
+        batch.norm([&](auto b, auto p, auto) { return weight_of(p) / batch.size(b); });
     CHECK_THAT(optim::grad_norm(exec, optim::bag_grads(plan, offsets, pooled, ferry::pooling::sum{})).wait(),
                WithinRel(sum, 1e-12));
     CHECK_THAT(optim::grad_norm(exec, optim::bag_grads(plan, offsets, pooled)).wait(),
@@ -95,7 +96,7 @@ TEST_CASE("the norm of gradients of bags is that of the rows' sums", "[bags][gra
                    .wait(),
                WithinRel(weighted, 1e-12));
     CHECK_THAT(optim::grad_norm(exec, optim::bag_grads(plan, batch.offsets, pooled, weights), bias).wait(),
-               WithinRel(std::hypot(product, 5.0), 1e-12));
+               WithinRel(std::hypot(weighted_mean, 5.0), 1e-12));
 
     const double limit = sum / 3, factor = limit / (sum + 1e-6);
     CHECK_THAT(

@@ -43,11 +43,11 @@ TEST_CASE("ranks have one norm of their gradients", "[distributed][grad_norm]") 
       const auto bias = values<float>(random, 5);
       double dense = 0;
       for (const float x : bias) dense += static_cast<double>(x) * static_cast<double>(x);
-      const double expected = std::sqrt(summed_squares(batch.rows, batch.all.data()) + dense);
+      const double expected = std::sqrt(summed_squares(batch.rows, batch.whole.data()) + dense);
 
       const auto whole_plan = ferry::make_plan(exec, batch.rows, big);
-      CHECK(
-          agrees(optim::grad_norm(exec, optim::sparse_grads(whole_plan, batch.all), bias).wait(), expected));
+      CHECK(agrees(optim::grad_norm(exec, optim::sparse_grads(whole_plan, batch.whole), bias).wait(),
+                   expected));
 
       const double limit = expected / 2, factor = limit / (expected + 1e-6);
       comm.run([&](int rank) {

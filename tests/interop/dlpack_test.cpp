@@ -159,9 +159,9 @@ TEST_CASE("numbers of 8 and 4 bits travel through DLPack as themselves", "[dlpac
     const auto back = ferry::from_dlpack<T, ferry::device_space>(managed);
     CHECK(back.data() == data);
     CHECK(same_bits(take(back), codes));
-    auto second = make<ferry::device_space>("table", 3, 4, codes);
+    auto second_table = make<ferry::device_space>("table", 3, 4, codes);
     CHECK_THROWS_MATCHES(
-        (ferry::from_dlpack<std::uint8_t, ferry::device_space>(ferry::to_dlpack(std::move(second)))),
+        (ferry::from_dlpack<std::uint8_t, ferry::device_space>(ferry::to_dlpack(std::move(second_table)))),
         ferry::invalid_argument,
         MessageMatches(ContainsSubstring(std::string("[3 x 4] of ") + name + " is no array of uint8")));
   };

@@ -54,16 +54,16 @@ void compare(const Rule& rule, std::size_t rows, std::size_t width, Policies... 
     const auto by_row = make<ferry::device_space>("grads", rows, width, gradients);
     const auto by_position =
         make<ferry::device_space>("grads", rows, width, permuted(gradients, order, width));
-    const ferry::duplicates::assume_unique unique;
+    const ferry::duplicates::assume_unique unique_policy;
     if (turn == 2) {  // a step of some rows in between
       const std::size_t count = (rows + 1) / 2;
       const std::vector<std::int64_t> some(order.begin(), order.begin() + static_cast<std::int64_t>(count));
       const auto few = make<ferry::device_space>("few", count, width, values<float>(random, count * width));
-      ferry::step(exec, rule, dense, state, some, few, unique, policies...).wait();
-      ferry::step(exec, rule, named, reference, some, few, unique, policies...).wait();
+      ferry::step(exec, rule, dense, state, some, few, unique_policy, policies...).wait();
+      ferry::step(exec, rule, named, reference, some, few, unique_policy, policies...).wait();
     }
     ferry::step(exec, rule, dense, state, by_row, policies...).wait();
-    ferry::step(exec, rule, named, reference, order, by_position, unique, policies...).wait();
+    ferry::step(exec, rule, named, reference, order, by_position, unique_policy, policies...).wait();
     REQUIRE(state.steps() == reference.steps());
     REQUIRE(state.skipped() == reference.skipped());
     REQUIRE(same_bits(take(dense), take(named)));
@@ -135,11 +135,11 @@ TEST_CASE("transforms work in a step of all rows", "[optim][dense]") {
     mask[r] = r % 3 == 0;
   }
   const auto factors = make<ferry::mapped_space>("rates", rates);
-  const auto device_mask = make<ferry::mapped_space>("frozen", mask);
+  const auto frozen_mask = make<ferry::mapped_space>("frozen", mask);
   compare<float, ferry::device_space>(
       ferry::optim::chain(ferry::optim::sgd{.lr = 0.1}, ferry::optim::grad_scale(0.25),
                           ferry::optim::clip_norm(0.5), ferry::optim::row_rates(factors),
-                          ferry::optim::frozen_rows(device_mask)),
+                          ferry::optim::frozen_rows(frozen_mask)),
       rows, width);
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("8-bit rows and records take a step of all rows", "[optim][dense]") {
   const auto gradients = values<float>(random, rows * width);
   const auto by_row = make<ferry::device_space>("grads", rows, width, gradients);
   const auto by_position = make<ferry::device_space>("grads", rows, width, permuted(gradients, order, width));
-  const ferry::duplicates::assume_unique unique;
+  const ferry::duplicates::assume_unique unique_policy;
 
   ferry::rowwise_int8_tensor<ferry::device_space> codes("codes", rows, width), named("named", rows, width);
   ferry::quantize(exec, start, codes).wait();
@@ -182,7 +182,7 @@ TEST_CASE("8-bit rows and records take a step of all rows", "[optim][dense]") {
   auto state = ferry::optim::make_state(rule, codes), reference = ferry::optim::make_state(rule, named);
   for (int turn = 0; turn < 3; ++turn) {
     ferry::step(exec, rule, codes, state, by_row).wait();
-    ferry::step(exec, rule, named, reference, order, by_position, unique).wait();
+    ferry::step(exec, rule, named, reference, order, by_position, unique_policy).wait();
   }
   CHECK(take(codes.records()) == take(named.records()));
   CHECK(same_bits(take(state.field(1)), take(reference.field(1))));

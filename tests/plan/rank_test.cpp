@@ -20,12 +20,12 @@ namespace ferry_test::rank_test {
 TEST_CASE("indices of rank 2 are read row by row", "[rank]") {
   const exec_space exec;
   auto random = generator(91);
-  constexpr std::size_t rows = 30, width = 4, samples = 9, per_sample = 3, n = samples * per_sample;
+  constexpr std::size_t rows = 30, width = 4, samples = 9, ids_of_sample = 3, n = samples * ids_of_sample;
   const auto start = values<float>(random, rows * width);
   const auto table = make<ferry::mapped_space>("table", rows, width, start);
   const auto listed = indices<std::int32_t>(random, n, rows);
   const auto line = make<ferry::mapped_space>("line", listed);
-  const auto block = make<ferry::mapped_space>("block", samples, per_sample, listed);
+  const auto block = make<ferry::mapped_space>("block", samples, ids_of_sample, listed);
   auto batch = make<ferry::device_space>("batch", n, width, std::vector<float>(n * width, -1.0f));
   auto expected = make<ferry::device_space>("expected", n, width, std::vector<float>(n * width, -2.0f));
   ferry::gather(exec, table, line, expected).wait();
@@ -35,25 +35,26 @@ TEST_CASE("indices of rank 2 are read row by row", "[rank]") {
   const auto rows_of_block = ferry::gather<ferry::mapped_space>(exec, table, block).get();
   CHECK(take(rows_of_block) == take(expected));
 
-  auto first = make<ferry::mapped_space>("one", rows, width, start),
-       two = make<ferry::mapped_space>("two", rows, width, start);
-  ferry::scatter(exec, first, line, batch).wait();
-  ferry::scatter(exec, two, block, batch).wait();
-  ferry::scatter_add(exec, first, line, batch).wait();
-  ferry::scatter_add(exec, two, block, batch).wait();
+  auto line_table = make<ferry::mapped_space>("one", rows, width, start),
+       block_table = make<ferry::mapped_space>("two", rows, width, start);
+  ferry::scatter(exec, line_table, line, batch).wait();
+  ferry::scatter(exec, block_table, block, batch).wait();
+  ferry::scatter_add(exec, line_table, line, batch).wait();
+  ferry::scatter_add(exec, block_table, block, batch).wait();
   const ferry::optim::sgd rule{.lr = 0.1};
-  auto state = ferry::optim::make_state(rule, first), second_state = ferry::optim::make_state(rule, two);
-  ferry::step(exec, rule, first, state, line, batch).wait();
-  ferry::step(exec, rule, two, second_state, block, batch).wait();
+  auto state = ferry::optim::make_state(rule, line_table),
+       block_state = ferry::optim::make_state(rule, block_table);
+  ferry::step(exec, rule, line_table, state, line, batch).wait();
+  ferry::step(exec, rule, block_table, block_state, block, batch).wait();
   auto pooled =
       make<ferry::device_space>("pooled", samples, width, std::vector<float>(samples * width, -3.0f));
   auto sums = make<ferry::device_space>("sums", samples, width, std::vector<float>(samples * width, -4.0f));
-  ferry::gather_bags(exec, first, line, 3, sums).wait();
-  ferry::gather_bags(exec, two, block, 3, pooled).wait();
-  ferry::step_bags(exec, rule, first, state, line, 3, sums).wait();
-  ferry::step_bags(exec, rule, two, second_state, block, 3, sums).wait();
+  ferry::gather_bags(exec, line_table, line, 3, sums).wait();
+  ferry::gather_bags(exec, block_table, block, 3, pooled).wait();
+  ferry::step_bags(exec, rule, line_table, state, line, 3, sums).wait();
+  ferry::step_bags(exec, rule, block_table, block_state, block, 3, sums).wait();
   CHECK(same_bits(take(sums), take(pooled)));
-  CHECK(same_bits(take(first), take(two)));
+  CHECK(same_bits(take(line_table), take(block_table)));
 }
 
 TEST_CASE("arrays of rank 1 have it in their types", "[rank]") {

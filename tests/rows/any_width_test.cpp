@@ -37,25 +37,27 @@ struct guarded {
   }
   /// The numbers of the memory if its array has these elements.
   [[nodiscard]] std::vector<double> numbers_with(const std::vector<double>& changed) const {
-    std::vector<double> result;
-    for (const T& element : content) result.push_back(number(element));
-    std::copy(changed.begin(), changed.end(), result.begin() + static_cast<std::ptrdiff_t>(shift));
-    return result;
+    std::vector<double> expected_numbers;
+    for (const T& element : content) expected_numbers.push_back(number(element));
+    std::copy(changed.begin(), changed.end(), expected_numbers.begin() + static_cast<std::ptrdiff_t>(shift));
+    return expected_numbers;
   }
   /// The memory if its array has these elements.
   template <class U>
   [[nodiscard]] std::vector<T> with(const std::vector<U>& changed) const {
-    auto result = content;
-    for (std::size_t e = 0; e < changed.size(); ++e) result[shift + e] = ferry::convert<T>(changed[e]);
-    return result;
+    auto expected_numbers = content;
+    for (std::size_t e = 0; e < changed.size(); ++e)
+      expected_numbers[shift + e] = ferry::convert<T>(changed[e]);
+    return expected_numbers;
   }
 };
 
 /// The rows of a table that a gather returns.
 template <class T>
-std::vector<T> rows_of(const std::vector<T>& table, std::size_t width, const std::vector<std::int64_t>& ids) {
+std::vector<T> rows_of(const std::vector<T>& table, std::size_t width,
+                       const std::vector<std::int64_t>& row_numbers) {
   std::vector<T> rows;
-  for (const std::int64_t row : ids) {
+  for (const std::int64_t row : row_numbers) {
     const auto begin = table.begin() + static_cast<std::ptrdiff_t>(row) * static_cast<std::ptrdiff_t>(width);
     rows.insert(rows.end(), begin, begin + static_cast<std::ptrdiff_t>(width));
   }
@@ -67,26 +69,28 @@ void check_rows(auto& random, const exec_space& exec) {
   const std::size_t rows = 60 + random() % 60, n = 1 + random() % 50;
   const std::size_t width = random() % 4 == 0 ? 1 + random() % 12 : 1 + random() % 300;
   CAPTURE(Space::name, rows, width, n);
-  const auto ids = indices<std::int64_t>(random, n, rows);
+  const auto row_numbers = indices<std::int64_t>(random, n, rows);
   const auto distinct = unique_indices<std::int64_t>(random, n, rows);
 
   guarded<T, Space> table(random, rows, width);
   guarded<T, ferry::device_space> batch(random, n, width);
-  const auto gathered = rows_of(table.elements(), width, ids);
-  ferry::gather(exec, table.view(), ids, batch.view()).wait();
+  const auto gathered = rows_of(table.elements(), width, row_numbers);
+  ferry::gather(exec, table.view(), row_numbers, batch.view()).wait();
   CHECK(same_bits(take(batch.memory), batch.with(gathered)));
   guarded<T, ferry::device_space> planned(random, n, width);
-  ferry::gather(exec, table.view(), ferry::make_plan(exec, ids, rows), planned.view()).wait();
+  ferry::gather(exec, table.view(), ferry::make_plan(exec, row_numbers, rows), planned.view()).wait();
   CHECK(same_bits(take(planned.memory), planned.with(gathered)));
   guarded<double, ferry::device_space> converted(random, n, width);
-  ferry::gather(exec, table.view(), ids, converted.view()).wait();
+  ferry::gather(exec, table.view(), row_numbers, converted.view()).wait();
   CHECK(same_bits(take(converted.memory), converted.with(gathered)));
 
   guarded<T, ferry::device_space> source(random, n, width);
-  const auto last = scattered(table.elements(), width, ids, source.elements(), false, "duplicates::last");
+  const auto last =
+      scattered(table.elements(), width, row_numbers, source.elements(), false, "duplicates::last");
   const auto unique =
       scattered(table.elements(), width, distinct, source.elements(), false, "duplicates::last");
-  const auto sums = scattered(table.elements(), width, ids, source.elements(), true, "duplicates::sum");
+  const auto sums =
+      scattered(table.elements(), width, row_numbers, source.elements(), true, "duplicates::sum");
   const auto changed = [&](const auto& call) {
     auto fresh = table.content;
     auto memory = make<Space>("memory", fresh);
@@ -94,10 +98,10 @@ void check_rows(auto& random, const exec_space& exec) {
     return take(memory);
   };
   const auto values_view = source.view();
-  CHECK(same_bits(changed([&](auto view) { ferry::scatter(exec, view, ids, values_view).wait(); }),
+  CHECK(same_bits(changed([&](auto view) { ferry::scatter(exec, view, row_numbers, values_view).wait(); }),
                   table.with(last)));
   CHECK(same_bits(changed([&](auto view) {
-                    ferry::scatter(exec, view, ferry::make_plan(exec, ids, rows), values_view).wait();
+                    ferry::scatter(exec, view, ferry::make_plan(exec, row_numbers, rows), values_view).wait();
                   }),
                   table.with(last)));
   CHECK(same_bits(
@@ -106,12 +110,13 @@ void check_rows(auto& random, const exec_space& exec) {
       }),
       table.with(unique)));
   if constexpr (sizeof(T) > 1) {
-    CHECK(close(changed([&](auto view) { ferry::scatter_add(exec, view, ids, values_view).wait(); }),
+    CHECK(close(changed([&](auto view) { ferry::scatter_add(exec, view, row_numbers, values_view).wait(); }),
                 table.numbers_with(sums)));
-    CHECK(close(changed([&](auto view) {
-                  ferry::scatter_add(exec, view, ferry::make_plan(exec, ids, rows), values_view).wait();
-                }),
-                table.numbers_with(sums)));
+    CHECK(
+        close(changed([&](auto view) {
+                ferry::scatter_add(exec, view, ferry::make_plan(exec, row_numbers, rows), values_view).wait();
+              }),
+              table.numbers_with(sums)));
   }
 }
 

@@ -46,6 +46,7 @@ FURTHER = re.compile(r",\s*[&*]*([a-z]\w*)\s*(?=[=,;])")
 BINDING = re.compile(r"\bauto\s*(?:const\s*)?&{0,2}\s*\[([\w\s,]+)\]")
 CAPTURE = re.compile(r"[\[,]\s*&?([a-z]\w*)\s*=(?!=)")
 
+WORD = re.compile(r"[a-z_]\w*")
 COMMENT = re.compile(r"^[ \t]*(///?)[ \t]*(.*)$", re.MULTILINE)
 OPENINGS = re.compile(r"(What|Where|Whether|Those|The same)\b")
 
@@ -73,6 +74,8 @@ def without_nesting(code):
 
 def declared_names(code):
     """Yields (name, position) of variables, parameters and members."""
+    if not any(refused(word) for word in set(WORD.findall(code))):
+        return
     position = 0
     while True:
         match = DECLARATION.search(code, position)

@@ -51,6 +51,7 @@ KOKKOS_FUNCTION constexpr double sticky_double(T value) {
 /// The format IEEE binary16: 1 sign, 5 exponent and 10 mantissa bits. Devices convert by their instructions.
 /// These lose the bits of what is not a number, so such values are converted apart.
 struct binary16 {
+  /// The number in which devices convert.
   using device_half = Kokkos::Experimental::half_t;
 
   /// The nearest number, ties to even. 65520 and above give infinity.
