@@ -94,7 +94,7 @@ TEST_CASE("the next tensor of a size has the memory of the last one", "[tensor_p
     last.end();
   }
   CHECK(ferry::memory_statistics<space>().current == 0);  // with the pool
-  CHECK(space::used == 0);
+  CHECK(space::usage == 0);
 }
 
 TEST_CASE("memory that verbs in flight use is nobody else's, and nobody waits for it", "[tensor_pool]") {
@@ -266,7 +266,7 @@ TEST_CASE("tensors and pools end in any order", "[tensor_pool]") {
   CHECK(ferry::memory_statistics<space>().current == size);
   late.end();
   CHECK(ferry::memory_statistics<space>().current == 0);
-  CHECK(space::used == 0);
+  CHECK(space::usage == 0);
 }
 
 TEST_CASE("threads never share memory that is in use", "[tensor_pool][threads]") {
@@ -327,7 +327,7 @@ TEST_CASE("threads never share memory that is in use", "[tensor_pool][threads]")
     CHECK(wrong == 0);
   }
   CHECK(ferry::memory_statistics<space>().current == 0);
-  CHECK(space::used == 0);
+  CHECK(space::usage == 0);
 }
 
 TEST_CASE("tensors of a loop use the same memory, with the bits of new ones", "[tensor_pool]") {
