@@ -128,19 +128,19 @@ class verbs {
       return ferry::scatter_add(exec, table_, part(rank).plan(call), gradients(rank),
                                 ferry::reduce::by_rank{});
     });
-    const ferry::optim::adam rule{.lr = 1e-3};
-    auto state = ferry::optim::make_state(rule, table_);
+    const ferry::optim::adam adam{.lr = 1e-3};
+    auto state = ferry::optim::make_state(adam, table_);
     time("step", payload(), [&](int rank, const exec_space& exec, int call) {
-      return ferry::step(exec, rule, table_, state, part(rank).set(call), gradients(rank));
+      return ferry::step(exec, adam, table_, state, part(rank).set(call), gradients(rank));
     });
-    time("make_state", 0, [&](int, const exec_space&, int) { (void)ferry::optim::make_state(rule, table_); });
-    auto late = ferry::optim::make_state(rule, table_);
+    time("make_state", 0, [&](int, const exec_space&, int) { (void)ferry::optim::make_state(adam, table_); });
+    auto late = ferry::optim::make_state(adam, table_);
     time("step.catch_up", payload(), [&](int rank, const exec_space& exec, int call) {
-      return ferry::step(exec, rule, table_, late, part(rank).set(call), gradients(rank),
+      return ferry::step(exec, adam, table_, late, part(rank).set(call), gradients(rank),
                          ferry::step_count::catch_up{});
     });
     time("catch_up", 0,
-         [&](int, const exec_space& exec, int) { return ferry::catch_up(exec, rule, table_, late); });
+         [&](int, const exec_space& exec, int) { return ferry::catch_up(exec, adam, table_, late); });
     time("init.uniform", shard_bytes(),
          [&](int, const exec_space& exec, int) { ferry::init::uniform(exec, table_, -1, 1, 3); });
     group_.fill(table_);
@@ -159,8 +159,8 @@ class verbs {
       ferry::init::custom(exec, offsets[static_cast<std::size_t>(rank)], bag_begin{bag});
       exec.fence("ferry_bench::offsets");
     });
-    const ferry::optim::sgd rule{.lr = 1e-3};
-    auto state = ferry::optim::make_state(rule, table_);
+    const ferry::optim::sgd sgd{.lr = 1e-3};
+    auto state = ferry::optim::make_state(sgd, table_);
     time("gather_bags", payload(), [&](int rank, const exec_space& exec, int call) {
       const auto r = static_cast<std::size_t>(rank);
       return ferry::gather_bags(exec, table_, part(rank).set(call), offsets[r], pooled[r],
@@ -168,7 +168,7 @@ class verbs {
     });
     time("step_bags", payload(), [&](int rank, const exec_space& exec, int call) {
       const auto r = static_cast<std::size_t>(rank);
-      return ferry::step_bags(exec, rule, table_, state, part(rank).set(call), offsets[r], pooled[r],
+      return ferry::step_bags(exec, sgd, table_, state, part(rank).set(call), offsets[r], pooled[r],
                               ferry::pooling::mean{});
     });
   }

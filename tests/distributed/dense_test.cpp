@@ -63,9 +63,9 @@ TEST_CASE("a batch is split over the ranks and put together again", "[distribute
         ferry::init::constant(exec, whole, -7);
         ferry::concatenate(exec, comm, part, whole).wait();
         expect(same_bits(whole.data(), batch.data(), whole.size()), "the parts together");
-        const std::vector<std::int32_t> numbers(static_cast<std::size_t>(rank + 1), rank);
+        const std::vector<std::int32_t> list(static_cast<std::size_t>(rank + 1), rank);
         std::vector<std::int32_t> joined(static_cast<std::size_t>(ranks * (ranks + 1) / 2), -1);
-        ferry::concatenate(exec, comm, numbers, joined).wait();
+        ferry::concatenate(exec, comm, list, joined).wait();
         std::size_t position = 0;
         for (int r = 0; r < ranks; ++r)
           for (int i = 0; i <= r; ++i) expect(joined[position++] == r, "parts of different sizes");

@@ -32,7 +32,7 @@ TEST_CASE("device memory in flight goes to no other tensor, and is there again a
     ferry::tensor<std::int64_t, ferry::device_space> indices("indices", rows);
     ferry::init::normal(exec, table, 0.0, 1.0, 3);
     ferry::init::uniform(exec, indices, 0.0, static_cast<double>(rows), 4);
-    ferry::gather<ferry::device_space>(late, table, indices).get();  // loads the kernels
+    static_cast<void>(ferry::gather<ferry::device_space>(late, table, indices).get());  // loads the kernels
     ferry::trim<ferry::device_space>();
 
     const float* busy = nullptr;

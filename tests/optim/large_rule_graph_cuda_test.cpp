@@ -122,9 +122,9 @@ TEST_CASE("steps with large kernels do not wait for the device", "[large]") {
     auto plain_state = ferry::optim::make_state(rule, plain);
     const auto plan = ferry::make_plan(on, ids, rows);
     static_cast<void>(plan.unique_count());
-    const auto three_steps = [&](auto& weights, auto& state) {
+    const auto three_steps = [&](auto& weights, auto& moments) {
       for (int step = 0; step < 3; ++step)
-        ferry::step(on, rule, weights, state, plan, grads, ferry::path::ordered{},
+        ferry::step(on, rule, weights, moments, plan, grads, ferry::path::ordered{},
                     ferry::step_count::catch_up{})
             .detach();
     };

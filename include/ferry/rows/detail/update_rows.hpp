@@ -121,7 +121,8 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
         launch_update<Duplicates>(exec, labels, located, source, n, batch, order);
     };
     if constexpr (may_check_in_place<Bounds, Exec, Access, Job, IndexSpace>())
-      if (n <= execution_backend<Exec>::tuning(exec).positions_checked_in_place)
+      // A row without elements has no kernel that could check.
+      if (job.table.width() != 0 && n <= execution_backend<Exec>::tuning(exec).positions_checked_in_place)
         return write(ready, schedule::checked<kernels::index_rows<plain, Bounds>>{source, n});
     const auto rows = access.located(call, label, ready, source, n);
     write(rows.job, rows.order);
