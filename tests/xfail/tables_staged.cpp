@@ -9,7 +9,6 @@
 
 void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
   ferry::tensor<float, ferry::mapped_space> table("table", 10, 4);
-  ferry::tensor<float, ferry::device_space> pooled("pooled", 2, 4);
   const std::vector<std::int64_t> indices{1, 2, 3}, offsets{0, 2, 3};
   const ferry::tensor<float, ferry::mapped_space> second("other", 9, 4);
   ferry::tensor<float, ferry::device_space> pooled("pooled", 1, 8);

@@ -27,8 +27,8 @@ struct accumulation<T> {
 };
 }  // namespace detail
 
-/// The type in which values of type T are summed: float for the 8-bit and 16-bit formats, 64 bits for integers,
-/// else T.
+/// The type in which values of type T are summed: float for the 8-bit and 16-bit formats, 64 bits for
+/// integers, else T.
 template <class T>
 using accumulation_t = typename detail::accumulation<std::remove_const_t<T>>::type;
 
