@@ -31,7 +31,7 @@ namespace ferry_test::tensor_pool_test {
 namespace {
 
 struct pool_tag {
-  static constexpr std::string_view name = "pool_space";
+  static constexpr std::string_view name = "idle_space";
 };
 using space = heap_space<pool_tag>;
 using pool = ferry::detail::tensor_pool<space>;
@@ -69,7 +69,7 @@ TEST_CASE("the next tensor of a size has the memory of the last one", "[tensor_p
     CHECK(bytes_of_label("ferry::tensor::batch") == size);
     first.end();
     CHECK(bytes_of_label("ferry::tensor::batch") == 0);
-    CHECK(bytes_of_label("ferry::pool::pool_space") == size);
+    CHECK(bytes_of_label("ferry::pool::idle_space") == size);
     auto statistics = ferry::memory_statistics<space>();
     CHECK(statistics.current == size);
     CHECK(statistics.reserved == size);
@@ -80,7 +80,7 @@ TEST_CASE("the next tensor of a size has the memory of the last one", "[tensor_p
     tensor_stand_in second(idle_pool, size, "tensor::second");
     CHECK(second.data() == block);
     CHECK(bytes_of_label("ferry::tensor::second") == size);
-    CHECK(bytes_of_label("ferry::pool::pool_space") == 0);
+    CHECK(bytes_of_label("ferry::pool::idle_space") == 0);
     statistics = ferry::memory_statistics<space>();
     CHECK(statistics.current == 2 * size + 1);
     CHECK(statistics.reserved == 0);
