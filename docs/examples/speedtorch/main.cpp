@@ -109,7 +109,10 @@ int run(const settings& chosen) {
   const execution exec;
   model_type u("u_embeddings", words, chosen.dim), v("v_embeddings", words, chosen.dim);
   const double spread = 0.5 / static_cast<double>(chosen.dim);
-  u.uniform_distribution_init(exec, -spread, spread, chosen.seed);
+  // Drawn in double and rounded, as the start of PyTorch's curve was; u.uniform_distribution_init draws in float.
+  ferry::tensor<double, ferry::pinned_space> start("start", words, chosen.dim);
+  ferry::init::uniform(exec, start, -spread, spread, chosen.seed);
+  ferry::copy(exec, start, u.table()).wait();
   v.zeros_init(exec);
   const ferry::optim::sparse_adam rule{.lr = chosen.lr};
   ferry::speedtorch::optimizer_factory u_adam(rule, u), v_adam(rule, v);
