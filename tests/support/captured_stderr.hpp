@@ -11,9 +11,9 @@ namespace ferry_test {
 /// The text that is written to stderr while it lives.
 class captured_stderr {
  public:
-  captured_stderr() : file_(std::tmpfile()), saved_(dup(STDERR_FILENO)) {
+  captured_stderr() : file_(std::tmpfile()), saved_(::dup(STDERR_FILENO)) {
     std::fflush(stderr);
-    dup2(fileno(file_), STDERR_FILENO);
+    ::dup2(fileno(file_), STDERR_FILENO);
   }
   captured_stderr(const captured_stderr&) = delete;
   captured_stderr& operator=(const captured_stderr&) = delete;
@@ -33,8 +33,8 @@ class captured_stderr {
   void restore() {
     if (saved_ < 0) return;
     std::fflush(stderr);
-    dup2(saved_, STDERR_FILENO);
-    close(saved_);
+    ::dup2(saved_, STDERR_FILENO);
+    ::close(saved_);
     saved_ = -1;
   }
   std::FILE* file_;
