@@ -41,10 +41,11 @@ struct checked_rows {
     team.team_barrier();
     const bool records = team.league_rank() == 0;
     bool bad = false;
-    for (std::int64_t first = team.team_rank(); first < positions; first += at_once * team_size) {
+    for (std::int64_t first = team.team_rank(); first < positions;
+         first += std::int64_t{at_once} * team_size) {
       std::int64_t row[at_once];
       for (int k = 0; k < at_once; ++k) {
-        const std::int64_t position = first + k * team_size;
+        const std::int64_t position = first + std::int64_t{k} * team_size;
         row[k] = position < positions ? named.row(position, records) : 0;
       }
       for (int k = 0; k < at_once; ++k) bad = bad || row[k] < 0;

@@ -94,13 +94,15 @@ struct gather_row_lines {
         by_table ? reinterpret_cast<std::uintptr_t>(row_words) : reinterpret_cast<std::uintptr_t>(target);
     const std::int64_t words = width / std::int64_t{sizeof(std::uint32_t)};
     const int ahead = static_cast<int>(address / sizeof(std::uint32_t) % lanes);  // words of the first line
-    for (std::int64_t first = lane - ahead; first < words; first += lanes * at_once) {
+    for (std::int64_t first = lane - ahead; first < words; first += std::int64_t{lanes} * at_once) {
       std::uint32_t word[at_once];
-      const auto is_in_row = [&](int k) { return first + k * lanes >= 0 && first + k * lanes < words; };
+      const auto is_in_row = [&](int k) {
+        return first + std::int64_t{k} * lanes >= 0 && first + std::int64_t{k} * lanes < words;
+      };
       for (int k = 0; k < at_once; ++k)
-        if (is_in_row(k)) word[k] = row_words[first + k * lanes];
+        if (is_in_row(k)) word[k] = row_words[first + std::int64_t{k} * lanes];
       for (int k = 0; k < at_once; ++k)
-        if (is_in_row(k)) target[first + k * lanes] = word[k];
+        if (is_in_row(k)) target[first + std::int64_t{k} * lanes] = word[k];
     }
   }
 };
