@@ -10,6 +10,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -250,6 +251,8 @@ array_ref<T, Space> virtual_table(const array_ref<T, Space>& table, const cached
   };
   rule = {rows_from(cached.cold), rows_from(cached.hot), 1, false};
   view.data = reinterpret_cast<T*>(base);
+  // The places reach into both memories, beyond the rows of the table.
+  view.extents[0] = std::numeric_limits<std::int64_t>::max() / 2 / cached.stride;
   return view;
 }
 

@@ -166,9 +166,10 @@ class fast_divisor {
     while (bits < 62 && (std::int64_t{1} << bits) < divisor) ++bits;
     if (std::int64_t{1} << bits == divisor) {
       shift_ = bits;
-    } else if (bits < 32) {
+    } else {
       const auto plain = static_cast<std::uint64_t>(divisor);
-      multiplier_ = static_cast<std::uint32_t>(((std::uint64_t{1} << (31 + bits)) + plain - 1) / plain);
+      if (bits < 32)
+        multiplier_ = static_cast<std::uint32_t>(((std::uint64_t{1} << (31 + bits)) + plain - 1) / plain);
       shift_ = -bits;
     }
   }
@@ -185,7 +186,7 @@ class fast_divisor {
  private:
   std::int64_t divisor_ = 1;
   std::uint32_t multiplier_ = 0;  ///< 0 for a divisor of 2^31 and more, which exceeds each smaller i
-  int shift_ = -1;                ///< of a power of two; else minus the bits of the divisor
+  int shift_ = 0;                 ///< of a power of two; else minus the bits of the divisor
 };
 
 /// "ferry::<verb>::<path>"
