@@ -161,18 +161,20 @@ void launch_chunks(const Exec& exec, const std::string& label, const Rows& rows,
   const auto table = read_in_units(1, rows, source);
   using placed = std::remove_const_t<decltype(table.source)>;
   const std::int64_t stride = out.row_stride() * element, width = out.width() * element;
-  if constexpr (grain == 4 && (lies_behind_link<Rows> || OutSpace::is_host_accessible))
-    return launch(exec, label, order, items, kernels::gather_row_lines<placed>::lanes,
-                  kernels::gather_row_lines<placed>{reinterpret_cast<const std::byte*>(table.data),
-                                                    table.stride, reinterpret_cast<std::byte*>(out.data),
-                                                    stride, width, table.source, lies_behind_link<Rows>});
-  using kernel = kernels::gather_row_chunks<grain, placed>;
-  const std::int64_t chunks =
-      kernels::chunks_of_rows(reinterpret_cast<std::uintptr_t>(out.data), stride, width, grain);
-  launch(exec, label, order, kernel::groups(items), chunks,
-         kernel{reinterpret_cast<const std::byte*>(table.data), table.stride,
-                reinterpret_cast<std::byte*>(out.data), stride, width, fast_divisor(chunks), table.source,
-                items, memory_of_rows(rows)});
+  if constexpr (grain == 4 && (lies_behind_link<Rows> || OutSpace::is_host_accessible)) {
+    launch(exec, label, order, items, kernels::gather_row_lines<placed>::lanes,
+           kernels::gather_row_lines<placed>{reinterpret_cast<const std::byte*>(table.data), table.stride,
+                                             reinterpret_cast<std::byte*>(out.data), stride, width,
+                                             table.source, lies_behind_link<Rows>});
+  } else {
+    using kernel = kernels::gather_row_chunks<grain, placed>;
+    const std::int64_t chunks =
+        kernels::chunks_of_rows(reinterpret_cast<std::uintptr_t>(out.data), stride, width, grain);
+    launch(exec, label, order, kernel::groups(items), chunks,
+           kernel{reinterpret_cast<const std::byte*>(table.data), table.stride,
+                  reinterpret_cast<std::byte*>(out.data), stride, width, fast_divisor(chunks), table.source,
+                  items, memory_of_rows(rows)});
+  }
 }
 
 /// out[source.position(k)] = row source.row(k) for each item k, on any execution space. `rows`: an array, or
