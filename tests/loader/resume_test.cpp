@@ -54,8 +54,8 @@ std::vector<seen_batch> all_batches(std::int64_t samples, const prefetch_options
   std::vector<seen_batch> batches;
   ferry::prefetcher loader(exec, counted_samples(samples, calls), options);
   REQUIRE(loader.position() == options.first_batch);
-  const std::int64_t each = loader.batches_per_epoch();
-  for (std::int64_t epoch = options.first_batch / each; epoch < options.epochs; ++epoch)
+  const std::int64_t per_epoch = loader.batches_per_epoch();
+  for (std::int64_t epoch = options.first_batch / per_epoch; epoch < options.epochs; ++epoch)
     while (auto batch = loader.next()) {
       REQUIRE(batch->epoch() == options.first_epoch + epoch);
       const auto numbers = batch->template host<0>();
@@ -83,11 +83,11 @@ TEST_CASE("a prefetcher that begins at any batch serves the rest of the epochs",
       prefetch_options options{.batch = batch, .workers = 2, .last = last, .epochs = epochs};
       options.first_epoch = first_epoch;
       if (shuffled) options.shuffle = random();
-      const std::int64_t each = last == ferry::last_batch::keep ? 11 : 10;
+      const std::int64_t per_epoch = last == ferry::last_batch::keep ? 11 : 10;
       // The oracle: the documented order, cut into batches.
       std::vector<seen_batch> expected;
       for (std::int64_t epoch = first_epoch; epoch < first_epoch + epochs; ++epoch)
-        for (std::int64_t k = 0; k < each; ++k) {
+        for (std::int64_t k = 0; k < per_epoch; ++k) {
           seen_batch next{epoch, k, {}};
           for (std::int64_t i = k * batch; i < std::min(samples, (k + 1) * batch); ++i)
             next.samples.push_back(
@@ -95,8 +95,8 @@ TEST_CASE("a prefetcher that begins at any batch serves the rest of the epochs",
                          : i);
           expected.push_back(std::move(next));
         }
-      for (std::int64_t first = 0; first <= epochs * each; ++first) {
-        CAPTURE(shuffled, first, each);
+      for (std::int64_t first = 0; first <= epochs * per_epoch; ++first) {
+        CAPTURE(shuffled, first, per_epoch);
         options.first_batch = first;
         REQUIRE(all_batches(samples, options) ==
                 std::vector<seen_batch>(expected.begin() + first, expected.end()));
@@ -120,15 +120,15 @@ TEST_CASE("a start far inside of a run without end costs nothing", "[prefetcher]
   const watchdog dog("resume");
   const exec_space exec;
   std::atomic<std::int64_t> calls{0};
-  constexpr std::int64_t samples = std::int64_t{1} << 40, each = samples / 8;
-  constexpr std::int64_t first = 3 * each + each / 2 + 5;
+  constexpr std::int64_t samples = std::int64_t{1} << 40, per_epoch = samples / 8;
+  constexpr std::int64_t first = 3 * per_epoch + per_epoch / 2 + 5;
   ferry::prefetcher loader(exec, counted_samples(samples, calls),
                            {.batch = 8, .shuffle = 3, .epochs = 0, .first_batch = first});
   const auto batch = loader.next();
   REQUIRE(batch.has_value());
   CHECK(batch->epoch() == 3);
-  CHECK(batch->number() == each / 2 + 5);
-  CHECK(batch->host<0>()(2) == ferry::permutation(samples, 3, 3)((each / 2 + 5) * 8 + 2));
+  CHECK(batch->number() == per_epoch / 2 + 5);
+  CHECK(batch->host<0>()(2) == ferry::permutation(samples, 3, 3)((per_epoch / 2 + 5) * 8 + 2));
   CHECK(loader.position() == first + 1);
   CHECK(calls <= 5);
   // The table of times begins with the first epoch that is served.
@@ -192,8 +192,8 @@ trained train(trained begin, int ahead, std::int64_t steps) {
                                  .epochs = epochs,
                                  .first_batch = begin.position,
                                  .ahead = ahead});
-  const std::int64_t each = batches.batches_per_epoch();
-  for (std::int64_t epoch = begin.position / each; epoch < epochs; ++epoch)
+  const std::int64_t per_epoch = batches.batches_per_epoch();
+  for (std::int64_t epoch = begin.position / per_epoch; epoch < epochs; ++epoch)
     while (state.steps() < steps) {
       auto got = batches.next();
       if (!got) break;
@@ -215,7 +215,7 @@ TEST_CASE("a table whose rows are read ahead is trained on from any batch", "[ro
   const trained begin{values<float>(random, 200), {}, 0, 0};
   for (const int ahead : {1, 4}) {
     const trained whole = train(begin, ahead, 1000);
-    REQUIRE(whole.steps == 24);  // 12 batches of two epochs each
+    REQUIRE(whole.steps == 24);  // 12 batches of two epochs per_epoch
     for (std::int64_t stop = 0; stop <= 24; ++stop) {
       CAPTURE(ahead, stop);
       const trained half = train(begin, ahead, stop);
