@@ -120,8 +120,11 @@ void sum_long(launch_context<Exec>& call, const std::string& label, const row_pl
   launch(
       call.exec(), call.label_part(label, "sum_pieces"), slots * tiles,
       pieces{segments, source, values.data, values.row_stride(), sums, width, packed, fast_divisor(tiles)});
-  launch(call.exec(), call.label_part(label, "sum_long"), slots * width,
-         kernels::sum_long_segments<Sum>{segments, sums, fast_divisor(width)});
+  // Additions alone round the same as numbers of the backend and as plain ones.
+  using plain_sum = std::conditional_t<std::is_integral_v<Sum>, std::uint64_t,
+                                       std::conditional_t<sizeof(Sum) == sizeof(float), float, double>>;
+  add_sums_of_pieces(call.exec(), call.label_part(label, "sum_long"), segments,
+                     reinterpret_cast<plain_sum*>(sums), slots, width);
   source.long_sums = sums;
   source.long_stride = width;
 }

@@ -8,13 +8,14 @@
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
+#include <string>
 
 namespace ferry::kernels {
 
-/// Segments whose values are cut into pieces are summed in small batches by the kernels that update rows,
-/// before they load anything else; in others by kernels of their own, so that no thread that updates waits
-/// for one row. Each piece has a row in a buffer: pieces begin at least 32 places apart, so place / 32 is a
-/// row that no other piece has. The sum of a segment is in the row of its first piece at last.
+/// Segments whose values are cut into pieces. A kernel that searches its batch sums them itself; in other
+/// batches two kernels do so before the one that updates, so that no thread of it waits for one row. Each
+/// piece has a row in a buffer: pieces begin at least 32 places apart, so place / 32 is a row that no other
+/// piece has. The sum of a segment replaces that of its first piece.
 struct long_segments {
   KOKKOS_FORCEINLINE_FUNCTION static bool has(std::int64_t begin, std::int64_t end) {
     return sum_pieces::cuts(end - begin);
@@ -120,37 +121,14 @@ struct sum_segment_pieces {
   }
 };
 
-/// The sums of long segments, from those of their pieces.
-///
-/// Device mapping: one thread per (row of the buffer, column), row-major. The threads of rows in which no
-/// long segment begins end after three loads. Sums come from the second level of cache.
-template <class Compute>
-struct sum_long_segments {
-  static constexpr int under_way = 8;
-
-  segment_finder segments;
-  Compute* sums;
-  detail::fast_divisor width;
-
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    const std::int64_t slot = width.quotient(i);
-    const auto [begin, end] = segments.long_segment(slot);
-    if (begin == end || long_segments::slot(begin) != slot) return;
-    const sum_pieces pieces(end - begin);
-    Compute* const column = sums + (i - slot * width.divisor());
-    const auto sum_of = [&, first = begin](std::int64_t piece) {
-      return column[long_segments::slot(first + piece * pieces.size) * width.divisor()];
-    };
-    Compute total = sum_of(0);
-    std::int64_t piece = 1;
-    for (; piece + under_way <= pieces.count; piece += under_way) {
-      Compute next[under_way];
-      for (int k = 0; k < under_way; ++k) next[k] = sum_of(piece + k);
-      for (int k = 0; k < under_way; ++k) total += next[k];
-    }
-    for (; piece < pieces.count; ++piece) total += sum_of(piece);
-    column[slot * width.divisor()] = total;
-  }
-};
-
 }  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+/// Adds the sums of the pieces of each long segment: the sum of a segment is then in the row of its first
+/// piece. Compiled for the devices that Kokkos has.
+template <class Number, class Exec>
+void add_sums_of_pieces(const Exec& exec, const std::string& label, const kernels::segment_finder& segments,
+                        Number* sums, std::int64_t slots, std::int64_t width);
+
+}  // namespace ferry::detail
