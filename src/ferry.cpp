@@ -86,6 +86,8 @@
 #include "io/stream_rows.cpp"
 #include "io/text_cursor.cpp"
 #include "io/tracked_arrays.cpp"
+#include "io/value_words.cpp"
+#include "io/variable_entry.cpp"
 #include "loader/batch_order.cpp"
 #include "loader/batch_source.cpp"
 #include "loader/closable.cpp"
