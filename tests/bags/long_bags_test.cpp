@@ -2,6 +2,7 @@
 #include "bags/bags.hpp"
 #include "int8/rowwise_int8.hpp"
 #include "support/matrix.hpp"
+#include "support/paths.hpp"
 
 #include <ferry/bags.hpp>
 #include <ferry/int8.hpp>
@@ -201,14 +202,16 @@ TEMPLATE_LIST_TEST_CASE("long bags have the same bits in any space", "[long_bags
   const exec_space exec;
   for (const auto& lengths : {std::vector<std::size_t>{2000, 12, 1100}, std::vector<std::size_t>{9000}}) {
     problem<float> input(random, lengths, 24);
-    const auto far_table = make<TestType>("table", input.rows, input.width, input.values);
+    const auto lent_table = make<TestType>("table", input.rows, input.width, input.values);
     input.check(ferry::pooling::mean{}, input.ids, [&](auto pooling) {
-      ferry::gather_bags(exec, far_table, input.ids, input.offsets, input.out, pooling).wait();
+      ferry::gather_bags(exec, lent_table, input.ids, input.offsets, input.out, pooling).wait();
     });
-    input.check(ferry::pooling::sum{}, input.ids, [&](auto pooling) {
-      ferry::gather_bags(exec, far_table, input.ids, input.offsets, input.out, pooling, ferry::path::staged{})
-          .wait();
-    });
+    if constexpr (staged_compiles<TestType, ferry::device_space>)
+      input.check(ferry::pooling::sum{}, input.ids, [&](auto pooling) {
+        ferry::gather_bags(exec, lent_table, input.ids, input.offsets, input.out, pooling,
+                           ferry::path::staged{})
+            .wait();
+      });
     ferry::rowwise_int8_tensor<TestType> codes("codes", input.rows, input.width);
     ferry::quantize(exec, input.table, codes).wait();
     ferry::tensor<float, ferry::device_space> decoded("decoded", input.rows, input.width);
