@@ -40,6 +40,9 @@ struct tuning_numbers {
   /// As positions_searched, when the values of a row are summed: the kernel that searches sums those of a
   /// long segment, too.
   std::int64_t positions_summed_in_place = 1024;
+  /// Threads that pool bags at once, in kernels of 48 registers. If bags have fewer, a kernel of its own sums
+  /// the pieces of long ones. Computed from the number of multiprocessors.
+  std::int64_t threads_that_pool = std::int64_t{132} * 1280;
   /// Teams of path::ordered: enough to saturate the link, and few, so that they touch few pages at a time.
   int ordered_teams = 16;
   /// Bytes of a table whose rows path::ordered keeps together: what one entry of the device's TLB covers.
@@ -89,7 +92,10 @@ inline constexpr device_size small_device{16, std::int64_t{4} << 20};
 /// get its numbers, less those that depend on the size.
 [[nodiscard]] constexpr tuning_numbers tuning_for([[maybe_unused]] int generation, device_size size) {
   tuning_numbers numbers = hopper;
-  if (size.multiprocessors > 0) numbers.teams_that_check = 2 * std::int64_t{size.multiprocessors};
+  if (size.multiprocessors > 0) {
+    numbers.teams_that_check = 2 * std::int64_t{size.multiprocessors};
+    numbers.threads_that_pool = 1280 * std::int64_t{size.multiprocessors};
+  }
   // A claim takes 16 bytes of the table, 4 for its slot's number and at least 4 of the index.
   constexpr std::int64_t bytes_of_a_claim = 24;
   if (const std::int64_t claims = size.cache_bytes / bytes_of_a_claim; claims > 0)
