@@ -154,6 +154,7 @@
 #include "rows/drawn_floats.cpp"
 #include "rows/move_units.cpp"
 #include "rows/ring_progress.cpp"
+#include "rows/short_columns.cpp"
 #include "runtime/array_checks.cpp"
 #include "runtime/array_device.cpp"
 #include "runtime/change_marks.cpp"
