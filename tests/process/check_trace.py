@@ -119,6 +119,12 @@ def main():
         assert count(events, "ferry::gather", "verb") == 60
         assert count(events, "ferry::gather::direct", "kernel") == 60
         assert count(events, "ferry::wait", "wait") >= 60
+        for event in events:
+            if event["name"] == "ferry::gather" and event["cat"] == "verb":
+                facts = {key: event["args"][key] for key in ("table", "rows", "positions", "plan", "path")}
+                assert facts == {"table": "table", "rows": 2000, "positions": 300, "plan": "no", "path": "direct"}, event
+        waits = [event["args"] for event in events if event["name"] == "ferry::wait" and event["args"].get("verb") == "gather"]
+        assert len(waits) == 60 and all(wait["table"] == "table" for wait in waits), waits
         assert count(events, "call", "region") == 60
         for thread in range(3):
             (region,) = [event for event in events if event["name"] == f"thread {thread}"]
