@@ -37,8 +37,8 @@ struct tuning_numbers {
   /// Teams of such a kernel, each of which reads all indices: two for each multiprocessor. Computed from
   /// their number.
   std::int64_t teams_that_check = 264;
-  /// As positions_searched, when the values of a row are summed: the kernel that searches sums those of a long
-  /// segment, too.
+  /// As positions_searched, when the values of a row are summed: the kernel that searches sums those of a
+  /// long segment, too.
   std::int64_t positions_summed_in_place = 1024;
   /// Threads that pool bags at once, in kernels of 48 registers. If bags have fewer, a kernel of its own sums
   /// the pieces of long ones. Computed from the number of multiprocessors.

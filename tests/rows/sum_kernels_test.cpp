@@ -31,10 +31,10 @@ sorted_batch sorted(const std::vector<std::size_t>& counts, std::size_t unnamed,
   std::shuffle(row_of.begin(), row_of.end(), random);
   sorted_batch result;
   for (std::size_t row = 0; row <= counts.size(); ++row) {
-    const auto wanted = row == counts.size() ? -1 : static_cast<std::int64_t>(row);
+    const auto segment = row == counts.size() ? -1 : static_cast<std::int64_t>(row);
     for (std::size_t p = 0; p < row_of.size(); ++p)
-      if (row_of[p] == wanted) result.order.push_back(static_cast<std::int64_t>(p));
-    if (wanted >= 0) result.segment_begin.push_back(static_cast<std::int64_t>(result.order.size()));
+      if (row_of[p] == segment) result.order.push_back(static_cast<std::int64_t>(p));
+    if (segment >= 0) result.segment_begin.push_back(static_cast<std::int64_t>(result.order.size()));
   }
   result.inverse = row_of;
   return result;

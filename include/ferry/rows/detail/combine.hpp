@@ -14,8 +14,8 @@
 
 namespace ferry::kernels {
 
-/// True if a device's kernels that update rows sum long segments: those of a batch that is searched. It is too
-/// small for its kernel's registers to count.
+/// True if a device's kernels that update rows sum long segments: those of a batch that is searched, which is
+/// too small for its kernel's registers to count.
 template <class Tile, class Duplicates, class Source>
 inline constexpr bool sums_here = (!Tile::host && Duplicates::combines && requires { Source::sums_long; });
 

@@ -13,7 +13,8 @@
 
 namespace ferry::detail {
 
-/// An io_error: "ferry::io::<verb>: <path>: <problem>".
+/// An io_error: "ferry::io::<verb>: <path>: <problem>"; a verb of another capability has its whole name,
+/// "ferry::calibrate".
 [[noreturn]] void throw_io_error(const std::string& verb, const std::string& path, std::string_view problem);
 /// Such an error, with the text of errno.
 [[noreturn]] void throw_errno(const std::string& verb, const std::string& path, std::string_view operation);
@@ -36,7 +37,7 @@ class file {
   ~file();
 
   /// An existing file. Follows symbolic links. Refuses folders, pipes and devices, which have no size to
-  /// check a header against.
+  /// check a header against. Throws not_found for a file that does not exist.
   static file open_to_read(const std::string& verb, const std::string& path);
 
   /// open(2), which replaces a descriptor that the file has; `path` may differ from that for messages. False
