@@ -117,10 +117,10 @@ struct pool_rows {
     if (!range.is_good) return true;
     pooled<Tile> sum(count);
     if (!has_rows)
-      sum.missed = range.begin < range.end;
+      sum.marks.miss(range.begin < range.end);
     else if (!take_sum<Tile>(sum, bag, range, column, count))
       terms.template add_bag<Tile>(sum, range, column, count);
-    if (may_miss<Source> && strict && sum.missed) return true;
+    if (may_miss<Source> && strict && sum.marks.misses_row()) return true;
     if constexpr (Pooling::divides) {
       const std::int64_t rows = terms_type::may_skip ? sum.rows : range.end - range.begin;
       if (rows > 0)
@@ -144,7 +144,7 @@ struct pool_rows {
     if (note.bag != bag || note.bag_rows < 0) return false;
     load_tile<Tile>(sum.value, buffer.sums + slot * terms.width + column, count);
     sum.rows = note.bag_rows;
-    sum.missed = sum.rows < range.end - range.begin;
+    sum.marks.miss(sum.rows < range.end - range.begin);
     return true;
   }
 };
