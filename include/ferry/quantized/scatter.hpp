@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/int8/detail/rowwise_int8_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/policy/path.hpp>
+#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
 #include <ferry/rows/copy.hpp>
 #include <ferry/rows/scatter.hpp>
 #include <ferry/runtime/detail/launch.hpp>
