@@ -3,7 +3,7 @@
 
 /// @file
 /// The core umbrella: tensors, plans, rows, optimizers and policies, and the backends. bags.hpp, cache.hpp,
-/// calibrate.hpp, quantized.hpp, io.hpp, loader.hpp and distributed.hpp next to it are the others; the headers
+/// calibrate.hpp, quantized.hpp, io.hpp, loader.hpp and distributed.hpp next to it are the others; headers
 /// of interop/ and compat/ are included one by one.
 #include <ferry/error.hpp>
 #include <ferry/memory/allocation_progress.hpp>

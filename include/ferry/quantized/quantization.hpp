@@ -25,7 +25,8 @@ struct block_range {
   [[nodiscard]] KOKKOS_FUNCTION constexpr float largest() const {
     const auto low = detail::bit_cast<std::uint32_t>(least) & 0x7fffffffu;
     const auto high = detail::bit_cast<std::uint32_t>(most) & 0x7fffffffu;
-    return detail::bit_cast<float>(low > high ? low : high);
+    const auto larger = low > high ? low : high;
+    return detail::bit_cast<float>(larger > 0x7f800000u ? 0x7fc00000u : larger);
   }
 };
 

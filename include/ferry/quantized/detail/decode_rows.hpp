@@ -42,6 +42,12 @@ struct coded_memory {
     else
       return column / Q::block;
   }
+  KOKKOS_FORCEINLINE_FUNCTION static bool begins_block(std::int64_t column) {
+    if constexpr (Q::block == 0)
+      return column == 0;
+    else
+      return column % Q::block == 0;
+  }
 };
 
 /// out[position(k)] = the values of row row(k) for each item k of the source. Rows that the source does not
@@ -58,7 +64,7 @@ struct decode_rows {
   static constexpr int bits = Q::code_bits;
   static constexpr bool in_units = 32 % bits == 0;
   static constexpr int numbers = in_units ? 8 * unit_bytes / bits : 16;  ///< of a unit
-  /// Numbers of a unit that share a scale, wherever the unit begins.
+  /// Numbers of a unit that share a scale if the unit begins with a block or a whole part of one.
   static constexpr int sharers = Q::block == 0 ? numbers : std::gcd(numbers, Q::block);
   static constexpr std::int64_t host_block = 4096;  ///< numbers
   static constexpr int packet_numbers = static_cast<int>(unit_bytes / sizeof(Out));
@@ -118,7 +124,7 @@ struct decode_rows {
     if (place >= table.row_bytes) return;
     const unit_words unit = load_unit(codes + place, table.memory);
     const std::int64_t first = place * 8 / bits;  // column, below 0 in a unit that begins before the row
-    const bool whole = first >= 0 && first + numbers <= width &&
+    const bool whole = first >= 0 && first + numbers <= width && first % sharers == 0 &&
                        reinterpret_cast<std::uintptr_t>(target + first) % unit_bytes == 0;
     if (whole)
       store_packets(unit, row, target, first);
@@ -146,12 +152,14 @@ struct decode_rows {
   template <class Code>
   KOKKOS_FORCEINLINE_FUNCTION void store_numbers(const Code& code, std::int64_t row, Out* target,
                                                  std::int64_t first) const {
-    for (int part = 0; part < numbers; part += sharers) {
-      if (first + part + sharers <= 0 || first + part >= width) continue;
-      const std::int64_t column = first + part > 0 ? first + part : 0;
-      const auto step = table.step(row, table.block_of(column));
-      for (int e = part; e < part + sharers; ++e)
-        if (first + e >= 0 && first + e < width) target[first + e] = convert<Out>(Q::decode(code(e), step));
+    typename Q::step_type step{};
+    bool has_step = false;
+    for (int e = 0; e < numbers; ++e) {
+      const std::int64_t column = first + e;
+      if (column < 0 || column >= width) continue;
+      if (!has_step || table.begins_block(column)) step = table.step(row, table.block_of(column));
+      has_step = true;
+      target[column] = convert<Out>(Q::decode(code(e), step));
     }
   }
 

@@ -27,6 +27,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 /// Tables of quantized rows: their addresser, and the launches of kernels that decode and encode.
 namespace ferry::detail {
