@@ -72,13 +72,13 @@ coded_bytes random_codes(std::mt19937_64& random, std::size_t rows, std::size_t 
   if constexpr (ferry::has_scales<Q>) {
     using scale = typename Q::scale_type;
     std::vector<scale> scales(rows * scale_count<Q>(width));
-    for (auto& one : scales) {
+    for (auto& scale_value : scales) {
       if constexpr (sizeof(scale) == 1)
-        one =
+        scale_value =
             scale::from_bits(static_cast<std::uint8_t>(random() % 23 == 0 ? random() : 100 + random() % 40));
       else
-        one = scale(std::ldexp(1.0f + static_cast<float>(random() % 128) / 128.0f,
-                               static_cast<int>(random() % 9) - 4));
+        scale_value = scale(std::ldexp(1.0f + static_cast<float>(random() % 128) / 128.0f,
+                                       static_cast<int>(random() % 9) - 4));
     }
     bytes.scales.resize(scales.size() * sizeof(scale));
     std::memcpy(bytes.scales.data(), scales.data(), bytes.scales.size());

@@ -30,8 +30,8 @@ template <class Exec, class Space, class Indices, class Values, class... Policie
 }
 
 /// Row indices[p] of a table of quantized rows = values[p], encoded as its quantization says. A row is
-/// replaced as a whole, so its blocks get new scales; a factor of the table stays. Indices, policies, ordering
-/// and errors are as above. The execution space encodes, and codes and scales travel.
+/// replaced as a whole, so its blocks get new scales; a factor of the table stays. Indices, policies,
+/// ordering and errors are as above. The execution space encodes, and codes and scales travel.
 template <class Exec, class Q, class Space, class ScaleSpace, class Indices, class Values, class... Policies>
   requires(detail::Fits<detail::scatter_arguments, const Exec&, quantized_tensor<Q, Space, ScaleSpace>&,
                         const Indices&, const Values&, Policies...>)
