@@ -37,15 +37,12 @@ struct tuning_numbers {
   /// Teams of such a kernel, each of which reads all indices: two for each multiprocessor. Computed from
   /// their number.
   std::int64_t teams_that_check = 264;
-  /// Most positions of a batch whose long segments are summed by the kernel that updates rows. A kernel of
-  /// their own has more loads in flight and is a launch more.
+  /// As positions_searched, when the values of a row are summed: the kernel that searches sums those of a
+  /// long segment, too.
   std::int64_t positions_summed_in_place = 1024;
-  /// As above, for kernels without registers for several loads in flight: those of scatter and scatter_add,
-  /// of rules without state, and of steps that look at whole rows.
-  std::int64_t positions_summed_one_by_one = 256;
-  /// Teams of that kernel: one per multiprocessor. Their registers leave no room for more at once, and most
-  /// batches give them nothing to sum. Computed from the number of multiprocessors.
-  std::int64_t teams_of_long_sums = 132;
+  /// Threads that pool bags at once, in kernels of 48 registers. If bags have fewer, a kernel of its own sums
+  /// the pieces of long ones. Computed from the number of multiprocessors.
+  std::int64_t threads_that_pool = std::int64_t{132} * 1280;
   /// Teams of path::ordered: enough to saturate the link, and few, so that they touch few pages at a time.
   int ordered_teams = 16;
   /// Bytes of a table whose rows path::ordered keeps together: what one entry of the device's TLB covers.
@@ -96,8 +93,8 @@ inline constexpr device_size small_device{16, std::int64_t{4} << 20};
 [[nodiscard]] constexpr tuning_numbers tuning_for([[maybe_unused]] int generation, device_size size) {
   tuning_numbers numbers = hopper;
   if (size.multiprocessors > 0) {
-    numbers.teams_of_long_sums = size.multiprocessors;
     numbers.teams_that_check = 2 * std::int64_t{size.multiprocessors};
+    numbers.threads_that_pool = 1280 * std::int64_t{size.multiprocessors};
   }
   // A claim takes 16 bytes of the table, 4 for its slot's number and at least 4 of the index.
   constexpr std::int64_t bytes_of_a_claim = 24;

@@ -83,4 +83,10 @@ class FERRY_SHARED io_error : public error {
   using error::error;
 };
 
+/// A file or a checkpoint that does not exist, as in the first run of a program.
+class FERRY_SHARED not_found : public io_error {
+ public:
+  using io_error::io_error;
+};
+
 }  // namespace ferry

@@ -8,6 +8,7 @@
 #include <ferry/ferry.hpp>
 
 #include <ferry/io/checkpoint.hpp>
+#include <ferry/io/checkpoint_options.hpp>
 #include <ferry/io/convert_dtype.hpp>
 #include <ferry/io/file_table.hpp>
 #include <ferry/io/load_npy.hpp>

@@ -27,6 +27,7 @@ namespace ferry::detail {
 background_save::background_save(std::unique_ptr<checkpoint_save>&& save, std::size_t first, int threads,
                                  std::shared_ptr<tensor<std::byte, pageable_space>> snapshot)
     : save_(std::move(save)),
+      is_named_(save_->is_named()),
       snapshot_(std::move(snapshot)),
       processors_(processor_set::of_process()),
       first_(first),

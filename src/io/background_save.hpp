@@ -46,6 +46,7 @@ class background_save final : public event {
   /// object after wait().
   [[nodiscard]] std::exception_ptr leave() noexcept;
   /// @}
+  [[nodiscard]] bool is_named() const noexcept { return is_named_; }
   /// After wait() and without an error: what was saved.
   [[nodiscard]] manifest& new_manifest() { return manifest_; }
 
@@ -54,6 +55,7 @@ class background_save final : public event {
   void run() noexcept;
 
   std::unique_ptr<checkpoint_save> save_;
+  bool is_named_;
   manifest manifest_;
   std::shared_ptr<tensor<std::byte, pageable_space>> snapshot_;
   std::mutex guard_;

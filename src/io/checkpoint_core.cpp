@@ -6,7 +6,10 @@
 #include "marks_on.hpp"
 
 #include <ferry/error.hpp>
+#include <ferry/io/checkpoint_options.hpp>
+#include <ferry/io/detail/checkpoint_choice.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
+#include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/checkpoint_load.hpp>
 #include <ferry/io/detail/checkpoint_save.hpp>
 #include <ferry/io/detail/chunk_threads.hpp>
@@ -33,8 +36,22 @@
 #include <vector>
 
 namespace ferry::detail {
+namespace {
 
-checkpoint_core::checkpoint_core(std::string path) : path_(std::move(path)) {
+void require_choice(const char* verb, const io::load_options& options) {
+  require_checkpoint_name(verb, options.name);
+  if (!options.name.empty() && options.generation != 0)
+    throw invalid_argument("ferry::io::checkpoint::" + std::string(verb) + ": generation " +
+                           std::to_string(options.generation) + " and the name '" + options.name +
+                           "' are given; a named checkpoint is no generation");
+}
+
+}  // namespace
+
+checkpoint_core::checkpoint_core(std::string path, const io::checkpoint_options& options)
+    : path_(std::move(path)), keep_(options.keep) {
+  if (keep_ < 1)
+    throw invalid_argument("ferry::io::checkpoint: keep is " + std::to_string(keep_) + ", must be >= 1");
   while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
   if (path_.empty()) throw invalid_argument("ferry::io::checkpoint: the path is empty");
   require_whole_path("ferry::io::checkpoint", path_);
@@ -98,13 +115,14 @@ void checkpoint_core::mark_all(const std::string& name) {
 
 void checkpoint_core::save(const io::save_options& options) {
   if (const auto group = ranks(); group.ranks != nullptr)
-    return group.ranks->save({path_, group.entries, this}, options);
+    return group.ranks->save({path_, group.entries, this, keep_}, options);
   const auto lock = lock_unless_forked();
   throw_lost_save();
   const auto save = begin(options);
   save->write(0, save->chunks(), chunk_threads());
   save->finish();
-  tracked_.is_in(std::move(save->new_manifest()));
+  // The next save of changes compares with the newest generation, which a named checkpoint is not.
+  if (!save->is_named()) tracked_.is_in(std::move(save->new_manifest()));
 }
 
 ticket checkpoint_core::save_async(const io::save_options& options,
@@ -133,8 +151,9 @@ ticket checkpoint_core::save_async(const io::save_options& options,
 }
 
 void checkpoint_core::load(const io::load_options& options) {
+  require_choice("load", options);
   if (const auto group = ranks(); group.ranks != nullptr)
-    return group.ranks->load({path_, group.entries, this}, options);
+    return group.ranks->load({path_, group.entries, this, keep_}, options);
   const auto lock = lock_unless_forked();
   print_lost_save();
   tracked_.forget();
@@ -144,6 +163,31 @@ void checkpoint_core::load(const io::load_options& options) {
   } catch (const std::exception&) {  // no memory. The objects are loaded: the next save compares them
     tracked_.forget();
   }
+}
+
+bool checkpoint_core::exists(const io::load_options& options) {
+  require_choice("exists", options);
+  if (const auto group = ranks(); group.ranks != nullptr)
+    return group.ranks->exists({path_, group.entries, this, keep_}, options);
+  const auto lock = lock_unless_forked();
+  wait_for_background();
+  return has_checkpoint(path_, {options.generation, options.name});
+}
+
+std::vector<std::uint64_t> checkpoint_core::generations() {
+  const auto lock = lock_unless_forked();
+  wait_for_background();
+  return generations_in(path_);
+}
+
+std::vector<std::string> checkpoint_core::names() {
+  const auto lock = lock_unless_forked();
+  wait_for_background();
+  return checkpoint_names_in(path_);
+}
+
+void checkpoint_core::wait_for_background() const {
+  if (background_ != nullptr) background_->wait();
 }
 
 checkpoint_core::rank_group checkpoint_core::ranks() {
@@ -172,7 +216,8 @@ checkpoint_core::rank_group checkpoint_core::ranks() {
 std::exception_ptr checkpoint_core::end_background() {
   if (background_ == nullptr) return nullptr;
   background_->wait();
-  if (background_->error() == nullptr) tracked_.is_in(std::move(background_->new_manifest()));
+  if (background_->error() == nullptr && !background_->is_named())
+    tracked_.is_in(std::move(background_->new_manifest()));
   auto lost = background_->leave();
   background_ = nullptr;
   return lost;
@@ -211,6 +256,7 @@ void checkpoint_core::require_tracked(const std::string& action, const std::stri
 }
 
 std::unique_ptr<checkpoint_save> checkpoint_core::begin(const io::save_options& options) {
+  require_checkpoint_name("save", options.name);
   checkpoint_content content;
   for (const auto& entry : entries_) {
     manifest_entry& description = content.entries.emplace_back();
@@ -227,7 +273,8 @@ std::unique_ptr<checkpoint_save> checkpoint_core::begin(const io::save_options& 
   std::size_t array = 0;
   for (const auto& entry : content.entries)
     for (std::size_t i = 0; i < entry.arrays.size(); ++i) tracked_.take(entry.name, content.arrays[array++]);
-  return std::make_unique<checkpoint_save>(path_, std::move(content), options.changes, tracked_.base());
+  return std::make_unique<checkpoint_save>(path_, checkpoint_place{keep_, options.name}, std::move(content),
+                                           options.changes, tracked_.base());
 }
 
 std::unique_lock<std::mutex> checkpoint_core::lock_unless_forked() const {

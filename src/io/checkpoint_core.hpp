@@ -5,6 +5,7 @@
 #include "tracked_arrays.hpp"
 
 #include <ferry/error.hpp>
+#include <ferry/io/checkpoint_options.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/checkpoint_load.hpp>
 #include <ferry/io/detail/checkpoint_save.hpp>
@@ -26,7 +27,7 @@ namespace ferry::detail {
 /// The part of a checkpoint that knows no types. Thread-safe: calls are served one after the other.
 class checkpoint_core {
  public:
-  explicit checkpoint_core(std::string path);
+  checkpoint_core(std::string path, const io::checkpoint_options& options);
   checkpoint_core(const checkpoint_core&) = delete;
   checkpoint_core& operator=(const checkpoint_core&) = delete;
   /// Waits for a save in the background, which its ticket may keep alive.
@@ -51,6 +52,12 @@ class checkpoint_core {
   ticket save_async(const io::save_options& options, std::weak_ptr<ticket_state_keeper> keeper);
 
   void load(const io::load_options& options);
+  [[nodiscard]] bool exists(const io::load_options& options);
+  /// See generations_in. A save in the background has ended before.
+  /// @{
+  [[nodiscard]] std::vector<std::uint64_t> generations();
+  [[nodiscard]] std::vector<std::string> names();
+  /// @}
 
  private:
   /// The ranks that the calling thread is one of, and what was added.
@@ -70,10 +77,13 @@ class checkpoint_core {
   void track_loaded(manifest&& loaded);
   void require_tracked(const std::string& action, const std::string& name) const;
   std::unique_ptr<checkpoint_save> begin(const io::save_options& options);
+  /// Waits for a save in the background, whose error stays where it is.
+  void wait_for_background() const;
 
   [[nodiscard]] std::unique_lock<std::mutex> lock_unless_forked() const;
 
   std::string path_;
+  int keep_;
   mutable std::mutex guard_;
   mutable process_mark user_;
   checkpoint_entries entries_;

@@ -21,8 +21,6 @@ void load_into(const load_source& source, const std::string& entry, const manife
                const checkpoint_array& array, std::vector<load_step>& steps) {
   const std::string part = array.schema.name.empty() ? "" : "'" + array.schema.name + "' ";
   if (stored == nullptr) source.fail(entry, "the file has no array " + part + "for it");
-  if (array.read_only)
-    source.fail(entry, part + "'" + array.label + "' is const, so nothing can be loaded into it");
   const bool same =
       stored->dtype == array.schema.dtype && stored->element_bytes == array.schema.element_bytes;
   const bool converts = array.convert != nullptr && stored->element_bytes != 0 &&
@@ -80,7 +78,26 @@ void array_entry::prepare(const load_source& source, const manifest_entry& store
       source.fail(name(), fact.name + " is " + (loaded == nullptr ? "missing" : loaded->describe()) +
                               " in the file, and " + fact.describe() + " here");
   }
-  load_into(source, name(), stored.array(array_.schema().name), current(), steps);
+  const manifest_array* const array = stored.array(array_.schema().name);
+  load_into(source, name(), array, target_of(array), steps);
+}
+
+checkpoint_array array_entry::target_of(const manifest_array* stored) {
+  loaded_ = nullptr;
+  checkpoint_array now = current();
+  if (make_like_ == nullptr || stored == nullptr || stored->extents.size() != 1 ||
+      stored->extents == now.schema.extents)
+    return now;
+  auto like = make_like_(object_, static_cast<std::size_t>(stored->extents[0]));
+  checkpoint_array target = look_(like.get(), name());
+  loaded_ = like;
+  target.owner = std::move(like);
+  return target;
+}
+
+void array_entry::commit() noexcept {
+  if (loaded_ != nullptr) swap_(object_, loaded_.get());
+  loaded_ = nullptr;
 }
 
 checkpoint_array array_entry::current() const {

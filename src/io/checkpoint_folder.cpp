@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/io/detail/checkpoint_folder.hpp>
 
+#include <ferry/error.hpp>
 #include <ferry/io/detail/atomic_file.hpp>
+#include <ferry/io/detail/checkpoint_choice.hpp>
 #include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/manifest_reader.hpp>
@@ -21,9 +23,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ferry::detail {
@@ -32,13 +36,122 @@ namespace {
 constexpr std::string_view data_magic = "ferrydat";
 constexpr std::uint64_t largest_number = std::uint64_t{1} << 62;
 
-/// The number of a data file's name; 0 for other names.
-std::uint64_t data_number(const std::string& name) {
-  if (name.rfind("data-", 0) != 0 || name.size() < 6 || name.size() > 24) return 0;
-  if (name.find_first_not_of("0123456789", 5) != std::string::npos) return 0;
+constexpr std::string_view data_file = "data-", old_manifest = "manifest-", named_manifest = "named-",
+                           unfinished = ".part";
+
+/// The number in the name of a data file, or of the manifest of an older generation; 0 for other names.
+std::uint64_t number_after(std::string_view prefix, const std::string& name) {
+  if (!name.starts_with(prefix) || name.size() == prefix.size() || name.size() > prefix.size() + 19) return 0;
+  if (name.find_first_not_of("0123456789", prefix.size()) != std::string::npos) return 0;
   errno = 0;
-  const auto number = std::strtoull(name.c_str() + 5, nullptr, 10);
+  const auto number = std::strtoull(name.c_str() + prefix.size(), nullptr, 10);
   return errno == 0 && number <= largest_number ? number : 0;
+}
+
+/// Empty for a name that is part of a file's name, else the reason.
+std::string why_no_name(std::string_view name) {
+  if (name.empty() || name.size() > 100) return "has " + std::to_string(name.size()) + " bytes";
+  for (const char letter : name)
+    if (std::string_view("_-.").find(letter) == std::string_view::npos && (letter < '0' || letter > '9') &&
+        (letter < 'a' || letter > 'z') && (letter < 'A' || letter > 'Z'))
+      return "has byte " + std::to_string(static_cast<unsigned char>(letter));
+  return name.ends_with(unfinished) ? "does" : "";
+}
+
+bool is_named_manifest(const std::string& name) {
+  return name.starts_with(named_manifest) &&
+         why_no_name(std::string_view(name).substr(named_manifest.size())).empty();
+}
+
+/// The temporary file of a manifest, of a save that was killed.
+bool is_unfinished(const std::string& name) {
+  return name.size() > unfinished.size() && name.ends_with(unfinished) &&
+         (name.starts_with("manifest.") || name.starts_with(old_manifest) ||
+          name.starts_with(named_manifest));
+}
+
+/// The files of a folder; none if it does not exist. Throws where it can't be listed.
+std::vector<std::string> listed(const std::string& folder) {
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) != 0) {
+    if (errno == ENOENT) return {};
+    throw_errno("checkpoint", folder, "stat");
+  }
+  if (::access(folder.c_str(), R_OK | X_OK) != 0) throw_errno("checkpoint", folder, "list the folder");
+  return names_in(folder);
+}
+
+/// The content of a manifest. Looks for its absence alone: everything else that is wrong is an error.
+std::string bytes_of_manifest(const std::string& path, bool& missing) {
+  missing = false;
+  try {
+    const file source = file::open_to_read("checkpoint", path);
+    const std::uint64_t size = source.size();
+    if (size > std::uint64_t{1} << 32) source.fail("it is too long for a manifest");
+    std::string bytes(static_cast<std::size_t>(size), '\0');
+    source.read_at(bytes.data(), bytes.size(), 0);
+    return bytes;
+  } catch (const not_found&) {
+    missing = true;
+  }
+  return {};
+}
+
+/// 0 where the bytes have none.
+std::uint64_t number_of_manifest(std::string_view bytes) {
+  std::uint64_t number = 0;
+  if (bytes.size() >= 24) std::memcpy(&number, bytes.data() + 16, sizeof number);
+  return number;
+}
+
+template <class Items, class Words>
+std::string words_of_list(const Items& items, const Words& words) {
+  std::string list;
+  for (const auto& item : items) list += (list.empty() ? "" : ", ") + words(item);
+  return list.empty() ? "none" : list;
+}
+
+[[noreturn]] void throw_not_found(const std::string& folder, const checkpoint_choice& choice) {
+  const auto number_words = [](std::uint64_t number) { return std::to_string(number); };
+  struct stat status {};
+  std::string problem;
+  if (::stat(folder.c_str(), &status) != 0 && errno == ENOENT) {
+    problem = "there is no such folder, and no checkpoint";
+  } else if (!choice.name.empty()) {
+    problem =
+        "it holds no checkpoint named '" + choice.name + "'; the named ones are: " +
+        words_of_list(checkpoint_names_in(folder), [](const std::string& name) { return "'" + name + "'"; });
+  } else if (choice.generation != 0) {
+    problem = "it holds no generation " + std::to_string(choice.generation) +
+              "; its generations are: " + words_of_list(generations_in(folder), number_words);
+  } else {
+    const auto older = generations_in(folder);
+    problem = "it holds no complete checkpoint: there is no manifest";
+    if (!older.empty())
+      problem += ", but load_options::generation finds older ones: " + words_of_list(older, number_words);
+  }
+  throw not_found("ferry::io::checkpoint: " + folder + ": " + problem);
+}
+
+/// True if a file is known to have this content.
+bool is_manifest(const std::string& path, const std::string& bytes) noexcept {
+  try {
+    bool missing = false;
+    return bytes_of_manifest(path, missing) == bytes;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+/// A file of the folder that appears as a whole, and that only those can read who can read the manifest.
+void write_whole(const std::string& path, const std::string& bytes, const std::string& folder) {
+  atomic_file target("checkpoint", path);
+  struct stat newest {};
+  if (path != manifest_path(folder) && ::stat(manifest_path(folder).c_str(), &newest) == 0 &&
+      S_ISREG(newest.st_mode))
+    take_rights(target.content().descriptor(), newest);
+  target.content().write_at(bytes.data(), bytes.size(), 0);
+  target.commit();
 }
 
 /// True if a file begins as ferry's data files do, or is empty: one of the user's may have such a name, too.
@@ -53,7 +166,22 @@ bool is_data_file(const std::string& path) {
 
 }  // namespace
 
+void require_checkpoint_name(const char* verb, const std::string& name) {
+  if (name.empty()) return;
+  if (const std::string why = why_no_name(name); !why.empty())
+    throw invalid_argument(
+        "ferry::io::checkpoint::" + std::string(verb) +
+        ": the name of a checkpoint has 1 to 100 letters, digits, '_', '-' and '.', and does not end with '.part'; this one " +
+        why + ": '" + name.substr(0, 120) + "'");
+}
+
 std::string manifest_path(const std::string& folder) { return folder + "/manifest"; }
+
+std::string manifest_path(const std::string& folder, const checkpoint_choice& choice) {
+  return folder + "/" +
+         (choice.name.empty() ? std::string(old_manifest) + std::to_string(choice.generation)
+                              : std::string(named_manifest) + choice.name);
+}
 
 std::string data_path(const std::string& folder, std::uint64_t number) {
   return folder + "/data-" + std::to_string(number);
@@ -112,60 +240,132 @@ folder_guard::~folder_guard() {
   if (folder_.is_open()) static_cast<void>(::flock(folder_.descriptor(), LOCK_UN));
 }
 
-std::string manifest_bytes(const std::string& folder, bool* missing) {
-  const std::string path = manifest_path(folder);
-  if (missing != nullptr) {
-    struct stat status {};
-    *missing = ::stat(path.c_str(), &status) != 0 && errno == ENOENT;
-    if (*missing) return {};
+std::string manifest_bytes(const std::string& folder, bool* missing, const checkpoint_choice& choice) {
+  std::string bytes;
+  bool is_missing = false;
+  if (!choice.name.empty()) {
+    bytes = bytes_of_manifest(manifest_path(folder, choice), is_missing);
   } else {
-    struct stat status {};
-    if (::stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
-        ::stat(path.c_str(), &status) != 0 && errno == ENOENT)
-      throw_io_error("checkpoint", folder, "it holds no complete checkpoint: there is no manifest");
+    bytes = bytes_of_manifest(manifest_path(folder), is_missing);
+    // A save gives a generation its number before another one takes its place, so one of the two is there.
+    if (choice.generation != 0 && (is_missing || number_of_manifest(bytes) != choice.generation))
+      bytes = bytes_of_manifest(manifest_path(folder, choice), is_missing);
   }
-  const file source = file::open_to_read("checkpoint", path);
-  const std::uint64_t size = source.size();
-  if (size > std::uint64_t{1} << 32) source.fail("it is too long for a manifest");
-  std::string bytes(static_cast<std::size_t>(size), '\0');
-  source.read_at(bytes.data(), bytes.size(), 0);
+  if (missing != nullptr)
+    *missing = is_missing;
+  else if (is_missing)
+    throw_not_found(folder, choice);
   return bytes;
 }
 
-manifest read_manifest(const std::string& folder, bool* missing) {
-  const std::string bytes = manifest_bytes(folder, missing);
-  if (missing != nullptr && *missing) return {};
-  return manifest_reader(bytes, manifest_path(folder)).read();
+manifest read_manifest(const std::string& folder, bool* missing, const checkpoint_choice& choice) {
+  bool is_missing = false;
+  const std::string bytes = manifest_bytes(folder, missing == nullptr ? nullptr : &is_missing, choice);
+  if (missing != nullptr) *missing = is_missing;
+  if (is_missing) return {};
+  const bool is_newest = choice.name.empty() && choice.generation == 0;
+  return manifest_reader(bytes, is_newest ? manifest_path(folder) : manifest_path(folder, choice)).read();
 }
 
-void write_manifest(const std::string& folder, const manifest& content) {
+bool has_checkpoint(const std::string& folder, const checkpoint_choice& choice) {
+  bool missing = false;
+  static_cast<void>(manifest_bytes(folder, &missing, choice));
+  return !missing;
+}
+
+std::vector<std::uint64_t> generations_in(const std::string& folder) {
+  // The newest one first: a save that comes between the two looks lists it among the older ones.
+  bool missing = false;
+  const std::string newest = manifest_bytes(folder, &missing);
+  std::vector<std::uint64_t> numbers;
+  for (const auto& name : listed(folder))
+    if (const std::uint64_t number = number_after(old_manifest, name); number != 0) numbers.push_back(number);
+  if (const std::uint64_t number = missing ? 0 : number_of_manifest(newest); number != 0)
+    numbers.push_back(number);
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  return numbers;
+}
+
+std::vector<std::string> checkpoint_names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& name : listed(folder))
+    if (is_named_manifest(name)) names.push_back(name.substr(named_manifest.size()));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void write_manifest(const std::string& folder, const manifest& content, const checkpoint_place& place) {
   const std::string bytes = encode(content);
-  atomic_file target("checkpoint", manifest_path(folder));
-  target.content().write_at(bytes.data(), bytes.size(), 0);
-  target.commit();
+  if (!place.name.empty()) return write_whole(manifest_path(folder, {0, place.name}), bytes, folder);
+  bool missing = place.keep <= 1;
+  const std::string before = missing ? std::string() : manifest_bytes(folder, &missing);
+  if (missing) return write_whole(manifest_path(folder), bytes, folder);
+  const std::string copy = manifest_path(folder, {number_of_manifest(before), {}});
+  write_whole(copy, before, folder);
+  try {
+    write_whole(manifest_path(folder), bytes, folder);
+  } catch (...) {
+    if (is_manifest(manifest_path(folder), before)) ::unlink(copy.c_str());
+    throw;
+  }
+}
+
+void remove_generations(const std::string& folder, const manifest& current,
+                        const checkpoint_place& place) noexcept {
+  if (!place.name.empty()) return;
+  try {
+    std::vector<std::uint64_t> old;
+    for (const auto& name : names_in(folder))
+      if (const std::uint64_t number = number_after(old_manifest, name);
+          number != 0 && number != current.number)
+        old.push_back(number);
+    std::sort(old.begin(), old.end(), std::greater<>());
+    const auto most = static_cast<std::size_t>(std::max(1, place.keep)) - 1;
+    for (std::size_t i = most; i < old.size(); ++i) ::unlink(manifest_path(folder, {old[i], {}}).c_str());
+  } catch (const std::exception&) {  // no memory: they stay
+  }
 }
 
 void remove_leftovers(const std::string& folder, const manifest& current) noexcept {
   try {
     const folder_guard alone(folder, folder_use::removes);
     if (alone.is_refused()) return;
-    for (const auto& name : names_in(folder)) {
-      bool needed = true;
-      if (const std::uint64_t number = data_number(name); number != 0)
-        needed = std::any_of(current.files.begin(), current.files.end(),
-                             [&](const manifest_file& data) { return data.number == number; }) ||
-                 !is_data_file(path_in(folder, name));
-      else if (name.rfind("manifest.", 0) == 0 && name.size() > 5 && name.substr(name.size() - 5) == ".part")
-        needed = false;
-      if (!needed) ::unlink(path_in(folder, name).c_str());
-    }
-  } catch (const std::exception&) {  // no memory: they stay
+    const auto names = names_in(folder);
+    for (const auto& name : names)
+      if (is_unfinished(name)) ::unlink(path_in(folder, name).c_str());
+    std::vector<std::uint64_t> needed;
+    const auto need_files = [&](const manifest& content) {
+      for (const auto& data : content.files) needed.push_back(data.number);
+    };
+    const auto need_files_of = [&](const std::string& path) {
+      bool missing = false;
+      const std::string bytes = bytes_of_manifest(path, missing);
+      if (!missing && number_of_manifest(bytes) != current.number)
+        need_files(manifest_reader(bytes, path).read());
+    };
+    need_files(current);
+    need_files_of(manifest_path(folder));
+    for (const auto& name : names)
+      if (number_after(old_manifest, name) != 0 || is_named_manifest(name))
+        need_files_of(path_in(folder, name));
+    bool synced = false;
+    for (const auto& name : names)
+      if (const std::uint64_t number = number_after(data_file, name);
+          number != 0 && std::find(needed.begin(), needed.end(), number) == needed.end() &&
+          is_data_file(path_in(folder, name))) {
+        // A manifest that was removed must not come back, after a loss of power, without its data.
+        if (!std::exchange(synced, true)) sync_folder(open_folder("checkpoint", folder));
+        ::unlink(path_in(folder, name).c_str());
+      }
+  } catch (const std::exception&) {  // no memory, or a manifest that this ferry can't read: they stay
   }
 }
 
 std::uint64_t next_number(const std::string& folder, const manifest& current) {
   std::uint64_t last = current.number;
-  for (const auto& name : names_in(folder)) last = std::max(last, data_number(name));
+  for (const auto& name : names_in(folder))
+    last = std::max({last, number_after(data_file, name), number_after(old_manifest, name)});
   if (last >= largest_number)
     throw_io_error("checkpoint", folder, "its manifest has the number " + std::to_string(last));
   return last + 1;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/io/detail/checkpoint_load.hpp>
 
+#include "value_words.hpp"
+
 #include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/checkpoint_files.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/chunk_threads.hpp>
+#include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/save_job.hpp>
 #include <ferry/io/load_options.hpp>
@@ -14,6 +17,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,11 +26,11 @@
 
 namespace ferry::detail {
 
-opened_checkpoint open_checkpoint(const std::string& folder) {
+opened_checkpoint open_checkpoint(const std::string& folder, const checkpoint_choice& choice) {
   opened_checkpoint checkpoint;
   for (int tries = 0; tries < 8; ++tries) {
     bool gone = false;
-    checkpoint.says = read_manifest(folder);
+    checkpoint.says = read_manifest(folder, nullptr, choice);
     checkpoint.files =
         std::make_unique<checkpoint_files>(folder, checkpoint.says, tries < 7 ? &gone : nullptr);
     if (!gone) break;
@@ -61,7 +65,8 @@ void load_memory::reserve(const load_step& step) {
     memory_[i].scratch.reserve(scratch);
     if (step.target.apart != nullptr) step.target.apart->reserve(memory_[i].apart, written);
   }
-  marking_.push_back(std::make_unique<marked_write>(step.target.accesses, memory_of_rows(step.target)));
+  if (!step.target.read_only)
+    marking_.push_back(std::make_unique<marked_write>(step.target.accesses, memory_of_rows(step.target)));
 }
 
 void load_memory::for_each_stored_chunk(const checkpoint_files& files, const load_step& step,
@@ -107,8 +112,27 @@ const std::byte* as_elements(const load_step& step, const std::vector<std::byte>
   return elements.data();
 }
 
+void check_array(const std::string& folder, const checkpoint_files& files, const load_step& step,
+                 load_memory& memory) {
+  const auto& target = step.target;
+  if (!target.read_only) return memory.for_each_stored_chunk(files, step, [](auto&&...) {});
+  memory.for_each_stored_chunk(files, step, [&](load_memory::of_thread& buffers, std::size_t place) {
+    const std::size_t bytes = target.schema.element_bytes;
+    const chunk_place chunk(step, place, buffers.bytes.size());
+    const std::span loaded(as_elements(step, buffers.bytes, buffers.elements), chunk.count * bytes);
+    std::vector<std::byte> present(loaded.size());
+    target.read(chunk.offset, present.size(), present.data(), buffers.scratch);
+    if (std::memcmp(loaded.data(), present.data(), present.size()) == 0) return;
+    const auto first = static_cast<std::size_t>(chunk.offset / bytes);
+    throw_io_error("checkpoint", folder,
+                   step.label + ": " + differing_elements(target.schema, first, loaded, present) +
+                       compared_because_const);
+  });
+}
+
 void load_array(const checkpoint_files& files, const load_step& step, load_memory& memory) {
   const auto& target = step.target;
+  if (target.read_only) return;
   memory.for_each_stored_chunk(files, step, [&](load_memory::of_thread& buffers, std::size_t place) {
     const chunk_place chunk(step, place, buffers.bytes.size());
     const std::size_t length = chunk.count * target.schema.element_bytes;
@@ -122,7 +146,7 @@ void load_array(const checkpoint_files& files, const load_step& step, load_memor
 
 manifest load_checkpoint(const std::string& folder, const checkpoint_entries& entries,
                          const io::load_options& options) {
-  opened_checkpoint checkpoint = open_checkpoint(folder);
+  opened_checkpoint checkpoint = open_checkpoint(folder, {options.generation, options.name});
   const load_source source{folder, *checkpoint.files, options.convert};
   std::vector<load_step> steps;
   for (const auto& entry : entries) prepare_entry(source, checkpoint.says, *entry, steps);
@@ -135,7 +159,7 @@ manifest load_checkpoint(const std::string& folder, const checkpoint_entries& en
     if (step.target.accesses != nullptr) step.target.accesses->wait_for_all();
   load_memory memory(chunk_threads());
   for (const auto& step : steps) memory.reserve(step);
-  for (const auto& step : steps) memory.for_each_stored_chunk(*checkpoint.files, step, [](auto&&...) {});
+  for (const auto& step : steps) check_array(folder, *checkpoint.files, step, memory);
 
   // Everything fits and is intact, and the memory is there. From here only the hardware can fail.
   for (const auto& step : steps) load_array(*checkpoint.files, step, memory);

@@ -29,9 +29,9 @@ struct checkpoint_save::buffers {
   bounce_buffer bounce;
 };
 
-checkpoint_save::checkpoint_save(const std::string& folder, checkpoint_content&& content, bool changes,
-                                 const manifest* base)
-    : folder_(folder), content_(std::move(content)) {
+checkpoint_save::checkpoint_save(const std::string& folder, const checkpoint_place& home,
+                                 checkpoint_content&& content, bool changes, const manifest* base)
+    : folder_(folder), place_(home), content_(std::move(content)) {
   make_folder(folder);
   lock_.emplace(folder);
   old_ = read_old(changes);
@@ -114,13 +114,14 @@ void checkpoint_save::finish() {
   data_->finish();
   data_->keep();
   try {
-    write_manifest(folder_, manifest_);
+    write_manifest(folder_, manifest_, place_);
   } catch (...) {
     remove_unless_current();
     throw;
   }
   merged_.reset();
   before_ = nullptr;
+  remove_generations(folder_, manifest_, place_);
   remove_leftovers(folder_, manifest_);
 }
 
@@ -223,7 +224,8 @@ void checkpoint_save::drop_unused_files() {
 }
 
 void checkpoint_save::remove_unless_current() {
-  if (!may_be_current(folder_, manifest_.number)) ::unlink(data_path(folder_, manifest_.number).c_str());
+  if (!may_be_current(folder_, manifest_.number, place_))
+    ::unlink(data_path(folder_, manifest_.number).c_str());
 }
 
 }  // namespace ferry::detail

@@ -54,7 +54,11 @@ file::~file() { drop(); }
 file file::open_to_read(const std::string& verb, const std::string& path) {
   file opened(verb, path);
   // Without O_NONBLOCK, opening a pipe would wait for a writer.
-  if (!opened.open(path.c_str(), O_RDONLY | O_NONBLOCK)) throw_errno(verb, path, "open");
+  if (!opened.open(path.c_str(), O_RDONLY | O_NONBLOCK)) {
+    if (errno == ENOENT)
+      throw not_found("ferry::io::" + verb + ": " + path + ": open: " + std::strerror(ENOENT));
+    throw_errno(verb, path, "open");
+  }
   const struct stat status = opened.status();
   if (!S_ISREG(status.st_mode))
     throw_io_error(verb, path,

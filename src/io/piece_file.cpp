@@ -45,10 +45,10 @@ void piece_file::abandon() noexcept {
   [[maybe_unused]] const int result = ::ftruncate(data_.content().descriptor(), 0);
 }
 
-bool may_be_current(const std::string& folder, std::uint64_t number) noexcept {
+bool may_be_current(const std::string& folder, std::uint64_t number, const checkpoint_place& place) noexcept {
   try {
     bool missing = false;
-    return read_manifest(folder, &missing).number == number && !missing;
+    return read_manifest(folder, &missing, {0, place.name}).number == number && !missing;
   } catch (...) {
     return true;
   }

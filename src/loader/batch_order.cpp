@@ -31,6 +31,9 @@ batch_order::batch_order(std::int64_t samples, const prefetch_options& options, 
   step_ = options.batch * options.ranks;
   batches_ = samples / step_;
   if (options.last == last_batch::keep && samples % step_ != 0) ++batches_;
+  if (options.first_batch < 0 || options.first_batch > all_batches())
+    complain("first_batch", options.first_batch,
+             "from 0 to " + std::to_string(all_batches()) + ", the batches of all epochs");
 }
 
 std::string batch_order::message(const char* text) const {

@@ -22,7 +22,7 @@ namespace ferry::detail {
 class batch_mover {
  public:
   batch_mover(slot_ring& ring, lane& way, const slot_layout& layout)
-      : ring_(ring), lane_(way), layout_(layout) {}
+      : ring_(ring), lane_(way), layout_(layout), landed_(ring.first) {}
 
   void run() noexcept {
     std::unique_lock lock(ring_.guard);
@@ -120,7 +120,7 @@ class batch_mover {
   slot_ring& ring_;
   lane& lane_;
   const slot_layout& layout_;
-  std::int64_t landed_ = 0;  ///< batches whose transfer has ended
+  std::int64_t landed_;  ///< batches whose transfer has ended
   slot::clock::time_point last_landed_{};
 };
 

@@ -54,7 +54,7 @@ class pipeline::inside {
         batches_held_(batches_held),
         maker_(std::move(maker)),
         lane_(std::move(way)),
-        ring_(order, options.first_epoch, depth),
+        ring_(order, depth),
         mover_(ring_, *lane_, layout_),
         bar_(options.progress),
         processors_(processor_set::of_process()) {
@@ -89,6 +89,7 @@ class pipeline::inside {
     if (batch.arrived != nullptr) lane_->order(*batch.arrived);
   }
   [[nodiscard]] bool has_ended() const { return ring_.served == ring_.batches; }
+  [[nodiscard]] std::int64_t position() const { return ring_.served; }
 
   void close() noexcept {
     {
@@ -130,7 +131,8 @@ class pipeline::inside {
 
   /// A loop that took the end of an epoch for that of all epochs trains less than it should.
   void say_epochs_left() const noexcept {
-    const bool ends_epoch = ring_.served > 0 && epochs_told_ == ring_.served && ring_.served < ring_.batches;
+    const bool ends_epoch =
+        ring_.served > ring_.first && epochs_told_ == ring_.served && ring_.served < ring_.batches;
     if (!ends_epoch || options_.epochs == 0 || std::uncaught_exceptions() > 0) return;
     const std::int64_t left = (ring_.batches - ring_.served) / order().batches();
     try {
@@ -168,7 +170,7 @@ class pipeline::inside {
     std::unique_lock lock(ring_.guard);
     const auto begin = clock::now();
     const std::int64_t number = ring_.served;
-    const bool ends = number > 0 && number % order().batches() == 0 && epochs_told_ != number;
+    const bool ends = number > ring_.first && number % order().batches() == 0 && epochs_told_ != number;
     if (ends || number == ring_.batches) {
       if (ends) {
         auto& last = ring_.clock_of(number - 1);
@@ -199,7 +201,7 @@ class pipeline::inside {
     now.times.samples += static_cast<std::int64_t>(got.samples.size());
     now.times.wait += slot_ring::seconds(got.served - begin);
     now.times.wall = slot_ring::seconds(got.served - now.begin);
-    bar_.show(now.times, order().batches());
+    bar_.show(now.times, number % order().batches() + 1, order().batches());
     note_batch(*waiting, order().epoch_of(number), number % order().batches(), got);
     batch_slot = &got;
     return pulled::batch;
@@ -284,6 +286,7 @@ void pipeline::throw_finding() {
 
 void pipeline::order_after(const slot& batch) { inside_->order_after(batch); }
 bool pipeline::has_ended() const { return inside_->has_ended(); }
+std::int64_t pipeline::position() const { return inside_->position(); }
 
 void pipeline::close() noexcept {
   if (in_own_process()) inside_->close();

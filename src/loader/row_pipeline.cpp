@@ -6,6 +6,7 @@
 #include <ferry/error.hpp>
 
 #include <atomic>
+#include <cstdint>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -25,9 +26,13 @@ struct leaving_next_rows {
 class row_pipeline::inside {
  public:
   inside(std::unique_ptr<pipeline> ring, std::unique_ptr<row_reader> reader, std::size_t ahead)
-      : ahead_(ahead), ring_(std::move(ring)), reader_(std::move(reader)) {}
+      : ahead_(ahead),
+        ring_(std::move(ring)),
+        reader_(std::move(reader)),
+        position_(ring_->order().first()) {}
 
   [[nodiscard]] pipeline& ring() const { return *ring_; }
+  [[nodiscard]] std::int64_t position() const { return position_; }
   [[nodiscard]] row_memory rows_of(const row_entry& batch) const {
     return reader_->rows(batch.room, batch.plan.positions());
   }
@@ -54,6 +59,7 @@ class row_pipeline::inside {
       reader_->end(front.room, front.plan.positions());
       current_ = std::move(front);
       --batches_;
+      ++position_;
     }
     queue_.erase(queue_.begin());
     while (batches_ < ahead_ && !ended_ && broken_ == nullptr && pull(false)) {
@@ -116,6 +122,7 @@ class row_pipeline::inside {
   std::unique_ptr<row_reader> reader_;  ///< null after close
   std::vector<row_entry> queue_;
   std::optional<row_entry> current_;
+  std::int64_t position_;    ///< see row_pipeline::position
   std::size_t number_ = 0;   ///< of batches pulled
   std::size_t batches_ = 0;  ///< in the queue
   bool ended_ = false;
@@ -135,6 +142,8 @@ const row_entry* row_pipeline::next() {
   }
   return inside_->next();
 }
+
+std::int64_t row_pipeline::position() const { return inside_->position(); }
 
 void row_pipeline::close() noexcept {
   if (in_own_process()) inside_->close();

@@ -18,7 +18,7 @@
 namespace ferry::detail {
 
 /// The slots of a prefetcher and whose turn they are. Batch k lies in slot k % depth and passes these
-/// counters, none of which is ever above the one before it:
+/// counters, which begin at the first batch, and none of which is ever above the one before it:
 ///
 ///   claimed   workers have begun to make it      (by a worker)
 ///   ready     it was made, and its transfer is enqueued; in order
@@ -36,8 +36,12 @@ struct slot_ring {
     clock::time_point begin;
   };
 
-  slot_ring(const batch_order& epoch_order, std::int64_t first, std::size_t depth)
-      : order(epoch_order), first_epoch(first), batches(epoch_order.all_batches()), slots(depth) {}
+  slot_ring(const batch_order& epoch_order, std::size_t depth)
+      : order(epoch_order),
+        first(epoch_order.first()),
+        first_epoch(epoch_order.epoch_of_first()),
+        batches(epoch_order.all_batches()),
+        slots(depth) {}
 
   [[nodiscard]] slot& of(std::int64_t batch) { return slots[static_cast<std::size_t>(batch) % slots.size()]; }
   [[nodiscard]] bool stops() const { return stop.load(std::memory_order_relaxed); }
@@ -71,15 +75,16 @@ struct slot_ring {
   static double seconds(clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
   const batch_order order;
-  const std::int64_t first_epoch;
-  const std::int64_t batches;  ///< batches of all epochs
+  const std::int64_t first;        ///< batch: that of a new run is 0
+  const std::int64_t first_epoch;  ///< its epoch
+  const std::int64_t batches;      ///< batches of all epochs
   std::vector<slot> slots;
 
   mutable std::mutex guard;
   std::condition_variable is_free;   ///< for the workers: a slot is free
   std::condition_variable changed;   ///< for the mover: a batch was made or released
   std::condition_variable is_ready;  ///< for the user: a batch is ready
-  std::int64_t claimed = 0, ready = 0, served = 0, released = 0, retired = 0;
+  std::int64_t claimed = first, ready = first, served = first, released = first, retired = first;
   bool failed = false;  ///< whether a source has thrown: no further batch is begun
   bool closed = false;
   std::exception_ptr broken;  ///< why the mover has given up

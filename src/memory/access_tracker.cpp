@@ -102,6 +102,17 @@ void access_tracker::append_to(use_record& record) const {
   record.append(reads_);
 }
 
+void access_tracker::wait_ignoring_errors() const noexcept {
+  const std::lock_guard lock(guard_);
+  for (const use_record* record : {&writes_, &reads_})
+    record->visit_others(nullptr, [](const event_handle& end) {
+      try {
+        end->wait();
+      } catch (...) {  // failed work has ended, too
+      }
+    });
+}
+
 void access_tracker::keep_changes_in(const std::shared_ptr<changed_rows>& marks) {
   const std::lock_guard lock(guard_);
   std::erase_if(marks_, [](const auto& entry) { return entry.expired(); });
@@ -122,6 +133,7 @@ bool access_tracker::attach_cache(const std::string& label) {
   const std::lock_guard lock(guard_);
   if (cache_ != nullptr) return false;
   cache_ = std::move(attached);
+  note_untracked_use();  // of exchanges, which write rows back on an instance of their own
   return true;
 }
 

@@ -20,7 +20,7 @@ bool is_free_for(shelved_block& block, const instance_id* who) {
 }  // namespace
 
 block_shelf::block block_shelf::take(std::size_t least, std::size_t most, const instance_id* who,
-                                     std::size_t limit) {
+                                     std::size_t limit, int device) {
   return idle_.take([&](const std::vector<block>& idle) {
     const auto is_smaller = [](const block& candidate, std::size_t bytes) {
       return candidate->bytes < bytes;
@@ -34,8 +34,9 @@ block_shelf::block block_shelf::take(std::size_t least, std::size_t most, const 
         return !candidate->uses.is_empty() && candidate->uses.is_only_of(who);
       });
     if (choice == last)
-      choice =
-          std::find_if(first, last, [&](const block& candidate) { return is_free_for(*candidate, who); });
+      choice = std::find_if(first, last, [&](const block& candidate) {
+        return candidate->device == device && is_free_for(*candidate, who);
+      });
     if (choice == last) choice = static_cast<std::size_t>(last - first) >= limit ? first : idle.end();
     return static_cast<std::size_t>(choice - idle.begin());
   });
@@ -55,18 +56,15 @@ void block_shelf::free_above_limit() noexcept {
     const block freed = idle_.take([&](const std::vector<block>& idle) {
       std::size_t bytes_idle = 0;
       for (const block& candidate : idle) bytes_idle += candidate->bytes;
-      if (idle.size() <= count && bytes_idle <= bytes) return idle.size();
-      std::size_t oldest = idle.size(), newest = 0;
-      for (std::size_t i = 0; i < idle.size(); ++i) {
-        if (idle[i]->turn >= idle[newest]->turn) newest = i;
+      std::size_t oldest = idle.size();
+      if (idle.size() <= count && bytes_idle <= bytes) return oldest;
+      for (std::size_t i = 0; i < idle.size(); ++i)
         if ((oldest == idle.size() || idle[i]->turn < idle[oldest]->turn) && is_free_for(*idle[i], nullptr))
           oldest = i;
-      }
-      return oldest < idle.size() ? oldest : newest;
+      return oldest;
     });
     if (freed == nullptr) return;
     idle_.forget(1);
-    freed->uses.wait_ignoring_errors();
   }
 }
 

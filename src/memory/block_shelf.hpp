@@ -30,6 +30,7 @@ class shelved_block {
   void* const data;
   const std::size_t bytes;
   use_record uses;
+  int device = -1;                      ///< whose tensors take it; -1: any
   std::uint64_t turn = 0;               ///< of its return, for those that free the oldest
   std::unique_ptr<shelved_block> next;  ///< in a list of blocks to free
 };
@@ -62,12 +63,14 @@ class block_shelf final : public idle_memory {
 
   /// A block of [least, most] bytes that is free for the taker, or null. The taker's own blocks are
   /// preferred: they need no event query. Where `limit` blocks of such sizes are in flight, the smallest of
-  /// them, and of equal ones the first returned; the taker must then be ordered after its uses.
-  [[nodiscard]] block take(std::size_t least, std::size_t most, const instance_id* who, std::size_t limit);
+  /// them, and of equal ones the first returned; the taker must then be ordered after its uses. Blocks of other
+  /// devices than `device` are left.
+  [[nodiscard]] block take(std::size_t least, std::size_t most, const instance_id* who, std::size_t limit,
+                           int device = -1);
   /// Returns a block. After close() it waits for the work on the block and frees it.
   void put(block returned) noexcept;
-  /// From here on at most `count` idle blocks of `bytes` bytes in all. Those that returned first are freed;
-  /// if work in flight uses all others, the block that returns.
+  /// From here on at most `count` idle blocks of `bytes` bytes in all. Those that returned first are freed; if
+  /// work in flight uses them, when later blocks return.
   void limit(std::size_t count, std::size_t bytes) noexcept {
     most_blocks_.store(count, std::memory_order_relaxed);
     most_bytes_.store(bytes, std::memory_order_relaxed);

@@ -18,7 +18,7 @@ ledger::account& ledger::account_of_label(const std::string& label) {
 
 ledger::account& ledger::claim(const std::string& label, std::size_t bytes) {
   for (;;) {
-    std::size_t missing = 0;
+    std::size_t missing = 0, freed_before = 0;
     {
       const std::lock_guard lock(guard_);
       const std::size_t taken_bytes = totals_.current + claimed_;
@@ -29,9 +29,10 @@ ledger::account& ledger::claim(const std::string& label, std::size_t bytes) {
         claimed_ += bytes;
         return entry;
       }
+      freed_before = freed_bytes_;
       if (bytes <= budget_) missing = bytes + taken_bytes - budget_;
     }
-    if (missing == 0 || !make_room(missing)) refuse(label, bytes);
+    if (missing == 0 || !make_room(missing, freed_before)) refuse(label, bytes);
   }
 }
 
@@ -81,14 +82,41 @@ std::size_t ledger::idle_bytes() const {
 }
 
 std::size_t ledger::trim(std::size_t enough, in_flight effort) {
-  std::size_t freed = 0;
-  for (const auto& pool : pools())
-    if (freed < enough) freed += pool->trim(enough - freed, effort);
-  return freed;
+  const auto alive = pools();
+  {
+    const std::lock_guard lock(guard_);
+    ++trims_;
+  }
+  struct trim_under_way {
+    ledger& books;
+    std::size_t freed = 0;
+    ~trim_under_way() {
+      const std::lock_guard lock(books.guard_);
+      --books.trims_;
+      books.freed_bytes_ += freed;
+      books.trim_end_.notify_all();
+    }
+  } under_way{*this};
+  for (const auto& pool : alive)
+    if (under_way.freed < enough) under_way.freed += pool->trim(enough - under_way.freed, effort);
+  return under_way.freed;
 }
 
-bool ledger::make_room(std::size_t bytes) {
-  return trim(bytes, in_flight::skip) != 0 || trim(bytes, in_flight::wait) != 0;
+bool ledger::make_room(std::size_t bytes, std::size_t freed_before) {
+  if (trim(bytes, in_flight::skip) != 0 || trim(bytes, in_flight::wait) != 0) return true;
+  std::unique_lock lock(guard_);
+  trim_end_.wait(lock, [&] { return freed_bytes_ != freed_before || trims_ == 0; });
+  return freed_bytes_ != freed_before;
+}
+
+std::size_t ledger::freed_bytes() const {
+  const std::lock_guard lock(guard_);
+  return freed_bytes_;
+}
+
+bool ledger::is_within_budget() const {
+  const std::lock_guard lock(guard_);
+  return budget_ == 0 || totals_.current + claimed_ <= budget_;
 }
 
 void ledger::set_budget(std::size_t bytes) {

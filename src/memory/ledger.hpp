@@ -4,6 +4,7 @@
 #include <ferry/memory/detail/idle_memory.hpp>
 
 #include <algorithm>
+#include <condition_variable>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -74,7 +75,13 @@ class ledger {
   std::size_t trim(std::size_t enough, in_flight effort);
   /// Frees idle blocks. Waits for blocks in flight only where there are no others. Returns whether any were
   /// freed.
-  bool make_room(std::size_t bytes);
+  /// Another thread may be freeing the last of them: waits for it, and returns true if any were freed since
+  /// freed_bytes() was `freed_before`, when memory was short.
+  bool make_room(std::size_t bytes, std::size_t freed_before);
+  /// Bytes of idle blocks that were freed so far.
+  [[nodiscard]] std::size_t freed_bytes() const;
+  /// True if the space holds no more than its budget.
+  [[nodiscard]] bool is_within_budget() const;
 
   void set_budget(std::size_t bytes);
   [[nodiscard]] std::size_t budget() const;
@@ -100,6 +107,9 @@ class ledger {
   mutable std::mutex guard_;
   memory_counts totals_;
   std::size_t claimed_ = 0;
+  std::size_t freed_bytes_ = 0;
+  std::size_t trims_ = 0;  ///< under way
+  std::condition_variable trim_end_;
   std::size_t budget_ = 0;
   std::map<std::string, account> accounts_;  // by label; their addresses stay
   std::size_t idle_accounts_ = 0;

@@ -29,7 +29,11 @@ void memory_charge::move_to(const std::string& label) {
   account_ = {&account, std::move(entry)};
 }
 
-bool memory_charge::make_room() { return account_.get_deleter().books->make_room(~std::size_t{0}); }
+bool memory_charge::make_room(std::size_t freed_before) {
+  return account_.get_deleter().books->make_room(~std::size_t{0}, freed_before);
+}
+
+std::size_t memory_charge::freed_bytes() const { return account_.get_deleter().books->freed_bytes(); }
 
 std::string memory_charge::holdings() const { return account_.get_deleter().books->holdings(); }
 

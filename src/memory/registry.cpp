@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registry.hpp"
 
+#include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
 
 #include <string>
@@ -25,6 +26,7 @@ std::vector<ledger*> memory_registry::spaces() {
 }
 
 std::size_t memory_registry::trim(in_flight effort, std::string_view space) {
+  if (process_identity::get().has_lost_kokkos()) return 0;  // the blocks are the parent's
   const std::string on_devices = std::string(space).append(" of device ");
   std::size_t freed = 0;
   for (ledger* books : spaces())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "available_bytes.hpp"
 #include "block_shelf.hpp"
 
 #include <ferry/memory/allocation_progress.hpp>
@@ -10,9 +11,12 @@
 #include <ferry/memory/detail/device_account.hpp>
 #include <ferry/memory/detail/idle_memory.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
+#include <ferry/memory/detail/without.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -29,7 +33,7 @@ namespace ferry::detail {
 template <MemorySpace Space>
 class tensor_pool {
  public:
-  /// Most idle blocks on a device.
+  /// Most idle blocks of an account.
   static constexpr std::size_t most_blocks = 256;
   /// A tensor above this part of the limit is a table, which is made once.
   static constexpr std::size_t largest_part = 4;
@@ -45,10 +49,12 @@ class tensor_pool {
   /// Memory for a tensor on `device`; -1 means Kokkos' device. Throws as the constructor of an allocation.
   [[nodiscard]] std::shared_ptr<allocation<Space>> allocate(std::string label, std::size_t bytes,
                                                             int device) {
-    const std::shared_ptr<block_shelf> shelf = shelf_on(label, device);
+    device = device_of_tensor(label, device);
+    const std::string account = account_of<Space>(device);
+    const std::shared_ptr<block_shelf> shelf = shelf_of(account, device);
     const bool pooled = bytes != 0 && bytes <= shelf->most_bytes() / largest_part;
-    if (pooled)
-      if (auto block = shelf->take(bytes, bytes, nullptr, ~std::size_t{0})) {
+    if (pooled && is_within_budget(account))
+      if (auto block = shelf->take(bytes, bytes, nullptr, ~std::size_t{0}, device)) {
         shelf->forget();
         auto& memory = static_cast<block_of<Space>&>(*block).memory();
         memory.relabel(std::move(label));
@@ -56,28 +62,35 @@ class tensor_pool {
         return std::make_shared<allocation<Space>>(std::move(memory));
       }
     auto fresh = std::make_shared<allocation<Space>>(std::move(label), bytes, device);
-    if (pooled) fresh->set_home(shelf);
+    if (pooled) fresh->set_home(shelf, device);
     return fresh;
   }
 
   /// Takes the memory of a tensor that ends, with the uses of the tensor. Memory that others own too, or that
   /// has no pool, is left to its last owner to free.
   static void end(std::shared_ptr<allocation<Space>> memory, const access_tracker& uses) noexcept {
-    if (memory.use_count() != 1 || memory->home() == nullptr || uses.has_untracked_uses()) return;
+    if (memory.use_count() != 1) return;
+    std::atomic_thread_fence(std::memory_order_acquire);  // after the last use of an owner that has ended
+    if (memory->home() == nullptr || uses.has_untracked_uses()) return;
+    std::unique_ptr<block_of<Space>> block;
     try {
       const std::shared_ptr<block_shelf> shelf = memory->home();
-      auto block = std::make_unique<block_of<Space>>(std::move(*memory));
+      block = std::make_unique<block_of<Space>>(std::move(*memory));
+      block->device = block->memory().home_device();
       uses.append_to(block->uses);
       block->memory().relabel(idle_label());
       shelf->expect();
       shelf->put(std::move(block));
-    } catch (...) {  // no memory for the entry: the block is freed
+    } catch (...) {  // no memory for the entry: the block is freed after its uses
+      uses.wait_ignoring_errors();
     }
   }
 
-  /// Changes the bytes that may lie idle on a device. The result is the limit before.
+  /// Changes the bytes that may lie idle in the space, in device_space those of one device. The result is the
+  /// limit before.
   std::size_t limit(int device, std::size_t bytes) {
-    const auto shelf = shelf_on("limit", device);
+    device = device_of_tensor("limit", device);
+    const auto shelf = shelf_of(account_of<Space>(device), device);
     const std::size_t before = shelf->most_bytes();
     shelf->limit(most_blocks, bytes);
     return before;
@@ -87,29 +100,38 @@ class tensor_pool {
 
  private:
   struct place {
-    int device;
+    std::string account;
     std::shared_ptr<block_shelf> shelf;
   };
 
+  /// A job in a container or a batch system has less memory than its machine.
   static std::size_t limit_of([[maybe_unused]] int device) {
-    if constexpr (requires { device_backend<Space>::idle_limit(Space{}, device); })
-      return device_backend<Space>::idle_limit(Space{}, device);
-    else
+    if constexpr (requires { device_backend<Space>::idle_limit(Space{}, device); }) {
+      if (without("tensor_pool")) return 0;
+      const std::size_t most = device_backend<Space>::idle_limit(Space{}, device);
+      const std::int64_t available = Space::is_host_accessible ? available_bytes() : -1;
+      return available < 0 ? most : std::min(most, static_cast<std::size_t>(available) / 16);
+    } else {
       return 0;
+    }
   }
 
-  std::shared_ptr<block_shelf> shelf_on(const std::string& label, int device) {
+  static int device_of_tensor(const std::string& label, int device) {
     static_cast<void>(device_of_memory<Space>("ferry::" + label, device));  // throws if there is none such
     if constexpr (tells_devices<Space>())
       if (device < 0) device = device_backend<Space>::default_device();
+    return device;
+  }
+
+  std::shared_ptr<block_shelf> shelf_of(const std::string& account, int device) {
     const std::lock_guard lock(guard_);
     for (const place& known : places_)
-      if (known.device == device) return known.shelf;
+      if (known.account == account) return known.shelf;
     auto shelf = std::make_shared<block_shelf>();
     shelf->limit(most_blocks, limit_of(device));
     places_.reserve(places_.size() + 1);
-    add_idle_memory(account_of<Space>(device), shelf);
-    places_.push_back({device, shelf});
+    add_idle_memory(account, shelf);
+    places_.push_back({account, shelf});
     return shelf;
   }
 

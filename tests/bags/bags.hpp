@@ -51,8 +51,17 @@ struct pooled_bags {
   std::vector<std::int64_t> positions;  // of the maxima; -1 for none
 };
 
-/// Pools in Compute, in the order of the positions; rows of -1 are left out. `keeps` says of a bag whether it
-/// keeps the contents that `out` gives it.
+/// The positions at which the parts of a bag end whose rows are added one after the other, as docs/bags.md
+/// defines them.
+inline std::vector<std::size_t> ends_of_parts(std::size_t begin, std::size_t end) {
+  const std::size_t n = end - begin, size = std::max<std::size_t>(32, n / 256);
+  std::vector<std::size_t> ends;
+  for (std::size_t part = 1; n >= 1024 && part < n / size; ++part) ends.push_back(begin + part * size);
+  ends.push_back(end);
+  return ends;
+}
+
+/// Pools in Compute, in the documented order; rows of -1 are left out.
 template <class Compute, class Out, class T, class Weights = no_weights>
 pooled_bags<Out> pooled(const std::vector<T>& table, std::size_t width, const std::vector<std::int64_t>& rows,
                         const std::vector<std::size_t>& offsets, std::string_view how,
@@ -61,9 +70,19 @@ pooled_bags<Out> pooled(const std::vector<T>& table, std::size_t width, const st
   pooled_bags<Out> pooled{std::vector<Out>(bags * width), std::vector<std::int64_t>(bags * width, -1)};
   for (std::size_t b = 0; b < bags; ++b)
     for (std::size_t c = 0; c < width; ++c) {
+      const auto ends = ends_of_parts(offsets[b], offsets[b + 1]);
+      std::size_t part = 0;
+      Compute sum{0};
       Compute total{0};
       Compute count{0};
       for (std::size_t p = offsets[b]; p < offsets[b + 1]; ++p) {
+        if (p == ends[part]) {
+          if (how != "pooling::max") {
+            sum = sum + total;
+            total = Compute{0};
+          }
+          ++part;
+        }
         if (rows[p] < 0) continue;
         auto value = static_cast<Compute>(plain(table[static_cast<std::size_t>(rows[p]) * width + c]));
         if (how == "pooling::max") {
@@ -81,6 +100,7 @@ pooled_bags<Out> pooled(const std::vector<T>& table, std::size_t width, const st
         }
         count = count + Compute{1};
       }
+      if (how != "pooling::max") total = sum + total;
       if (how == "pooling::mean" && count != Compute{0}) total = total / count;
       if constexpr (ferry::is_extended_number<Out>)
         pooled.rows[b * width + c] = Out(static_cast<float>(total));

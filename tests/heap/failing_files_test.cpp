@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <map>
 #include <new>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -150,6 +151,15 @@ TEST_CASE("a checkpoint that lacks memory is saved and loaded as a whole or not 
   Kokkos::View<float**, Kokkos::LayoutStride, Kokkos::HostSpace> strided(memory.data(),
                                                                          Kokkos::LayoutStride(20, 15, 10, 1));
   std::int64_t epoch = 3;
+  const std::string first_note = "a note that is longer than the room inside of a text";
+  std::string note = first_note;
+  std::mt19937 engine(3);
+  std::vector<double> list(3, 0.5);
+  struct settings {
+    char kind = 'k';
+    double rate = 0.5;
+  } options;
+  const std::int64_t version = 1;
   ferry::optim::adam adam{.lr = 1e-2};
   ferry::tensor<float, ferry::device_space> weights("weights", 60, 8), grads("grads", 4, 8);
   ferry::init::constant(exec, weights, 1.0f);
@@ -165,11 +175,16 @@ TEST_CASE("a checkpoint that lacks memory is saved and loaded as a whole or not 
     run.add("a large array of several chunks", large);
     run.add("strided", strided);
     run.add("epoch", epoch);
+    run.add("note", note);
+    run.add("engine", engine);
+    run.add("list", list);
+    run.add("options", options, "options 1");
+    run.add("version", version);
     run.add("weights", weights);
     run.add("adam", adam, state);
   };
   const auto save = [&](bool changes) {
-    ferry::io::checkpoint run(path);
+    ferry::io::checkpoint run(path, {.keep = 2});
     add_to(run);
     run.add("halves", halves);
     run.save({.changes = changes});
@@ -185,6 +200,10 @@ TEST_CASE("a checkpoint that lacks memory is saved and loaded as a whole or not 
       small.insert(small.end(), elements.begin(), elements.end());
     }
     small.push_back(static_cast<double>(epoch));
+    small.push_back(static_cast<double>(note.size()));
+    small.push_back(static_cast<double>(std::mt19937(engine)()));
+    small.insert(small.end(), list.begin(), list.end());
+    small.push_back(options.rate);
     small.push_back(static_cast<double>(state.steps()));
     small.push_back(adam.lr);
     return small;
@@ -204,6 +223,10 @@ TEST_CASE("a checkpoint that lacks memory is saved and loaded as a whole or not 
     memory.assign(memory.size(), 7.0f);
     as_doubles.assign(40, 7.0);
     epoch = 7;
+    note = "short";
+    engine.seed(7);
+    list.assign(7, 7.0);
+    options.rate = 7;
     adam.lr = 7;
     state.set_steps(7);
     step();

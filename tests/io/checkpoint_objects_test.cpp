@@ -9,8 +9,6 @@
 #include "support/random.hpp"
 
 #include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -24,8 +22,6 @@ namespace ferry_test::checkpoint_objects_test {
 
 namespace {
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 using table = ferry::tensor<float, ferry::pageable_space>;
 
 std::vector<float> content_of(const std::string& path, const std::string& name, std::size_t size) {
@@ -57,11 +53,8 @@ TEST_CASE("a vector may be resized after it was added to a checkpoint", "[io][ch
     run.load();
     CHECK(list == content);
     list.push_back(1);
-    CHECK_THROWS_MATCHES(
-        run.load(), ferry::io_error,
-        MessageMatches(ContainsSubstring("'list'") && ContainsSubstring("[" + std::to_string(size) + "]") &&
-                       ContainsSubstring("[" + std::to_string(size + 1) + "]")));
-    CHECK(list.size() == size + 1);
+    run.load();
+    CHECK(list == content);
   }
 }
 

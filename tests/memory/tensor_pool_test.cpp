@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <future>
 #include <memory>
@@ -24,6 +25,31 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+namespace ferry_test::tensor_pool_test {
+
+/// Host memory that is placed near one of four devices.
+struct near_space {
+  using ferry_memory_space = near_space;
+  static constexpr std::string_view name = "near_space";
+  static constexpr bool is_host_accessible = true;
+  static constexpr bool is_device_mapped = true;
+};
+
+}  // namespace ferry_test::tensor_pool_test
+
+template <>
+struct ferry::device_backend<ferry_test::tensor_pool_test::near_space> {
+  using space = ferry_test::tensor_pool_test::near_space;
+  static int default_device() { return 0; }
+  static int device_count() { return 4; }
+  static std::size_t idle_limit(space, int) { return 100000; }
+  static memory_block allocate(space, std::size_t bytes, const std::string&) {
+    return {std::malloc(bytes), bytes, 0, 0};
+  }
+  static void deallocate(space, const memory_block& block) noexcept { std::free(block.data); }
+  static std::string describe(space, const memory_block&) { return "near memory"; }
+};
 
 /// Memory of ended tensors: who may have it, and when.
 namespace ferry_test::tensor_pool_test {
@@ -224,6 +250,94 @@ TEST_CASE("the blocks that returned first are freed above the limit", "[tensor_p
   for (std::size_t i = 0; i < pool::most_blocks + 10; ++i) many.emplace_back(idle_pool, 64);
   for (auto& entry_of : many) entry_of.end();
   CHECK(ferry::memory_statistics<space>().count == pool::most_blocks);
+}
+
+TEST_CASE("a budget below what is held refuses idle memory, too", "[tensor_pool]") {
+  pool idle_pool;
+  make_room_in(idle_pool);
+  tensor_stand_in live(idle_pool, 3000), gone(idle_pool, 2000);
+  gone.end();
+  ferry::set_memory_budget<space>(4000);
+  CHECK_THROWS_AS(idle_pool.allocate("tensor::more", 2000, -1), ferry::budget_exceeded);
+  CHECK(ferry::memory_statistics<space>().current == 3000);  // what lay idle went first
+  CHECK(idle_pool.allocate("tensor::less", 1000, -1)->bytes() == 1000);
+  ferry::set_memory_budget<space>(0);
+}
+
+/// A budget or the system has no room but for a block that another thread is freeing.
+void allocate_beside_a_trim(pool& idle_pool, bool by_trim) {
+  tensor_stand_in gone(idle_pool, 2000);
+  gone.end();
+  space::closing = true;
+  auto first = std::async(std::launch::async, [&] {
+    if (!by_trim) return idle_pool.allocate("tensor::first", 900, -1);
+    ferry::trim<space>();
+    return memory();
+  });
+  while (space::closed == 0) std::this_thread::yield();
+  auto second = std::async(std::launch::async, [&] { return idle_pool.allocate("tensor::second", 950, -1); });
+  CHECK(second.wait_for(std::chrono::milliseconds(20)) == std::future_status::timeout);
+  space::closing = false;
+  space::closing.notify_all();
+  first.get();
+  CHECK(second.get()->bytes() == 950);
+}
+
+TEST_CASE("an allocation waits for idle memory that another thread frees", "[tensor_pool]") {
+  pool idle_pool;
+  make_room_in(idle_pool);
+  for (const bool by_trim : {false, true}) {
+    ferry::set_memory_budget<space>(2000);
+    allocate_beside_a_trim(idle_pool, by_trim);
+    ferry::set_memory_budget<space>(0);
+    ferry::trim<space>();
+    space::limit = 2000;
+    allocate_beside_a_trim(idle_pool, by_trim);
+    space::limit = ~std::size_t{0};
+    ferry::trim<space>();
+  }
+}
+
+TEST_CASE("the end of a tensor does not wait for its work", "[tensor_pool]") {
+  pool idle_pool;
+  make_room_in(idle_pool);
+  std::vector<tensor_stand_in> tensors;
+  std::vector<std::shared_ptr<manual_event>> work;
+  for (std::size_t i = 0; i < pool::most_blocks + 3; ++i) {
+    tensors.emplace_back(idle_pool, 64);
+    work.push_back(std::make_shared<manual_event>());
+    tensors.back().uses->add_write(work.back(), i);
+  }
+  for (auto& tensor : tensors) tensor.end();
+  CHECK(std::all_of(work.begin(), work.end(), [](const auto& event) { return event->waits == 0; }));
+  CHECK(ferry::memory_statistics<space>().count == pool::most_blocks + 3);
+  for (const auto& event : work) event->end();
+  tensor_stand_in last(idle_pool, 128);
+  last.end();
+  CHECK(ferry::memory_statistics<space>().count == pool::most_blocks);
+}
+
+TEST_CASE("host memory near several devices has one limit", "[tensor_pool]") {
+  using near_pool = ferry::detail::tensor_pool<near_space>;
+  near_pool idle_pool;
+  std::vector<std::shared_ptr<ferry::detail::allocation<near_space>>> tensors;
+  std::set<void*> near_two;
+  for (int device = 0; device < 4; ++device)
+    for (int i = 0; i < 3; ++i) {
+      tensors.push_back(idle_pool.allocate("tensor::batch", 20000, device));
+      if (device == 2) near_two.insert(tensors.back()->data());
+    }
+  tracker unused;
+  for (auto& tensor : tensors) near_pool::end(std::move(tensor), unused);
+  CHECK(ferry::memory_statistics<near_space>().reserved == 100000);
+  // The last two of device 2 are among the five that returned last.
+  for (int i = 0; i < 2; ++i) {
+    tensors[static_cast<std::size_t>(i)] = idle_pool.allocate("tensor::batch", 20000, 2);
+    CHECK(near_two.count(tensors[static_cast<std::size_t>(i)]->data()) == 1);
+  }
+  CHECK(ferry::memory_statistics<near_space>().reserved == 60000);
+  CHECK(idle_pool.allocate("tensor::batch", 20000, 1) != nullptr);
+  CHECK(ferry::memory_statistics<near_space>().reserved == 60000);
 }
 
 TEST_CASE("memory with other owners or unknown users does not come back", "[tensor_pool]") {

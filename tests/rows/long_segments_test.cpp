@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/arrays.hpp"
+#include "support/oracle.hpp"
 #include "support/paths.hpp"
 #include "support/random.hpp"
 
@@ -58,29 +59,28 @@ void add_up(std::mt19937_64& random, const std::vector<std::size_t>& lengths, st
   const auto start = anything(random, rows * width);
   const auto values = anything(random, ids.size() * width);
   std::vector<float> sums(rows * width, 0.0f);
-  std::vector<bool> named(rows, false);
-  for (std::size_t p = 0; p < ids.size(); ++p) {
-    const auto row = static_cast<std::size_t>(ids[p]);
-    for (std::size_t c = 0; c < width; ++c) {
-      float& sum = sums[row * width + c];
-      sum = named[row] ? sum + values[p * width + c] : values[p * width + c];
+  std::vector<std::vector<std::size_t>> positions(rows);
+  for (std::size_t p = 0; p < ids.size(); ++p) positions[static_cast<std::size_t>(ids[p])].push_back(p);
+  const auto is_named = [&](std::size_t row) { return !positions[row].empty(); };
+  for (std::size_t row = 0; row < rows; ++row)
+    for (std::size_t c = 0; c < width && is_named(row); ++c) {
+      std::vector<float> column;
+      for (const std::size_t p : positions[row]) column.push_back(values[p * width + c]);
+      sums[row * width + c] = sum_in_pieces(column);
     }
-    named[row] = true;
-  }
   auto added = start, stepped = start, mean = start;
   std::vector<std::int32_t> unique;
   std::vector<float> sums_of_rows;
   for (std::size_t row = 0; row < rows; ++row) {
-    if (!named[row]) continue;
+    if (!is_named(row)) continue;
     unique.push_back(static_cast<std::int32_t>(row));
     const auto first = sums.begin() + static_cast<std::ptrdiff_t>(row * width);
     sums_of_rows.insert(sums_of_rows.end(), first, first + static_cast<std::ptrdiff_t>(width));
   }
   for (std::size_t row = 0; row < rows; ++row)
-    for (std::size_t c = 0; c < width && named[row]; ++c) {
+    for (std::size_t c = 0; c < width && is_named(row); ++c) {
       const std::size_t element = row * width + c;
-      const auto times =
-          static_cast<float>(std::count(ids.begin(), ids.end(), static_cast<std::int32_t>(row)));
+      const auto times = static_cast<float>(positions[row].size());
       added[element] += sums[element];
       stepped[element] -= sums[element];
       mean[element] = sums[element] / times;
@@ -121,8 +121,8 @@ TEMPLATE_TEST_CASE("rows that are named very often", "[scatter][step][long][once
       add_up<TestType>(random, {66, 67, 3, total - 136}, width);
     }
   }
-  // More rows of the buffer than teams, and sums that take many rounds.
-  add_up<TestType>(random, {40000, 255, 256, 257, 12000, 511, 512, 513, 3000, 65, 1, 5000}, 36);
+  // Pieces of 32 values and more.
+  add_up<TestType>(random, {40000, 255, 256, 257, 12000, 511, 513, 8191, 8192, 8447, 8448, 8703, 65, 1}, 36);
 }
 
 }  // namespace ferry_test::long_segments_test

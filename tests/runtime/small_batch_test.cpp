@@ -142,7 +142,7 @@ TEST_CASE("kernels of 8-bit rows, bags and norms say how many bytes they touch",
   bags.positions = 35;
   pool reports{};
   reports.bags = bags;
-  reports.width = 8;
+  reports.terms.width = 8;
   CHECK(reports.bytes_each() == 4 * 32 + 32);  // 3.5 rows of a bag, rounded up, and the pooled one
   reports.bags.bags = 0;
   CHECK(reports.bytes_each() == 32 + 32);

@@ -24,6 +24,9 @@ struct heap_space {
   static inline std::atomic<std::size_t> usage{0};
   /// While it is set, whoever allocates waits inside.
   static inline std::atomic<bool> gate{false};
+  /// While it is set, whoever frees waits inside; `closed` counts them.
+  static inline std::atomic<bool> closing{false};
+  static inline std::atomic<int> closed{0};
 };
 
 }  // namespace ferry_test
@@ -40,6 +43,11 @@ struct ferry::device_backend<ferry_test::heap_space<Tag, is_mapped>> {
     return {std::malloc(bytes), bytes, 0, 0};
   }
   static void deallocate(space, const memory_block& block) noexcept {
+    if (space::closing) {
+      ++space::closed;
+      space::closing.wait(true);
+      --space::closed;
+    }
     std::free(block.data);
     space::usage -= block.bytes;
   }

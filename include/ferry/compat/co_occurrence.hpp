@@ -109,6 +109,7 @@ class co_occurrence {
     Kokkos::parallel_for(
         "ferry::speedtorch::split_keys", range<Exec>(exec, 0, static_cast<std::int64_t>(count)),
         kernels::split_keys{runs_.front().keys.data(), classes_, result.rows.data(), result.columns.data()});
+    exec.fence("ferry::speedtorch::split_keys");  // an error must not end the tensors under it
     copy(exec, runs_.front().values, result.values).join();
     exec.fence("ferry::speedtorch::co_occurrence::entries");
     return result;
@@ -150,6 +151,7 @@ class co_occurrence {
     Kokkos::parallel_for("ferry::speedtorch::co_occurrence_pairs", range<Exec>(exec, 0, count),
                          kernels::co_occurrence_pairs{text.data(), first, options_.window, sides, classes_,
                                                       options_.by_distance, keys.data(), weights.data()});
+    exec.fence("ferry::speedtorch::co_occurrence_pairs");  // an error must not end the tensors under it
     return sum_equal(exec, keys, weights);
   }
 

@@ -5,10 +5,14 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/error.hpp>
+#include <ferry/io/checkpoint_options.hpp>
 #include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/checkpoint_refusals.hpp>
+#include <ferry/io/detail/make_variable_entry.hpp>
+#include <ferry/io/detail/row_numbers.hpp>
 #include <ferry/io/detail/state_entry.hpp>
+#include <ferry/io/detail/variable_kind.hpp>
 #include <ferry/io/load_options.hpp>
 #include <ferry/io/save_options.hpp>
 #include <ferry/memory/detail/require_kokkos.hpp>
@@ -44,7 +48,7 @@ namespace ferry::io {
 ///   run.add("weights", table);
 ///   run.add("adam", adam, state);
 ///   run.add("epoch", epoch);
-///   if (resume) run.load();
+///   if (run.exists()) run.load();
 ///   ...
 ///   run.save();                                  // or: auto saving = run.save_async(exec);
 ///
@@ -53,16 +57,16 @@ namespace ferry::io {
 /// anything. docs/checkpoints.md describes the files byte by byte.
 ///
 /// The objects are kept as references: they must live, and their memory must stay where it is, until the last
-/// call that uses them. Moving a tensor or a state is allowed. A vector may be resized: calls use the
-/// elements that it has then. A tensor or state that ended, or was given other memory, is refused with
-/// invalid_argument. Plans are not saved: make_plan makes them anew. Calls of several threads are served one
-/// after the other; ranks of a group save and load sharded tables together. Saves into one folder by two
-/// objects or processes at the same time throw io_error.
+/// call that uses them. Moving a tensor or a state is allowed. A vector may be resized: a save takes the
+/// elements that it has then, and a load gives it the length that was saved. A tensor or state that ended, or
+/// was given other memory, is refused with invalid_argument. Plans are not saved: make_plan makes them anew.
+/// Calls of several threads are served one after the other; ranks of a group save and load sharded tables
+/// together. Saves into one folder by two objects or processes at the same time throw io_error.
 class checkpoint {
  public:
   /// `path` names the folder; the first save makes it. Throws invalid_argument for a path that is empty or
-  /// has a NUL inside.
-  explicit checkpoint(std::string path);
+  /// has a NUL inside, and for options outside of their range.
+  explicit checkpoint(std::string path, const checkpoint_options& options = {});
   /// Takes what the other has been given; its save in the background goes on.
   checkpoint(checkpoint&&) noexcept;
   /// As above, after a wait for the save of this one.
@@ -97,11 +101,20 @@ class checkpoint {
             {"width", ferry::detail::manifest_fact::natural, {}, {table.width()}}},
         ferry::detail::as_stored("", make_ref(table.records()), name)));
   }
-  /// Adds a number, an epoch say.
-  template <class Number>
-    requires(std::is_arithmetic_v<Number> && !std::is_const_v<Number>)
-  void add(const std::string& name, Number& number) {
-    add_number(name, ferry::detail::dtype_name<Number>(), sizeof(Number), &number);
+  /// Adds a variable: a number, an enumerator, a std::string, an engine or a distribution of <random> (by its
+  /// text, see operator<<), or a trivially copyable struct (by its bytes). load() sets it, or compares it if
+  /// it is const. Of pointers inside of a struct nobody knows: their targets are not saved.
+  template <class Variable>
+    requires ferry::detail::is_kept_variable<Variable>
+  void add(const std::string& name, Variable& variable) {
+    add_entry(ferry::detail::make_variable_entry(name, variable, ""));
+  }
+  /// Adds a trivially copyable struct, and the name of its layout: one of your own, which you change with the
+  /// struct. load() compares the name and the size, and throws io_error where one of them differs.
+  template <class Struct>
+    requires(ferry::detail::kind_of_variable<Struct>() == ferry::detail::variable_kind::record)
+  void add(const std::string& name, Struct& object, const std::string& layout) {
+    add_entry(ferry::detail::make_variable_entry(name, object, layout));
   }
 
   /// Adds a rule, or a chain, and the state that make_state made for it: the rule's name and options, those
@@ -157,7 +170,7 @@ class checkpoint {
     requires(ferry::detail::is_refused_object<Object>())
   void add(const std::string&, Object&&) { ferry::detail::refuse_object<Object>(); }
   template <class Rule, class State>
-    requires(ferry::detail::is_refused_state<State>())
+    requires(ferry::detail::is_refused_state<Rule, State>())
   void add(const std::string&, Rule&&, State&&) { ferry::detail::refuse_state<State>(); }
   /// @}
 
@@ -181,27 +194,27 @@ class checkpoint {
   template <class Rows>
     requires ArrayLike<const Rows>
   void mark_changed(const std::string& name, const Rows& rows) {
-    const auto list = make_ref(rows);
-    using number = std::remove_const_t<typename decltype(list)::value_type>;
-    static_assert(IndexElement<number> && decltype(list)::memory_space::is_host_accessible,
-                  "ferry: the changed rows must be int32, uint32, int64 or uint64 in host memory.");
-    if (list.accesses != nullptr) list.accesses->wait_for_writes();
-    std::vector<std::int64_t> numbers;
-    for (std::int64_t i = 0; i < list.size(); ++i)
-      numbers.push_back(static_cast<std::int64_t>(list.data[i * (list.rank == 1 ? list.strides[0] : 1)]));
-    mark_rows(name, numbers);
+    mark_rows(name, ferry::detail::row_numbers(make_ref(rows)));
   }
   /// All rows of a tracked entry.
   void mark_all(const std::string& name);
 
-  /// Writes everything that was added, and makes it the checkpoint of the folder. Waits for work in flight on
-  /// the tensors, and blocks until the files are on the disk. Throws io_error; the folder then holds the
-  /// checkpoint that it held before, or the new one if only the last step failed, which brings the folder's
-  /// entries to the disk.
+  /// Writes everything that was added, and makes it the newest generation of the folder. Waits for work in
+  /// flight on the tensors, and blocks until the files are on the disk. Throws io_error; the folder then
+  /// holds the checkpoint that it held before, or the new one if only the last step failed, which brings the
+  /// folder's entries to the disk.
   ///
   /// Wait for the tickets of steps with nonfinite::skip or with indices that may be bad first: a step that is
   /// taken back is taken back by its wait().
   void save(const save_options& options = {});
+  /// As above, with save_options::name: save("best").
+  template <class Name>
+    requires std::is_convertible_v<const Name&, std::string>
+  void save(const Name& name) {
+    save_options options;
+    options.name = name;
+    save(options);
+  }
 
   /// As save(), of everything as it is after the work that `exec` has been given so far; later work does not
   /// show. Waits for that work, copies the arrays into host memory, and returns; a thread of ferry writes the
@@ -225,10 +238,19 @@ class checkpoint {
     return save_in_background(options, ferry::detail::engine::get<Exec>());
   }
 
-  /// Loads the checkpoint of the folder into everything that was added. Names, types, extents, rules, options
-  /// and all checksums are checked first. Throws io_error, which names the entry and both values, and leaves
-  /// all objects as they were. Waits for work in flight on the tensors; blocks.
+  /// Loads a checkpoint of the folder, the newest one without options, into everything that was added. Names,
+  /// types, extents, rules, options and all checksums are checked first, and constants are compared. Throws
+  /// not_found for a checkpoint that does not exist; io_error, which names the entry and both values. All
+  /// objects are then as they were. Waits for work in flight on the tensors; blocks.
   void load(const load_options& options = {});
+
+  /// True if load(options) would find a checkpoint: if (run.exists()) run.load(). Throws io_error where the
+  /// folder can't be read. If objects of several ranks were added, a rank's call is collective.
+  [[nodiscard]] bool exists(const load_options& options = {}) const;
+  /// The generations of the folder, in ascending order: load_options::generation takes one of them.
+  [[nodiscard]] std::vector<std::uint64_t> generations() const;
+  /// The names of its named checkpoints, in alphabetical order.
+  [[nodiscard]] std::vector<std::string> names() const;
 
  private:
   void add_entry(std::unique_ptr<ferry::detail::checkpoint_entry> entry);
@@ -236,7 +258,6 @@ class checkpoint {
   void add_entry(Owner entry) {
     add_entry(std::unique_ptr<ferry::detail::checkpoint_entry>(entry.release()));
   }
-  void add_number(const std::string& name, std::string_view dtype, std::size_t bytes, void* number);
   void require_name(const std::string& name) const;
   void drop(const std::string& name) noexcept;
   void mark_rows(const std::string& name, const std::vector<std::int64_t>& rows);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 namespace ferry::io {
 
 /// Options of checkpoint::load.
@@ -11,6 +14,10 @@ struct load_options {
   /// Ignores entries of the file that were not added. Without it they are an error, since training would go
   /// on without them. Every entry that was added must be in the file in any case.
   bool partial = false;
+  /// The generation to load, one of checkpoint::generations(). 0: the newest.
+  std::uint64_t generation = 0;
+  /// The named checkpoint to load, see save_options::name. Empty: a generation.
+  std::string name = {};
 };
 
 }  // namespace ferry::io

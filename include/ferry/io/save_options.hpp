@@ -3,19 +3,23 @@
 
 #include <cstddef>
 #include <limits>
+#include <string>
 
 namespace ferry::io {
 
 /// Options of checkpoint::save and checkpoint::save_async.
 struct save_options {
-  /// Writes only what differs from the current checkpoint: rows, or whole pieces of 4 MiB where more than
+  /// Writes only what differs from the newest generation: rows, or whole pieces of 4 MiB where more than
   /// half of one differs. Entries that checkpoint::track() was called for know the rows that verbs have
-  /// changed. Of other entries every byte is compared with the current checkpoint, so nothing is missed. At
+  /// changed. Of other entries every byte is compared with the newest generation, so nothing is missed. At
   /// most 64 data files remain: a save that finds as many moves what the smaller ones hold into its own.
   bool changes = false;
   /// save_async: the most bytes of host memory that hold a copy of the arrays while they are written. What
   /// does not fit is written before the call returns.
   std::size_t snapshot_bytes = std::numeric_limits<std::size_t>::max();
+  /// A name of 1 to 100 letters, digits, '_', '-' and '.': saves a named checkpoint, which stays until the
+  /// next save of this name and is no generation. Empty: the newest generation.
+  std::string name = {};
 };
 
 }  // namespace ferry::io

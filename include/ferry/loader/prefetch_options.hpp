@@ -26,8 +26,12 @@ struct prefetch_options {
   last_batch last = last_batch::keep;  ///< what becomes of samples that do not fill a batch
   std::int64_t epochs = 1;             ///< epochs to serve; 0: without end
   std::int64_t first_epoch = 0;        ///< number of the first epoch, to go on after a restart
-  int rank = 0;                        ///< number of this process among `ranks`
-  int ranks = 1;                       ///< processes that share the samples of each epoch
+  /// Batches, counted from the begin of `first_epoch` over all epochs, that are left out: those before a
+  /// restart. The position() of the prefetcher that ended, with the other options as they were. Costs the
+  /// same for any number, because nothing is made of the batches before it.
+  std::int64_t first_batch = 0;
+  int rank = 0;   ///< number of this process among `ranks`
+  int ranks = 1;  ///< processes that share the samples of each epoch
   int ahead = 1;  ///< of a row_prefetcher: batches whose rows are read ahead, from 1 to 8
   /// How long next() waits for a batch before it throws; 0: without limit.
   std::chrono::milliseconds timeout{0};

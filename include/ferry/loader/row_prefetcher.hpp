@@ -114,6 +114,8 @@ class row_prefetcher {
     return batch_type(batch, got->plan, inside_->rows_of(*got));
   }
 
+  /// See prefetcher::position: the same number for the same batch, however many are read ahead.
+  [[nodiscard]] std::int64_t position() const { return inside_->position(); }
   /// Batches of an epoch of this rank.
   [[nodiscard]] std::int64_t batches_per_epoch() const { return inside_->ring().order().batches(); }
   /// The times of the stages in each epoch begun, up to now. The step of a batch includes the time that it

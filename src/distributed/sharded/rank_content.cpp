@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rank_content.hpp"
 
+#include "../../io/value_words.hpp"
 #include "sharded_rows.hpp"
 
 #include <ferry/distributed/communicator/communication_error.hpp>
@@ -24,6 +25,18 @@ std::string entry_words(const std::string& name) { return "entry '" + name + "'"
 std::uint64_t digest_of_bytes(const checkpoint_array& array) {
   const std::size_t bytes = static_cast<std::size_t>(array.schema.bytes());
   return call_note(std::string_view(reinterpret_cast<const char*>(array.data), bytes)).digest;
+}
+
+/// Variables and recorded steps are those of all ranks: the file has them once.
+bool is_compared(const manifest_entry& entry, const manifest_array& schema) {
+  return entry.kind == "value" || entry.kind == "text" || entry.kind == "struct" || entry.kind == "random" ||
+         schema.name == "history";
+}
+
+/// A number as it is, and the digest of everything else.
+std::string value_of(const manifest_entry& entry, const checkpoint_array& array) {
+  if (entry.kind != "value") return "of digest " + std::to_string(digest_of_bytes(array));
+  return element_words(array.schema.dtype, std::span<const std::byte>(array.data, array.schema.bytes()));
 }
 
 /// The properties as bytes for other ranks; texts have no byte 0.
@@ -87,8 +100,8 @@ std::vector<agreed_property> properties_of(const checkpoint_content& content,
       properties.push_back({part, schema.describe()});
       if (const auto* rows = rows_of_shards(array))
         properties.push_back({part + ", sharding", digest_text(*rows)});
-      else if (array.data != nullptr && (entry.kind == "value" || schema.name == "history"))
-        properties.push_back({part + ", value", "of digest " + std::to_string(digest_of_bytes(array))});
+      else if (array.data != nullptr && is_compared(entry, schema))
+        properties.push_back({part + ", value", value_of(entry, array)});
     }
   }
   return properties;

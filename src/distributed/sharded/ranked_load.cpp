@@ -31,6 +31,11 @@ namespace ferry::detail {
 
 namespace {
 
+void add_choice(call_note& note, const io::load_options& options) {
+  note.add_hidden(note_part::values, options.generation)
+      .add_hidden_bytes(note_part::values, options.name.data(), options.name.size());
+}
+
 /// A load by all ranks, one thread each. Each reads a share of the chunks of sharded arrays, and sends their
 /// rows to the owners. Everything else is loaded by one rank for each checkpoint object: ranks of one process
 /// may share it.
@@ -47,6 +52,7 @@ class ranked_load {
   void run() {
     call_note note = note_of_checkpoint("load", call_);
     note.add_hidden(note_part::values, options_.convert).add_hidden(note_part::values, options_.partial);
+    add_choice(note, options_);
     collective before(comm_, note);
     before.guarded([&] {
       find_leader(before);
@@ -98,7 +104,7 @@ class ranked_load {
   void open(collective& call) {
     for (int tries = 0; tries < 8; ++tries) {
       std::string bytes;
-      if (call.rank() == 0) bytes = manifest_bytes(call_.path);
+      if (call.rank() == 0) bytes = manifest_bytes(call_.path, nullptr, {options_.generation, options_.name});
       const std::uint64_t size = bytes.size();
       bytes.resize(
           static_cast<std::size_t>(call.all_gather(std::span<const std::uint64_t>(&size, 1)).front()));
@@ -146,7 +152,7 @@ class ranked_load {
 
   /// Reads everything once, before anything is changed.
   void check(collective& call) {
-    for (const auto& step : rank_steps_) memory_.for_each_stored_chunk(*files_, step, [](auto&&...) {});
+    for (const auto& step : rank_steps_) check_array(call_.path, *files_, step, memory_);
     const auto ranks = static_cast<std::size_t>(call.ranks()),
                place_of_rank = static_cast<std::size_t>(call.rank());
     for (const auto& step : sharded_) {
@@ -194,6 +200,19 @@ class ranked_load {
 
 void ranks_of_group::load(const ranks_call& call, const io::load_options& options) const {
   ranked_load(comm_, call, options).run();
+}
+
+bool ranks_of_group::exists(const ranks_call& request, const io::load_options& options) const {
+  call_note note = note_of_checkpoint("exists", request);
+  add_choice(note, options);
+  collective call(comm_, note);
+  return call.guarded([&] {
+    std::uint64_t is_here = 0;
+    if (call.rank() == 0) is_here = has_checkpoint(request.path, {options.generation, options.name}) ? 1 : 0;
+    is_here = call.all_gather(std::span<const std::uint64_t>(&is_here, 1)).front();
+    call.close();
+    return is_here != 0;
+  });
 }
 
 }  // namespace ferry::detail

@@ -2,8 +2,8 @@
 #include <ferry/distributed/shared/detail/share_memory.hpp>
 
 #include "../../../backends/enabled.hpp"
+#include "../../memory/available_bytes.hpp"
 #include "../communicator/socket_transport.hpp"
-#include "available_bytes.hpp"
 #include "machine_mark.hpp"
 #include "random_number.hpp"
 

@@ -110,15 +110,12 @@ ticket gather_tables(const Exec& exec, const std::vector<array_ref<T, Space>>& t
                                     kernels::bag_index_rows<plain, bounds_policy>, offset_type<Bags>, weight,
                                     Out, void>;
     const std::int64_t tiles = packed ? width / kernels::packed_tile::elements : width;
-    const pool functor{table_rows::of(nullptr, 0),
-                       source,
+    const pool functor{{table_rows::of(nullptr, 0), source, scale, width, positions},
                        list,
-                       scale,
                        out.data,
                        out.row_stride(),
                        nullptr,
                        0,
-                       width,
                        fast_divisor(tiles),
                        packed,
                        false,

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_list.hpp>
+#include <ferry/bags/detail/bag_pieces.hpp>
+#include <ferry/bags/detail/bag_terms.hpp>
 #include <ferry/bags/detail/pool_rows.hpp>
 #include <ferry/bags/detail/pooled_table.hpp>
+#include <ferry/bags/detail/sum_bag_pieces.hpp>
+#include <ferry/concepts/execution_space.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
@@ -71,11 +75,58 @@ template <class Rows, class Source, class Offset, class Weight, class Chosen>
 pooling_inputs(const Rows&, Source, kernels::bag_list<Offset>, const Weight*, Chosen*, std::int64_t, bool,
                bool) -> pooling_inputs<Rows, Source, Offset, Weight, Chosen>;
 
+/// Threads below which bags are too few for the execution space.
+template <class Exec>
+std::int64_t pooling_threads(const Exec& exec) {
+  if constexpr (is_host_exec<Exec>)
+    return concurrency_of(exec) > 1 ? 2 * concurrency_of(exec) : 0;
+  else
+    return execution_backend<Exec>::tuning(exec).threads_that_pool;
+}
+
+/// True if a kernel sums the pieces of long bags before bags of `tiles` threads each are pooled. That pays if
+/// bags are long, and too few to occupy `at_once` threads.
+template <class Offset>
+bool sums_pieces(const kernels::bag_list<Offset>& bags, std::int64_t tiles, std::int64_t at_once) {
+  if (bags.bags == 0 || bags.positions < kernels::long_bags::least) return false;
+  // Bags of a quarter of that length on average: some of them are long, if their lengths differ at all.
+  const std::int64_t average = bags.positions / bags.bags;
+  const bool some_long = bags.offsets == nullptr ? bags.hotness >= kernels::long_bags::least
+                                                 : average >= kernels::long_bags::least / 4;
+  return some_long && bags.bags * tiles < at_once;
+}
+
+/// The labels of the kernels, made before any of them is launched.
+struct pooling_labels {
+  const std::string& pool;
+  const std::string& sum_pieces;
+  const std::string& sum_long;
+};
+
+/// Sums the long bags of a batch, by threads that share them.
+template <class Exec, class Compute, class Table, class Source, class Weight, class Offset, class Scratch>
+kernels::piece_buffer<Compute> sum_long_bags(
+    const Exec& exec, const pooling_labels& labels,
+    const kernels::bag_terms<Compute, false, Table, Source, Weight, void>& terms,
+    const kernels::bag_list<Offset>& bags, bool packed, const Scratch& scratch) {
+  const std::int64_t slots = kernels::long_bags::slots(bags.positions), width = terms.width;
+  const std::int64_t tiles = packed ? width / kernels::packed_tile::elements : width;
+  const kernels::piece_buffer<Compute> buffer{scratch(Compute{}, slots * width),
+                                              scratch(kernels::piece_note{}, slots)};
+  launch(exec, labels.sum_pieces, schedule::flat{}, slots, is_host_exec<Exec> ? 1 : tiles,
+         kernels::sum_bag_pieces<Compute, Table, Source, Offset, Weight>{terms, bags, buffer, slots,
+                                                                         fast_divisor(tiles), packed});
+  launch(exec, labels.sum_long, schedule::flat{}, slots, is_host_exec<Exec> ? 1 : width,
+         kernels::add_bag_pieces<Compute, Offset>{bags, buffer, slots, fast_divisor(width)});
+  return buffer;
+}
+
+/// `scratch(T{}, count)` is memory for `count` T that kernels of Exec reach, kept until the verb ends.
 template <class Pooling, class Exec, class Rows, class Source, class Offset, class Weight, class Chosen,
-          class Out, class OutSpace>
-void launch_pool(const Exec& exec, const std::string& label,
+          class Out, class OutSpace, class Scratch>
+void launch_pool(const Exec& exec, const pooling_labels& labels,
                  const pooling_inputs<Rows, Source, Offset, Weight, Chosen>& in,
-                 const array_ref<Out, OutSpace>& out, std::int64_t* changed) {
+                 const array_ref<Out, OutSpace>& out, std::int64_t* changed, const Scratch& scratch) {
   const auto& rows = pooled_rows(in.rows);
   using element = typename Rows::value_type;
   using number = pooling_number<Exec, pooling_type<element, Weight, Out>>;
@@ -90,10 +141,22 @@ void launch_pool(const Exec& exec, const std::string& label,
   const std::int64_t tiles = out.width() / (wide     ? kernels::wide_packed_tile::elements
                                             : packed ? kernels::packed_tile::elements
                                                      : 1);
-  launch(exec, label, schedule::flat{}, in.bags.bags, is_host_exec<Exec> ? 1 : tiles,
-         kernel{pooled, table.source, in.bags, in.weights, out.data, out.row_stride(), in.chosen,
-                in.chosen_stride, out.width(), fast_divisor(tiles), packed, wide, in.strict, in.has_rows,
-                changed});
+  kernel pool{{pooled, table.source, in.weights, out.width(), in.bags.positions},
+              in.bags,
+              out.data,
+              out.row_stride(),
+              in.chosen,
+              in.chosen_stride,
+              fast_divisor(tiles),
+              packed,
+              wide,
+              in.strict,
+              in.has_rows,
+              changed};
+  if constexpr (!Pooling::selects)
+    if (in.has_rows && sums_pieces(in.bags, is_host_exec<Exec> ? 1 : tiles, pooling_threads(exec)))
+      pool.buffer = sum_long_bags(exec, labels, pool.terms, in.bags, packed || wide, scratch);
+  launch(exec, labels.pool, schedule::flat{}, in.bags.bags, is_host_exec<Exec> ? 1 : tiles, pool);
 }
 
 }  // namespace ferry::detail

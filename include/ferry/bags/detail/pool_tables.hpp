@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_list.hpp>
+#include <ferry/bags/detail/bag_terms.hpp>
 #include <ferry/bags/detail/pool_rows.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/launch.hpp>
@@ -63,9 +64,9 @@ struct pool_tables {
 
   /// Of a row of the batch; the pool has the width of all tables.
   [[nodiscard]] std::int64_t bytes_each() const {
-    return (batch > 0 ? pool.bags.positions / batch + 1 : 1) * pool.width / (count > 0 ? count : 1) *
+    return (batch > 0 ? pool.bags.positions / batch + 1 : 1) * pool.terms.width / (count > 0 ? count : 1) *
                static_cast<std::int64_t>(sizeof(T)) +
-           pool.width * static_cast<std::int64_t>(sizeof(*pool.out));
+           pool.terms.width * static_cast<std::int64_t>(sizeof(*pool.out));
   }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
@@ -88,11 +89,11 @@ struct pool_tables {
  private:
   KOKKOS_FORCEINLINE_FUNCTION Pool of_table(const table_entry<T>& table, std::int64_t bag) const {
     Pool table_pool = pool;
-    table_pool.source.bag = bag;
-    table_pool.table = decltype(table_pool.table)::of(table.data, table.stride);
-    table_pool.source.rows = table.rows;
+    table_pool.terms.source.bag = bag;
+    table_pool.terms.table = decltype(table_pool.terms.table)::of(table.data, table.stride);
+    table_pool.terms.source.rows = table.rows;
     table_pool.has_rows = table.rows > 0;
-    table_pool.width = table.width;
+    table_pool.terms.width = table.width;
     table_pool.out += table.column;
     return table_pool;
   }
@@ -104,7 +105,7 @@ struct pool_tables {
     if constexpr (Clamp)
       if (!table_pool.has_rows && range.begin < range.end) {
         for (std::int64_t k = range.begin; record && k < range.end; ++k)
-          table_pool.source.report_out_of_range(k);
+          table_pool.terms.source.report_out_of_range(k);
         return true;
       }
     return false;

@@ -160,13 +160,21 @@ void choose_chunks(manifest_array& array, std::uint64_t row_bytes);
 checkpoint_array describe_array(std::string name, const array_note& array, std::string_view dtype,
                                 std::size_t element_bytes);
 
+template <class T>
+consteval void require_whole_element() {
+  static_assert(sizeof(T) <= (std::size_t{1} << 22),
+                "ferry: a checkpoint writes pieces of whole elements, so an element has at most 4 MiB.");
+}
+
 /// An array as a file sees it. Throws invalid_argument for an empty handle and for rows whose elements are
 /// not adjacent.
 template <class T, class Space>
 checkpoint_array as_stored(std::string name, const array_ref<T, Space>& array, const std::string& owner) {
   using plain = std::remove_const_t<T>;
-  static_assert(sizeof(plain) <= (std::size_t{1} << 22),
-                "ferry: a checkpoint writes pieces of whole elements, so an element has at most 4 MiB.");
+  require_whole_element<plain>();
+  static_assert(
+      !std::is_pointer_v<plain>,
+      "ferry: a checkpoint can't hold pointers or views of text, whose bytes mean nothing in another process; add what they point to.");
   if (array.rank == 0 || !array.has_dense_rows()) refuse_array(array.note(), owner);
   checkpoint_array description =
       describe_array(std::move(name), array.note(), dtype_name<plain>(), sizeof(plain));

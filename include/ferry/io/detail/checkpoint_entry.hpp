@@ -10,8 +10,10 @@
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/tensor/array_traits.hpp>
 
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -64,6 +66,7 @@ struct ranks_call {
   const std::string& path;
   const std::vector<checkpoint_entry*>& entries;  ///< in the order in which they were added
   const void* object;                             ///< the checkpoint, which ranks of one process may share
+  int keep;                                       ///< generations of the folder
 };
 
 /// The ranks that save and load together.
@@ -80,9 +83,11 @@ class checkpoint_ranks {
   [[nodiscard]] virtual bool acts_for_one() const = 0;
   virtual void save(const ranks_call& call, const io::save_options& options) const = 0;
   virtual void load(const ranks_call& call, const io::load_options& options) const = 0;
+  /// True if rank 0 sees the checkpoint: all ranks decide alike.
+  [[nodiscard]] virtual bool exists(const ranks_call& call, const io::load_options& options) const = 0;
 };
 
-/// Checks that an array of the file fits the memory, and lists it.
+/// Checks that an array of the file fits the memory, and lists it. Memory that is read only is compared.
 void load_into(const load_source& source, const std::string& entry, const manifest_array* stored,
                const checkpoint_array& array, std::vector<load_step>& steps);
 
@@ -109,27 +114,42 @@ class array_entry final : public checkpoint_entry {
  public:
   array_entry(std::string name, std::string kind, std::vector<manifest_fact> facts, checkpoint_array array);
 
-  /// Of an array that lives: its memory and extents are those that it has at each call.
+  /// Of a vector: its memory and extents are those that it has at each call, and a load gives it the length
+  /// that was saved.
   template <class Array>
   void look_at(Array& array) {
     object_ = &array;
     look_ = [](const void* object, const std::string& name) {
       return as_stored("", make_ref(*static_cast<Array*>(const_cast<void*>(object))), name);
     };
+    if constexpr (!std::is_const_v<Array> && std::is_default_constructible_v<typename Array::value_type>) {
+      make_like_ = [](const void* object, std::size_t size) -> std::shared_ptr<void> {
+        return std::make_shared<Array>(size, static_cast<const Array*>(object)->get_allocator());
+      };
+      swap_ = [](const void* object, void* loaded) noexcept {
+        static_cast<Array*>(const_cast<void*>(object))->swap(*static_cast<Array*>(loaded));
+      };
+    }
   }
 
   void describe(manifest_entry& description, std::vector<checkpoint_array>& arrays) const override;
   void prepare(const load_source& source, const manifest_entry& stored,
                std::vector<load_step>& steps) override;
+  void commit() noexcept override;
 
  private:
   [[nodiscard]] checkpoint_array current() const;
+  /// Memory for an array of the file that has another length than the vector; else the vector's.
+  [[nodiscard]] checkpoint_array target_of(const manifest_array* stored);
 
   std::string kind_;
   std::vector<manifest_fact> facts_;
   kept_array array_;
   const void* object_ = nullptr;
   checkpoint_array (*look_)(const void* object, const std::string& name) = nullptr;
+  std::shared_ptr<void> (*make_like_)(const void* object, std::size_t size) = nullptr;
+  void (*swap_)(const void* object, void* loaded) noexcept = nullptr;
+  std::shared_ptr<void> loaded_;  ///< a vector of the saved length, until commit()
 };
 
 /// How an object of another part of the library enters a checkpoint. Specialised by the header that has it in

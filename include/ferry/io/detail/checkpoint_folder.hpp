@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/io/detail/checkpoint_choice.hpp>
 #include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
@@ -10,13 +11,16 @@
 #include <string>
 #include <vector>
 
-/// The folder of a checkpoint: "manifest", data files "data-<number>", and "lock".
+/// The folder of a checkpoint: "manifest", that of the newest generation; "manifest-<number>" of older ones;
+/// "named-<name>" of named checkpoints; data files "data-<number>", which several manifests may name; "lock".
 namespace ferry::detail {
 
 /// Most data files that a save of changes leaves, and most that a reader has open at a time.
 inline constexpr std::size_t most_data_files = 64;
 
 std::string manifest_path(const std::string& folder);
+/// That of an older generation or of a named checkpoint.
+std::string manifest_path(const std::string& folder, const checkpoint_choice& choice);
 std::string data_path(const std::string& folder, std::uint64_t number);
 
 /// Names of the files in a folder; none where it can't be listed.
@@ -63,19 +67,36 @@ class folder_guard {
   bool refused_ = false;
 };
 
-/// The bytes of the manifest of a folder. `missing`, where given, is set instead of an error if there is
+/// The bytes of a manifest of a folder. Throws not_found; `missing`, where given, is set instead if there is
 /// none.
-std::string manifest_bytes(const std::string& folder, bool* missing = nullptr);
+std::string manifest_bytes(const std::string& folder, bool* missing = nullptr,
+                           const checkpoint_choice& choice = {});
 
-/// The manifest of a folder; see manifest_bytes.
-manifest read_manifest(const std::string& folder, bool* missing = nullptr);
+/// A manifest of a folder; see manifest_bytes.
+manifest read_manifest(const std::string& folder, bool* missing = nullptr,
+                       const checkpoint_choice& choice = {});
 
-/// Puts a manifest in the place of the old one: after that the new checkpoint is the current one.
-void write_manifest(const std::string& folder, const manifest& content);
+/// True if a folder has the checkpoint. Throws io_error where nobody can tell.
+bool has_checkpoint(const std::string& folder, const checkpoint_choice& choice);
+/// Numbers of the generations of a folder, in ascending order, and the names of its named checkpoints.
+/// @{
+std::vector<std::uint64_t> generations_in(const std::string& folder);
+std::vector<std::string> checkpoint_names_in(const std::string& folder);
+/// @}
 
-/// Removes data files that the manifest does not name, and temporary files of saves that were killed. Files
-/// that can't be removed are left, without memory for one, as are all while somebody reads an older
-/// checkpoint: the next save looks again.
+/// Puts a manifest in the place of the old one: after that the new checkpoint is the current one. The old
+/// one stays under its number if more than one generation are kept; that of a name replaces the one of this
+/// name alone.
+void write_manifest(const std::string& folder, const manifest& content, const checkpoint_place& place = {});
+
+/// After write_manifest: removes the oldest generations, those that are kept excepted. What can't be removed
+/// is left for the next save.
+void remove_generations(const std::string& folder, const manifest& current,
+                        const checkpoint_place& place) noexcept;
+
+/// Removes data files that no manifest names, and temporary files of saves that were killed. Files that can't
+/// be removed are left, without memory for one, as are all while somebody reads an older checkpoint, and data
+/// files where a manifest can't be read: the next save looks again.
 void remove_leftovers(const std::string& folder, const manifest& current) noexcept;
 
 /// The number of the next save: above those of all files that any save has left.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/io/detail/checkpoint_choice.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/checkpoint_files.hpp>
 #include <ferry/io/detail/manifest.hpp>
@@ -26,9 +27,9 @@ struct opened_checkpoint {
   std::unique_ptr<checkpoint_files> files;
 };
 
-/// Opens the current checkpoint. A save by another process may remove files between the two looks; then the
+/// Opens a checkpoint. A save by another process may remove files between the two looks; then the
 /// new manifest is read.
-opened_checkpoint open_checkpoint(const std::string& folder);
+opened_checkpoint open_checkpoint(const std::string& folder, const checkpoint_choice& choice = {});
 
 /// The place of a chunk of the file in the array: first byte, and number of elements.
 struct chunk_place {
@@ -78,10 +79,15 @@ void require_all_added(const load_source& source, const manifest& says,
 const std::byte* as_elements(const load_step& step, const std::vector<std::byte>& bytes,
                              std::vector<std::byte>& elements);
 
-/// Fills an array from the file. Takes no memory.
+/// Reads an array of the file, and compares it with memory that is read only. Throws io_error where it is
+/// damaged or differs.
+void check_array(const std::string& folder, const checkpoint_files& files, const load_step& step,
+                 load_memory& memory);
+
+/// Fills an array from the file, unless it is read only. Takes no memory.
 void load_array(const checkpoint_files& files, const load_step& step, load_memory& memory);
 
-/// Loads the current checkpoint into the entries: checks all of it, then changes them. Returns its manifest.
+/// Loads a checkpoint into the entries: checks all of it, then changes them. Returns its manifest.
 manifest load_checkpoint(const std::string& folder, const checkpoint_entries& entries,
                          const io::load_options& options);
 

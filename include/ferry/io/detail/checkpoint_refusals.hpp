@@ -2,52 +2,75 @@
 #pragma once
 
 #include <ferry/concepts/argument.hpp>
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/concepts/transform.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
+#include <ferry/io/detail/variable_kind.hpp>
 #include <ferry/tensor/array_traits.hpp>
 
+#include <string>
 #include <type_traits>
 
 /// The sentences for objects that a checkpoint can't hold. Types are as forwarding references deduce them.
 namespace ferry::detail {
 
-/// True if an object is added under its name alone.
+/// True if an object that is no variable is added under its name alone.
 template <class T>
-inline constexpr bool is_kept_alone =
-    is_codes<std::remove_cv_t<T>> || std::is_arithmetic_v<T> || CheckpointPart<std::remove_cv_t<T>>;
+inline constexpr bool is_kept_table = is_codes<std::remove_cv_t<T>> || CheckpointPart<std::remove_cv_t<T>>;
 
 template <class Object>
 consteval bool is_refused_object() {
   using object = std::remove_reference_t<Object>;
   if constexpr (ArrayLike<object>)
     return false;
+  else if constexpr (!std::is_lvalue_reference_v<Object>)
+    return true;
+  else if constexpr (is_kept_table<object>)
+    return std::is_const_v<object>;
   else
-    return !is_kept_alone<object> || std::is_const_v<object> || !std::is_lvalue_reference_v<Object>;
+    return !is_kept_variable<object>;
 }
 
 template <class Object>
 consteval void refuse_object() {
   using object = std::remove_reference_t<Object>;
+  using plain = std::remove_cv_t<object>;
+  constexpr bool is_known = is_kept_table<object> || is_kept_variable<object>;
+  constexpr bool is_rule = Optimizer<plain> || Transform<plain>;
+  constexpr bool refers = std::is_pointer_v<plain> || std::is_member_pointer_v<plain> ||
+                          std::is_null_pointer_v<plain> || refers_elsewhere<plain>;
   static_assert(
-      !is_kept_alone<object>,
-      "ferry: load() writes to what a checkpoint was given, so that must be a variable that is not const.");
+      !is_known || std::is_lvalue_reference_v<Object>,
+      "ferry: a checkpoint keeps a reference to the object, so that must be a variable; one that is const is compared on load.");
+  static_assert(!is_known || !std::is_lvalue_reference_v<Object> || !is_kept_table<object>,
+                "ferry: load() writes to a table, so that must be a variable that is not const.");
+  static_assert(!is_rule,
+                "ferry: a checkpoint takes a rule together with its state: add(name, rule, state).");
   static_assert(
-      is_kept_alone<object>,
-      "ferry: a checkpoint holds arrays (tensors, slices, views, vectors, spans), 8-bit and sharded tables, numbers, and a rule with its state: add(name, rule, state). Of a struct of numbers add std::span(&object, 1), of a text the span of its characters.");
+      !refers,
+      "ferry: a checkpoint can't hold pointers or views of text, whose bytes mean nothing in another process; add what they point to.");
+  static_assert(
+      is_known || is_rule || refers,
+      "ferry: a checkpoint holds arrays (tensors, slices, views, vectors, spans), 8-bit and sharded tables, numbers, std::string, engines of <random>, trivially copyable structs, and a rule with its state: add(name, rule, state). Add the members of any other class.");
 }
 
-template <class State>
+template <class Rule, class State>
 consteval bool is_refused_state() {
   using object = std::remove_reference_t<State>;
   constexpr bool is_known = is_state<std::remove_cv_t<object>> || is_records<std::remove_cv_t<object>> ||
                             CheckpointPart<std::remove_cv_t<object>>;
-  return !is_known || std::is_const_v<object> || !std::is_lvalue_reference_v<State>;
+  if constexpr (std::is_convertible_v<State, std::string>)
+    return kind_of_variable<std::remove_reference_t<Rule>>() != variable_kind::record;
+  else
+    return !is_known || std::is_const_v<object> || !std::is_lvalue_reference_v<State>;
 }
 
 template <class State>
 consteval void refuse_state() {
+  using object = std::remove_reference_t<State>;
   static_assert(
-      !is_refused_state<State>(),
-      "ferry: a checkpoint takes a rule with the state that make_state made for it, or with records: add(name, rule, state); the state must be a variable that is not const, because load() writes to it.");
+      !std::is_same_v<object, object>,
+      "ferry: a checkpoint takes a rule with the state that make_state made for it, or with records: add(name, rule, state); the state must be a variable that is not const, because load() writes to it. A struct takes the name of its layout: add(name, object, layout).");
 }
 
 }  // namespace ferry::detail

@@ -31,8 +31,8 @@ class checkpoint_save {
  public:
   /// `changes`: writes only what differs from the current checkpoint. Where that is `base`, the changed rows
   /// of the arrays tell; all else is compared.
-  checkpoint_save(const std::string& folder, checkpoint_content&& content, bool changes,
-                  const manifest* base = nullptr);
+  checkpoint_save(const std::string& folder, const checkpoint_place& home, checkpoint_content&& content,
+                  bool changes, const manifest* base = nullptr);
 
   checkpoint_save(const checkpoint_save&) = delete;
   checkpoint_save& operator=(const checkpoint_save&) = delete;
@@ -45,10 +45,12 @@ class checkpoint_save {
   void snapshot(std::size_t begin, std::size_t end, std::byte* target, int threads);
   /// Writes chunks [begin, end).
   void write(std::size_t begin, std::size_t end, int threads);
-  /// Brings everything to the disk and makes it the current checkpoint.
+  /// Brings everything to the disk and makes it the checkpoint of its place.
   void finish();
 
-  /// After finish(): the new current checkpoint.
+  /// True if it becomes a named checkpoint, which is no generation.
+  [[nodiscard]] bool is_named() const { return !place_.name.empty(); }
+  /// After finish(): the new checkpoint.
   [[nodiscard]] manifest& new_manifest() { return manifest_; }
   /// Bytes that were written.
   [[nodiscard]] std::uint64_t written() const { return data_->written(); }
@@ -91,6 +93,7 @@ class checkpoint_save {
   void remove_unless_current();
 
   std::string folder_;
+  checkpoint_place place_;
   checkpoint_content content_;
   std::optional<folder_lock> lock_;
   manifest old_;

@@ -36,7 +36,7 @@ class file {
   ~file();
 
   /// An existing file. Follows symbolic links. Refuses folders, pipes and devices, which have no size to
-  /// check a header against.
+  /// check a header against. Throws not_found for a file that does not exist.
   static file open_to_read(const std::string& verb, const std::string& path);
 
   /// open(2), which replaces a descriptor that the file has; `path` may differ from that for messages. False

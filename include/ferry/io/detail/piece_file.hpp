@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/io/detail/checkpoint_choice.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/manifest_writer.hpp>
@@ -43,7 +44,8 @@ class piece_file {
   std::atomic<std::uint64_t> end_{data_header_bytes};
 };
 
-/// True if the current checkpoint is that of save `number`, or nobody can tell.
-bool may_be_current(const std::string& folder, std::uint64_t number) noexcept;
+/// True if the checkpoint of a place is that of save `number`, or nobody can tell.
+bool may_be_current(const std::string& folder, std::uint64_t number,
+                    const checkpoint_place& place = {}) noexcept;
 
 }  // namespace ferry::detail

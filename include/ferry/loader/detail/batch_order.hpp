@@ -24,6 +24,12 @@ class batch_order {
   [[nodiscard]] std::int64_t batches() const { return batches_; }
   /// Batches of all epochs.
   [[nodiscard]] std::int64_t all_batches() const;
+  /// The number of the first batch to serve, counted from the first epoch as in epoch_of and list.
+  [[nodiscard]] std::int64_t first() const { return options_.first_batch; }
+  /// The number of its epoch.
+  [[nodiscard]] std::int64_t epoch_of_first() const {
+    return batches_ == 0 ? options_.first_epoch : epoch_of(first());
+  }
   [[nodiscard]] std::int64_t epoch_of(std::int64_t batch) const {
     return options_.first_epoch + batch / batches_;
   }

@@ -53,6 +53,8 @@ class pipeline final : public closable {
   void order_after(const slot& batch);
   /// True if all batches were pulled.
   [[nodiscard]] bool has_ended() const;
+  /// Batches pulled, and those before the first one, counted from the first epoch.
+  [[nodiscard]] std::int64_t position() const;
 
   /// Stops and frees everything, after the source's calls in progress and the work on the slots. Then next()
   /// throws. Does nothing in a child process.

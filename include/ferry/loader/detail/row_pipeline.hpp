@@ -43,6 +43,8 @@ class row_pipeline final : public closable {
 
   /// The next batch, with its rows; null at the end of an epoch, and after the last one.
   const row_entry* next();
+  /// Batches that next() has returned, and those before the first one.
+  [[nodiscard]] std::int64_t position() const;
   void close() noexcept override;
 
   [[nodiscard]] pipeline& ring() const;

@@ -58,6 +58,9 @@ class access_tracker final : public used_object {
   /// Blocks until all reads and writes recorded so far have ended, so that the host may write the tensor.
   void wait_for_all();
 
+  /// As wait_for_all, of a tensor that has ended: no error of the work is thrown, and nothing may hold it.
+  void wait_ignoring_errors() const noexcept;
+
   /// Adds the reads and writes recorded so far to the record of the memory, which outlives the tensor.
   void append_to(use_record& record) const;
   /// Others than verbs use the memory from here on, and nobody records their work.

@@ -53,9 +53,14 @@ class allocation {
     home_ = nullptr;
   }
 
-  /// The pool that takes the memory when its tensor ends; null for none.
+  /// The pool that takes the memory when its tensor ends, null for none, and the device that it is for: host
+  /// memory is placed near one.
   /// @{
-  void set_home(std::shared_ptr<block_shelf> home) noexcept { home_ = std::move(home); }
+  void set_home(std::shared_ptr<block_shelf> home, int device) noexcept {
+    home_ = std::move(home);
+    home_device_ = device;
+  }
+  [[nodiscard]] int home_device() const noexcept { return home_device_; }
   [[nodiscard]] const std::shared_ptr<block_shelf>& home() const noexcept { return home_; }
   /// @}
 
@@ -80,6 +85,7 @@ class allocation {
   keeper keep_ = nullptr;
   void* keeper_owner_ = nullptr;
   std::shared_ptr<block_shelf> home_;
+  int home_device_ = -1;
   process_mark process_;
 };
 
@@ -110,6 +116,7 @@ allocation<Space>::allocation(allocation&& source) noexcept
       keep_(std::exchange(source.keep_, nullptr)),
       keeper_owner_(source.keeper_owner_),
       home_(std::move(source.home_)),
+      home_device_(source.home_device_),
       process_(source.process_) {}
 
 template <MemorySpace Space>
@@ -124,6 +131,7 @@ allocation<Space>& allocation<Space>::operator=(allocation&& source) noexcept {
     keep_ = std::exchange(source.keep_, nullptr);
     keeper_owner_ = source.keeper_owner_;
     home_ = std::move(source.home_);
+    home_device_ = source.home_device_;
     process_ = source.process_;
   }
   return *this;
@@ -150,13 +158,15 @@ std::string allocation<Space>::describe() const {
 template <MemorySpace Space>
 memory_block allocation<Space>::obtain(std::size_t bytes, int device) {
   for (;;) {
+    const std::size_t freed_before = charge_.freed_bytes();
     try {
       if constexpr (requires { device_backend<Space>::allocate(Space{}, bytes, label_, device); })
         return device_backend<Space>::allocate(Space{}, bytes, label_, device);
       else
         return device_backend<Space>::allocate(Space{}, bytes, label_);
     } catch (const bad_alloc& failure) {
-      if (!charge_.make_room()) throw bad_alloc(std::string(failure.what()) + "; " + charge_.holdings());
+      if (!charge_.make_room(freed_before))
+        throw bad_alloc(std::string(failure.what()) + "; " + charge_.holdings());
     }
   }
 }

@@ -28,6 +28,8 @@ class idle_memory {
   virtual void close() noexcept = 0;
 };
 
+/// True if the space of an account holds no more than its budget.
+[[nodiscard]] bool is_within_budget(std::string_view account);
 /// Allocations of the space of an account free blocks of the pool before they exceed the budget.
 void add_idle_memory(std::string_view account, std::weak_ptr<idle_memory> pool);
 

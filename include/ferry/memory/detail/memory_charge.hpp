@@ -34,8 +34,11 @@ class memory_charge {
   void confirm() noexcept;
   /// Moves a confirmed entry to another label.
   void move_to(const std::string& label);
-  /// Returns idle blocks of the space to the system. False if there are none.
-  bool make_room();
+  /// Returns idle blocks of the space to the system. False if there are none, and none were freed since
+  /// freed_bytes() was `freed_before`.
+  bool make_room(std::size_t freed_before);
+  /// Bytes of idle blocks of the space that were freed so far.
+  [[nodiscard]] std::size_t freed_bytes() const;
   /// The bytes that the space holds, for messages.
   [[nodiscard]] std::string holdings() const;
 

@@ -108,7 +108,6 @@ struct update_job {
     else
       return false;
   }
-  [[nodiscard]] bool sums_in_place() const { return !needs_whole_rows && fields != 0; }
 
   template <class Value, class Duplicates, class Wire>
   auto emit(Wire* buffer, std::int64_t items, std::int64_t width) const {

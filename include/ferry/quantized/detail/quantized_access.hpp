@@ -9,6 +9,7 @@
 #include <ferry/quantized/detail/encode_rows.hpp>
 #include <ferry/quantized/detail/rowwise_int8_rows.hpp>
 #include <ferry/quantized/quantized_tensor.hpp>
+#include <ferry/rows/detail/batch_rows.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/schedule.hpp>

@@ -8,6 +8,7 @@
 #include <ferry/quantized/detail/dequantize_rows.hpp>
 #include <ferry/quantized/detail/quantize_rows.hpp>
 #include <ferry/quantized/rowwise_int8_tensor.hpp>
+#include <ferry/rows/detail/batch_rows.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/runtime/detail/device_span.hpp>

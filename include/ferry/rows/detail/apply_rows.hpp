@@ -101,10 +101,6 @@ struct apply_rows {
   /// loop, for rows without one. Others save its compile time.
   static constexpr bool is_light = Operation::arrays <= 2;
 
-  /// A device's kernels sum long segments where that costs them no occupancy: a light one has 30 registers
-  /// without and 38 with it. A batch that is searched is too small for that to count.
-  static constexpr bool sums_long = (!is_light || std::is_same_v<Source, found_rows>);
-
   /// Numbers are computed in large registers. Rows that only move gain nothing from them.
   template <class Body>
   static void in_registers(const Body& body) {
@@ -277,7 +273,7 @@ struct apply_rows {
                                        int count) const {
     Compute value[Part::elements];
     typename Operation::template held<Part, Compute> inputs;
-    if (sums_long && sums_here<Part, Duplicates>(source, rows)) {
+    if (sums_here<Part, Duplicates, Source> && long_segments::has(rows.begin, rows.end)) {
       sum_segment<Part, Duplicates>(value, source, rows, values, values_stride, column, count);
       operation.load(inputs, rows.row, column, count);
     } else {

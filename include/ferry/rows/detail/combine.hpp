@@ -4,6 +4,7 @@
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/rows/detail/sum_long_segments.hpp>
+#include <ferry/rows/detail/sum_pieces.hpp>
 #include <ferry/rows/detail/tile.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -13,38 +14,32 @@
 
 namespace ferry::kernels {
 
-/// True if kernels that update rows may sum long segments.
+/// True if a device's kernels that update rows sum long segments: those of a batch that is searched, which is
+/// too small for its kernel's registers to count.
 template <class Tile, class Duplicates, class Source>
-inline constexpr bool may_sum_here = (!Tile::host && Duplicates::combines &&
-                                      requires(const Source& source) { source.long_sums; });
+inline constexpr bool sums_here = (!Tile::host && Duplicates::combines && requires { Source::sums_long; });
 
-/// True if such a kernel sums this one, by sum_segment.
-template <class Tile, class Duplicates, class Source>
-KOKKOS_FORCEINLINE_FUNCTION bool sums_here([[maybe_unused]] const Source& source,
-                                           [[maybe_unused]] const row_segment& rows) {
-  if constexpr (may_sum_here<Tile, Duplicates, Source>)
-    return source.long_sums == nullptr && long_segments::has(rows.begin, rows.end);
-  else
-    return false;
-}
-
-/// combine_segment for a segment of many values. Two loads are in flight: more would cost the kernel
-/// registers, and so each row some occupancy (adam on packed floats: 44 registers with two, 48 with four, 62
-/// with eight).
+/// combine_segment for a segment of many values, in a kernel that sums it: see sums_here.
 template <class Tile, class Duplicates, class Compute, class Source, class Value>
 KOKKOS_FORCEINLINE_FUNCTION void sum_segment(
     [[maybe_unused]] Compute (&tile)[Tile::elements], [[maybe_unused]] const Source& source,
     [[maybe_unused]] const row_segment& rows, [[maybe_unused]] const Value* values,
     [[maybe_unused]] std::int64_t stride, [[maybe_unused]] std::int64_t column, [[maybe_unused]] int count) {
-  if constexpr (may_sum_here<Tile, Duplicates, Source>) {
-    sum_values<2, Tile>(tile, source, rows.begin, rows.end, values, stride, column, count);
+  if constexpr (sums_here<Tile, Duplicates, Source>) {
+    const sum_pieces pieces(rows.end - rows.begin);
+    for (std::int64_t k = 0; k < pieces.count; ++k) {
+      Compute part[Tile::elements];
+      sum_values<8, Tile>(part, source, rows.begin + k * pieces.size,
+                          rows.begin + pieces.end(k, rows.end - rows.begin), values, stride, column, count);
+      for (int e = 0; e < Tile::elements; ++e) tile[e] = k == 0 ? part[e] : tile[e] + part[e];
+    }
     if constexpr (std::is_same_v<Duplicates, duplicates::mean>)
       for (int e = 0; e < Tile::elements; ++e) tile[e] /= static_cast<Compute>(rows.end - rows.begin);
   }
 }
 
-/// tile = the values of one segment, combined by `Duplicates`, for columns [column, column + count). Sums
-/// follow the order of the positions on every backend.
+/// tile = the values of one segment, combined by `Duplicates`, for columns [column, column + count). The
+/// order of additions is that of sum_pieces on every backend.
 template <class Tile, class Duplicates, class Compute, class Source, class Value>
 KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements], const Source& source,
                                                  const row_segment& rows, const Value* values,
@@ -55,21 +50,19 @@ KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements]
     load_tile<Tile>(tile, value_of(last ? rows.end - 1 : rows.begin), count);
   } else {
     bool summed = false;
-    if constexpr (!Tile::host && requires { source.long_sums; })
-      summed = source.long_sums != nullptr && long_segments::has(rows.begin, rows.end);
     if constexpr (!Tile::host && requires { source.long_sums; }) {
+      summed = source.long_sums != nullptr && long_segments::has(rows.begin, rows.end);
       if (summed)
         load_tile<Tile>(tile,
                         static_cast<const Compute*>(source.long_sums) +
                             long_segments::slot(rows.begin) * source.long_stride + column,
                         count);
     }
-    if (!summed) {
-      load_tile<Tile>(tile, value_of(rows.begin), count);
-      if constexpr (requires { Source::adjusts; })
-        source.template adjust<Tile>(tile, rows.begin, column, count);
-    }
-    const std::int64_t end = summed ? rows.begin : rows.end;
+    const auto load = [&](std::int64_t k) {
+      load_tile<Tile>(tile, value_of(k), count);
+      if constexpr (requires { Source::adjusts; }) source.template adjust<Tile>(tile, k, column, count);
+    };
+    if (!summed) load(rows.begin);
     const auto add = [&](std::int64_t k) {
       if constexpr (requires { Source::adjusts; }) {
         Compute next[Tile::elements];
@@ -85,9 +78,25 @@ KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements]
         for (int e = 0; e < live<Tile>(count); ++e) tile[e] += next[e];
       }
     };
-    // Segments are rarely longer than one: unrolling would only cost registers.
-    KOKKOS_IF_ON_DEVICE((_Pragma("unroll 1") for (std::int64_t k = rows.begin + 1; k < end; ++k) add(k);))
-    KOKKOS_IF_ON_HOST((for (std::int64_t k = rows.begin + 1; k < end; ++k) add(k);))
+    const auto add_between = [&](std::int64_t first, std::int64_t end) {
+      // Segments are rarely longer than one: unrolling would only cost registers.
+      KOKKOS_IF_ON_DEVICE((_Pragma("unroll 1") for (std::int64_t k = first; k < end; ++k) add(k);))
+      KOKKOS_IF_ON_HOST((for (std::int64_t k = first; k < end; ++k) add(k);))
+    };
+    if (const std::int64_t size = rows.end - rows.begin; Tile::host && sum_pieces::cuts(size)) {
+      const sum_pieces pieces(size);
+      Compute total[Tile::elements];
+      add_between(rows.begin + 1, rows.begin + pieces.size);
+      for (int e = 0; e < live<Tile>(count); ++e) total[e] = tile[e];
+      for (std::int64_t piece = 1; piece < pieces.count; ++piece) {
+        load(rows.begin + piece * pieces.size);
+        add_between(rows.begin + piece * pieces.size + 1, rows.begin + pieces.end(piece, size));
+        for (int e = 0; e < live<Tile>(count); ++e) total[e] += tile[e];
+      }
+      for (int e = 0; e < live<Tile>(count); ++e) tile[e] = total[e];
+    } else {
+      add_between(rows.begin + 1, summed ? rows.begin : rows.end);
+    }
     if constexpr (std::is_same_v<Duplicates, duplicates::mean>)
       for (int e = 0; e < live<Tile>(count); ++e) tile[e] /= static_cast<Compute>(rows.end - rows.begin);
   }

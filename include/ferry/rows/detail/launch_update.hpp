@@ -40,8 +40,6 @@
 ///   is_refused()                     after prepare<true>: whether nothing may be written
 ///   wire_type<Value, Duplicates>     the element type of combined values in the ring
 ///   sum_type<Exec, Value>            the type in which kernels of Exec combine values
-///   sums_in_place()                  whether a device's kernels on a plan sum long segments, with several
-///                                    loads in flight
 ///   emit<Value, Duplicates>(buffer, items, width)
 ///                                    the job that writes combined values into such a buffer
 ///   replaces_by<Value>               whether a row becomes a copy of its value, bit by bit
@@ -106,29 +104,27 @@ report_writer report_repeats(launch_context<Exec>& call, const std::string& labe
 }
 
 /// Binds to a plan's source on a device the sums of its long segments, in the type that the job's kernels
-/// compute in. In a small batch those kernels sum them, which is a launch less.
+/// compute in. Two loads in flight would cost those kernels occupancy, and one is too few for a long segment.
 template <class Sum, class Exec, class Source, class Value, class Space>
 void sum_long(launch_context<Exec>& call, const std::string& label, const row_plan& plan,
-              const array_ref<Value, Space>& values, bool sums_in_place, Source& source) {
-  using plain = std::remove_const_t<Value>;
+              const array_ref<Value, Space>& values, Source& source) {
   const plan_storage& store = *plan.storage();
-  const auto& tuning = execution_backend<Exec>::tuning(call.exec());
   const std::int64_t slots = kernels::long_segments::slots(plan.positions());
   const std::int64_t width = values.width();
-  if (slots == 0 || width == 0 ||
-      plan.positions() <=
-          (sums_in_place ? tuning.positions_summed_in_place : tuning.positions_summed_one_by_one))
-    return;
+  if (!kernels::long_segments::has(0, plan.positions()) || width == 0) return;
+  const kernels::segment_finder segments{store.order, store.inverse, store.segment_begin};
   auto* sums = call.template scratch<Sum>(slots * width);
-  using kernel = kernels::sum_long_segments<Sum, plain, Source>;
-  const std::int64_t parts = kernel::parts(width);
-  const std::int64_t groups = std::min(slots, std::max<std::int64_t>(tuning.teams_of_long_sums / parts, 1));
-  const std::string& name = call.label_part(label, "sum_long");
-  const tool_kernel reported(call.exec(), name);
-  execution_backend<Exec>::launch_blocks(
-      call.exec(), name, static_cast<int>(groups * parts), kernel::team_size,
-      kernel{store.order, store.inverse, store.segment_begin, source, values.data, values.row_stride(), sums,
-             width, slots, groups, in_packets<4>(values)});
+  const bool packed = in_packets<kernels::packed_tile::elements>(values);
+  const std::int64_t tiles = packed ? width / kernels::packed_tile::elements : width;
+  using pieces = kernels::sum_segment_pieces<Sum, std::remove_const_t<Value>, Source>;
+  launch(
+      call.exec(), call.label_part(label, "sum_pieces"), slots * tiles,
+      pieces{segments, source, values.data, values.row_stride(), sums, width, packed, fast_divisor(tiles)});
+  // Additions alone round the same as numbers of the backend and as plain ones.
+  using plain_sum = std::conditional_t<std::is_integral_v<Sum>, std::uint64_t,
+                                       std::conditional_t<sizeof(Sum) == sizeof(float), float, double>>;
+  add_sums_of_pieces(call.exec(), call.label_part(label, "sum_long"), segments,
+                     reinterpret_cast<plain_sum*>(sums), slots, width);
   source.long_sums = sums;
   source.long_stride = width;
 }
@@ -149,12 +145,11 @@ auto plan_source(launch_context<Exec>& call, const std::string& label, [[maybe_u
   if constexpr (adjusts_values<Duplicates>) {
     auto adjusted = Duplicates::source(source, store, values.width());
     if constexpr (!is_host_exec<Exec>)
-      sum_long<combining_number<Exec, Duplicates, Sum>>(call, label, plan, values, job.sums_in_place(),
-                                                        adjusted);
+      sum_long<combining_number<Exec, Duplicates, Sum>>(call, label, plan, values, adjusted);
     return adjusted;
   } else {
     if constexpr (Duplicates::combines && !is_host_exec<Exec>)
-      sum_long<Sum>(call, label, plan, values, job.sums_in_place(), source);
+      sum_long<Sum>(call, label, plan, values, source);
     return source;
   }
 }

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <ferry/concepts/argument.hpp>
-#include <ferry/plan/detail/index_access.hpp>
-#include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/row_source.hpp>
-#include <ferry/plan/row_plan.hpp>
+#include <ferry/rows/detail/batch_rows.hpp>
 #include <ferry/rows/detail/convert_rows.hpp>
 #include <ferry/rows/detail/gather_rows.hpp>
 #include <ferry/rows/detail/move_chunks.hpp>
@@ -15,7 +13,6 @@
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/worker_kernel.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <algorithm>
@@ -244,59 +241,6 @@ auto mover_to_slot(const array_ref<T, Space>& table, const Source& source) {
   const auto units = in_units(table, in_wide_units(table));
   return kernels::rows_to_slot<unit_of<std::remove_const_t<T>>, Source>{
       units.data, units.stride, fast_divisor(units.width), source, units.wide};
-}
-
-/// The rows that a batch names, for kernels of the verb's execution space. Reports bad indices.
-template <class Bounds, class Exec, class Named>
-auto rows_for_kernels(launch_context<Exec>& call, const Named& named,
-                      [[maybe_unused]] std::int64_t table_rows) {
-  if constexpr (is_plan<Named>) {
-    return kernels::listed_rows{named.storage()->row_of};
-  } else {
-    using plain = std::remove_const_t<typename Named::value_type>;
-    return kernels::index_rows<plain, Bounds>{indices_for_kernels(call, named), table_rows,
-                                              Bounds::reports ? call.report() : report_writer{}};
-  }
-}
-
-/// True if the numbers that name the rows have a sign; for errors.
-template <class Named>
-bool has_signed_indices([[maybe_unused]] const Named& named) {
-  if constexpr (is_plan<Named>)
-    return named.storage()->signed_indices;
-  else
-    return std::is_signed_v<std::remove_const_t<typename Named::value_type>>;
-}
-
-/// rows[p] = the row of each index or -1, found by the host's threads. Findings go to the ticket.
-template <class Bounds, class Exec, class Index, class Space>
-void resolve_on_host(launch_context<Exec>& call, const array_ref<Index, Space>& indices,
-                     std::int64_t table_rows, std::int64_t* rows) {
-  using plain = std::remove_const_t<Index>;
-  const std::string& label = call.label("staged", "resolve");
-  const plain* at_host = indices_for_host(call, indices);
-  const kernels::index_rows<plain, Bounds> source{at_host, table_rows, call.host_report()};
-  const kernels::resolve_indices<plain, Bounds> resolve{source, rows, nullptr, nullptr};
-  if constexpr (is_host_exec<Exec>) {
-    launch(call.exec(), label, indices.rows(), resolve);
-    call.exec().fence(label);
-  } else {
-    run_on_workers(label, indices.rows(), resolve);
-  }
-}
-
-/// For rows without elements: nothing moves, but bad indices are still found.
-template <class Bounds, class Exec, class Index, class Space>
-void look_at_bounds(launch_context<Exec>& call, const array_ref<Index, Space>& indices,
-                    std::int64_t table_rows) {
-  using plain = std::remove_const_t<Index>;
-  if constexpr (Bounds::reports) {
-    if (indices.rows() == 0) return;
-    const kernels::index_rows<plain, Bounds> source{indices_for_kernels(call, indices), table_rows,
-                                                    call.report()};
-    launch(call.exec(), call.label("validate"), indices.rows(),
-           kernels::resolve_indices<plain, Bounds>{source, nullptr, nullptr, nullptr});
-  }
 }
 
 }  // namespace ferry::detail

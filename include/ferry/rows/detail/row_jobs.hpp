@@ -44,7 +44,6 @@ struct row_job {
   template <class Duplicates, class Source>
   static constexpr bool takes_masks = !adjusts_values<Duplicates>;
   [[nodiscard]] static bool is_refused() { return false; }
-  [[nodiscard]] static bool sums_in_place() { return false; }
 };
 
 /// Writes the combined value of each item into a dense buffer: the device's part of the staged path.

@@ -20,8 +20,7 @@ struct found_rows {
   const int* count = nullptr;
   const std::uint16_t* order = nullptr;  ///< the positions of the rows
   std::int64_t first = 0;
-  static constexpr const void* long_sums = nullptr;
-  static constexpr std::int64_t long_stride = 0;
+  static constexpr bool sums_long = true;
 
   KOKKOS_FUNCTION static bool blocked() { return false; }
   KOKKOS_FUNCTION row_segment segment(std::int64_t i) const {

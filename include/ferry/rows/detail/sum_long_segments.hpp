@@ -1,29 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/rows/detail/sum_pieces.hpp>
 #include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/launch.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
+#include <string>
 
 namespace ferry::kernels {
 
-/// Segments of more than `most` values are summed with many loads in flight: in small batches by the kernels
-/// that update rows, before they load anything else; in others by a kernel of their own, so that no thread
-/// that updates waits for one row. Each sum has a row in a buffer. Long segments begin more than `most`
-/// places apart, so begin / (most + 1) is a row that no other segment has.
+/// Segments whose values are cut into pieces. A kernel that searches its batch sums them itself; in other
+/// batches two kernels do so before the one that updates, so that no thread of it waits for one row. Each
+/// piece has a row in a buffer: pieces begin at least 32 places apart, so place / 32 is a row that no other
+/// piece has. The sum of a segment replaces that of its first piece.
 struct long_segments {
-  static constexpr std::int64_t most = 64;
-
-  KOKKOS_FUNCTION static bool has(std::int64_t begin, std::int64_t end) { return end - begin > most; }
-  KOKKOS_FUNCTION static std::int64_t slot(std::int64_t begin) { return begin / (most + 1); }
+  KOKKOS_FORCEINLINE_FUNCTION static bool has(std::int64_t begin, std::int64_t end) {
+    return sum_pieces::cuts(end - begin);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t slot(std::int64_t begin) {
+    return begin / sum_pieces::least;
+  }
   /// Rows of the buffer for `positions` positions.
-  static std::int64_t slots(std::int64_t positions) { return positions / (most + 1); }
+  static std::int64_t slots(std::int64_t positions) { return positions / sum_pieces::least; }
 };
 
-/// tile = the sum of a segment's values, for the columns of a device's tile: the loads of several values are
-/// in flight at once, the additions follow the order of the positions.
+/// The segments of a plan, found by the places of their pieces.
+struct segment_finder {
+  const std::int64_t* order;
+  const std::int64_t* inverse;
+  const std::int64_t* segment_begin;
+
+  struct range {
+    std::int64_t begin, end;
+  };
+  /// The segment of the last place of a row of the buffer: that of the piece in this row, since a piece
+  /// covers the last place of the row in which it begins. Empty if it is not long.
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION range long_segment(std::int64_t slot) const {
+    const std::int64_t segment = inverse[order[(slot + 1) * sum_pieces::least - 1]];
+    if (segment < 0) return {0, 0};
+    const range places{segment_begin[segment], segment_begin[segment + 1]};
+    return long_segments::has(places.begin, places.end) ? places : range{0, 0};
+  }
+};
+
+/// tile = the sum of values [begin, end) of a segment, one after the other, for the columns of a device's
+/// tile: the loads of several values are in flight at once.
 template <int UnderWay, class Tile, class Compute, class Source, class Value>
 KOKKOS_FORCEINLINE_FUNCTION void sum_values(Compute (&tile)[Tile::elements], const Source& source,
                                             std::int64_t begin, std::int64_t end, const Value* values,
@@ -51,132 +75,93 @@ KOKKOS_FORCEINLINE_FUNCTION void sum_values(Compute (&tile)[Tile::elements], con
       (for (; k + UnderWay <= end; k += UnderWay) add_several(k); for (; k < end; ++k) add_one(k);))
 }
 
-/// The sums of the long segments of a plan, each in its row of a buffer.
+/// The sums of the pieces of long segments.
 ///
-/// Device mapping: a team works on `columns` columns of every `groups`-th row of the buffer. Of the places
-/// that map to one row, only the last one's segment can be long and begin there. The threads look at a row
-/// each, then they sum what they found, one segment after the other: all of them load tiles of the next
-/// `places` values into registers, while a thread per column adds the values before those in shared memory,
-/// in the order of the positions. A thread that loaded for itself alone would wait for memory every few
-/// values; a row that is named ten thousand times would take milliseconds.
+/// Device mapping: one thread per (row of the buffer, tile), row-major. A row has at most one piece. Most
+/// have none, and their threads end after three loads. A row that all positions name has 256 pieces, whose
+/// threads need 16 loads in flight to read at the memory's rate.
 template <class Compute, class Value, class Source>
-struct sum_long_segments {
-  static constexpr int team_size = 512;
-  static constexpr int columns = 32;
-  static constexpr std::int64_t places = 32768 / columns / static_cast<std::int64_t>(sizeof(Compute));
+struct sum_segment_pieces {
+  static constexpr int under_way = 16;
+  static constexpr unsigned int most_threads = 128;  ///< see launch
 
-  const std::int64_t* order;
-  const std::int64_t* inverse;
-  const std::int64_t* segment_begin;
+  segment_finder segments;
   Source source;
   const Value* values;
   std::int64_t stride;
   Compute* sums;
   std::int64_t width;
-  std::int64_t slots;
-  std::int64_t groups;
   bool packed;  ///< whether a tile is a packet
+  detail::fast_divisor tiles;
 
-  /// Teams for each group.
-  static std::int64_t parts(std::int64_t width) { return (width + columns - 1) / columns; }
-
-  template <class Team>
-  KOKKOS_FUNCTION void operator()(const Team& team) const {
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t slot = tiles.quotient(i);
+    const std::int64_t number = i - slot * tiles.divisor();
+    const auto [begin, end] = segments.long_segment(slot);
+    if (begin == end) return;
+    const sum_pieces pieces(end - begin);
+    const std::int64_t window = slot * sum_pieces::least;
+    const std::int64_t piece = begin >= window ? 0 : (window - begin + pieces.size - 1) / pieces.size;
+    if (piece >= pieces.count || begin + piece * pieces.size >= window + sum_pieces::least) return;
+    const segment_finder::range places{begin + piece * pieces.size, begin + pieces.end(piece, end - begin)};
     if (packed)
-      sum<packed_tile>(team);
+      sum<packed_tile>(places, slot, number * packed_tile::elements);
     else
-      sum<single_tile>(team);
+      sum<single_tile>(places, slot, number);
   }
 
  private:
-  struct team_memory {
-    Compute values[places][columns];
-    std::int64_t segments[team_size];
-    int segment_count;
-  };
-
-  /// The long segment whose sum is row `slot` of the buffer, or -1.
-  [[nodiscard]] KOKKOS_FUNCTION std::int64_t segment_of(std::int64_t slot) const {
-    const std::int64_t first = slot * (long_segments::most + 1);
-    const std::int64_t segment = inverse[order[first + long_segments::most]];
-    if (segment < 0) return -1;
-    const std::int64_t begin = segment_begin[segment];
-    return begin >= first && long_segments::has(begin, segment_begin[segment + 1]) ? segment : -1;
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION void sum(const segment_finder::range& places, std::int64_t slot,
+                                       std::int64_t column) const {
+    Compute total[Tile::elements];
+    sum_values<under_way, Tile>(total, source, places.begin, places.end, values, stride, column,
+                                Tile::elements);
+    store_tile<Tile>(total, sums + slot * width + column, Tile::elements);
   }
+};
 
-  template <class Tile, class Team>
-  KOKKOS_FORCEINLINE_FUNCTION void sum(const Team& team) const {
-    auto& memory = team.template shared<team_memory>();
-    const int rank = team.team_rank();
-    const std::int64_t group = team.league_rank() % groups;
-    const std::int64_t column = team.league_rank() / groups * columns;
-    for (std::int64_t first = group; first < slots; first += groups * team_size) {
-      if (rank == 0) memory.segment_count = 0;
-      team.team_barrier();
-      const std::int64_t slot = first + rank * groups;
-      if (slot < slots)
-        if (const std::int64_t segment = segment_of(slot); segment >= 0)
-          memory.segments[Kokkos::atomic_fetch_inc(&memory.segment_count)] = segment;
-      team.team_barrier();
-      for (int k = 0; k < memory.segment_count; ++k) {
-        const std::int64_t segment = memory.segments[k];
-        sum_one<Tile>(team, memory, segment_begin[segment], segment_begin[segment + 1], column);
-      }
-      team.team_barrier();
-    }
-  }
+/// The sums of long segments, from those of their pieces.
+///
+/// Device mapping: one thread per (row of the buffer, column), row-major. The threads of rows in which no
+/// long segment begins end after three loads. The others read the second level of cache.
+template <class Number>
+struct add_pieces {
+  static constexpr int under_way = 8;
 
-  template <class Tile, class Team>
-  KOKKOS_FORCEINLINE_FUNCTION void sum_one(const Team& team, team_memory& memory, std::int64_t begin,
-                                           std::int64_t end, std::int64_t first_column) const {
-    constexpr int lanes = columns / Tile::elements;      // threads for one value
-    constexpr std::int64_t at_once = team_size / lanes;  // values that the team loads together
-    constexpr int loads = static_cast<int>(places / at_once);
-    const int rank = team.team_rank();
-    const int row = rank / lanes;
-    const int tile_begin = rank % lanes * Tile::elements;
-    const std::int64_t column = first_column + tile_begin;
-    std::int64_t positions[loads];
-    Compute next[loads][Tile::elements];
-    const auto has = [&](int j, std::int64_t first) {
-      return column < width && first + row + j * at_once < end;
+  segment_finder segments;
+  Number* sums;
+  ferry::detail::fast_divisor width;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t slot = width.quotient(i);
+    const auto [begin, end] = segments.long_segment(slot);
+    if (begin == end || long_segments::slot(begin) != slot) return;
+    const sum_pieces pieces(end - begin);
+    Number* const column = sums + (i - slot * width.divisor());
+    const auto sum_of = [&, first = begin](std::int64_t piece) {
+      return column[long_segments::slot(first + piece * pieces.size) * width.divisor()];
     };
-    const auto locate = [&](std::int64_t first) {
-      for (int j = 0; j < loads; ++j)
-        if (has(j, first)) positions[j] = source.position(first + row + j * at_once);
-    };
-    const auto load = [&](std::int64_t first) {
-      for (int j = 0; j < loads; ++j) {
-        if (!has(j, first)) continue;
-        load_tile<Tile>(next[j], values + positions[j] * stride + column, Tile::elements);
-        if constexpr (requires { Source::adjusts; })
-          source.template adjust<Tile>(next[j], first + row + j * at_once, column, Tile::elements);
-      }
-    };
-    const bool adds = rank < columns && first_column + rank < width;
-    Compute total{};
-    locate(begin);
-    load(begin);
-    locate(begin + places);
-    for (std::int64_t first = begin; first < end; first += places) {
-      for (int j = 0; j < loads; ++j)
-        if (has(j, first))
-          store_tile<Tile>(next[j], &memory.values[row + j * at_once][tile_begin], Tile::elements);
-      team.team_barrier();
-      load(first + places);
-      locate(first + 2 * places);
-      if (adds) {
-        const int count = static_cast<int>(end - first < places ? end - first : places);
-        int k = 0;
-        if (first == begin) total = memory.values[k++][rank];
-        for (; k + 8 <= count; k += 8)
-          for (int j = 0; j < 8; ++j) total += memory.values[k + j][rank];
-        for (; k < count; ++k) total += memory.values[k][rank];
-      }
-      team.team_barrier();
+    Number total = sum_of(0);
+    std::int64_t piece = 1;
+    for (; piece + under_way <= pieces.count; piece += under_way) {
+      Number next[under_way];
+      for (int k = 0; k < under_way; ++k) next[k] = sum_of(piece + k);
+      for (int k = 0; k < under_way; ++k) total += next[k];
     }
-    if (adds) sums[long_segments::slot(begin) * width + first_column + rank] = total;
+    for (; piece < pieces.count; ++piece) total += sum_of(piece);
+    column[slot * width.divisor()] = total;
   }
 };
 
 }  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+/// Adds the sums of the pieces of each long segment: the sum of a segment is then in the row of its first
+/// piece. Compiled for the devices that Kokkos has.
+template <class Number, class Exec>
+void add_sums_of_pieces(const Exec& exec, const std::string& label, const kernels::segment_finder& segments,
+                        Number* sums, std::int64_t slots, std::int64_t width);
+
+}  // namespace ferry::detail

@@ -22,6 +22,7 @@ class ranks_of_group final : public checkpoint_ranks {
   [[nodiscard]] bool acts_for_one() const override { return comm_.acting_rank() >= 0; }
   void save(const ranks_call& call, const io::save_options& options) const override;
   void load(const ranks_call& call, const io::load_options& options) const override;
+  [[nodiscard]] bool exists(const ranks_call& call, const io::load_options& options) const override;
 
  private:
   communicator comm_;

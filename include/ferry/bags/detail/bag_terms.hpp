@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/bags/detail/bag_list.hpp>
+#include <ferry/bags/detail/bag_pieces.hpp>
+#include <ferry/plan/detail/row_source.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/rows/detail/prefetch.hpp>
+#include <ferry/rows/detail/tile.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace ferry::kernels {
+
+/// True if a source may have no row for a position.
+template <class Source>
+inline constexpr bool may_miss = true;
+template <class Index>
+inline constexpr bool may_miss<index_rows<Index, bounds::unchecked>> = false;
+template <class Index>
+inline constexpr bool may_miss<index_rows<Index, bounds::clamp>> = false;
+
+/// True if a bag with such a position always keeps its contents, so that its sum does not matter.
+template <class Source>
+inline constexpr bool always_strict = false;
+template <class Index, class Bounds>
+inline constexpr bool always_strict<index_rows<Index, Bounds>> = Bounds::reports;
+
+/// The rows of positions, as one thread adds them, or with Selects finds the largest elements. `Weight` is void
+/// if positions have no weights, `Chosen` is void if nobody wants to know the position of each maximum.
+template <class Compute, bool Selects, class Table, class Source, class Weight, class Chosen>
+struct bag_terms {
+  static constexpr bool weighs = !std::is_void_v<Weight> && !Selects;
+  /// True if a bag's sum may leave out positions.
+  static constexpr bool may_skip = may_miss<Source> && !always_strict<Source>;
+
+  Table table;
+  Source source;
+  const Weight* weights;
+  std::int64_t width;
+  std::int64_t positions;  ///< of the batch
+
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::int64_t row_bytes() const {
+    return width * table.element_bytes;
+  }
+
+  /// A tile of a pooled row.
+  template <class Tile>
+  struct pooled {
+    Compute value[Tile::elements];
+    std::int64_t origin[Tile::elements];
+    std::int64_t rows = 0;
+    bool missed = false;
+
+    KOKKOS_FORCEINLINE_FUNCTION explicit pooled(int count) {
+      for (int e = 0; e < live<Tile>(count); ++e) value[e] = Compute(0);
+      if constexpr (!std::is_void_v<Chosen>)
+        for (int e = 0; e < live<Tile>(count); ++e) origin[e] = -1;
+    }
+  };
+
+  /// Adds the rows of a bag: one after the other, those of a long bag in pieces.
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION void add_bag(pooled<Tile>& sum, const bag_range& range, std::int64_t column,
+                                           int count) const {
+    if constexpr (Selects) {
+      add_range<Tile>(sum, range.begin, range.end, column, count);
+    } else {
+      const bool is_long = long_bags::has(range);
+      sum_of_pieces<Compute, Tile::elements, !Tile::host> whole;
+      std::int64_t k = range.begin, end = range.end;
+      if (is_long) end = whole.first_end(range, live<Tile>(count));
+      for (;;) {
+        add_range<Tile>(sum, k, end, column, count);
+        if (!is_long) return;
+        whole.add(sum.value, live<Tile>(count));
+        k = end;
+        end = whole.next_end(end);
+        if (k == end) break;
+      }
+      whole.store(sum.value, live<Tile>(count));
+    }
+  }
+
+  /// Adds the rows of positions [k, end) one after the other.
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION void add_range(pooled<Tile>& sum, std::int64_t k, std::int64_t end,
+                                             std::int64_t column, int count) const {
+    if constexpr (Tile::host) {
+      const std::int64_t ahead = look_ahead::rows(row_bytes());
+      for (; k < end; ++k) {
+        if (column == 0 && k + ahead < positions) {
+          const std::int64_t later = source.row(k + ahead, false);
+          if (!may_miss<Source> || later >= 0) table.prefetch(later, row_bytes());
+        }
+        add<1, Tile>(sum, k, column, count);
+      }
+    } else {
+      for (; k + 4 <= end; k += 4) add<4, Tile>(sum, k, column, count);
+      if (k < end) add<4, Tile, false>(sum, k, column, count, end);
+    }
+  }
+
+  /// As add_range, for threads of a device that are few: N rows are in flight, and the indices of the next ones.
+  template <int N, class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION void add_ahead(pooled<Tile>& sum, std::int64_t k, std::int64_t end,
+                                             std::int64_t column, int count) const {
+    if (k + N <= end) {
+      auto next = find<N>(sum, k);
+      for (; k + 2 * N <= end; k += N) {
+        const auto rows = next;
+        add_found<N, Tile>(sum, rows, k, column, count, end, [&] { next = find<N>(sum, k + N); });
+      }
+      add_found<N, Tile>(sum, next, k, column, count, end, [] {});
+      k += N;
+    }
+    add_range<Tile>(sum, k, end, column, count);
+  }
+
+ private:
+  /// The rows of N positions. A position without a row has row 0, which is added only to a sum that nobody
+  /// stores. If such positions may be left out, a bit for each says which have none: the rows' numbers would
+  /// occupy registers until the end.
+  template <int N>
+  struct found_rows {
+    std::int64_t row[N];
+    Compute weight[weighs ? N : 1];
+    unsigned int missing;
+  };
+
+  /// Finds the rows of positions [k, k + N), or if not Whole of those before `end`.
+  template <int N, bool Whole = true, class Sum>
+  KOKKOS_FORCEINLINE_FUNCTION found_rows<N> find(Sum& sum, std::int64_t k,
+                                                 [[maybe_unused]] std::int64_t end = 0) const {
+    found_rows<N> rows = {};
+    for (int j = 0; j < N; ++j)
+      if (Whole || k + j < end) {
+        rows.row[j] = source.row(k + j, false);
+        if constexpr (may_miss<Source>)
+          if (rows.row[j] < 0) {
+            if constexpr (may_skip) rows.missing |= 1u << j;
+            sum.missed = true;
+            rows.row[j] = 0;
+          }
+        if constexpr (weighs) rows.weight[j] = convert<Compute>(weights[k + j]);
+      }
+    return rows;
+  }
+
+  /// Adds such rows. All loads come before `proceed`, which comes before the first addition.
+  template <int N, class Tile, bool Whole = true, class Proceed>
+  KOKKOS_FORCEINLINE_FUNCTION void add_found(pooled<Tile>& sum, const found_rows<N>& rows, std::int64_t k,
+                                             std::int64_t column, int count,
+                                             [[maybe_unused]] std::int64_t end,
+                                             const Proceed& proceed) const {
+    const auto has = [&]([[maybe_unused]] int j) { return Whole || k + j < end; };
+    Compute value[N][Tile::elements];
+    for (int j = 0; j < N; ++j)
+      if (has(j)) table.row(rows.row[j], width).template load<Tile>(value[j], column, count);
+    proceed();
+    for (int j = 0; j < N; ++j) {
+      if (!has(j)) continue;
+      if constexpr (may_skip)
+        if ((rows.missing >> j & 1u) != 0) continue;
+      if constexpr (Selects) {
+        for (int e = 0; e < live<Tile>(count); ++e)
+          if (sum.rows == 0 || value[j][e] > sum.value[e]) {
+            sum.value[e] = value[j][e];
+            if constexpr (!std::is_void_v<Chosen>) sum.origin[e] = k + j;
+          }
+      } else if constexpr (weighs) {
+        for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] += rows.weight[j] * value[j][e];
+      } else {
+        for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] += value[j][e];
+      }
+      ++sum.rows;
+    }
+  }
+
+  template <int N, class Tile, bool Whole = true>
+  KOKKOS_FORCEINLINE_FUNCTION void add(pooled<Tile>& sum, std::int64_t k, std::int64_t column, int count,
+                                       std::int64_t end = 0) const {
+    add_found<N, Tile, Whole>(sum, find<N, Whole>(sum, k, end), k, column, count, end, [] {});
+  }
+};
+
+}  // namespace ferry::kernels

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bags/bags.hpp"
+
+#include <ferry/bags.hpp>
+#include <ferry/bags/detail/launch_pool.hpp>
+#include <ferry/runtime/detail/report.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+/// The kernels by which a device pools long bags, with a device's tiles, run by this thread.
+namespace ferry_test::long_bag_kernels_test {
+
+namespace {
+
+namespace kernels = ferry::kernels;
+
+enum class tile { single, packed, wide };
+
+template <class T, class Pooling, class Bounds, class Weight = void>
+void check(const std::vector<std::size_t>& offsets, std::size_t width, tile shape, unsigned seed,
+           bool overlap = false) {
+  CAPTURE(offsets, width, shape, Pooling::name, Bounds::name);
+  constexpr std::size_t rows = 90;
+  constexpr bool weighs = !std::is_void_v<Weight>;
+  auto random = generator(seed);
+  auto ids = indices<std::int32_t>(random, offsets.back(), rows);
+  if (std::is_same_v<Bounds, ferry::bounds::skip>)
+    for (std::size_t p = 0; p < ids.size(); p += 1 + random() % 9) ids[p] = -4;
+  const auto values = uneven_values<T>(random, rows * width);
+  const auto weights = uneven_values<float>(random, ids.size());
+  // An aligned copy, for packets.
+  const auto table = make<ferry::pinned_space>("table", rows, width, values);
+  const auto named = as_rows(ids);
+  auto plain = as_offsets<std::int64_t>(offsets);
+  const std::size_t count = offsets.size() - 1;
+  const auto w = static_cast<std::int64_t>(width);
+  const auto positions = static_cast<std::int64_t>(offsets.back());
+  if (overlap) plain[1] = plain[2] + 5;  // bag 1 is bad, bag 0 overlaps bag 2
+
+  using source = kernels::index_rows<std::int32_t, Bounds>;
+  using table_type = kernels::pooled_table<T>;
+  using weight = std::conditional_t<weighs, float, void>;
+  using pool_kernel =
+      kernels::pool_rows<float, Pooling, table_type, source, std::int64_t, weight, float, void>;
+  ferry::detail::index_report found{};
+  unsigned int raised = 0;
+  const kernels::bag_list<std::int64_t> bags{
+      plain.data(), 0, static_cast<std::int64_t>(count), positions, false, true, {&found, &raised}};
+  const std::int64_t elements = shape == tile::single ? 1 : shape == tile::packed ? 4 : 8;
+  const std::int64_t tiles = w / elements, piece_tiles = shape == tile::single ? w : w / 4;
+  const std::int64_t slots = kernels::long_bags::slots(positions);
+  ferry::tensor<float, ferry::pinned_space> sums("sums", static_cast<std::size_t>(slots) + 1, width),
+      out("out", count, width);
+  put(sums, std::vector<float>(sums.size(), std::numeric_limits<float>::quiet_NaN()));
+  std::vector<kernels::piece_note> notes(static_cast<std::size_t>(slots), {0, 32, 32});
+  const source named_rows{ids.data(), static_cast<std::int64_t>(rows), {}};
+  pool_kernel pool{{table_type::of(table.data(), w), named_rows,
+                    [&] {
+                      if constexpr (weighs)
+                        return weights.data();
+                      else
+                        return static_cast<const void*>(nullptr);
+                    }(),
+                    w, positions},
+                   bags,
+                   out.data(),
+                   w,
+                   nullptr,
+                   0,
+                   ferry::detail::fast_divisor(tiles),
+                   shape == tile::packed,
+                   shape == tile::wide,
+                   false,
+                   true,
+                   nullptr};
+  const kernels::piece_buffer<float> buffer{sums.data(), notes.data()};
+  const kernels::sum_bag_pieces<float, table_type, source, std::int64_t, weight> sum_pieces{
+      pool.terms, bags, buffer, slots, ferry::detail::fast_divisor(piece_tiles), shape != tile::single};
+  const kernels::add_bag_pieces<float, std::int64_t> add{bags, buffer, slots, ferry::detail::fast_divisor(w)};
+  for (std::int64_t i = slots * piece_tiles; i-- > 0;) sum_pieces(i);
+  for (std::int64_t i = slots * w; i-- > 0;) add(i);
+  auto expected = pooled<float, float>(values, width, named, offsets, Pooling::name, [&] {
+    if constexpr (weighs)
+      return weights;
+    else
+      return no_weights{};
+  }());
+  if (overlap) {
+    const auto first =
+        pooled<float, float>(values, width, named, {0, static_cast<std::size_t>(plain[1])}, Pooling::name);
+    std::copy_n(first.rows.begin(), width, expected.rows.begin());
+    std::fill_n(expected.rows.begin() + w, width, 77.0F);
+  }
+  for (const bool has_buffer : {true, false}) {
+    CAPTURE(has_buffer);
+    pool.buffer = has_buffer ? buffer : kernels::piece_buffer<float>{};
+    put(out, std::vector<float>(count * width, 77.0F));
+    for (std::int64_t i = static_cast<std::int64_t>(count) * tiles; i-- > 0;) pool(i);
+    CHECK(same_bits(take(out), expected.rows));
+    CHECK((found.bad_bags != 0) == overlap);
+  }
+  // The bags that need the buffer have their sums there, but for those that overlap.
+  for (std::size_t b = 0; b < count && !overlap; ++b) {
+    if (offsets[b + 1] - offsets[b] < 1024) continue;
+    const auto& note = notes[offsets[b] / 32];
+    CHECK(note.bag == static_cast<std::int64_t>(b));
+    CHECK(note.bag_rows >= 0);
+  }
+}
+
+template <class T, class Pooling, class Bounds, class Weight = void>
+void check_shapes(const std::vector<std::size_t>& offsets, unsigned seed) {
+  check<T, Pooling, Bounds, Weight>(offsets, 3, tile::single, seed);
+  check<T, Pooling, Bounds, Weight>(offsets, 8, tile::packed, seed + 1);
+  if constexpr (sizeof(T) == 2) check<T, Pooling, Bounds, Weight>(offsets, 16, tile::wide, seed + 2);
+}
+
+}  // namespace
+
+TEST_CASE("a device's kernels pool long bags", "[long_bags]") {
+  using namespace ferry;
+  const std::vector<std::vector<std::size_t>> batches = {{0, 1024},
+                                                         {0, 1023, 2046},
+                                                         {31, 1055, 1056, 2200},
+                                                         {5, 5, 1100, 1100, 9291, 17483, 17484},
+                                                         {0, 8193, 8193 + 8447, 8193 + 8447 + 8448},
+                                                         {1, 40'001}};
+  unsigned seed = 41;
+  for (const auto& offsets : batches) {
+    check_shapes<float, pooling::sum, bounds::check>(offsets, seed += 5);
+    check_shapes<float, pooling::mean, bounds::skip>(offsets, seed += 5);
+    check_shapes<half_t, pooling::mean, bounds::clamp>(offsets, seed += 5);
+    check_shapes<half_t, pooling::sum, bounds::skip, float>(offsets, seed += 5);
+  }
+  auto random = generator(seed);
+  for (int turn = 0; turn < 20; ++turn) {
+    std::vector<std::size_t> offsets{random() % 70};
+    for (std::size_t bag = 1 + random() % 9; bag-- > 0;)
+      offsets.push_back(offsets.back() + (random() % 3 == 0 ? random() % 2000 : 1000 + random() % 90));
+    check<float, pooling::sum, bounds::skip>(offsets, 4, tile::packed, seed += 5);
+  }
+}
+
+TEST_CASE("a device's kernels pool long bags that overlap next to bad offsets", "[long_bags]") {
+  using namespace ferry;
+  check<float, pooling::sum, bounds::check>({0, 1500, 3000, 6000}, 4, tile::packed, 7, true);
+  check<float, pooling::mean, bounds::skip>({0, 1500, 3000, 6000}, 3, tile::single, 8, true);
+}
+
+TEST_CASE("pieces are summed first if bags are long and few", "[long_bags]") {
+  using ferry::detail::sums_pieces;
+  const std::int32_t offset = 0;
+  const auto list = [&](std::int64_t bags, std::int64_t positions) {
+    return kernels::bag_list<std::int32_t>{&offset, 0, bags, positions, false, true, {}};
+  };
+  constexpr std::int64_t threads = 132 * 1280;
+  CHECK(sums_pieces(list(1, 1'000'000), 32, threads));
+  CHECK(sums_pieces(list(8, 8 * 131'072), 32, threads));
+  CHECK(sums_pieces(list(132, 132 * 7943), 32, threads));
+  CHECK(!sums_pieces(list(65'536, 655'360), 32, threads));
+  CHECK(!sums_pieces(list(100, 10'000), 32, threads));
+  CHECK(!sums_pieces(list(8192, 8192 * 2000), 32, threads));
+  CHECK(!sums_pieces(list(1, 1023), 32, threads));
+  CHECK(!sums_pieces(list(0, 0), 32, threads));
+  const kernels::bag_list<std::int32_t> fixed{nullptr, 1023, 100, 102'300, false, false, {}};
+  CHECK(!sums_pieces(fixed, 32, threads));
+}
+
+}  // namespace ferry_test::long_bag_kernels_test

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/ferry.hpp>
+#include <ferry/io.hpp>
+#include <ferry/io/detail/checkpoint_folder.hpp>
+
+#include "io/io_kit.hpp"
+#include "support/arrays.hpp"
+#include "support/folder.hpp"
+#include "support/forked.hpp"
+#include "support/random.hpp"
+#include "support/said.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+/// Folders that hold several checkpoints.
+namespace ferry_test::checkpoint_generations_test {
+
+namespace {
+
+using numbers = std::vector<std::uint64_t>;
+using names = std::vector<std::string>;
+
+std::set<std::string> files_of(const std::string& folder) {
+  std::set<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) files.insert(entry.path().filename());
+  return files;
+}
+
+/// A run whose content is told by the number of its turn.
+struct turns {
+  std::int64_t turn = 0;
+  std::vector<float> table = std::vector<float>(3000, 0.0F);
+
+  turns() { go_to(0); }
+  void go_to(std::int64_t next) {
+    turn = next;
+    // Few elements differ from one turn to the next.
+    for (std::size_t i = 0; i < table.size(); ++i)
+      table[i] =
+          static_cast<float>((next + static_cast<std::int64_t>(i % 50)) / 50 + static_cast<int>(i % 7));
+  }
+  void add_to(ferry::io::checkpoint& run) {
+    run.add("turn", turn);
+    run.add("table", table);
+  }
+  /// The turn of a checkpoint, whose content must be that of this turn.
+  static std::int64_t loaded(const std::string& path, const ferry::io::load_options& options = {}) {
+    turns now, expected;
+    ferry::io::checkpoint run(path);
+    now.add_to(run);
+    now.go_to(-1);
+    run.load(options);
+    expected.go_to(now.turn);
+    if (now.table != expected.table) throw std::runtime_error("the table is not that of the turn");
+    return now.turn;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("exists tells a first run from a resumed one, and from a broken folder", "[io][checkpoint]") {
+  const temporary_folder root;
+  const std::string path = root.path() + "/run";
+  turns now;
+  ferry::io::checkpoint run(path);
+  now.add_to(run);
+  CHECK_FALSE(run.exists());
+  CHECK(run.generations().empty());
+  CHECK(run.names().empty());
+  CHECK(said<ferry::not_found>([&] { run.load(); }) ==
+        "ferry::io::checkpoint: " + path + ": there is no such folder, and no checkpoint");
+  CHECK_FALSE(std::filesystem::exists(path));
+  // A first save that was killed has left a data file.
+  REQUIRE(::mkdir(path.c_str(), 0777) == 0);
+  write_bytes(path + "/data-1", "ferrydat");
+  CHECK_FALSE(run.exists());
+  CHECK(has(said<ferry::not_found>([&] { run.load(); }), "it holds no complete checkpoint"));
+  run.save();
+  CHECK(run.exists());
+  CHECK(turns::loaded(path) == 0);
+  // The folder of the folder is missing, or is a file: the second is no first run.
+  CHECK_FALSE(ferry::io::checkpoint(root.path() + "/a/b").exists());
+  write_bytes(root.path() + "/file", "");
+  CHECK_THROWS_AS(ferry::io::checkpoint(root.path() + "/file").exists(), ferry::io_error);
+  CHECK_THROWS_AS(ferry::io::checkpoint(root.path() + "/file/run").exists(), ferry::io_error);
+  CHECK_THROWS_AS(ferry::io::checkpoint(root.path() + "/file").generations(), ferry::io_error);
+  // A manifest that is damaged or lacks its data exists: load() says what is wrong, and that is no absence.
+  REQUIRE(::unlink((path + "/data-1").c_str()) == 0);
+  CHECK(run.exists());
+  bool is_absence = false;
+  try {
+    run.load();
+  } catch (const ferry::not_found&) {
+    is_absence = true;
+  } catch (const ferry::io_error&) {
+  }
+  CHECK_FALSE(is_absence);
+  // Other files that do not exist are found missing, too.
+  CHECK_THROWS_AS(ferry::io::load_npy<float>(root.path() + "/none.npy"), ferry::not_found);
+  CHECK_THROWS_AS(ferry::io::open_safetensors(root.path() + "/none.safetensors"), ferry::not_found);
+}
+
+TEST_CASE("a folder keeps the newest generations", "[io][checkpoint][generations]") {
+  for (const bool changes : {false, true})
+    for (const int keep : {1, 2, 3, 5}) {
+      CAPTURE(changes, keep);
+      const temporary_folder root;
+      const std::string path = root.path() + "/run";
+      turns now;
+      ferry::io::checkpoint run(path, {.keep = keep});
+      now.add_to(run);
+      for (std::int64_t turn = 1; turn <= 8; ++turn) {
+        now.go_to(turn);
+        run.save({.changes = changes && turn > 1});
+        numbers expected;
+        for (std::int64_t i = std::max<std::int64_t>(1, turn - keep + 1); i <= turn; ++i)
+          expected.push_back(static_cast<std::uint64_t>(i));
+        REQUIRE(run.generations() == expected);
+        for (const auto number : expected)
+          REQUIRE(turns::loaded(path, {.generation = number}) == static_cast<std::int64_t>(number));
+        REQUIRE(turns::loaded(path) == turn);
+        REQUIRE(run.exists({.generation = expected.front()}));
+        REQUIRE_FALSE(run.exists({.generation = expected.front() - 1 == 0 ? 99 : expected.front() - 1}));
+      }
+      if (!changes) CHECK(files_of(path).size() == static_cast<std::size_t>(2 * keep + 1));  // and the lock
+      if (keep == 1 && !changes) CHECK(files_of(path) == std::set<std::string>{"manifest", "lock", "data-8"});
+    }
+}
+
+TEST_CASE("fewer generations may be kept later, and more", "[io][checkpoint][generations]") {
+  const temporary_folder root;
+  const std::string path = root.path() + "/run";
+  turns now;
+  const auto save = [&](int keep) {
+    ferry::io::checkpoint run(path, {.keep = keep});
+    now.add_to(run);
+    now.go_to(now.turn + 1);
+    run.save();
+    return run.generations();
+  };
+  CHECK(save(1) == numbers{1});
+  CHECK(save(4) == numbers{1, 2});
+  CHECK(save(4) == numbers{1, 2, 3});
+  CHECK(save(4) == numbers{1, 2, 3, 4});
+  CHECK(save(2) == numbers{4, 5});
+  CHECK(save(1) == numbers{6});
+  CHECK(files_of(path) == std::set<std::string>{"manifest", "lock", "data-6"});
+  CHECK_THROWS_AS(ferry::io::checkpoint(path, {.keep = 0}), ferry::invalid_argument);
+}
+
+TEST_CASE("a generation that was loaded goes on as the newest one", "[io][checkpoint][generations]") {
+  const temporary_folder root;
+  const std::string path = root.path() + "/run";
+  turns now;
+  ferry::tensor<float, ferry::pageable_space> tracked("tracked", 100, 3);
+  const auto fill = [&](float value) { put(tracked, std::vector<float>(300, value)); };
+  ferry::io::checkpoint run(path, {.keep = 3});
+  now.add_to(run);
+  run.add("tracked", tracked);
+  run.track("tracked");
+  for (std::int64_t turn = 1; turn <= 3; ++turn) {
+    now.go_to(turn);
+    fill(static_cast<float>(turn));
+    run.mark_all("tracked");
+    run.save({.changes = turn > 1});
+  }
+  run.load({.generation = 1});
+  CHECK(now.turn == 1);
+  CHECK(take(tracked) == std::vector<float>(300, 1.0F));
+  // The newest generation has other rows than what was loaded: all of them are compared, none is missed.
+  run.save({.changes = true});
+  CHECK(run.generations() == numbers{2, 3, 4});
+  fill(9.0F);
+  run.load();
+  CHECK(now.turn == 1);
+  CHECK(take(tracked) == std::vector<float>(300, 1.0F));
+  const std::string words = said<ferry::not_found>([&] { run.load({.generation = 1}); });
+  CHECK(words ==
+        "ferry::io::checkpoint: " + path + ": it holds no generation 1; its generations are: 2, 3, 4");
+}
+
+TEST_CASE("named checkpoints stay", "[io][checkpoint][generations]") {
+  const temporary_folder root;
+  const std::string path = root.path() + "/run";
+  turns now;
+  ferry::io::checkpoint run(path, {.keep = 2});
+  now.add_to(run);
+  now.go_to(1);
+  run.save("best");  // before any generation
+  CHECK_FALSE(run.exists());
+  CHECK(run.exists({.name = "best"}));
+  CHECK_THROWS_AS(run.load(), ferry::not_found);
+  CHECK(turns::loaded(path, {.name = "best"}) == 1);
+  for (std::int64_t turn = 2; turn <= 9; ++turn) {
+    now.go_to(turn);
+    run.save({.changes = turn > 2});
+    if (turn == 4) run.save({.changes = true, .name = "fourth-of.the_month"});
+    if (turn == 5) run.save(std::string("best"));
+    if (turn == 6) run.save_async(exec_space{}, {.name = "background"}).wait();
+    CHECK(turns::loaded(path, {.name = "best"}) == (turn < 5 ? 1 : 5));
+    CHECK(turns::loaded(path) == turn);
+    CHECK(run.generations().size() == static_cast<std::size_t>(turn == 2 ? 1 : 2));
+  }
+  CHECK(run.names() == names{"background", "best", "fourth-of.the_month"});
+  CHECK(turns::loaded(path, {.name = "fourth-of.the_month"}) == 4);
+  CHECK(turns::loaded(path, {.name = "background"}) == 6);
+  run.load({.name = "best"});
+  CHECK(now.turn == 5);
+  // A named checkpoint that somebody removes gives its data back with the next save.
+  for (const auto& name : run.names()) REQUIRE(::unlink((path + "/named-" + name).c_str()) == 0);
+  run.save();
+  run.save();
+  CHECK(files_of(path).size() == 5);
+  CHECK(has(said<ferry::not_found>([&] { run.load({.name = "best"}); }),
+            "it holds no checkpoint named 'best'; the named ones are: none"));
+}
+
+TEST_CASE("a named save keeps the marks of tracked rows", "[io][checkpoint][generations]") {
+  const temporary_folder root;
+  ferry::tensor<float, ferry::pageable_space> table("table", 2000, 64);
+  put(table, std::vector<float>(2000 * 64, 1.0F));
+  ferry::io::checkpoint run(root.path() + "/run", {.keep = 2});
+  run.add("table", table);
+  run.track("table");
+  run.save();
+  table(5, 3) = 2.0F;
+  run.mark_changed("table", std::vector{5});
+  run.save({.changes = true, .name = "best"});
+  table(6, 3) = 3.0F;
+  run.mark_changed("table", std::vector{6});
+  run.save({.changes = true});
+  auto expected = take(table);
+  const auto read = [&](const ferry::io::load_options& options) {
+    ferry::tensor<float, ferry::pageable_space> copy("copy", 2000, 64);
+    ferry::io::checkpoint reading(root.path() + "/run");
+    reading.add("table", copy);
+    reading.load(options);
+    return take(copy);
+  };
+  CHECK(read({}) == expected);
+  expected[6 * 64 + 3] = 1.0F;
+  CHECK(read({.name = "best"}) == expected);
+  // Rows are shared with the generation before: no save of changes writes the table again.
+  for (const auto& entry : std::filesystem::directory_iterator(root.path() + "/run"))
+    if (entry.path().filename() == "data-2" || entry.path().filename() == "data-3")
+      CHECK(entry.file_size() < 6000);
+}
+
+TEST_CASE("names that are no part of a file's name are refused", "[io][checkpoint][generations]") {
+  const temporary_folder root;
+  turns now;
+  ferry::io::checkpoint run(root.path() + "/run");
+  now.add_to(run);
+  for (const std::string& name :
+       {std::string("a/b"), std::string("../a"), std::string("a b"), std::string("x.part"),
+        std::string("\xc3\xa4"), std::string("a\0b", 3), std::string(101, 'a')}) {
+    CHECK(has(said<ferry::invalid_argument>([&] { run.save(name); }),
+              "the name of a checkpoint has 1 to 100 letters"));
+    CHECK_THROWS_AS(run.load({.name = name}), ferry::invalid_argument);
+    CHECK_THROWS_AS(static_cast<void>(run.exists({.name = name})), ferry::invalid_argument);
+    CHECK_THROWS_AS(run.save_async(exec_space{}, {.name = name}).wait(), ferry::invalid_argument);
+  }
+  CHECK_FALSE(std::filesystem::exists(root.path() + "/run"));
+  run.save(std::string(100, 'a'));
+  run.save("..");
+  CHECK(turns::loaded(root.path() + "/run", {.name = ".."}) == 0);
+  CHECK(has(said<ferry::invalid_argument>([&] { run.load({.generation = 3, .name = "a"}); }),
+            "generation 3 and the name 'a' are given"));
+}
+
+TEST_CASE("a disk that is full keeps all generations", "[io][checkpoint][generations]") {
+  const temporary_folder root;
+  const std::string path = root.path() + "/run";
+  turns now;
+  ferry::io::checkpoint run(path, {.keep = 3});
+  now.add_to(run);
+  for (std::int64_t turn = 1; turn <= 3; ++turn) {
+    now.go_to(turn);
+    run.save();
+  }
+  run.save("best");
+  const auto before = files_of(path);
+  struct rlimit limit_before {};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &limit_before) == 0);
+  const auto signal_before = std::signal(SIGXFSZ, SIG_IGN);
+  const auto fails_below = [&](rlim_t bytes, const ferry::io::save_options& options) {
+    rlimit limit = limit_before;
+    limit.rlim_cur = bytes;
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    now.go_to(99);
+    const std::string words = said<ferry::io_error>([&] { run.save(options); });
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &limit_before) == 0);
+    CHECK(has(words, "File too large"));
+    CHECK(files_of(path) == before);
+    for (std::uint64_t number = 1; number <= 3; ++number)
+      CHECK(turns::loaded(path, {.generation = number}) == static_cast<std::int64_t>(number));
+    CHECK(turns::loaded(path, {.name = "best"}) == 3);
+  };
+  fails_below(8000, {});
+  fails_below(8000, {.name = "best"});
+  std::signal(SIGXFSZ, signal_before);
+}
+
+TEST_CASE("a folder that is read only is loaded from and listed", "[io][checkpoint][generations]") {
+  const temporary_folder root;
+  const std::string path = root.path() + "/run";
+  turns now;
+  {
+    ferry::io::checkpoint run(path, {.keep = 2});
+    now.add_to(run);
+    run.save();
+    now.go_to(1);
+    run.save();
+    run.save("best");
+  }
+  REQUIRE(::chmod(path.c_str(), 0555) == 0);
+  REQUIRE(::unlink((path + "/lock").c_str()) == (::geteuid() == 0 ? 0 : -1));
+  const ferry::io::checkpoint run(path);
+  CHECK(run.exists());
+  CHECK(run.generations() == numbers{1, 2});
+  CHECK(run.names() == names{"best"});
+  CHECK(turns::loaded(path, {.generation = 1}) == 0);
+  CHECK(turns::loaded(path, {.name = "best"}) == 1);
+  if (::geteuid() != 0) {
+    ferry::io::checkpoint saving(path, {.keep = 2});
+    now.add_to(saving);
+    CHECK_THROWS_AS(saving.save(), ferry::io_error);
+    CHECK(turns::loaded(path) == 1);
+  }
+  REQUIRE(::chmod(path.c_str(), 0755) == 0);
+}
+
+TEST_CASE("older generations and named checkpoints are as private as the newest",
+          "[io][checkpoint][generations]") {
+  const temporary_folder root;
+  const std::string path = root.path() + "/run";
+  turns now;
+  ferry::io::checkpoint run(path, {.keep = 2});
+  now.add_to(run);
+  run.save();
+  REQUIRE(::chmod((path + "/manifest").c_str(), 0600) == 0);
+  run.save();
+  run.save("best");
+  for (const char* name : {"manifest", "manifest-1", "named-best", "data-2", "data-3"}) {
+    struct stat status {};
+    CAPTURE(name);
+    REQUIRE(::stat((path + "/" + name).c_str(), &status) == 0);
+    CHECK((status.st_mode & 0777U) == 0600U);
+  }
+}
+
+TEST_CASE("files of others in the folder stay, and of killed saves go", "[io][checkpoint][generations]") {
+  const temporary_folder root;
+  const std::string path = root.path() + "/run";
+  turns now;
+  ferry::io::checkpoint run(path, {.keep = 2});
+  now.add_to(run);
+  run.save();
+  for (const char* name : {"manifest.17-0.part", "manifest-1.17-0.part", "named-best.17-0.part", "data-9"})
+    write_bytes(path + "/" + name, "ferrydat");
+  for (const char* name : {"notes.part", "manifest-mine", "manifest-0", "named-", "mydata-3", "data-"})
+    write_bytes(path + "/" + name, "mine");
+  run.save();
+  CHECK(files_of(path) == std::set<std::string>{"manifest", "manifest-1", "data-1", "data-2", "lock",
+                                                "notes.part", "manifest-mine", "manifest-0", "named-",
+                                                "mydata-3", "data-"});
+  // A manifest that nobody can read, of a newer ferry say, keeps all data until it is gone.
+  const std::string bytes = bytes_of(path + "/manifest-1");
+  write_bytes(path + "/named-newer", bytes.substr(0, bytes.size() - 1));
+  run.save();
+  run.save();
+  CHECK(files_of(path).contains("data-1"));
+  CHECK(turns::loaded(path) == 0);
+  REQUIRE(::unlink((path + "/named-newer").c_str()) == 0);
+  run.save();
+  CHECK_FALSE(files_of(path).contains("data-1"));
+}
+
+TEST_CASE("a checkpoint of an older ferry becomes the oldest generation", "[io][checkpoint][generations]") {
+  for (const char* version : {"checkpoint_v1", "checkpoint_v2"}) {
+    const temporary_folder root;
+    const std::string path = root.path() + "/run";
+    std::filesystem::copy(golden(version), path);
+    int number = 7;
+    ferry::io::checkpoint run(path, {.keep = 2});
+    run.add("number", number);
+    const numbers before = run.generations();
+    REQUIRE(before.size() == 1);
+    run.save();
+    REQUIRE(run.generations().size() == 2);
+    CHECK(run.generations().front() == before.front());
+    // Byte by byte what it was, with its data.
+    CHECK(bytes_of(path + "/manifest-" + std::to_string(before.front())) ==
+          bytes_of(golden(version) + "/manifest"));
+    for (const auto& file : std::filesystem::directory_iterator(golden(version)))
+      if (const std::string name = file.path().filename(); name.starts_with("data-"))
+        CHECK(bytes_of(path + "/" + name) == bytes_of(file.path()));
+    run.save();
+    CHECK_FALSE(std::filesystem::exists(path + "/manifest-" + std::to_string(before.front())));
+  }
+}
+
+TEST_CASE("processes load all generations while another one saves", "[io][checkpoint][generations]") {
+  const temporary_folder root;
+  const std::string path = root.path() + "/run";
+  const auto save = [&](turns& now, ferry::io::checkpoint& run) {
+    now.go_to(now.turn + 1);
+    run.save({.changes = now.turn % 3 != 0 && now.turn > 1});
+    if (now.turn % 4 == 0) run.save("best");
+  };
+  {
+    turns now;
+    ferry::io::checkpoint run(path, {.keep = 3});
+    now.add_to(run);
+    for (int i = 0; i < 4; ++i) save(now, run);
+  }
+  const auto read = [&](forked&) {
+    std::int64_t last = 0;
+    const ferry::io::checkpoint list(path);
+    for (int turn = 0; turn < 300; ++turn) {
+      const auto generations = list.generations();
+      if (generations.size() < 3 || generations.size() > 5) return false;
+      const std::int64_t newest = turns::loaded(path);
+      if (newest < last) return false;
+      last = newest;
+      static_cast<void>(turns::loaded(path, {.name = "best"}));
+      try {  // it may have gone meanwhile
+        const auto number = generations[static_cast<std::size_t>(turn) % generations.size()];
+        static_cast<void>(turns::loaded(path, {.generation = number}));
+      } catch (const ferry::not_found&) {
+      }
+    }
+    return true;
+  };
+  forked first(read), second(read);
+  forked saving([&](forked&) {
+    turns now;
+    ferry::io::checkpoint run(path, {.keep = 3});
+    now.add_to(run);
+    run.load();
+    for (int i = 0; i < 200; ++i) save(now, run);
+    return true;
+  });
+  CHECK(first.ended_well());
+  CHECK(second.ended_well());
+  CHECK(saving.ended_well());
+}
+
+}  // namespace ferry_test::checkpoint_generations_test
