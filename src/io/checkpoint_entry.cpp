@@ -3,9 +3,9 @@
 
 #include <ferry/error.hpp>
 #include <ferry/io/detail/checkpoint_array.hpp>
-#include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/load_options.hpp>
+#include <ferry/memory/detail/file.hpp>
 
 #include <string>
 #include <utility>

@@ -4,9 +4,9 @@
 #include "crc32c.hpp"
 
 #include <ferry/io/detail/checkpoint_folder.hpp>
-#include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/manifest_writer.hpp>
+#include <ferry/memory/detail/file.hpp>
 
 #include <fcntl.h>
 

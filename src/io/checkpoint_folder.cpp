@@ -2,12 +2,12 @@
 #include <ferry/io/detail/checkpoint_folder.hpp>
 
 #include <ferry/error.hpp>
-#include <ferry/io/detail/atomic_file.hpp>
 #include <ferry/io/detail/checkpoint_choice.hpp>
-#include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/manifest_reader.hpp>
 #include <ferry/io/detail/manifest_writer.hpp>
+#include <ferry/memory/detail/atomic_file.hpp>
+#include <ferry/memory/detail/file.hpp>
 #include <ferry/memory/detail/file_rights.hpp>
 
 #include <dirent.h>

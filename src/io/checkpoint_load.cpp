@@ -8,10 +8,10 @@
 #include <ferry/io/detail/checkpoint_files.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/chunk_threads.hpp>
-#include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/save_job.hpp>
 #include <ferry/io/load_options.hpp>
+#include <ferry/memory/detail/file.hpp>
 #include <ferry/runtime/detail/change_marks.hpp>
 
 #include <algorithm>

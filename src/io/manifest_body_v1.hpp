@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/manifest.hpp>
+#include <ferry/memory/detail/file.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -3,7 +3,7 @@
 
 #include "json.hpp"
 
-#include <ferry/io/detail/file.hpp>
+#include <ferry/memory/detail/file.hpp>
 
 #include <algorithm>
 #include <bit>

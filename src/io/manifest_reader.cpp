@@ -5,8 +5,8 @@
 #include "manifest_body_v1.hpp"
 #include "manifest_body_v2.hpp"
 
-#include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/manifest_writer.hpp>
+#include <ferry/memory/detail/file.hpp>
 #include <ferry/tensor/extents.hpp>
 
 #include <algorithm>

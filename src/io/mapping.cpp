@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/io/detail/mapping.hpp>
 
-#include <ferry/io/detail/file.hpp>
+#include <ferry/memory/detail/file.hpp>
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -5,8 +5,8 @@
 #include "text_cursor.hpp"
 
 #include <ferry/io/detail/dtype.hpp>
-#include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/stored_array.hpp>
+#include <ferry/memory/detail/file.hpp>
 #include <ferry/tensor/extents.hpp>
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 
 #include <ferry/error.hpp>
 #include <ferry/io/detail/dtype.hpp>
-#include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/stored_array.hpp>
+#include <ferry/memory/detail/file.hpp>
 
 #include <algorithm>
 #include <array>

@@ -4,9 +4,9 @@
 #include "json.hpp"
 
 #include <ferry/error.hpp>
-#include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/safetensors_dtype.hpp>
 #include <ferry/io/detail/safetensors_header.hpp>
+#include <ferry/memory/detail/file.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 
 #include "json.hpp"
 
-#include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/stored_array.hpp>
+#include <ferry/memory/detail/file.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -4,9 +4,9 @@
 #include "json.hpp"
 
 #include <ferry/error.hpp>
-#include <ferry/io/detail/atomic_file.hpp>
 #include <ferry/io/detail/safetensors_header.hpp>
 #include <ferry/io/named_array.hpp>
+#include <ferry/memory/detail/atomic_file.hpp>
 
 #include <algorithm>
 #include <cstddef>

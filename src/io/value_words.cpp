@@ -41,7 +41,7 @@ std::string quoted_part(std::string_view text, std::size_t begin) {
 }
 
 template <class Number>
-Number number_in(std::span<const std::byte> element) {
+Number element_number(std::span<const std::byte> element) {
   Number number{};
   std::memcpy(&number, element.data(), std::min(sizeof number, element.size()));
   return number;
@@ -65,13 +65,13 @@ std::string element_words(std::string_view dtype, std::span<const std::byte> ele
     convert_from_file<double>(dtype, element.data(), reinterpret_cast<std::byte*>(&number), 1);
     return manifest_fact{"", manifest_fact::real, "", {std::bit_cast<std::uint64_t>(number)}}.describe();
   }
-  if (dtype == "bool") return number_in<std::uint8_t>(element) != 0 ? "true" : "false";
-  if (dtype == "i8") return std::to_string(number_in<std::int8_t>(element));
-  if (dtype == "i16") return std::to_string(number_in<std::int16_t>(element));
-  if (dtype == "i32") return std::to_string(number_in<std::int32_t>(element));
-  if (dtype == "i64") return std::to_string(number_in<std::int64_t>(element));
+  if (dtype == "bool") return element_number<std::uint8_t>(element) != 0 ? "true" : "false";
+  if (dtype == "i8") return std::to_string(element_number<std::int8_t>(element));
+  if (dtype == "i16") return std::to_string(element_number<std::int16_t>(element));
+  if (dtype == "i32") return std::to_string(element_number<std::int32_t>(element));
+  if (dtype == "i64") return std::to_string(element_number<std::int64_t>(element));
   if (dtype == "u8" || dtype == "u16" || dtype == "u32" || dtype == "u64")
-    return std::to_string(number_in<std::uint64_t>(element));
+    return std::to_string(element_number<std::uint64_t>(element));
   return hexadecimal_words(element);
 }
 

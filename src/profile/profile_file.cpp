@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/profile/detail/profile_file.hpp>
 
+#include <ferry/memory/detail/atomic_file.hpp>
+#include <ferry/memory/detail/file_stream.hpp>
+
 namespace ferry::detail {
 
 std::string to_text(const machine_profile& profile, const machine_identity& identity) {
@@ -114,43 +117,13 @@ void require_replaceable(const std::string& path) {
   throw io_error("ferry: " + path + ": can't be written: it is " + kind);
 }
 
-std::FILE* open_new(const std::string& path, std::string& name) {
-  int descriptor = -1;
-  for (int number = 0; number < 1000; ++number) {
-    name = path + "." + std::to_string(::getpid()) + "-" + std::to_string(number) + ".part";
-    descriptor = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (descriptor >= 0 || errno != EEXIST) break;
-  }
-  if (descriptor < 0) return nullptr;
-  std::FILE* stream = ::fdopen(descriptor, "wb");
-  if (stream == nullptr) {
-    const int reason = errno;
-    ::close(descriptor);
-    std::remove(name.c_str());
-    errno = reason;
-  }
-  return stream;
-}
-
 void write_text(const std::string& path, const std::string& text) {
-  const auto fail = [&path](const char* problem) {
-    throw io_error("ferry: " + path + ": " + problem + ": " + std::strerror(errno));
-  };
   require_replaceable(path);
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
-    ::mkdir(path.substr(0, slash).c_str(), 0777);  // on failure, opening the file reports the reason
-  std::string fresh;
-  std::FILE* stream = open_new(path, fresh);
-  if (stream == nullptr) fail("can't be written");
-  struct stat old {};
-  if (::stat(path.c_str(), &old) == 0) take_rights(::fileno(stream), old);
-  const bool written = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
-  const bool closed = std::fclose(stream) == 0;
-  if (written && closed && std::rename(fresh.c_str(), path.c_str()) == 0) return;
-  const int reason = errno;
-  std::remove(fresh.c_str());
-  errno = reason;
-  fail("can't be written");
+    ::mkdir(path.substr(0, slash).c_str(), 0777);  // on failure, the file reports the reason
+  atomic_file target("ferry::calibrate", path);
+  target.content().write_at(text.data(), text.size(), 0);
+  target.commit();
 }
 
 }  // namespace ferry::detail

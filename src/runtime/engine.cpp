@@ -50,6 +50,8 @@ std::vector<std::shared_ptr<void>> graph_resources::close() noexcept {
 }
 
 void engine::close() noexcept {
+  hear_captured({}, true);
+  while (captured_ != nullptr) ticket_state_return{}(std::exchange(captured_, captured_->next));
   for (const auto& list : detached_)
     for (auto* work = list.first; work != nullptr; work = work->next) wait_ignoring_errors(*work);
   drop_all([](ticket_state&) { return true; });
@@ -70,10 +72,12 @@ void engine::add_finding(instance_id who, const std::exception_ptr& error) noexc
 
 std::exception_ptr engine::take_finding(instance_id who) noexcept {
   if (keeps_work_.load(std::memory_order_relaxed)) drop_all(&work_has_ended);
+  if (keeps_captured_.load(std::memory_order_relaxed)) hear_captured(who);
   return unheard_.take(who);
 }
 
 void engine::keep(ticket_state_handle work) noexcept {
+  if (work->mark) return keep_captured(std::move(work));
   {
     const std::lock_guard lock(guard_);
     if (detached_tickets* const list = detached_of(work->who)) {
@@ -103,6 +107,37 @@ engine::detached_tickets* engine::detached_of(instance_id who) noexcept {
   } catch (...) {
     return nullptr;
   }
+}
+
+void engine::keep_captured(ticket_state_handle verb) noexcept {
+  const std::lock_guard lock(captured_guard_);
+  verb->next = captured_;
+  captured_ = verb.release();
+  keeps_captured_.store(true, std::memory_order_relaxed);
+}
+
+void engine::hear_captured(instance_id who, bool everyone) noexcept {
+  ticket_state* useless = nullptr;  // destroyed after the lock is released
+  {
+    const std::lock_guard lock(captured_guard_);
+    for (ticket_state** link = &captured_; *link != nullptr;) {
+      ticket_state& verb = **link;
+      if ((everyone || verb.who == who) && verb.is_raised()) try {
+          if (const auto now = verb.mark()) now->wait();
+          hear(verb);
+          verb.sources.plan = nullptr;  // its findings stay in the report
+        } catch (...) {  // still being captured, or the device failed: a later wait reads the report
+        }
+      if (verb.can_be_raised() || verb.is_raised()) {
+        link = &verb.next;
+      } else {
+        *link = verb.next;
+        verb.next = std::exchange(useless, &verb);
+      }
+    }
+    keeps_captured_.store(captured_ != nullptr, std::memory_order_relaxed);
+  }
+  while (useless != nullptr) ticket_state_return{}(std::exchange(useless, useless->next));
 }
 
 void engine::hear(ticket_state& ended) noexcept {

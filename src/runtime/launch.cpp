@@ -3,6 +3,7 @@
 
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/require_process.hpp>
+#include <ferry/runtime/detail/wake_time.hpp>
 
 #include "../../backends/enabled.hpp"
 
@@ -20,6 +21,7 @@ void launch(const Exec& exec, const std::string& label, host_loop loop) {
     return loop(0);
   }
   require_own_kokkos(exec, label);
+  if (concurrency_of(exec) > 1) hint_at_slow_threads();
   loop.runs = std::min(loop.count, loop.thread_runs * concurrency_of(exec));
   using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
   const device_span<Exec> span(exec, label, "kernel");

@@ -23,6 +23,15 @@ std::shared_ptr<void> take_for_verb(const char* verb, const Take& take) {
   }
 }
 
+/// Notes the table, the rows that a call names, and whether a plan names them, in the event of the call.
+[[gnu::cold]] void note_rows(trace_span& event, const untyped_array& table, std::int64_t positions,
+                             bool has_plan) {
+  event.note("table", table.shape.label.view());
+  event.note("rows", table.shape.rows());
+  event.note("positions", positions);
+  event.note("plan", has_plan ? "yes" : "no");
+}
+
 /// States of ended work return first: the pool of a steady loop then holds as many as are in flight.
 ticket_state_handle take_state(engine& home, bool capturing) {
   if (!capturing) home.reap();
@@ -114,6 +123,7 @@ report_writer verb_call::host_report() {
 void verb_call::use(const std::shared_ptr<plan_storage>& store) {
   if (!engine_->is_host()) require_plan_device(verb_, engine_->device(), *store);
   state_->sources.use(*store);
+  has_plan_ = true;
   state_->add_use(store, nullptr, false);
   if (store->memory != nullptr) use_block(store->memory);
   if (store->base != nullptr && store->base->memory != nullptr) use_block(store->base->memory);
@@ -127,7 +137,6 @@ void verb_call::note_indices(const untyped_array& table, std::int64_t positions,
   finding_sources& sources = state_->sources;
   state_->find_error = engine_->find_error();
   sources.device = std::move(report_);
-  sources.verb = verb_;
   sources.table = table.note();
   sources.width = table.shape.width();
   sources.positions = positions;
@@ -135,6 +144,7 @@ void verb_call::note_indices(const untyped_array& table, std::int64_t positions,
 }
 
 ticket verb_call::finish(const untyped_array& table, std::int64_t positions, bool signed_indices) {
+  if (span_.is_heard()) note_rows(span_, table, positions, has_plan_);
   if (checks_indices()) note_indices(table, positions, signed_indices);
   return finish();
 }
@@ -142,6 +152,9 @@ ticket verb_call::finish(const untyped_array& table, std::int64_t positions, boo
 ticket verb_call::finish() {
   const bool on_host = engine_->is_host();
   if (!on_host) changes_.mark_on_device(exec_, engine_->is_of_default_space(), engine_->device());
+  state_->sources.verb = verb_;
+  state_->who = id_;
+  state_->keeper = engine_;
   if (capturing_) {
     engine_->give_to_graph(exec_, verb_, *state_);
   } else {
@@ -156,8 +169,6 @@ ticket verb_call::finish() {
       state_->note_end(completion_, id_);
     }
     state_->completion = completion_;
-    state_->who = id_;
-    state_->keeper = engine_;
   }
   return ticket(std::move(state_));
 }

@@ -9,7 +9,8 @@ void ticket::wait() {
 
 void ticket::join() {
   if (state_ == nullptr) return;
-  const detail::trace_span waiting("ferry::wait", {}, "wait");
+  detail::trace_span waiting("ferry::wait", {}, "wait");
+  if (waiting.is_heard()) state_->note_verb(waiting);
   if (state_->mark) {
     if (const auto now = state_->mark()) now->wait();
     if (state_->find_error == nullptr) return;
@@ -43,7 +44,7 @@ void ticket::detach() {
   auto state = std::move(state_);
   if (state->give_up != nullptr)
     state->give_up(*state);
-  else if (!state->mark)
+  else
     leave(std::move(state));
 }
 
@@ -61,6 +62,14 @@ void ticket::leave(detail::ticket_state_handle state) {
     return;
   }
   const bool checks = state->find_error != nullptr;
+  if (state->mark) {  // the graph owns what its kernels use
+    const auto home = state->keeper.lock();
+    if (!checks || home == nullptr) return;
+    state->resources.clear();
+    state->uses.clear();
+    state->take_nothing_back();
+    return home->keep(std::move(state));
+  }
   const bool has_ended = state->completion == nullptr || detail::has_ended(*state->completion);
   if (!checks && (has_ended || state->resources.empty())) return;
   // Memory with a record of its uses is returned at once, also a plan's.
@@ -88,7 +97,8 @@ void ticket::end() noexcept {
     detail::process_identity::get().abandon(state_.release());
     return;
   }
-  if (state_->mark || state_->has_outlived_kokkos()) state_ = nullptr;
+  if (state_->mark) return leave(std::move(state_));
+  if (state_->has_outlived_kokkos()) state_ = nullptr;
   try {
     join();
   } catch (...) {

@@ -5,6 +5,7 @@
 
 #include <ferry/io/detail/checkpoint_folder.hpp>
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 

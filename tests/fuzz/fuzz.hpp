@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/io/detail/file.hpp>
+#include <ferry/memory/detail/file.hpp>
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/io.hpp>
-#include <ferry/io/detail/atomic_file.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
+#include <ferry/memory/detail/atomic_file.hpp>
+#include <ferry/memory/detail/file_rights.hpp>
 
 #include "io_kit.hpp"
 

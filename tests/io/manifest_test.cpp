@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/rule_options.hpp>
+#include <ferry/memory/detail/file.hpp>
 
 #include "fuzz/manifest_case.hpp"
 #include "support/folder.hpp"

@@ -250,7 +250,7 @@ TEST_CASE("threads that write one file at once leave a whole one", "[profile]") 
     std::vector<std::thread> threads;
     for (const auto& text : texts)
       threads.emplace_back([&] {
-        for (int turn = 0; turn < 200; ++turn) try {
+        for (int turn = 0; turn < 50; ++turn) try {
             write_text(path, text);
           } catch (const ferry::io_error&) {
             ++failed;

@@ -146,6 +146,14 @@ TEST_CASE("each fault that slows page-locking or mapping has its check", "[info]
     name = "processors";
     expected = verdict::note;
   }
+  SECTION("threads that spin on a busy machine") {
+    facts.wakes = {8, 16, true, 4e-4};
+    name = "host threads";
+  }
+  SECTION("more threads than processors") {
+    facts.wakes = {32, 16, false, 4e-4};
+    name = "host threads";
+  }
   SECTION("blocking launches") {
     facts.machine.environment = {{"CUDA_LAUNCH_BLOCKING", "1"}};
     name = "environment";

@@ -258,6 +258,19 @@ struct bench {
       add("processors", verdict::good, finding);
   }
 
+  void wakes() {
+    const auto& wakes_of_host = facts.wakes;
+    if (wakes_of_host.threads < 2) return;
+    const std::string finding = "a kernel waits " + number(wakes_of_host.seconds * 1e6) + " us for its " +
+                                std::to_string(wakes_of_host.threads) + " threads" +
+                                (wakes_of_host.spins ? ", which spin" : ", which sleep");
+    const std::string advice = wakes_of_host.advice();
+    if (!advice.empty())
+      add("host threads", verdict::warning, finding, advice);
+    else
+      add("host threads", verdict::good, finding);
+  }
+
   void environment() {
     for (const auto& [name, value] : facts.machine.environment) {
       if (name == "CUDA_LAUNCH_BLOCKING" && value == "1")
@@ -331,6 +344,7 @@ std::vector<check> judge(const report& facts) {
   judges.memory();
   judges.nodes();
   judges.threads();
+  judges.wakes();
   judges.environment();
   judges.profile();
   return std::move(judges.checks);

@@ -190,6 +190,8 @@ std::string as_json(const report& facts) {
   document["execution_space"] = facts.execution_space;
   document["host_execution_space"] = facts.host_space;
   document["host_threads"] = facts.host_threads;
+  document["host_threads_wake_microseconds"] =
+      facts.wakes.threads < 2 ? json() : json(facts.wakes.seconds * 1e6);
   document["cuda_toolkit"] = known(facts.survey.toolkit);
   document["cuda_supported_by_driver"] = known(facts.survey.runtime);
   document["driver"] = known(facts.survey.driver);

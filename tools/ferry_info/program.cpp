@@ -66,6 +66,7 @@ void describe_program(report& facts) {
   facts.execution_space = exec_space::name();
   facts.host_space = Kokkos::DefaultHostExecutionSpace::name();
   facts.host_threads = Kokkos::DefaultHostExecutionSpace().concurrency();
+  facts.wakes = ferry::detail::measure_wake_time();
   try {
     const auto profile = ferry::current_profile(exec);
     facts.profile.origin = ferry::profile_origin(exec);

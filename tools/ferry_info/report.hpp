@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/runtime/detail/device_facts.hpp>
+#include <ferry/runtime/detail/wake_time.hpp>
 
 #include <cstdint>
 #include <string>
@@ -77,6 +78,7 @@ struct check {
 struct report {
   std::string ferry, kokkos, backend, execution_space, host_space;
   int host_threads = 0;
+  ferry::detail::wake_time wakes;
   int device = 0;  ///< the one in use
   ferry::detail::device_survey survey;
   machine_facts machine;

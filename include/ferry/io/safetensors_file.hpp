@@ -7,12 +7,12 @@
 #include <ferry/error.hpp>
 #include <ferry/io/convert_dtype.hpp>
 #include <ferry/io/detail/array_arguments.hpp>
-#include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/fill_array.hpp>
 #include <ferry/io/detail/read_array.hpp>
 #include <ferry/io/detail/safetensors_header.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
 #include <ferry/io/file_table.hpp>
+#include <ferry/memory/detail/file.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>

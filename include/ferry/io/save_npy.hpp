@@ -3,10 +3,10 @@
 
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/io/detail/array_arguments.hpp>
-#include <ferry/io/detail/atomic_file.hpp>
 #include <ferry/io/detail/dtype_of.hpp>
 #include <ferry/io/detail/npy_header.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
+#include <ferry/memory/detail/atomic_file.hpp>
 #include <ferry/tensor/array_traits.hpp>
 
 #include <cstdint>

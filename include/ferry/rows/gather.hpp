@@ -12,6 +12,7 @@
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/schedule.hpp>
+#include <ferry/rows/detail/short_columns.hpp>
 #include <ferry/rows/detail/sort_places.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch.hpp>
@@ -168,6 +169,22 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
     detail::require_batch<Exec, chosen>("gather", source, named, batch);
     return detail::gather_by<asked, bounds_policy>(exec, detail::plain_rows(source), named, batch);
   }
+}
+
+/// As above, if table or out is a Kokkos::View<T*[n], LayoutLeft> of at most 8 columns: column by column, so
+/// that neighbouring threads of a device write neighbouring elements. The ticket covers all columns.
+template <class Exec, class Table, class Indices, class Out, class... Policies>
+  requires(
+      detail::AnArray<Table>&& detail::Fits<detail::gather_arguments, const Exec&, const Table&,
+                                            const Indices&, Out, Policies...>&& detail::ByColumns<Table, Out>)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
+    const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies... policies) {
+  detail::require_output<Out>();
+  detail::require_same_width<Table, Out>();
+  return detail::move_columns<detail::chosen_policies<Policies...>>(
+      "gather", exec, detail::read_only(make_ref(table)), indices, make_ref(out),
+      [&](auto& rows, auto& sink) { return gather(exec, rows, indices, sink, policies...); },
+      [](auto&, const auto&) {});
 }
 
 /// As above, for a table of another kind: a cached_table, say. Arguments, bits and errors are the same; the

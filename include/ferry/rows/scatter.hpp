@@ -3,8 +3,11 @@
 
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/prebuilt.hpp>
+#include <ferry/plan/make_plan.hpp>
+#include <ferry/plan/row_plan.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
+#include <ferry/rows/detail/short_columns.hpp>
 #include <ferry/rows/detail/update_rows.hpp>
 
 #include <type_traits>
@@ -64,6 +67,33 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
     return detail::update_rows<verb::scatter, chosen, duplicates_policy>(
         exec, detail::plain_rows(target),
         detail::replace_job<element, typename decltype(target)::memory_space>{target}, named, batch);
+  }
+}
+
+/// As above, if table or values is a Kokkos::View<T*[n], LayoutLeft> of at most 8 columns: column by column.
+/// Indices are sorted once for all columns. The ticket covers all columns.
+template <class Exec, class Table, class Indices, class Values, class... Policies>
+  requires(
+      detail::AnArray<Table>&& detail::Fits<detail::scatter_arguments, const Exec&, Table, const Indices&,
+                                            const Values&, Policies...>&& detail::ByColumns<Table, Values>)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
+    const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies... policies) {
+  using chosen = detail::chosen_policies<Policies...>;
+  using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::last>;
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  detail::require_output<Table>();
+  detail::require_same_width<Table, Values>();
+  if constexpr (detail::plans_columns<duplicates_policy, Indices>) {
+    const row_plan plan = make_plan(exec, indices, make_ref(table).rows(), bounds_policy{});
+    return scatter(exec, table, plan, values, policies...);
+  } else {
+    return detail::move_columns<chosen>(
+        "scatter", exec, make_ref(table), indices, detail::read_only(make_ref(values)),
+        [&](auto& rows, auto& batch) { return scatter(exec, rows, indices, batch, policies...); },
+        []([[maybe_unused]] auto& call, [[maybe_unused]] const auto& named) {
+          if constexpr (duplicates_policy::forbids)
+            static_cast<void>(detail::report_repeats(call, call.label("columns"), named));
+        });
   }
 }
 

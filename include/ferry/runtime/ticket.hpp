@@ -18,7 +18,8 @@ namespace ferry {
 /// an error to stderr, because it can't throw. In a child of the process it does nothing.
 ///
 /// The ticket of a verb that was captured into a graph covers all launches of that graph. wait() may be
-/// called after each launch. The destructor neither waits nor reports errors.
+/// called after each launch. The destructor does not wait; later findings of launches are those of detached
+/// work.
 ///
 /// The verbs are [[nodiscard]] instead of this class: nvcc would warn at every assignment and at every
 /// then().
@@ -78,7 +79,8 @@ class ticket {
   /// Gives up the handle and never blocks, except inside of Kokkos::finalize. The work continues, and its
   /// scratch memory is kept until it ends. Its error is thrown by the next wait() for work of the instance,
   /// or by the next() of a prefetcher of that; else Kokkos::finalize prints it. A step with bad indices
-  /// stays counted. The graph of a captured verb keeps what the verb uses, and reports no errors.
+  /// stays counted. The graph of a captured verb keeps what the verb uses; the errors of its launches come
+  /// with the next wait() for work of the captured instance.
   void detach();
 
   /// For the verbs, about their own parts.

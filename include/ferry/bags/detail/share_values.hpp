@@ -21,6 +21,8 @@ struct check_step_bags {
   bag_list<Offset> bags;
   const ferry::detail::index_report* earlier;  ///< null: indices were not checked
 
+  static std::int64_t bytes_each() { return 2 * sizeof(Offset); }
+
   KOKKOS_FUNCTION void operator()(std::int64_t bag) const {
     if (bag == 0 && earlier != nullptr && earlier->out_of_range != 0) {
       bags.report.out_of_range(static_cast<std::int64_t>(earlier->first_position), earlier->first_index);
@@ -45,6 +47,8 @@ struct place_bags {
   std::int64_t* rows;
   double* factors;
 
+  static std::int64_t bytes_each() { return 4 * sizeof(std::int64_t); }
+
   KOKKOS_FUNCTION void operator()(std::int64_t place) const {
     const std::int64_t position = order[place];
     rows[place] = bags.bag_of(position);
@@ -61,6 +65,12 @@ struct divide_by_sizes {
   std::int64_t stride;
   Out* scaled;
   detail::fast_divisor width;
+
+  [[nodiscard]] std::int64_t bytes_each() const {
+    const std::int64_t elements = sizeof(Value) + sizeof(Out);
+    if (row_of == nullptr || bags.bags == 0) return elements;
+    return elements + static_cast<std::int64_t>(sizeof(std::int64_t)) * bags.positions / bags.bags;
+  }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::int64_t bag = width.quotient(i);

@@ -38,6 +38,10 @@ struct dot_rows {
 
   static constexpr bool takes_teams = true;  ///< on a device, see schedule
   [[nodiscard]] int lanes() const { return lanes_for(width); }
+  [[nodiscard]] std::int64_t bytes_each() const {
+    return width * static_cast<std::int64_t>(sizeof(Value) + sizeof(Compute)) +
+           static_cast<std::int64_t>(sizeof(std::int64_t) + sizeof(Out));
+  }
 
   KOKKOS_FUNCTION void operator()(std::int64_t position) const {
     if (findings == nullptr || findings->out_of_range == 0) dot(position, thread_walk<Compute, Tile>{width});

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <ferry/io/detail/checkpoint_folder.hpp>
-#include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/manifest.hpp>
+#include <ferry/memory/detail/file.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <ferry/io/detail/checkpoint_choice.hpp>
-#include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/manifest.hpp>
+#include <ferry/memory/detail/file.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
 
 #include <cstddef>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <ferry/io/detail/dtype.hpp>
-#include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/stored_array.hpp>
+#include <ferry/memory/detail/file.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/extents.hpp>
 

@@ -5,9 +5,9 @@
 #include <ferry/error.hpp>
 #include <ferry/io/detail/dtype.hpp>
 #include <ferry/io/detail/dtype_of.hpp>
-#include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/stored_array.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
+#include <ferry/memory/detail/file.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/fp8.hpp>

@@ -71,6 +71,9 @@ struct caught_up_rows {
 struct set_row_steps {
   std::uint32_t* row_steps;
   std::uint32_t step;
+
+  static std::int64_t bytes_each() { return sizeof(std::uint32_t); }
+
   KOKKOS_FUNCTION void operator()(std::int64_t row) const { row_steps[row] = step; }
 };
 

@@ -37,6 +37,8 @@ struct list_positions {
   const std::int64_t* rows;
   std::int64_t* positions;
 
+  static std::int64_t bytes_each() { return 2 * sizeof(std::int64_t); }
+
   KOKKOS_FUNCTION void operator()(std::int64_t p) const { positions[p] = rows[p] < 0 ? -1 : p; }
 };
 
@@ -48,6 +50,8 @@ struct list_heads {
   const std::int64_t* unique_count;
   std::int64_t* heads;
 
+  static std::int64_t bytes_each() { return 3 * sizeof(std::int64_t); }
+
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     heads[i] = i < *unique_count ? order[segment_begin[i]] : 0;
   }
@@ -57,6 +61,8 @@ struct list_heads {
 struct count_positions {
   const std::int64_t* segment_begin;
   std::int64_t* counts;
+
+  static std::int64_t bytes_each() { return 2 * sizeof(std::int64_t); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     counts[i] = segment_begin[i + 1] - segment_begin[i];

@@ -2,13 +2,10 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/file_rights.hpp>
-#include <ferry/memory/detail/file_stream.hpp>
 #include <ferry/profile/detail/profile_lines.hpp>
 #include <ferry/profile/machine_profile.hpp>
 #include <ferry/version.hpp>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,12 +59,8 @@ std::string read_text(const std::string& path, std::string& why, bool& missing);
 /// folder, or a symbolic link to anything. Accepts a path that does not exist or can't be examined.
 void require_replaceable(const std::string& path);
 
-/// Opens a new file next to `path` for writing, and sets its name. Returns null and sets errno on failure.
-/// Another thread, or a process of another machine, may be writing such a file of its own.
-std::FILE* open_new(const std::string& path, std::string& name);
-
-/// Writes a new file next to the old one and renames it, so that no other program reads an incomplete file.
-/// Makes missing folders. Throws io_error, naming the path, and where require_replaceable does.
+/// Writes the file as a whole, see atomic_file, so that no other program reads an incomplete one. Makes
+/// missing folders. Throws io_error, naming the path, and where require_replaceable does.
 void write_text(const std::string& path, const std::string& text);
 
 }  // namespace ferry::detail

@@ -140,6 +140,9 @@ struct copy_rows {
 
   [[nodiscard]] std::int64_t blocks() const { return (box.inner() + block - 1) / block; }
   [[nodiscard]] std::int64_t count() const { return box.size() / box.inner() * blocks(); }
+  [[nodiscard]] std::int64_t bytes_each() const {
+    return std::min(block, box.inner()) * static_cast<std::int64_t>(sizeof(To) + sizeof(From));
+  }
 
   void operator()(const detail::host_run& run) const {
     const std::int64_t total = count(), per_row = blocks();
@@ -211,6 +214,10 @@ struct transpose_blocks {
   std::int64_t size_b, target_b, source_b;
   std::int64_t tiles_a, tiles_b;
   box_places outer;
+
+  static std::int64_t bytes_each() {
+    return edge * edge * static_cast<std::int64_t>(sizeof(To) + sizeof(From));
+  }
 
   void operator()(std::int64_t tile) const {
     const std::int64_t a = tile % tiles_a * edge;

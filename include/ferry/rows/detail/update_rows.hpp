@@ -51,9 +51,9 @@ ticket update_by_plan(const Exec& exec, const char* verb, const Access& access, 
         write_cooperative<Duplicates>(call, label, ready, plan, values);
       } else {
         const auto labels = update_labels::of<Job>(call, label);
+        const auto rows = access.template located<Path>(call, ready, plan);
         const auto source =
             plan_source<Duplicates, sum_of<Job, Exec, Value>>(call, label, ready, plan, values);
-        const auto rows = access.template located<Path>(call, ready, plan);
         launch_update<Duplicates>(exec, labels, rows.job, source, plan.positions(), values, rows.order);
       }
     } else {

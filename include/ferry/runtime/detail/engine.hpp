@@ -133,7 +133,8 @@ class engine : public ticket_state_keeper {
   void add_finding(instance_id who, const std::exception_ptr& error) noexcept override;
   [[nodiscard]] std::exception_ptr take_finding(instance_id who) noexcept override;
 
-  /// Keeps `work` until it has ended. Its end is a point of instance work.who.
+  /// Keeps `work` until it has ended. Its end is a point of instance work.who. A captured verb is kept as
+  /// long as its graph, whose launches may find something.
   void keep(ticket_state_handle work) noexcept override;
 
   /// Releases the resources of detached work that has ended; every verb calls it once. Queries at most one
@@ -159,6 +160,10 @@ class engine : public ticket_state_keeper {
   detached_tickets* detached_of(instance_id who) noexcept;
   void hear(ticket_state& ended) noexcept;
   void drop_all(bool (*has_ended)(ticket_state&)) noexcept;
+  void keep_captured(ticket_state_handle verb) noexcept;
+  /// Adds the findings of launches to the others. With a finding it waits for the work of the launch's
+  /// instance, because later launches may write the report. `everyone`: of all instances, not only of `who`.
+  void hear_captured(instance_id who, bool everyone = false) noexcept;
 
   const int device_number_;
   std::mutex order_guard_;
@@ -170,6 +175,9 @@ class engine : public ticket_state_keeper {
   unheard_findings unheard_;
   std::vector<detached_tickets> detached_;
   std::atomic<bool> keeps_work_{false};  ///< true if detached_ has any, read without the lock
+  std::mutex captured_guard_;
+  ticket_state* captured_ = nullptr;         ///< verbs of graphs without a ticket, linked by `next`
+  std::atomic<bool> keeps_captured_{false};  ///< true if there is any, read without the lock
   std::vector<std::weak_ptr<kept_instance>> instances_;
 };
 

@@ -139,6 +139,7 @@ class verb_call {
   const void* exec_;
   const char* verb_;
   bool capturing_;
+  bool has_plan_ = false;
   instance_id id_;
   std::shared_ptr<engine> engine_;
   ticket_state_handle state_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/io/detail/file.hpp>
+#include <ferry/memory/detail/file.hpp>
 
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/whole_path.hpp>
@@ -21,8 +21,16 @@
 
 namespace ferry::detail {
 
+namespace {
+
+std::string whole_name(const std::string& verb) {
+  return verb.starts_with("ferry::") ? verb : "ferry::io::" + verb;
+}
+
+}  // namespace
+
 void throw_io_error(const std::string& verb, const std::string& path, std::string_view problem) {
-  throw io_error("ferry::io::" + verb + ": " + path + ": " + std::string(problem));
+  throw io_error(whole_name(verb) + ": " + path + ": " + std::string(problem));
 }
 
 void throw_errno(const std::string& verb, const std::string& path, std::string_view operation) {
@@ -31,7 +39,7 @@ void throw_errno(const std::string& verb, const std::string& path, std::string_v
 }
 
 file::file(std::string verb, std::string path) : verb_(std::move(verb)), path_(std::move(path)) {
-  require_whole_path("ferry::io::" + verb_, path_);
+  require_whole_path(whole_name(verb_), path_);
 }
 
 file::file(file&& source) noexcept
@@ -55,8 +63,7 @@ file file::open_to_read(const std::string& verb, const std::string& path) {
   file opened(verb, path);
   // Without O_NONBLOCK, opening a pipe would wait for a writer.
   if (!opened.open(path.c_str(), O_RDONLY | O_NONBLOCK)) {
-    if (errno == ENOENT)
-      throw not_found("ferry::io::" + verb + ": " + path + ": open: " + std::strerror(ENOENT));
+    if (errno == ENOENT) throw not_found(whole_name(verb) + ": " + path + ": open: " + std::strerror(ENOENT));
     throw_errno(verb, path, "open");
   }
   const struct stat status = opened.status();

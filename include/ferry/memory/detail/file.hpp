@@ -13,7 +13,8 @@
 
 namespace ferry::detail {
 
-/// An io_error: "ferry::io::<verb>: <path>: <problem>".
+/// An io_error: "ferry::io::<verb>: <path>: <problem>"; a verb of another capability has its whole name,
+/// "ferry::calibrate".
 [[noreturn]] void throw_io_error(const std::string& verb, const std::string& path, std::string_view problem);
 /// Such an error, with the text of errno.
 [[noreturn]] void throw_errno(const std::string& verb, const std::string& path, std::string_view operation);

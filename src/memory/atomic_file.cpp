@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/io/detail/atomic_file.hpp>
+#include <ferry/memory/detail/atomic_file.hpp>
 
-#include <ferry/io/detail/file.hpp>
+#include <ferry/memory/detail/file.hpp>
 #include <ferry/memory/detail/file_rights.hpp>
 
 #include <fcntl.h>

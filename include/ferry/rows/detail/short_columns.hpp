@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/policy/duplicates.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/array_traits.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+/// Rows of LayoutLeft arrays with few columns: a verb runs once for each column, which is an array of rank 1.
+/// A device's threads then read and write neighbouring elements of a column, as kernels of such arrays do.
+namespace ferry::detail {
+
+/// The largest number of columns: each takes launches of its own.
+inline constexpr std::size_t most_columns = 8;
+
+/// True for Kokkos::View<T*[n], LayoutLeft> of at most most_columns columns, which its type fixes.
+template <class Array>
+inline constexpr bool has_short_columns = false;
+template <class DataType, class... Properties>
+inline constexpr bool has_short_columns<Kokkos::View<DataType, Properties...>> = [] {
+  using view = Kokkos::View<DataType, Properties...>;
+  if constexpr (view::rank() == 2 && view::rank_dynamic() <= 1)
+    return std::is_same_v<typename view::array_layout, Kokkos::LayoutLeft> &&
+           view::static_extent(1) <= most_columns;
+  else
+    return false;
+}();
+
+template <class Array>
+inline constexpr bool has_rows_or_columns =
+    is_row_major_v<std::remove_cvref_t<Array>> || has_short_columns<std::remove_cvref_t<Array>>;
+
+/// True if a verb goes through the columns of its arrays.
+template <class Table, class Batch>
+concept ByColumns = has_rows_or_columns<Table> && has_rows_or_columns<Batch> &&
+    (has_short_columns<std::remove_cvref_t<Table>> || has_short_columns<std::remove_cvref_t<Batch>>);
+
+/// Column c of an array of rank 2, or an array of rank 1 itself, as an array of rank 1.
+template <class T, class Space>
+array_ref<T, Space> column_of(const array_ref<T, Space>& array, std::int64_t c) {
+  array_ref<T, Space> column = array;
+  if (array.rank < 2) return column;
+  column.rank = 1;
+  column.data = array.data + c * (array.rank == 2 ? array.strides[1] : 1);
+  return column;
+}
+
+/// Checks the extents of a verb by columns, from which those of each column follow, and that rows of rank 3
+/// and more are dense.
+void require_columns(const char* verb, const untyped_array& table, std::int64_t positions,
+                     const untyped_array& batch);
+[[noreturn]] void refuse_overlap(const char* verb, const untyped_array& table, const untyped_array& batch);
+
+/// Throws invalid_argument unless the arrays have no element in common.
+template <class Table, class Batch>
+void require_columns_apart(const char* verb, const Table& table, const Batch& batch) {
+  for (std::int64_t a = 0; a < table.width(); ++a)
+    for (std::int64_t b = 0; b < batch.width(); ++b)
+      if (overlap(column_of(table, a), column_of(batch, b))) refuse_overlap(verb, table, batch);
+}
+
+/// A verb by columns: move(column of the table, column of the batch) gives the ticket of each. Its own ticket
+/// covers all of them and has the findings, which name the table. prepare(call, indices) looks for others.
+template <class Chosen, class Exec, class Table, class Indices, class Batch, class Move, class Prepare>
+ticket move_columns(const char* verb, const Exec& exec, const Table& table, const Indices& indices,
+                    const Batch& batch, const Move& move, const Prepare& prepare) {
+  using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
+  const auto& named = rows_named_by(indices);
+  require_columns(verb, table, positions_of(named), batch);
+  require_columns_apart(verb, table, batch);
+  launch_context<Exec> call(exec, verb);
+  if constexpr (is_plan<Indices>) {
+    require_plan<Exec, Chosen>(verb, named, table);
+    call.use(named.storage());
+  } else {
+    look_at_bounds<bounds_policy>(call, named, table.rows());
+  }
+  prepare(call, named);
+  for (std::int64_t c = 0; c < table.width(); ++c) {
+    auto sink = column_of(batch, c);
+    auto rows = column_of(table, c);
+    move(rows, sink).drop();
+  }
+  return call.finish(table, positions_of(named), has_signed_indices(named));
+}
+
+/// True if a verb by columns sorts its indices first, once for all columns.
+template <class Duplicates, class Indices>
+inline constexpr bool plans_columns =
+    !is_plan<Indices> && !std::is_same_v<Duplicates, duplicates::assume_unique> && !in_any_order<Duplicates>;
+
+}  // namespace ferry::detail
