@@ -151,6 +151,7 @@
 #include "profile/path_rule.cpp"
 #include "profile/profile_file.cpp"
 #include "profile/profile_lines.cpp"
+#include "quantized/extents.cpp"
 #include "rows/copy.cpp"
 #include "rows/copy_box.cpp"
 #include "rows/copy_progress.cpp"

@@ -5,7 +5,6 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/error.hpp>
-#include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/io/checkpoint_options.hpp>
 #include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
@@ -20,6 +19,7 @@
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/records.hpp>
 #include <ferry/optim/state.hpp>
+#include <ferry/quantized/rowwise_int8_tensor.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/ticket.hpp>

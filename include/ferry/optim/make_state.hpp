@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/prebuilt_step.hpp>
@@ -10,6 +9,7 @@
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/step_count.hpp>
+#include <ferry/quantized/rowwise_int8_tensor.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/half.hpp>
 

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
-#include <ferry/int8/detail/rowwise_int8_rows.hpp>
-#include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/prebuilt_step.hpp>
 #include <ferry/optim/detail/step_rows.hpp>
@@ -13,6 +11,8 @@
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/policy/policies.hpp>
+#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/quantized/rowwise_int8_tensor.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 
 #include <type_traits>
@@ -80,6 +80,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
     const Indices& indices, const Grads& grads, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_step_rule<Rule, StateRule>();
+  detail::require_steppable<Table>();
   if constexpr (detail::is_8_bit_table<Table>) {
     detail::require_row_verb<Exec, detail::records_of<Table>, Indices, Grads, chosen, true, true>();
     const auto codes = detail::codes_of(table);
@@ -157,6 +158,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
   using chosen = detail::dense_step_policies<Policies...>;
   detail::require_step_rule<Rule, StateRule>();
   const auto values = detail::read_only(make_ref(grads));
+  detail::require_steppable<Table>();
   if constexpr (detail::is_8_bit_table<Table>) {
     detail::require_dense_step<Exec, detail::records_of<Table>, Grads, Policies...>();
     const auto codes = detail::codes_of(table);

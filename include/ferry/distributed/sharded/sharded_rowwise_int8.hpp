@@ -6,7 +6,7 @@
 #include <ferry/distributed/communicator/communicator.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/distributed/sharded/shardings/cyclic.hpp>
-#include <ferry/int8/rowwise_int8_tensor.hpp>
+#include <ferry/quantized/rowwise_int8_tensor.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/transform_spaces.hpp>
@@ -13,6 +12,7 @@
 #include <ferry/policy/path.hpp>
 #include <ferry/policy/rounding.hpp>
 #include <ferry/policy/step_count.hpp>
+#include <ferry/quantized/rowwise_int8_tensor.hpp>
 
 #include <array>
 #include <cstddef>
@@ -38,6 +38,13 @@ template <class Table>
 inline constexpr bool is_8_bit_table = is_8_bit<std::remove_cvref_t<Table>>;
 template <class Table>
 using records_of = tensor<std::byte, typename std::remove_cvref_t<Table>::memory_space>;
+
+template <class Table>
+consteval void require_steppable() {
+  static_assert(
+      !is_quantized<std::remove_cvref_t<Table>> || is_8_bit_table<Table>,
+      "ferry: of quantized tables step trains a rowwise_int8_tensor; gather the rows of another one, step on them in floats, and scatter them.");
+}
 
 template <class Rule, class StateRule>
 consteval void require_step_rule() {

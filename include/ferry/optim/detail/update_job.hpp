@@ -3,7 +3,6 @@
 
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/concepts/policy.hpp>
-#include <ferry/int8/detail/rowwise_int8_weights.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/step_counters.hpp>
 #include <ferry/optim/detail/step_inputs.hpp>
@@ -12,6 +11,7 @@
 #include <ferry/optim/detail/update_row.hpp>
 #include <ferry/optim/detail/update_whole_rows.hpp>
 #include <ferry/optim/state.hpp>
+#include <ferry/quantized/detail/rowwise_int8_weights.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/detail/row_kernels.hpp>
 #include <ferry/rows/detail/row_weights.hpp>

@@ -3,6 +3,8 @@
 
 #include <ferry/concepts/argument.hpp>
 #include <ferry/concepts/memory_space.hpp>
+#include <ferry/quantized/quantizations/rowwise_int8.hpp>
+#include <ferry/quantized/quantized_tensor.hpp>
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/tensor.hpp>
 
@@ -12,9 +14,9 @@
 
 namespace ferry {
 
-/// A table of 8-bit rows: element (r, c) has the value offset[r] + scale[r] * code(r, c), with codes of 0 to
-/// 255 and two floats per row. It needs about a quarter of a float table's bytes, and so does a batch that
-/// travels.
+/// A table of 8-bit rows, rowwise_int8_tensor<Space>: element (r, c) has the value
+/// offset[r] + scale[r] * code(r, c), with codes of 0 to 255 and two floats per row. It needs about a quarter
+/// of a float table's bytes, and so does a batch that travels.
 ///
 /// A row is stored as one record: `width` codes, the scale (float), the offset (float), zeros up to a
 /// multiple of 16 bytes, so that records move in 16-byte units. The first width + 8 bytes are a row of
@@ -23,19 +25,20 @@ namespace ferry {
 /// ferry::gather, ferry::scatter and ferry::step accept it as a table. ferry::quantize and ferry::dequantize
 /// convert whole tables. Its memory is not initialised. It is owning and move-only, like ferry::tensor.
 template <MemorySpace Space>
-class rowwise_int8_tensor {
+class quantized_tensor<quantization::rowwise_int8, Space, Space> {
  public:
+  using quantization = ferry::quantization::rowwise_int8;  ///< how numbers are encoded
   /// The memory space of the records.
   using memory_space = Space;
 
-  rowwise_int8_tensor() = default;
+  quantized_tensor() = default;
   /// Throws like the constructor of ferry::tensor.
   template <std::integral Rows, std::integral Width>
-  rowwise_int8_tensor(const std::string& label, Rows rows, Width width)
+  quantized_tensor(const std::string& label, Rows rows, Width width)
       : width_(checked_width(label, rows, width)), records_(label, rows, record_bytes(width_)) {}
   /// Refuses arguments without a label. Does not compile.
   template <std::integral Rows, class... Rest>
-  explicit rowwise_int8_tensor(Rows, const Rest&...) {
+  explicit quantized_tensor(Rows, const Rest&...) {
     static_assert(
         !std::integral<Rows>,
         "ferry: the first argument of a rowwise_int8_tensor is its label: rowwise_int8_tensor<Space>(\"codes\", rows, width).");
@@ -86,7 +89,15 @@ class rowwise_int8_tensor {
   tensor<std::byte, Space> records_;
 };
 
-}  // namespace ferry
+/// The table of quantization::rowwise_int8.
+template <MemorySpace Space>
+using rowwise_int8_tensor = quantized_tensor<quantization::rowwise_int8, Space, Space>;
 
+namespace detail {
 template <class Space>
-inline constexpr bool ferry::detail::is_codes<ferry::rowwise_int8_tensor<Space>> = true;
+inline constexpr bool is_codes<quantized_tensor<quantization::rowwise_int8, Space, Space>> = true;
+template <class Space>
+inline constexpr bool is_quantized<quantized_tensor<quantization::rowwise_int8, Space, Space>> = true;
+}  // namespace detail
+
+}  // namespace ferry

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/int8/detail/rowwise_int8_rows.hpp>
-#include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/row_source.hpp>
+#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/quantized/rowwise_int8_tensor.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/int8/detail/dequantize_rows.hpp>
-#include <ferry/int8/detail/quantize_rows.hpp>
-#include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/policy/path.hpp>
+#include <ferry/quantized/detail/dequantize_rows.hpp>
+#include <ferry/quantized/detail/quantize_rows.hpp>
+#include <ferry/quantized/rowwise_int8_tensor.hpp>
+#include <ferry/rows/detail/batch_rows.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/runtime/detail/device_span.hpp>

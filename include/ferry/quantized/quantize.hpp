@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/int8/detail/rowwise_int8_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
+#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/quantized/detail/whole_table.hpp>
 #include <ferry/rows/copy.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
@@ -78,6 +79,24 @@ template <class Exec, class From, class Space, class... Policies>
   const auto source = make_ref(values);
   const auto codes = detail::codes_of(table);
   detail::require_same_rows("quantize", source, codes);
+  detail::launch_context<Exec> call(exec, "quantize");
+  if (source.size() != 0) detail::quantize_table<path_policy>(call, source, table);
+  return call.finish();
+}
+
+/// Codes and scales of each row of a table = those of the row of `values`, encoded as its quantization says.
+/// Numbers of double are rounded to float first. Of a quantization with one factor for the table, set
+/// the factor before. Shapes, policies, ordering and errors are as above.
+template <class Exec, class From, class Q, class Space, class ScaleSpace, class... Policies>
+  requires(detail::Fits<detail::quantize_arguments, const Exec&, const From&,
+                        quantized_tensor<Q, Space, ScaleSpace>&, Policies...>)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket quantize(
+    const Exec& exec, const From& values, quantized_tensor<Q, Space, ScaleSpace>& table, Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  detail::require_whole_quantized_verb<Exec, From, quantized_tensor<Q, Space, ScaleSpace>, chosen>();
+  using path_policy = typename chosen::template get<path_category, path::automatic>;
+  const auto source = make_ref(values);
+  detail::require_same_rows("quantize", source, detail::numbers_of(table));
   detail::launch_context<Exec> call(exec, "quantize");
   if (source.size() != 0) detail::quantize_table<path_policy>(call, source, table);
   return call.finish();

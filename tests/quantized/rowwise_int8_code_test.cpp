@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "int8/rowwise_int8.hpp"
+#include "quantized/rowwise_int8.hpp"
 #include "support/matrix.hpp"
 
 #include <ferry/int8.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/int8/detail/rowwise_int8_code.hpp>
+#include <ferry/quantized/detail/rowwise_int8_code.hpp>
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/row_range.hpp>
 #include <ferry/rows/detail/tile.hpp>
