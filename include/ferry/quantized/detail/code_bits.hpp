@@ -27,6 +27,19 @@ KOKKOS_FORCEINLINE_FUNCTION std::uint32_t code_at(const std::byte* row, std::int
   return bits >> shift & mask;
 }
 
+/// Sets code `number` of a row. One thread alone writes the bytes that the code shares with its neighbours.
+template <int Bits>
+KOKKOS_FORCEINLINE_FUNCTION void put_code(std::byte* row, std::int64_t number, std::uint32_t code) {
+  constexpr auto mask = (1u << Bits) - 1u;
+  const std::int64_t bit = number * Bits;
+  std::byte* const first = row + bit / 8;
+  const int shift = static_cast<int>(bit % 8);
+  for (int b = 0; 8 * b < shift + Bits; ++b) {
+    const std::uint32_t old = static_cast<std::uint32_t>(first[b]) << (8 * b);
+    first[b] = static_cast<std::byte>(((old & ~(mask << shift)) | code << shift) >> (8 * b) & 0xffu);
+  }
+}
+
 /// Code `number` of a unit of 16 bytes; codes do not cross words.
 template <int Bits>
 KOKKOS_FORCEINLINE_FUNCTION std::uint32_t code_in(const unit_words& unit, int number) {
