@@ -83,9 +83,10 @@ void check(const std::vector<std::size_t>& offsets, std::size_t width, tile shap
   const kernels::piece_buffer<float> buffer{sums.data(), notes.data()};
   const kernels::sum_bag_pieces<float, table_type, source, std::int64_t, weight> sum_pieces{
       pool.terms, bags, buffer, slots, ferry::detail::fast_divisor(piece_tiles), shape != tile::single};
-  const kernels::add_bag_pieces<float, std::int64_t> add{bags, buffer, slots, ferry::detail::fast_divisor(w)};
+  const kernels::add_bag_pieces<float, std::int64_t> add{
+      bags, buffer, slots, w, ferry::detail::fast_divisor(piece_tiles), shape != tile::single};
   for (std::int64_t i = slots * piece_tiles; i-- > 0;) sum_pieces(i);
-  for (std::int64_t i = slots * w; i-- > 0;) add(i);
+  for (std::int64_t i = slots * piece_tiles; i-- > 0;) add(i);
   auto expected = pooled<float, float>(values, width, named, offsets, Pooling::name, [&] {
     if constexpr (weighs)
       return weights;

@@ -30,8 +30,8 @@ inline constexpr bool always_strict = false;
 template <class Index, class Bounds>
 inline constexpr bool always_strict<index_rows<Index, Bounds>> = Bounds::reports;
 
-/// Says of a bag whether a position has no row. InOne: also whether it is long, in the same register, because a
-/// device's kernel that may leave out positions has none for two facts.
+/// Says of a bag whether a position has no row. InOne: also whether it is long, in the same register, because
+/// a device's kernel that may leave out positions has none for two facts.
 template <bool InOne>
 class bag_marks {
  public:
@@ -56,8 +56,8 @@ class bag_marks<false> {
   bool misses_row_ = false;
 };
 
-/// The rows of positions, as one thread adds them, or with Selects finds the largest elements. `Weight` is void
-/// if positions have no weights, `Chosen` is void if nobody wants to know the position of each maximum.
+/// The rows of positions, as one thread adds them, or with Selects finds the largest elements. `Weight` is
+/// void if positions have no weights, `Chosen` is void if nobody wants to know the position of each maximum.
 template <class Compute, bool Selects, class Table, class Source, class Weight, class Chosen>
 struct bag_terms {
   static constexpr bool weighs = !std::is_void_v<Weight> && !Selects;
@@ -132,7 +132,7 @@ struct bag_terms {
     }
   }
 
-  /// As add_range, for threads of a device that are few: N rows are in flight, and the indices of the next ones.
+  /// As add_range, for threads of a device that are few: N rows are in flight, and the indices of the next N.
   template <int N, class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void add_ahead(pooled<Tile>& sum, std::int64_t k, std::int64_t end,
                                              std::int64_t column, int count) const {
