@@ -4,12 +4,12 @@
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/pool_bags.hpp>
 #include <ferry/concepts/element.hpp>
-#include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/policy/pooling.hpp>
+#include <ferry/quantized/rowwise_int8_tensor.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/runtime/ticket.hpp>
 
@@ -32,6 +32,9 @@ using pooled_element = typename decltype(pooled_as<Table>())::type;
 
 template <class Exec, class Table, class Indices, class Offsets, class Pooled, class Bag>
 consteval void require_bag_verb() {
+  static_assert(
+      !is_quantized<Table> || is_codes<Table>,
+      "ferry: gather_bags adds rows of numbers or of a rowwise_int8_tensor; gather the rows of another quantized_tensor into a batch of floats, and pool that.");
   require_row_verb<Exec, checked_table<Table>, Indices, Pooled, typename Bag::chosen, false>();
   require_offsets<Exec, Offsets>();
   static_assert(

@@ -4,12 +4,12 @@
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/concepts/element.hpp>
 #include <ferry/error.hpp>
-#include <ferry/int8/detail/record_access.hpp>
-#include <ferry/int8/detail/rowwise_int8_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/policy/policies.hpp>
 #include <ferry/policy/pooling.hpp>
+#include <ferry/quantized/detail/record_access.hpp>
+#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/array_traits.hpp>

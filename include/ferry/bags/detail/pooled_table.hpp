@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/int8/detail/rowwise_int8_rows.hpp>
-#include <ferry/int8/detail/rowwise_int8_weights.hpp>
+#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/quantized/detail/rowwise_int8_weights.hpp>
 #include <ferry/rows/detail/prefetch.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
