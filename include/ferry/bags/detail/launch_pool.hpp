@@ -121,8 +121,8 @@ kernels::piece_buffer<Compute> sum_long_bags(
   launch(exec, pieces_label, schedule::flat{}, slots, is_host_exec<Exec> ? 1 : tiles,
          kernels::sum_bag_pieces<Compute, Table, Source, Offset, Weight>{terms, bags, buffer, slots,
                                                                          fast_divisor(tiles), packed});
-  launch(exec, bags_label, schedule::flat{}, slots, is_host_exec<Exec> ? 1 : width,
-         kernels::add_bag_pieces<Compute, Offset>{bags, buffer, slots, fast_divisor(width)});
+  launch(exec, bags_label, schedule::flat{}, slots, is_host_exec<Exec> ? 1 : tiles,
+         kernels::add_bag_pieces<Compute, Offset>{bags, buffer, slots, width, fast_divisor(tiles), packed});
   return buffer;
 }
 
