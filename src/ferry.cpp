@@ -25,6 +25,7 @@
 #include "distributed/sharded/batch_findings.cpp"
 #include "distributed/sharded/chunk_rows.cpp"
 #include "distributed/sharded/chunk_shares.cpp"
+#include "distributed/sharded/dealt.cpp"
 #include "distributed/sharded/explain.cpp"
 #include "distributed/sharded/open_shards.cpp"
 #include "distributed/sharded/pull_rows.cpp"

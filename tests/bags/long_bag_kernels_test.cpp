@@ -49,10 +49,10 @@ void check(const std::vector<std::size_t>& offsets, std::size_t width, tile shap
   using weight = std::conditional_t<weighs, float, void>;
   using pool_kernel =
       kernels::pool_rows<float, Pooling, table_type, source, std::int64_t, weight, float, void>;
-  ferry::detail::index_report found{};
+  ferry::detail::index_report findings{};
   unsigned int raised = 0;
   const kernels::bag_list<std::int64_t> bags{
-      plain.data(), 0, static_cast<std::int64_t>(count), positions, false, true, {&found, &raised}};
+      plain.data(), 0, static_cast<std::int64_t>(count), positions, false, true, {&findings, &raised}};
   const std::int64_t elements = shape == tile::single ? 1 : shape == tile::packed ? 4 : 8;
   const std::int64_t tiles = w / elements, piece_tiles = shape == tile::single ? w : w / 4;
   const std::int64_t slots = kernels::long_bags::slots(positions);
@@ -104,7 +104,7 @@ void check(const std::vector<std::size_t>& offsets, std::size_t width, tile shap
     put(out, std::vector<float>(count * width, 77.0F));
     for (std::int64_t i = static_cast<std::int64_t>(count) * tiles; i-- > 0;) pool(i);
     CHECK(same_bits(take(out), expected.rows));
-    CHECK((found.bad_bags != 0) == overlap);
+    CHECK((findings.bad_bags != 0) == overlap);
   }
   // The bags that need the buffer have their sums there, but for those that overlap.
   for (std::size_t b = 0; b < count && !overlap; ++b) {

@@ -98,10 +98,11 @@ ticket pool_rows_of(const Exec& exec, const Table& table, const Indices& indices
 ///                      of host memory and the pooled rows travel
 ///             bounds   default bounds::check; a plan has its own
 ///
-/// Rows are added in the order of their positions, beginning with 0: in double if table, weights or pooled
-/// are double, or if a table of integers has weights; in 64 bits if the table holds integers; else in float.
-/// So the bits are the same on every backend and for every number of threads. Bags without positions become
-/// 0. Positions under bounds::skip are left out and not counted, as torch's padding_idx. Positions outside of
+/// Rows are added in the order of their positions, beginning with 0; those of a bag of 1024 positions or more
+/// in pieces, whose sums are then added, see docs/bags.md. That is in double if table, weights or pooled are
+/// double, or if a table of integers has weights; in 64 bits if the table holds integers; else in float. So
+/// the bits are the same on every backend and for every number of threads. Bags without positions become 0.
+/// Positions under bounds::skip are left out and not counted, as torch's padding_idx. Positions outside of
 /// all bags are not read.
 ///
 /// Ordering, lifetimes and errors are those of gather. ticket::wait() throws out_of_range under bounds::check

@@ -11,10 +11,20 @@
 
 #include <concepts>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <type_traits>
 
 namespace ferry {
+
+namespace detail {
+/// The factor of a table. It keeps its place when the table is moved.
+template <class Table>
+float* factor_of(Table& table) {
+  if (table.factor_ == nullptr) table.factor_ = std::make_unique<float>(1.0f);
+  return table.factor_.get();
+}
+}  // namespace detail
 
 /// A table of quantized rows:
 ///
@@ -96,7 +106,7 @@ class quantized_tensor {
   }
   /// @}
   /// The factor of all numbers; 1 until it is set. Verbs read it when they are called.
-  [[nodiscard]] float scale() const noexcept { return scale_; }
+  [[nodiscard]] float scale() const noexcept { return factor_ == nullptr ? 1.0f : *factor_; }
   /// Sets the factor of all numbers. Codes and scales stay as they are. Throws invalid_argument unless it is
   /// positive and finite.
   void set_scale(float factor) {
@@ -104,14 +114,17 @@ class quantized_tensor {
         Q::has_tensor_scale,
         "ferry: numbers of this quantization have no factor for the table; quantization::e4m3, e5m2 and nvfp4 have one.");
     detail::require_factor(label(), factor);
-    scale_ = factor;
+    *detail::factor_of(*this) = factor;
   }
 
  private:
   std::size_t width_ = 0;
   tensor<code_type, Space> codes_;
   detail::scales_of<Q, ScaleSpace> scales_;
-  float scale_ = 1.0f;
+  std::unique_ptr<float> factor_;  // keeps its place when the table is moved; null: 1
+
+  template <class Table>
+  friend float* detail::factor_of(Table& table);
 };
 
 namespace detail {

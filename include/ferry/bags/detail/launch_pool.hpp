@@ -96,37 +96,49 @@ bool sums_pieces(const kernels::bag_list<Offset>& bags, std::int64_t tiles, std:
   return some_long && bags.bags * tiles < at_once;
 }
 
-/// The labels of the kernels, made before any of them is launched.
-struct pooling_labels {
-  const std::string& pool;
-  const std::string& sum_pieces;
-  const std::string& sum_long;
+/// Labels and memory for the kernels of long bags, from the call of a verb. OnHost: kernels of the host run.
+template <bool OnHost, class Call>
+struct pooling_resources {
+  Call& call;
+
+  [[nodiscard]] const std::string& label(const std::string& whole, const char* part) const {
+    return call.label_part(whole, part);
+  }
+  /// Kept until the verb ends.
+  template <class T>
+  [[nodiscard]] T* memory(std::int64_t count) const {
+    if constexpr (OnHost)
+      return call.template pinned<T>(count);
+    else
+      return call.template scratch<T>(count);
+  }
 };
 
 /// Sums the long bags of a batch, by threads that share them.
-template <class Exec, class Compute, class Table, class Source, class Weight, class Offset, class Scratch>
+template <class Exec, class Compute, class Table, class Source, class Weight, class Offset, class Resources>
 kernels::piece_buffer<Compute> sum_long_bags(
-    const Exec& exec, const pooling_labels& labels,
+    const Exec& exec, const std::string& label,
     const kernels::bag_terms<Compute, false, Table, Source, Weight, void>& terms,
-    const kernels::bag_list<Offset>& bags, bool packed, const Scratch& scratch) {
+    const kernels::bag_list<Offset>& bags, bool packed, const Resources& resources) {
   const std::int64_t slots = kernels::long_bags::slots(bags.positions), width = terms.width;
   const std::int64_t tiles = packed ? width / kernels::packed_tile::elements : width;
-  const kernels::piece_buffer<Compute> buffer{scratch(Compute{}, slots * width),
-                                              scratch(kernels::piece_note{}, slots)};
-  launch(exec, labels.sum_pieces, schedule::flat{}, slots, is_host_exec<Exec> ? 1 : tiles,
+  const std::string& pieces_label = resources.label(label, "sum_pieces");
+  const std::string& bags_label = resources.label(label, "sum_long");
+  const kernels::piece_buffer<Compute> buffer{resources.template memory<Compute>(slots * width),
+                                              resources.template memory<kernels::piece_note>(slots)};
+  launch(exec, pieces_label, schedule::flat{}, slots, is_host_exec<Exec> ? 1 : tiles,
          kernels::sum_bag_pieces<Compute, Table, Source, Offset, Weight>{terms, bags, buffer, slots,
                                                                          fast_divisor(tiles), packed});
-  launch(exec, labels.sum_long, schedule::flat{}, slots, is_host_exec<Exec> ? 1 : width,
+  launch(exec, bags_label, schedule::flat{}, slots, is_host_exec<Exec> ? 1 : width,
          kernels::add_bag_pieces<Compute, Offset>{bags, buffer, slots, fast_divisor(width)});
   return buffer;
 }
 
-/// `scratch(T{}, count)` is memory for `count` T that kernels of Exec reach, kept until the verb ends.
 template <class Pooling, class Exec, class Rows, class Source, class Offset, class Weight, class Chosen,
-          class Out, class OutSpace, class Scratch>
-void launch_pool(const Exec& exec, const pooling_labels& labels,
+          class Out, class OutSpace, class Resources>
+void launch_pool(const Exec& exec, const std::string& label,
                  const pooling_inputs<Rows, Source, Offset, Weight, Chosen>& in,
-                 const array_ref<Out, OutSpace>& out, std::int64_t* changed, const Scratch& scratch) {
+                 const array_ref<Out, OutSpace>& out, std::int64_t* changed, const Resources& resources) {
   const auto& rows = pooled_rows(in.rows);
   using element = typename pooled_number<Rows>::type;
   using number = pooling_number<Exec, pooling_type<element, Weight, Out>>;
@@ -153,8 +165,8 @@ void launch_pool(const Exec& exec, const pooling_labels& labels,
               changed};
   if constexpr (!Pooling::selects)
     if (in.has_rows && sums_pieces(in.bags, is_host_exec<Exec> ? 1 : tiles, pooling_threads(exec)))
-      pool.buffer = sum_long_bags(exec, labels, pool.terms, in.bags, packed || wide, scratch);
-  launch(exec, labels.pool, schedule::flat{}, in.bags.bags, is_host_exec<Exec> ? 1 : tiles, pool);
+      pool.buffer = sum_long_bags(exec, label, pool.terms, in.bags, packed || wide, resources);
+  launch(exec, label, schedule::flat{}, in.bags.bags, is_host_exec<Exec> ? 1 : tiles, pool);
 }
 
 }  // namespace ferry::detail

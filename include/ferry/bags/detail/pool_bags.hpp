@@ -161,8 +161,6 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
     changed = call.template pinned<std::int64_t>(count);
   else if constexpr (out_detours)
     changed = near_rows<std::int64_t>(call, count, 1, "bags").data;
-  const pooling_labels labels{label, call.label_part(label, "sum_pieces"),
-                              call.label_part(label, "sum_long")};
   // Before the first kernel: in a capture, offsets and weights may be refused.
   const auto bag_list = bags_for_kernels<on_host>(call, bags, count, positions, checks);
   const auto* const factors = weights_for_kernels<on_host>(call, weights);
@@ -175,12 +173,8 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
                                 maxima.row_stride(),
                                 is_strict<Bounds>(named),
                                 table.rows() > 0};
-    launch_pool<Pooling>(space, labels, inputs, pooled, changed, [&call]<class T>(T, std::int64_t size) {
-      if constexpr (on_host)
-        return call.template pinned<T>(size);
-      else
-        return call.template scratch<T>(size);
-    });
+    launch_pool<Pooling>(space, label, inputs, pooled, changed,
+                         pooling_resources<on_host, launch_context<Exec>>{call});
   };
   if constexpr (on_host) {
     const auto host = host_side(call.exec());

@@ -75,7 +75,8 @@ struct sum_bag_pieces {
       store_tile<Tile>(total.value, buffer.sums + slot * terms.width + column, count);
     }
     if (column == 0)
-      buffer.notes[slot] = {piece.bag, !bag_terms_type::may_skip && total.missed ? 0 : total.rows, -1};
+      buffer.notes[slot] = {piece.bag, !bag_terms_type::may_skip && total.marks.misses_row() ? 0 : total.rows,
+                            -1};
   }
 };
 

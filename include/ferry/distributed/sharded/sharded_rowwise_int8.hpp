@@ -23,7 +23,7 @@ namespace ferry {
 ///   ferry::sharded_rowwise_int8<ferry::mapped_space> big("codes", comm, rows, 128);
 ///   ferry::copy(exec, codes.records(), big.records()).wait();
 ///   ferry::gather(exec, big, indices, batch).wait();
-template <MemorySpace Space, Sharding Spread = sharding::cyclic>
+template <MemorySpace Space, class Spread = sharding::cyclic>
 class sharded_rowwise_int8 {
  public:
   using memory_space = Space;    ///< where the shards lie
