@@ -61,10 +61,16 @@ void train_by_lanes(std::size_t width) {
 
 template <class Q>
 void train_rows() {
-  // Rows of one tile a lane stay in registers, up to 128 numbers; longer ones are computed again.
-  for (const std::size_t width : {32u, 96u, 128u, 160u, 416u}) {
+  // Rows of one packet a lane stay in registers of the lanes, which a host does not have.
+  for (const std::size_t width : {160u, 416u}) {
     train_by_lanes<Q, kernels::packed_tile, ferry::rounding::stochastic>(width);
-    train_by_lanes<Q, kernels::single_tile, ferry::rounding::nearest>(width);
+    train_by_lanes<Q, kernels::packed_tile, ferry::rounding::nearest>(width);
+  }
+  for (const std::size_t width : {32u, 96u, 160u, 416u})
+    train_by_lanes<Q, kernels::single_tile, ferry::rounding::stochastic>(width);
+  if constexpr (Q::block == 0) {
+    train_by_lanes<Q, kernels::packed_tile, ferry::rounding::stochastic>(4);  // one lane
+    train_by_lanes<Q, kernels::single_tile, ferry::rounding::nearest>(131);
   }
 }
 
