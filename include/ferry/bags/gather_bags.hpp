@@ -32,9 +32,6 @@ using pooled_element = typename decltype(pooled_as<Table>())::type;
 
 template <class Exec, class Table, class Indices, class Offsets, class Pooled, class Bag>
 consteval void require_bag_verb() {
-  static_assert(
-      !is_quantized<Table> || is_codes<Table>,
-      "ferry: gather_bags adds rows of numbers or of a rowwise_int8_tensor; gather the rows of another quantized_tensor into a batch of floats, and pool that.");
   require_row_verb<Exec, checked_table<Table>, Indices, Pooled, typename Bag::chosen, false>();
   require_offsets<Exec, Offsets>();
   static_assert(
@@ -42,8 +39,15 @@ consteval void require_bag_verb() {
       "ferry: gather_bags adds rows in the order of their positions, so path::ordered and path::cooperative, which visit rows in the order of the table, are not for it.");
   static_assert(NumberElement<pooled_element<Table>> && NumberElement<typename traits_of<Pooled>::value_type>,
                 "ferry: bags of rows are pooled by arithmetic, so table and pooled rows must hold numbers.");
-  if constexpr (HasRowAccess<Table> && !is_codes<Table>)
-    table_access<Table>::template require<Exec, typename Bag::chosen>();
+  if constexpr (HasRowAccess<Table> && !is_codes<Table>) {
+    using access = table_access<Table>;
+    access::template require<Exec, typename Bag::chosen>();
+    if constexpr (requires { access::is_read_by_host; })
+      static_assert(
+          !by_host_alone<typename Bag::chosen::template get<path_category, path::automatic>> ||
+              access::is_read_by_host || !access::memory_space::is_host_accessible,
+          "ferry: path::staged pools the rows of host memory there, so codes and scales must both be in host memory; use path::direct.");
+  }
 }
 
 /// Checks and pools. `extra` is no_array, the weights of the positions, or the positions of the maxima.
@@ -83,7 +87,7 @@ ticket pool_rows_of(const Exec& exec, const Table& table, const Indices& indices
 /// memory.
 ///
 ///   exec      the execution space instance that the work is enqueued on
-///   table     rows x width of numbers, or a rowwise_int8_tensor; any memory space
+///   table     rows x width of numbers, or a quantized_tensor; any memory space
 ///   indices   rank-1 array of int32, uint32, int64 or uint64, or a row_plan
 ///   offsets   rank-1 array of such integers, one per bag and the end of the last bag; without that end the
 ///             last bag has all remaining positions, as in torch. Or one integer: the number of positions of

@@ -64,8 +64,8 @@ consteval void require_dense_step() {
 /// Under path::staged the gradients travel through the ring and the host updates a table in host memory.
 ///
 /// Rows of a quantized_tensor are decoded, updated and encoded. A row that the step changes gets a new scale
-/// for each of its blocks, that of its new numbers. The factor of a table, set_scale(x), stays: larger numbers
-/// become the largest of the codes.
+/// for each of its blocks, that of its new numbers. The factor of a table, set_scale(x), stays: larger
+/// numbers become the largest of the codes.
 ///
 /// Asynchronous on a device, except path::staged and path::cooperative, which occupy the calling thread. The
 /// step is counted at once; a wait() that throws takes it back. Where indices may be bad, wait for a step

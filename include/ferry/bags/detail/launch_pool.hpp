@@ -132,20 +132,18 @@ void launch_pool(const Exec& exec, const std::string& label,
                  const pooling_inputs<Rows, Source, Offset, Weight, Chosen>& in,
                  const array_ref<Out, OutSpace>& out, std::int64_t* changed, const Resources& resources) {
   const auto& rows = pooled_rows(in.rows);
-  using element = typename Rows::value_type;
+  using element = typename pooled_number<Rows>::type;
   using number = pooling_number<Exec, pooling_type<element, Weight, Out>>;
-  const auto table = read_in_units(sizeof(element), rows, in.source);
-  const auto pooled = pooled_table_of(table.data, table.stride);
-  using kernel = kernels::pool_rows<number, Pooling, std::remove_const_t<decltype(pooled)>,
-                                    std::remove_const_t<decltype(table.source)>, Offset,
-                                    std::remove_const_t<Weight>, Out, Chosen>;
+  const auto operands = pooling_operands_of(in.rows, in.source);
+  using kernel = kernels::pool_rows<number, Pooling, decltype(operands.table), decltype(operands.source),
+                                    Offset, std::remove_const_t<Weight>, Out, Chosen>;
   const bool packed = in_packets<kernels::packed_tile::elements>(rows, out);
   bool wide = false;
   if constexpr (kernel::has_wide_tiles) wide = in_packets<kernels::wide_packed_tile::elements>(rows, out);
   const std::int64_t tiles = out.width() / (wide     ? kernels::wide_packed_tile::elements
                                             : packed ? kernels::packed_tile::elements
                                                      : 1);
-  kernel pool{{pooled, table.source, in.weights, out.width(), in.bags.positions},
+  kernel pool{{operands.table, operands.source, in.weights, out.width(), in.bags.positions},
               in.bags,
               out.data,
               out.row_stride(),

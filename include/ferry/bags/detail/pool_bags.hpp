@@ -99,6 +99,23 @@ void deliver_rows(launch_context<Exec>& call, const array_ref<T, Space>& rows, c
   gather(call.exec(), rows, bags, out, Path{}, bounds::skip{}).drop();
 }
 
+/// The rows that host threads pool.
+template <class Exec, class Access>
+const auto& rows_on_host([[maybe_unused]] launch_context<Exec>& call, const Access& access) {
+  if constexpr (requires { access.rows_of_host(call); })
+    return access.rows_of_host(call);
+  else
+    return access.table();
+}
+/// True if path::automatic leaves the rows to the host.
+template <class Access>
+consteval bool is_left_to_host() {
+  if constexpr (requires { Access::is_left_to_host; })
+    return Access::is_left_to_host;
+  else
+    return Access::is_strided && std::is_same_v<typename Access::memory_space, pageable_space>;
+}
+
 /// Pools the rows. `weights` and `chosen`, the positions of the maxima, may be no_array.
 template <pool_side Side, class Pooling, class Bounds, class Exec, class Access, class Named, class Bags,
           class Weights, class Chosen, class Out, class OutSpace>
@@ -144,7 +161,7 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
   };
   if constexpr (on_host) {
     const auto host = host_side(call.exec());
-    launch_on(host, table, rows_for_host<Bounds>(call, named, table.rows()));
+    launch_on(host, rows_on_host(call, access), rows_for_host<Bounds>(call, named, table.rows()));
     host.fence(label);
   } else {
     decltype(auto) rows = access.rows(call);
@@ -173,8 +190,7 @@ ticket pool_bags(const Exec& exec, const Access& access, const Named& named, con
                  const Weights& weights, const Chosen& chosen, const array_ref<Out, OutSpace>& out) {
   using space = typename Access::memory_space;
   constexpr bool on_device = !is_host_exec<Exec>;
-  if constexpr (Access::is_strided && Path::chosen_at_run_time && on_device &&
-                std::is_same_v<space, pageable_space>)
+  if constexpr (is_left_to_host<Access>() && Path::chosen_at_run_time && on_device)
     if (!execution_backend<Exec>::capturing(exec))
       return pool_bags<path::staged, Pooling, Bounds>(exec, access, named, bags, weights, chosen, out);
   constexpr bool by_ring = on_device && (by_host_alone<Path> ? !space::is_host_accessible

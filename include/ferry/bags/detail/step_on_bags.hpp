@@ -92,6 +92,9 @@ template <class Exec, class Rule, class Table, class StateRule, class Indices, c
           class Bag>
 consteval void require_bag_step() {
   using chosen = typename Bag::chosen;
+  static_assert(
+      !is_quantized<std::remove_cvref_t<Table>> || is_codes<std::remove_cvref_t<Table>>,
+      "ferry: of quantized tables step_bags trains a rowwise_int8_tensor; for another one gather the gradient of its bag for each position, and call step.");
   require_step_rule<Rule, StateRule>();
   require_row_verb<Exec, checked_table<Table>, Indices, Grads, chosen, true, true>();
   require_offsets<Exec, Offsets>();

@@ -10,6 +10,7 @@
 #include <ferry/distributed/sharded/detail/open_shards.hpp>
 #include <ferry/distributed/sharded/shardings/cyclic.hpp>
 #include <ferry/error.hpp>
+#include <ferry/quantized/quantization.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/tensor.hpp>
 #include <ferry/tensor/tensor_view.hpp>
@@ -50,6 +51,9 @@ namespace ferry {
 template <Element T, MemorySpace Space, class Spread = sharding::cyclic>
 class sharded_table {
   static_assert(detail::require_sharding<Spread>());
+  static_assert(
+      !Quantization<T>,
+      "ferry: the first argument of a sharded_table is the type of its elements; spread quantized rows as a sharded_rowwise_int8, or as two tables, of code_type and of scale_type: gather from both into a quantized_tensor with the rows of the batch, and dequantize it.");
 
  public:
   using value_type = T;          ///< elements

@@ -19,10 +19,10 @@
 namespace ferry::kernels {
 
 /// One optimizer step for rows that must be read as a whole before an element changes: for rules that measure
-/// the row, for transforms that use the norm of its gradient or of its new weights, and for tables of codes,
-/// which need the range of the new weights. Each of these walks over the row once: it combines the gradients and
-/// recomputes its inputs, which later walks find in the first level of cache; the last one updates. If
-/// keeps_tiles, a row of one tile a lane stays in registers: on a device up to 128 elements.
+/// the row, for transforms that use the norm of its gradient or of its new weights, and for tables of codes.
+/// Each of these walks over the row once: it combines the gradients and recomputes its inputs, which later
+/// walks find in the first level of cache; the last one updates. If keeps_tiles, a row of one tile a lane
+/// stays in registers: on a device up to 128 elements.
 ///
 /// Device: the vector lanes of a thread share a row; a team has a contiguous piece. Host: an iteration a row.
 template <class Compute, class Tile, class Duplicates, class Source, class Value, class Weights, class State,
@@ -183,8 +183,7 @@ struct update_whole_rows {
       row.weight_factor = transforms.weight_factor(squares.total[0], squares.unit[0]);
     }
     tiles.template enter<phase::stepped, phase::scaled>(*this, row, walk);
-    [[maybe_unused]] const auto value_of = [&](std::int64_t column, int count,
-                                               float(&value)[Tile::elements]) {
+    [[maybe_unused]] const auto value_of = [&](std::int64_t column, int count, auto& value) {
       const auto& result = tiles.template at<phase::scaled>(*this, row, column, count);
       load_tile<Tile>(value, static_cast<const Compute*>(result.weight), count);
     };

@@ -201,6 +201,18 @@ class table_access<quantized_tensor<Q, Space, ScaleSpace>>
     return source;
   }
 
+  /// True if host threads read the rows, and if they do so under path::automatic.
+  static constexpr bool is_read_by_host = Space::is_host_accessible && ScaleSpace::is_host_accessible;
+  static constexpr bool is_left_to_host = is_read_by_host && (std::is_same_v<Space, pageable_space> ||
+                                                              std::is_same_v<ScaleSpace, pageable_space>);
+  /// The rows for host threads, after the device's writes to them.
+  template <class Exec>
+  const auto& rows_of_host(launch_context<Exec>& call) const {
+    call.wait_for_host_access(rows_.codes);
+    if constexpr (has_scales<Q>) call.wait_for_host_access(rows_.scales);
+    return rows_;
+  }
+
  private:
   array_ref<const typename Q::code_type, Space> numbers_;
   coded_rows<Q, const typename Q::code_type, Space, scales_type> rows_;

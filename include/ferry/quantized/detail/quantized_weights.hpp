@@ -23,8 +23,7 @@ inline constexpr bool rounds_at_random = requires(float value, typename Q::step_
   Q::encode_at_random(value, step, random);
 };
 
-/// Row `number` of codes and scales, decoded tile by tile. Tiles begin at multiples of their size, which
-/// divides the blocks, so a tile has one scale.
+/// A row of codes and scales, decoded tile by tile. Tiles begin at multiples of their size.
 template <class Q, class Byte = const std::byte, class Scale = const typename Q::scale_type>
 struct coded_row {
   Byte* codes;
@@ -43,14 +42,16 @@ struct coded_row {
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void load(Compute (&weight)[Tile::elements], std::int64_t column,
                                         int count) const {
-    static_assert(Q::block % Tile::elements == 0);
-    const auto step = step_at(column);
-    if constexpr (Q::code_bits == 8) {
-      std::uint8_t code[Tile::elements];
-      load_tile<Tile>(code, reinterpret_cast<const std::uint8_t*>(codes) + column, count);
-      for (int e = 0; e < live<Tile>(count); ++e) weight[e] = convert<Compute>(Q::decode(code[e], step));
-    } else {
-      for (int e = 0; e < live<Tile>(count); ++e)
+    constexpr bool shares_scale = Q::block % Tile::elements == 0;
+    auto step = step_at(column);
+    [[maybe_unused]] std::uint8_t bytes[Tile::elements];
+    if constexpr (Q::code_bits == 8)
+      load_tile<Tile>(bytes, reinterpret_cast<const std::uint8_t*>(codes) + column, count);
+    for (int e = 0; e < live<Tile>(count); ++e) {
+      if constexpr (!shares_scale) step = step_at(column + e);
+      if constexpr (Q::code_bits == 8)
+        weight[e] = convert<Compute>(Q::decode(bytes[e], step));
+      else
         weight[e] = convert<Compute>(Q::decode(code_at<Q::code_bits>(codes, column + e), step));
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bags are pooled from numbers and records.
-// expected-error: gather_bags adds rows of numbers or of a rowwise_int8_tensor
+// A step on bags pools rows of numbers and records.
+// expected-error: of quantized tables step_bags trains a rowwise_int8_tensor
 #include <ferry/bags.hpp>
 #include <ferry/ferry.hpp>
 #include <ferry/quantized.hpp>
@@ -13,7 +13,9 @@ void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
 #else
   ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::mapped_space> table("table", 10, 32);
 #endif
-  ferry::tensor<float, ferry::device_space> pooled("pooled", 1, 32);
+  const ferry::optim::sgd rule{};
+  ferry::tensor<float, ferry::device_space> grads("grads", 1, 32);
+  auto state = ferry::optim::make_state(rule, table);
   const std::vector<int> indices{1, 2};
-  static_cast<void>(ferry::gather_bags(exec, table, indices, 2, pooled));
+  static_cast<void>(ferry::step_bags(exec, rule, table, state, indices, 2, grads));
 }
