@@ -11,24 +11,33 @@
 #include <utility>
 #include <vector>
 
-/// Bags of ten random rows: pooled, and stepped on. Peers: peers/bags.py, of the same sizes.
+/// Bags of ten random rows: pooled, and stepped on. Peers: peers/bags.py, of the same sizes. Few long bags: pooled.
 namespace ferry_bench {
 namespace {
 
 constexpr std::int64_t hotness = 10;
 
-/// Elements that are not the sum of a bag's rows in their order, divided by their number.
+/// Elements that are not the sum of a bag's rows in their order, divided by `divisor`.
 struct wrong_pooled {
   const float* out;
   const std::int64_t* rows;
+  const std::int64_t* offsets;
   element_value expected;
   float divisor;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i, std::int64_t& wrong) const {
     const std::int64_t bag = i / expected.width, column = i % expected.width;
-    float sum = 0.0F;
-    for (std::int64_t k = bag * hotness; k < (bag + 1) * hotness; ++k) sum += expected(rows[k], column);
-    if (out[i] != sum / divisor) ++wrong;
+    const std::int64_t end = offsets[bag + 1], positions = end - offsets[bag];
+    // docs/bags.md: pieces of 32 rows, or of 1/256 of all if that is more; the last piece takes the rest.
+    const std::int64_t piece = positions < 1024 ? positions : positions / 256 > 32 ? positions / 256 : 32;
+    float total = 0.0F;
+    for (std::int64_t k = offsets[bag]; k < end;) {
+      const std::int64_t piece_end = end - k < 2 * piece ? end : k + piece;
+      float sum = 0.0F;
+      for (; k < piece_end; ++k) sum += expected(rows[k], column);
+      total += sum;
+    }
+    if (out[i] != total / divisor) ++wrong;
   }
 };
 
@@ -49,31 +58,37 @@ struct expanded_gradient {
   }
 };
 
-row_indices offsets_of(const session& run, std::int64_t bags) {
-  std::vector<std::int64_t> sums;
-  for (std::int64_t b = 0; b <= bags; ++b) sums.push_back(b * hotness);
+row_indices offsets_of(const session& run, const std::vector<std::int64_t>& lengths) {
+  std::vector<std::int64_t> sums{0};
+  for (const std::int64_t length : lengths) sums.push_back(sums.back() + length);
   row_indices result("offsets", sums.size());
   ferry::copy(run.exec(), sums, result).wait();
   return result;
 }
+std::vector<std::int64_t> equal_bags(std::int64_t bags, std::int64_t positions = hotness) {
+  return std::vector<std::int64_t>(static_cast<std::size_t>(bags), positions);
+}
 
-template <class Table, class Offsets, class... Policies>
+/// `source` is `offsets`, or the number of positions of every bag.
+template <class Table, class Source, class... Policies>
 void time_bags(session& run, const std::string& name, const facts& setting, const Table& table,
-               const index_sets& sets, const Offsets& offsets, batch_tensor& pooled, const traffic& moved,
-               bool counts_output, int burst, float divisor, Policies... policies) {
+               const index_sets& sets, const row_indices& offsets, const Source& source, batch_tensor& pooled,
+               const traffic& moved, bool counts_output, int burst, float divisor, Policies... policies) {
   const auto bags = static_cast<std::int64_t>(pooled.rows()),
-             width = static_cast<std::int64_t>(pooled.width());
+             width = static_cast<std::int64_t>(pooled.width()),
+             positions = static_cast<std::int64_t>(sets[0].size());
   figure result = figure_of(run, name, setting, pooled, burst, moved);
-  result.setting.emplace_back("hotness", hotness);
-  result.bytes = 4.0 * static_cast<double>(width * bags * (hotness + (counts_output ? 1 : 0)));
+  result.setting.emplace_back("hotness", positions / bags);
+  result.bytes = 4.0 * static_cast<double>(width * (positions + (counts_output ? bags : 0)));
   result.time = measure(run, burst, [&](int call) {
-    return ferry::gather_bags(run.exec(), table, sets[call], offsets, pooled, policies...);
+    return ferry::gather_bags(run.exec(), table, sets[call], source, pooled, policies...);
   });
   ferry::init::custom(run.exec(), pooled, poison_value{});
-  ferry::gather_bags(run.exec(), table, sets[1], offsets, pooled, policies...).wait();
-  conclude(run, result,
-           count_of(run.exec(), "ferry_bench::check", bags * width,
-                    wrong_pooled{pooled.data(), sets[1].data(), element_value{width}, divisor}));
+  ferry::gather_bags(run.exec(), table, sets[1], source, pooled, policies...).wait();
+  conclude(
+      run, result,
+      count_of(run.exec(), "ferry_bench::check", bags * width,
+               wrong_pooled{pooled.data(), sets[1].data(), offsets.data(), element_value{width}, divisor}));
 }
 
 std::int64_t bags_of(const session& run) { return run.chosen().step_n / 2; }
@@ -84,17 +99,39 @@ void pool_device(session& run) {
   filled_table<ferry::device_space> table(run, static_cast<std::size_t>(run.chosen().step_rows * width * 4));
   const auto view = table.rows_of(width * 4);
   const auto sets = index_sets::make<any_row>(run, bags * hotness, view.rows());
-  const auto offsets = offsets_of(run, bags);
+  const auto offsets = offsets_of(run, equal_bags(bags));
   batch_tensor pooled("pooled", bags, width);
   const auto time = [&](const std::string& variant, const auto& source, float divisor, auto... policies) {
-    time_bags(run, "bags.device." + variant, table.setting(), view, sets, source, pooled, inside_the_device(),
-              true, burst, divisor, policies...);
+    time_bags(run, "bags.device." + variant, table.setting(), view, sets, offsets, source, pooled,
+              inside_the_device(), true, burst, divisor, policies...);
   };
   using namespace ferry;
   time("sum", offsets, 1.0F, pooling::sum{});
   time("mean", offsets, static_cast<float>(hotness), pooling::mean{});
   time("sum.unchecked", offsets, 1.0F, pooling::sum{}, bounds::unchecked{});
   time("sum.fixed", hotness, 1.0F, pooling::sum{});
+}
+
+/// Few long bags, and one among many short ones.
+void pool_long(session& run) {
+  const std::int64_t positions = 8 * run.chosen().step_n, width = run.chosen().width;
+  filled_table<ferry::device_space> table(run, static_cast<std::size_t>(run.chosen().step_rows * width * 4));
+  const auto view = table.rows_of(width * 4);
+  const auto time = [&](const std::string& variant, const std::vector<std::int64_t>& lengths) {
+    const auto offsets = offsets_of(run, lengths);
+    std::int64_t total = 0;
+    for (const std::int64_t length : lengths) total += length;
+    const auto sets = index_sets::make<any_row>(run, total, view.rows());
+    batch_tensor pooled("pooled", static_cast<std::int64_t>(lengths.size()), width);
+    time_bags(run, "bags.long." + variant, table.setting(), view, sets, offsets, offsets, pooled,
+              inside_the_device(), true, 2, 1.0F, ferry::pooling::sum{});
+  };
+  time("1", {positions});
+  time("8", equal_bags(8, positions / 8));
+  time("132", equal_bags(132, positions / 132));
+  auto lengths = equal_bags(bags_of(run));
+  lengths[lengths.size() / 2] = positions / 16;
+  time("among_short", lengths);
 }
 
 /// Against a plain gather of as many positions from the same table.
@@ -104,15 +141,15 @@ void pool_mapped(session& run) {
     const auto view = table.rows_of(row_bytes);
     const std::int64_t bags = std::max<std::int64_t>(1, run.chosen().n / hotness);
     const auto sets = index_sets::make<any_row>(run, bags * hotness, view.rows());
-    const auto offsets = offsets_of(run, bags);
+    const auto offsets = offsets_of(run, equal_bags(bags));
     const std::string name = "bags.mapped." + bytes_text(row_bytes);
     {
       batch_tensor batch("batch", bags * hotness, row_bytes / 4);
       time_gather(run, name + ".gather", table.setting(), view, sets, batch, 1, over_the_link());
     }
     batch_tensor pooled("pooled", bags, row_bytes / 4);
-    time_bags(run, name, table.setting(), view, sets, offsets, pooled, over_the_link(), false, 1, 1.0F,
-              ferry::pooling::sum{});
+    time_bags(run, name, table.setting(), view, sets, offsets, offsets, pooled, over_the_link(), false, 1,
+              1.0F, ferry::pooling::sum{});
     const figure* mine = run.results().find(name);
     const figure* plain = run.results().find(name + ".gather");
     if (mine != nullptr && plain != nullptr && plain->gb_per_s() > 0)
@@ -168,7 +205,7 @@ void step_bags(session& run) {
   const auto ceiling = run.ceiling(in_memory().ceiling);
   const std::int64_t bags = bags_of(run), rows = run.chosen().step_rows, width = run.chosen().width;
   const auto sets = index_sets::make<any_row>(run, bags * hotness, static_cast<std::size_t>(rows));
-  const auto offsets = offsets_of(run, bags);
+  const auto offsets = offsets_of(run, equal_bags(bags));
   batch_tensor grads("grads", bags, width);
   ferry::init::custom(run.exec(), grads, gradient_value{width});
   using namespace ferry;
@@ -179,6 +216,7 @@ void step_bags(session& run) {
 }
 
 const registration device{"bags.device", pool_device};
+const registration long_bags{"bags.long", pool_long};
 const registration mapped{"bags.mapped", pool_mapped};
 const registration stepped{"bags.step", step_bags};
 

@@ -6,6 +6,7 @@
 #endif
 #include "../backends/enabled.cpp"
 
+#include "bags/bag_arguments.cpp"
 #include "cache/fixed.cpp"
 #include "cache/flush_rows.cpp"
 #include "cache/make_cache.cpp"
@@ -25,6 +26,7 @@
 #include "distributed/sharded/batch_findings.cpp"
 #include "distributed/sharded/chunk_rows.cpp"
 #include "distributed/sharded/chunk_shares.cpp"
+#include "distributed/sharded/dealt.cpp"
 #include "distributed/sharded/explain.cpp"
 #include "distributed/sharded/open_shards.cpp"
 #include "distributed/sharded/pull_rows.cpp"
@@ -150,6 +152,7 @@
 #include "profile/path_rule.cpp"
 #include "profile/profile_file.cpp"
 #include "profile/profile_lines.cpp"
+#include "quantized/extents.cpp"
 #include "rows/copy.cpp"
 #include "rows/copy_box.cpp"
 #include "rows/copy_progress.cpp"

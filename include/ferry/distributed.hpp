@@ -35,6 +35,7 @@
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/distributed/sharded/shardings/block.hpp>
 #include <ferry/distributed/sharded/shardings/cyclic.hpp>
+#include <ferry/distributed/sharded/shardings/dealt.hpp>
 #include <ferry/distributed/sharded/shardings/hashed.hpp>
 #include <ferry/distributed/sharded/shardings/replicated.hpp>
 #include <ferry/distributed/sharded/shardings/table_wise.hpp>

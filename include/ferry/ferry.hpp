@@ -3,8 +3,8 @@
 
 /// @file
 /// The core umbrella: tensors, plans, rows, optimizers and policies, and the backends. bags.hpp, cache.hpp,
-/// calibrate.hpp, int8.hpp, io.hpp, loader.hpp and distributed.hpp next to it are the others; the headers of
-/// interop/ and compat/ are included one by one.
+/// calibrate.hpp, quantized.hpp, io.hpp, loader.hpp and distributed.hpp next to it are the others; headers
+/// of interop/ and compat/ are included one by one.
 #include <ferry/error.hpp>
 #include <ferry/memory/allocation_progress.hpp>
 #include <ferry/memory/budget.hpp>

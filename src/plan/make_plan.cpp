@@ -113,6 +113,10 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
   const std::int64_t rows = request.rows;
   const auto home = engine::get(exec);
   launch_context<Exec> call(exec, "make_plan");
+  if (call.span().is_heard()) {
+    call.span().note("rows", rows);
+    call.span().note("positions", n);
+  }
   call.refuse_capture(
       "but sorting indices can't be repeated by a graph; make the plan before the capture, or use duplicates::assume_unique");
 

@@ -18,10 +18,8 @@ void require_indices_inside(const char* verb, const row_plan& plan) {
   const index_report findings = storage.read_report();
   if (findings.out_of_range == 0) return;
   array_note table;
-  table.label = "the table";
   table.rank = 1;
   table.extents = {storage.rows};
-  table.space = "any space";
   std::rethrow_exception(found_error(findings, verb, table, {}, 1, plan.positions(), storage.signed_indices));
 }
 

@@ -56,6 +56,7 @@ std::string array_note::shape_text() const {
 }
 
 std::string array_note::describe() const {
+  if (label.empty() && space.empty()) return joined({"a table of ", extents[0], " rows"});
   return joined({"'", label.view(), "' ", shape_text(), " in ", space});
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bags/bags.hpp"
-#include "int8/rowwise_int8.hpp"
+#include "quantized/rowwise_int8.hpp"
 #include "support/matrix.hpp"
 #include "support/paths.hpp"
 

@@ -4,7 +4,13 @@
 
 #include <ferry/io.hpp>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <random>
 #include <string_view>
+#include <type_traits>
+#include <vector>
 
 /// Shardings that users write.
 namespace ferry_test::own_sharding_test {
@@ -65,17 +71,30 @@ static_assert(!ferry::Sharding<no_check>);
 
 namespace {
 
+constexpr std::size_t rows = 37;
+
+/// A sharding of `rows` rows over `ranks` ranks.
+template <class Spread>
+Spread spread_over(int ranks, std::mt19937_64& random) {
+  if constexpr (std::is_same_v<Spread, ferry::sharding::dealt>) {
+    std::vector<int> owners(rows);
+    for (int& owner : owners) owner = static_cast<int>(random() % static_cast<unsigned>(ranks));
+    return ferry::sharding::dealt(owners);
+  } else {
+    return {};
+  }
+}
+
 /// Steps by 1, 2 and 4 ranks, against one table.
-template <class T, class Rule, class... Policies>
+template <class T, class Spread = backward, class Rule, class... Policies>
 void compare(std::uint64_t seed, const Rule& rule, Policies... policies) {
   const exec_space exec;
   auto random = generator(seed);
   for (const int ranks : {1, 2, 4}) {
     CAPTURE(ranks);
     const auto comm = group_of(ranks);
-    constexpr std::size_t rows = 37;
     ferry::tensor<T, host> table("w", rows, width);
-    ferry::sharded_table<T, host, backward> big("w", comm, rows, width);
+    ferry::sharded_table<T, host, Spread> big("w", comm, rows, width, spread_over<Spread>(ranks, random));
     for (std::int64_t row = 0; row < 37; ++row)
       REQUIRE(big.global_row(big.owner(row), big.local_row(row)) == row);
     ferry::init::uniform(exec, table, -1, 1, 5);
@@ -143,6 +162,82 @@ TEST_CASE("a sharding of one's own gives the bits of one table", "[distributed]"
   ferry::tensor<float, host> rates("rates", 37);
   for (std::size_t r = 0; r < 37; ++r) rates(r) = 0.5f + 0.125f * static_cast<float>(r % 5);
   compare<float>(84, chain{sgd{.lr = 0.1, .momentum = 0.9}, row_rates(rates)});
+  using ferry::sharding::dealt;
+  compare<float, dealt>(85, adam{.lr = 0.1}, ferry::step_count::per_row{});
+  compare<ferry::bhalf_t, dealt>(86, sgd{.lr = 0.1, .momentum = 0.9}, ferry::rounding::stochastic{});
+  compare<float, dealt>(87, chain{sgd{.lr = 0.1, .momentum = 0.9}, row_rates(rates)});
+}
+
+TEST_CASE("dealt rows lie on the ranks that an array, a function or the loads name", "[distributed]") {
+  using ferry::sharding::dealt;
+  auto random = generator(88);
+  for (int turn = 0; turn < 20; ++turn) {
+    const int ranks = 1 + static_cast<int>(random() % 5);
+    const std::size_t count = random() % 60;
+    std::vector<int> owners(count);
+    for (int& owner : owners) owner = static_cast<int>(random() % static_cast<unsigned>(ranks));
+    const dealt by_array(owners);
+    const dealt by_function(count, [&](std::int64_t row) { return owners[static_cast<std::size_t>(row)]; });
+    CHECK(by_array.digest() == by_function.digest());
+    by_array.check(ranks);
+    std::vector<std::int64_t> next(static_cast<std::size_t>(ranks), 0);
+    const auto total = static_cast<std::int64_t>(count);
+    for (std::size_t row = 0; row < count; ++row) {
+      const auto number = static_cast<std::int64_t>(row);
+      const std::int64_t place = next[static_cast<std::size_t>(owners[row])]++;
+      CHECK(by_function.owner(number, total, ranks) == owners[row]);
+      CHECK(by_function.local_row(number, total, ranks) == place);
+      CHECK(by_function.global_rows(owners[row], total, ranks)(place) == number);
+    }
+    for (int rank = 0; rank < ranks; ++rank)
+      CHECK(by_array.rows_of(rank, total, ranks) == next[static_cast<std::size_t>(rank)]);
+    if (count == 0) continue;
+    auto changed = owners;
+    changed[random() % count] += 1;
+    CHECK(dealt(changed).digest() != by_array.digest());
+
+    std::vector<double> loads(count);
+    for (double& load : loads)
+      load = static_cast<double>(random() % 1000) * (random() % 7 == 0 ? 100.0 : 1.0);
+    const dealt by_load = dealt::by_load(loads, ranks);
+    std::vector<double> sums(static_cast<std::size_t>(ranks), 0);
+    for (std::size_t row = 0; row < count; ++row)
+      sums[static_cast<std::size_t>(by_load.owner(static_cast<std::int64_t>(row), total, ranks))] +=
+          loads[row];
+    const auto [low, high] = std::minmax_element(sums.begin(), sums.end());
+    CHECK(*high - *low <= *std::max_element(loads.begin(), loads.end()));
+  }
+  const std::vector<double> none(9, 0.0);
+  CHECK(dealt::by_load(none, 3).rows_of(2, 9, 3) == 3);
+}
+
+TEST_CASE("dealt refuses what does not fit, by row and value", "[distributed]") {
+  using ferry::sharding::dealt;
+  const auto text = [](const auto& call) { return said<ferry::invalid_argument>(call); };
+  CHECK(has(text([] { dealt(std::vector<int>{0, 1, -4}); }), "row 2 is dealt to rank -4"));
+  CHECK(has(text([] {
+              static_cast<void>(dealt::by_load(std::vector<double>{1, -2}, 2));
+            }),
+            "the load of row 1 is -2"));
+  CHECK(has(text([] {
+              static_cast<void>(dealt::by_load(std::vector<double>{1, 2}, 0));
+            }),
+            "there are 0 ranks"));
+  const auto comm = group_of(2);
+  using table = ferry::sharded_table<float, host, dealt>;
+  CHECK(has(text([&] { table("w", comm, 3, 4); }), "no rows are dealt"));
+  CHECK(has(text([&] {
+              table("w", comm, 4, 4, dealt(std::vector<int>{0, 1, 1}));
+            }),
+            "3 rows are dealt, but the table has 4"));
+  CHECK(has(text([&] {
+              table("w", comm, 3, 4, dealt(std::vector<int>{0, 2, 1}));
+            }),
+            "row 1 is dealt to rank 2, which is none of the 2 ranks"));
+  CHECK_THROWS_AS(comm.run([&](int rank) {
+    table("w", comm, 2, 4, dealt(std::vector<int>{0, rank}));
+  }),
+                  ferry::protocol_error);
 }
 
 }  // namespace ferry_test::own_sharding_test

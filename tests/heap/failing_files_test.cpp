@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -184,7 +185,7 @@ TEST_CASE("a checkpoint that lacks memory is saved and loaded as a whole or not 
     run.add("adam", adam, state);
   };
   const auto save = [&](bool changes) {
-    ferry::io::checkpoint run(path, {.keep = 2});
+    ferry::io::checkpoint run(path);
     add_to(run);
     run.add("halves", halves);
     run.save({.changes = changes});
@@ -263,6 +264,46 @@ TEST_CASE("a checkpoint that lacks memory is saved and loaded as a whole or not 
   as_doubles.assign(40, 0.5);
   CHECK(equal(large, newest_large));
   CHECK((rest_of_state() == newest));
+}
+
+TEST_CASE("generations and named checkpoints stay when memory runs out", "[failing_heap][io]") {
+  // In memory where there is such a file system: thousands of saves would wait for a disk.
+  const environment_variable in_memory(
+      "TMPDIR", std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : std::getenv("TMPDIR"));
+  const temporary_folder folder;
+  const std::string path = folder.path() + "/a-folder-whose-name-has-more-than-thirty-letters";
+  std::int64_t turn = 0;
+  const auto save = [&](const std::string& name) {
+    ferry::io::checkpoint run(path, {.keep = 2});
+    run.add("turn", turn);
+    run.save({.name = name});
+  };
+  const auto turn_of = [&](const ferry::io::load_options& options) {
+    std::int64_t loaded = -1;
+    ferry::io::checkpoint run(path);
+    run.add("turn", loaded);
+    run.load(options);
+    return loaded;
+  };
+  const auto oldest = [&] { return ferry::io::checkpoint(path).generations().front(); };
+  std::int64_t older = 0;
+  const auto begin = [&] {
+    ++turn;
+    save("");
+    older = turn;
+    ++turn;
+    save("");
+    save("best");
+    ++turn;
+  };
+  const auto still = [&] {
+    return turn_of({}) == older + 1 && turn_of({.generation = oldest()}) == older &&
+           turn_of({.name = "best"}) == older + 1;
+  };
+  CHECK(survive(
+            "save of a generation", begin, [&] { save(""); }, still) > 20);
+  CHECK(survive(
+            "named save", begin, [&] { save("best"); }, still) > 20);
 }
 
 TEST_CASE("looks at the machine leave no file open when memory runs out", "[failing_heap]") {

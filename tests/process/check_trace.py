@@ -119,6 +119,8 @@ def main():
         assert count(events, "ferry::gather", "verb") == 60
         assert count(events, "ferry::gather::direct", "kernel") == 60
         assert count(events, "ferry::wait", "wait") >= 60
+        waits = [event["args"] for event in events if event["name"] == "ferry::wait" and event["args"].get("verb") == "gather"]
+        assert len(waits) == 60 and all(wait["table"] == "table" for wait in waits), waits
         assert count(events, "call", "region") == 60
         for thread in range(3):
             (region,) = [event for event in events if event["name"] == f"thread {thread}"]
@@ -127,7 +129,8 @@ def main():
             for event in inside:
                 assert region["ts"] <= event["ts"] and event["ts"] + event["dur"] <= region["ts"] + region["dur"] + 0.002
                 assert event["args"] == {"path": "direct", "from": "mapped_space", "to": "device_space",
-                                         "bytes": 300 * 16 * 4}, event
+                                         "bytes": 300 * 16 * 4, "table": "table", "rows": 2000, "positions": 300,
+                                         "plan": "no"}, event
 
         process, _ = run(program, "verbs", Path(folder, "%p.json"))
         events = check_events(json.loads(Path(folder, f"{process}.json").read_text()), process)
@@ -137,6 +140,8 @@ def main():
         assert paths == {"direct", "ordered", "staged", "cooperative"}, paths
         staged = [event for event in events if event["name"] == "ferry::gather::staged" and event["cat"] == "transfer"]
         assert staged and any(event["args"].get("bytes") == 300 * 16 * 4 for event in staged), staged
+        plans = [event["args"] for event in events if event["name"] == "ferry::make_plan"]
+        assert plans and all(plan == {"rows": 2000, "positions": 300} for plan in plans), plans
         (copied,) = [event for event in events if event["name"] == "ferry::copy"]
         assert copied["args"]["bytes"] == 1 << 20
 

@@ -10,6 +10,7 @@
 #include <cuda_runtime.h>
 
 #include <catch2/catch_template_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
@@ -191,6 +192,39 @@ TEST_CASE("a bad index of one launch is thrown by the wait after it, and the nex
     put(arrays.ids, good);
     replayed.launch();
     CHECK_NOTHROW(ticket.wait());
+  }
+}
+
+TEST_CASE("the errors of launches without a ticket come with the next wait on the captured instance",
+          "[graph]") {
+  auto random = generator(86);
+  const stream on;
+  operands arrays;
+  put(arrays.table, values<float>(random, rows * width));
+  const auto good = unique_indices<std::int64_t>(random, n, rows);
+  put(arrays.ids, good);
+  ferry::gather(on.exec(), arrays.table, arrays.ids, arrays.batch).wait();
+  const bool destroyed = GENERATE(false, true);
+  graph replayed(on, [&] {
+    auto ticket = ferry::gather(on.exec(), arrays.table, arrays.ids, arrays.batch);
+    if (!destroyed) ticket.detach();
+  });
+  ferry::tensor<float, ferry::device_space> spare("spare", n, width);
+  const auto wait_for_other_work = [&](const auto& exec) {
+    ferry::gather(exec, arrays.table, good, spare).wait();
+  };
+  auto bad = good;
+  bad[77] = rows;
+  for (int round = 0; round < 3; ++round) {
+    put(arrays.ids, bad);
+    replayed.launch();
+    CHECK_NOTHROW(wait_for_other_work(Kokkos::Cuda{}));
+    CHECK_THROWS_MATCHES(wait_for_other_work(on.exec()), ferry::out_of_range,
+                         MessageMatches(ContainsSubstring("index 400 at position 77")));
+    CHECK_NOTHROW(wait_for_other_work(on.exec()));
+    put(arrays.ids, good);
+    replayed.launch();
+    CHECK_NOTHROW(wait_for_other_work(on.exec()));
   }
 }
 

@@ -21,7 +21,7 @@ LAYERS = [
     ("profile",),
     ("plan",),
     ("rows",),
-    ("int8", "calibrate"),
+    ("quantized", "calibrate"),
     ("optim",),  # steps on 8-bit rows, too
     ("bags",),  # step_bags is a step
     ("io", "loader", "cache", "interop"),
@@ -38,14 +38,14 @@ OPEN_TO = {
     "profile": {"memory", "tensor", "runtime"},
     "plan": {"memory", "tensor", "runtime"},
     "rows": {"memory", "tensor", "runtime", "profile", "plan"},
-    "int8": {"tensor", "runtime", "plan", "rows"},
+    "quantized": {"tensor", "runtime", "plan", "rows"},
     "calibrate": {"memory", "runtime", "profile", "plan"},
-    "optim": {"tensor", "runtime", "plan", "rows", "int8"},
-    "bags": {"tensor", "runtime", "plan", "rows", "int8", "optim"},
+    "optim": {"tensor", "runtime", "plan", "rows", "quantized"},
+    "bags": {"tensor", "runtime", "plan", "rows", "quantized", "optim"},
     "io": {"memory", "tensor", "runtime", "rows", "optim"},
     "interop": {"memory", "tensor", "runtime"},
     "loader": {"memory", "plan", "runtime", "tensor"},
-    "cache": {"memory", "tensor", "runtime", "profile", "plan", "rows", "int8", "optim", "bags"},
+    "cache": {"memory", "tensor", "runtime", "profile", "plan", "rows", "quantized", "optim", "bags"},
     "distributed/communicator": {"memory", "tensor", "runtime"},
     "distributed/collectives": {"memory", "tensor", "runtime", "plan", "rows", "distributed/communicator"},
     "distributed/shared": {"memory", "distributed/communicator"},
@@ -56,7 +56,7 @@ OPEN_TO = {
     "backends": {"memory", "runtime"},
     "umbrella": set(),
 }
-SUBFOLDERS = {"detail", "rules", "shardings", "transforms"}
+SUBFOLDERS = {"detail", "quantizations", "rules", "shardings", "transforms"}
 # A capability of several parts, which are areas of their own: distributed/sharded.
 PARTS = {area.split("/")[0]: {other.split("/")[1] for layer in LAYERS for other in layer if other.startswith(area.split("/")[0] + "/")}
          for layer in LAYERS for area in layer if "/" in area}
@@ -68,7 +68,7 @@ for layer in LAYERS:
 ALLOWED["backends"] = {"concepts", "memory", "runtime"}
 ALLOWED["umbrella"] = set(ALLOWED)
 PLAIN = {"error.hpp", "version.hpp"}
-UMBRELLAS = {"ferry.hpp", "bags.hpp", "cache.hpp", "calibrate.hpp", "compat.hpp", "distributed.hpp", "int8.hpp", "interop.hpp", "io.hpp",
+UMBRELLAS = {"ferry.hpp", "bags.hpp", "cache.hpp", "calibrate.hpp", "compat.hpp", "distributed.hpp", "int8.hpp", "quantized.hpp", "interop.hpp", "io.hpp",
              "loader.hpp"}
 
 LONGEST_HEADER = 300

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "int8/rowwise_int8.hpp"
 #include "plan/plan_oracle.hpp"
+#include "quantized/rowwise_int8.hpp"
 #include "support/oracle.hpp"
 #include "support/random.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Integers are not trained.
-// expected-error: step trains tables of float, double, half_t or bhalf_t elements, or of 8-bit rows
+// expected-error: step trains tables of float, double, half_t or bhalf_t elements, or of quantized rows
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

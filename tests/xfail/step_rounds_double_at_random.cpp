@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nor are those of double.
-// expected-error: rounding::stochastic is for tables of half_t, bhalf_t or 8-bit rows
+// expected-error: rounding::stochastic is for tables of half_t, bhalf_t or quantized rows
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

@@ -4,12 +4,12 @@
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/pool_bags.hpp>
 #include <ferry/concepts/element.hpp>
-#include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/policy/pooling.hpp>
+#include <ferry/quantized/rowwise_int8_tensor.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/runtime/ticket.hpp>
 
@@ -39,8 +39,15 @@ consteval void require_bag_verb() {
       "ferry: gather_bags adds rows in the order of their positions, so path::ordered and path::cooperative, which visit rows in the order of the table, are not for it.");
   static_assert(NumberElement<pooled_element<Table>> && NumberElement<typename traits_of<Pooled>::value_type>,
                 "ferry: bags of rows are pooled by arithmetic, so table and pooled rows must hold numbers.");
-  if constexpr (HasRowAccess<Table> && !is_codes<Table>)
-    table_access<Table>::template require<Exec, typename Bag::chosen>();
+  if constexpr (HasRowAccess<Table> && !is_codes<Table>) {
+    using access = table_access<Table>;
+    access::template require<Exec, typename Bag::chosen>();
+    if constexpr (requires { access::is_read_by_host; })
+      static_assert(
+          !by_host_alone<typename Bag::chosen::template get<path_category, path::automatic>> ||
+              access::is_read_by_host || !access::memory_space::is_host_accessible,
+          "ferry: path::staged pools the rows of host memory there, so codes and scales must both be in host memory; use path::direct.");
+  }
 }
 
 /// Checks and pools. `extra` is no_array, the weights of the positions, or the positions of the maxima.
@@ -80,7 +87,7 @@ ticket pool_rows_of(const Exec& exec, const Table& table, const Indices& indices
 /// memory.
 ///
 ///   exec      the execution space instance that the work is enqueued on
-///   table     rows x width of numbers, or a rowwise_int8_tensor; any memory space
+///   table     rows x width of numbers, or a quantized_tensor; any memory space
 ///   indices   rank-1 array of int32, uint32, int64 or uint64, or a row_plan
 ///   offsets   rank-1 array of such integers, one per bag and the end of the last bag; without that end the
 ///             last bag has all remaining positions, as in torch. Or one integer: the number of positions of
@@ -91,10 +98,11 @@ ticket pool_rows_of(const Exec& exec, const Table& table, const Indices& indices
 ///                      of host memory and the pooled rows travel
 ///             bounds   default bounds::check; a plan has its own
 ///
-/// Rows are added in the order of their positions, beginning with 0: in double if table, weights or pooled
-/// are double, or if a table of integers has weights; in 64 bits if the table holds integers; else in float.
-/// So the bits are the same on every backend and for every number of threads. Bags without positions become
-/// 0. Positions under bounds::skip are left out and not counted, as torch's padding_idx. Positions outside of
+/// Rows are added in the order of their positions, beginning with 0; those of a bag of 1024 positions or more
+/// in pieces, whose sums are then added, see docs/bags.md. That is in double if table, weights or pooled are
+/// double, or if a table of integers has weights; in 64 bits if the table holds integers; else in float. So
+/// the bits are the same on every backend and for every number of threads. Bags without positions become 0.
+/// Positions under bounds::skip are left out and not counted, as torch's padding_idx. Positions outside of
 /// all bags are not read.
 ///
 /// Ordering, lifetimes and errors are those of gather. ticket::wait() throws out_of_range under bounds::check

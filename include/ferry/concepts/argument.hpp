@@ -15,9 +15,13 @@ namespace detail {
 template <class T>
 inline constexpr bool is_plan = std::is_same_v<std::remove_cvref_t<T>, row_plan>;
 
-/// True if T is an 8-bit table.
+/// True if T is a table of records of 8-bit codes.
 template <class T>
 inline constexpr bool is_codes = false;
+
+/// True if T is a table of quantized rows, also one of records.
+template <class T>
+inline constexpr bool is_quantized = false;
 
 /// True if T is an optimizer, with or without transforms.
 template <class T>

@@ -5,8 +5,8 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/error.hpp>
-#include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/io/checkpoint_options.hpp>
+#include <ferry/io/detail/add_quantized.hpp>
 #include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/checkpoint_refusals.hpp>
@@ -20,6 +20,8 @@
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/records.hpp>
 #include <ferry/optim/state.hpp>
+#include <ferry/quantized/quantized_tensor.hpp>
+#include <ferry/quantized/rowwise_int8_tensor.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/ticket.hpp>
@@ -100,6 +102,13 @@ class checkpoint {
         std::vector<ferry::detail::manifest_fact>{
             {"width", ferry::detail::manifest_fact::natural, {}, {table.width()}}},
         ferry::detail::as_stored("", make_ref(table.records()), name)));
+  }
+  /// Adds a table of quantized rows as "<name>/codes", "<name>/scales" if blocks have scales, and
+  /// "<name>/scale", the factor, if the table has one.
+  template <class Q, MemorySpace Space, MemorySpace ScaleSpace>
+    requires(!Q::in_records)
+  void add(const std::string& name, quantized_tensor<Q, Space, ScaleSpace>& table) {
+    ferry::detail::add_quantized(*this, name, table, [this](const std::string& part) { drop(part); });
   }
   /// Adds a variable: a number, an enumerator, a std::string, an engine or a distribution of <random> (by its
   /// text, see operator<<), or a trivially copyable struct (by its bytes). load() sets it, or compares it if

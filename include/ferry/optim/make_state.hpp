@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/prebuilt_step.hpp>
@@ -10,6 +9,7 @@
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/step_count.hpp>
+#include <ferry/quantized/rowwise_int8_tensor.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/half.hpp>
 
@@ -47,9 +47,14 @@ auto described(const Table& table) {
   ferry::detail::require_rows<Table>();
   return make_ref(table);
 }
-template <class Space>
-auto described(const rowwise_int8_tensor<Space>& table) {
-  auto reference = make_ref(table.records());
+template <class Q, class Space, class ScaleSpace>
+auto described(const quantized_tensor<Q, Space, ScaleSpace>& table) {
+  auto reference = [&] {
+    if constexpr (Q::in_records)
+      return make_ref(table.records());
+    else
+      return make_ref(table.codes());
+  }();
   reference.extents[1] = static_cast<std::int64_t>(table.width());
   return reference;
 }
@@ -60,8 +65,8 @@ struct default_state {
   using type = accumulation_t<std::remove_const_t<typename array_traits<Table>::value_type>>;
   using space = typename array_traits<Table>::memory_space;
 };
-template <class Space>
-struct default_state<rowwise_int8_tensor<Space>> {
+template <class Q, class Space, class ScaleSpace>
+struct default_state<quantized_tensor<Q, Space, ScaleSpace>> {
   using type = float;
   using space = Space;
 };
@@ -132,9 +137,9 @@ template <MemorySpace Space, class StateType, class Rule, class Table, class Ste
 ///   Space      memory space of the state; default that of the table. A state in device_space lies on the
 ///              device of a table in device_space, else on the one that Kokkos uses
 ///   StateType  element type of the state; default the accumulation type of the table's elements (float for
-///              half, bfloat16 and 8-bit rows, else the element type itself)
+///              half, bfloat16 and quantized rows, else the element type itself)
 ///   rule       an optimizer rule or optim::chain, whose rule is taken
-///   table      an array of rows or a rowwise_int8_tensor; only its extents and its label are read
+///   table      an array of rows or a quantized_tensor; only its extents and its label are read
 ///   StepCount  step_count::per_row and catch_up make the counters of the rows here; by default the first
 ///              step that needs them makes them
 ///

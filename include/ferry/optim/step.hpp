@@ -2,8 +2,6 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
-#include <ferry/int8/detail/rowwise_int8_rows.hpp>
-#include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/prebuilt_step.hpp>
 #include <ferry/optim/detail/step_rows.hpp>
@@ -13,6 +11,7 @@
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/policy/policies.hpp>
+#include <ferry/quantized/detail/coded_weights.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 
 #include <type_traits>
@@ -48,7 +47,7 @@ consteval void require_dense_step() {
 ///   exec      the execution space instance that the work is enqueued on
 ///   rule      one of ferry::optim, with names, defaults and formulas of torch.optim or of the cited paper,
 ///             or optim::chain, a rule with transforms
-///   table     rows x width of float, double, half_t or bhalf_t, or a rowwise_int8_tensor; any memory space
+///   table     rows x width of float, double, half_t or bhalf_t, or a quantized_tensor; any memory space
 ///   state     from make_state(rule, table), or for a table of the same extents
 ///   indices   rank-1 array of int32, uint32, int64 or uint64, or a row_plan
 ///   grads     one row per index, any number type
@@ -57,12 +56,16 @@ consteval void require_dense_step() {
 ///             bounds      default bounds::check; a plan has its own
 ///             duplicates  default duplicates::sum, as torch's coalesce
 ///             step_count  the step number of a row, and the treatment of missed steps; default global
-///             rounding    of half_t, bhalf_t and 8-bit weights; default nearest
+///             rounding    of half_t, bhalf_t and quantized weights; default nearest
 ///             nonfinite   the treatment of infinite or NaN gradients; default keep
 ///
 /// Rows that the batch does not name keep weights and state. An empty batch counts as a step. The step is
 /// computed in double if any operand is double, else in float, and every operation is rounded by itself.
 /// Under path::staged the gradients travel through the ring and the host updates a table in host memory.
+///
+/// Rows of a quantized_tensor are decoded, updated and encoded. A row that the step changes gets a new scale
+/// for each of its blocks, that of its new numbers. The factor of a table, set_scale(x), stays: larger
+/// numbers become the largest of the codes.
 ///
 /// Asynchronous on a device, except path::staged and path::cooperative, which occupy the calling thread. The
 /// step is counted at once; a wait() that throws takes it back. Where indices may be bad, wait for a step
@@ -80,10 +83,12 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
     const Indices& indices, const Grads& grads, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_step_rule<Rule, StateRule>();
-  if constexpr (detail::is_8_bit_table<Table>) {
-    detail::require_row_verb<Exec, detail::records_of<Table>, Indices, Grads, chosen, true, true>();
-    const auto codes = detail::codes_of(table);
-    return detail::step_rows<chosen>(exec, rule, detail::plain_rows(codes), state,
+  if constexpr (detail::is_quantized<std::remove_cvref_t<Table>>) {
+    using codes = typename detail::array_of_codes<std::remove_cvref_t<Table>>::type;
+    detail::require_row_verb<Exec, codes, Indices, Grads, chosen, true, true>();
+    detail::require_scales_in_reach<Exec, Table>();
+    const auto weights = detail::weights_of(table);
+    return detail::step_rows<chosen>(exec, rule, detail::stepped_rows(weights), state,
                                      detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
   } else {
     detail::require_row_verb<Exec, Table, Indices, Grads, chosen, true, true>();
@@ -157,11 +162,13 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
   using chosen = detail::dense_step_policies<Policies...>;
   detail::require_step_rule<Rule, StateRule>();
   const auto values = detail::read_only(make_ref(grads));
-  if constexpr (detail::is_8_bit_table<Table>) {
-    detail::require_dense_step<Exec, detail::records_of<Table>, Grads, Policies...>();
-    const auto codes = detail::codes_of(table);
-    return detail::step_rows<chosen>(exec, rule, detail::plain_rows(codes), state,
-                                     detail::every_row{codes.rows()}, values);
+  if constexpr (detail::is_quantized<std::remove_cvref_t<Table>>) {
+    using codes = typename detail::array_of_codes<std::remove_cvref_t<Table>>::type;
+    detail::require_dense_step<Exec, codes, Grads, Policies...>();
+    detail::require_scales_in_reach<Exec, Table>();
+    const auto weights = detail::weights_of(table);
+    return detail::step_rows<chosen>(exec, rule, detail::stepped_rows(weights), state,
+                                     detail::every_row{weights.rows()}, values);
   } else {
     detail::require_dense_step<Exec, Table, Grads, Policies...>();
     detail::require_output<Table>();

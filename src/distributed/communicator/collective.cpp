@@ -53,7 +53,7 @@ int collective::pass_descriptor(int owner, int descriptor) {
 }
 
 void collective::phase(function_ref<void(const call_note&)> act) {
-  const call_note note = call_note(note_).add_number(phases_++);
+  const call_note note = call_note(note_).add(", exchange").add_number(phases_++);
   open_ = false;
   act(note);
   open_ = true;
@@ -64,7 +64,7 @@ void collective::tell() noexcept {
   open_ = false;
   try {
     with_message_of(std::current_exception(), [this](const char* message) {
-      const call_note note = call_note(note_).add_number(phases_);
+      const call_note note = call_note(note_).add(", exchange").add_number(phases_);
       if (std::exchange(reads_, false))
         group_->end_reads(rank_, note, message);
       else

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdio>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,25 @@ inline constexpr std::array<std::string_view, note_parts> note_part_names = {
     "policies or element types", "the state", "the options of the rule or its transforms",
     "the values of arguments", "what is saved or loaded"};
 
+/// " (number 1, in the order of their declaration, is 0.1 on rank 0 and 1 on rank 2)": the first option that
+/// differs; empty if the notes do not show it.
+template <class Calls>
+std::string option_difference(const Calls& calls) {
+  const auto& first = calls.front().note;
+  for (std::size_t option = 0; option < static_cast<std::size_t>(first.option_count); ++option)
+    for (std::size_t rank = 1; rank < calls.size(); ++rank) {
+      const auto& note = calls[rank].note;
+      if (option >= note.option_count || note.options[option] == first.options[option]) continue;
+      std::array<char, 160> text{};
+      std::snprintf(
+          text.data(), text.size(),
+          " (number %zu, in the order of their declaration, is %.6g on rank 0 and %.6g on rank %zu)",
+          option + 1, first.options[option], note.options[option], rank);
+      return text.data();
+    }
+  return {};
+}
+
 /// "; they differ in the state": what the words of different calls do not show; empty if they show all.
 /// `calls` have a note each, by rank.
 template <class Calls>
@@ -24,6 +44,7 @@ std::string hidden_difference(const Calls& calls) {
     for (const auto& call : calls)
       if (call.note.hidden[part] != calls.front().note.hidden[part]) {
         text += (text.empty() ? "; they differ in " : ", and in ") + std::string(note_part_names[part]);
+        if (part == static_cast<std::size_t>(note_part::options)) text += option_difference(calls);
         break;
       }
   return text;

@@ -13,9 +13,9 @@
 
 namespace ferry::kernels {
 
-/// Bags whose rows are added in pieces, see sum_pieces. If a kernel sums the pieces before the bags are pooled,
-/// each piece has a row in a buffer: pieces begin at least 32 positions apart, so position / 32 is a row that no
-/// other piece of the bag has.
+/// Bags whose rows are added in pieces, see sum_pieces. If a kernel sums the pieces before the bags are
+/// pooled, each piece has a row in a buffer: pieces begin at least 32 positions apart, so position / 32 is a
+/// row that no other piece of the bag has.
 struct long_bags {
   static constexpr std::int64_t least = 1024;  ///< positions
 
@@ -49,8 +49,8 @@ struct bag_piece {
   std::int64_t end = 0;
 };
 
-/// The piece of a row of the buffer: a piece covers the last position of the row in which it begins. Its bag is
-/// -1 if there is none.
+/// The piece of a row of the buffer: a piece covers the last position of the row in which it begins. Its bag
+/// is -1 if there is none.
 template <class Offset>
 KOKKOS_FUNCTION bag_piece piece_of(const bag_list<Offset>& bags, std::int64_t slot) {
   const std::int64_t first = slot * sum_pieces::least, last = first + sum_pieces::least - 1;
@@ -64,8 +64,8 @@ KOKKOS_FUNCTION bag_piece piece_of(const bag_list<Offset>& bags, std::int64_t sl
   return {bag, begin, range.begin + cut.end(number, range.end - range.begin)};
 }
 
-/// The sum of the pieces of a bag, for a thread that adds all of them. A device's thread keeps it in memory: it
-/// is used once per piece, and registers for it would leave room for fewer threads.
+/// The sum of the pieces of a bag, for a thread that adds all of them. A device's thread keeps it in memory:
+/// it is used once per piece, and registers for it would leave room for fewer threads.
 template <class Compute, int Elements, bool InMemory>
 struct sum_of_pieces {
   template <class T>

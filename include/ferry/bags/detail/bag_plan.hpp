@@ -6,12 +6,12 @@
 #include <ferry/bags/detail/pool_bags.hpp>
 #include <ferry/bags/detail/share_values.hpp>
 #include <ferry/bags/detail/weight_gradients.hpp>
-#include <ferry/int8/detail/rowwise_int8_rows.hpp>
 #include <ferry/optim/detail/update_job.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
+#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
 #include <ferry/rows/copy.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/write_staged.hpp>

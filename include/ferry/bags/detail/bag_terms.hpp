@@ -30,8 +30,34 @@ inline constexpr bool always_strict = false;
 template <class Index, class Bounds>
 inline constexpr bool always_strict<index_rows<Index, Bounds>> = Bounds::reports;
 
-/// The rows of positions, as one thread adds them, or with Selects finds the largest elements. `Weight` is void
-/// if positions have no weights, `Chosen` is void if nobody wants to know the position of each maximum.
+/// Says of a bag whether a position has no row. InOne: also whether it is long, in the same register, because
+/// a device's kernel that may leave out positions has none for two facts.
+template <bool InOne>
+class bag_marks {
+ public:
+  KOKKOS_FORCEINLINE_FUNCTION void miss(bool misses = true) { bits_ |= misses ? 1u : 0u; }
+  KOKKOS_FORCEINLINE_FUNCTION void note_length(bool is_long) { bits_ |= is_long ? 2u : 0u; }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool misses_row() const { return (bits_ & 1u) != 0; }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool is_long(bool) const { return (bits_ & 2u) != 0; }
+
+ private:
+  unsigned int bits_ = 0;
+};
+template <>
+class bag_marks<false> {
+ public:
+  KOKKOS_FORCEINLINE_FUNCTION void miss(bool misses = true) { misses_row_ = misses_row_ || misses; }
+  KOKKOS_FORCEINLINE_FUNCTION static void note_length(bool) {}
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool misses_row() const { return misses_row_; }
+  /// `whether`: what note_length() was told.
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION static bool is_long(bool whether) { return whether; }
+
+ private:
+  bool misses_row_ = false;
+};
+
+/// The rows of positions, as one thread adds them, or with Selects finds the largest elements. `Weight` is
+/// void if positions have no weights, `Chosen` is void if nobody wants to know the position of each maximum.
 template <class Compute, bool Selects, class Table, class Source, class Weight, class Chosen>
 struct bag_terms {
   static constexpr bool weighs = !std::is_void_v<Weight> && !Selects;
@@ -54,7 +80,7 @@ struct bag_terms {
     Compute value[Tile::elements];
     std::int64_t origin[Tile::elements];
     std::int64_t rows = 0;
-    bool missed = false;
+    bag_marks<may_skip> marks;
 
     KOKKOS_FORCEINLINE_FUNCTION explicit pooled(int count) {
       for (int e = 0; e < live<Tile>(count); ++e) value[e] = Compute(0);
@@ -70,13 +96,14 @@ struct bag_terms {
     if constexpr (Selects) {
       add_range<Tile>(sum, range.begin, range.end, column, count);
     } else {
-      const bool is_long = long_bags::has(range);
       sum_of_pieces<Compute, Tile::elements, !Tile::host> whole;
       std::int64_t k = range.begin, end = range.end;
+      const bool is_long = long_bags::has(range);
+      sum.marks.note_length(is_long);
       if (is_long) end = whole.first_end(range, live<Tile>(count));
       for (;;) {
         add_range<Tile>(sum, k, end, column, count);
-        if (!is_long) return;
+        if (!sum.marks.is_long(is_long)) return;
         whole.add(sum.value, live<Tile>(count));
         k = end;
         end = whole.next_end(end);
@@ -105,7 +132,7 @@ struct bag_terms {
     }
   }
 
-  /// As add_range, for threads of a device that are few: N rows are in flight, and the indices of the next ones.
+  /// As add_range, for threads of a device that are few: N rows are in flight, and the indices of the next N.
   template <int N, class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void add_ahead(pooled<Tile>& sum, std::int64_t k, std::int64_t end,
                                              std::int64_t column, int count) const {
@@ -143,7 +170,7 @@ struct bag_terms {
         if constexpr (may_miss<Source>)
           if (rows.row[j] < 0) {
             if constexpr (may_skip) rows.missing |= 1u << j;
-            sum.missed = true;
+            sum.marks.miss();
             rows.row[j] = 0;
           }
         if constexpr (weighs) rows.weight[j] = convert<Compute>(weights[k + j]);

@@ -4,11 +4,11 @@
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/bag_pieces.hpp>
 #include <ferry/bags/detail/bag_terms.hpp>
+#include <ferry/bags/detail/no_array.hpp>
 #include <ferry/bags/detail/pool_rows.hpp>
 #include <ferry/bags/detail/pooled_table.hpp>
 #include <ferry/bags/detail/sum_bag_pieces.hpp>
 #include <ferry/concepts/execution_space.hpp>
-#include <ferry/memory/spaces.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/runtime/detail/backend.hpp>
@@ -22,14 +22,6 @@
 
 /// The launch of pool_rows, for one table of one batch.
 namespace ferry::detail {
-
-/// Stands for the array that a call does without: the weights of positions, or the positions of maxima.
-struct no_array {
-  using value_type = void;
-  using memory_space = pageable_space;
-  static constexpr void* data = nullptr;
-  static constexpr std::int64_t row_stride() { return 0; }
-};
 
 template <class Table, class Weight, class Out>
 consteval auto pooling_in() {
@@ -96,52 +88,62 @@ bool sums_pieces(const kernels::bag_list<Offset>& bags, std::int64_t tiles, std:
   return some_long && bags.bags * tiles < at_once;
 }
 
-/// The labels of the kernels, made before any of them is launched.
-struct pooling_labels {
-  const std::string& pool;
-  const std::string& sum_pieces;
-  const std::string& sum_long;
+/// Labels and memory for the kernels of long bags, from the call of a verb. OnHost: kernels of the host run.
+template <bool OnHost, class Call>
+struct pooling_resources {
+  Call& call;
+
+  [[nodiscard]] const std::string& label(const std::string& whole, const char* part) const {
+    return call.label_part(whole, part);
+  }
+  /// Kept until the verb ends.
+  template <class T>
+  [[nodiscard]] T* memory(std::int64_t count) const {
+    if constexpr (OnHost)
+      return call.template pinned<T>(count);
+    else
+      return call.template scratch<T>(count);
+  }
 };
 
 /// Sums the long bags of a batch, by threads that share them.
-template <class Exec, class Compute, class Table, class Source, class Weight, class Offset, class Scratch>
+template <class Exec, class Compute, class Table, class Source, class Weight, class Offset, class Resources>
 kernels::piece_buffer<Compute> sum_long_bags(
-    const Exec& exec, const pooling_labels& labels,
+    const Exec& exec, const std::string& label,
     const kernels::bag_terms<Compute, false, Table, Source, Weight, void>& terms,
-    const kernels::bag_list<Offset>& bags, bool packed, const Scratch& scratch) {
+    const kernels::bag_list<Offset>& bags, bool packed, const Resources& resources) {
   const std::int64_t slots = kernels::long_bags::slots(bags.positions), width = terms.width;
   const std::int64_t tiles = packed ? width / kernels::packed_tile::elements : width;
-  const kernels::piece_buffer<Compute> buffer{scratch(Compute{}, slots * width),
-                                              scratch(kernels::piece_note{}, slots)};
-  launch(exec, labels.sum_pieces, schedule::flat{}, slots, is_host_exec<Exec> ? 1 : tiles,
+  const std::string& pieces_label = resources.label(label, "sum_pieces");
+  const std::string& bags_label = resources.label(label, "sum_long");
+  const kernels::piece_buffer<Compute> buffer{resources.template memory<Compute>(slots * width),
+                                              resources.template memory<kernels::piece_note>(slots)};
+  launch(exec, pieces_label, schedule::flat{}, slots, is_host_exec<Exec> ? 1 : tiles,
          kernels::sum_bag_pieces<Compute, Table, Source, Offset, Weight>{terms, bags, buffer, slots,
                                                                          fast_divisor(tiles), packed});
-  launch(exec, labels.sum_long, schedule::flat{}, slots, is_host_exec<Exec> ? 1 : width,
-         kernels::add_bag_pieces<Compute, Offset>{bags, buffer, slots, fast_divisor(width)});
+  launch(exec, bags_label, schedule::flat{}, slots, is_host_exec<Exec> ? 1 : tiles,
+         kernels::add_bag_pieces<Compute, Offset>{bags, buffer, slots, width, fast_divisor(tiles), packed});
   return buffer;
 }
 
-/// `scratch(T{}, count)` is memory for `count` T that kernels of Exec reach, kept until the verb ends.
 template <class Pooling, class Exec, class Rows, class Source, class Offset, class Weight, class Chosen,
-          class Out, class OutSpace, class Scratch>
-void launch_pool(const Exec& exec, const pooling_labels& labels,
+          class Out, class OutSpace, class Resources>
+void launch_pool(const Exec& exec, const std::string& label,
                  const pooling_inputs<Rows, Source, Offset, Weight, Chosen>& in,
-                 const array_ref<Out, OutSpace>& out, std::int64_t* changed, const Scratch& scratch) {
+                 const array_ref<Out, OutSpace>& out, std::int64_t* changed, const Resources& resources) {
   const auto& rows = pooled_rows(in.rows);
-  using element = typename Rows::value_type;
+  using element = typename pooled_number<Rows>::type;
   using number = pooling_number<Exec, pooling_type<element, Weight, Out>>;
-  const auto table = read_in_units(sizeof(element), rows, in.source);
-  const auto pooled = pooled_table_of(table.data, table.stride);
-  using kernel = kernels::pool_rows<number, Pooling, std::remove_const_t<decltype(pooled)>,
-                                    std::remove_const_t<decltype(table.source)>, Offset,
-                                    std::remove_const_t<Weight>, Out, Chosen>;
+  const auto operands = pooling_operands_of(in.rows, in.source);
+  using kernel = kernels::pool_rows<number, Pooling, decltype(operands.table), decltype(operands.source),
+                                    Offset, std::remove_const_t<Weight>, Out, Chosen>;
   const bool packed = in_packets<kernels::packed_tile::elements>(rows, out);
   bool wide = false;
   if constexpr (kernel::has_wide_tiles) wide = in_packets<kernels::wide_packed_tile::elements>(rows, out);
   const std::int64_t tiles = out.width() / (wide     ? kernels::wide_packed_tile::elements
                                             : packed ? kernels::packed_tile::elements
                                                      : 1);
-  kernel pool{{pooled, table.source, in.weights, out.width(), in.bags.positions},
+  kernel pool{{operands.table, operands.source, in.weights, out.width(), in.bags.positions},
               in.bags,
               out.data,
               out.row_stride(),
@@ -155,8 +157,8 @@ void launch_pool(const Exec& exec, const pooling_labels& labels,
               changed};
   if constexpr (!Pooling::selects)
     if (in.has_rows && sums_pieces(in.bags, is_host_exec<Exec> ? 1 : tiles, pooling_threads(exec)))
-      pool.buffer = sum_long_bags(exec, labels, pool.terms, in.bags, packed || wide, scratch);
-  launch(exec, labels.pool, schedule::flat{}, in.bags.bags, is_host_exec<Exec> ? 1 : tiles, pool);
+      pool.buffer = sum_long_bags(exec, label, pool.terms, in.bags, packed || wide, resources);
+  launch(exec, label, schedule::flat{}, in.bags.bags, is_host_exec<Exec> ? 1 : tiles, pool);
 }
 
 }  // namespace ferry::detail

@@ -4,13 +4,12 @@
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/launch_pool.hpp>
-#include <ferry/error.hpp>
-#include <ferry/int8/detail/rowwise_int8_rows.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
+#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/gather.hpp>
@@ -20,10 +19,8 @@
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 /// gather_bags from its arguments to pool_rows.
 namespace ferry::detail {
@@ -34,27 +31,13 @@ template <class Bag, class Exec, class Access, class Named, class Bags, class Ex
 void require_bag_batch(const Access& access, const Named& named, const Bags& bags, const Extra& extra,
                        const Pooled& pooled) {
   const char* verb = "gather_bags";
-  using bounds_policy = typename Bag::chosen::template get<bounds_category, bounds::check>;
   const auto& table = access.table();
   const std::int64_t positions = positions_of(named);
-  if constexpr (is_plan<Named>) {
-    require_plan<Exec, typename Bag::chosen>(verb, named, table);
-  } else {
-    require_rank_one(verb, named);
-    require_a_row_to_clamp_to<bounds_policy>(verb, table, positions);
-  }
+  require_bag_indices<Exec, typename Bag::chosen>(verb, named, table);
   require_bags(verb, bags, positions, pooled);
   require_shapes(verb, table, pooled.rows(), pooled);
   access.require_foreign(verb, named, bags, extra, pooled);
-  if constexpr (std::is_same_v<Extra, no_array>) {
-  } else if constexpr (Bag::pooling::selects) {
-    require_chosen(verb, extra, pooled);
-    if (std::cmp_greater(positions, std::numeric_limits<typename Extra::value_type>::max()))
-      throw invalid_argument("ferry::gather_bags: " + extra.describe() + " can't hold the positions of " +
-                             std::to_string(positions) + " indices; its elements must be int64");
-  } else {
-    require_weights(verb, extra, positions);
-  }
+  require_extra_output<typename Bag::pooling>(verb, extra, positions, pooled);
 }
 
 /// True if a bag with a position without a row keeps its contents.
@@ -116,6 +99,23 @@ void deliver_rows(launch_context<Exec>& call, const array_ref<T, Space>& rows, c
   gather(call.exec(), rows, bags, out, Path{}, bounds::skip{}).drop();
 }
 
+/// The rows that host threads pool.
+template <class Exec, class Access>
+const auto& rows_on_host([[maybe_unused]] launch_context<Exec>& call, const Access& access) {
+  if constexpr (requires { access.rows_of_host(call); })
+    return access.rows_of_host(call);
+  else
+    return access.table();
+}
+/// True if path::automatic leaves the rows to the host.
+template <class Access>
+consteval bool is_left_to_host() {
+  if constexpr (requires { Access::is_left_to_host; })
+    return Access::is_left_to_host;
+  else
+    return Access::is_strided && std::is_same_v<typename Access::memory_space, pageable_space>;
+}
+
 /// Pools the rows. `weights` and `chosen`, the positions of the maxima, may be no_array.
 template <pool_side Side, class Pooling, class Bounds, class Exec, class Access, class Named, class Bags,
           class Weights, class Chosen, class Out, class OutSpace>
@@ -144,8 +144,6 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
     changed = call.template pinned<std::int64_t>(count);
   else if constexpr (out_detours)
     changed = near_rows<std::int64_t>(call, count, 1, "bags").data;
-  const pooling_labels labels{label, call.label_part(label, "sum_pieces"),
-                              call.label_part(label, "sum_long")};
   // Before the first kernel: in a capture, offsets and weights may be refused.
   const auto bag_list = bags_for_kernels<on_host>(call, bags, count, positions, checks);
   const auto* const factors = weights_for_kernels<on_host>(call, weights);
@@ -158,16 +156,12 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
                                 maxima.row_stride(),
                                 is_strict<Bounds>(named),
                                 table.rows() > 0};
-    launch_pool<Pooling>(space, labels, inputs, pooled, changed, [&call]<class T>(T, std::int64_t size) {
-      if constexpr (on_host)
-        return call.template pinned<T>(size);
-      else
-        return call.template scratch<T>(size);
-    });
+    launch_pool<Pooling>(space, label, inputs, pooled, changed,
+                         pooling_resources<on_host, launch_context<Exec>>{call});
   };
   if constexpr (on_host) {
     const auto host = host_side(call.exec());
-    launch_on(host, table, rows_for_host<Bounds>(call, named, table.rows()));
+    launch_on(host, rows_on_host(call, access), rows_for_host<Bounds>(call, named, table.rows()));
     host.fence(label);
   } else {
     decltype(auto) rows = access.rows(call);
@@ -196,8 +190,7 @@ ticket pool_bags(const Exec& exec, const Access& access, const Named& named, con
                  const Weights& weights, const Chosen& chosen, const array_ref<Out, OutSpace>& out) {
   using space = typename Access::memory_space;
   constexpr bool on_device = !is_host_exec<Exec>;
-  if constexpr (Access::is_strided && Path::chosen_at_run_time && on_device &&
-                std::is_same_v<space, pageable_space>)
+  if constexpr (is_left_to_host<Access>() && Path::chosen_at_run_time && on_device)
     if (!execution_backend<Exec>::capturing(exec))
       return pool_bags<path::staged, Pooling, Bounds>(exec, access, named, bags, weights, chosen, out);
   constexpr bool by_ring = on_device && (by_host_alone<Path> ? !space::is_host_accessible

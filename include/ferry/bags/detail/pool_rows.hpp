@@ -20,7 +20,7 @@ namespace ferry::kernels {
 /// packets of the same rows. A thread issues the loads of four rows before it adds the first: with more,
 /// registers would leave room for fewer threads (H200). The additions stay in order. All threads of a bag
 /// read the same indices, which the first level of cache serves. Bags of any length are pooled by the
-/// threads of one row. They find the sums of the pieces of long bags in a buffer, or add the pieces themselves.
+/// threads of one row. They find the sums of long bags in a buffer, or add the pieces themselves.
 ///
 /// Host mapping: one run of neighbouring bags per thread. Rows of later positions are prefetched.
 template <class Compute, class Pooling, class Table, class Source, class Offset, class Weight, class Out,
@@ -117,10 +117,10 @@ struct pool_rows {
     if (!range.is_good) return true;
     pooled<Tile> sum(count);
     if (!has_rows)
-      sum.missed = range.begin < range.end;
+      sum.marks.miss(range.begin < range.end);
     else if (!take_sum<Tile>(sum, bag, range, column, count))
       terms.template add_bag<Tile>(sum, range, column, count);
-    if (may_miss<Source> && strict && sum.missed) return true;
+    if (may_miss<Source> && strict && sum.marks.misses_row()) return true;
     if constexpr (Pooling::divides) {
       const std::int64_t rows = terms_type::may_skip ? sum.rows : range.end - range.begin;
       if (rows > 0)
@@ -144,7 +144,7 @@ struct pool_rows {
     if (note.bag != bag || note.bag_rows < 0) return false;
     load_tile<Tile>(sum.value, buffer.sums + slot * terms.width + column, count);
     sum.rows = note.bag_rows;
-    sum.missed = sum.rows < range.end - range.begin;
+    sum.marks.miss(sum.rows < range.end - range.begin);
     return true;
   }
 };

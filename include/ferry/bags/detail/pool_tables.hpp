@@ -55,6 +55,7 @@ struct table_entry {
 template <class Pool, class T, bool Clamp>
 struct pool_tables {
   static constexpr unsigned int most_threads = Pool::most_threads;
+  static constexpr unsigned int blocks_at_once = 4;  ///< see launch: 64 registers
   static constexpr bool takes_runs = true;
 
   Pool pool;

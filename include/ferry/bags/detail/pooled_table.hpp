@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/int8/detail/rowwise_int8_rows.hpp>
-#include <ferry/int8/detail/rowwise_int8_weights.hpp>
+#include <ferry/quantized/detail/decode_rows.hpp>
+#include <ferry/quantized/detail/quantized_access.hpp>
+#include <ferry/quantized/detail/quantized_weights.hpp>
+#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/quantized/detail/rowwise_int8_weights.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/prefetch.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -49,11 +53,27 @@ struct pooled_table<std::byte> {
   }
 };
 
+/// Rows of codes and scales in arrays of their own.
+template <class Q>
+struct pooled_codes {
+  coded_memory<Q> rows;
+
+  static constexpr std::int64_t element_bytes = 1;
+
+  KOKKOS_FORCEINLINE_FUNCTION coded_row<Q> row(std::int64_t index, std::int64_t) const {
+    return {rows.codes + index * rows.row_bytes, rows.scales + (has_scales<Q> ? index * rows.blocks : 0),
+            rows.tensor_scale};
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t index, std::int64_t) const {
+    look_ahead::prefetch(rows.codes + index * rows.row_bytes, rows.row_bytes);
+  }
+};
+
 }  // namespace ferry::kernels
 
 namespace ferry::detail {
 
-/// Rows as kernels pool them: of 8-bit rows the codes.
+/// Rows as kernels pool them: of quantized rows the codes.
 template <class Rows>
 const Rows& pooled_rows(const Rows& rows) {
   return rows;
@@ -63,10 +83,47 @@ const array_ref<Byte, Space>& pooled_rows(const record_rows<Byte, Space>& rows) 
   return rows.codes;
 }
 
+template <class Q, class Code, class Space, class Scales>
+const array_ref<Code, Space>& pooled_rows(const coded_rows<Q, Code, Space, Scales>& rows) {
+  return rows.codes;
+}
+
+/// The elements that rows are pooled as.
+/// @{
+template <class Rows>
+struct pooled_number {
+  using type = typename Rows::value_type;
+};
+template <class Q, class Code, class Space, class Scales>
+struct pooled_number<coded_rows<Q, Code, Space, Scales>> {
+  using type = float;
+};
+/// @}
+
 /// Rows of an array, or of another kind of rows from the first address on.
 template <class T>
 auto pooled_table_of(const T* rows, std::int64_t stride) {
   return kernels::pooled_table<std::remove_const_t<T>>::of(rows, stride);
+}
+
+/// The table and the source that kernels pool.
+template <class Table, class Source>
+struct pooling_operands {
+  Table table;
+  Source source;
+};
+template <class Table, class Source>
+pooling_operands(Table, Source) -> pooling_operands<Table, Source>;
+
+template <class Rows, class Source>
+auto pooling_operands_of(const Rows& rows, const Source& source) {
+  const auto& pooled = pooled_rows(rows);
+  const auto units = read_in_units(sizeof(typename Rows::value_type), pooled, source);
+  return pooling_operands{pooled_table_of(units.data, units.stride), units.source};
+}
+template <class Q, class Code, class Space, class Scales, class Source>
+auto pooling_operands_of(const coded_rows<Q, Code, Space, Scales>& rows, const Source& source) {
+  return pooling_operands{kernels::pooled_codes<Q>{rows.for_kernels()}, source};
 }
 
 }  // namespace ferry::detail

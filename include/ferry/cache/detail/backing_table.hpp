@@ -2,9 +2,9 @@
 #pragma once
 
 #include <ferry/cache/detail/record_state.hpp>
-#include <ferry/int8/detail/rowwise_int8_rows.hpp>
-#include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/optim/records.hpp>
+#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/quantized/rowwise_int8_tensor.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 

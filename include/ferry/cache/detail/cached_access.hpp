@@ -13,11 +13,11 @@
 #include <ferry/cache/detail/missed_items.hpp>
 #include <ferry/cache/detail/scatter_codes.hpp>
 #include <ferry/cache/detail/stage_rows.hpp>
-#include <ferry/int8/detail/rowwise_int8_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/path.hpp>
+#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
 #include <ferry/rows/detail/addressed_rows.hpp>
 #include <ferry/rows/detail/expand_rows.hpp>
 #include <ferry/rows/detail/move_rows.hpp>

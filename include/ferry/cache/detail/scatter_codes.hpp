@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/int8/detail/quantize_rows.hpp>
-#include <ferry/int8/detail/rowwise_int8_rows.hpp>
-#include <ferry/int8/scatter.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/policy/path.hpp>
+#include <ferry/quantized/detail/quantize_rows.hpp>
+#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/quantized/scatter.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/detail/update_rows.hpp>

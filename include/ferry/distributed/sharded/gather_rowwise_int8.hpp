@@ -6,7 +6,7 @@
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/make_plan.hpp>
 #include <ferry/distributed/sharded/sharded_rowwise_int8.hpp>
-#include <ferry/int8/gather.hpp>
+#include <ferry/quantized/gather.hpp>
 #include <ferry/rows/gather.hpp>
 
 #include <cstddef>

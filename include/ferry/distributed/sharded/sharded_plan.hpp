@@ -107,7 +107,12 @@ std::uint64_t digest_of(const Spread& spread) {
   call_note note(Spread::name);
   const std::uint64_t type = typeid(Spread).hash_code();
   note.add({reinterpret_cast<const char*>(&type), sizeof type});
-  if constexpr (!std::is_empty_v<Spread>) note.add({reinterpret_cast<const char*>(&spread), sizeof spread});
+  if constexpr (has_digest<Spread>) {
+    const std::uint64_t options = spread.digest();
+    note.add({reinterpret_cast<const char*>(&options), sizeof options});
+  } else if constexpr (!std::is_empty_v<Spread>) {
+    note.add({reinterpret_cast<const char*>(&spread), sizeof spread});
+  }
   return note.digest;
 }
 

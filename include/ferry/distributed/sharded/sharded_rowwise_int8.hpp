@@ -6,7 +6,7 @@
 #include <ferry/distributed/communicator/communicator.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/distributed/sharded/shardings/cyclic.hpp>
-#include <ferry/int8/rowwise_int8_tensor.hpp>
+#include <ferry/quantized/rowwise_int8_tensor.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -23,7 +23,7 @@ namespace ferry {
 ///   ferry::sharded_rowwise_int8<ferry::mapped_space> big("codes", comm, rows, 128);
 ///   ferry::copy(exec, codes.records(), big.records()).wait();
 ///   ferry::gather(exec, big, indices, batch).wait();
-template <MemorySpace Space, Sharding Spread = sharding::cyclic>
+template <MemorySpace Space, class Spread = sharding::cyclic>
 class sharded_rowwise_int8 {
  public:
   using memory_space = Space;    ///< where the shards lie

@@ -10,6 +10,7 @@
 #include <ferry/distributed/sharded/detail/open_shards.hpp>
 #include <ferry/distributed/sharded/shardings/cyclic.hpp>
 #include <ferry/error.hpp>
+#include <ferry/quantized/quantization.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/tensor.hpp>
 #include <ferry/tensor/tensor_view.hpp>
@@ -47,8 +48,13 @@ namespace ferry {
 /// Constructed inside of communicator::run, collectively, each rank's object holds the shard of that rank.
 /// Constructed outside, the object holds all shards of this process, and the ranks of a later run share it.
 /// Move-only.
-template <Element T, MemorySpace Space, Sharding Spread = sharding::cyclic>
+template <Element T, MemorySpace Space, class Spread = sharding::cyclic>
 class sharded_table {
+  static_assert(detail::require_sharding<Spread>());
+  static_assert(
+      !Quantization<T>,
+      "ferry: the first argument of a sharded_table is the type of its elements; spread quantized rows as a sharded_rowwise_int8, or as two tables, of code_type and of scale_type: gather from both into a quantized_tensor with the rows of the batch, and dequantize it.");
+
  public:
   using value_type = T;          ///< elements
   using memory_space = Space;    ///< where the shards lie
@@ -68,7 +74,10 @@ class sharded_table {
     detail::call_note note("sharded_table '");
     note.add(*label_).add("'").add_number(rows).add(" x").add_number(width);
     note.add(" ").add(Spread::name).add_hidden(detail::note_part::types, typeid(sharded_table).hash_code());
-    if constexpr (!std::is_empty_v<Spread>) note.add_hidden(detail::note_part::values, spread);
+    if constexpr (detail::has_digest<Spread>)
+      note.add_hidden(detail::note_part::values, spread.digest());
+    else if constexpr (!std::is_empty_v<Spread>)
+      note.add_hidden(detail::note_part::values, spread);
     detail::collective call(comm_, note);
     call.guarded([&] {
       number_ = call.next_number();
@@ -216,11 +225,11 @@ array_ref<T, Space> whole_ref(const sharded_table<T, Space, Spread>& table) {
   return whole;
 }
 
-/// "<verb> '<label>' (table <number>)", and the types that must agree.
+/// "<verb> of '<label>', table number <n>", and the types that must agree.
 template <class... Agreed, class T, class Space, class Spread>
 call_note note_of(const char* verb, const sharded_table<T, Space, Spread>& table) {
   call_note note(verb);
-  note.add(" of '").add(table.label()).add("', table").add_number(table.number());
+  note.add(" of '").add(table.label()).add("', table number").add_number(table.number());
   (note.add_hidden(note_part::types, typeid(Agreed).hash_code()), ...);
   return note;
 }

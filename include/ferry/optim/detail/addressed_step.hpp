@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/int8/detail/rowwise_int8_weights.hpp>
 #include <ferry/optim/detail/update_row.hpp>
 #include <ferry/optim/detail/update_whole_rows.hpp>
+#include <ferry/quantized/detail/rowwise_int8_weights.hpp>
 #include <ferry/rows/detail/addressed_rows.hpp>
 
 #include <Kokkos_Macros.hpp>

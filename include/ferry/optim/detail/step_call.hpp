@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/transform_spaces.hpp>
@@ -13,6 +12,7 @@
 #include <ferry/policy/path.hpp>
 #include <ferry/policy/rounding.hpp>
 #include <ferry/policy/step_count.hpp>
+#include <ferry/quantized/detail/coded_weights.hpp>
 
 #include <array>
 #include <cstddef>
@@ -30,15 +30,6 @@ inline constexpr bool is_chain = false;
 template <class Rule, class... Transforms>
 inline constexpr bool is_chain<optim::chain<Rule, Transforms...>> = true;
 
-template <class T>
-inline constexpr bool is_8_bit = false;
-template <class Space>
-inline constexpr bool is_8_bit<rowwise_int8_tensor<Space>> = true;
-template <class Table>
-inline constexpr bool is_8_bit_table = is_8_bit<std::remove_cvref_t<Table>>;
-template <class Table>
-using records_of = tensor<std::byte, typename std::remove_cvref_t<Table>::memory_space>;
-
 template <class Rule, class StateRule>
 consteval void require_step_rule() {
   static_assert(
@@ -49,13 +40,16 @@ consteval void require_step_rule() {
 }
 
 /// Refuses policies that do not fit the rule or the table.
-template <class Rule, class Transforms, class Element, class StepCount, class Rounding>
+template <class Rule, class Transforms, class Table, class StepCount, class Rounding>
 consteval void require_step_policies() {
-  static_assert(FloatingElement<Element> || std::is_same_v<Element, std::byte>,
-                "ferry: step trains tables of float, double, half_t or bhalf_t elements, or of 8-bit rows.");
+  using Element = std::remove_const_t<typename Table::value_type>;
+  static_assert(
+      FloatingElement<Element> || is_encoded_table<Table>,
+      "ferry: step trains tables of float, double, half_t or bhalf_t elements, or of quantized rows.");
+  if constexpr (is_coded_weights<Table>) require_trainable<typename Table::quantization, Rounding>();
   static_assert(
       !Rounding::is_random || !std::is_floating_point_v<Element>,
-      "ferry: rounding::stochastic is for tables of half_t, bhalf_t or 8-bit rows; weights of float and double are not rounded to a narrower format.");
+      "ferry: rounding::stochastic is for tables of half_t, bhalf_t or quantized rows; weights of float and double are not rounded to a narrower format.");
   static_assert(
       !StepCount::catches_up || !RowOptimizer<optim::detail::rule_of<Rule>>,
       "ferry: step_count::catch_up is for rules that update each element by itself; this one looks at the row as a whole.");
@@ -63,8 +57,8 @@ consteval void require_step_policies() {
       !StepCount::catches_up || Transforms::allows_catch_up,
       "ferry: step_count::catch_up can't make up for transforms that leave rows out or change weights between two steps: frozen_rows, max_norm.");
   static_assert(
-      !StepCount::catches_up || !std::is_same_v<Element, std::byte>,
-      "ferry: step_count::catch_up is for tables of floating-point numbers: 8-bit rows lose what a step without a gradient changes.");
+      !StepCount::catches_up || !is_encoded_table<Table>,
+      "ferry: step_count::catch_up is for tables of floating-point numbers: quantized rows lose what a step without a gradient changes.");
   static_assert(Transforms::clip_norms <= 1,
                 "ferry: at most one transform may clip the norm of the gradient.");
   static_assert(Transforms::norm_limits <= 1,
@@ -72,7 +66,7 @@ consteval void require_step_policies() {
 }
 
 /// Refuses duplicates::sum_any_order where the gradients of a row can't be applied one by one.
-template <class Rule, class Element, class Duplicates, class StepCount, class Rounding>
+template <class Rule, class Table, class Duplicates, class StepCount, class Rounding>
 consteval void require_any_order() {
   static_assert(
       !in_any_order<Duplicates> || LinearOptimizer<Rule>,
@@ -81,8 +75,8 @@ consteval void require_any_order() {
       !in_any_order<Duplicates> || !StepCount::counts_rows,
       "ferry: duplicates::sum_any_order looks at positions, not at rows, so the step can't count the steps of rows; use step_count::global.");
   static_assert(
-      !in_any_order<Duplicates> || (!Rounding::is_random && !std::is_same_v<Element, std::byte>),
-      "ferry: duplicates::sum_any_order rounds the weight to nearest after every gradient, so it takes neither 8-bit rows nor rounding::stochastic.");
+      !in_any_order<Duplicates> || (!Rounding::is_random && !is_encoded_table<Table>),
+      "ferry: duplicates::sum_any_order rounds the weight to nearest after every gradient, so it takes neither quantized rows nor rounding::stochastic.");
 }
 
 /// Throws invalid_argument unless the field of a state has a row of `width` elements for each of the table.
@@ -104,18 +98,20 @@ void require_fields(const char* verb, const optim::detail::field_names& needed, 
 
 /// One step of a state. Nothing of the state changes before count(), and nothing throws after the step is
 /// enqueued. It takes the policies that it asks for: one type serves all paths, bounds and duplicates.
-template <class StepCount, class Rounding, class Nonfinite, class Rule, class T, class Space, class State>
+template <class StepCount, class Rounding, class Nonfinite, class Rule, class T, class Space, class State,
+          class Table = array_ref<T, Space>>
 class step_call {
  public:
   using state_space = typename State::memory_space;
-  using job_type =
-      update_job<T, Space, typename State::value_type, state_space, Rule, StepCount, Rounding, Nonfinite>;
+  using job_type = update_job<T, Space, typename State::value_type, state_space, Rule, StepCount, Rounding,
+                              Nonfinite, Table>;
 
   /// Checks the types of a step with gradients of type Value.
   template <class Exec, class Value, class Duplicates>
   static consteval void require_types() {
-    require_any_order<Rule, T, Duplicates, StepCount, Rounding>();
-    require_step_policies<Rule, typename job_type::template transforms_type<float>, T, StepCount, Rounding>();
+    require_any_order<Rule, Table, Duplicates, StepCount, Rounding>();
+    require_step_policies<Rule, typename job_type::template transforms_type<float>, Table, StepCount,
+                          Rounding>();
     static_assert(NumberElement<std::remove_const_t<Value>>, "ferry: step needs gradients that are numbers.");
     static_assert(
         may_dereference<Exec, state_space>(),
@@ -127,7 +123,7 @@ class step_call {
 
   /// Takes the arrays of the state. Throws invalid_argument if options, fields or policies do not fit.
   template <class Value>
-  step_call(const char* verb, const Rule& optimizer, const array_ref<T, Space>& table, State& state,
+  step_call(const char* verb, const Rule& optimizer, const Table& table, State& state,
             std::type_identity<Value>)
       : verb_(verb), optimizer_(optimizer), table_(table), clock_(state.clock()), fields_(state.fields()) {
     const auto& rule = optim::detail::transforms_of<Rule>::rule_in(optimizer);
@@ -185,17 +181,17 @@ class step_call {
 
   const char* verb_;
   const Rule& optimizer_;
-  const array_ref<T, Space>& table_;
+  const Table& table_;
   std::shared_ptr<typename job_type::clock_type> clock_;
   int fields_;
   step_arrays<typename State::value_type, state_space> arrays_;
   tensor<std::uint32_t, state_space> counters_;
 };
 
-template <class Chosen, class Rule, class T, class Space, class State>
-using step_call_by =
-    step_call<typename Chosen::template get<step_count_category, step_count::global>,
-              typename Chosen::template get<rounding_category, rounding::nearest>,
-              typename Chosen::template get<nonfinite_category, nonfinite::keep>, Rule, T, Space, State>;
+template <class Chosen, class Rule, class T, class Space, class State, class Table = array_ref<T, Space>>
+using step_call_by = step_call<typename Chosen::template get<step_count_category, step_count::global>,
+                               typename Chosen::template get<rounding_category, rounding::nearest>,
+                               typename Chosen::template get<nonfinite_category, nonfinite::keep>, Rule, T,
+                               Space, State, Table>;
 
 }  // namespace ferry::detail

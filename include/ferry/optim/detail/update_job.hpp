@@ -3,7 +3,6 @@
 
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/concepts/policy.hpp>
-#include <ferry/int8/detail/rowwise_int8_weights.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/step_counters.hpp>
 #include <ferry/optim/detail/step_inputs.hpp>
@@ -12,6 +11,9 @@
 #include <ferry/optim/detail/update_row.hpp>
 #include <ferry/optim/detail/update_whole_rows.hpp>
 #include <ferry/optim/state.hpp>
+#include <ferry/quantized/detail/coded_weights.hpp>
+#include <ferry/quantized/detail/quantized_weights.hpp>
+#include <ferry/quantized/detail/rowwise_int8_weights.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/detail/row_kernels.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
@@ -51,14 +53,14 @@ struct step_arrays {
 };
 
 /// Updates weights and state of a row by the combined gradient in one pass; a job of update_rows. A table of
-/// 8-bit rows is passed as its records, rows of bytes.
+/// 8-bit rows is passed as its records, rows of bytes; one of other quantized rows as coded_weights.
 template <class T, class TableSpace, class State, class StateSpace, class Optimizer, class StepCount,
-          class Rounding, class Nonfinite>
+          class Rounding, class Nonfinite, class Table = array_ref<T, TableSpace>>
 struct update_job {
   using rule_type = optim::detail::rule_of<Optimizer>;
   using clock_type = optim::step_counters<rule_type, StateSpace>;
 
-  array_ref<T, TableSpace> table;
+  Table table;
   const step_arrays<State, StateSpace>& arrays;
   int fields;
   Optimizer optimizer;
@@ -76,7 +78,7 @@ struct update_job {
   static constexpr bool takes_masks = false;  ///< rules take whole tiles
   static constexpr int row_fields = optim::state<rule_type, State, StateSpace>::row_fields;
   static constexpr bool counts_rows = StepCount::counts_rows;
-  static constexpr bool is_8_bit = std::is_same_v<T, std::byte>;
+  static constexpr bool is_encoded = is_encoded_table<Table>;
 
   template <class Compute>
   static auto transforms_in(const Optimizer& optimizer) {
@@ -89,7 +91,7 @@ struct update_job {
   template <class Compute>
   using transforms_type = decltype(transforms_in<Compute>(std::declval<const Optimizer&>()));
 
-  static constexpr bool needs_whole_rows = RowOptimizer<rule_type> || is_8_bit ||
+  static constexpr bool needs_whole_rows = RowOptimizer<rule_type> || is_encoded ||
                                            transforms_type<float>::clip_norms != 0 ||
                                            transforms_type<float>::norm_limits != 0;
 
@@ -117,6 +119,7 @@ struct update_job {
   template <class Check>
   void for_each_array(const Check& check) const {
     check(table);
+    if constexpr (has_scale_array<Table>) check(table.scales);
     for (int f = 0; f < fields; ++f) check(arrays.state[static_cast<std::size_t>(f)]);
     for (int f = 0; f < row_fields; ++f) check(arrays.row_state[static_cast<std::size_t>(f)]);
     if constexpr (StepCount::counts_rows) check(arrays.row_steps);
@@ -244,7 +247,9 @@ struct update_job {
  private:
   [[nodiscard]] auto weights_of_table() const {
     const kernels::step_randomness randomness{clock->seed, static_cast<std::uint64_t>(step), clock->rows};
-    if constexpr (is_8_bit)
+    if constexpr (is_coded_weights<Table>)
+      return table.template for_kernels<Rounding::is_random>(randomness);
+    else if constexpr (is_encoded)
       return kernels::rowwise_int8_weights<Rounding::is_random>{table.data, table.row_stride(), randomness};
     else
       return kernels::weights_rounded<Rounding::is_random>(table.data, table.row_stride(), randomness);

@@ -6,6 +6,7 @@
 #include <ferry/optim/detail/row_squares.hpp>
 #include <ferry/optim/detail/row_tile.hpp>
 #include <ferry/plan/detail/row_source.hpp>
+#include <ferry/quantized/detail/quantized_weights.hpp>
 #include <ferry/rows/detail/combine.hpp>
 #include <ferry/rows/detail/row_walk.hpp>
 #include <ferry/rows/detail/tile.hpp>
@@ -18,10 +19,10 @@
 namespace ferry::kernels {
 
 /// One optimizer step for rows that must be read as a whole before an element changes: for rules that measure
-/// the row, for transforms that use the norm of its gradient or of its new weights, and for tables of 8-bit
-/// rows, which need the range of the new weights. Each of these walks over the row once: it combines the
-/// gradients and recomputes its inputs, which later walks find in the first level of cache; the last one
-/// updates. If keeps_tiles, a row of one tile a lane stays in registers: on a device up to 128 elements.
+/// the row, for transforms that use the norm of its gradient or of its new weights, and for tables of codes.
+/// Each of these walks over the row once: it combines the gradients and recomputes its inputs, which later
+/// walks find in the first level of cache; the last one updates. If keeps_tiles, a row of one tile a lane
+/// stays in registers: on a device up to 128 elements.
 ///
 /// Device: the vector lanes of a thread share a row; a team has a contiguous piece. Host: an iteration a row.
 template <class Compute, class Tile, class Duplicates, class Source, class Value, class Weights, class State,
@@ -29,6 +30,7 @@ template <class Compute, class Tile, class Duplicates, class Source, class Value
 struct update_whole_rows {
   using update = typename Schedule::update;
   static constexpr bool measures = requires { update::sums; };
+  static constexpr bool needs_scales = Weights::needs_range || has_block_scales<Weights>;
   static constexpr int field_room = Fields == 0 ? 1 : Fields;
   static constexpr int row_room = RowFields == 0 ? 1 : RowFields;
 
@@ -48,16 +50,15 @@ struct update_whole_rows {
 
   /// True if a tile of a row may stay in registers. Rules that only measure a row are faster with two walks
   /// and more rows under way (rowwise_adagrad, 131072 rows of 512 bytes, H100: 0.119 ms, not 0.137).
-  static constexpr bool keeps_tiles =
-      (Weights::needs_range || Transforms::clip_norms + Transforms::norm_limits != 0);
+  static constexpr bool keeps_tiles = (needs_scales || Transforms::clip_norms + Transforms::norm_limits != 0);
   static constexpr bool takes_teams = true;  ///< on a device, see schedule
   /// A row waits for memory several times: half of a multiprocessor's threads must fit, more of small rows.
   static constexpr int flat_teams = sizeof(Compute) > sizeof(float) ? 2 : keeps_tiles || Fields != 0 ? 4 : 5;
   [[nodiscard]] static std::int64_t per_item() { return 1; }
   /// Each walk over a row counts.
   [[nodiscard]] std::int64_t bytes_each() const {
-    constexpr int walks = 1 + Transforms::clip_norms + Transforms::norm_limits + (measures ? 1 : 0) +
-                          (Weights::needs_range ? 1 : 0);
+    constexpr int walks =
+        1 + Transforms::clip_norms + Transforms::norm_limits + (measures ? 1 : 0) + (needs_scales ? 1 : 0);
     return width * static_cast<std::int64_t>(sizeof(Value) + (2 + 2 * Fields) * sizeof(Compute)) * walks;
   }
   /// Vector lanes per row.
@@ -182,17 +183,30 @@ struct update_whole_rows {
       row.weight_factor = transforms.weight_factor(squares.total[0], squares.unit[0]);
     }
     tiles.template enter<phase::stepped, phase::scaled>(*this, row, walk);
+    [[maybe_unused]] const auto value_of = [&](std::int64_t column, int count, auto& value) {
+      const auto& result = tiles.template at<phase::scaled>(*this, row, column, count);
+      load_tile<Tile>(value, static_cast<const Compute*>(result.weight), count);
+    };
     auto target = row.weights;
-    if constexpr (Weights::needs_range) {
-      const auto range = walk.range([&](std::int64_t column, int count, float(&value)[Tile::elements]) {
-        const auto& result = tiles.template at<phase::scaled>(*this, row, column, count);
-        load_tile<Tile>(value, static_cast<const Compute*>(result.weight), count);
-      });
-      target = table.row_of_range(row.segment.row, width, range.min_val, range.max_val);
-    }
-    walk.for_each_tile([&](std::int64_t column, int count) {
+    const auto store_in = [&](std::int64_t column, int count) {
       store(tiles.template at<phase::scaled>(*this, row, column, count), row, target, column, count);
-    });
+    };
+    if constexpr (has_block_scales<Weights>) {
+      for (std::int64_t first = 0, number = 0, block = table.block_width(width); first < width;
+           first += block, ++number) {
+        const auto scale =
+            table.scale_of(walk.template bounds_of<block_bounds>(first, first + block, value_of));
+        target = table.scaled_by(row.weights, scale);
+        walk.for_each_tile_of(first, first + block, store_in);
+        walk.perform([&] { target.scales[number] = scale; });
+      }
+    } else {
+      if constexpr (Weights::needs_range) {
+        const auto range = walk.range(value_of);
+        target = table.row_of_range(row.segment.row, width, range.min_val, range.max_val);
+      }
+      walk.for_each_tile(store_in);
+    }
     walk.perform([&] {
       for (int f = 0; f < RowFields; ++f)
         row_state[f][row.segment.row * row_state_stride] = convert<State>(row.fields[f]);

@@ -32,7 +32,8 @@ FERRY_VERB(
     "gather is called as gather(exec, table, indices, out, policies...); as gather<Space>(exec, table, indices, policies...), which returns a new tensor in that memory space; or as gather(exec, rule, table, state, indices, out, policies...), which catches up first.",
     call_of(execution_space, table, indices, array),
     call_of(execution_space, rule, table, state, indices, array),
-    call_of(execution_space, rule, records, indices, array))
+    call_of(execution_space, rule, records, indices, array),
+    call_of(execution_space, codes, indices, written_codes))
 
 FERRY_VERB(
     gather_new,
@@ -62,7 +63,7 @@ FERRY_VERB(
     call_of(execution_space, rule, written_table, state), call_of(execution_space, rule, records))
 
 FERRY_VERB(copy, "copy is called as copy(exec, from, to, policies...).",
-           call_of(execution_space, source, sink))
+           call_of(execution_space, source, sink), call_of(execution_space, codes, written_codes))
 
 FERRY_VERB(
     clone,
@@ -111,12 +112,12 @@ FERRY_VERB(
 
 FERRY_VERB(
     quantize,
-    "quantize is called as quantize(exec, from, table, policies...), with an array of numbers and a rowwise_int8_tensor to write.",
+    "quantize is called as quantize(exec, from, table, policies...), with an array of numbers and a quantized_tensor to write.",
     call_of(execution_space, array, written_codes))
 
 FERRY_VERB(
     dequantize,
-    "dequantize is called as dequantize(exec, table, to, policies...), with a rowwise_int8_tensor and an array of numbers to write.",
+    "dequantize is called as dequantize(exec, table, to, policies...), with a quantized_tensor and an array of numbers to write.",
     call_of(execution_space, codes, array))
 
 FERRY_VERB(zeros, "init::zeros is called as zeros(exec, array).",

@@ -89,9 +89,9 @@ concept HasRowAccess = requires {
   typename table_access<std::remove_cvref_t<Table>>::gathered;
 };
 
-/// Kinds of tables that the generic writing verbs take. 8-bit tables have verbs of their own.
+/// Kinds of tables that the generic writing verbs take. Quantized tables have verbs of their own.
 template <class Table>
-concept HasWritableRows = (HasRowAccess<Table> && !std::is_const_v<Table> && !is_codes<Table>);
+concept HasWritableRows = (HasRowAccess<Table> && !std::is_const_v<Table> && !is_quantized<Table>);
 
 /// Checks that the rows of a kind of table can become elements of type Out.
 template <class Access, class Out>

@@ -13,6 +13,9 @@
 ///   for_each_tile(visit)  visit(column, count) for each tile
 ///   sums<N>(measure)   N sums over the row; measure(column, count, part) sets the terms of a tile's elements
 ///   range(measure)     least and largest of the numbers that measure(column, count, value) sets
+///   for_each_tile_of(first, end, visit), bounds_of<Bounds>(first, end, measure)
+///                      the columns [first, end) alone, whole tiles; visited by the lanes that have them in
+///                      walks over the row. Bounds: values, nothing(), widen(values, number) and a reducer
 ///   perform(act)       act(), once per row
 ///   in_one_tile()      whether no thread or lane has more than one tile of the row
 namespace ferry::kernels {
@@ -57,6 +60,23 @@ struct thread_walk {
       total.widen(value, count);
     });
     return total.whole();
+  }
+  template <class Visit>
+  KOKKOS_FORCEINLINE_FUNCTION void for_each_tile_of(std::int64_t first, std::int64_t end,
+                                                    const Visit& visit) const {
+    for (std::int64_t column = first; column < end; column += Tile::elements)
+      visit(column, static_cast<int>(end - column < Tile::elements ? end - column : Tile::elements));
+  }
+  template <class Bounds, class Measure>
+  KOKKOS_FORCEINLINE_FUNCTION typename Bounds::values bounds_of(std::int64_t first, std::int64_t end,
+                                                                const Measure& measure) const {
+    auto total = Bounds::nothing();
+    for_each_tile_of(first, end, [&](std::int64_t column, int count) {
+      float value[Tile::elements];
+      measure(column, count, value);
+      for (int e = 0; e < count; ++e) Bounds::widen(total, value[e]);
+    });
+    return total;
   }
   template <class Act>
   KOKKOS_FORCEINLINE_FUNCTION void perform(const Act& act) const {
@@ -126,6 +146,30 @@ struct lane_walk {
         row_range::reducer(total));
     return total;
   }
+  template <class Visit>
+  KOKKOS_FORCEINLINE_FUNCTION void for_each_tile_of(std::int64_t first, std::int64_t end,
+                                                    const Visit& visit) const {
+    const int lanes = lanes_for(width);
+    Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, lanes),
+                         [&](const int lane) { part_of_lane(lane, lanes, first, end, visit); });
+  }
+  template <class Bounds, class Measure>
+  KOKKOS_FORCEINLINE_FUNCTION typename Bounds::values bounds_of(std::int64_t first, std::int64_t end,
+                                                                const Measure& measure) const {
+    const int lanes = lanes_for(width);
+    auto total = Bounds::nothing();
+    Kokkos::parallel_reduce(
+        Kokkos::ThreadVectorRange(team, lanes),
+        [&](const int lane, typename Bounds::values& mine) {
+          part_of_lane(lane, lanes, first, end, [&](std::int64_t column, int) {
+            float value[Tile::elements];
+            measure(column, Tile::elements, value);
+            for (int e = 0; e < Tile::elements; ++e) Bounds::widen(mine, value[e]);
+          });
+        },
+        typename Bounds::reducer(total));
+    return total;
+  }
   template <class Act>
   KOKKOS_FORCEINLINE_FUNCTION void perform(const Act& act) const {
     Kokkos::single(Kokkos::PerThread(team), act);
@@ -139,6 +183,18 @@ struct lane_walk {
       for (int first = 0; first < row_sum_order::lane_width; first += Tile::elements) {
         const std::int64_t column = t * row_sum_order::lane_width + first;
         if (column < width) visit(column, Tile::elements);
+      }
+  }
+  /// The tiles of of_lane that begin in [first, end). The number of lanes is a power of two.
+  template <class Visit>
+  KOKKOS_FORCEINLINE_FUNCTION void part_of_lane(int lane, int lanes, std::int64_t first, std::int64_t end,
+                                                const Visit& visit) const {
+    const std::int64_t begin = first / row_sum_order::lane_width;
+    for (std::int64_t t = begin + ((lane - begin) & (lanes - 1)); t * row_sum_order::lane_width < end;
+         t += lanes)
+      for (int e = 0; e < row_sum_order::lane_width; e += Tile::elements) {
+        const std::int64_t column = t * row_sum_order::lane_width + e;
+        if (column < end) visit(column, Tile::elements);
       }
   }
 };

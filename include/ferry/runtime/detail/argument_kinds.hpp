@@ -95,7 +95,7 @@ consteval unsigned kinds_of_type() {
     return kind::object;
   else if constexpr (is_plan<T> || is_plan_object<T>)
     return kind::plan | kind::indices;
-  else if constexpr (is_codes<T>)
+  else if constexpr (is_quantized<T>)
     return kind::codes;
   else if constexpr (is_table_object<T>)
     return is_records<T> ? kind::table_object | kind::records : kind::table_object;

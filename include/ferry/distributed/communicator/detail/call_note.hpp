@@ -25,6 +25,9 @@ struct call_note {
   std::uint64_t digest = basis;
   std::uint64_t length = 0;
   std::array<std::uint64_t, note_parts> hidden{};  ///< digests of what the text does not show
+  static constexpr std::size_t most_options = 12;
+  std::array<double, most_options> options{};  ///< the first options of the rule and its transforms
+  std::uint64_t option_count = 0;
 
   call_note() = default;
   explicit call_note(std::string_view words) { add(words); }
@@ -41,6 +44,11 @@ struct call_note {
     return add_hidden_bytes(part, &number, sizeof number);
   }
   call_note& add_hidden_bytes(note_part part, const void* data, std::size_t bytes);
+
+  /// Keeps an option for messages. Those after the first most_options are in the digest alone.
+  void show_option(double value) {
+    if (option_count < most_options) options[static_cast<std::size_t>(option_count++)] = value;
+  }
 
   [[nodiscard]] std::string_view words() const {
     return {text.data(), static_cast<std::size_t>(std::min<std::uint64_t>(length, room))};

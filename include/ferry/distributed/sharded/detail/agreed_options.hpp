@@ -18,10 +18,13 @@ template <class Option>
 void add_option(call_note& note, const Option& option) {
   if constexpr (std::is_floating_point_v<Option>) {
     const double value = static_cast<double>(option);
+    note.show_option(value);
     note.add_hidden(note_part::options, value == 0 ? std::uint64_t{0} : std::bit_cast<std::uint64_t>(value));
   } else if constexpr (is_number_list<Option>) {
     for (const auto number : option) add_option(note, number);
   } else if constexpr (std::has_unique_object_representations_v<Option>) {
+    if constexpr (std::is_arithmetic_v<Option> || std::is_enum_v<Option>)
+      note.show_option(static_cast<double>(option));
     note.add_hidden(note_part::options, option);
   }
 }

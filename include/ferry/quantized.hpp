@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// @file
+/// Tables of rows in low precision.
+/// Includes ferry.hpp and all public headers of quantized/.
+
+#include <ferry/ferry.hpp>
+
+#include <ferry/quantized/copy.hpp>
+#include <ferry/quantized/dequantize.hpp>
+#include <ferry/quantized/gather.hpp>
+#include <ferry/quantized/quantization.hpp>
+#include <ferry/quantized/quantizations/e4m3.hpp>
+#include <ferry/quantized/quantizations/e5m2.hpp>
+#include <ferry/quantized/quantizations/mxfp4.hpp>
+#include <ferry/quantized/quantizations/mxfp8.hpp>
+#include <ferry/quantized/quantizations/mxfp8_e5m2.hpp>
+#include <ferry/quantized/quantizations/nvfp4.hpp>
+#include <ferry/quantized/quantizations/per_row.hpp>
+#include <ferry/quantized/quantizations/rowwise_int8.hpp>
+#include <ferry/quantized/quantize.hpp>
+#include <ferry/quantized/quantized_tensor.hpp>
+#include <ferry/quantized/rowwise_int8_tensor.hpp>
+#include <ferry/quantized/scatter.hpp>

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/concepts/argument.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/quantized/detail/quantized_access.hpp>
+#include <ferry/quantized/detail/quantized_weights.hpp>
+#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/quantized/quantized_tensor.hpp>
+#include <ferry/quantized/rowwise_int8_tensor.hpp>
+#include <ferry/rows/detail/row_access.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+/// Tables of quantized rows as a step trains them.
+namespace ferry::detail {
+
+/// Codes with the extents of the numbers, and what belongs to them. Scales: an array_ref, or no_scale.
+template <class Q, class Space, class Scales>
+struct coded_weights : array_ref<typename Q::code_type, Space> {
+  using quantization = Q;
+
+  Scales scales;
+  float tensor_scale;
+
+  template <bool Random>
+  [[nodiscard]] kernels::quantized_weights<Q, Random> for_kernels(
+      const kernels::step_randomness& randomness) const {
+    kernels::quantized_weights<Q, Random> weights{
+        reinterpret_cast<std::byte*>(this->data),
+        this->row_stride() * static_cast<std::int64_t>(sizeof(typename Q::code_type)),
+        nullptr,
+        0,
+        tensor_scale,
+        randomness};
+    if constexpr (has_scales<Q>) {
+      weights.scales = scales.data;
+      weights.blocks = scales.width();
+    }
+    return weights;
+  }
+};
+
+template <class Table>
+inline constexpr bool is_coded_weights = requires {
+  typename Table::quantization;
+};
+template <class Table>
+inline constexpr bool has_scale_array = false;
+template <class Q, class Space, class Scales>
+inline constexpr bool has_scale_array<coded_weights<Q, Space, Scales>> = has_scales<Q>;
+/// True if a table is one of codes, as a step takes it.
+template <class Table>
+inline constexpr bool is_encoded_table =
+    is_coded_weights<Table> || std::is_same_v<typename Table::value_type, std::byte>;
+
+/// The weights of a quantized table as a step takes them.
+/// @{
+template <class Space>
+auto weights_of(rowwise_int8_tensor<Space>& table) {
+  return codes_of(table);
+}
+template <class Q, class Space, class ScaleSpace>
+auto weights_of(quantized_tensor<Q, Space, ScaleSpace>& table) {
+  using scales_type = decltype(scales_ref(table));
+  return coded_weights<Q, Space, scales_type>{numbers_of(table), scales_ref(table), table.scale()};
+}
+/// @}
+
+/// The addresser of such weights.
+template <class Q, class Space, class Scales>
+class rows_of_weights : public plain_rows<typename Q::code_type, Space> {
+ public:
+  using table_type = coded_weights<Q, Space, Scales>;
+  explicit rows_of_weights(const table_type& weights)
+      : plain_rows<typename Q::code_type, Space>(weights), weights_(weights) {}
+
+  [[nodiscard]] const table_type& table() const { return weights_; }
+
+ private:
+  const table_type& weights_;
+};
+
+/// @{
+template <class T, class Space>
+plain_rows<T, Space> stepped_rows(const array_ref<T, Space>& records) {
+  return plain_rows<T, Space>(records);
+}
+template <class Q, class Space, class Scales>
+rows_of_weights<Q, Space, Scales> stepped_rows(const coded_weights<Q, Space, Scales>& weights) {
+  return rows_of_weights<Q, Space, Scales>(weights);
+}
+/// @}
+
+/// The array_ref of an addresser's table, or the type that it names.
+/// @{
+template <class Access>
+struct step_table {
+  using type = array_ref<typename Access::value_type, typename Access::memory_space>;
+};
+template <class Access>
+  requires requires { typename Access::table_type; }
+struct step_table<Access> {
+  using type = typename Access::table_type;
+};
+/// @}
+
+/// The memory space of a table's scales, or that of the table.
+/// @{
+template <class Table>
+struct scale_space_of {
+  using type = typename Table::memory_space;
+};
+template <class Table>
+  requires has_scale_array<Table>
+struct scale_space_of<Table> {
+  using type = typename decltype(Table::scales)::memory_space;
+};
+/// @}
+
+/// The array by whose type a step on a quantized table is checked: rows of codes.
+template <class Table>
+struct array_of_codes;
+template <class Space>
+struct array_of_codes<rowwise_int8_tensor<Space>> {
+  using type = tensor<std::byte, Space>;
+  using scale_space = Space;
+};
+template <class Q, class Space, class ScaleSpace>
+  requires(!Q::in_records)
+struct array_of_codes<quantized_tensor<Q, Space, ScaleSpace>> {
+  using type = tensor<typename Q::code_type, Space>;
+  using scale_space = ScaleSpace;
+};
+
+/// Checks that kernels of Exec reach the scales.
+template <class Exec, class Table>
+consteval void require_scales_in_reach() {
+  require_reach<Exec, tensor<std::byte, typename array_of_codes<std::remove_cvref_t<Table>>::scale_space>>();
+}
+
+/// Checks that rows of the quantization may be trained.
+template <class Q, class Rounding>
+consteval void require_trainable() {
+  static_assert(
+      Q::block % 16 == 0,
+      "ferry: step trains quantized rows whose blocks are multiples of 16 numbers; gather rows of other quantizations, step on them in floats, and scatter them.");
+  static_assert(
+      !Rounding::is_random || kernels::rounds_at_random<Q>,
+      "ferry: rounding::stochastic is for quantizations with encode_at_random(value, step, random); use rounding::nearest, or add the function.");
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/quantized/detail/code_bits.hpp>
+#include <ferry/quantized/quantization.hpp>
+#include <ferry/rows/detail/chunks.hpp>
+#include <ferry/rows/detail/packet.hpp>
+#include <ferry/rows/detail/prefetch.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+
+namespace ferry::kernels {
+
+/// The codes and scales of a table, as kernels read them.
+template <class Q>
+struct coded_memory {
+  const std::byte* codes = nullptr;
+  std::int64_t row_bytes = 0;  ///< of codes
+  const typename Q::scale_type* scales = nullptr;
+  std::int64_t blocks = 0;  ///< scales of a row
+  float tensor_scale = 1.0f;
+  readable_memory memory;  ///< of the codes
+
+  /// By which the codes of a block are decoded.
+  KOKKOS_FORCEINLINE_FUNCTION typename Q::step_type step(std::int64_t row, std::int64_t block) const {
+    if constexpr (has_scales<Q>)
+      return Q::step_of(scales[row * blocks + block], tensor_scale);
+    else
+      return Q::step_of(no_scale{}, tensor_scale);
+  }
+  /// The block of a column.
+  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t block_of(std::int64_t column) {
+    if constexpr (Q::block == 0)
+      return 0;
+    else
+      return column / Q::block;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static bool begins_block(std::int64_t column) {
+    if constexpr (Q::block == 0)
+      return column == 0;
+    else
+      return column % Q::block == 0;
+  }
+};
+
+/// out[position(k)] = the values of row row(k) for each item k of the source. Rows that the source does not
+/// resolve keep their contents. Each value is rounded once, to Out.
+///
+/// Device mapping: one thread for each aligned unit of 16 bytes that holds codes of a row, row-major. It
+/// loads the unit at once, so that a row costs the lines of memory that it touches, wherever it begins; then
+/// the scales of the unit's blocks, which neighbouring threads share; and stores its numbers in packets of 16
+/// bytes if the row of `out` is aligned there. The first and the last unit of a row may hold codes of its
+/// neighbours, too; these are not decoded. Codes that cross bytes are loaded byte by byte, 16 by a thread.
+/// Host mapping: one iteration per block of a row.
+template <class Q, class Out, class Source, bool Host>
+struct decode_rows {
+  static constexpr int bits = Q::code_bits;
+  static constexpr bool in_units = 32 % bits == 0;
+  static constexpr int numbers = in_units ? 8 * unit_bytes / bits : 16;  ///< of a unit
+  /// Numbers of a unit that share a scale if the unit begins with a block or a whole part of one.
+  static constexpr int sharers = Q::block == 0 ? numbers : std::gcd(numbers, Q::block);
+  static constexpr std::int64_t host_block = 4096;  ///< numbers
+  static constexpr int packet_numbers = static_cast<int>(unit_bytes / sizeof(Out));
+
+  coded_memory<Q> table;
+  std::int64_t width;
+  Out* out;
+  std::int64_t out_stride;
+  detail::fast_divisor units;  ///< of a row
+  std::int64_t items;
+  Source source;
+
+  /// Threads of a device for each row, or iterations of a host.
+  static std::int64_t units_of(const coded_memory<Q>& table, std::int64_t width) {
+    if constexpr (Host)
+      return (width + host_block - 1) / host_block;
+    else if constexpr (in_units)
+      return chunks_of_rows(reinterpret_cast<std::uintptr_t>(table.codes), table.row_bytes, table.row_bytes,
+                            1);
+    else
+      return (width + numbers - 1) / numbers;
+  }
+  [[nodiscard]] std::int64_t bytes_each() const {
+    const std::int64_t count = width < host_block ? width : host_block;
+    return count * bits / 8 + count * static_cast<std::int64_t>(sizeof(Out));
+  }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t item = units.quotient(i);
+    const std::int64_t number = i - item * units.divisor();
+    if constexpr (Host) look_ahead_of(item);
+    const std::int64_t row = source.row(item, number == 0);
+    if (row < 0) return;
+    const std::byte* const codes = table.codes + row * table.row_bytes;
+    Out* const target = out + source.position(item) * out_stride;
+    if constexpr (Host)
+      decode_block(codes, row, target, number * host_block);
+    else if constexpr (in_units)
+      decode_unit(codes, row, target, number);
+    else
+      decode_bytes(codes, row, target, number * numbers);
+  }
+
+ private:
+  KOKKOS_FORCEINLINE_FUNCTION void look_ahead_of(std::int64_t item) const {
+    if (units.divisor() != 1) return;
+    if (const std::int64_t ahead = item + look_ahead::rows(table.row_bytes); ahead < items) {
+      const std::int64_t later = source.row(ahead, false);
+      if (later >= 0) look_ahead::prefetch(table.codes + later * table.row_bytes, table.row_bytes);
+    }
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void decode_unit(const std::byte* codes, std::int64_t row, Out* target,
+                                               std::int64_t number) const {
+    const auto ahead = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(codes) % unit_bytes);
+    const std::int64_t place = number * unit_bytes - ahead;  // of the unit's first byte within the row
+    if (place >= table.row_bytes) return;
+    const unit_words unit = load_unit(codes + place, table.memory);
+    const std::int64_t first = place * 8 / bits;  // column, below 0 in a unit that begins before the row
+    const bool whole = first >= 0 && first + numbers <= width && first % sharers == 0 &&
+                       reinterpret_cast<std::uintptr_t>(target + first) % unit_bytes == 0;
+    if (whole)
+      store_packets(unit, row, target, first);
+    else
+      store_numbers([&](int e) { return code_in<bits>(unit, e); }, row, target, first);
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void store_packets(const unit_words& unit, std::int64_t row, Out* target,
+                                                 std::int64_t first) const {
+    constexpr int step_numbers = packet_numbers < sharers ? packet_numbers : sharers;
+    static_assert(packet_numbers % step_numbers == 0 && sharers % step_numbers == 0);
+    typename Q::step_type step{};
+    for (int begin = 0; begin < numbers; begin += packet_numbers) {
+      packet<Out, packet_numbers> whole;
+      for (int part = begin; part < begin + packet_numbers; part += step_numbers) {
+        if (part % sharers == 0) step = table.step(row, table.block_of(first + part));
+        for (int e = part; e < part + step_numbers; ++e)
+          whole.value[e - begin] = convert<Out>(Q::decode(code_in<bits>(unit, e), step));
+      }
+      store_packet(target + first + begin, whole);
+    }
+  }
+
+  /// The numbers from column `first` on that belong to the row.
+  template <class Code>
+  KOKKOS_FORCEINLINE_FUNCTION void store_numbers(const Code& code, std::int64_t row, Out* target,
+                                                 std::int64_t first) const {
+    typename Q::step_type step{};
+    bool has_step = false;
+    for (int e = 0; e < numbers; ++e) {
+      const std::int64_t column = first + e;
+      if (column < 0 || column >= width) continue;
+      if (!has_step || table.begins_block(column)) step = table.step(row, table.block_of(column));
+      has_step = true;
+      target[column] = convert<Out>(Q::decode(code(e), step));
+    }
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void decode_bytes(const std::byte* codes, std::int64_t row, Out* target,
+                                                std::int64_t first) const {
+    store_numbers([&](int e) { return code_at<bits>(codes, first + e); }, row, target, first);
+  }
+
+  /// Part after part of constant length between arrays that nothing else aliases, which a compiler
+  /// vectorises.
+  void decode_block(const std::byte* codes, std::int64_t row, Out* target, std::int64_t begin) const {
+    constexpr int part = Q::block == 0 ? 16 : std::gcd(16, Q::block);
+    const std::int64_t end = begin + host_block < width ? begin + host_block : width;
+    std::int64_t column = begin;
+    for (; column + part <= end; column += part) {
+      const auto step = table.step(row, table.block_of(column));
+      std::uint32_t code[part];
+      Out value[part];
+      for (int e = 0; e < part; ++e) code[e] = code_at<bits>(codes, column + e);
+      for (int e = 0; e < part; ++e) value[e] = convert<Out>(Q::decode(code[e], step));
+      std::memcpy(static_cast<void*>(target + column), value, sizeof value);
+    }
+    for (; column < end; ++column)
+      target[column] =
+          convert<Out>(Q::decode(code_at<bits>(codes, column), table.step(row, table.block_of(column))));
+  }
+};
+
+}  // namespace ferry::kernels

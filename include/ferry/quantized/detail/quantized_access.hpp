@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/concepts/element.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/row_source.hpp>
+#include <ferry/policy/path.hpp>
+#include <ferry/quantized/detail/decode_rows.hpp>
+#include <ferry/quantized/detail/encode_rows.hpp>
+#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/quantized/quantized_tensor.hpp>
+#include <ferry/rows/detail/batch_rows.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/row_access.hpp>
+#include <ferry/rows/detail/schedule.hpp>
+#include <ferry/runtime/detail/device_span.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+/// Tables of quantized rows: their addresser, and the launches of kernels that decode and encode.
+namespace ferry::detail {
+
+/// A table as checks and messages take it: rows of `width` numbers.
+template <class Table>
+auto numbers_of(Table& table) {
+  auto numbers = make_ref(table.codes());
+  numbers.extents[1] = static_cast<std::int64_t>(table.width());
+  return numbers;
+}
+
+/// Rows of codes and scales in arrays of this type, as kernels take them. Scales: an array_ref, or no_scale.
+template <class Q, class Code, class Space, class Scales>
+struct coded_rows {
+  using value_type = Code;
+
+  array_ref<Code, Space> codes;
+  Scales scales;
+  float tensor_scale;
+
+  [[nodiscard]] kernels::coded_memory<Q> for_kernels() const {
+    kernels::coded_memory<Q> table;
+    table.codes = reinterpret_cast<const std::byte*>(codes.data);
+    table.row_bytes = codes.row_stride() * static_cast<std::int64_t>(sizeof(Code));
+    if constexpr (has_scales<Q>) {
+      table.scales = scales.data;
+      table.blocks = scales.width();
+    }
+    table.tensor_scale = tensor_scale;
+    table.memory = memory_of_rows(codes);
+    return table;
+  }
+};
+
+/// The scales of a table as an array_ref, or no_scale.
+template <class Table>
+auto scales_ref([[maybe_unused]] Table& table) {
+  if constexpr (has_scales<typename std::remove_const_t<Table>::quantization>)
+    return make_ref(table.scales());
+  else
+    return no_scale{};
+}
+
+template <class Q, class Code, class Space, class Scales>
+coded_rows<Q, Code, Space, Scales> rows_of_codes(const array_ref<Code, Space>& codes, const Scales& scales,
+                                                 float tensor_scale) {
+  return {codes, scales, tensor_scale};
+}
+
+/// out[source.position(k)] = the values of row source.row(k) for each item k.
+template <class Exec, class Q, class Code, class RowSpace, class Scales, class Out, class Space, class Source,
+          class Order = schedule::flat>
+void launch_gather(const Exec& exec, const std::string& label,
+                   const coded_rows<Q, Code, RowSpace, Scales>& rows, const array_ref<Out, Space>& out,
+                   const Source& source, std::int64_t items, const Order& order = {}) {
+  using kernel = kernels::decode_rows<Q, Out, Source, is_host_exec<Exec>>;
+  const auto table = rows.for_kernels();
+  const std::int64_t units = kernel::units_of(table, out.width());
+  launch(exec, label, order, items, units,
+         kernel{table, out.width(), out.data, out.row_stride(), fast_divisor(units), items, source});
+}
+
+/// Codes and scales of row p = those of values[p], for each position p that `source` names.
+template <class Q, class Exec, class Value, class Space, class Code, class CodeSpace, class Scales>
+void launch_encode(const Exec& exec, const std::string& label, const array_ref<Value, Space>& values,
+                   const array_ref<Code, CodeSpace>& codes, [[maybe_unused]] const Scales& scales,
+                   float tensor_scale, const kernels::deciding_positions& source = {}) {
+  using kernel = kernels::encode_rows<Q, std::remove_const_t<Value>, kernels::deciding_positions>;
+  const std::int64_t rows = values.rows();
+  if (rows == 0) return;
+  typename Q::scale_type* scale_data = nullptr;
+  std::int64_t blocks = 1;
+  if constexpr (has_scales<Q>) {
+    scale_data = scales.data;
+    blocks = scales.width();
+  }
+  const kernel functor{values.data,
+                       values.row_stride(),
+                       values.width(),
+                       reinterpret_cast<std::byte*>(codes.data),
+                       codes.row_stride() * static_cast<std::int64_t>(sizeof(Code)),
+                       scale_data,
+                       fast_divisor(blocks),
+                       tensor_scale,
+                       rows,
+                       Q::block % kernel::tile == 0 && in_packets<kernel::tile>(values),
+                       source};
+  if constexpr (is_host_exec<Exec>) {
+    launch(exec, label, rows, functor);
+  } else {
+    const std::int64_t packets = (kernel::block_numbers(values.width()) + kernel::tile - 1) / kernel::tile;
+    const auto lanes =
+        static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::min<std::int64_t>(packets, 32))));
+    const auto& tuning = execution_backend<Exec>::tuning(exec);
+    const int threads = tuning.flat_team_size / lanes;
+    const auto teams =
+        static_cast<int>(std::min((rows * blocks + threads - 1) / threads, tuning.most_flat_teams));
+    const device_span<Exec> span(exec, label, "kernel");
+    [[maybe_unused]] const auto launching =
+        execution_backend<Exec>::template lock_launch<std::remove_cvref_t<decltype(functor)>>();
+    Kokkos::parallel_for(label, Kokkos::TeamPolicy<Exec>(exec, teams, threads, lanes), functor);
+  }
+}
+
+/// True if kernels alone move rows on this path.
+template <class Path>
+inline constexpr bool is_kernel_path = in_batch_order<Path> ||
+                                       (Path::sorts && !splits_rows<Path>) || Path::chosen_at_run_time;
+
+/// True if kernels of Exec access rows in Space where they lie, on this path. Rows in pageable memory, and
+/// rows that host threads move, are copied to scratch.
+template <class Path, class Exec, class Space>
+inline constexpr bool is_read_in_place = is_near<Exec, Space> ||
+                                         (is_kernel_path<Path> && !(Path::chosen_at_run_time &&
+                                                                    std::is_same_v<Space, pageable_space>));
+
+/// True if one kernel reads codes and scales and writes numbers, where they lie.
+template <class Path, class Exec, class... Spaces>
+inline constexpr bool decodes_at_once = is_kernel_path<Path> && (is_read_in_place<Path, Exec, Spaces> && ...);
+
+/// The user's path for codes or scales in Space, between the table and scratch of the execution space.
+template <class Path, class Exec, class Space>
+using part_path = std::conditional_t<splits_rows<Path> && !Space::is_host_accessible, path::direct,
+                                     record_path<Path, Exec, Space>>;
+
+/// Rows of codes and scales, which kernels of the execution space read and decode.
+template <class Q, class Space, class ScaleSpace>
+  requires(!Q::in_records)
+class table_access<quantized_tensor<Q, Space, ScaleSpace>>
+    : public rows_of_kernels<const typename Q::code_type, Space> {
+  using table_type = quantized_tensor<Q, Space, ScaleSpace>;
+  using scales_type = decltype(scales_ref(std::declval<const table_type&>()));
+
+ public:
+  using gathered = float;
+  using checked = tensor<typename Q::code_type, Space>;
+
+  table_access(const table_type& table, const char*)
+      : numbers_(numbers_of(table)),
+        rows_(rows_of_codes<Q>(make_ref(table.codes()), scales_ref(table), table.scale())),
+        row_bytes_(static_cast<std::int64_t>(table.row_bytes())) {}
+
+  template <class Exec, class Chosen, bool = false>
+  static consteval void require() {
+    require_reach<Exec, tensor<std::byte, ScaleSpace>>();
+  }
+  template <class Out>
+  static consteval void require_decodable() {
+    require_quantizable<array_ref<Out, Space>>();
+  }
+
+  static auto extents_of(const table_type& table) { return numbers_of(table); }
+  [[nodiscard]] const auto& table() const { return numbers_; }
+  [[nodiscard]] std::int64_t row_bytes() const { return row_bytes_; }
+
+  template <class Exec>
+  const auto& rows(launch_context<Exec>& call) const {
+    require_direct_reach(call.verb(), call.exec(), rows_.codes);
+    call.reads_from(rows_.codes);
+    if constexpr (has_scales<Q>) {
+      require_direct_reach(call.verb(), call.exec(), rows_.scales);
+      call.reads_from(rows_.scales);
+    }
+    return rows_;
+  }
+  template <class Exec, class Source>
+  static const Source& places(launch_context<Exec>&, const Source& source, std::int64_t,
+                              const std::shared_ptr<plan_storage>&) {
+    return source;
+  }
+
+  /// True if host threads read the rows, and if they do so under path::automatic.
+  static constexpr bool is_read_by_host = Space::is_host_accessible && ScaleSpace::is_host_accessible;
+  static constexpr bool is_left_to_host = is_read_by_host && (std::is_same_v<Space, pageable_space> ||
+                                                              std::is_same_v<ScaleSpace, pageable_space>);
+  /// The rows for host threads, after the device's writes to them.
+  template <class Exec>
+  const auto& rows_of_host(launch_context<Exec>& call) const {
+    call.wait_for_host_access(rows_.codes);
+    if constexpr (has_scales<Q>) call.wait_for_host_access(rows_.scales);
+    return rows_;
+  }
+
+ private:
+  array_ref<const typename Q::code_type, Space> numbers_;
+  coded_rows<Q, const typename Q::code_type, Space, scales_type> rows_;
+  std::int64_t row_bytes_;
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/policy/path.hpp>
+#include <ferry/quantized/detail/dequantize_rows.hpp>
+#include <ferry/quantized/detail/quantize_rows.hpp>
+#include <ferry/quantized/rowwise_int8_tensor.hpp>
+#include <ferry/rows/detail/batch_rows.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/schedule.hpp>
+#include <ferry/runtime/detail/device_span.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+/// The parts that the verbs on 8-bit tables share. These verbs consist of ordinary verbs on records, which
+/// are rows of bytes, and of dense kernels between records and numbers in memory of the execution space. So
+/// they support every path and space.
+namespace ferry::detail {
+
+/// The memory space that kernels of Exec are fastest on. Scratch comes from it.
+template <class Exec>
+using near_space =
+    std::conditional_t<!is_host_exec<Exec> || device_is_host<Exec>, device_space, pageable_space>;
+
+/// True if kernels of Exec access Space without a link.
+template <class Exec, class Space>
+inline constexpr bool is_near = is_host_exec<Exec> || std::is_same_v<Space, device_space>;
+
+/// The user's path for records between the table and the execution space's memory. Staging becomes
+/// path::direct where both are on the device.
+template <class Path, class Exec, class Space>
+using record_path =
+    std::conditional_t<(by_host_alone<Path> && !any_host_space<Space, near_space<Exec>>), path::direct, Path>;
+
+/// Before anything is enqueued: refuses capture where host threads would take part in each launch.
+template <class Path, class... Spaces, class Exec>
+void refuse_capture_of_staging(const launch_context<Exec>& call) {
+  if constexpr (by_host_alone<Path> || splits_rows<Path> || (std::is_same_v<Spaces, pageable_space> || ...))
+    call.refuse_capture(
+        "but the rows would pass through the host's threads each time; use path::direct on device, mapped or pinned memory");
+}
+
+/// The codes as rows of `width` bytes, one record apart. Checks and messages use them.
+template <class Table>
+auto codes_of(Table& table) {
+  const auto records = make_ref(table.records());
+  auto codes = records;
+  codes.extents[1] = static_cast<std::int64_t>(table.width());
+  return codes;
+}
+
+/// Rows [first, first + count) of an array, with its tracked device writes.
+template <class T, class Space>
+array_ref<T, Space> piece_of(const array_ref<T, Space>& array, std::int64_t first, std::int64_t count) {
+  auto piece = rows_from(array, first, count);
+  piece.accesses = array.accesses;
+  return piece;
+}
+
+/// Scratch of the verb, as a dense table.
+template <class T, class Exec>
+array_ref<T, near_space<Exec>> near_rows(launch_context<Exec>& call, std::int64_t rows, std::int64_t width,
+                                         const char* label) {
+  return dense_rows<T, near_space<Exec>>(call.template scratch<T>(rows * width), rows, width, label);
+}
+
+/// records[p] = values[p] in 8 bits for each position p that `source` names.
+template <class Exec, class Value, class Space>
+void launch_quantize(const Exec& exec, const std::string& label, const array_ref<Value, Space>& values,
+                     std::byte* records, std::int64_t record_bytes,
+                     const kernels::deciding_positions& source = {}) {
+  using plain = std::remove_const_t<Value>;
+  using kernel = kernels::quantize_rows<plain, kernels::deciding_positions>;
+  const std::int64_t rows = values.rows();
+  if (rows == 0) return;
+  const kernel functor{values.data,
+                       values.row_stride(),
+                       values.width(),
+                       records,
+                       record_bytes,
+                       rows,
+                       in_packets<kernel::tile>(values),
+                       source};
+  if constexpr (is_host_exec<Exec>) {
+    launch(exec, label, rows, functor);
+  } else {
+    const std::int64_t packets = (values.width() + kernel::tile - 1) / kernel::tile;
+    const auto lanes =
+        static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::min<std::int64_t>(packets, 32))));
+    const auto& tuning = execution_backend<Exec>::tuning(exec);
+    const int threads = tuning.flat_team_size / lanes;
+    const auto teams = static_cast<int>(std::min((rows + threads - 1) / threads, tuning.most_flat_teams));
+    const device_span<Exec> span(exec, label, "kernel");
+    [[maybe_unused]] const auto launching =
+        execution_backend<Exec>::template lock_launch<std::remove_cvref_t<decltype(functor)>>();
+    Kokkos::parallel_for(label, Kokkos::TeamPolicy<Exec>(exec, teams, threads, lanes), functor);
+  }
+}
+
+/// out[source.position(k)] = the values of record source.row(k) for each item k.
+template <class Exec, class Out, class Space, class Source, class Order = schedule::flat>
+void launch_dequantize(const Exec& exec, const std::string& label, const std::byte* records,
+                       std::int64_t record_bytes, const array_ref<Out, Space>& out, const Source& source,
+                       const Order& order = {}) {
+  using kernel = kernels::dequantize_rows<Out, Source, is_host_exec<Exec>>;
+  const std::int64_t tiles = (out.width() + kernel::tile - 1) / kernel::tile;
+  launch(exec, label, order, out.rows(), tiles,
+         kernel{records, record_bytes, out.width(), out.data, out.row_stride(), fast_divisor(tiles),
+                in_packets<4>(out), source});
+}
+
+/// 8-bit rows, which kernels decode: see row_access.hpp.
+template <class Byte, class Space>
+struct record_rows {
+  using value_type = Byte;
+  array_ref<Byte, Space> codes;
+};
+template <class Exec, class Byte, class RowSpace, class Out, class Space, class Source,
+          class Order = schedule::flat>
+void launch_gather(const Exec& exec, const std::string& label, const record_rows<Byte, RowSpace>& rows,
+                   const array_ref<Out, Space>& out, const Source& source, std::int64_t,
+                   const Order& order = {}) {
+  launch_dequantize(exec, label, rows.codes.data, rows.codes.row_stride(), out, source, order);
+}
+
+/// True if rows of the array can be converted to and from 8 bits.
+template <class Array>
+consteval void require_quantizable() {
+  static_assert(
+      FloatingElement<typename traits_of<Array>::value_type>,
+      "ferry: rows of 8-bit tables are converted from and to float, double, half_t and bhalf_t only.");
+}
+
+/// Checks the types of quantize and dequantize: the table of numbers and the 8-bit table in Space.
+template <class Exec, class Array, class Space, class Chosen>
+consteval void require_whole_table_verb() {
+  require_execution_space<Exec>();
+  require_rows<Array>();
+  require_quantizable<Array>();
+  require_policies<Chosen, false, false>();
+  static_assert(
+      !Chosen::template get<path_category, path::automatic>::sorts,
+      "ferry: quantize and dequantize take whole tables, so there are no rows to sort; path::ordered and path::cooperative are for verbs that take indices.");
+  require_reach<Exec, Array>();
+  require_reach<Exec, tensor<std::byte, Space>>();
+  require_path<typename Chosen::template get<path_category, path::automatic>,
+               typename traits_of<Array>::memory_space, Space>();
+}
+
+inline void require_same_rows(const char* verb, const auto& source, const auto& target) {
+  require_dense_rows(verb, source);
+  require_dense_rows(verb, target);
+  if (source.rows() != target.rows() || source.width() != target.width())
+    throw invalid_argument(std::string("ferry::") + verb + ": the rows of " + source.describe() + " and " +
+                           target.describe() + " differ in number or width");
+}
+
+/// Rows per chunk, so that numbers and records take about 32 MiB of scratch; all rows where no scratch is
+/// needed.
+template <bool Scratch>
+std::int64_t rows_per_chunk(std::int64_t rows, std::int64_t row_bytes) {
+  if (!Scratch) return rows;
+  return std::min(rows, std::max<std::int64_t>(1, (std::int64_t{1} << 25) / row_bytes));
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/quantized/detail/rowwise_int8_code.hpp>
+#include <ferry/rows/detail/row_weights.hpp>
+#include <ferry/rows/detail/tile.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ferry::kernels {
+
+/// The weights of a table of 8-bit rows. A row is read with its old scale and offset and written with those
+/// of its new range. Codes are written first, since all lanes that share a row read the old scale and offset.
+template <bool Random>
+struct rowwise_int8_weights {
+  std::byte* records;
+  std::int64_t record_bytes;
+  step_randomness randomness;
+
+  static constexpr bool needs_range = true;
+
+  struct row_view {
+    std::byte* record;
+    std::int64_t record_bytes;
+    std::int64_t row;
+    std::int64_t width;
+    rowwise_int8_code code;
+    step_randomness randomness;
+
+    template <class Tile, class Compute>
+    KOKKOS_FORCEINLINE_FUNCTION void load(Compute (&weight)[Tile::elements], std::int64_t column,
+                                          int count) const {
+      std::uint8_t codes[Tile::elements];
+      load_tile<Tile>(codes, reinterpret_cast<const std::uint8_t*>(record) + column, count);
+      for (int e = 0; e < live<Tile>(count); ++e) weight[e] = convert<Compute>(code.decode(codes[e]));
+    }
+    template <class Tile, class Compute>
+    KOKKOS_FORCEINLINE_FUNCTION void store(const Compute (&weight)[Tile::elements], std::int64_t column,
+                                           int count) const {
+      [[maybe_unused]] constexpr int words = step_randomness::columns;
+      std::uint8_t codes[Tile::elements];
+      code.template encode_tile<Tile>(codes, count, [&](const auto& steps, int e) {
+        const auto value = convert<float>(weight[e]);
+        if constexpr (Random)
+          return steps.at_random(value,
+                                 randomness.draw(row, (column + e) / words).word[(column + e) % words]);
+        else
+          return steps.nearest(value);
+      });
+      store_tile<Tile>(codes, reinterpret_cast<std::uint8_t*>(record) + column, count);
+    }
+    KOKKOS_FUNCTION void store_range() const { code.store(record, width, record_bytes); }
+  };
+
+  KOKKOS_FUNCTION row_view row(std::int64_t index, std::int64_t width) const {
+    row_view view;
+    view.record = records + index * record_bytes;
+    view.record_bytes = record_bytes;
+    view.row = index;
+    view.width = width;
+    view.code = rowwise_int8_code::load(view.record, width);
+    view.randomness = randomness;
+    return view;
+  }
+  KOKKOS_FUNCTION row_view row_of_range(std::int64_t index, std::int64_t width, float least,
+                                        float most) const {
+    row_view view;
+    view.record = records + index * record_bytes;
+    view.record_bytes = record_bytes;
+    view.row = index;
+    view.width = width;
+    view.code = rowwise_int8_code::of(least, most);
+    view.randomness = randomness;
+    return view;
+  }
+};
+
+}  // namespace ferry::kernels

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/plan/make_plan.hpp>
+#include <ferry/policy/path.hpp>
+#include <ferry/quantized/detail/quantized_access.hpp>
+#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/rows/copy.hpp>
+#include <ferry/rows/scatter.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+/// The parts of scatter for tables of quantized rows: rows are encoded to scratch, and scattered from there.
+namespace ferry::detail {
+
+/// The values in memory near the execution space, whose kernels read them twice.
+template <class Path, class Exec, class Value, class Space>
+auto near_values(launch_context<Exec>& call, const array_ref<Value, Space>& values) {
+  if constexpr (is_near<Exec, Space>) {
+    require_direct_reach(call.verb(), call.exec(), values);
+    call.reads_from(values);
+    return values;
+  } else {
+    using plain = std::remove_const_t<Value>;
+    using way = std::conditional_t<in_batch_order<Path>, path::direct, path::automatic>;
+    if constexpr (in_batch_order<Path>) require_direct_reach(call.verb(), call.exec(), values);
+    const auto flat = piece_of(values, 0, values.rows());
+    const auto near_batch = near_rows<plain>(call, values.rows(), values.width(), "values");
+    copy(call.exec(), flat, near_batch, way{}).drop();
+    return near_batch;
+  }
+}
+
+/// The combined values of each row, at the first position that names the row: the result of an ordinary
+/// scatter to a table with one row per position.
+template <class Duplicates, class Exec, class Value, class Space>
+auto combined_values(launch_context<Exec>& call, const std::string& label, const row_plan& plan,
+                     const array_ref<Value, Space>& values) {
+  using sum = accumulation_t<Value>;
+  const std::int64_t n = plan.positions();
+  const auto combined = near_rows<sum>(call, n, values.width(), "combined");
+  auto* heads = call.template scratch<std::int64_t>(n);
+  auto at_heads = std::make_shared<plan_storage>(*plan.storage());
+  launch(call.exec(), label + "::heads", n,
+         kernels::list_heads{at_heads->segment_begin, at_heads->order, at_heads->unique_count, heads});
+  at_heads->rows = n;
+  at_heads->unique_rows = heads;
+  at_heads->sorted_rows = nullptr;
+  at_heads->run_begin = nullptr;
+  at_heads->run_count = nullptr;
+  scatter(call.exec(), combined, row_plan(std::move(at_heads)), values, Duplicates{}, path::direct{}).drop();
+  return combined;
+}
+
+/// Encodes values to scratch, for the positions that `deciding` names, and calls visit(array, rows) for each
+/// array of the table with the rows that belong to it.
+/// @{
+template <class Exec, class Space, class Value, class ValueSpace, class Visit>
+void visit_encoded(launch_context<Exec>& call, const std::string& label, rowwise_int8_tensor<Space>& table,
+                   const array_ref<Value, ValueSpace>& values, const kernels::deciding_positions& deciding,
+                   const Visit& visit) {
+  const auto bytes = static_cast<std::int64_t>(table.row_bytes());
+  const auto records = near_rows<std::byte>(call, values.rows(), bytes, "records");
+  launch_quantize(call.exec(), label, values, records.data, bytes, deciding);
+  visit(table.records(), records);
+}
+template <class Exec, class Q, class Space, class ScaleSpace, class Value, class ValueSpace, class Visit>
+void visit_encoded(launch_context<Exec>& call, const std::string& label,
+                   quantized_tensor<Q, Space, ScaleSpace>& table, const array_ref<Value, ValueSpace>& values,
+                   const kernels::deciding_positions& deciding, const Visit& visit) {
+  const auto columns = static_cast<std::int64_t>(table.codes().width());
+  const auto codes = near_rows<typename Q::code_type>(call, values.rows(), columns, "codes");
+  if constexpr (has_scales<Q>) {
+    const auto scales = near_rows<typename Q::scale_type>(
+        call, values.rows(), static_cast<std::int64_t>(table.blocks()), "scales");
+    launch_encode<Q>(call.exec(), label, values, codes, scales, table.scale(), deciding);
+    visit(table.codes(), codes);
+    visit(table.scales(), scales);
+  } else {
+    launch_encode<Q>(call.exec(), label, values, codes, no_scale{}, table.scale(), deciding);
+    visit(table.codes(), codes);
+  }
+}
+/// @}
+
+template <class Path, class Duplicates, class Exec, class Table, class Value, class ValueSpace>
+void scatter_quantized(launch_context<Exec>& call, Table& table, const row_plan& plan,
+                       const array_ref<Value, ValueSpace>& values) {
+  const auto label = label_of("scatter", Path::name);
+  const auto& store = *plan.storage();
+  if constexpr (Duplicates::forbids)  // found here too, so that the ticket names the table's own extents
+    report_repeats(call, label, plan);
+  const auto near_batch = near_values<Path>(call, values);
+  const kernels::deciding_positions deciding{store.inverse, store.segment_begin, store.order,
+                                             std::is_same_v<Duplicates, duplicates::last>};
+  using which = std::conditional_t<Duplicates::combines, duplicates::first, Duplicates>;
+  const auto scatter_rows = [&](auto& array, const auto& rows) {
+    using path_policy = part_path<Path, Exec, typename traits_of<decltype(array)>::memory_space>;
+    scatter(call.exec(), array, plan, rows, which{}, path_policy{}).drop();
+  };
+  if constexpr (Duplicates::combines)
+    visit_encoded(call, label, table, combined_values<Duplicates>(call, label, plan, near_batch), deciding,
+                  scatter_rows);
+  else
+    visit_encoded(call, label, table, near_batch, deciding, scatter_rows);
+}
+
+/// Without sorting: the caller promised that no row is named twice.
+template <class Path, class Bounds, class Exec, class Table, class Indices, class Value, class ValueSpace>
+void scatter_quantized_unsorted(launch_context<Exec>& call, Table& table, const Indices& indices,
+                                const array_ref<Value, ValueSpace>& values) {
+  const auto label = label_of("scatter", Path::name);
+  const auto index_array = index_ref(indices);
+  if constexpr (Bounds::reports) {  // found here too, so that the ticket names the table's own extents
+    using plain = std::remove_const_t<typename decltype(index_array)::value_type>;
+    const kernels::index_rows<plain, Bounds> source{indices_for_kernels(call, index_array),
+                                                    static_cast<std::int64_t>(table.rows()), call.report()};
+    launch(call.exec(), label + "::validate", index_array.rows(),
+           kernels::resolve_indices<plain, Bounds>{source, nullptr, nullptr, nullptr});
+  }
+  const auto near_batch = near_values<Path>(call, values);
+  visit_encoded(call, label, table, near_batch, {}, [&](auto& array, const auto& rows) {
+    using path_policy = part_path<Path, Exec, typename traits_of<decltype(array)>::memory_space>;
+    scatter(call.exec(), array, indices, rows, duplicates::assume_unique{}, Bounds{}, path_policy{}).drop();
+  });
+}
+
+/// The whole verb, but for the checks of its types. `target`: the table, as checks and messages take it.
+template <class Chosen, class Exec, class Table, class Target, class Indices, class Value, class ValueSpace>
+ticket scatter_numbers(const Exec& exec, Table& table, const Target& target, const Indices& indices,
+                       const array_ref<Value, ValueSpace>& source) {
+  using path_policy = typename Chosen::template get<path_category, path::automatic>;
+  using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
+  using duplicates_policy = typename Chosen::template get<duplicates_category, duplicates::last>;
+  using space = typename Table::memory_space;
+  static_assert(
+      !in_any_order<duplicates_policy>,
+      "ferry: duplicates::sum_any_order adds to rows where they lie, which scatter_add and step do; scatter replaces rows, so it takes duplicates::sum.");
+  const auto by_plan = [&](const row_plan& plan) {
+    launch_context<Exec> call(exec, "scatter");
+    refuse_capture_of_staging<path_policy, space, ValueSpace>(call);
+    call.use(plan.storage());
+    if (source.size() != 0)
+      scatter_quantized<path_policy, duplicates_policy>(call, table, plan, source);
+    else if constexpr (duplicates_policy::forbids)
+      report_repeats(call, label_of("scatter", path_policy::name), plan);
+    return call.finish(target, plan.positions(), plan.storage()->signed_indices);
+  };
+  if constexpr (is_plan<Indices>) {
+    require_plan<Exec, Chosen>("scatter", indices, target);
+    require_shapes("scatter", target, indices.positions(), source);
+    return by_plan(indices);
+  } else {
+    const auto index_array = index_ref(indices);
+    require_rank_one("scatter", index_array);
+    require_shapes("scatter", target, index_array.rows(), source);
+    require_a_row_to_clamp_to<bounds_policy>("scatter", target, index_array.rows());
+    if constexpr (duplicates_policy::needs_plan) {
+      return by_plan(plan_rows_of<bounds_policy>(exec, index_array, target.rows()));
+    } else {
+      launch_context<Exec> call(exec, "scatter");
+      refuse_capture_of_staging<path_policy, space, ValueSpace>(call);
+      if (source.size() != 0)
+        scatter_quantized_unsorted<path_policy, bounds_policy>(call, table, indices, source);
+      else
+        look_at_bounds<bounds_policy>(call, index_array, target.rows());
+      return call.finish(target, index_array.rows(),
+                         std::is_signed_v<std::remove_const_t<typename decltype(index_array)::value_type>>);
+    }
+  }
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/concepts/argument.hpp>
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/error.hpp>
+#include <ferry/quantized/detail/quantized_extents.hpp>
+#include <ferry/quantized/quantization.hpp>
+#include <ferry/tensor/extents.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <type_traits>
+
+namespace ferry {
+
+namespace detail {
+/// The factor of a table. It keeps its place when the table is moved.
+template <class Table>
+float* factor_of(Table& table) {
+  if (table.factor_ == nullptr) table.factor_ = std::make_unique<float>(1.0f);
+  return table.factor_.get();
+}
+}  // namespace detail
+
+/// A table of quantized rows:
+///
+///   quantized_tensor<quantization::mxfp8, mapped_space> table("engram", rows, 256);
+///   quantized_tensor<quantization::mxfp8, mapped_space, device_space> fast("engram", rows, 256);
+///
+/// Codes and scales are arrays of their own, with the shapes that checkpoints have. A row of codes lies right
+/// behind the one before it: width * code_bits / 8 bytes. Rows that are multiples of 128 bytes begin at
+/// lines of the memory. The scales may lie in another memory space than the codes.
+///
+/// ferry::gather, scatter, quantize, dequantize and copy take it. Its memory is not initialised. It is owning
+/// and move-only, like ferry::tensor.
+template <Quantization Q, MemorySpace Space, MemorySpace ScaleSpace = Space>
+class quantized_tensor {
+  static_assert(
+      !Q::in_records,
+      "ferry: rows with their scales in records are those of quantization::rowwise_int8, whose table has one memory space; other quantizations keep scales in an array.");
+
+ public:
+  using quantization = Q;                     ///< how numbers are encoded
+  using memory_space = Space;                 ///< where the codes lie
+  using scale_space = ScaleSpace;             ///< where the scales lie
+  using code_type = typename Q::code_type;    ///< elements of codes()
+  using scale_type = typename Q::scale_type;  ///< elements of scales()
+
+  quantized_tensor() = default;
+  /// Throws like the constructor of ferry::tensor; invalid_argument unless the width consists of whole blocks
+  /// and whole elements of codes().
+  template <std::integral Rows, std::integral Width>
+  quantized_tensor(const std::string& label, Rows rows, Width width)
+      : width_(detail::quantized_width<Q>(label, detail::checked_extents(label, rows, width))),
+        codes_(label, rows, detail::code_columns<Q>(width_)),
+        scales_(detail::make_scales<Q, ScaleSpace>(label, rows, width_)) {}
+  /// Refuses arguments without a label. Does not compile.
+  template <std::integral Rows, class... Rest>
+  explicit quantized_tensor(Rows, const Rest&...) {
+    static_assert(
+        !std::integral<Rows>,
+        "ferry: the first argument of a quantized_tensor is its label: quantized_tensor<quantization::mxfp8, Space>(\"codes\", rows, width).");
+  }
+
+  /// Rows of the table.
+  [[nodiscard]] std::size_t rows() const noexcept { return codes_.rows(); }
+  /// Numbers of a row.
+  [[nodiscard]] std::size_t width() const noexcept { return width_; }
+  /// Extent i of the numbers, 1 for i >= 2.
+  [[nodiscard]] std::size_t extent(std::size_t i) const noexcept {
+    return i == 0 ? rows() : i == 1 ? width() : 1;
+  }
+  /// Number of extents.
+  [[nodiscard]] static constexpr std::size_t rank() noexcept { return 2; }
+  /// Number of numbers.
+  [[nodiscard]] std::size_t size() const noexcept { return rows() * width(); }
+  /// Scales of a row.
+  [[nodiscard]] std::size_t blocks() const noexcept { return detail::blocks_of<Q>(width_); }
+  /// Bytes of a row: codes and scales.
+  [[nodiscard]] std::size_t row_bytes() const noexcept {
+    return codes_.width() * sizeof(code_type) + (has_scales<Q> ? blocks() * sizeof(scale_type) : 0);
+  }
+  /// The label that messages and tools name.
+  [[nodiscard]] const std::string& label() const noexcept { return codes_.label(); }
+  /// Label, extents, and how the memory was obtained. The extents are those of codes().
+  [[nodiscard]] std::string describe() const { return codes_.describe(); }
+
+  /// The codes, rows() x width() elements of 8 bits, or rows() x width() / 2 pairs.
+  /// @{
+  [[nodiscard]] tensor<code_type, Space>& codes() noexcept { return codes_; }
+  [[nodiscard]] const tensor<code_type, Space>& codes() const noexcept { return codes_; }
+  /// @}
+  /// The scales, rows() x blocks().
+  /// @{
+  [[nodiscard]] auto& scales() noexcept {
+    detail::require_scales<Q>();
+    return scales_;
+  }
+  [[nodiscard]] const auto& scales() const noexcept {
+    detail::require_scales<Q>();
+    return scales_;
+  }
+  /// @}
+  /// The factor of all numbers; 1 until it is set. Verbs read it when they are called.
+  [[nodiscard]] float scale() const noexcept { return factor_ == nullptr ? 1.0f : *factor_; }
+  /// Sets the factor of all numbers. Codes and scales stay as they are. Throws invalid_argument unless it is
+  /// positive and finite.
+  void set_scale(float factor) {
+    static_assert(
+        Q::has_tensor_scale,
+        "ferry: numbers of this quantization have no factor for the table; quantization::e4m3, e5m2 and nvfp4 have one.");
+    detail::require_factor(label(), factor);
+    *detail::factor_of(*this) = factor;
+  }
+
+ private:
+  std::size_t width_ = 0;
+  tensor<code_type, Space> codes_;
+  detail::scales_of<Q, ScaleSpace> scales_;
+  std::unique_ptr<float> factor_;  // keeps its place when the table is moved; null: 1
+
+  template <class Table>
+  friend float* detail::factor_of(Table& table);
+};
+
+namespace detail {
+template <class Q, class Space, class ScaleSpace>
+inline constexpr bool is_quantized<quantized_tensor<Q, Space, ScaleSpace>> = true;
+}  // namespace detail
+
+}  // namespace ferry

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/error.hpp>
+#include <ferry/quantized/detail/quantized_extents.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <string>
+
+namespace ferry::detail {
+
+void refuse_quantized_width(const std::string& label, std::size_t width, const char* quantization,
+                            std::size_t block) {
+  throw invalid_argument("ferry: rows of '" + label + "' have " + std::to_string(width) +
+                         " numbers, but rows of quantization::" + quantization + " consist of blocks of " +
+                         std::to_string(block) + "; choose a multiple and leave the last numbers unused");
+}
+
+void require_factor(const std::string& label, float factor) {
+  if (!(factor > 0.0f) || !std::isfinite(factor))
+    throw invalid_argument("ferry: the factor of '" + label + "' can't be " + std::to_string(factor) +
+                           ", must be positive and finite");
+}
+
+}  // namespace ferry::detail

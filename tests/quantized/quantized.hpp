@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "reference/minifloat.hpp"
+#include "rows/conversion.hpp"
+#include "support/arrays.hpp"
+#include "support/oracle.hpp"
+#include "support/random.hpp"
+
+#include <ferry/quantized.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+/// Quantized rows as plain loops in double decode them.
+namespace ferry_test {
+
+/// A user's quantization: groups of 32 codes of 6 bits with a half as scale.
+struct six_bits {
+  static constexpr const char* name = "six_bits";
+  using code_type = std::uint8_t;
+  using scale_type = ferry::half_t;
+  using step_type = float;
+  static constexpr int code_bits = 6;
+  static constexpr int block = 32;
+  static constexpr bool has_tensor_scale = false;
+  static constexpr bool in_records = false;
+
+  KOKKOS_FUNCTION static ferry::half_t scale_of(const ferry::block_range& range, float) {
+    return ferry::half_t(range.largest() / 31.0f);
+  }
+  KOKKOS_FUNCTION static float step_of(ferry::half_t scale, float) { return static_cast<float>(scale); }
+  KOKKOS_FUNCTION static float decode(std::uint32_t code, float step) {
+    return (static_cast<float>(code) - 32.0f) * step;
+  }
+  KOKKOS_FUNCTION static std::uint32_t encode(float value, float step) {
+    const float steps = step > 0.0f ? value / step : 0.0f;
+    const float rounded = std::floor(steps + 0.5f);
+    return static_cast<std::uint32_t>((rounded < -32.0f  ? -32.0f
+                                       : rounded > 31.0f ? 31.0f
+                                                         : rounded) +
+                                      32.0f);
+  }
+};
+static_assert(ferry::Quantization<six_bits>);
+
+/// The bytes of codes and scales of a table.
+struct coded_bytes {
+  std::size_t rows = 0, width = 0;
+  std::vector<unsigned char> codes, scales;
+  float tensor_scale = 1.0f;
+};
+
+template <class Q>
+std::size_t code_bytes(std::size_t width) {
+  return width * static_cast<std::size_t>(Q::code_bits) / 8;
+}
+template <class Q>
+std::size_t scale_count(std::size_t width) {
+  return Q::block == 0 ? 1 : width / static_cast<std::size_t>(Q::block);
+}
+
+template <class Q>
+coded_bytes random_codes(std::mt19937_64& random, std::size_t rows, std::size_t width) {
+  coded_bytes bytes{rows, width, std::vector<unsigned char>(rows * code_bytes<Q>(width)), {}, 1.0f};
+  for (auto& byte : bytes.codes) byte = static_cast<unsigned char>(random());
+  if constexpr (ferry::has_scales<Q>) {
+    using scale = typename Q::scale_type;
+    std::vector<scale> scales(rows * scale_count<Q>(width));
+    for (auto& scale_value : scales) {
+      if constexpr (sizeof(scale) == 1)
+        scale_value =
+            scale::from_bits(static_cast<std::uint8_t>(random() % 23 == 0 ? random() : 100 + random() % 40));
+      else
+        scale_value = scale(std::ldexp(1.0f + static_cast<float>(random() % 128) / 128.0f,
+                                       static_cast<int>(random() % 9) - 4));
+    }
+    bytes.scales.resize(scales.size() * sizeof(scale));
+    std::memcpy(bytes.scales.data(), scales.data(), bytes.scales.size());
+  }
+  if constexpr (Q::has_tensor_scale) bytes.tensor_scale = 0.37f;
+  return bytes;
+}
+
+/// The number that a code stands for, without its scale.
+template <class Q>
+double code_value(unsigned code) {
+  using code_type = typename Q::code_type;
+  if constexpr (std::is_same_v<Q, six_bits>)
+    return static_cast<double>(code) - 32.0;
+  else if constexpr (std::is_same_v<code_type, ferry::fp8_e4m3_t>)
+    return reference::value_of(reference::byte_format::e4m3, static_cast<std::uint8_t>(code));
+  else if constexpr (std::is_same_v<code_type, ferry::fp8_e5m2_t>)
+    return reference::value_of(reference::byte_format::e5m2, static_cast<std::uint8_t>(code));
+  else
+    return (code & 8u) != 0 ? -reference::magnitude_of(reference::e2m1_layout, code & 7u)
+                            : reference::magnitude_of(reference::e2m1_layout, code & 7u);
+}
+
+/// The numbers of a table: products of two floats, which a double holds exactly, rounded to float.
+template <class Q>
+std::vector<float> decoded(const coded_bytes& bytes) {
+  std::vector<float> result;
+  const std::size_t row_bytes = code_bytes<Q>(bytes.width), blocks = scale_count<Q>(bytes.width);
+  for (std::size_t row = 0; row < bytes.rows; ++row)
+    for (std::size_t c = 0; c < bytes.width; ++c) {
+      unsigned code = 0;
+      for (std::size_t b = 0; b < static_cast<std::size_t>(Q::code_bits); ++b) {
+        const std::size_t bit = c * static_cast<std::size_t>(Q::code_bits) + b;
+        code |= static_cast<unsigned>(bytes.codes[row * row_bytes + bit / 8] >> (bit % 8) & 1) << b;
+      }
+      double step = static_cast<double>(bytes.tensor_scale);
+      if constexpr (ferry::has_scales<Q>) {
+        const std::size_t block = Q::block == 0 ? 0 : c / static_cast<std::size_t>(Q::block);
+        typename Q::scale_type scale;
+        std::memcpy(&scale, bytes.scales.data() + (row * blocks + block) * sizeof scale, sizeof scale);
+        if constexpr (std::is_same_v<typename Q::scale_type, ferry::ue8m0_t>)
+          step = reference::value_of(reference::byte_format::e8m0, scale.bits());
+        else if constexpr (std::is_same_v<typename Q::scale_type, ferry::fp8_e4m3_t>)
+          step = static_cast<double>(
+              static_cast<float>(step * reference::value_of(reference::byte_format::e4m3, scale.bits())));
+        else
+          step = number(scale);
+      }
+      result.push_back(static_cast<float>(code_value<Q>(code) * step));
+    }
+  return result;
+}
+
+template <class Out>
+std::vector<Out> rounded_once(const std::vector<float>& numbers) {
+  std::vector<Out> result;
+  for (const float value : numbers) result.push_back(converted_once<Out>(value));
+  return result;
+}
+
+template <class T>
+std::vector<T> elements_of(const std::vector<unsigned char>& bytes) {
+  std::vector<T> result(bytes.size() / sizeof(T));
+  if (!bytes.empty()) std::memcpy(static_cast<void*>(result.data()), bytes.data(), bytes.size());
+  return result;
+}
+template <class T>
+std::vector<unsigned char> bytes_of(const std::vector<T>& elements) {
+  std::vector<unsigned char> result(elements.size() * sizeof(T));
+  if (!result.empty()) std::memcpy(result.data(), elements.data(), result.size());
+  return result;
+}
+
+template <class Q, class Space, class ScaleSpace = Space>
+ferry::quantized_tensor<Q, Space, ScaleSpace> table_of(const coded_bytes& bytes,
+                                                       const char* label = "weights") {
+  ferry::quantized_tensor<Q, Space, ScaleSpace> table(label, bytes.rows, bytes.width);
+  put(table.codes(), elements_of<typename Q::code_type>(bytes.codes));
+  if constexpr (ferry::has_scales<Q>) put(table.scales(), elements_of<typename Q::scale_type>(bytes.scales));
+  if constexpr (Q::has_tensor_scale) table.set_scale(bytes.tensor_scale);
+  return table;
+}
+
+/// The bytes that a table has now.
+template <class Q, class Space, class ScaleSpace>
+coded_bytes bytes_of(const ferry::quantized_tensor<Q, Space, ScaleSpace>& table) {
+  coded_bytes bytes{table.rows(), table.width(), bytes_of(take(table.codes())), {}, table.scale()};
+  if constexpr (ferry::has_scales<Q>) bytes.scales = bytes_of(take(table.scales()));
+  return bytes;
+}
+
+inline bool same(const coded_bytes& a, const coded_bytes& b) {
+  return a.codes == b.codes && a.scales == b.scales && a.tensor_scale == b.tensor_scale;
+}
+
+}  // namespace ferry_test

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantized_training.hpp"
+
+#include <ferry/optim/step.hpp>
+#include <ferry/quantized.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <type_traits>
+
+/// The kernels of devices that step on quantized rows, run by a host: lanes share a row, a block at a time.
+namespace ferry_test::quantized_step_lanes_test {
+namespace {
+
+namespace quantization = ferry::quantization;
+namespace detail = ferry::detail;
+namespace kernels = ferry::kernels;
+
+template <class Q, class Tile, class Rounding>
+void train_by_lanes(std::size_t width) {
+  using rule_type = ferry::optim::adam;
+  using space = ferry::pinned_space;
+  const std::size_t rows = 13;
+  const rule_type rule{.lr = 0.02};
+  auto random = generator(1400 + width);
+  plain_quantized_training<Q, rule_type, 2> expected(rule, random, rows, width);
+  auto table = table_of<Q, space>(expected.table);
+  auto state = ferry::optim::make_state(rule, table);
+  state.set_seed(random());
+  const std::vector<std::int64_t> ids{11, 0, 5, 6, 2};
+  const auto gradients = values<float>(random, ids.size() * width);
+  const auto grads = make<space>("grads", ids.size(), width, gradients);
+
+  const auto weights = detail::weights_of(table);
+  using weights_type = std::remove_const_t<decltype(weights)>;
+  detail::step_call_by<detail::chosen_policies<Rounding>, rule_type, typename Q::code_type, space,
+                       decltype(state), weights_type>
+      call("step", rule, weights, state, std::type_identity<const float>{});
+  const auto count = static_cast<std::int64_t>(ids.size());
+  const kernels::index_rows<std::int64_t, ferry::bounds::unchecked> source{
+      ids.data(), static_cast<std::int64_t>(rows), {}};
+  const auto kernel = call.job().template kernel<exec_space, ferry::duplicates::assume_unique, Tile, 2>(
+      source, count, make_ref(grads));
+  const exec_space exec;
+  Kokkos::parallel_for("lanes", Kokkos::TeamPolicy<exec_space>(exec, 2, 1, 1), kernel);
+  exec.fence();
+
+  for (std::size_t p = 0; p < ids.size(); ++p) {
+    const auto row = static_cast<std::size_t>(ids[p]);
+    const std::vector<float> gradient(gradients.begin() + static_cast<std::ptrdiff_t>(p * width),
+                                      gradients.begin() + static_cast<std::ptrdiff_t>((p + 1) * width));
+    expected.step(rule, 1, row, gradient, draws_of<Rounding>(state.seed(), 1, row));
+  }
+  CAPTURE(Q::name, width, Tile::elements, Rounding::name);
+  const auto bytes = bytes_of(table);
+  CHECK(bytes.codes == expected.table.codes);
+  CHECK(bytes.scales == expected.table.scales);
+  CHECK(take(state.field(0)) == expected.state[0]);
+  CHECK(take(state.field(1)) == expected.state[1]);
+}
+
+template <class Q>
+void train_rows() {
+  // Rows of one packet a lane stay in registers of the lanes, which a host does not have.
+  for (const std::size_t width : {160u, 416u}) {
+    train_by_lanes<Q, kernels::packed_tile, ferry::rounding::stochastic>(width);
+    train_by_lanes<Q, kernels::packed_tile, ferry::rounding::nearest>(width);
+  }
+  for (const std::size_t width : {32u, 96u, 160u, 416u})
+    train_by_lanes<Q, kernels::single_tile, ferry::rounding::stochastic>(width);
+  if constexpr (Q::block == 0) {
+    train_by_lanes<Q, kernels::packed_tile, ferry::rounding::stochastic>(4);  // one lane
+    train_by_lanes<Q, kernels::single_tile, ferry::rounding::nearest>(131);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("lanes of a device step on quantized rows", "[optim][quantized]") {
+  if constexpr (std::is_same_v<exec_space, Kokkos::DefaultHostExecutionSpace>) {
+    train_rows<quantization::e4m3>();
+    train_rows<quantization::per_row<quantization::e4m3>>();
+    train_rows<quantization::mxfp8>();
+    train_rows<quantization::mxfp4>();
+    train_rows<quantization::nvfp4>();
+  }
+}
+
+}  // namespace ferry_test::quantized_step_lanes_test

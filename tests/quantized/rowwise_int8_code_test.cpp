@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantized/rowwise_int8.hpp"
+#include "support/matrix.hpp"
+
+#include <ferry/int8.hpp>
+
+#include <catch2/catch_template_test_macros.hpp>
+
+/// The device's mappings of the kernels between numbers and 8-bit records, on whatever execution space there is:
+/// a host backend never picks them itself.
+namespace ferry_test::rowwise_int8_code_test {
+
+TEMPLATE_TEST_CASE("quantize_rows by teams", "[kernels][int8]", float, ferry::bhalf_t, double) {
+  using kernel = ferry::kernels::quantize_rows<TestType, ferry::kernels::deciding_positions>;
+  auto random = generator(121);
+  const exec_space exec;
+  const int threads = ferry::detail::is_host_exec<exec_space> ? 1 : 8;
+  const int lanes = ferry::detail::is_host_exec<exec_space> ? 1 : 16;
+  for (const std::size_t width : {1u, 3u, 4u, 8u, 33u, 128u, 500u})
+    for (const std::size_t rows : {1u, 2u, 100u}) {
+      const auto content = uneven_rows<TestType>(random, rows, width);
+      const auto expected = records_of(content, width);
+      const auto source = make<ferry::device_space>("weights", rows, width, content);
+      for (const bool packed : {false, true}) {
+        if (packed && width % 4 != 0) continue;
+        for (const int teams : {1, 3, 200}) {  // fewer teams than rows walk over them
+          CAPTURE(width, rows, packed, teams);
+          ferry::rowwise_int8_tensor<ferry::device_space> table("codes", rows, width);
+          put(table.records(), std::vector<std::byte>(expected.size(), std::byte{0xEE}));
+          Kokkos::parallel_for("ferry::test", Kokkos::TeamPolicy<exec_space>(exec, teams, threads, lanes),
+                               kernel{source.data(),
+                                      static_cast<std::int64_t>(width),
+                                      static_cast<std::int64_t>(width),
+                                      table.records().data(),
+                                      static_cast<std::int64_t>(table.row_bytes()),
+                                      static_cast<std::int64_t>(rows),
+                                      packed,
+                                      {}});
+          CHECK(take(table.records()) == expected);
+        }
+      }
+    }
+}
+
+TEMPLATE_TEST_CASE("dequantize_rows in tiles of four", "[kernels][int8]", float, ferry::half_t, double) {
+  using kernel = ferry::kernels::dequantize_rows<TestType, ferry::kernels::listed_rows, false>;
+  auto random = generator(122);
+  const exec_space exec;
+  const std::size_t rows = 50;
+  const auto ids = std::vector<std::int64_t>{49, -1, 0, 3, 3, 17, -1};
+  const auto listed = make<ferry::device_space>("rows", ids);
+  for (const std::size_t width : {1u, 2u, 3u, 4u, 5u, 8u, 33u, 128u}) {
+    const auto records = records_of(uneven_rows<float>(random, rows, width), width);
+    auto table = make<ferry::device_space>("records", records);
+    const auto poison = values<TestType>(random, ids.size() * width);
+    const auto expected = gathered(as<TestType>(values_of(records, width)), width, ids, poison);
+    const auto wide = static_cast<std::int64_t>(width);
+    const std::int64_t tiles = (wide + 3) / 4;
+    for (const bool packed : {false, true}) {
+      if (packed && width % 4 != 0) continue;
+      CAPTURE(width, packed);
+      auto out = make<ferry::device_space>("batch", poison);
+      ferry::detail::launch(
+          exec, "ferry::test", static_cast<std::int64_t>(ids.size()) * tiles,
+          kernel{table.data(), static_cast<std::int64_t>(record_bytes(width)), wide, out.data(), wide,
+                 ferry::detail::fast_divisor(tiles), packed, ferry::kernels::listed_rows{listed.data()}});
+      CHECK(same_values(take(out), expected));
+    }
+  }
+}
+
+}  // namespace ferry_test::rowwise_int8_code_test
