@@ -6,6 +6,7 @@
 #endif
 #include "../backends/enabled.cpp"
 
+#include "bags/bag_arguments.cpp"
 #include "cache/fixed.cpp"
 #include "cache/flush_rows.cpp"
 #include "cache/make_cache.cpp"

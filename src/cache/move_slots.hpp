@@ -15,12 +15,12 @@ namespace ferry::kernels {
 
 /// Which slots move_slots moves, and where to.
 enum class slot_move {
-  leaving_to_host,   ///< changed ones that are about to get another row
-  late_to_host,      ///< those of them that verbs changed since they were written
-  changed_to_host,   ///< all changed ones
-  entering_to_slot,  ///< those that are about to get another row
-  stale_to_slot,     ///< those of them whose row verbs changed in host memory since it was read
-  held_to_slot       ///< all that hold a row
+  leaving_to_host,   ///< changed slots that get another row next
+  late_to_host,      ///< of these, slots that verbs changed after leaving_to_host had written them
+  changed_to_host,   ///< all changed slots
+  entering_to_slot,  ///< slots that get another row next
+  stale_to_slot,     ///< of these, slots whose next row verbs changed in host memory after it was read
+  held_to_slot       ///< all slots that hold a row
 };
 
 /// Moves rows between slots and host memory, as opaque units. Neighbouring threads hold neighbouring units of
@@ -36,13 +36,13 @@ struct move_slots {
   std::int64_t threads;
   slot_move move;
 
-  /// True if the move is of slots that are about to get another row, which are listed.
-  static bool is_listed(slot_move move) {
+  /// True if the move concerns slots that get another row next: book.moving lists them.
+  KOKKOS_FORCEINLINE_FUNCTION static bool is_listed(slot_move move) {
     return move != slot_move::changed_to_host && move != slot_move::held_to_slot;
   }
 
   KOKKOS_FUNCTION void operator()(std::int64_t thread) const {
-    const bool listed = move != slot_move::changed_to_host && move != slot_move::held_to_slot;
+    const bool listed = is_listed(move);
     const std::int64_t end =
         (listed ? static_cast<std::int64_t>(*book.moving_count) : slots) * units.divisor();
     for (std::int64_t i = thread; i < end; i += threads) {

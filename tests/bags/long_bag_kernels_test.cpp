@@ -42,7 +42,7 @@ void check(const std::vector<std::size_t>& offsets, std::size_t width, tile shap
   const std::size_t count = offsets.size() - 1;
   const auto w = static_cast<std::int64_t>(width);
   const auto positions = static_cast<std::int64_t>(offsets.back());
-  if (overlap) plain[1] = plain[2] + 5;  // bag 1 is bad, bag 0 overlaps bag 2
+  if (overlap) plain[1] = plain[2] + 2000;  // bag 1 is bad, bag 0 overlaps bag 2
 
   using source = kernels::index_rows<std::int32_t, Bounds>;
   using table_type = kernels::pooled_table<T>;
@@ -83,9 +83,10 @@ void check(const std::vector<std::size_t>& offsets, std::size_t width, tile shap
   const kernels::piece_buffer<float> buffer{sums.data(), notes.data()};
   const kernels::sum_bag_pieces<float, table_type, source, std::int64_t, weight> sum_pieces{
       pool.terms, bags, buffer, slots, ferry::detail::fast_divisor(piece_tiles), shape != tile::single};
-  const kernels::add_bag_pieces<float, std::int64_t> add{bags, buffer, slots, ferry::detail::fast_divisor(w)};
+  const kernels::add_bag_pieces<float, std::int64_t> add{
+      bags, buffer, slots, w, ferry::detail::fast_divisor(piece_tiles), shape != tile::single};
   for (std::int64_t i = slots * piece_tiles; i-- > 0;) sum_pieces(i);
-  for (std::int64_t i = slots * w; i-- > 0;) add(i);
+  for (std::int64_t i = slots * piece_tiles; i-- > 0;) add(i);
   auto expected = pooled<float, float>(values, width, named, offsets, Pooling::name, [&] {
     if constexpr (weighs)
       return weights;
@@ -150,8 +151,8 @@ TEST_CASE("a device's kernels pool long bags", "[long_bags]") {
 
 TEST_CASE("a device's kernels pool long bags that overlap next to bad offsets", "[long_bags]") {
   using namespace ferry;
-  check<float, pooling::sum, bounds::check>({0, 1500, 3000, 6000}, 4, tile::packed, 7, true);
-  check<float, pooling::mean, bounds::skip>({0, 1500, 3000, 6000}, 3, tile::single, 8, true);
+  check<float, pooling::sum, bounds::check>({0, 1500, 3000, 6000, 6500}, 4, tile::packed, 7, true);
+  check<float, pooling::mean, bounds::skip>({0, 1500, 3000, 6000, 6500}, 3, tile::single, 8, true);
 }
 
 TEST_CASE("pieces are summed first if bags are long and few", "[long_bags]") {

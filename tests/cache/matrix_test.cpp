@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/cache_kit.hpp"
+#include "support/paths.hpp"
 
 #include <ferry/cache.hpp>
 
@@ -214,20 +215,23 @@ void gathers(std::uint64_t salt) {
 TEST_CASE("reads of cached tables with every path and policy", "[cache][matrix]") {
   gathers<twins<float>, float>(61000);
   gathers<twins<ferry::half_t, ferry::pinned_space>, double>(61010);
-  gathers<twins<std::int32_t, ferry::pageable_space>, std::int64_t>(61020);
+  if (direct_runs<ferry::pageable_space>())
+    gathers<twins<std::int32_t, ferry::pageable_space>, std::int64_t>(61020);
 }
 
 TEST_CASE("scatters into cached tables with every path and policy", "[cache][matrix]") {
   scatters<twins<float>, duplicates::last, duplicates::first, duplicates::mean, duplicates::sum,
            duplicates::assume_unique, duplicates::reject>(62000);
   scatters<twins<ferry::bhalf_t, ferry::pinned_space>, duplicates::last, duplicates::sum>(62010);
-  scatters<twins<double, ferry::pageable_space>, duplicates::first, duplicates::assume_unique>(62020);
+  if (direct_runs<ferry::pageable_space>())
+    scatters<twins<double, ferry::pageable_space>, duplicates::first, duplicates::assume_unique>(62020);
 }
 
 TEST_CASE("sums into cached tables with every path and policy", "[cache][matrix]") {
   sums<twins<float>, duplicates::sum, duplicates::mean, duplicates::assume_unique, duplicates::reject>(63000);
   sums<twins<ferry::half_t, ferry::pinned_space>, duplicates::sum>(63010);
-  sums<twins<double, ferry::pageable_space>, duplicates::sum>(63020);
+  if (direct_runs<ferry::pageable_space>())
+    sums<twins<double, ferry::pageable_space>, duplicates::sum>(63020);
 }
 
 TEST_CASE("steps on cached tables with every path and policy", "[cache][matrix]") {
@@ -241,6 +245,7 @@ TEST_CASE("steps on cached tables with every path and policy", "[cache][matrix]"
   twins<ferry::bhalf_t, ferry::pinned_space> halves(64010);
   steps_alike<duplicates::sum, path::ordered>(halves, adam, ferry::rounding::stochastic{});
   steps_alike<duplicates::assume_unique, path::direct>(halves, adam, ferry::step_count::per_row{});
+  if (!direct_runs<ferry::pageable_space>()) return;
   twins<double, ferry::pageable_space> doubles(64020);
   steps_alike<duplicates::sum, path::ordered>(doubles, adam, ferry::nonfinite::reject{});
 }

@@ -120,11 +120,8 @@ template <class Exec, class T, class Space, class Indices, class Offsets, class 
   using bag = detail::bag_policies<Policies...>;
   detail::require_table_list<Exec, T, Space, Indices, Offsets, Pooled, bag>();
   detail::require_output<Pooled>();
-  detail::require_rows<Weights>();
-  detail::require_reach<Exec, Weights>();
   static_assert(!bag::pooling::selects, "ferry: pooling::max takes no weights.");
-  static_assert(NumberElement<std::remove_const_t<typename detail::traits_of<Weights>::value_type>>,
-                "ferry: the weights of positions must be numbers.");
+  detail::require_weight_type<Exec, Weights>();
   return detail::gather_tables<bag>(exec, tables.tables, detail::index_ref(indices),
                                     detail::bags_named_by(offsets), make_ref(weights), make_ref(pooled));
 }

@@ -66,6 +66,9 @@ struct policy_facts<policies<Ps...>> {
   static constexpr int count = (0 + ... + (in_category<Ps, Category> ? 1 : 0));
 };
 
+template <class List, class Category>
+struct rest_of;
+
 /// The policies of one call: those passed, else the verb's defaults.
 template <class... Ps>
 struct chosen_policies {
@@ -77,6 +80,14 @@ struct chosen_policies {
   static constexpr bool names = facts::template count<Category> > 0;
   template <class Category>
   static constexpr bool at_most_one = facts::template count<Category> <= 1;
+  /// The policies of all other categories.
+  template <class Category>
+  using without = typename rest_of<list, Category>::type;
+};
+
+template <class... Ps, class Category>
+struct rest_of<policies<Ps...>, Category> {
+  using type = chosen_policies<std::conditional_t<in_category<Ps, Category>, policies<>, Ps>...>;
 };
 
 }  // namespace detail

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_list.hpp>
+#include <ferry/bags/detail/no_array.hpp>
 #include <ferry/concepts/element.hpp>
-#include <ferry/error.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/policy/policies.hpp>
@@ -11,15 +11,16 @@
 #include <ferry/quantized/detail/record_access.hpp>
 #include <ferry/quantized/detail/rowwise_int8_rows.hpp>
 #include <ferry/rows/detail/row_access.hpp>
+#include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/array_traits.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -50,34 +51,14 @@ consteval auto checked_as() {
 template <class Table>
 using checked_table = typename decltype(checked_as<Table>())::type;
 
-template <class Done, class... Rest>
-struct drop_pooling;
-template <class... Done>
-struct drop_pooling<policies<Done...>> {
-  using type = policies<Done...>;
-};
-template <class... Done, class P, class... Rest>
-struct drop_pooling<policies<Done...>, P, Rest...>
-    : std::conditional_t<in_category<P, pooling_category>, drop_pooling<policies<Done...>, Rest...>,
-                         drop_pooling<policies<Done..., P>, Rest...>> {};
-
-template <class List>
-struct split_policies;
-template <class... Ps>
-struct split_policies<policies<Ps...>> {
-  using others = typename drop_pooling<policies<>, Ps...>::type;
-  static constexpr int poolings = policy_facts<policies<Ps...>>::template count<pooling_category>;
-};
-
 /// The policies of a call on bags: `pooling`, and in `chosen` those that verbs on rows know.
 template <class... Ps>
 struct bag_policies {
-  using list = policy_list<Ps...>;
-  using split = split_policies<list>;
-  using pooling = typename select<list, pooling_category, ferry::pooling::mean>::type;
-  using others = typename split::others;
-  using chosen = chosen_policies<others>;
-  static_assert(split::poolings <= 1, "ferry: at most one pooling policy may be given.");
+  using asked = chosen_policies<Ps...>;
+  using pooling = typename asked::template get<pooling_category, ferry::pooling::mean>;
+  using chosen = typename asked::template without<pooling_category>;
+  static_assert(asked::template at_most_one<pooling_category>,
+                "ferry: at most one pooling policy may be given.");
 };
 
 template <class Offsets>
@@ -104,44 +85,58 @@ auto bags_named_by(const Offsets& offsets) {
     return make_ref(offsets);
 }
 
-/// Checks that the offsets describe as many bags as the array of bags has rows.
-template <class Named>
-void require_bags(const char* verb, const Named& named, std::int64_t positions, const auto& pooled) {
-  const std::int64_t bags = pooled.rows();
-  if constexpr (std::is_same_v<Named, std::int64_t>) {
-    const bool fits = named >= 0 && (bags == 0 || named <= positions / bags) && bags * named == positions;
-    if (!fits)
-      throw invalid_argument(std::string("ferry::") + verb + ": " + std::to_string(positions) +
-                             " indices were given for the " + std::to_string(bags) + " bags of " +
-                             std::to_string(named) + " positions of " + pooled.describe());
+/// Checks the indices of bags.
+template <class Exec, class Chosen, class Named>
+void require_bag_indices(const char* verb, const Named& named, const auto& table) {
+  if constexpr (is_plan<Named>) {
+    require_plan<Exec, Chosen>(verb, named, table);
   } else {
-    require_rank_one(verb, named, "offsets");
-    if (named.rows() != bags && named.rows() != bags + 1)
-      throw invalid_argument(
-          std::string("ferry::") + verb + ": " + std::to_string(named.rows()) +
-          " offsets were given for the " + std::to_string(bags) + " bags of " + pooled.describe() +
-          ", must be one for each bag, with or without one more for the last end; or a plain integer, the positions of every bag");
-    if (bags == 0 && named.rows() == 0 && positions != 0)
-      throw invalid_argument(std::string("ferry::") + verb + ": " + std::to_string(positions) +
-                             " indices were given, but " + pooled.describe() + " has no bags");
+    using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
+    require_rank_one(verb, named);
+    require_a_row_to_clamp_to<bounds_policy>(verb, table, named.rows());
   }
 }
 
-/// Checks the weights of the positions, or their gradients.
-inline void require_weights(const char* verb, const auto& weights, std::int64_t positions) {
-  require_rank_one(verb, weights, "weights");
-  if (weights.rows() != positions)
-    throw invalid_argument(std::string("ferry::") + verb + ": " + weights.describe() + " has " +
-                           std::to_string(weights.rows()) + " weights for " + std::to_string(positions) +
-                           " indices");
-}
+/// Checks that there is a bag if there are positions.
+void require_a_bag(const char* verb, std::int64_t positions, const untyped_array& pooled);
 
-/// Checks the array that has the position of each maximum.
-inline void require_chosen(const char* verb, const auto& chosen, const auto& pooled) {
-  require_dense_rows(verb, chosen);
-  if (chosen.rows() != pooled.rows() || chosen.width() != pooled.width())
-    throw invalid_argument(std::string("ferry::") + verb + ": the positions of the maxima " +
-                           chosen.describe() + " need the extents of " + pooled.describe());
+/// Checks that bags of `hotness` positions each, or the offsets, describe as many bags as the array of bags
+/// has rows.
+/// @{
+void require_bags(const char* verb, std::int64_t hotness, std::int64_t positions,
+                  const untyped_array& pooled);
+void require_bags(const char* verb, const untyped_array& offsets, std::int64_t positions,
+                  const untyped_array& pooled);
+/// @}
+
+/// Checks the weights of the positions, or their gradients.
+void require_weights(const char* verb, const untyped_array& weights, std::int64_t positions);
+
+/// Checks the array of the positions of maxima.
+void require_maxima(const char* verb, const untyped_array& maxima, const untyped_array& pooled);
+
+/// For positions that do not fit into the elements of `maxima`.
+[[noreturn]] void refuse_positions(const char* verb, const untyped_array& maxima, std::int64_t positions);
+
+/// Checks the further array of a verb on bags: no_array, the weights of the positions, or if the pooling
+/// selects the positions of the maxima.
+template <class Pooling, class Extra>
+void require_extra([[maybe_unused]] const char* verb, [[maybe_unused]] const Extra& extra,
+                   [[maybe_unused]] std::int64_t positions, [[maybe_unused]] const auto& pooled) {
+  if constexpr (std::is_same_v<Extra, no_array>) {
+  } else if constexpr (Pooling::selects) {
+    require_maxima(verb, extra, pooled);
+  } else {
+    require_weights(verb, extra, positions);
+  }
+}
+/// require_extra, if the verb writes the positions of the maxima.
+template <class Pooling, class Extra>
+void require_extra_output(const char* verb, const Extra& extra, std::int64_t positions, const auto& pooled) {
+  require_extra<Pooling>(verb, extra, positions, pooled);
+  if constexpr (Pooling::selects && !std::is_same_v<Extra, no_array>)
+    if (std::cmp_greater(positions, std::numeric_limits<typename Extra::value_type>::max()))
+      refuse_positions(verb, extra, positions);
 }
 
 template <class Named>
@@ -181,20 +176,29 @@ auto bags_for_kernels(launch_context<Exec>& call, const Named& named, std::int64
   return list_of_bags(named, offsets, bags, positions, checks, report);
 }
 
-/// Of gather_bags' further array: weights, or under pooling::max where the positions of the maxima go.
+/// Checks the type of the weights of positions.
+template <class Exec, class Weights>
+consteval void require_weight_type() {
+  require_rows<Weights>();
+  require_reach<Exec, Weights>();
+  static_assert(NumberElement<std::remove_const_t<typename traits_of<Weights>::value_type>>,
+                "ferry: the weights of positions must be numbers.");
+}
+
+/// Checks the type of gather_bags' further array: weights, or under pooling::max the array that receives the
+/// positions of the maxima.
 template <class Exec, class Pooling, class Extra>
 consteval void require_bag_extra() {
-  require_rows<Extra>();
-  require_reach<Exec, Extra>();
-  using element = typename decltype(make_ref(std::declval<Extra&>()))::value_type;
   if constexpr (Pooling::selects) {
+    require_rows<Extra>();
+    require_reach<Exec, Extra>();
+    using element = typename decltype(make_ref(std::declval<Extra&>()))::value_type;
     static_assert(
         std::is_same_v<element, std::int32_t> || std::is_same_v<element, std::int64_t>,
         "ferry: pooling::max takes no weights; the further array receives the positions of the maxima, so its elements must be int32 or int64.");
     require_output<Extra>();
   } else {
-    static_assert(NumberElement<std::remove_const_t<element>>,
-                  "ferry: the weights of positions must be numbers.");
+    require_weight_type<Exec, Extra>();
   }
 }
 

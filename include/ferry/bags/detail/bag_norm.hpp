@@ -134,11 +134,8 @@ struct norm_part<optim::bag_grads<Offsets, Values, Extra, Pooling>> {
       throw invalid_argument(std::string("ferry::") + call.verb() + ": the plan has " +
                              std::to_string(positions) + " positions, but " + array.describe() +
                              " has no bags");
-    if constexpr (weighs) require_weights(call.verb(), grads.extra, positions);
-    if constexpr (Pooling::selects && has_extra) {
-      require_chosen(call.verb(), grads.extra, array);
-      require_direct_reach(call.verb(), call.exec(), grads.extra);
-    }
+    require_extra<Pooling>(call.verb(), grads.extra, positions, array);
+    if constexpr (Pooling::selects && has_extra) require_direct_reach(call.verb(), call.exec(), grads.extra);
   }
   static std::int64_t count(const grads_type& grads, const auto& array) {
     return grads.plan.positions() * array.width();

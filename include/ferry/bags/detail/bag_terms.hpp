@@ -132,8 +132,7 @@ struct bag_terms {
     }
   }
 
-  /// As add_range, for threads of a device that are few: N rows are in flight, and the indices of the next
-  /// ones.
+  /// As add_range, for threads of a device that are few: N rows are in flight, and the indices of the next N.
   template <int N, class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void add_ahead(pooled<Tile>& sum, std::int64_t k, std::int64_t end,
                                              std::int64_t column, int count) const {

@@ -4,11 +4,11 @@
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/bag_pieces.hpp>
 #include <ferry/bags/detail/bag_terms.hpp>
+#include <ferry/bags/detail/no_array.hpp>
 #include <ferry/bags/detail/pool_rows.hpp>
 #include <ferry/bags/detail/pooled_table.hpp>
 #include <ferry/bags/detail/sum_bag_pieces.hpp>
 #include <ferry/concepts/execution_space.hpp>
-#include <ferry/memory/spaces.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/runtime/detail/backend.hpp>
@@ -22,14 +22,6 @@
 
 /// The launch of pool_rows, for one table of one batch.
 namespace ferry::detail {
-
-/// Stands for the array that a call does without: the weights of positions, or the positions of maxima.
-struct no_array {
-  using value_type = void;
-  using memory_space = pageable_space;
-  static constexpr void* data = nullptr;
-  static constexpr std::int64_t row_stride() { return 0; }
-};
 
 template <class Table, class Weight, class Out>
 consteval auto pooling_in() {
@@ -129,8 +121,8 @@ kernels::piece_buffer<Compute> sum_long_bags(
   launch(exec, pieces_label, schedule::flat{}, slots, is_host_exec<Exec> ? 1 : tiles,
          kernels::sum_bag_pieces<Compute, Table, Source, Offset, Weight>{terms, bags, buffer, slots,
                                                                          fast_divisor(tiles), packed});
-  launch(exec, bags_label, schedule::flat{}, slots, is_host_exec<Exec> ? 1 : width,
-         kernels::add_bag_pieces<Compute, Offset>{bags, buffer, slots, fast_divisor(width)});
+  launch(exec, bags_label, schedule::flat{}, slots, is_host_exec<Exec> ? 1 : tiles,
+         kernels::add_bag_pieces<Compute, Offset>{bags, buffer, slots, width, fast_divisor(tiles), packed});
   return buffer;
 }
 

@@ -4,7 +4,6 @@
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/launch_pool.hpp>
-#include <ferry/error.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/row_source.hpp>
@@ -20,10 +19,8 @@
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 /// gather_bags from its arguments to pool_rows.
 namespace ferry::detail {
@@ -34,27 +31,13 @@ template <class Bag, class Exec, class Access, class Named, class Bags, class Ex
 void require_bag_batch(const Access& access, const Named& named, const Bags& bags, const Extra& extra,
                        const Pooled& pooled) {
   const char* verb = "gather_bags";
-  using bounds_policy = typename Bag::chosen::template get<bounds_category, bounds::check>;
   const auto& table = access.table();
   const std::int64_t positions = positions_of(named);
-  if constexpr (is_plan<Named>) {
-    require_plan<Exec, typename Bag::chosen>(verb, named, table);
-  } else {
-    require_rank_one(verb, named);
-    require_a_row_to_clamp_to<bounds_policy>(verb, table, positions);
-  }
+  require_bag_indices<Exec, typename Bag::chosen>(verb, named, table);
   require_bags(verb, bags, positions, pooled);
   require_shapes(verb, table, pooled.rows(), pooled);
   access.require_foreign(verb, named, bags, extra, pooled);
-  if constexpr (std::is_same_v<Extra, no_array>) {
-  } else if constexpr (Bag::pooling::selects) {
-    require_chosen(verb, extra, pooled);
-    if (std::cmp_greater(positions, std::numeric_limits<typename Extra::value_type>::max()))
-      throw invalid_argument("ferry::gather_bags: " + extra.describe() + " can't hold the positions of " +
-                             std::to_string(positions) + " indices; its elements must be int64");
-  } else {
-    require_weights(verb, extra, positions);
-  }
+  require_extra_output<typename Bag::pooling>(verb, extra, positions, pooled);
 }
 
 /// True if a bag with a position without a row keeps its contents.

@@ -16,7 +16,6 @@
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <cstdint>
-#include <string>
 #include <type_traits>
 
 /// The path of step_bags from its arguments to step_rows.
@@ -37,13 +36,6 @@ using sum_of_positions =
     std::conditional_t<Pooling::selects, chosen_sum,
                        std::conditional_t<std::is_same_v<Extra, no_array>, duplicates::sum, weighted_sum>>;
 
-template <class Chosen, class Duplicates>
-struct with_duplicates;
-template <class... Ps, class Duplicates>
-struct with_duplicates<policies<Ps...>, Duplicates> {
-  using type = chosen_policies<Ps..., Duplicates>;
-};
-
 /// Checks the shapes, makes the plan and steps on the rows of `access`.
 template <class Bag, class Exec, class Rule, class Access, class State, class Named, class Offsets,
           class Value, class ValueSpace, class Extra, class WeightGrads>
@@ -55,20 +47,16 @@ ticket step_on_bags(const Exec& exec, const Rule& rule, const Access& access, St
   using chosen = typename Bag::chosen;
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   using sum = sum_of_positions<pooling, Extra>;
-  using with_sum = typename with_duplicates<typename Bag::others, sum>::type;
+  using with_sum = chosen_policies<typename chosen::list, sum>;
   using compute = step_type<typename Access::value_type, typename State::value_type, Value>;
   const auto& table = access.table();
   access.require_foreign(verb, named, offsets, grads, extra, weight_grads);
   const auto bags = bags_named_by(offsets);
   const std::int64_t positions = positions_of(named);
   require_bags(verb, bags, positions, grads);
-  if (grads.rows() == 0 && positions != 0)
-    throw invalid_argument(std::string("ferry::step_bags: ") + std::to_string(positions) +
-                           " indices were given, but " + grads.describe() + " has no bags");
+  require_a_bag(verb, positions, grads);
   require_shapes(verb, table, grads.rows(), grads);
-  if constexpr (pooling::selects && !std::is_same_v<Extra, no_array>) require_chosen(verb, extra, grads);
-  if constexpr (!pooling::selects && !std::is_same_v<Extra, no_array>)
-    require_weights(verb, extra, positions);
+  require_extra<pooling>(verb, extra, positions, grads);
   if constexpr (!std::is_same_v<WeightGrads, no_array>) require_weights(verb, weight_grads, positions);
   const auto step_by = [&](const row_plan& plan) {
     const auto shares =
@@ -76,14 +64,11 @@ ticket step_on_bags(const Exec& exec, const Rule& rule, const Access& access, St
     return step_rows<with_sum, rows_of_bags>(exec, rule, access, state, rows_named_by(shares.plan),
                                              shares.gradients);
   };
-  if constexpr (is_plan<Named>) {
-    require_plan<Exec, chosen>(verb, named, table);
+  require_bag_indices<Exec, chosen>(verb, named, table);
+  if constexpr (is_plan<Named>)
     return step_by(named);
-  } else {
-    require_rank_one(verb, named);
-    require_a_row_to_clamp_to<bounds_policy>(verb, table, positions);
+  else
     return step_by(plan_rows_of<bounds_policy>(exec, named, table.rows()));
-  }
 }
 
 /// step_on_bags, with the addresser of the table.
@@ -129,10 +114,8 @@ consteval void require_bag_step() {
 /// Checks the types of the weights of positions or the positions of maxima.
 template <class Exec, class Pooling, class Extra>
 consteval void require_step_extra() {
-  require_rows<Extra>();
-  require_reach<Exec, Extra>();
+  require_weight_type<Exec, Extra>();
   using element = std::remove_const_t<typename traits_of<Extra>::value_type>;
-  static_assert(NumberElement<element>, "ferry: the weights of positions must be numbers.");
   static_assert(
       !Pooling::selects || std::is_same_v<element, std::int32_t> || std::is_same_v<element, std::int64_t>,
       "ferry: pooling::max takes no weights; the further array has the positions of the maxima from gather_bags, so its elements must be int32 or int64.");

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/sharded/detail/agreed_options.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/detail/shard_rule.hpp>
 #include <ferry/distributed/sharded/detail/sharded_read.hpp>
+#include <ferry/distributed/sharded/detail/verb_on_shards.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/make_plan.hpp>
 #include <ferry/distributed/sharded/sharded_state.hpp>
@@ -45,6 +47,32 @@ struct sharded_caught_up_gather : sharded_read<Choice, Exec, Table, Named, Out> 
   }
 };
 
+template <class Exec, class Rule, class Table, class State, class... Policies>
+struct sharded_catch_up : verb_on_shards<Table> {
+  using base = verb_on_shards<Table>;
+  using base::call, base::table;
+
+  const Exec& exec;
+  const Rule& rule;
+  State& state;
+
+  sharded_catch_up(const Exec& instance, const Rule& optimizer, Table& shards, State& moments,
+                   const call_note& note)
+      : base(shards, note), exec(instance), rule(optimizer), state(moments) {}
+
+  void check() {
+    state.require_made_for("catch_up", table);
+    require_optimizer("catch_up", rule, whole_ref(table));
+  }
+  void apply() {
+    for (int r = call.first(); r < call.last(); ++r)
+      catch_up(shard_instance(table.comm(), r, exec), rule_of_shard(rule, table, state, r), table.shard(r),
+               state.shard(r), Policies{}...)
+          .join();
+    call.agree();
+  }
+};
+
 }  // namespace detail
 
 /// Under step_count::catch_up: applies to every row of a sharded table the steps that it missed, see catch_up
@@ -53,24 +81,13 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
           class StateSpace, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
     const Exec& exec, const Rule& rule, sharded_table<T, Space, Spread>& table,
-    sharded_state<StateRule, StateType, StateSpace>& state, Policies... policies) {
+    sharded_state<StateRule, StateType, StateSpace>& state, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   auto note = detail::note_of<chosen, Rule>("catch_up", table);
-  detail::collective call(table.comm(), detail::add_state(detail::add_options(note, rule), state));
-  return call.guarded([&] {
-    state.require_made_for("catch_up", table);
-    detail::require_optimizer("catch_up", rule, detail::whole_ref(table));
-    call.agree();
-    for (int r = call.first(); r < call.last(); ++r) {
-      auto& shard = table.shard(r);
-      catch_up(detail::shard_instance(table.comm(), r, exec), detail::rule_of_shard(rule, table, state, r),
-               shard, state.shard(r), policies...)
-          .join();
-    }
-    call.agree();
-    call.close();
-    return ticket();
-  });
+  detail::sharded_catch_up<Exec, Rule, sharded_table<T, Space, Spread>,
+                           sharded_state<StateRule, StateType, StateSpace>, Policies...>
+      verb(exec, rule, table, state, detail::add_state(detail::add_options(note, rule), state));
+  return verb.call.run(verb);
 }
 
 /// Under step_count::catch_up: out[p] = row indices[p] of a sharded table with all missed steps applied, see

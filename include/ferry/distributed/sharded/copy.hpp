@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/distributed/communicator/detail/call_note.hpp>
+#include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/communicator/detail/host_values.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
+#include <ferry/distributed/sharded/detail/verb_on_shards.hpp>
 #include <ferry/distributed/sharded/gather.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/error.hpp>
@@ -41,9 +44,160 @@ void require_same_extents(const Table& table, const Array& array) {
 }
 
 template <class Exec>
-tensor<std::int64_t, wire_space<Exec>> row_list(std::int64_t count) {
-  return tensor<std::int64_t, wire_space<Exec>>("rows", count);
-}
+using row_list = tensor<std::int64_t, wire_space<Exec>>;
+
+/// The shards = the rows of `source` that have their numbers.
+template <class Exec, class Table, class Source>
+struct copy_into_shards : verb_on_shards<Table> {
+  using base = verb_on_shards<Table>;
+  using base::call, base::table;
+
+  const Exec& exec;
+  const Source& source;
+
+  copy_into_shards(const Exec& instance, const Source& array, Table& shards, const call_note& note)
+      : base(shards, note), exec(instance), source(array) {}
+
+  void check() { require_same_extents(table, source); }
+  void apply() {
+    row_list<Exec> numbers("rows", copied_at_once);
+    for (int r = call.first(); r < call.last(); ++r) fill(r, numbers);
+    call.agree();
+  }
+
+ private:
+  void fill(int rank, row_list<Exec>& numbers) {
+    const auto row_at = this->rows_of_shard(rank);
+    const std::int64_t shard_rows = table.rows_of(rank);
+    for (std::int64_t begin = 0; begin < shard_rows; begin += copied_at_once) {
+      const std::int64_t count = std::min(copied_at_once, shard_rows - begin);
+      for (std::int64_t i = 0; i < count; ++i) numbers.data()[i] = row_at(begin + i);
+      auto part = table.shard(rank).rows_between(begin, begin + count);
+      gather_across(exec, source, numbers.first(count), part);
+    }
+  }
+};
+
+/// The ranks agree on a copy of all rows to an array of each; then it is made of gathers.
+template <class Exec, class Table, class Sink>
+struct copy_from_shards : verb_on_shards<Table> {
+  using base = verb_on_shards<Table>;
+  using base::call, base::rows, base::table;
+
+  const Exec& exec;
+  const Sink& sink;
+  bool takes = true;  ///< this rank gets the rows
+  row_list<Exec> numbers{};
+
+  copy_from_shards(const Exec& instance, Table& shards, const Sink& array, const call_note& note)
+      : base(shards, note), exec(instance), sink(array) {}
+
+  void check() {
+    takes = call.is_whole() || sink.rows() != 0;
+    if (takes) require_same_extents(table, sink);
+    numbers = row_list<Exec>("rows", std::min(copied_at_once, rows()));
+  }
+  void apply() const {}
+
+  void gather_parts() {
+    for (std::int64_t begin = 0; begin < rows(); begin += copied_at_once) {
+      const std::int64_t count = std::min(copied_at_once, rows() - begin);
+      for (std::int64_t i = 0; i < count; ++i) numbers.data()[i] = begin + i;
+      auto part = takes ? part_of(sink, begin, count) : sink;
+      if (!takes) {  // no rows, of the table's width
+        part.rank = 2;
+        part.extents[1] = static_cast<std::int64_t>(table.width());
+        part.make_dense();
+      }
+      gather(exec, table, numbers.first(takes ? count : 0), part, bounds::unchecked{}).join();
+    }
+  }
+};
+
+/// The ranks agree on a copy of a sharded table to another one; then the owners of the target gather.
+template <class Exec, class Table, class Target>
+struct copy_between_shards : verb_on_shards<Table> {
+  using base = verb_on_shards<Table>;
+  using base::call, base::table;
+  using landing_type = tensor<typename Target::value_type, typename Target::memory_space>;
+
+  const Exec& exec;
+  Target& target;
+  const call_note& note;
+  int first = 0, last = 0;  ///< the ranks of the target that this thread acts for
+  std::int64_t most = 0;    ///< rows of a shard: every rank takes part in the gathers of the largest one
+  row_list<Exec> numbers{};
+  landing_type landed{};  ///< for shards of other devices
+  std::exception_ptr failure{};
+
+  copy_between_shards(const Exec& instance, Table& source, Target& shards, const call_note& words)
+      : base(source, words), exec(instance), target(shards), note(words) {}
+
+  void check() {
+    if (table.rows() != target.rows() || table.width() != target.width())
+      throw invalid_argument("ferry::copy: the extents of " + table.describe() + " and " + target.describe() +
+                             " differ");
+    if (!(table.comm() == target.comm()) && !(call.is_whole() && target.comm().acting_rank() < 0))
+      throw invalid_argument(
+          "ferry::copy: " + table.describe() + " and " + target.describe() +
+          " belong to different groups, and the calling thread does not act for both as a whole");
+    const collective target_call(target.comm(), note);
+    first = target_call.first();
+    last = target_call.last();
+    for (int r = 0; r < target.comm().size(); ++r) most = std::max(most, target.rows_of(r));
+    const std::int64_t at_once = std::min(copied_at_once, most);
+    numbers = row_list<Exec>("rows", at_once);
+    for (int r = first; r < last; ++r)
+      if (landed.rows() == 0 && lies_elsewhere(exec, make_ref(target.shard(r))))
+        landed = landing_type("copied rows", memory_home(exec), at_once, target.width());
+  }
+  void apply() const {}
+
+  void gather_shards() {
+    for (int r = first; r < last; ++r) fill(r);
+  }
+
+ private:
+  void fill(int rank) {
+    const std::int64_t shard_rows = target.rows_of(rank);
+    const auto row_at =
+        target.sharding().global_rows(rank, static_cast<std::int64_t>(target.rows()), target.comm().size());
+    for (std::int64_t begin = 0; begin < most; begin += copied_at_once) {
+      const std::int64_t first_row = std::min(begin, shard_rows);
+      const std::int64_t count = std::min(copied_at_once, shard_rows - first_row);
+      for (std::int64_t i = 0; i < count; ++i) numbers.data()[i] = row_at(first_row + i);
+      auto part = target.shard(rank).rows_between(first_row, first_row + count);
+      if (lies_elsewhere(exec, make_ref(part)))
+        fetch(numbers.first(count), part);
+      else
+        gather(exec, table, numbers.first(count), part, bounds::unchecked{}).join();
+    }
+  }
+  template <class Rows, class Part>
+  void fetch(const Rows& row_numbers, Part& part) {
+    auto arrived = landed.first(row_numbers.rows());
+    gather(exec, table, row_numbers, arrived, bounds::unchecked{}).join();
+    try {
+      if (failure == nullptr) copy(exec, arrived, part).join();
+    } catch (...) {  // the others count on this rank in the gathers that follow
+      failure = std::current_exception();
+    }
+  }
+};
+
+/// All ranks leave a copy together: one that has left may read the shards of the others by path::peer.
+template <class Table>
+struct end_of_copy : verb_on_shards<Table> {
+  const std::exception_ptr& failure;
+
+  end_of_copy(Table& shards, const std::exception_ptr& error, const call_note& note)
+      : verb_on_shards<Table>(shards, note), failure(error) {}
+
+  void check() const {
+    if (failure != nullptr) std::rethrow_exception(failure);
+  }
+  void apply() const {}
+};
 
 }  // namespace detail
 
@@ -55,26 +209,9 @@ template <class Exec, class From, class T, class Space, class Spread>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
     const Exec& exec, const From& array, sharded_table<T, Space, Spread>& table) {
   const auto source = detail::read_only(make_ref(array));
-  detail::collective call(table.comm(), detail::note_of<>("copy into the shards", table));
-  return call.guarded([&] {
-    detail::require_same_extents(table, source);
-    call.agree();
-    auto rows = detail::row_list<Exec>(detail::copied_at_once);
-    for (int r = call.first(); r < call.last(); ++r) {
-      const auto row_at =
-          table.sharding().global_rows(r, static_cast<std::int64_t>(table.rows()), call.ranks());
-      const std::int64_t rows_here = table.rows_of(r);
-      for (std::int64_t begin = 0; begin < rows_here; begin += detail::copied_at_once) {
-        const std::int64_t count = std::min(detail::copied_at_once, rows_here - begin);
-        for (std::int64_t i = 0; i < count; ++i) rows.data()[i] = row_at(begin + i);
-        auto shard = table.shard(r).rows_between(begin, begin + count);
-        detail::gather_across(exec, source, rows.first(count), shard);
-      }
-    }
-    call.agree();
-    call.close();
-    return ticket();
-  });
+  detail::copy_into_shards<Exec, sharded_table<T, Space, Spread>, std::remove_const_t<decltype(source)>> verb(
+      exec, source, table, detail::note_of<>("copy into the shards", table));
+  return verb.call.run(verb);
 }
 
 /// An array of all rows = a sharded table, in the order of the row numbers, with conversion if the element
@@ -86,31 +223,10 @@ template <class Exec, class T, class Space, class Spread, class To>
     const Exec& exec, const sharded_table<T, Space, Spread>& table, To&& array) {
   detail::require_output<To>();
   const auto sink = make_ref(array);
-  const auto row_count = static_cast<std::int64_t>(table.rows());
-  bool takes = true;
-  decltype(detail::row_list<Exec>(0)) rows;
-  {
-    detail::collective call(table.comm(), detail::note_of<>("copy", table));
-    call.guarded([&] {
-      takes = call.is_whole() || sink.rows() != 0;
-      if (takes) detail::require_same_extents(table, sink);
-      rows = detail::row_list<Exec>(std::min(detail::copied_at_once, row_count));
-      call.agree();
-      call.close();
-    });
-  }
-  for (std::int64_t begin = 0; begin < row_count; begin += detail::copied_at_once) {
-    const std::int64_t count = std::min(detail::copied_at_once, row_count - begin);
-    for (std::int64_t i = 0; i < count; ++i) rows.data()[i] = begin + i;
-    const std::int64_t part_rows = takes ? count : 0;
-    auto part = takes ? detail::part_of(sink, begin, count) : sink;
-    if (!takes) {  // no rows, of the table's width
-      part.rank = 2;
-      part.extents[1] = static_cast<std::int64_t>(table.width());
-      part.make_dense();
-    }
-    gather(exec, table, rows.first(part_rows), part, bounds::unchecked{}).join();
-  }
+  detail::copy_from_shards<Exec, const sharded_table<T, Space, Spread>, std::remove_const_t<decltype(sink)>>
+      verb(exec, table, sink, detail::note_of<>("copy", table));
+  verb.call.run(verb).drop();
+  verb.gather_parts();
   return {};
 }
 
@@ -121,65 +237,17 @@ template <class Exec, class T, class Space, class Spread, class U, class ToSpace
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
     const Exec& exec, const sharded_table<T, Space, Spread>& source,
     sharded_table<U, ToSpace, ToSpread>& target) {
-  int first = 0, last = 0;
-  std::int64_t most = 0;  // every rank takes part as often as the rank with most rows
-  for (int r = 0; r < target.comm().size(); ++r) most = std::max(most, target.rows_of(r));
-  const std::int64_t at_once = std::min(detail::copied_at_once, most);
-  decltype(detail::row_list<Exec>(0)) rows;
-  tensor<U, ToSpace> landed;  // for shards on another device than the instance
-  {
-    auto note = detail::note_of<>("copy", source);
-    detail::collective call(source.comm(), note.add(" to ").add_number(target.number()));
-    call.guarded([&] {
-      if (source.rows() != target.rows() || source.width() != target.width())
-        throw invalid_argument("ferry::copy: the extents of " + source.describe() + " and " +
-                               target.describe() + " differ");
-      if (!(source.comm() == target.comm()) && !(call.is_whole() && target.comm().acting_rank() < 0))
-        throw invalid_argument(
-            "ferry::copy: " + source.describe() + " and " + target.describe() +
-            " belong to different groups, and the calling thread does not act for both as a whole");
-      const detail::collective target_call(target.comm(), note);
-      first = target_call.first();
-      last = target_call.last();
-      rows = detail::row_list<Exec>(at_once);
-      for (int r = first; r < last; ++r)
-        if (landed.rows() == 0 && detail::lies_elsewhere(exec, make_ref(target.shard(r))))
-          landed = tensor<U, ToSpace>("copied rows", detail::memory_home(exec), at_once, target.width());
-      call.agree();
-      call.close();
-    });
-  }
-  std::exception_ptr lost;
-  for (int r = first; r < last; ++r) {
-    const auto row_at =
-        target.sharding().global_rows(r, static_cast<std::int64_t>(target.rows()), target.comm().size());
-    for (std::int64_t begin = 0; begin < most; begin += detail::copied_at_once) {
-      const std::int64_t first_row = std::min(begin, target.rows_of(r));
-      const std::int64_t count = std::min(detail::copied_at_once, target.rows_of(r) - first_row);
-      for (std::int64_t i = 0; i < count; ++i) rows.data()[i] = row_at(first_row + i);
-      auto shard = target.shard(r).rows_between(first_row, first_row + count);
-      if (detail::lies_elsewhere(exec, make_ref(shard))) {
-        auto part = landed.first(count);
-        gather(exec, source, rows.first(count), part, bounds::unchecked{}).join();
-        try {
-          if (lost == nullptr) copy(exec, part, shard).join();
-        } catch (...) {  // the others count on this rank in the gathers that follow
-          lost = std::current_exception();
-        }
-      } else {
-        gather(exec, source, rows.first(count), shard, bounds::unchecked{}).join();
-      }
-    }
-  }
-  // A rank that has left may read the shards of the others by path::peer.
-  auto note = detail::note_of<>("end of a copy", source);
-  detail::collective end(source.comm(), note.add(" to ").add_number(target.number()));
-  return end.guarded([&] {
-    if (lost != nullptr) std::rethrow_exception(lost);
-    end.agree();
-    end.close();
-    return ticket();
-  });
+  using source_type = const sharded_table<T, Space, Spread>;
+  auto note = detail::note_of<>("copy", source);
+  note.add(" to ").add_number(target.number());
+  detail::copy_between_shards<Exec, source_type, sharded_table<U, ToSpace, ToSpread>> verb(exec, source,
+                                                                                           target, note);
+  verb.call.run(verb).drop();
+  verb.gather_shards();
+  auto end_note = detail::note_of<>("end of a copy", source);
+  detail::end_of_copy<source_type> end(source, verb.failure,
+                                       end_note.add(" to ").add_number(target.number()));
+  return end.call.run(end);
 }
 
 }  // namespace ferry

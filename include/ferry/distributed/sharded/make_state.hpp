@@ -1,16 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/sharded/detail/agreed_options.hpp>
+#include <ferry/distributed/sharded/detail/verb_on_shards.hpp>
 #include <ferry/distributed/sharded/sharded_state.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/optim/make_state.hpp>
 #include <ferry/policy/step_count.hpp>
 
-#include <cstdint>
-#include <type_traits>
-#include <utility>
+#include <optional>
+
+namespace ferry::detail {
+
+/// make_state on a sharded table: State is a sharded_state.
+template <class State, class Rule, class Table, class StepCount>
+struct sharded_state_making : verb_on_shards<Table> {
+  using base = verb_on_shards<Table>;
+  using base::call, base::table;
+
+  const Rule& rule;
+  const StepCount& policy;
+  std::optional<State> result{};
+
+  sharded_state_making(const Rule& optimizer, Table& shards, const StepCount& count, const call_note& note)
+      : base(shards, note), rule(optimizer), policy(count) {}
+
+  void check() { result.emplace(table, call.next_number()); }
+  void agree() {}
+  void apply() {
+    for (int r = call.first(); r < call.last(); ++r)
+      result->set_shard(
+          r,
+          optim::detail::make_state_on<typename State::memory_space, typename State::value_type>(
+              table.comm().device(r), rule, table.shard(r), policy),
+          this->rows_of_shard(r));
+    call.agree();
+  }
+};
+
+}  // namespace ferry::detail
 
 namespace ferry::optim {
 
@@ -23,19 +52,11 @@ template <MemorySpace Space, class StateType, class Rule, class T, class TableSp
 [[nodiscard]] auto make_state(const Rule& rule, const sharded_table<T, TableSpace, Spread>& table,
                               StepCount policy = {}) {
   using shard = decltype(make_state<Space, StateType>(rule, table.shard(0), policy));
-  using made_type = sharded_state<typename shard::rule_type, StateType, Space>;
-  auto note = ferry::detail::note_of<made_type, StepCount>("make_state", table);
-  ferry::detail::collective call(table.comm(), ferry::detail::add_options(note, rule));
-  return call.guarded([&] {
-    const std::uint64_t number = call.next_number();
-    made_type state(table, number);
-    for (int r = call.first(); r < call.last(); ++r)
-      state.set_shard(
-          r, detail::make_state_on<Space, StateType>(table.comm().device(r), rule, table.shard(r), policy),
-          table.sharding().global_rows(r, static_cast<std::int64_t>(table.rows()), call.ranks()));
-    call.agree();
-    return state;
-  });
+  using state = sharded_state<typename shard::rule_type, StateType, Space>;
+  auto note = ferry::detail::note_of<state, StepCount>("make_state", table);
+  ferry::detail::sharded_state_making<state, Rule, const sharded_table<T, TableSpace, Spread>, StepCount>
+      verb(rule, table, policy, ferry::detail::add_options(note, rule));
+  return *verb.call.run(verb);
 }
 template <MemorySpace Space, class Rule, class T, class TableSpace, class Spread,
           class StepCount = step_count::global>

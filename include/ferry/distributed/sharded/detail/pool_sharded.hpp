@@ -10,16 +10,12 @@
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
-#include <ferry/error.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/ticket.hpp>
 
 #include <cstdint>
-#include <limits>
-#include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace ferry::detail {
@@ -35,18 +31,12 @@ consteval void require_sharded_bags() {
 template <class Chosen, class Exec, class Table, class Named, class Bags, class Batch>
 void require_sharded_bag_batch(const char* verb, const collective& call, const Table& table,
                                const Named& named, const Bags& bags, const Batch& batch) {
-  using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
   const auto whole = whole_ref(table);
-  const std::int64_t positions = routed_positions(named);
-  if constexpr (is_sharded_plan<Named>) {
+  if constexpr (is_sharded_plan<Named>)
     require_sharded_plan<Chosen>(verb, named, table);
-  } else if constexpr (is_plan<Named>) {
-    require_plan<Exec, Chosen>(verb, named, whole);
-  } else {
-    require_rank_one(verb, named);
-    require_a_row_to_clamp_to<bounds_policy>(verb, whole, positions);
-  }
-  require_bags(verb, bags, positions, batch);
+  else
+    require_bag_indices<Exec, Chosen>(verb, named, whole);
+  require_bags(verb, bags, routed_positions(named), batch);
   require_shapes(verb, whole, batch.rows(), batch);
   require_apart(verb, call, table, batch);
 }
@@ -139,14 +129,7 @@ struct sharded_pool : sharded_read<Choice, Exec, Table, Named, Out> {
   void check() {
     require_sharded_bag_batch<typename Choice::chosen, Exec>(this->verb, this->call, this->table, this->named,
                                                              bags, this->out);
-    const std::int64_t positions = routed_positions(this->named);
-    if constexpr (weighs) require_weights(this->verb, extra, positions);
-    if constexpr (finds) {
-      require_chosen(this->verb, extra, this->out);
-      if (std::cmp_greater(positions, std::numeric_limits<typename Extra::value_type>::max()))
-        throw invalid_argument("ferry::gather_bags: " + extra.describe() + " can't hold the positions of " +
-                               std::to_string(positions) + " indices; its elements must be int64");
-    }
+    require_extra_output<pooling>(this->verb, extra, routed_positions(this->named), this->out);
   }
   void apply() {
     if constexpr (finds)

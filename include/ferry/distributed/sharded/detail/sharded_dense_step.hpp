@@ -102,7 +102,7 @@ struct sharded_dense_step : sharded_call<Exec, Table, every_row> {
     const auto row_at =
         table.sharding().global_rows(rank, static_cast<std::int64_t>(table.rows()), call.ranks());
     const std::int64_t count = table.rows_of(rank);
-    auto rows = row_list<Exec>(std::min(copied_at_once, count));
+    row_list<Exec> rows("rows", std::min(copied_at_once, count));
     for (std::int64_t begin = 0; begin < count; begin += copied_at_once) {
       const std::int64_t part_rows = std::min(copied_at_once, count - begin);
       for (std::int64_t i = 0; i < part_rows; ++i) rows.data()[i] = row_at(begin + i);

@@ -114,11 +114,8 @@ struct sharded_bag_step : sharded_call<Exec, Table, Named> {
   void check() {
     require_sharded_bag_batch<chosen, Exec>(this->verb, call, table, named, bags, grads);
     const std::int64_t positions = routed_positions(named);
-    if (grads.rows() == 0 && positions != 0)
-      throw invalid_argument("ferry::step_bags: " + std::to_string(positions) + " indices were given, but " +
-                             grads.describe() + " has no bags");
-    if constexpr (has_extra && pooling::selects) require_chosen(this->verb, extra, grads);
-    if constexpr (weighs) require_weights(this->verb, extra, positions);
+    require_a_bag(this->verb, positions, grads);
+    require_extra<pooling>(this->verb, extra, positions, grads);
     require_sharded_step<count_policy, compute>(this->verb, call, rule, table, state);
   }
   void route() {

@@ -72,23 +72,15 @@ bool should_fetch_once(const Table& table, const Named& named) {
     return fetches_once<Chosen>;
 }
 
-/// A list of policies without the reduce policy.
-template <class List>
-struct without_reduce;
-template <class... Ps>
-struct without_reduce<policies<Ps...>> {
-  using type = chosen_policies<std::conditional_t<in_category<Ps, reduce_category>, policies<>, Ps>...>;
-  static_assert(policy_facts<policies<Ps...>>::template count<reduce_category> <= 1,
-                "ferry: at most one reduce policy may be given.");
-};
-
 /// The policies of a sum over ranks: `reduce`, and in `chosen` those that verbs on ordinary tables know.
 template <class... Ps>
 struct summing_policies {
-  using list = policy_list<Ps...>;
-  using reduce = typename select<list, reduce_category, ferry::reduce::in_order>::type;
-  using chosen = typename without_reduce<list>::type;
+  using asked = chosen_policies<Ps...>;
+  using reduce = typename asked::template get<reduce_category, ferry::reduce::in_order>;
+  using chosen = typename asked::template without<reduce_category>;
   using duplicates = typename chosen::template get<duplicates_category, ferry::duplicates::sum>;
+  static_assert(asked::template at_most_one<reduce_category>,
+                "ferry: at most one reduce policy may be given.");
   static_assert(
       !reduce::sums_locally || std::is_same_v<duplicates, ferry::duplicates::sum>,
       "ferry: under reduce::by_rank each rank sums its duplicates first, so it goes with duplicates::sum only.");
