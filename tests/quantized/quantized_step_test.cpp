@@ -96,4 +96,28 @@ TEMPLATE_TEST_CASE("a step on quantized rows of every space and path", "[optim][
   });
 }
 
+TEST_CASE("a step on quantized rows takes transforms", "[optim][quantized]") {
+  using Q = quantization::mxfp8;
+  const ferry::optim::sgd rule{.lr = 0.5};
+  const ferry::optim::chain clipped{rule, ferry::optim::clip_norm{1e6}, ferry::optim::clip_value{0.125}};
+  const exec_space exec;
+  for (const std::size_t width : {32u, 256u}) {
+    auto random = generator(1350 + width);
+    plain_quantized_training<Q, ferry::optim::sgd, 0> expected(rule, random, rows, width);
+    auto table = table_of<Q, ferry::mapped_space>(expected.table);
+    auto state = ferry::optim::make_state(rule, table);
+    const auto ids = unique_indices<std::int64_t>(random, n, rows);
+    const auto gradients = values<float>(random, n * width);
+    ferry::step(exec, clipped, table, state, ids, make<ferry::device_space>("grads", n, width, gradients))
+        .wait();
+    for (std::size_t p = 0; p < n; ++p) {
+      std::vector<float> gradient;
+      for (std::size_t c = 0; c < width; ++c)
+        gradient.push_back(std::clamp(gradients[p * width + c], -0.125f, 0.125f));
+      expected.step(rule, 1, static_cast<std::size_t>(ids[p]), gradient, {});
+    }
+    CHECK(same(bytes_of(table), expected.table));
+  }
+}
+
 }  // namespace ferry_test::quantized_step_test

@@ -14,6 +14,12 @@
 
 namespace ferry::kernels {
 
+/// True if a tile of a table is decoded by a scale of its own.
+template <class Table>
+inline constexpr bool keeps_scales = requires {
+  requires Table::keeps_scales;
+};
+
 /// out[b] = the rows of bag b, pooled in the order that bag_terms has.
 ///
 /// Device mapping: one thread per (bag, tile), row-major, so the threads of a warp read neighbouring
@@ -31,8 +37,8 @@ struct pool_rows {
 
   /// True if packets of eight elements pay: of 16-bit numbers, in sums.
   static constexpr bool has_wide_tiles = Table::element_bytes == 2 && sizeof(Out) <= 4;
-  /// See launch: four rows in flight need 48 registers, 64 in packets of eight.
-  static constexpr unsigned int blocks_at_once = has_wide_tiles ? 4 : 5;
+  /// See launch: four rows in flight need 48 registers, 64 in packets of eight or with scales of blocks.
+  static constexpr unsigned int blocks_at_once = has_wide_tiles || keeps_scales<Table> ? 4 : 5;
 
   using terms_type = bag_terms<Compute, Pooling::selects, Table, Source, Weight, Chosen>;
 

@@ -59,6 +59,7 @@ struct pooled_codes {
   coded_memory<Q> rows;
 
   static constexpr std::int64_t element_bytes = 1;
+  static constexpr bool keeps_scales = true;
 
   KOKKOS_FORCEINLINE_FUNCTION coded_row<Q> row(std::int64_t index, std::int64_t) const {
     return {rows.codes + index * rows.row_bytes, rows.scales + (has_scales<Q> ? index * rows.blocks : 0),
