@@ -16,7 +16,8 @@ namespace ferry::detail {
 
 /// True if an object that is no variable is added under its name alone.
 template <class T>
-inline constexpr bool is_kept_table = is_quantized<std::remove_cv_t<T>> || CheckpointPart<std::remove_cv_t<T>>;
+inline constexpr bool is_kept_table =
+    is_quantized<std::remove_cv_t<T>> || CheckpointPart<std::remove_cv_t<T>>;
 
 template <class Object>
 consteval bool is_refused_object() {
