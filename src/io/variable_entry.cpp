@@ -27,7 +27,7 @@
 namespace ferry::detail {
 namespace {
 
-manifest_array element_of(const char* dtype, std::size_t bytes) {
+manifest_array array_of_elements(const char* dtype, std::size_t bytes) {
   manifest_array element;
   element.dtype = dtype;
   element.element_bytes = static_cast<std::uint32_t>(bytes);
@@ -121,7 +121,7 @@ std::string variable_entry::difference(const std::string& loaded, const std::str
 }
 
 text_entry::text_entry(std::string name, const std::string& text, bool is_const)
-    : variable_entry(std::move(name), "text", element_of("u8", 1), true, is_const), text_(text) {}
+    : variable_entry(std::move(name), "text", array_of_elements("u8", 1), true, is_const), text_(text) {}
 
 std::string text_entry::accept(std::string&& loaded) {
   loaded_ = std::move(loaded);
@@ -139,7 +139,7 @@ std::string text_entry::words(const manifest_entry&) const { return "a text"; }
 
 struct_entry::struct_entry(std::string name, const void* object, std::size_t bytes, reader read,
                            const std::string& layout, bool is_const)
-    : variable_entry(std::move(name), "struct", element_of("struct", bytes), false, is_const),
+    : variable_entry(std::move(name), "struct", array_of_elements("struct", bytes), false, is_const),
       object_(object),
       bytes_(bytes),
       read_(read) {
@@ -176,7 +176,7 @@ std::string struct_entry::difference(const std::string& loaded, const std::strin
 }
 
 random_entry::random_entry(std::string name, const std::type_info& type, bool is_const)
-    : variable_entry(std::move(name), "random", element_of("u8", 1), true, is_const) {
+    : variable_entry(std::move(name), "random", array_of_elements("u8", 1), true, is_const) {
   facts_.push_back({"type", manifest_fact::text, type.name(), {}});
 }
 

@@ -89,7 +89,7 @@ template <class Exec, class T, class Space, class Spread, class Indices>
         detail::require_indices<Indices>();
         detail::require_rank_one("explain", named);
       }
-      own_route = detail::route_rows<bounds::skip>(exec, table, named);
+      own_route = detail::route_batch<bounds::skip>("explain", exec, table, named);
       return own_route;
     }
   }();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/distributed/sharded/detail/kernel_route.hpp>
 #include <ferry/distributed/sharded/detail/routing.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
@@ -40,8 +41,8 @@ template <class Exec, class Indices, class T, class Space, class Spread, class..
     auto storage = std::make_shared<detail::sharded_plan_storage<Exec>>(detail::planned_tables{
         table.comm(), detail::digest_of(table.sharding()), static_cast<std::int64_t>(table.rows()),
         bounds_policy::name, call.first(), number});
-    storage->routes =
-        detail::complete_routing(call, table.label(), detail::route_rows<bounds_policy>(exec, table, ref));
+    storage->routes = detail::complete_routing(
+        call, table.label(), detail::route_batch<bounds_policy>("make_plan", exec, table, ref));
     for (int r = call.first(); r < call.last(); ++r)
       storage->plans.push_back(make_plan(detail::shard_instance(table.comm(), r, exec),
                                          storage->routes.rows_for(r), table.rows_of(r), bounds::unchecked{}));

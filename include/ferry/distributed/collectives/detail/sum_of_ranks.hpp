@@ -17,9 +17,7 @@ struct sum_of_ranks {
   int ranks;
   T* sum;
 
-  [[nodiscard]] std::int64_t bytes_each() const {
-    return (ranks + 1) * static_cast<std::int64_t>(sizeof(T));
-  }
+  [[nodiscard]] std::int64_t bytes_each() const { return (ranks + 1) * static_cast<std::int64_t>(sizeof(T)); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     auto total = convert<accumulation_t<T>>(values[i]);

@@ -80,10 +80,11 @@ void launch_route(launch_context<Exec>& call, kernels::owned_positions<Source, S
 
 /// The route of a batch as route_rows makes it, with its positions and rows in `lists` and not in the route.
 /// Waits once for the instance: what it writes to the lists has ended then, as has the work that makes
-/// `values`, the rows of the batch.
-template <class Bounds, class Exec, class Table, class Named, class Values>
+/// `values`, the rows of the batch, if there are any.
+template <class Bounds, class Exec, class Table, class Named, class... Values>
 row_route<wire_space<Exec>> route_by_kernels(const char* verb, const Exec& exec, const Table& table,
-                                             const Named& named, const Values& values, routed_lists& lists) {
+                                             const Named& named, routed_lists& lists,
+                                             const Values&... values) {
   using backend = execution_backend<Exec>;
   using spread = typename Table::sharding_type;
   const int ranks = table.comm().size();
@@ -94,7 +95,7 @@ row_route<wire_space<Exec>> route_by_kernels(const char* verb, const Exec& exec,
   route.begin.assign(static_cast<std::size_t>(ranks) + 1, 0);
 
   launch_context<Exec> call(exec, verb);
-  call.reads_from(values, true);
+  (call.reads_from(values, true), ...);
   const auto room = static_cast<std::size_t>(count < 1 ? 1 : count);
   lists.memory = engine::get(exec)->device_scratch(2 * room * sizeof(std::int64_t));
   auto* const place = static_cast<std::int64_t*>(lists.memory.get());
@@ -142,6 +143,21 @@ void bring_to_host(const Exec& exec, const routed_lists& lists, row_route<Wire>&
   execution_backend<Exec>::copy_async(exec, label, route.place.data(), lists.place, bytes);
   execution_backend<Exec>::copy_async(exec, label, route.rows.data(), lists.rows, bytes);
   waits.now();
+}
+
+/// The route of a batch in host memory, for exchanges of the host. Kernels of a device group the positions;
+/// route_rows does if they don't reach the plan or the indices, or don't know the owners of rows. Blocks.
+template <class Bounds, class Exec, class Table, class Named>
+row_route<wire_space<Exec>> route_batch([[maybe_unused]] const char* verb, const Exec& exec,
+                                        const Table& table, const Named& named) {
+  if constexpr (routes_by_kernels<Exec> && finds_owners_in_kernels<Table>)
+    if (kernels_read(exec, named)) {
+      routed_lists lists;
+      auto route = route_by_kernels<Bounds>(verb, exec, table, named, lists);
+      bring_to_host(exec, lists, route);
+      return route;
+    }
+  return route_rows<Bounds>(exec, table, named);
 }
 
 }  // namespace ferry::detail

@@ -4,6 +4,7 @@
 #include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
 #include <ferry/distributed/sharded/detail/batch_findings.hpp>
+#include <ferry/distributed/sharded/detail/kernel_route.hpp>
 #include <ferry/distributed/sharded/detail/rows_once.hpp>
 #include <ferry/distributed/sharded/detail/sharded_call.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
@@ -62,7 +63,7 @@ struct sharded_read : sharded_call<Exec, Table, Named> {
   void route() {
     unique = should_fetch_once<typename Choice::asked>(table, named);  // may wait for a plan
     if constexpr (!base::is_planned) {
-      routes.batch = route_rows<typename Choice::bounds_policy>(exec, table, named);
+      routes.batch = route_batch<typename Choice::bounds_policy>(this->verb, exec, table, named);
       if (unique) routes.batch = route_once(routes.batch);
     }
   }

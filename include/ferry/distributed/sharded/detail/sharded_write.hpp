@@ -115,10 +115,10 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
       if constexpr (may_pull)
         if (!call.is_whole() && call.passes_device_memory() && call.ranks() <= kernels::most_shards &&
             kernels_read(exec, named)) {
-          routes.batch = route_by_kernels<bounds_policy>(this->verb, exec, table, named, values, lists);
+          routes.batch = route_by_kernels<bounds_policy>(this->verb, exec, table, named, lists, values);
           call.keep(lists.memory);
         }
-      if (lists.memory == nullptr) routes.batch = route_rows<bounds_policy>(exec, table, named);
+      if (lists.memory == nullptr) routes.batch = route_batch<bounds_policy>(this->verb, exec, table, named);
       if constexpr (sums) routes.batch = route_once(routes.batch);
     }
   }

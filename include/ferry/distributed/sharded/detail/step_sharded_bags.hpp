@@ -6,6 +6,7 @@
 #include <ferry/bags/step_bags.hpp>
 #include <ferry/distributed/sharded/detail/bag_route.hpp>
 #include <ferry/distributed/sharded/detail/batch_findings.hpp>
+#include <ferry/distributed/sharded/detail/kernel_route.hpp>
 #include <ferry/distributed/sharded/detail/pool_sharded.hpp>
 #include <ferry/distributed/sharded/detail/routing.hpp>
 #include <ferry/distributed/sharded/detail/scan_values.hpp>
@@ -119,7 +120,8 @@ struct sharded_bag_step : sharded_call<Exec, Table, Named> {
     require_sharded_step<count_policy, compute>(this->verb, call, rule, table, state);
   }
   void route() {
-    if constexpr (!base::is_planned) routes.batch = route_rows<bounds_policy>(exec, table, named);
+    if constexpr (!base::is_planned)
+      routes.batch = route_batch<bounds_policy>(this->verb, exec, table, named);
     list.emplace(exec, bags, grads.rows(), routed_positions(named),
                  !std::is_same_v<bounds_policy, bounds::unchecked>);
     scanned.take_offsets(list->look_for_step());
