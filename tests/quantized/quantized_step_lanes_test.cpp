@@ -21,7 +21,7 @@ void train_by_lanes(std::size_t width) {
   using rule_type = ferry::optim::adam;
   using space = ferry::pinned_space;
   const std::size_t rows = 13;
-  const rule_type rule{.lr = 0.02};
+  const rule_type rule{.lr = 0.3};
   auto random = generator(1400 + width);
   plain_quantized_training<Q, rule_type, 2> expected(rule, random, rows, width);
   auto table = table_of<Q, space>(expected.table);

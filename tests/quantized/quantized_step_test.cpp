@@ -68,12 +68,12 @@ void train_quantization() {
   using sgd = ferry::optim::sgd;
   const ferry::path::automatic path;
   for (const std::size_t width : {32u, 96u, 256u}) {
-    train<Q, mapped_space, device_space, sgd, 0, nearest>({.lr = 0.3, .weight_decay = 0.01}, width, path);
-    train<Q, mapped_space, device_space, adam, 2, stochastic>({.lr = 0.02}, width, path);
+    train<Q, mapped_space, device_space, sgd, 0, nearest>({.lr = 15.0, .weight_decay = 0.01}, width, path);
+    train<Q, mapped_space, device_space, adam, 2, stochastic>({.lr = 0.2}, width, path);
   }
   if constexpr (Q::block == 0)
     for (const std::size_t width : {1u, 4u, 30u, 131u})
-      train<Q, mapped_space, device_space, adam, 2, stochastic>({.lr = 0.02}, width, path);
+      train<Q, mapped_space, device_space, adam, 2, stochastic>({.lr = 0.2}, width, path);
 }
 
 }  // namespace
@@ -91,8 +91,8 @@ TEST_CASE("a step on quantized rows decodes, updates and encodes", "[optim][quan
 TEMPLATE_TEST_CASE("a step on quantized rows of every space and path", "[optim][quantized]",
                    ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
   for_each_path<TestType, ferry::device_space, work::changes>([](auto path) {
-    train<quantization::mxfp8, TestType, TestType, ferry::optim::adam, 2, nearest>({.lr = 0.02}, 64, path);
-    train<quantization::e4m3, TestType, TestType, ferry::optim::sgd, 0, stochastic>({.lr = 0.3}, 33, path);
+    train<quantization::mxfp8, TestType, TestType, ferry::optim::adam, 2, nearest>({.lr = 0.2}, 64, path);
+    train<quantization::e4m3, TestType, TestType, ferry::optim::sgd, 0, stochastic>({.lr = 15.0}, 33, path);
   });
 }
 
