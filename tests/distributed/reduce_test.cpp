@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/kit.hpp"
+#include "support/oracle.hpp"
 
 #include <catch2/catch_template_test_macros.hpp>
 
@@ -12,7 +13,7 @@ namespace ferry_test::reduce_test {
 namespace {
 
 /// The sums that ranks send under reduce::by_rank, made by plain loops: for each rank its different rows, and the
-/// sum of each in the order of the positions, in the accumulation type.
+/// sum of each in the documented order, in the accumulation type.
 template <class Sum, class T>
 struct sums_of_ranks {
   std::vector<std::int64_t> rows;
@@ -20,18 +21,16 @@ struct sums_of_ranks {
 
   explicit sums_of_ranks(const batches<T>& batch) {
     for (std::size_t r = 0; r < batch.rows_of.size(); ++r) {
-      std::map<std::int64_t, std::vector<Sum>> result;
-      for (std::size_t p = 0; p < batch.rows_of[r].size(); ++p) {
-        const T* const row = batch.parts[r].data() + p * width;
-        auto [entry, is_new] = result.try_emplace(batch.rows_of[r][p], width);
-        for (std::size_t j = 0; j < width; ++j) {
-          const auto value = static_cast<Sum>(row[j]);
-          entry->second[j] = is_new ? value : entry->second[j] + value;
-        }
-      }
-      for (const auto& [row, sum] : result) {
+      std::map<std::int64_t, std::vector<std::size_t>> positions;
+      for (std::size_t p = 0; p < batch.rows_of[r].size(); ++p) positions[batch.rows_of[r][p]].push_back(p);
+      for (const auto& [row, places] : positions) {
         rows.push_back(row);
-        sums.insert(sums.end(), sum.begin(), sum.end());
+        for (std::size_t j = 0; j < width; ++j) {
+          std::vector<Sum> column;
+          for (const std::size_t p : places)
+            column.push_back(static_cast<Sum>(batch.parts[r].data()[p * width + j]));
+          sums.push_back(sum_in_pieces(column));
+        }
       }
     }
   }
