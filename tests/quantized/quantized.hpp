@@ -146,9 +146,9 @@ std::vector<T> elements_of(const std::vector<unsigned char>& bytes) {
   return result;
 }
 template <class T>
-std::vector<unsigned char> bytes_of(const std::vector<T>& elements) {
-  std::vector<unsigned char> result(elements.size() * sizeof(T));
-  if (!result.empty()) std::memcpy(result.data(), elements.data(), result.size());
+std::vector<unsigned char> bytes_of(const std::vector<T>& codes) {
+  std::vector<unsigned char> result(codes.size() * sizeof(T));
+  if (!result.empty()) std::memcpy(result.data(), codes.data(), result.size());
   return result;
 }
 

@@ -38,10 +38,10 @@ std::vector<float> golden_rows() {
 }
 
 template <class T>
-std::string hex_of(const std::vector<T>& elements, std::size_t row, std::size_t columns) {
+std::string hex_of(const std::vector<T>& list, std::size_t row, std::size_t columns) {
   constexpr const char* digits = "0123456789abcdef";
   std::vector<unsigned char> bytes(columns * sizeof(T));
-  std::memcpy(bytes.data(), elements.data() + row * columns, bytes.size());
+  std::memcpy(bytes.data(), list.data() + row * columns, bytes.size());
   std::string text;
   for (const unsigned char byte : bytes) {
     text += digits[byte >> 4];
