@@ -75,6 +75,10 @@ struct sum_of_pieces {
   kept<std::int64_t> size, left;
   kept<bits> total[Elements];
 
+  /// Of no bag. Stores nothing in memory.
+  KOKKOS_FORCEINLINE_FUNCTION sum_of_pieces() {
+    if constexpr (!InMemory) size = left = 0;
+  }
   /// Starts with the first piece of a bag. Returns its end.
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t first_end(const bag_range& range, int count) {
     const std::int64_t piece = sum_pieces(range.end - range.begin).size;
