@@ -432,7 +432,7 @@ TEST_CASE("processes load all generations while another one saves", "[io][checkp
   const auto read = [&](forked&) {
     std::int64_t last = 0;
     const ferry::io::checkpoint list(path);
-    for (int turn = 0; turn < 300; ++turn) {
+    for (int turn = 0; turn < 100; ++turn) {
       const auto generations = list.generations();
       if (generations.size() < 3 || generations.size() > 5) return false;
       const std::int64_t newest = turns::loaded(path);
@@ -453,7 +453,7 @@ TEST_CASE("processes load all generations while another one saves", "[io][checkp
     ferry::io::checkpoint run(path, {.keep = 3});
     now.add_to(run);
     run.load();
-    for (int i = 0; i < 200; ++i) save(now, run);
+    for (int i = 0; i < 60; ++i) save(now, run);
     return true;
   });
   CHECK(first.ended_well());
