@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/kit.hpp"
-#include "support/oracle.hpp"
+#include "support/sum_in_pieces.hpp"
 
 #include <catch2/catch_template_test_macros.hpp>
 

@@ -77,7 +77,10 @@ struct sum_of_pieces {
 
   /// Of no bag. Stores nothing in memory.
   KOKKOS_FORCEINLINE_FUNCTION sum_of_pieces() {
-    if constexpr (!InMemory) size = left = 0;
+    if constexpr (!InMemory) {
+      size = left = 0;
+      for (bits& element : total) element = 0;
+    }
   }
   /// Starts with the first piece of a bag. Returns its end.
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t first_end(const bag_range& range, int count) {
