@@ -110,9 +110,10 @@ class checkpoint {
   void add(const std::string& name, quantized_tensor<Q, Space, ScaleSpace>& table) {
     ferry::detail::add_quantized(*this, name, table, [this](const std::string& part) { drop(part); });
   }
-  /// Adds a variable: a number, an enumerator, a std::string, an engine or a distribution of <random> (by its
-  /// text, see operator<<), or a trivially copyable struct (by its bytes). load() sets it, or compares it if
-  /// it is const. Of pointers inside of a struct nobody knows: their targets are not saved.
+  /// Adds a variable: a number, an enumerator, a std::string, an engine or a distribution of the standard
+  /// header random (by its text, see operator<<), or a trivially copyable struct (by its bytes). load() sets
+  /// it, or compares it if it is const. Of pointers inside of a struct nobody knows: their targets are not
+  /// saved.
   template <class Variable>
     requires ferry::detail::is_kept_variable<Variable>
   void add(const std::string& name, Variable& variable) {

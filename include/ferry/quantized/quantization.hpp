@@ -18,8 +18,8 @@ struct no_scale {};
 /// The least and the largest number of a block, after they were rounded to float. If one is NaN, so is one of
 /// the two ends.
 struct block_range {
-  float least;
-  float most;
+  float least;  ///< the least number
+  float most;   ///< the largest number
 
   /// The largest magnitude; NaN if a number is NaN.
   [[nodiscard]] KOKKOS_FUNCTION constexpr float largest() const {

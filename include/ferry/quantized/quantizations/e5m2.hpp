@@ -19,6 +19,8 @@ namespace ferry::quantization {
 /// NaN stays NaN, infinity becomes the largest number. The bits are those of torchao's
 /// _quantize_affine_float8 and _dequantize_affine_float8 in float.
 struct e5m2 {
+  /// See ferry::Quantization.
+  /// @{
   static constexpr const char* name = "e5m2";
   using code_type = fp8_e5m2_t;
   using scale_type = no_scale;
@@ -39,6 +41,7 @@ struct e5m2 {
   KOKKOS_FUNCTION static std::uint32_t encode_at_random(float value, float step, std::uint32_t random) {
     return code_type::at_random(detail::quotient(value, step), random).bits();
   }
+  /// @}
 };
 static_assert(Quantization<e5m2>);
 

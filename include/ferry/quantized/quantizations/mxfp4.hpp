@@ -10,7 +10,7 @@ namespace ferry::quantization {
 /// MXFP4 of the OCP microscaling specification: see detail::microscaling for the formulas. The
 /// first number of a pair is in the lower half of its byte. A block with NaN has the codes 0 and 6.
 struct mxfp4 : detail::microscaling<detail::pair_codes<fp4_e2m1_pair_t>, 2> {
-  static constexpr const char* name = "mxfp4";
+  static constexpr const char* name = "mxfp4";  ///< see ferry::Quantization
 };
 static_assert(Quantization<mxfp4>);
 

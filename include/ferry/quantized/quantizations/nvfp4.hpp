@@ -24,6 +24,8 @@ namespace ferry::quantization {
 /// has the scale NaN, and is restored as NaN; its codes are 6. The bits are those of torchao's
 /// nvfp4_quantize, except for the codes of NaN. The float of a table is usually its largest magnitude / 2688.
 struct nvfp4 {
+  /// See ferry::Quantization.
+  /// @{
   static constexpr const char* name = "nvfp4";
   using code_type = fp4_e2m1_pair_t;
   using scale_type = fp8_e4m3_t;
@@ -50,6 +52,7 @@ struct nvfp4 {
   KOKKOS_FUNCTION static std::uint32_t encode_at_random(float value, float step, std::uint32_t random) {
     return float4_e2m1fn::bits_at_random(detail::quotient(value, step), random);
   }
+  /// @}
 };
 static_assert(Quantization<nvfp4>);
 

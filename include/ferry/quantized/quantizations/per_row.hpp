@@ -22,6 +22,8 @@ namespace ferry::quantization {
 template <Quantization Codes>
   requires(!has_scales<Codes>)
 struct per_row {
+  /// See ferry::Quantization.
+  /// @{
   static constexpr const char* name = "per_row";
   using code_type = typename Codes::code_type;
   using scale_type = float;
@@ -42,6 +44,7 @@ struct per_row {
   KOKKOS_FUNCTION static std::uint32_t encode_at_random(float value, float step, std::uint32_t random) {
     return Codes::encode_at_random(value, step, random);
   }
+  /// @}
 };
 
 }  // namespace ferry::quantization

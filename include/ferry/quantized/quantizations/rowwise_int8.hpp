@@ -21,6 +21,8 @@ namespace ferry::quantization {
 /// A constant row has the scale 0 and is restored exactly. A row with infinity or NaN has NaN as scale and
 /// offset, and is restored as NaN.
 struct rowwise_int8 {
+  /// See ferry::Quantization.
+  /// @{
   static constexpr const char* name = "rowwise_int8";
   using code_type = std::byte;
   using scale_type = kernels::rowwise_int8_code;
@@ -44,6 +46,7 @@ struct rowwise_int8 {
                                                         std::uint32_t random) {
     return step.has_steps() ? step.by_steps().at_random(value, random) : 0u;
   }
+  /// @}
 };
 static_assert(Quantization<rowwise_int8>);
 

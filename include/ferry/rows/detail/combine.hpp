@@ -87,13 +87,13 @@ KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements]
       const sum_pieces pieces(size);
       Compute total[Tile::elements];
       add_between(rows.begin + 1, rows.begin + pieces.size);
-      for (int e = 0; e < live<Tile>(count); ++e) total[e] = tile[e];
+      load_tile<Tile>(total, static_cast<const Compute*>(tile), count);
       for (std::int64_t piece = 1; piece < pieces.count; ++piece) {
         load(rows.begin + piece * pieces.size);
         add_between(rows.begin + piece * pieces.size + 1, rows.begin + pieces.end(piece, size));
         for (int e = 0; e < live<Tile>(count); ++e) total[e] += tile[e];
       }
-      for (int e = 0; e < live<Tile>(count); ++e) tile[e] = total[e];
+      load_tile<Tile>(tile, static_cast<const Compute*>(total), count);
     } else {
       add_between(rows.begin + 1, summed ? rows.begin : rows.end);
     }

@@ -33,8 +33,10 @@ class dealt {
   /// Deals no rows: a table refuses it.
   dealt() = default;
   /// Row r lies on rank owners[r]. Throws invalid_argument for a negative rank, with its row.
+  /// @{
   explicit dealt(std::span<const int> owners);
   explicit dealt(const std::vector<int>& owners) : dealt(std::span<const int>(owners)) {}
+  /// @}
   /// Row r of `rows` lies on rank owner(r). Calls the function here, once for each row, in ascending order.
   template <std::integral Rows, class Function>
   dealt(Rows rows, const Function& owner) requires(std::is_invocable_r_v<int, const Function&, std::int64_t>)
