@@ -75,7 +75,7 @@ struct sum_of_pieces {
   kept<std::int64_t> size, left;
   kept<bits> total[Elements];
 
-  /// Of no bag. Stores nothing in memory.
+  /// The sum of no bag. A device's stores nothing in memory.
   KOKKOS_FORCEINLINE_FUNCTION sum_of_pieces() {
     if constexpr (!InMemory) {
       size = left = 0;

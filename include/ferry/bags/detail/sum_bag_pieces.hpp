@@ -37,7 +37,7 @@ struct sum_bag_pieces {
   ferry::detail::fast_divisor tiles;
   bool packed;  ///< true if a tile is a packet
 
-  /// Of a row of the buffer, if all bags are long.
+  /// Bytes for a row of the buffer, if all bags are long.
   [[nodiscard]] std::int64_t bytes_each() const { return sum_pieces::least * terms.row_bytes(); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {

@@ -114,8 +114,8 @@ class array_entry final : public checkpoint_entry {
  public:
   array_entry(std::string name, std::string kind, std::vector<manifest_fact> facts, checkpoint_array array);
 
-  /// Of a vector: its memory and extents are those that it has at each call, and a load gives it the length
-  /// that was saved.
+  /// The entry of a vector: its memory and extents are those that it has at each call, and a load gives it
+  /// the length that was saved.
   template <class Array>
   void look_at(Array& array) {
     object_ = &array;

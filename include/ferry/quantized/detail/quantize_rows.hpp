@@ -38,7 +38,7 @@ struct quantize_rows {
   bool packed;  ///< every row of values consists of packets
   Source source;
 
-  /// Of a row, which is read twice.
+  /// Bytes of a row, which is read twice.
   [[nodiscard]] std::int64_t bytes_each() const {
     return width * static_cast<std::int64_t>(2 * sizeof(Value) + 1);
   }

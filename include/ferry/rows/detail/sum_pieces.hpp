@@ -23,7 +23,7 @@ struct sum_pieces {
   KOKKOS_FORCEINLINE_FUNCTION explicit constexpr sum_pieces(std::int64_t values)
       : size(values / most > least ? values / most : least), count(values / size) {}
 
-  /// True if so many values are cut.
+  /// True if a row with this number of values has pieces.
   KOKKOS_FORCEINLINE_FUNCTION static constexpr bool cuts(std::int64_t values) { return values >= 2 * least; }
   /// The end of a piece of the values [0, values).
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION constexpr std::int64_t end(std::int64_t number,
