@@ -4,6 +4,8 @@
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/joined.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <string_view>
 
 namespace ferry::detail {
@@ -16,7 +18,9 @@ bool overlap(const untyped_array& a, const untyped_array& b) {
   const auto range_of = [](const untyped_array& array) {
     const auto begin = reinterpret_cast<std::uintptr_t>(array.data);
     const auto step = static_cast<std::uintptr_t>(array.shape.row_stride()) * array.element_bytes;
-    const auto row = static_cast<std::uintptr_t>(array.shape.width()) * array.element_bytes;
+    auto row = static_cast<std::uintptr_t>(array.shape.width()) * array.element_bytes;
+    // Codes of fewer than 8 bits count as elements of a byte, but a row ends where the next one begins.
+    if (array.shape.rows() > 1 && step != 0) row = std::min(row, step);
     return range{begin, begin + static_cast<std::uintptr_t>(array.shape.rows() - 1) * step + row, step, row};
   };
   const range first = range_of(a), second = range_of(b);

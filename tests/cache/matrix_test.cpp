@@ -51,6 +51,9 @@ struct twins {
         faulty(repeated) {
     faulty[3] = -1;
     faulty[40] = rows + 2;
+    const auto start = values<T>(random, rows * width);
+    put(backing, start);
+    put(plain, start);
     fill();
     both([&](auto& table) { ferry::scatter(exec, table, repeated, batch).wait(); });
     both([&](auto& table) { ferry::scatter_add(exec, table, different, batch).wait(); });

@@ -40,9 +40,10 @@ TEST_CASE("ranks have one norm of their gradients", "[distributed][grad_norm]") 
       const auto comm = group_of(ranks);
       const ferry::sharded_table<float, host, decltype(spread)> big("w", comm, rows, width, spread);
       const batches<float> batch(random, ranks, rows, 40);
-      const auto bias = values<float>(random, 5);
+      const auto numbers = values<float>(random, 5);
+      const auto bias = tensor_of(numbers, 1);
       double dense = 0;
-      for (const float x : bias) dense += static_cast<double>(x) * static_cast<double>(x);
+      for (const float x : numbers) dense += static_cast<double>(x) * static_cast<double>(x);
       const double expected = std::sqrt(summed_squares(batch.rows, batch.whole.data()) + dense);
 
       const auto whole_plan = ferry::make_plan(exec, batch.rows, big);
@@ -57,7 +58,7 @@ TEST_CASE("ranks have one norm of their gradients", "[distributed][grad_norm]") 
                "the norm");
         ferry::tensor<float, host> scaled("scaled", grads.rows(), width);
         ferry::copy(exec, grads, scaled).wait();
-        auto copied = bias;
+        auto copied = tensor_of(numbers, 1);
         auto total = optim::clip_grad_norm(exec, limit, optim::sparse_grads(plan, scaled), copied);
         expect(agrees(total.wait(), expected), "the norm before it is limited");
         for (std::size_t i = 0; i < scaled.size(); ++i)
@@ -65,7 +66,8 @@ TEST_CASE("ranks have one norm of their gradients", "[distributed][grad_norm]") 
                      std::fabs(scaled.data()[i] -
                                static_cast<float>(static_cast<double>(grads.data()[i]) * factor)) < 1e-6f,
                  "scaled gradients");
-        expect(std::fabs(static_cast<double>(copied[0]) - static_cast<double>(bias[0]) * factor) < 1e-6,
+        expect(std::fabs(static_cast<double>(copied.data()[0]) - static_cast<double>(numbers[0]) * factor) <
+                   1e-6,
                "scaled dense gradients");
         const double limited = optim::grad_norm(exec, optim::sparse_grads(plan, scaled), copied).wait();
         expect(std::fabs(limited - limit) < 1e-5 * limit, "the norm after it is limited");
@@ -82,7 +84,7 @@ TEST_CASE("norms over ranks refuse what the ranks do not have in common", "[dist
   const auto grads = tensor_of(std::vector<float>(3 * width, 1.0f), width);
   comm.run([&](int rank) {
     const auto plan = ferry::make_plan(exec, indices, big);
-    const std::vector<float> dense{rank == 0 ? 1.0f : 2.0f};
+    const auto dense = tensor_of(std::vector<float>{rank == 0 ? 1.0f : 2.0f}, 1);
     const auto text = said<ferry::invalid_argument>(
         [&] { (void)optim::grad_norm(exec, optim::sparse_grads(plan, grads), dense).wait(); });
     expect(has(text, "must be equal on all ranks") && has(text, "on rank 1"), "dense gradients that differ");

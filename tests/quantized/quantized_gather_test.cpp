@@ -97,7 +97,7 @@ TEST_CASE("gather decodes into rows that break alignment", "[quantized][gather]"
   }
 }
 
-/// The kernel of devices, run by a host: unit by unit, from rows at every address.
+/// The kernel of devices, run by a host: unit by unit or part by part, from rows at every address.
 template <class Q, class Out>
 void check_units(std::mt19937_64& random, std::size_t width) {
   using source = ferry::kernels::listed_rows;
@@ -117,7 +117,6 @@ void check_units(std::mt19937_64& random, std::size_t width) {
       std::copy(bytes.codes.begin(), bytes.codes.end(), memory + shift);
       const auto poison = values<Out>(random, n * width);
       auto* const out = reinterpret_cast<Out*>(target) + offset;
-      std::copy(poison.begin(), poison.end(), out);
       ferry::kernels::coded_memory<Q> table;
       table.codes = reinterpret_cast<const std::byte*>(memory + shift);
       table.row_bytes = static_cast<std::int64_t>(code_bytes<Q>(width));
@@ -126,17 +125,39 @@ void check_units(std::mt19937_64& random, std::size_t width) {
       table.tensor_scale = bytes.tensor_scale;
       const auto begin = reinterpret_cast<std::uintptr_t>(table.codes);
       table.memory = {begin, begin + bytes.codes.size()};
-      const std::int64_t units = kernel::units_of(table, static_cast<std::int64_t>(width));
-      const kernel decode{table,
-                          static_cast<std::int64_t>(width),
-                          out,
-                          static_cast<std::int64_t>(width),
-                          ferry::detail::fast_divisor(units),
-                          static_cast<std::int64_t>(n),
-                          source{ids.data()}};
-      for (std::int64_t i = 0; i < static_cast<std::int64_t>(n) * units; ++i) decode(i);
-      CHECK(same_values(std::vector<Out>(out, out + n * width), gathered(numbers, width, ids, poison)));
+      const auto columns = static_cast<std::int64_t>(width);
+      for (const bool in_parts : {false, kernel::takes_parts(table, false)}) {
+        std::copy(poison.begin(), poison.end(), out);
+        const std::int64_t units = kernel::units_of(table, columns, in_parts);
+        const kernel decode{table,
+                            columns,
+                            out,
+                            columns,
+                            ferry::detail::fast_divisor(units),
+                            static_cast<std::int64_t>(n),
+                            source{ids.data()},
+                            in_parts};
+        for (std::int64_t i = 0; i < static_cast<std::int64_t>(n) * units; ++i) decode(i);
+        CHECK(same_values(std::vector<Out>(out, out + n * width), gathered(numbers, width, ids, poison)));
+      }
     }
+}
+
+TEST_CASE("rows of packed codes end where the next row begins", "[quantized][errors]") {
+  // Codes of 4 bits count as elements of a byte: the next array in memory must not seem to overlap.
+  const ferry::quantized_tensor<quantization::mxfp4, ferry::pageable_space> table("table", 6, 64);
+  const auto numbers = ferry::detail::make_ref(table.codes());
+  auto wide = numbers;
+  wide.extents[1] = 64;
+  const auto batch = [&](std::int64_t rows_ahead) {
+    auto array = wide;
+    array.data += rows_ahead * numbers.row_stride();
+    return array;
+  };
+  CHECK_FALSE(ferry::detail::overlap(wide, batch(6)));
+  CHECK_FALSE(ferry::detail::overlap(batch(6), wide));
+  CHECK(ferry::detail::overlap(wide, batch(5)));
+  CHECK(ferry::detail::overlap(wide, batch(-5)));
 }
 
 TEST_CASE("units of a device decode rows at every address", "[quantized][gather]") {

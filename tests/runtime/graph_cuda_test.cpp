@@ -228,6 +228,27 @@ TEST_CASE("the errors of launches without a ticket come with the next wait on th
   }
 }
 
+TEST_CASE("a stream may end before the findings of its graph are thrown", "[graph]") {
+  auto random = generator(87);
+  operands arrays;
+  put(arrays.table, values<float>(random, rows * width));
+  auto bad = unique_indices<std::int64_t>(random, n, rows);
+  bad[77] = rows;
+  put(arrays.ids, bad);
+  {
+    const stream on;
+    graph replayed(on, [&] { ferry::gather(on.exec(), arrays.table, arrays.ids, arrays.batch).detach(); });
+    replayed.launch();
+    on.exec().fence("ferry_test::graph");
+  }
+  for (int i = 0; i < 3; ++i) {
+    const stream other;
+    const auto good = unique_indices<std::int64_t>(random, n, rows);
+    CHECK_NOTHROW(ferry::gather(other.exec(), arrays.table, good, arrays.batch).wait());
+    CHECK_NOTHROW(ferry::gather(Kokkos::Cuda{}, arrays.table, good, arrays.batch).wait());
+  }
+}
+
 TEST_CASE("what a captured verb uses belongs to the graph", "[graph]") {
   auto random = generator(84);
   const stream on;

@@ -53,11 +53,14 @@ struct coded_memory {
 /// out[position(k)] = the values of row row(k) for each item k of the source. Rows that the source does not
 /// resolve keep their contents. Each value is rounded once, to Out.
 ///
-/// Device mapping: one thread for each aligned unit of 16 bytes that holds codes of a row, row-major. It
-/// loads the unit at once, so that a row costs the lines of memory that it touches, wherever it begins; then
-/// the scales of the unit's blocks, which neighbouring threads share; and stores its numbers in packets of 16
-/// bytes if the row of `out` is aligned there. The first and the last unit of a row may hold codes of its
-/// neighbours, too; these are not decoded. Codes that cross bytes are loaded byte by byte, 16 by a thread.
+/// Device mapping over a link: one thread for each aligned unit of 16 bytes that holds codes of a row,
+/// row-major. It loads the unit at once, so that a row costs the lines of memory that it touches, wherever it
+/// begins; then the scales of the unit's blocks, which neighbouring threads share; and stores its numbers in
+/// packets of 16 bytes if the row of `out` is aligned there. The first and the last unit of a row may hold
+/// codes of its neighbours, too; these are not decoded. Codes that cross bytes are loaded byte by byte, 16 by
+/// a thread.
+/// Device mapping in parts, for codes in the device's memory: one thread for each packet of 16 bytes of `out`,
+/// row-major. It loads the packet's codes alone, so that the stores of neighbouring threads fill whole sectors.
 /// Host mapping: one iteration per block of a row.
 template <class Q, class Out, class Source, bool Host>
 struct decode_rows {
@@ -68,6 +71,9 @@ struct decode_rows {
   static constexpr int sharers = Q::block == 0 ? numbers : std::gcd(numbers, Q::block);
   static constexpr std::int64_t host_block = 4096;  ///< numbers
   static constexpr int packet_numbers = static_cast<int>(unit_bytes / sizeof(Out));
+  static constexpr int part_bytes = packet_numbers * bits / 8;  ///< of the codes of a packet
+  static constexpr bool has_parts =
+      !Host && in_units && packet_numbers * bits % 8 == 0 && part_bytes < static_cast<int>(unit_bytes);
 
   coded_memory<Q> table;
   std::int64_t width;
@@ -76,9 +82,19 @@ struct decode_rows {
   detail::fast_divisor units;  ///< of a row
   std::int64_t items;
   Source source;
+  bool in_parts = false;
 
+  /// True if codes can be loaded by parts, which neither cross a link nor lie across their alignment.
+  static bool takes_parts(const coded_memory<Q>& table, bool over_link) {
+    if constexpr (has_parts)
+      return !over_link && reinterpret_cast<std::uintptr_t>(table.codes) % part_bytes == 0 &&
+             table.row_bytes % part_bytes == 0;
+    else
+      return false;
+  }
   /// Threads of a device for each row, or iterations of a host.
-  static std::int64_t units_of(const coded_memory<Q>& table, std::int64_t width) {
+  static std::int64_t units_of(const coded_memory<Q>& table, std::int64_t width, bool by_parts = false) {
+    if (by_parts) return (width + packet_numbers - 1) / packet_numbers;
     if constexpr (Host)
       return (width + host_block - 1) / host_block;
     else if constexpr (in_units)
@@ -100,6 +116,8 @@ struct decode_rows {
     if (row < 0) return;
     const std::byte* const codes = table.codes + row * table.row_bytes;
     Out* const target = out + source.position(item) * out_stride;
+    if constexpr (has_parts)
+      if (in_parts) return decode_part(codes, row, target, number);
     if constexpr (Host)
       decode_block(codes, row, target, number * host_block);
     else if constexpr (in_units)
@@ -132,12 +150,28 @@ struct decode_rows {
       store_numbers([&](int e) { return code_in<bits>(unit, e); }, row, target, first);
   }
 
+  KOKKOS_FORCEINLINE_FUNCTION void decode_part(const std::byte* codes, std::int64_t row, Out* target,
+                                               std::int64_t number) const {
+    struct alignas(part_bytes) part_of_row {
+      std::byte value[part_bytes];
+    };
+    const std::int64_t first = number * packet_numbers;
+    const auto part = *reinterpret_cast<const part_of_row*>(codes + number * part_bytes);
+    unit_words unit{};
+    std::memcpy(&unit, &part, sizeof part);
+    if (first + packet_numbers <= width && reinterpret_cast<std::uintptr_t>(target + first) % unit_bytes == 0)
+      store_packets<packet_numbers>(unit, row, target, first);
+    else
+      store_numbers<packet_numbers>([&](int e) { return code_in<bits>(unit, e); }, row, target, first);
+  }
+
+  template <int Count = numbers>
   KOKKOS_FORCEINLINE_FUNCTION void store_packets(const unit_words& unit, std::int64_t row, Out* target,
                                                  std::int64_t first) const {
     constexpr int step_numbers = packet_numbers < sharers ? packet_numbers : sharers;
     static_assert(packet_numbers % step_numbers == 0 && sharers % step_numbers == 0);
     typename Q::step_type step{};
-    for (int begin = 0; begin < numbers; begin += packet_numbers) {
+    for (int begin = 0; begin < Count; begin += packet_numbers) {
       packet<Out, packet_numbers> whole;
       for (int part = begin; part < begin + packet_numbers; part += step_numbers) {
         if (part % sharers == 0) step = table.step(row, table.block_of(first + part));
@@ -149,12 +183,12 @@ struct decode_rows {
   }
 
   /// The numbers from column `first` on that belong to the row.
-  template <class Code>
+  template <int Count = numbers, class Code>
   KOKKOS_FORCEINLINE_FUNCTION void store_numbers(const Code& code, std::int64_t row, Out* target,
                                                  std::int64_t first) const {
     typename Q::step_type step{};
     bool has_step = false;
-    for (int e = 0; e < numbers; ++e) {
+    for (int e = 0; e < Count; ++e) {
       const std::int64_t column = first + e;
       if (column < 0 || column >= width) continue;
       if (!has_step || table.begins_block(column)) step = table.step(row, table.block_of(column));

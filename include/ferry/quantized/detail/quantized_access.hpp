@@ -87,9 +87,11 @@ void launch_gather(const Exec& exec, const std::string& label,
                    const Source& source, std::int64_t items, const Order& order = {}) {
   using kernel = kernels::decode_rows<Q, Out, Source, is_host_exec<Exec>>;
   const auto table = rows.for_kernels();
-  const std::int64_t units = kernel::units_of(table, out.width());
-  launch(exec, label, order, items, units,
-         kernel{table, out.width(), out.data, out.row_stride(), fast_divisor(units), items, source});
+  const bool in_parts = kernel::takes_parts(table, !std::is_same_v<RowSpace, device_space>);
+  const std::int64_t units = kernel::units_of(table, out.width(), in_parts);
+  launch(
+      exec, label, order, items, units,
+      kernel{table, out.width(), out.data, out.row_stride(), fast_divisor(units), items, source, in_parts});
 }
 
 /// Codes and scales of row p = those of values[p], for each position p that `source` names.

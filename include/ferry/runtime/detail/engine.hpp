@@ -162,7 +162,8 @@ class engine : public ticket_state_keeper {
   void drop_all(bool (*has_ended)(ticket_state&)) noexcept;
   void keep_captured(ticket_state_handle verb) noexcept;
   /// Adds the findings of launches to the others. With a finding it waits for the work of the launch's
-  /// instance, because later launches may write the report. `everyone`: of all instances, not only of `who`.
+  /// instance, because later launches may write the report. `everyone`: of all instances, not only of `who`,
+  /// and without a wait.
   void hear_captured(instance_id who, bool everyone = false) noexcept;
 
   const int device_number_;

@@ -189,8 +189,11 @@ class launch_context : private call_instance<Exec>, public verb_call {
   }
   launch_context(const Exec& instance, const char* verb, bool capturing)
       : call_instance<Exec>(instance),
-        verb_call(&this->exec(), verb, engine::get(instance), capturing,
-                  capturing ? 0 : backend::id_of(instance)) {}
+        verb_call(&this->exec(), verb, engine::get(instance), capturing, id_of(instance, capturing)) {}
+  static instance_id id_of(const Exec& instance, bool capturing) {
+    const typename backend::capture_pause pause(capturing);
+    return backend::id_of(instance);
+  }
 };
 
 }  // namespace ferry::detail
