@@ -146,12 +146,10 @@ void check_units(std::mt19937_64& random, std::size_t width) {
 TEST_CASE("rows of packed codes end where the next row begins", "[quantized][errors]") {
   // Codes of 4 bits count as elements of a byte: the next array in memory must not seem to overlap.
   const ferry::quantized_tensor<quantization::mxfp4, ferry::pageable_space> table("table", 6, 64);
-  const auto numbers = ferry::detail::make_ref(table.codes());
-  auto wide = numbers;
-  wide.extents[1] = 64;
+  const auto wide = ferry::detail::numbers_of(table);
   const auto batch = [&](std::int64_t rows_ahead) {
     auto array = wide;
-    array.data += rows_ahead * numbers.row_stride();
+    array.data += rows_ahead * wide.row_stride();
     return array;
   };
   CHECK_FALSE(ferry::detail::overlap(wide, batch(6)));
