@@ -169,13 +169,12 @@ void time_decoding(session& run, const std::string& name, const Table& table, st
                     wrong_decoded<Q, Out>{batch.data(), sets[1].data(), width, tensor_scale}));
 }
 
-constexpr std::int64_t batches[] = {1024, 16384, 131072, 1048576};
+constexpr std::int64_t batches[] = {16, 256, 1024, 16384, 131072, 1048576};
 
 /// Rows in host memory, bhalf_t out: codes cross the link, and scales unless they lie in the device.
 template <class Q, class ScaleSpace>
 void time_mapped(session& run, const std::string& name, std::int64_t width) {
-  const auto bytes = std::min<std::size_t>(run.host_table_bytes(), std::size_t{8} << 30);
-  const auto rows = static_cast<std::int64_t>(bytes) / width;
+  const auto rows = static_cast<std::int64_t>(run.host_table_bytes()) / width;
   const auto table = filled<Q, ferry::mapped_space, ScaleSpace>(run, rows, width);
   const double row_bytes = std::is_same_v<ScaleSpace, ferry::device_space>
                                ? static_cast<double>(table.codes().width())

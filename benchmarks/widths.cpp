@@ -164,6 +164,75 @@ void widths_narrow(session& run) {
   time_narrow<ferry::bhalf_t>(run, "bhalf");
 }
 
+/// Byte `column` of row `row`.
+struct byte_value {
+  KOKKOS_FUNCTION std::uint8_t operator()(std::int64_t row, std::int64_t column) const {
+    return static_cast<std::uint8_t>(row * 37 + column * 11 + (row >> 8));
+  }
+};
+
+/// out(p, c) must be the byte (rows[p], c). For bytes that a scatter wrote, `out` is the table, the value is that of
+/// (p, c), and it lies in row rows[p].
+struct wrong_bytes {
+  const std::uint8_t* out;
+  const std::int64_t* rows;
+  std::int64_t width;
+  bool scattered;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i, std::int64_t& wrong) const {
+    const std::int64_t position = i / width, column = i % width;
+    const std::int64_t row = rows[position];
+    const std::uint8_t value = scattered ? out[row * width + column] : out[i];
+    if (value != byte_value{}(scattered ? position : row, column)) ++wrong;
+  }
+};
+
+/// Rows of `width` bytes in mapped memory, `shift` bytes behind the begin of a page, moved as they are.
+void time_bytes(session& run, ferry::tensor<std::uint8_t, ferry::mapped_space>& memory, std::int64_t width,
+                std::int64_t shift) {
+  const auto& exec = run.exec();
+  const auto rows = (static_cast<std::int64_t>(memory.size()) - shift) / width;
+  const ferry::tensor_view<std::uint8_t, ferry::mapped_space> table(memory.data() + shift, rows, width);
+  const auto n = std::min<std::int64_t>(131072, rows);
+  ferry::tensor<std::uint8_t, ferry::device_space> batch("batch", n, width);
+  const auto distinct = index_sets::make<distinct_row>(run, n, static_cast<std::uint64_t>(rows));
+  ferry::init::custom(exec, table, byte_value{});
+  const auto time = [&](const std::string& verb, const std::string& ceiling, const auto& call,
+                        const std::uint8_t* out, bool scattered) {
+    figure result;
+    result.name = "widths." + verb + ".bytes." + std::to_string(width) + (shift != 0 ? ".shifted" : "");
+    result.setting = facts{{"rows", rows}, {"n", n}, {"row_bytes", width}, {"burst", std::int64_t{4}}};
+    result.bytes = static_cast<double>(n * width);
+    result.counts = "payload";
+    result.ceiling = run.ceiling(ceiling);
+    result.time = measure(run, 4, call);
+    call(1).wait();
+    conclude(run, result,
+             count_of(exec, "ferry_bench::check", n * width,
+                      wrong_bytes{out, distinct[1].data(), width, scattered}));
+  };
+  time(
+      "gather", over_the_link().ceiling,
+      [&](int call) { return ferry::gather(exec, table, distinct[call], batch); }, batch.data(), false);
+  ferry::init::custom(exec, batch, byte_value{});
+  time(
+      "scatter", back_over_the_link().ceiling,
+      [&](int call) {
+        return ferry::scatter(exec, table, distinct[call], batch, ferry::duplicates::assume_unique{});
+      },
+      table.data(), true);
+}
+
+/// The rows of tables of language models, and such as cross lines.
+void widths_bytes(session& run) {
+  ferry::tensor<std::uint8_t, ferry::mapped_space> memory("memory", run.host_table_bytes());
+  for (const std::int64_t width :
+       {64, 100, 128, 132, 136, 160, 192, 200, 256, 260, 264, 272, 288, 320, 384, 512, 516, 520, 5120})
+    time_bytes(run, memory, width, 0);
+  for (const std::int64_t width : {128, 160, 256, 512}) time_bytes(run, memory, width, 4);
+}
+
+const registration bytes{"widths.bytes", widths_bytes};
 const registration device{"widths.device", widths_device};
 const registration mapped{"widths.mapped", widths_mapped};
 const registration narrow{"widths.narrow", widths_narrow};
