@@ -193,7 +193,7 @@ void time_bytes(session& run, ferry::tensor<std::uint8_t, ferry::mapped_space>& 
   const auto& exec = run.exec();
   const auto rows = (static_cast<std::int64_t>(memory.size()) - shift) / width;
   const ferry::tensor_view<std::uint8_t, ferry::mapped_space> table(memory.data() + shift, rows, width);
-  const auto n = std::min<std::int64_t>(131072, rows);
+  const auto n = std::min({std::int64_t{131072}, run.chosen().n, rows});
   ferry::tensor<std::uint8_t, ferry::device_space> batch("batch", n, width);
   const auto distinct = index_sets::make<distinct_row>(run, n, static_cast<std::uint64_t>(rows));
   ferry::init::custom(exec, table, byte_value{});
