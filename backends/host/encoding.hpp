@@ -5,10 +5,18 @@
 
 namespace ferry::host {
 
-/// A host has no instructions for numbers of 8 bits.
+/// A host has no such instructions.
 struct encoding_functions {
   template <bool Five>
   static bool encode_byte(float, std::uint8_t&) {
+    return false;
+  }
+  template <bool Five>
+  static bool decode_byte(std::uint32_t, float&) {
+    return false;
+  }
+  template <bool Brain>
+  static bool narrow_two(float, float, std::uint32_t&) {
     return false;
   }
 };

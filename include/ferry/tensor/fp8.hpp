@@ -32,6 +32,14 @@ struct signed_byte {
   /// The code of the largest number.
   static constexpr std::uint8_t largest = Largest;
 
+  /// As value_of, but NaN may lose its sign: devices convert by their instructions.
+  template <class Format, class Dependent = void>
+  KOKKOS_FUNCTION static float decoded(std::uint32_t code) {
+    KOKKOS_IF_ON_DEVICE((if (float value = 0; device_backend<Dependent>::template decode_byte<Five>(
+                                 code, value)) return value;))
+    return Format::value_of(static_cast<std::uint8_t>(code));
+  }
+
   /// The nearest number, ties to even; beyond the largest number the largest, also for infinity.
   template <class Dependent = void>
   KOKKOS_FUNCTION static constexpr std::uint8_t bits_of(float value) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/detail/backend.hpp>
 #include <ferry/quantized/detail/code_bits.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/rows/detail/chunks.hpp>
@@ -8,6 +9,7 @@
 #include <ferry/rows/detail/prefetch.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
+#include <ferry/tensor/half.hpp>
 
 #include <Kokkos_Macros.hpp>
 
@@ -15,6 +17,7 @@
 #include <cstdint>
 #include <cstring>
 #include <numeric>
+#include <type_traits>
 
 namespace ferry::kernels {
 
@@ -50,6 +53,31 @@ struct coded_memory {
   }
 };
 
+/// Rounds floats to numbers of 16 bits by the instructions of a device, two at a time. Returns false if it has
+/// none, or if a float is no number: its bits would be lost.
+template <class Out, class Value, int N>
+KOKKOS_FORCEINLINE_FUNCTION bool narrow_pairs([[maybe_unused]] const Value (&value)[N],
+                                              [[maybe_unused]] packet<Out, N>& whole) {
+  if constexpr (std::is_same_v<Value, float> && N % 2 == 0 &&
+                (std::is_same_v<Out, half_t> || std::is_same_v<Out, bhalf_t>)) {
+    KOKKOS_IF_ON_DEVICE(({
+      bool all_numbers = true;
+      for (int e = 0; e < N; ++e) all_numbers = all_numbers && value[e] == value[e];
+      if (!all_numbers) return false;
+      for (int e = 0; e < N; e += 2) {
+        std::uint32_t bits = 0;
+        if (!device_backend<Out>::template narrow_two<std::is_same_v<Out, bhalf_t>>(value[e], value[e + 1],
+                                                                                    bits))
+          return false;
+        whole.value[e] = Out::from_bits(static_cast<std::uint16_t>(bits & 0xffffu));
+        whole.value[e + 1] = Out::from_bits(static_cast<std::uint16_t>(bits >> 16));
+      }
+      return true;
+    }))
+  }
+  return false;
+}
+
 /// out[position(k)] = the values of row row(k) for each item k of the source. Rows that the source does not
 /// resolve keep their contents. Each value is rounded once, to Out.
 ///
@@ -59,8 +87,9 @@ struct coded_memory {
 /// packets of 16 bytes if the row of `out` is aligned there. The first and the last unit of a row may hold
 /// codes of its neighbours, too; these are not decoded. Codes that cross bytes are loaded byte by byte, 16 by
 /// a thread.
-/// Device mapping in parts, for codes in the device's memory: one thread for each packet of 16 bytes of `out`,
-/// row-major. It loads the packet's codes alone, so that the stores of neighbouring threads fill whole sectors.
+/// Device mapping in parts, for codes in the device's memory: a thread has packets of 16 bytes of `out`, as
+/// many as a unit of codes gives, and loads their codes alone. Neighbouring threads have neighbouring packets,
+/// so that each of their loads and stores fills whole sectors.
 /// Host mapping: one iteration per block of a row.
 template <class Q, class Out, class Source, bool Host>
 struct decode_rows {
@@ -74,6 +103,8 @@ struct decode_rows {
   static constexpr int part_bytes = packet_numbers * bits / 8;  ///< of the codes of a packet
   static constexpr bool has_parts =
       !Host && in_units && packet_numbers * bits % 8 == 0 && part_bytes < static_cast<int>(unit_bytes);
+  static constexpr int parts_at_once =
+      has_parts ? static_cast<int>(unit_bytes) / part_bytes : 1;  ///< of a thread
 
   coded_memory<Q> table;
   std::int64_t width;
@@ -94,7 +125,7 @@ struct decode_rows {
   }
   /// Threads of a device for each row, or iterations of a host.
   static std::int64_t units_of(const coded_memory<Q>& table, std::int64_t width, bool by_parts = false) {
-    if (by_parts) return (width + packet_numbers - 1) / packet_numbers;
+    if (by_parts) return (width + numbers - 1) / numbers;
     if constexpr (Host)
       return (width + host_block - 1) / host_block;
     else if constexpr (in_units)
@@ -117,7 +148,7 @@ struct decode_rows {
     const std::byte* const codes = table.codes + row * table.row_bytes;
     Out* const target = out + source.position(item) * out_stride;
     if constexpr (has_parts)
-      if (in_parts) return decode_part(codes, row, target, number);
+      if (in_parts) return decode_parts(codes, row, target, number);
     if constexpr (Host)
       decode_block(codes, row, target, number * host_block);
     else if constexpr (in_units)
@@ -150,19 +181,27 @@ struct decode_rows {
       store_numbers([&](int e) { return code_in<bits>(unit, e); }, row, target, first);
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void decode_part(const std::byte* codes, std::int64_t row, Out* target,
-                                               std::int64_t number) const {
+  KOKKOS_FORCEINLINE_FUNCTION void decode_parts(const std::byte* codes, std::int64_t row, Out* target,
+                                                std::int64_t number) const {
     struct alignas(part_bytes) part_of_row {
       std::byte value[part_bytes];
     };
-    const std::int64_t first = number * packet_numbers;
-    const auto part = *reinterpret_cast<const part_of_row*>(codes + number * part_bytes);
-    unit_words unit{};
-    std::memcpy(&unit, &part, sizeof part);
-    if (first + packet_numbers <= width && reinterpret_cast<std::uintptr_t>(target + first) % unit_bytes == 0)
-      store_packets<packet_numbers>(unit, row, target, first);
-    else
-      store_numbers<packet_numbers>([&](int e) { return code_in<bits>(unit, e); }, row, target, first);
+    part_of_row part[parts_at_once];
+    const auto first_of = [&](int k) { return (number + k * units.divisor()) * packet_numbers; };
+    for (int k = 0; k < parts_at_once; ++k)
+      if (first_of(k) < width)
+        part[k] = *reinterpret_cast<const part_of_row*>(codes + first_of(k) * bits / 8);
+    for (int k = 0; k < parts_at_once; ++k) {
+      const std::int64_t first = first_of(k);
+      if (first >= width) return;
+      unit_words unit{};
+      std::memcpy(&unit, &part[k], sizeof part[k]);
+      if (first + packet_numbers <= width &&
+          reinterpret_cast<std::uintptr_t>(target + first) % unit_bytes == 0)
+        store_packets<packet_numbers>(unit, row, target, first);
+      else
+        store_numbers<packet_numbers>([&](int e) { return code_in<bits>(unit, e); }, row, target, first);
+    }
   }
 
   template <int Count = numbers>
@@ -172,12 +211,15 @@ struct decode_rows {
     static_assert(packet_numbers % step_numbers == 0 && sharers % step_numbers == 0);
     typename Q::step_type step{};
     for (int begin = 0; begin < Count; begin += packet_numbers) {
-      packet<Out, packet_numbers> whole;
+      decltype(Q::decode(0u, step)) value[packet_numbers];
       for (int part = begin; part < begin + packet_numbers; part += step_numbers) {
         if (part % sharers == 0) step = table.step(row, table.block_of(first + part));
         for (int e = part; e < part + step_numbers; ++e)
-          whole.value[e - begin] = convert<Out>(Q::decode(code_in<bits>(unit, e), step));
+          value[e - begin] = Q::decode(code_in<bits>(unit, e), step);
       }
+      packet<Out, packet_numbers> whole;
+      if (!narrow_pairs<Out>(value, whole))
+        for (int e = 0; e < packet_numbers; ++e) whole.value[e] = convert<Out>(value[e]);
       store_packet(target + first + begin, whole);
     }
   }

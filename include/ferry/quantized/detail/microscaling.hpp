@@ -19,7 +19,7 @@ struct byte_codes {
   using code_type = Byte;
   static constexpr int code_bits = 8;
   KOKKOS_FUNCTION static float value_of(std::uint32_t code) {
-    return Byte::format::value_of(static_cast<std::uint8_t>(code));
+    return Byte::format::template decoded<typename Byte::format>(code);
   }
   KOKKOS_FUNCTION static std::uint32_t bits_of(float value) { return Byte::format::bits_of(value); }
   KOKKOS_FUNCTION static std::uint32_t bits_at_random(float value, std::uint32_t random) {

@@ -27,7 +27,7 @@ struct table_scaled {
   KOKKOS_FUNCTION static no_scale scale_of(const block_range&, float) { return {}; }
   KOKKOS_FUNCTION static float step_of(no_scale, float tensor_scale) { return tensor_scale; }
   KOKKOS_FUNCTION static float decode(std::uint32_t code, float step) {
-    return static_cast<float>(Byte::from_bits(static_cast<std::uint8_t>(code))) * step;
+    return Byte::format::template decoded<typename Byte::format>(code) * step;
   }
   KOKKOS_FUNCTION static std::uint32_t encode(float value, float step) {
     return Byte(quotient(value, step)).bits();
