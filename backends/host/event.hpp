@@ -39,6 +39,10 @@ struct event_functions {
   static void fence(const Exec& exec, const std::string& label) {
     exec.fence(label);
   }
+  template <HostExecutionSpace Exec>
+  static constexpr ferry::detail::stream_handle stream_of(const Exec&) {
+    return nullptr;
+  }
   /// All host instances run in the order of the calling threads, so they share an id.
   template <HostExecutionSpace Exec>
   static constexpr ferry::detail::instance_id id_of(const Exec&) {

@@ -84,7 +84,8 @@ class lane_of final : public lane {
           "ferry::prefetcher: the instance is being captured into a graph, so the end of the work on the last batch can't be recorded; end the capture before next()");
   }
   [[nodiscard]] std::exception_ptr take_finding() override {
-    return exec_ ? engine::get(*exec_)->take_finding(backend::id_of(*exec_)) : nullptr;
+    return exec_ ? engine::get(*exec_)->take_finding(backend::id_of(*exec_), backend::stream_of(*exec_))
+                 : nullptr;
   }
   [[nodiscard]] event_handle mark() override { return engine::get(*exec_)->record(*exec_); }
 

@@ -50,7 +50,7 @@ std::vector<std::shared_ptr<void>> graph_resources::close() noexcept {
 }
 
 void engine::close() noexcept {
-  hear_captured({}, true);
+  hear_captured(0, nullptr, true);
   while (captured_ != nullptr) ticket_state_return{}(std::exchange(captured_, captured_->next));
   for (const auto& list : detached_)
     for (auto* work = list.first; work != nullptr; work = work->next) wait_ignoring_errors(*work);
@@ -70,9 +70,9 @@ void engine::add_finding(instance_id who, const std::exception_ptr& error) noexc
   unheard_.add(who, error);
 }
 
-std::exception_ptr engine::take_finding(instance_id who) noexcept {
+std::exception_ptr engine::take_finding(instance_id who, stream_handle stream) noexcept {
   if (keeps_work_.load(std::memory_order_relaxed)) drop_all(&work_has_ended);
-  if (keeps_captured_.load(std::memory_order_relaxed)) hear_captured(who);
+  if (keeps_captured_.load(std::memory_order_relaxed)) hear_captured(who, stream);
   return unheard_.take(who);
 }
 
@@ -116,15 +116,16 @@ void engine::keep_captured(ticket_state_handle verb) noexcept {
   keeps_captured_.store(true, std::memory_order_relaxed);
 }
 
-void engine::hear_captured(instance_id who, bool everyone) noexcept {
+void engine::hear_captured(instance_id who, stream_handle stream, bool everyone) noexcept {
   ticket_state* useless = nullptr;  // destroyed after the lock is released
   {
     const std::lock_guard lock(captured_guard_);
     for (ticket_state** link = &captured_; *link != nullptr;) {
       ticket_state& verb = **link;
-      if ((everyone || verb.who == who) && verb.is_raised()) try {
+      if ((everyone || verb.stream == stream) && verb.is_raised()) try {
           if (!everyone)  // at the end of Kokkos the caller may have destroyed the stream
             if (const auto now = verb.mark()) now->wait();
+          verb.who = who;
           hear(verb);
           verb.sources.plan = nullptr;  // its findings stay in the report
         } catch (...) {  // still being captured, or the device failed: a later wait reads the report

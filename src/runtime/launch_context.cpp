@@ -41,7 +41,7 @@ ticket_state_handle take_state(engine& home, bool capturing) {
 }  // namespace
 
 verb_call::verb_call(const void* exec, const char* verb, std::shared_ptr<engine> home, bool capturing,
-                     instance_id id)
+                     instance_id id, stream_handle stream)
     : span_("ferry::", verb, "verb"),
       exec_(exec),
       verb_(verb),
@@ -50,6 +50,7 @@ verb_call::verb_call(const void* exec, const char* verb, std::shared_ptr<engine>
       engine_(std::move(home)),
       state_(take_state(*engine_, capturing)),
       changes_(capturing) {
+  state_->stream = stream;
   if (!capturing_) end_ = engine_->take_event(exec_);
 }
 

@@ -29,8 +29,9 @@ std::exception_ptr ticket::hear() {
   if (state_ == nullptr) return nullptr;
   const auto home = state_->keeper.lock();
   const auto who = state_->who;
+  const auto stream = state_->stream;
   join();
-  return home == nullptr ? nullptr : home->take_finding(who);
+  return home == nullptr ? nullptr : home->take_finding(who, stream);
 }
 
 bool ticket::ready() const {

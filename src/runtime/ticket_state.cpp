@@ -100,6 +100,7 @@ void ticket_state::clear() noexcept {
   give_up = nullptr;
   keeper.reset();
   mark = nullptr;
+  stream = nullptr;
   earlier.clear();
   labels_used = 0;
   next = nullptr;

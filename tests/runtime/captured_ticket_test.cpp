@@ -46,7 +46,10 @@ struct captured_work {
   struct counting_keeper final : ferry::detail::ticket_state_keeper {
     void keep(ferry::detail::ticket_state_handle) noexcept override { ++tickets; }
     void add_finding(ferry::detail::instance_id, const std::exception_ptr&) noexcept override { ++tickets; }
-    std::exception_ptr take_finding(ferry::detail::instance_id) noexcept override { return nullptr; }
+    std::exception_ptr take_finding(ferry::detail::instance_id,
+                                    ferry::detail::stream_handle) noexcept override {
+      return nullptr;
+    }
     int tickets = 0;
   };
   std::shared_ptr<counting_keeper> keeper = std::make_shared<counting_keeper>();

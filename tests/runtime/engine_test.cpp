@@ -51,6 +51,9 @@ ferry::detail::ticket_state_handle verb_of(ferry::detail::engine& home, instance
   return state;
 }
 
+/// The stream of an instance.
+ferry::detail::stream_handle stream_of(instance_id who) { return reinterpret_cast<const void*>(who); }
+
 /// A captured verb, whose instance has no work in flight. The graph holds the report.
 struct captured_verb {
   std::shared_ptr<ferry::detail::engine> home = ferry::detail::engine::get<exec_space>();
@@ -59,7 +62,8 @@ struct captured_verb {
   std::shared_ptr<bool> capturing = std::make_shared<bool>(false);
 
   ferry::ticket capture(instance_id who) {
-    auto state = verb_of(*home, who, graph);
+    auto state = verb_of(*home, 0, graph);
+    state->stream = stream_of(who);
     state->mark = [marks = marks, capturing = capturing]() -> ferry::detail::event_handle {
       if (*capturing) throw ferry::invalid_argument("still being captured");
       ++*marks;
@@ -78,7 +82,7 @@ struct captured_verb {
   /// The message of what the next wait on an instance throws besides its own error; empty for none.
   [[nodiscard]] std::string heard(instance_id who) const {
     return said<ferry::error>([&] {
-      if (const auto error = home->take_finding(who)) std::rethrow_exception(error);
+      if (const auto error = home->take_finding(who, stream_of(who))) std::rethrow_exception(error);
     });
   }
 };

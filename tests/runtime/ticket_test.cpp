@@ -38,7 +38,8 @@ struct scripted_keeper final : ferry::detail::ticket_state_keeper {
   void add_finding(ferry::detail::instance_id who, const std::exception_ptr& error) noexcept override {
     findings.add(who, error);
   }
-  std::exception_ptr take_finding(ferry::detail::instance_id who) noexcept override {
+  std::exception_ptr take_finding(ferry::detail::instance_id who,
+                                  ferry::detail::stream_handle) noexcept override {
     return findings.take(who);
   }
   std::vector<ferry::detail::ticket_state_handle> tickets;
@@ -182,14 +183,14 @@ TEST_CASE("detached work keeps its resources until it ends", "[ticket]") {
   CHECK(over.verdicts == 1);
   CHECK(over.keeper->tickets.empty());
   CHECK(over.resource.use_count() == 1);
-  CHECK(over.keeper->take_finding(0) == nullptr);
+  CHECK(over.keeper->take_finding(0, nullptr) == nullptr);
   over.start(true).detach();
   CHECK(over.undone == 0);
-  CHECK(over.keeper->take_finding(0) != nullptr);
-  CHECK(over.keeper->take_finding(0) == nullptr);
+  CHECK(over.keeper->take_finding(0, nullptr) != nullptr);
+  CHECK(over.keeper->take_finding(0, nullptr) == nullptr);
   over.start(true).drop();
   CHECK(over.verdicts == 2);
-  CHECK(over.keeper->take_finding(0) == nullptr);
+  CHECK(over.keeper->take_finding(0, nullptr) == nullptr);
 }
 
 TEST_CASE("a wait throws its own error, then one of detached work", "[ticket]") {

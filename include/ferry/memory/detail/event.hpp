@@ -36,5 +36,7 @@ inline bool has_ended(event& work) noexcept {
 /// must not be reused while work of its instance is in flight: a stream's number is suitable, its address is
 /// not.
 using instance_id = std::uint64_t;
+/// The native stream of an instance, which a later stream may have, too; null on a host.
+using stream_handle = const void*;
 
 }  // namespace ferry::detail

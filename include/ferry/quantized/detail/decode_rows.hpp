@@ -18,6 +18,7 @@
 #include <cstring>
 #include <numeric>
 #include <type_traits>
+#include <utility>
 
 namespace ferry::kernels {
 
@@ -148,7 +149,8 @@ struct decode_rows {
     const std::byte* const codes = table.codes + row * table.row_bytes;
     Out* const target = out + source.position(item) * out_stride;
     if constexpr (has_parts)
-      if (in_parts) return decode_parts(codes, row, target, number);
+      if (in_parts)
+        return decode_parts(codes, row, target, number, std::make_integer_sequence<int, parts_at_once>());
     if constexpr (Host)
       decode_block(codes, row, target, number * host_block);
     else if constexpr (in_units)
@@ -181,26 +183,33 @@ struct decode_rows {
       store_numbers([&](int e) { return code_in<bits>(unit, e); }, row, target, first);
   }
 
+  /// The codes of a packet that begins at a column, as the first bytes of a unit.
+  KOKKOS_FORCEINLINE_FUNCTION static unit_words load_part(const std::byte* codes, std::int64_t column) {
+    const auto part =
+        *reinterpret_cast<const typename packet_integer<part_bytes>::type*>(codes + column * bits / 8);
+    unit_words unit{};
+    unit.value[0] = static_cast<std::uint32_t>(part);
+    if constexpr (part_bytes > 4) unit.value[1] = static_cast<std::uint32_t>(part >> 32);
+    return unit;
+  }
+  template <int... Part>
   KOKKOS_FORCEINLINE_FUNCTION void decode_parts(const std::byte* codes, std::int64_t row, Out* target,
-                                                std::int64_t number) const {
-    struct alignas(part_bytes) part_of_row {
-      std::byte value[part_bytes];
-    };
-    part_of_row part[parts_at_once];
-    const auto first_of = [&](int k) { return (number + k * units.divisor()) * packet_numbers; };
-    for (int k = 0; k < parts_at_once; ++k)
-      if (first_of(k) < width)
-        part[k] = *reinterpret_cast<const part_of_row*>(codes + first_of(k) * bits / 8);
-    for (int k = 0; k < parts_at_once; ++k) {
-      const std::int64_t first = first_of(k);
-      if (first >= width) return;
-      unit_words unit{};
-      std::memcpy(&unit, &part[k], sizeof part[k]);
-      if (first + packet_numbers <= width &&
-          reinterpret_cast<std::uintptr_t>(target + first) % unit_bytes == 0)
-        store_packets<packet_numbers>(unit, row, target, first);
-      else
-        store_numbers<packet_numbers>([&](int e) { return code_in<bits>(unit, e); }, row, target, first);
+                                                std::int64_t number,
+                                                std::integer_sequence<int, Part...>) const {
+    const std::int64_t first = number * packet_numbers, apart = units.divisor() * packet_numbers;
+    if (width % packet_numbers == 0 && reinterpret_cast<std::uintptr_t>(target) % unit_bytes == 0) {
+      unit_words unit[sizeof...(Part)];  // loads of all parts are under way before the first store
+      ((first + Part * apart < width ? void(unit[Part] = load_part(codes, first + Part * apart)) : void()),
+       ...);
+      ((first + Part * apart < width
+            ? store_packets<packet_numbers>(unit[Part], row, target, first + Part * apart)
+            : void()),
+       ...);
+    } else {
+      for (std::int64_t column = first; column < width; column += apart) {
+        const unit_words unit = load_part(codes, column);
+        store_numbers<packet_numbers>([&](int e) { return code_in<bits>(unit, e); }, row, target, column);
+      }
     }
   }
 

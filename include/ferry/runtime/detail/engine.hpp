@@ -131,7 +131,7 @@ class engine : public ticket_state_keeper {
   }
 
   void add_finding(instance_id who, const std::exception_ptr& error) noexcept override;
-  [[nodiscard]] std::exception_ptr take_finding(instance_id who) noexcept override;
+  [[nodiscard]] std::exception_ptr take_finding(instance_id who, stream_handle stream) noexcept override;
 
   /// Keeps `work` until it has ended. Its end is a point of instance work.who. A captured verb is kept as
   /// long as its graph, whose launches may find something.
@@ -161,10 +161,10 @@ class engine : public ticket_state_keeper {
   void hear(ticket_state& ended) noexcept;
   void drop_all(bool (*has_ended)(ticket_state&)) noexcept;
   void keep_captured(ticket_state_handle verb) noexcept;
-  /// Adds the findings of launches to the others. With a finding it waits for the work of the launch's
-  /// instance, because later launches may write the report. `everyone`: of all instances, not only of `who`,
-  /// and without a wait.
-  void hear_captured(instance_id who, bool everyone = false) noexcept;
+  /// Adds the findings of launches on a stream, which is that of instance `who`, to the others. With a
+  /// finding it waits for the work of the stream, because later launches may write the report. `everyone`: those
+  /// of all streams, without a wait.
+  void hear_captured(instance_id who, stream_handle stream, bool everyone = false) noexcept;
 
   const int device_number_;
   std::mutex order_guard_;

@@ -115,7 +115,8 @@ class verb_call {
 
  protected:
   /// `exec`: an instance of the engine's execution space, which outlives the call.
-  verb_call(const void* exec, const char* verb, std::shared_ptr<engine> home, bool capturing, instance_id id);
+  verb_call(const void* exec, const char* verb, std::shared_ptr<engine> home, bool capturing, instance_id id,
+            stream_handle stream);
   /// Without finish(), after an exception: waits for the enqueued work before its memory is reused.
   ~verb_call();
 
@@ -189,11 +190,8 @@ class launch_context : private call_instance<Exec>, public verb_call {
   }
   launch_context(const Exec& instance, const char* verb, bool capturing)
       : call_instance<Exec>(instance),
-        verb_call(&this->exec(), verb, engine::get(instance), capturing, id_of(instance, capturing)) {}
-  static instance_id id_of(const Exec& instance, bool capturing) {
-    const typename backend::capture_pause pause(capturing);
-    return backend::id_of(instance);
-  }
+        verb_call(&this->exec(), verb, engine::get(instance), capturing,
+                  capturing ? 0 : backend::id_of(instance), backend::stream_of(instance)) {}
 };
 
 }  // namespace ferry::detail

@@ -49,7 +49,8 @@ class ticket_state_keeper {
   /// Keeps a finding of instance `who`.
   virtual void add_finding(instance_id who, const std::exception_ptr& error) noexcept = 0;
   /// The oldest finding of detached work of an instance that has ended; null for none. Each comes once.
-  [[nodiscard]] virtual std::exception_ptr take_finding(instance_id who) noexcept = 0;
+  /// The stream of the instance names captured work, which has no id of its instance.
+  [[nodiscard]] virtual std::exception_ptr take_finding(instance_id who, stream_handle stream) noexcept = 0;
 };
 
 /// Callbacks for a verb that wrote nothing.
@@ -108,7 +109,8 @@ struct ticket_state {
   /// If set, detach() calls it and does nothing else.
   void (*give_up)(ticket_state& state) noexcept = nullptr;
   std::weak_ptr<ticket_state_keeper> keeper;
-  instance_id who = 0;
+  instance_id who = 0;  ///< 0 for a captured verb: CUDA tells no id of a stream that is being captured
+  stream_handle stream = nullptr;
   process_mark process;
   /// For a captured verb: the end of the work enqueued on its instance so far. Throws before the capture has
   /// ended.
