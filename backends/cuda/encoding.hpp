@@ -43,19 +43,19 @@ struct encoding_functions {
   }
 
   /// The bits of the nearest bfloat16 (`Brain`), else binary16, of two numbers, the first one in the lower
-  /// half: ties to even. Returns false where the device that is compiled for has no such instruction. The bits
-  /// of NaN are unspecified.
+  /// half: ties to even. Returns false where the device that is compiled for has no such instruction. The
+  /// bits of NaN are unspecified.
   template <bool Brain>
   KOKKOS_FORCEINLINE_FUNCTION static bool narrow_two([[maybe_unused]] float first,
                                                      [[maybe_unused]] float second,
                                                      [[maybe_unused]] std::uint32_t& bits) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     if constexpr (Brain) {
-      const __nv_bfloat162_raw both = __floats2bfloat162_rn(first, second);
-      bits = both.x | static_cast<std::uint32_t>(both.y) << 16;
+      const __nv_bfloat162_raw pair = __floats2bfloat162_rn(first, second);
+      bits = pair.x | static_cast<std::uint32_t>(pair.y) << 16;
     } else {
-      const __half2_raw both = __floats2half2_rn(first, second);
-      bits = both.x | static_cast<std::uint32_t>(both.y) << 16;
+      const __half2_raw pair = __floats2half2_rn(first, second);
+      bits = pair.x | static_cast<std::uint32_t>(pair.y) << 16;
     }
     return true;
 #else

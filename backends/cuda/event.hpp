@@ -108,8 +108,8 @@ struct event_functions {
 
   static ferry::detail::stream_handle stream_of(const Kokkos::Cuda& exec) { return exec.cuda_stream(); }
 
-  /// The id of the stream. Unlike its handle, CUDA does not reuse it for a later stream. Not for a stream that is
-  /// being captured: CUDA refuses, and ends the capture.
+  /// The id of the stream. Unlike its handle, CUDA does not reuse it for a later stream. Not for a stream
+  /// that is being captured: CUDA refuses, and ends the capture.
   static ferry::detail::instance_id id_of(const Kokkos::Cuda& exec) {
     const device_guard on(exec);
     unsigned long long id = 0;

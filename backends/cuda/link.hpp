@@ -83,6 +83,11 @@ struct link_functions {
   /// Orders the earlier reads and writes of this thread before its later writes, as seen by the host.
   KOKKOS_FORCEINLINE_FUNCTION static void fence_link() { KOKKOS_IF_ON_DEVICE((__threadfence_system();)) }
 
+  /// Lets the second-level cache read a sector from the device's memory.
+  KOKKOS_FORCEINLINE_FUNCTION static void prefetch([[maybe_unused]] const void* address) {
+    KOKKOS_IF_ON_DEVICE((asm volatile("prefetch.global.L2 [%0];" ::"l"(address));))
+  }
+
   /// Enqueues functor(team) for each of `teams` teams of `size` threads, at most largest_block. Not by
   /// Kokkos: with a tool loaded, Kokkos fences before and after each kernel, and the host must not wait for a
   /// kernel that waits for the host; and Kokkos allocates before it launches teams.

@@ -12,6 +12,7 @@ struct link_functions {
     return *address;
   }
   KOKKOS_FORCEINLINE_FUNCTION static void fence_link() {}
+  KOKKOS_FORCEINLINE_FUNCTION static void prefetch(const void*) {}
 };
 
 }  // namespace ferry::host

@@ -242,9 +242,9 @@ TEST_CASE("a stream may end before the findings of its graph are thrown", "[grap
     on.exec().fence("ferry_test::graph");
   }
   for (int i = 0; i < 3; ++i) {
-    const stream other;
+    const stream later;
     const auto good = unique_indices<std::int64_t>(random, n, rows);
-    CHECK_NOTHROW(ferry::gather(other.exec(), arrays.table, good, arrays.batch).wait());
+    CHECK_NOTHROW(ferry::gather(later.exec(), arrays.table, good, arrays.batch).wait());
     CHECK_NOTHROW(ferry::gather(Kokkos::Cuda{}, arrays.table, good, arrays.batch).wait());
   }
 }

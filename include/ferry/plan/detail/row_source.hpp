@@ -155,6 +155,8 @@ struct sorted_identity {
 /// To report bad indices it needs the findings of an earlier kernel, see resolve_indices.
 template <class Index, class Bounds>
 struct index_destinations {
+  static constexpr bool spreads_positions = true;  ///< neighbouring items go to rows far from one another
+
   index_rows<Index, Bounds> rows;
 
   KOKKOS_FUNCTION std::int64_t row(std::int64_t k, bool) const {

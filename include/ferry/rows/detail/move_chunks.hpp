@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/detail/backend.hpp>
 #include <ferry/rows/detail/chunks.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
@@ -21,14 +22,16 @@ inline constexpr std::int64_t fewest_chunked_bytes = 64;
 /// Device mapping: one thread per 16-byte unit of the destination that holds bytes of the row, row-major.
 /// The first and the last unit of a row may belong to its neighbours, too; of these no byte is written. A
 /// thread has `at_once` items, `step` apart so that neighbouring threads write neighbouring rows, and
-/// issues their loads before the first store. Rows of whole words are loaded word by word, others by the
+/// issues their loads before the first store. 40 registers: with 32 it spills them. If neighbouring rows of a
+/// batch go to rows far from one another, the thread of a row's end lets the cache read the sector that the row
+/// shares with its neighbour: a sector that is written in part would be read when it leaves the cache. Rows of whole words are loaded word by word, others by the
 /// one or two units of the source that hold the bytes, which the first level of cache serves to
 /// neighbouring threads.
 template <int Grain, class Source>
 struct gather_row_chunks {
   static constexpr int at_once = Grain == 4 ? 2 : 1;                     ///< items of a thread
   static constexpr std::int64_t step = 32;                               ///< a power of two
-  static constexpr unsigned int most_threads = 256, blocks_at_once = 8;  ///< see launch: 32 registers
+  static constexpr unsigned int most_threads = 256, blocks_at_once = 6;  ///< see launch: 40 registers
 
   const std::byte* table;
   std::int64_t table_stride;
@@ -58,10 +61,24 @@ struct gather_row_chunks {
       row[k] = item < items ? source.row(item, number == 0) : -1;
     }
     for (int k = 0; k < at_once; ++k)
-      if (row[k] >= 0)
-        chunk[k].load(table + row[k] * table_stride, out + source.position(first + k * step) * out_stride,
-                      width, number, memory);
+      if (row[k] >= 0) load(chunk[k], row[k], source.position(first + k * step), number);
     for (int k = 0; k < at_once; ++k) chunk[k].store();
+  }
+
+ private:
+  static constexpr std::uintptr_t sector = 32;  ///< bytes
+
+  KOKKOS_FORCEINLINE_FUNCTION void load(row_chunk<Grain>& chunk, std::int64_t row, std::int64_t position,
+                                        std::int64_t number) const {
+    std::byte* const target = out + position * out_stride;
+    if constexpr (Grain == 4 && requires { Source::spreads_positions; }) {
+      const auto begin = reinterpret_cast<std::uintptr_t>(target);
+      const auto end = begin + static_cast<std::uintptr_t>(width);
+      if (number == 0 && begin % sector != 0) device_backend<Source>::prefetch(target);
+      if (number == chunks.divisor() - 1 && end % sector != 0)
+        device_backend<Source>::prefetch(target + width - 1);
+    }
+    chunk.load(table + row * table_stride, target, width, number, memory);
   }
 };
 

@@ -158,12 +158,18 @@ void launch_chunks(const Exec& exec, const std::string& label, const Rows& rows,
   const auto table = read_in_units(1, rows, source);
   using placed = std::remove_const_t<decltype(table.source)>;
   const std::int64_t stride = out.row_stride() * element, width = out.width() * element;
-  if constexpr (grain == 4 && (lies_behind_link<Rows> || OutSpace::is_host_accessible)) {
-    launch(exec, label, order, items, kernels::gather_row_lines<placed>::lanes,
-           kernels::gather_row_lines<placed>{reinterpret_cast<const std::byte*>(table.data), table.stride,
-                                             reinterpret_cast<std::byte*>(out.data), stride, width,
-                                             table.source, lies_behind_link<Rows>});
-  } else {
+  constexpr bool over_link = lies_behind_link<Rows> || OutSpace::is_host_accessible;
+  if constexpr (over_link) {
+    using kernel = kernels::gather_row_lines<placed>;
+    const auto in_words = [](auto... numbers) { return ((numbers % 4 == 0) && ...); };
+    if (grain == 4 || in_words(reinterpret_cast<std::uintptr_t>(table.data),
+                               reinterpret_cast<std::uintptr_t>(out.data), table.stride, stride, width))
+      return launch(exec, label, order, items, kernel::lanes,
+                    kernel{reinterpret_cast<const std::byte*>(table.data), table.stride,
+                           reinterpret_cast<std::byte*>(out.data), stride, width, table.source,
+                           lies_behind_link<Rows>});
+  }
+  if constexpr (!over_link || grain != 4) {
     using kernel = kernels::gather_row_chunks<grain, placed>;
     const std::int64_t chunks =
         kernels::chunks_of_rows(reinterpret_cast<std::uintptr_t>(out.data), stride, width, grain);

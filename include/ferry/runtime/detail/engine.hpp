@@ -162,8 +162,8 @@ class engine : public ticket_state_keeper {
   void drop_all(bool (*has_ended)(ticket_state&)) noexcept;
   void keep_captured(ticket_state_handle verb) noexcept;
   /// Adds the findings of launches on a stream, which is that of instance `who`, to the others. With a
-  /// finding it waits for the work of the stream, because later launches may write the report. `everyone`: those
-  /// of all streams, without a wait.
+  /// finding it waits for the work of the stream, because later launches may write the report. `everyone`:
+  /// those of all streams, without a wait.
   void hear_captured(instance_id who, stream_handle stream, bool everyone = false) noexcept;
 
   const int device_number_;
