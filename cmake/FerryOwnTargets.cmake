@@ -27,6 +27,11 @@ if(FERRY_TEST_SAMPLE AND NOT Kokkos_ENABLE_CUDA)
   set_source_files_properties(${ferry_sources} PROPERTIES HEADER_FILE_ONLY ON)
   target_compile_definitions(ferry PUBLIC $<BUILD_INTERFACE:FERRY_WITHOUT_INSTANCES>)
 endif()
+# Tests that let each allocation of a library without optimiser fail take a minute longer than its optimiser, which keeps the
+# checks of the sanitizers.
+if(FERRY_TEST_SAMPLE STREQUAL "sanitizers" AND CMAKE_BUILD_TYPE STREQUAL "Debug" AND CMAKE_CXX_FLAGS_DEBUG MATCHES "-O0")
+  target_compile_options(ferry PRIVATE -Og)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT Kokkos_ENABLE_CUDA)
   target_compile_options(ferry PRIVATE --param=ggc-min-heapsize=1000000)
 endif()
@@ -100,6 +105,8 @@ endfunction()
 # OpenMP threads; ONE_RUN, with two threads: the code under test has no kernel of its own, and other programs run those that it calls
 # with each number. With OWN_OPTIONS the caller chooses how it is compiled.
 set(FERRY_TEST_THREADS 1 2 5 CACHE STRING "Numbers of OpenMP threads with which each test program runs")
+# Programs that take long begin first, so that no processor waits for one in the end.
+set(FERRY_LONG_TESTS ferry_tests_heap ferry_tests_rows ferry_tests_quantized ferry_tests_distributed ferry_tests_io ferry_tests_cache)
 set(FERRY_TEST_UNITY 1 CACHE STRING "Number of a test program's sources that are compiled as one")
 function(ferry_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "ONE_RUN;OWN_OPTIONS" "" "")
@@ -135,8 +142,11 @@ function(ferry_add_test name)
   list(GET numbers -1 last)
   foreach(threads IN LISTS numbers)
     set(without)
+    set(cost 0)
     if(NOT threads EQUAL last)
       set(without "~[once]")
+    elseif(name IN_LIST FERRY_LONG_TESTS)
+      set(cost 50)
     endif()
     add_test(NAME ${name}.threads${threads} COMMAND ${name} ${without})
     # A label chooses among several numbers.
@@ -146,6 +156,7 @@ function(ferry_add_test name)
     endif()
     set_tests_properties(
       ${name}.threads${threads}
-      PROPERTIES ENVIRONMENT "OMP_NUM_THREADS=${threads};OMP_PROC_BIND=false;OMP_WAIT_POLICY=passive;FERRY_HINTS=0" LABELS "${labels}")
+      PROPERTIES ENVIRONMENT "OMP_NUM_THREADS=${threads};OMP_PROC_BIND=false;OMP_WAIT_POLICY=passive;FERRY_HINTS=0" LABELS "${labels}"
+                 COST "${cost}")
   endforeach()
 endfunction()

@@ -46,7 +46,9 @@ FURTHER = re.compile(r",\s*[&*]*([a-z]\w*)\s*(?=[=,;])")
 BINDING = re.compile(r"\bauto\s*(?:const\s*)?&{0,2}\s*\[([\w\s,]+)\]")
 CAPTURE = re.compile(r"[\[,]\s*&?([a-z]\w*)\s*=(?!=)")
 
-WORD = re.compile(r"[a-z_]\w*")
+# Searched first: most sources declare none of these names.
+REFUSED_WORD = re.compile(rf"\b(?:{'|'.join(sorted(REFUSED))})_*\b")
+REFUSED_FURTHER = re.compile(rf",\s*[&*]*(?:{'|'.join(sorted(REFUSED))})_*\s*[=,;<({{\[]")
 COMMENT = re.compile(r"^[ \t]*(///?)[ \t]*(.*)$", re.MULTILINE)
 OPENINGS = re.compile(r"(What|Where|Whether|Those|The same)\b")
 
@@ -74,7 +76,7 @@ def without_nesting(code):
 
 def declared_names(code):
     """Yields (name, position) of variables, parameters and members."""
-    if not any(refused(word) for word in set(WORD.findall(code))):
+    if not REFUSED_WORD.search(code):
         return
     position = 0
     while True:
@@ -107,7 +109,7 @@ def declared_names(code):
         arguments = re.sub(r"[\[(<{][^\[\](){}<>]*[\])>}]", "_", match.group("arguments")).split(",")
         if not any(PARAMETER.fullmatch(argument.strip()) for argument in arguments):
             yield name, match.start("name")
-    for match in LIST.finditer(without_nesting(code)):
+    for match in LIST.finditer(without_nesting(code)) if REFUSED_FURTHER.search(code) else ():
         for further in FURTHER.finditer(match.group(0)):
             if refused(further.group(1)):
                 yield further.group(1), match.start() + further.start(1)
