@@ -27,6 +27,11 @@ if(FERRY_TEST_SAMPLE AND NOT Kokkos_ENABLE_CUDA)
   set_source_files_properties(${ferry_sources} PROPERTIES HEADER_FILE_ONLY ON)
   target_compile_definitions(ferry PUBLIC $<BUILD_INTERFACE:FERRY_WITHOUT_INSTANCES>)
 endif()
+# A library that will not be run need not be fast: nvcc passes this level to its host compiler only.
+if(FERRY_TEST_SAMPLE STREQUAL "nvcc")
+  set(CMAKE_CUDA_FLAGS_RELEASE "-O0 -DNDEBUG")
+endif()
+
 # Tests that let each allocation of a library without optimiser fail take a minute longer than its optimiser, which keeps the
 # checks of the sanitizers.
 if(FERRY_TEST_SAMPLE STREQUAL "sanitizers" AND CMAKE_BUILD_TYPE STREQUAL "Debug" AND CMAKE_CXX_FLAGS_DEBUG MATCHES "-O0")

@@ -70,9 +70,9 @@ void round_trip(std::size_t rows, std::size_t columns, int ranks) {
 TEST_CASE("ranks save and load arrays of any extents", "[distributed][once]") {
   for (const int ranks : {1, 2, 4}) {
     if (ranks != 1) {
-      round_trip<float>(140, 16384, ranks);          // 64 KiB, a row of a piece, 3 chunks
-      round_trip<double>(91, 12501, ranks);          // longer rows: chunks begin and end within rows
-      round_trip<ferry::half_t>(642859, 7, ranks);   // short rows, 3 chunks
+      round_trip<float>(140, 16384, ranks);         // 64 KiB, a row of a piece, 3 chunks
+      round_trip<double>(91, 12501, ranks);         // longer rows: chunks begin and end within rows
+      round_trip<ferry::half_t>(642859, 7, ranks);  // short rows, 3 chunks
     }
     round_trip<float>(1, 5, ranks);
     round_trip<float>(0, 5, ranks);
