@@ -5,6 +5,6 @@
 
 #include <Kokkos_Core.hpp>
 
-/// Included first by each source of ferry_tests_by_kernels: a host's batches are routed as a device's are.
+/// For the sources of ferry_tests_by_kernels, before anything else of them: a host's batches are routed as a device's are.
 template <>
 inline constexpr bool ferry::detail::routes_by_kernels<Kokkos::DefaultHostExecutionSpace> = true;

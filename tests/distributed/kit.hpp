@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#if defined(FERRY_TESTS_BY_KERNELS)
+#include "distributed/by_kernels.hpp"
+#endif
+
 #include "distributed/any_sharding.hpp"
 #include "support/random.hpp"
 #include "support/said.hpp"

@@ -54,8 +54,8 @@ struct coded_memory {
   }
 };
 
-/// Rounds floats to numbers of 16 bits by the instructions of a device, two at a time. Returns false if it has
-/// none, or if a float is no number: its bits would be lost.
+/// Rounds floats to numbers of 16 bits by the instructions of a device, two at a time. Returns false if it
+/// has none, or if a float is no number: its bits would be lost.
 template <class Out, class Value, int N>
 KOKKOS_FORCEINLINE_FUNCTION bool narrow_pairs([[maybe_unused]] const Value (&value)[N],
                                               [[maybe_unused]] packet<Out, N>& whole) {
@@ -87,11 +87,10 @@ KOKKOS_FORCEINLINE_FUNCTION bool narrow_pairs([[maybe_unused]] const Value (&val
 /// begins; then the scales of the unit's blocks, which neighbouring threads share; and stores its numbers in
 /// packets of 16 bytes if the row of `out` is aligned there. The first and the last unit of a row may hold
 /// codes of its neighbours, too; these are not decoded. Codes that cross bytes are loaded byte by byte, 16 by
-/// a thread.
-/// Device mapping in parts, for codes in the device's memory: a thread has packets of 16 bytes of `out`, as
-/// many as a unit of codes gives, and loads their codes alone. Neighbouring threads have neighbouring packets,
-/// so that each of their loads and stores fills whole sectors.
-/// Host mapping: one iteration per block of a row.
+/// a thread. Device mapping in parts, for codes in the device's memory: a thread has packets of 16 bytes of
+/// `out`, as many as a unit of codes gives, and loads their codes alone. Neighbouring threads have
+/// neighbouring packets, so that each of their loads and stores fills whole sectors. Host mapping: one
+/// iteration per block of a row.
 template <class Q, class Out, class Source, bool Host>
 struct decode_rows {
   static constexpr int bits = Q::code_bits;

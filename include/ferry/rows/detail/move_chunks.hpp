@@ -19,14 +19,14 @@ inline constexpr std::int64_t fewest_chunked_bytes = 64;
 /// whole units of 16 bytes or begin between two of them. Strides and width are in bytes, multiples of
 /// Grain.
 ///
-/// Device mapping: one thread per 16-byte unit of the destination that holds bytes of the row, row-major.
-/// The first and the last unit of a row may belong to its neighbours, too; of these no byte is written. A
-/// thread has `at_once` items, `step` apart so that neighbouring threads write neighbouring rows, and
-/// issues their loads before the first store. 40 registers: with 32 it spills them. If neighbouring rows of a
-/// batch go to rows far from one another, the thread of a row's end lets the cache read the sector that the
-/// row shares with its neighbour: a sector that is written in part would be read when it leaves the cache.
-/// Rows of whole words are loaded word by word, others by the one or two units of the source that hold the
-/// bytes, which the first level of cache serves to neighbouring threads.
+/// Device mapping: one thread per 16-byte unit of the destination that holds bytes of the row, row-major. The
+/// first and the last unit of a row may belong to its neighbours, too; of these no byte is written. A thread
+/// has `at_once` items, `step` apart so that neighbouring threads write neighbouring rows, and issues their
+/// loads before the first store. 40 registers: with 32 it spills them. If neighbouring rows of a batch go to
+/// rows far from one another, the thread of a row's end lets the cache read the sector that the row shares
+/// with its neighbour: a sector that is written in part would be read when it leaves the cache. Rows of whole
+/// words are loaded word by word, others by the one or two units of the source that hold the bytes, which the
+/// first level of cache serves to neighbouring threads.
 template <int Grain, class Source>
 struct gather_row_chunks {
   static constexpr int at_once = Grain == 4 ? 2 : 1;                     ///< items of a thread
