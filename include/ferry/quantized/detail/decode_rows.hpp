@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/backend.hpp>
 #include <ferry/quantized/detail/code_bits.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/rows/detail/chunks.hpp>
@@ -53,31 +52,6 @@ struct coded_memory {
       return column % Q::block == 0;
   }
 };
-
-/// Rounds floats to numbers of 16 bits by the instructions of a device, two at a time. Returns false if it
-/// has none, or if a float is no number: its bits would be lost.
-template <class Out, class Value, int N>
-KOKKOS_FORCEINLINE_FUNCTION bool narrow_pairs([[maybe_unused]] const Value (&value)[N],
-                                              [[maybe_unused]] packet<Out, N>& whole) {
-  if constexpr (std::is_same_v<Value, float> && N % 2 == 0 &&
-                (std::is_same_v<Out, half_t> || std::is_same_v<Out, bhalf_t>)) {
-    KOKKOS_IF_ON_DEVICE(({
-      bool all_numbers = true;
-      for (int e = 0; e < N; ++e) all_numbers = all_numbers && value[e] == value[e];
-      if (!all_numbers) return false;
-      for (int e = 0; e < N; e += 2) {
-        std::uint32_t bits = 0;
-        if (!device_backend<Out>::template narrow_two<std::is_same_v<Out, bhalf_t>>(value[e], value[e + 1],
-                                                                                    bits))
-          return false;
-        whole.value[e] = Out::from_bits(static_cast<std::uint16_t>(bits & 0xffffu));
-        whole.value[e + 1] = Out::from_bits(static_cast<std::uint16_t>(bits >> 16));
-      }
-      return true;
-    }))
-  }
-  return false;
-}
 
 /// out[position(k)] = the values of row row(k) for each item k of the source. Rows that the source does not
 /// resolve keep their contents. Each value is rounded once, to Out.

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/detail/backend.hpp>
 #include <ferry/tensor/detail/bit_cast.hpp>
+#include <ferry/tensor/half.hpp>
 
 #include <Kokkos_Macros.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 namespace ferry::kernels {
 
@@ -102,6 +105,31 @@ KOKKOS_FORCEINLINE_FUNCTION packet<T, N> load_packet(const T* source) {
   KOKKOS_IF_ON_HOST(
       (packet<T, N> value; std::memcpy(static_cast<void*>(&value), source, sizeof(value)); return value;))
   KOKKOS_IF_ON_DEVICE((return *reinterpret_cast<const packet<T, N>*>(source);))
+}
+
+/// Rounds floats to numbers of 16 bits by the instructions of a device, two at a time. Returns false if it
+/// has none, or if a float is no number: its bits would be lost.
+template <class Out, class Value, int N>
+KOKKOS_FORCEINLINE_FUNCTION bool narrow_pairs([[maybe_unused]] const Value (&value)[N],
+                                              [[maybe_unused]] packet<Out, N>& whole) {
+  if constexpr (std::is_same_v<Value, float> && N % 2 == 0 &&
+                (std::is_same_v<Out, half_t> || std::is_same_v<Out, bhalf_t>)) {
+    KOKKOS_IF_ON_DEVICE(({
+      bool all_numbers = true;
+      for (int e = 0; e < N; ++e) all_numbers = all_numbers && value[e] == value[e];
+      if (!all_numbers) return false;
+      for (int e = 0; e < N; e += 2) {
+        std::uint32_t bits = 0;
+        if (!device_backend<Out>::template narrow_two<std::is_same_v<Out, bhalf_t>>(value[e], value[e + 1],
+                                                                                    bits))
+          return false;
+        whole.value[e] = Out::from_bits(static_cast<std::uint16_t>(bits & 0xffffu));
+        whole.value[e + 1] = Out::from_bits(static_cast<std::uint16_t>(bits >> 16));
+      }
+      return true;
+    }))
+  }
+  return false;
 }
 
 /// Rows that only move are moved as opaque units of 16 bytes, or of one element where alignment forbids it.
