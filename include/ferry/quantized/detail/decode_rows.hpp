@@ -8,7 +8,6 @@
 #include <ferry/rows/detail/prefetch.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
-#include <ferry/tensor/half.hpp>
 
 #include <Kokkos_Macros.hpp>
 
@@ -16,7 +15,6 @@
 #include <cstdint>
 #include <cstring>
 #include <numeric>
-#include <type_traits>
 #include <utility>
 
 namespace ferry::kernels {
