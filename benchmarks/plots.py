@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws reports as SVG: the rate against the size of the table and of a row, where a call's time goes, and the cost
-of sharded verbs against the number of devices.
+"""Draws reports as SVG: the rate against the size of the table and of a row, where a call's time goes, the cost of
+sharded verbs against the number of devices, lookups next to a server's, and what widths and frequent rows cost.
 
     plots.py REPORT.json ... [--out FOLDER]
     plots.py --self-test
 
-Takes the reports of bench_sweep and bench_ranks, and of peers/gather.py for its markers in the first picture; their
-order does not matter. The model of the last picture is that of scaling.py. What a picture needs and the reports lack is left out. The same reports give the same bytes.
+Takes the reports of bench_sweep, bench_ranks, bench_quantized, bench_widths and bench_skew, of peers/gather.py for its
+markers in the first picture, and of peers/quantized.py; their order does not matter. The model of `scaling` is that of
+scaling.py. What a picture needs and the reports lack is left out. The same reports give the same bytes.
 
 Needs matplotlib (PyPI; written for 3.11.2): python3 -m pip install matplotlib==3.11.2
 """
 
 import argparse
 import json
+import math
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -35,6 +38,7 @@ PEERS = {
     "uva.gather": ("PyTorch, UVA", "*", "#555555"),
     "staged.gather": ("PyTorch, staged", "d", "#999999"),
 }
+LINES_A_SECOND, LINK_GB_A_SECOND = 400e6, 51  # of a PCIe 5 x16 link
 GROUPS = (8, 16, 32, 64)  # numbers of devices that the model is drawn for, beyond the readings
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#e69f00", "#cc79a7")
 PARTS = (("start", "#999999"), ("rows", "#0072b2"), ("indices", "#e69f00"))
@@ -227,6 +231,128 @@ def scaling(pyplot, figures):
     return canvas
 
 
+def lookups(pyplot, figures):
+    """Rows a second against the rows of a call: decoded rows from mapped memory, next to a Triton kernel's."""
+    series = (
+        ("ferry, scales in the device", "mapped.mxfp8.256.scales_device", "", False, "#0072b2", "o"),
+        ("ferry, scales in mapped memory", "mapped.mxfp8.256.scales_mapped", "", False, "#009e73", "s"),
+        ("Triton, page-locked, sorted before", "mapped.mxfp8.256.scales_mapped", ".sorted", True, "#e69f00", "^"),
+        ("Triton, page-locked", "mapped.mxfp8.256.scales_mapped", "", True, "#d55e00", "v"),
+    )
+    canvas, axes = pyplot.subplots(figsize=(7.2, 4.6), layout="constrained")
+    sizes = set()
+    for label, name, order, is_peer, colour, marker in series:
+        pattern = re.compile(rf"quantized\.{re.escape(name)}\.n(\d+){re.escape(order)}$")
+        points = []
+        for figure in figures:
+            match = pattern.match(figure["name"])
+            if match and ("way" in figure["setting"]) == is_peer:
+                points.append((int(match[1]), int(match[1]) / figure["wall_ms"]["median"] / 1e3))
+        if points:
+            sizes.update(n for n, _ in points)
+            axes.plot(*zip(*sorted(points)), color=colour, marker=marker, label=label)
+    if not sizes:
+        pyplot.close(canvas)
+        return None
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    set_ticks(axes, sorted(sizes), str)
+    axes.set_xlabel("rows a call")
+    axes.set_ylabel("million rows a second, call and wait")
+    axes.set_title("Rows of MXFP8, 256 numbers, decoded to bfloat16")
+    legend_below(canvas, [axes], 2)
+    return canvas
+
+
+def row_bytes(pyplot, figures):
+    """The rate against the bytes of a row in mapped memory, next to what the link's lines allow."""
+    rates = {}
+    for figure in figures:
+        match = re.match(r"widths\.(gather|scatter)\.bytes\.(\d+)$", figure["name"])
+        if match:
+            rates.setdefault(match[1], []).append((int(match[2]), figure["gb_per_s"]))
+    if not rates:
+        return None
+    canvas, axes = pyplot.subplots(figsize=(7.2, 4.6), layout="constrained")
+    widths = sorted({width for points in rates.values() for width, _ in points})
+    axes.plot(widths, [link_floor(width) for width in widths], color="#444444", linestyle=":",
+              label=f"{LINES_A_SECOND / 1e6:g} million lines a second, or {LINK_GB_A_SECOND:g} GB/s")
+    for (verb, points), colour, marker in zip(sorted(rates.items()), COLOURS, "os"):
+        axes.plot(*zip(*sorted(points)), color=colour, marker=marker, linestyle="none", label=verb)
+    axes.set_xscale("log", base=2)
+    axes.set_ylim(bottom=0)
+    set_ticks(axes, [2**k for k in range(6, 13)], in_units)
+    axes.set_xlabel("bytes of a row")
+    axes.set_ylabel("GB/s")
+    axes.set_title("Random rows of bytes in mapped memory")
+    legend_below(canvas, [axes], 3)
+    return canvas
+
+
+def link_floor(width):
+    """GB/s of rows one after the other, if the link takes so many lines of 128 bytes a second."""
+    rows = 128 // math.gcd(width, 128)
+    lines = sum((row * width + width - 1) // 128 - row * width // 128 + 1 for row in range(rows)) / rows
+    return min(LINK_GB_A_SECOND, width / lines * LINES_A_SECOND / 1e9)
+
+
+def shares_by_width(pyplot, figures, copy):
+    """The share of a device copy against the width of a row within the device."""
+    shares = {}
+    for figure in figures:
+        match = re.match(r"widths\.(\w+)\.device\.(\d+)(\.plan_ready)?$", figure["name"])
+        if match and copy:
+            label = match[1] + (", plan ready" if match[3] else "")
+            shares.setdefault(label, []).append((int(match[2]), figure["gb_per_s"] / copy))
+    if not shares:
+        return None
+    canvas, axes = pyplot.subplots(figsize=(7.2, 4.6), layout="constrained")
+    for (label, points), colour, marker in zip(sorted(shares.items()), COLOURS, "os^Dv"):
+        axes.plot(*zip(*sorted(points)), color=colour, marker=marker, label=label)
+    axes.set_xscale("log", base=2)
+    axes.set_ylim(0, 1)
+    set_ticks(axes, [2**k for k in range(8)], str)
+    axes.set_xlabel("floats of a row")
+    axes.set_ylabel("bytes read and written / device copy")
+    axes.set_title("Random rows within the device")
+    legend_below(canvas, [axes], 3)
+    return canvas
+
+
+def skew(pyplot, figures):
+    """The time of a batch in which few rows have most positions, next to the uniform one's."""
+    times = {}
+    for figure in figures:
+        match = re.match(r"skew\.(\w+)\.(\d+)\.(\w+(?:\.\d+)?)$", figure["name"])
+        if match:
+            times.setdefault((int(match[2]), match[1]), {})[match[3]] = figure["ms"]["median"]
+    sizes = sorted({n for n, _ in times})
+    if not sizes:
+        return None
+    canvas, axes = pyplot.subplots(
+        1, len(sizes), figsize=(4.8 * len(sizes), 4.4), sharey=True, squeeze=False, layout="constrained")
+    for each, n in zip(axes[0], sizes):
+        verbs = [verb for size, verb in times if size == n]
+        kinds = list(times[n, verbs[0]])
+        for verb, colour, marker in zip(verbs, COLOURS, "os^Dv"):
+            base = times[n, verb]["uniform"]
+            each.plot(range(len(kinds)), [times[n, verb][kind] / base for kind in kinds], color=colour, marker=marker, label=verb)
+        set_ticks(each, range(len(kinds)), lambda place: kinds[place].replace("_", " "))
+        each.set_yscale("log", base=2)
+        set_y_ticks(each, (0.5, 1, 2, 4, 8))
+        each.set_title(f"{n} positions")
+    axes[0][0].set_ylabel("time / time of the uniform batch")
+    legend_below(canvas, axes[0], 4)
+    return canvas
+
+
+def set_y_ticks(axes, values):
+    from matplotlib.ticker import NullLocator
+
+    axes.set_yticks(values, [f"{value:g}" for value in values])
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
 def draw(reports, out):
     """Writes what can be drawn; the files' paths."""
     import matplotlib
@@ -236,6 +362,7 @@ def draw(reports, out):
 
     figures = figures_of(reports)
     ceiling = next((figure["gb_per_s"] for figure in figures if figure["name"] == "ceiling.h2d"), None)
+    copy = next((figure["gb_per_s"] for figure in figures if figure["name"] == "ceiling.device_copy"), None)
     out.mkdir(parents=True, exist_ok=True)
     written = []
     with matplotlib.rc_context(settings()):
@@ -244,6 +371,10 @@ def draw(reports, out):
             ("gather_row_size", row_sizes(pyplot, figures, ceiling)),
             ("gather_time_split", time_split(pyplot, figures)),
             ("scaling", scaling(pyplot, figures)),
+            ("lookups", lookups(pyplot, figures)),
+            ("row_bytes", row_bytes(pyplot, figures)),
+            ("shares_by_width", shares_by_width(pyplot, figures, copy)),
+            ("skew", skew(pyplot, figures)),
         ):
             if canvas is None:
                 continue
@@ -271,6 +402,22 @@ def made_up():
     ours.append(figure("p", ms=0.2, sweep="parts", part="make_plan", space="pinned_space", path="", table_gib=16.0))
     theirs = [figure("pinned.10GB.cupy.gather", 15.0, rows=19_531_250, width=128, n=1000),
               figure("pinned.10GB.cupy.scatter", 15.0, rows=19_531_250, width=128, n=1000)]
+    ours.append(figure("ceiling.device_copy", 4000.0))
+    lookup = "quantized.mapped.mxfp8.256.scales_"
+    for n in (16, 1024):
+        for scales in ("device", "mapped"):
+            ours.append(figure(f"{lookup}{scales}.n{n}", ms=0.1, n=n))
+        for order in ("", ".sorted"):
+            theirs.append(figure(f"{lookup}mapped.n{n}{order}", ms=0.4, n=n, way="grid"))
+    for width in (64, 136, 4096):
+        for verb in ("gather", "scatter"):
+            ours.append(figure(f"widths.{verb}.bytes.{width}", 40.0))
+    for width in (1, 8, 128):
+        for verb in ("gather", "scatter", "scatter_add"):
+            ours.append(figure(f"widths.{verb}.device.{width}", 3000.0))
+    for verb in ("scatter_add", "sgd"):
+        for kind in ("uniform", "zipf_1.05", "one_row"):
+            ours.append({**figure(f"skew.{verb}.1000.{kind}"), "ms": {"median": 1.0}})
     return [{"ferry": {}, "figures": ours}, {"figures": theirs}, scaling_model.made_up()]
 
 
@@ -278,6 +425,7 @@ def self_test():
     def close(left, right):
         return all(abs(left[part] - right[part]) < 1e-9 for part in left)
 
+    assert link_floor(128) == 51 and abs(link_floor(136) - 27.2) < 0.9 and abs(link_floor(64) - 25.6) < 1e-9
     assert close(parts_of({"whole": 1.6, "planned": 1.5, "one_row": 0.1}), {"start": 0.1, "rows": 1.4, "indices": 0.1})
     assert close(parts_of({"whole": 1.4, "planned": 1.5, "one_row": 0.1}), {"start": 0.1, "rows": 1.3, "indices": 0.0})
     assert close(parts_of({"whole": 0.1, "planned": 0.0, "one_row": 0.2}), {"start": 0.1, "rows": 0.0, "indices": 0.0})
@@ -288,6 +436,10 @@ def self_test():
             "gather_row_size": [label for label, _, _ in SERIES.values()] + ["memcpy from pinned memory", "4 KiB"],
             "gather_time_split": ["pinned, cooperative", "mapped, direct", "rows", "make_plan alone"],
             "scaling": ["gather of 1048576 rows", "step(adam) of 131072 rows", "all_reduce of 64 MiB", "64"],
+            "lookups": ["ferry, scales in the device", "Triton, page-locked, sorted before", "1024"],
+            "row_bytes": ["gather", "scatter", "400 million lines a second, or 51 GB/s", "4 KiB"],
+            "shares_by_width": ["gather", "scatter_add", "128"],
+            "skew": ["scatter_add", "sgd", "zipf 1.05", "1000 positions"],
         }
         assert [file.stem for file in first] == list(wanted), first
         for file, other in zip(first, again):
@@ -300,14 +452,14 @@ def self_test():
         paths = [each.get("d", "") for each in tree.iter("{http://www.w3.org/2000/svg}path") if each.get("clip-path")]
         long = [path for path in paths if path.count("L") == 2]
         assert len(long) >= 2 * len(SERIES), len(long)
-        peers_only = draw(made_up()[1:2], Path(folder) / "none")
+        peers_only = draw([{"figures": made_up()[1]["figures"][:2]}], Path(folder) / "none")
         assert peers_only == [], peers_only
     print("plots.py: self-test passed")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("reports", nargs="*", type=Path, help="reports of bench_sweep, bench_ranks and peers/gather.py")
+    parser.add_argument("reports", nargs="*", type=Path, help="reports of the programs named above")
     parser.add_argument("--out", type=Path, default=Path("."), help="folder for the pictures")
     parser.add_argument("--self-test", action="store_true")
     options = parser.parse_args()
@@ -315,7 +467,7 @@ def main():
         return self_test()
     written = draw([json.loads(path.read_text(encoding="utf-8")) for path in options.reports], options.out)
     if not written:
-        parser.error("the reports hold nothing to draw: a report of bench_sweep or of bench_ranks is needed")
+        parser.error("the reports hold nothing to draw: a report of a program named above is needed")
     print(*written, sep="\n")
     return 0
 
