@@ -195,6 +195,21 @@ class verbs {
                                                                              width_);
     time("copy.to_sharding", shard_bytes(),
          [&](int, const exec_space& exec, int) { return ferry::copy(exec, table_, second); });
+    std::vector<ferry::tensor<float, ferry::pageable_space>> pageable;
+    for (int r = 0; r < group_.ranks(); ++r) pageable.emplace_back("pageable", rows_, width_);
+    time("copy.to_pageable", shard_bytes() * static_cast<double>(ranks),
+         [&](int rank, const exec_space& exec, int) {
+           return ferry::copy(exec, table_, pageable[static_cast<std::size_t>(rank)]);
+         });
+    ferry::init::custom(group_.run().exec(), table_, poison_value{});
+    time("copy.from_pageable", shard_bytes(), [&](int rank, const exec_space& exec, int) {
+      return ferry::copy(exec, pageable[static_cast<std::size_t>(rank)], table_);
+    });
+    check_table("copy.from_pageable");
+    pageable.clear();
+    ferry::init::custom(group_.run().exec(), table_, poison_value{});
+    group_.comm().run([&](int, const auto& exec) { ferry::copy(exec, second, table_).wait(); });
+    check_table("copy.to_sharding");
     time("replicate", shard_bytes(), [&](int rank, const exec_space& exec, int) {
       return ferry::replicate(exec, group_.comm(), parts[static_cast<std::size_t>(rank)]);
     });

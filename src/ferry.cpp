@@ -36,6 +36,7 @@
 #include "distributed/sharded/ranked_rows.cpp"
 #include "distributed/sharded/ranked_save.cpp"
 #include "distributed/sharded/routing.cpp"
+#include "distributed/sharded/row_series.cpp"
 #include "distributed/sharded/rows_once.cpp"
 #include "distributed/sharded/sharded_entries.cpp"
 #include "distributed/sharded/sharded_plan.cpp"
