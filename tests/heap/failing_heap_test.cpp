@@ -65,6 +65,26 @@ struct world {
   }
 };
 
+struct outcome {
+  bool thrown;  ///< bad_alloc
+  bool failed;  ///< whether there was a k-th allocation
+};
+
+/// Makes a call whose k-th allocation fails.
+template <class Call>
+outcome call_without_allocation(std::int64_t k, const Call& call) {
+  bool thrown = false;
+  fail_allocation(k);
+  try {
+    call();
+  } catch (const std::bad_alloc&) {
+    thrown = true;
+  } catch (const ferry::bad_alloc&) {
+    thrown = true;
+  }
+  return {thrown, fail_allocation(0)};
+}
+
 /// Lets the k-th allocation of `call(world)` fail, for k = 1, 2, ... until it has no k-th. Each time the call
 /// either throws and leaves everything as it was, or does all of its work; tried again it then does all of it.
 template <class Space, class Call>
@@ -77,16 +97,7 @@ int survive_every_failure(const char* label, const Call& call) {
   for (std::int64_t k = 1;; ++k) {
     world<Space> kit;
     start_anew();
-    bool thrown = false;
-    fail_allocation(k);
-    try {
-      call(kit);
-    } catch (const std::bad_alloc&) {
-      thrown = true;
-    } catch (const ferry::bad_alloc&) {
-      thrown = true;
-    }
-    const bool failed = fail_allocation(0);
+    const auto [thrown, failed] = call_without_allocation(k, [&] { call(kit); });
     INFO(label << ", allocation " << k);
     if (thrown) {
       REQUIRE(failed);
@@ -309,16 +320,7 @@ int survive_on_codes(const char* label, bool by_one_kernel, const Call& call) {
   for (std::int64_t k = 1;; ++k) {
     quantized_world kit;
     start_anew();
-    bool thrown = false;
-    fail_allocation(k);
-    try {
-      call(kit);
-    } catch (const std::bad_alloc&) {
-      thrown = true;
-    } catch (const ferry::bad_alloc&) {
-      thrown = true;
-    }
-    const bool failed = fail_allocation(0);
+    const auto [thrown, failed] = call_without_allocation(k, [&] { call(kit); });
     INFO(label << ", allocation " << k);
     if (thrown) {
       REQUIRE(failed);
