@@ -104,6 +104,17 @@ std::uint64_t number_of_manifest(std::string_view bytes) {
   return number;
 }
 
+/// That of a manifest's file; 0 if the file can't be read or the number is larger than that of a save.
+std::uint64_t number_of_file(const std::string& path) {
+  file source("checkpoint", path);
+  char start[24] = {};
+  if (!source.open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK) ||
+      ::pread(source.descriptor(), start, sizeof start, 0) != static_cast<ssize_t>(sizeof start))
+    return 0;
+  const std::uint64_t number = number_of_manifest({start, sizeof start});
+  return number < largest_number ? number : 0;
+}
+
 template <class Items, class Words>
 std::string words_of_list(const Items& items, const Words& words) {
   std::string list;
@@ -341,11 +352,14 @@ void remove_leftovers(const std::string& folder, const manifest& current) noexce
     const auto need_files_of = [&](const std::string& path) {
       bool missing = false;
       const std::string bytes = bytes_of_manifest(path, missing);
-      if (!missing && number_of_manifest(bytes) != current.number)
-        need_files(manifest_reader(bytes, path).read());
+      if (!missing) need_files(manifest_reader(bytes, path).read());
     };
     need_files(current);
-    need_files_of(manifest_path(folder));
+    bool missing = false;
+    // The number of the newest generation is its own. A named checkpoint may have that of a generation, of
+    // saves by different numbers of ranks.
+    if (number_of_manifest(manifest_bytes(folder, &missing)) != current.number)
+      need_files_of(manifest_path(folder));
     for (const auto& name : names)
       if (number_after(old_manifest, name) != 0 || is_named_manifest(name))
         need_files_of(path_in(folder, name));
@@ -364,8 +378,11 @@ void remove_leftovers(const std::string& folder, const manifest& current) noexce
 
 std::uint64_t next_number(const std::string& folder, const manifest& current) {
   std::uint64_t last = current.number;
-  for (const auto& name : names_in(folder))
+  for (const auto& name : names_in(folder)) {
     last = std::max({last, number_after(data_file, name), number_after(old_manifest, name)});
+    // The number of a save by ranks is that of its last rank, which may have no data file.
+    if (is_named_manifest(name)) last = std::max(last, number_of_file(path_in(folder, name)));
+  }
   if (last >= largest_number)
     throw_io_error("checkpoint", folder, "its manifest has the number " + std::to_string(last));
   return last + 1;

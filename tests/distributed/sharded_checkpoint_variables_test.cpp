@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <random>
 #include <string>
 #include <utility>
@@ -70,7 +71,7 @@ void require(bool holds) {
 template <class Act>
 std::vector<std::string> by_ranks(const ferry::communicator& comm, table_type& table, const std::string& path,
                                   const Act& act) {
-  std::vector<std::string> words(ranks);
+  std::vector<std::string> words(static_cast<std::size_t>(comm.size()));
   comm.run([&](int rank) {
     words[static_cast<std::size_t>(rank)] = said<ferry::error>([&] {
       variables mine;
@@ -139,6 +140,53 @@ TEST_CASE("ranks save variables once, and load them all", "[distributed]") {
           require(is_turn(mine, 9));
         }) == none);
   CHECK(table.shard(2).data()[0] == 3.0F);
+}
+
+TEST_CASE("a named checkpoint of ranks stays whatever numbers later saves have", "[distributed]") {
+  const watchdog guard("variables");
+  const temporary_folder folder;
+  const std::string path = folder.path() + "/run";
+  {
+    // Rank 0 alone has rows to write, so the number of the save is larger than that of its only data file.
+    const auto comm = group_of(4);
+    table_type table("w", comm, rows, width);
+    ferry::init::constant(exec_space(), table, 5.0);
+    CHECK(by_ranks(comm, table, path, [](int, auto& run, auto&) { run.save("best"); }) ==
+          std::vector<std::string>(4));
+  }
+  ferry::tensor<float, host> plain("plain", rows, width);
+  variables alone;
+  ferry::io::checkpoint run(path);
+  run.add("table", plain);
+  alone.add_to(run);
+  const auto best_is_whole = [&] {
+    ferry::init::zeros(exec_space(), plain);
+    run.load({.name = "best"});
+    return plain.data()[7] == 5.0F;
+  };
+  const auto numbers_of_saves = [&] {
+    std::vector<std::uint64_t> numbers;
+    for (int i = 0; i < 5; ++i) {
+      run.save();
+      numbers.push_back(run.generations().back());
+      REQUIRE(best_is_whole());
+    }
+    return numbers;
+  };
+  CHECK(numbers_of_saves() == std::vector<std::uint64_t>{5, 6, 7, 8, 9});
+
+  // A folder in which an older ferry gave a generation the number of the named one.
+  const auto file_in_folder = [&](const char* name) { return std::filesystem::path(path) / name; };
+  std::filesystem::create_directory(folder.path() + "/aside");
+  for (const char* name : {"named-best", "data-1"})
+    std::filesystem::rename(file_in_folder(name), folder.path() + "/aside/" + name);
+  for (const char* name : {"manifest", "data-9"}) std::filesystem::remove(file_in_folder(name));
+  for (int i = 0; i < 4; ++i) run.save();
+  CHECK(run.generations() == std::vector<std::uint64_t>{4});
+  for (const char* name : {"named-best", "data-1"})
+    std::filesystem::rename(folder.path() + "/aside/" + name, file_in_folder(name));
+  REQUIRE(best_is_whole());
+  CHECK(numbers_of_saves() == std::vector<std::uint64_t>{5, 6, 7, 8, 9});
 }
 
 TEST_CASE("ranks that look for a checkpoint that is not there all hear of it", "[distributed]") {

@@ -3,6 +3,7 @@
 
 #include <ferry/ferry.hpp>
 #include <ferry/int8.hpp>
+#include <ferry/quantized.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -64,6 +65,26 @@ struct world {
   }
 };
 
+struct outcome {
+  bool thrown;  ///< bad_alloc
+  bool failed;  ///< whether there was a k-th allocation
+};
+
+/// Makes a call whose k-th allocation fails.
+template <class Call>
+outcome call_without_allocation(std::int64_t k, const Call& call) {
+  bool thrown = false;
+  fail_allocation(k);
+  try {
+    call();
+  } catch (const std::bad_alloc&) {
+    thrown = true;
+  } catch (const ferry::bad_alloc&) {
+    thrown = true;
+  }
+  return {thrown, fail_allocation(0)};
+}
+
 /// Lets the k-th allocation of `call(world)` fail, for k = 1, 2, ... until it has no k-th. Each time the call
 /// either throws and leaves everything as it was, or does all of its work; tried again it then does all of it.
 template <class Space, class Call>
@@ -76,16 +97,7 @@ int survive_every_failure(const char* label, const Call& call) {
   for (std::int64_t k = 1;; ++k) {
     world<Space> kit;
     start_anew();
-    bool thrown = false;
-    fail_allocation(k);
-    try {
-      call(kit);
-    } catch (const std::bad_alloc&) {
-      thrown = true;
-    } catch (const ferry::bad_alloc&) {
-      thrown = true;
-    }
-    const bool failed = fail_allocation(0);
+    const auto [thrown, failed] = call_without_allocation(k, [&] { call(kit); });
     INFO(label << ", allocation " << k);
     if (thrown) {
       REQUIRE(failed);
@@ -256,6 +268,92 @@ TEST_CASE("8-bit rows survive failing allocations", "[failing_heap]") {
           ferry::scatter(kit.exec, kit.codes, kit.indices, kit.batch).wait();
           ferry::dequantize(kit.exec, kit.codes, kit.table).wait();
         }) > 0);
+}
+
+namespace {
+
+/// Quantized tables in memory that the test reads.
+struct quantized_world {
+  using table_type = ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::pinned_space>;
+  static constexpr std::int64_t columns = 32;
+
+  Kokkos::DefaultExecutionSpace exec;
+  std::vector<std::int64_t> indices = batch_indices();
+  ferry::tensor<float, ferry::device_space> whole{"whole", rows, columns}, batch{"batch", n, columns};
+  table_type table{"a table with a label of more than thirty letters", rows, columns};
+  table_type second{"a second table with a label of more than thirty letters", rows, columns};
+  table_type packed{"packed rows with a label of more than thirty letters", n, columns};
+  ferry::optim::adam adam{.lr = 1e-2};
+  decltype(ferry::optim::make_state(adam, table)) state = ferry::optim::make_state(adam, table);
+
+  quantized_world() {
+    ferry::init::uniform(exec, whole, -1.0f, 1.0f, 7);
+    ferry::init::uniform(exec, batch, -100.0f, 100.0f, 8);
+    ferry::quantize(exec, whole, table).wait();
+    ferry::init::uniform(exec, whole, -500.0f, 500.0f, 9);
+    ferry::quantize(exec, whole, second).wait();
+    ferry::quantize(exec, batch, packed).wait();
+  }
+
+  [[nodiscard]] std::vector<int> contents() const {
+    std::vector<int> bytes;
+    for (const table_type* part : {&table, &second, &packed}) {
+      for (std::size_t i = 0; i < part->codes().size(); ++i) bytes.push_back(part->codes().data()[i].bits());
+      for (std::size_t i = 0; i < part->scales().size(); ++i)
+        bytes.push_back(part->scales().data()[i].bits());
+    }
+    bytes.push_back(static_cast<int>(state.steps()));
+    return bytes;
+  }
+};
+
+/// Lets each allocation of a call fail once. Tables and state are then as they were, if the call writes by
+/// one kernel; codes may be new and scales old, if it writes both by verbs of their own. Tried again, the call
+/// does all of its work. Returns the number of allocations.
+template <class Call>
+int survive_on_codes(const char* label, bool by_one_kernel, const Call& call) {
+  quantized_world never_failed;
+  const auto before = never_failed.contents();
+  call(never_failed);
+  const auto expected = never_failed.contents();
+  REQUIRE(before != expected);
+  for (std::int64_t k = 1;; ++k) {
+    quantized_world kit;
+    start_anew();
+    const auto [thrown, failed] = call_without_allocation(k, [&] { call(kit); });
+    INFO(label << ", allocation " << k);
+    if (thrown) {
+      REQUIRE(failed);
+      if (by_one_kernel) REQUIRE(kit.contents() == before);
+      call(kit);
+    }
+    REQUIRE(kit.contents() == expected);
+    if (!failed) return static_cast<int>(k - 1);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("codes and scales survive failing allocations", "[failing_heap]") {
+  using ferry::path::staged;
+  int failures = 0;
+  const auto survive = [&](const char* label, bool by_one_kernel, const auto& call) {
+    failures += survive_on_codes(label, by_one_kernel, call);
+  };
+  survive("step", true, [](auto& kit) {
+    ferry::step(kit.exec, kit.adam, kit.table, kit.state, kit.indices, kit.batch).wait();
+  });
+  survive("scatter", false,
+          [](auto& kit) { ferry::scatter(kit.exec, kit.table, kit.indices, kit.batch).wait(); });
+  survive("scatter of sums", false, [](auto& kit) {
+    ferry::scatter(kit.exec, kit.table, kit.indices, kit.batch, ferry::duplicates::sum{}).wait();
+  });
+  survive("scatter staged", false,
+          [](auto& kit) { ferry::scatter(kit.exec, kit.table, kit.indices, kit.batch, staged{}).wait(); });
+  survive("gather of packed rows", false,
+          [](auto& kit) { ferry::gather(kit.exec, kit.second, kit.indices, kit.packed).wait(); });
+  survive("copy", false, [](auto& kit) { ferry::copy(kit.exec, kit.second, kit.table).wait(); });
+  CHECK(failures > 100);
 }
 
 }  // namespace ferry_test::failing_heap_test

@@ -8,6 +8,7 @@
 #include <Kokkos_Macros.hpp>
 
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -114,14 +115,19 @@ KOKKOS_FORCEINLINE_FUNCTION void copy_lanes(T* target, const T* source, std::int
 }
 
 /// target[0, N) = source[0, N), converted. A host copies whole registers where it can: at -O2 GCC leaves a
-/// loop.
+/// loop. Elements of one byte it copies at once: in a loop each store of a byte may change what later loads
+/// read.
 template <int N, int Registers = 0, class To, class From>
 KOKKOS_FORCEINLINE_FUNCTION void copy_all(To* target, const From* source) {
   constexpr int lanes = lanes_of_copy<To, From, N, Registers>();
-  if constexpr (lanes > 0)
+  if constexpr (lanes > 0) {
     copy_lanes<lanes>(target, source, std::make_integer_sequence<int, N / lanes>());
-  else
+  } else if constexpr (std::is_same_v<To, From> && sizeof(To) == 1 && N > 1) {
+    KOKKOS_IF_ON_HOST((std::memcpy(static_cast<void*>(target), source, N);))
+    KOKKOS_IF_ON_DEVICE((for (int e = 0; e < N; ++e) target[e] = source[e];))
+  } else {
     for (int e = 0; e < N; ++e) target[e] = convert<To>(source[e]);
+  }
 }
 
 /// target[0, count) = source[0, count), converted; count is at most host_tile::elements. Consists of copies

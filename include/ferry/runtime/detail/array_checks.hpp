@@ -23,7 +23,7 @@ consteval void require_rows() {
   require_role<roles::array.kinds, Array>();
   static_assert(
       is_row_major_v<std::remove_cvref_t<Array>>,
-      "ferry: verbs that work on rows take row-major arrays only; give the Kokkos::View LayoutRight, the Eigen matrix Eigen::RowMajor or the mdspan layout_right, or use ferry::copy, which takes every layout; gather, scatter and scatter_add take Kokkos::LayoutLeft, too, if the type fixes at most 8 columns, as View<double*[3]> does.");
+      "ferry: verbs that work on rows take row-major arrays only; give the Kokkos::View LayoutRight, the Eigen matrix Eigen::RowMajor or the mdspan layout_right, or use ferry::copy, which takes every layout; gather into an array of yours, scatter and scatter_add take Kokkos::LayoutLeft, too, if the type fixes at most 8 columns, as View<double*[3]> does.");
 }
 
 template <class Array>
