@@ -41,8 +41,18 @@ template <class Exec, class Indices, class T, class Space, class Spread, class..
     auto storage = std::make_shared<detail::sharded_plan_storage<Exec>>(detail::planned_tables{
         table.comm(), detail::digest_of(table.sharding()), static_cast<std::int64_t>(table.rows()),
         bounds_policy::name, call.first(), number});
-    storage->routes = detail::complete_routing(
-        call, table.label(), detail::route_batch<bounds_policy>("make_plan", exec, table, ref));
+    const auto route_from = [&](const auto& named) {
+      storage->routes = detail::complete_routing(
+          call, table.label(), detail::route_batch<bounds_policy>("make_plan", exec, table, named));
+    };
+    if constexpr (detail::routes_by_kernels<Exec> &&
+                  detail::finds_owners_in_kernels<sharded_table<T, Space, Spread>>)
+      if (!call.is_whole() && detail::kernels_read(exec, ref))
+        storage->batch = make_plan(exec, indices, static_cast<std::int64_t>(table.rows()), bounds_policy{});
+    if (storage->batch.storage() != nullptr)
+      route_from(storage->batch);
+    else
+      route_from(ref);
     for (int r = call.first(); r < call.last(); ++r)
       storage->plans.push_back(make_plan(detail::shard_instance(table.comm(), r, exec),
                                          storage->routes.rows_for(r), table.rows_of(r), bounds::unchecked{}));
