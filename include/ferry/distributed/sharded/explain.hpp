@@ -81,7 +81,7 @@ template <class Exec, class T, class Space, class Spread, class Indices>
   const auto& route = [&]() -> const detail::row_route<wire>& {
     if constexpr (detail::is_sharded_plan<Indices>) {
       detail::require_sharded_plan<detail::chosen_policies<>>("explain", named, table);
-      return named.storage().routes.batch;
+      return named.storage().routes_on_host(exec).batch;
     } else {
       if constexpr (detail::is_plan<Indices>) {
         detail::require_plan<Exec, detail::chosen_policies<>>("explain", named, detail::whole_ref(table));

@@ -9,7 +9,6 @@
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/plan/make_plan.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/ticket.hpp>
@@ -51,16 +50,6 @@ bool reaches_shards([[maybe_unused]] const Exec& exec, const Table& table) {
   for (int r = 0; r < ranks; ++r)
     if (!reaches(r) && (!Table::sharding_type::replicates || table.holds(r))) return false;
   return !Table::sharding_type::replicates || table.holds(table.comm().acting_rank());
-}
-
-/// True if kernels of the instance read the list of rows of a sharded plan, or the indices or the row_plan of
-/// a batch.
-template <class Exec, class Named>
-bool kernels_read_batch(const Exec& exec, const Named& named) {
-  if constexpr (is_sharded_plan<Named>)
-    return named.storage().batch.storage() != nullptr && kernels_read(exec, named.storage().batch);
-  else
-    return kernels_read(exec, named);
 }
 
 /// A collective read of a sharded table. If the kernels of all ranks read the shards of all ranks they do: no
@@ -130,15 +119,6 @@ struct read_together : Read {
     }
   }
 };
-
-/// A plan of the batch, if each different row is to come once: `list` itself, or one that is made of it.
-template <class Bounds, class Exec, class List>
-row_plan plan_of_list(const Exec& exec, const List& list, std::int64_t rows) {
-  if constexpr (is_plan<List>)
-    return list;
-  else
-    return make_plan(exec, list, rows, Bounds{});
-}
 
 /// gather, as read_together takes it.
 template <class Choice, class Exec, class Table, class Named, class Out>
