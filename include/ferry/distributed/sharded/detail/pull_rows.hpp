@@ -156,6 +156,9 @@ struct owned_batch {
   row_plan plan{};                             ///< of the rows
 };
 
+/// True if the owner has joined the places, too.
+inline bool has_places(const owned_batch* owned) { return owned != nullptr && owned->place.size() != 0; }
+
 /// Joins the lists that all ranks have for the shard of `rank`, and sorts their rows. The lists of other ranks
 /// have been read when this returns; the sort is enqueued.
 template <class Exec>
@@ -217,7 +220,7 @@ pulled_rows<T> pull_rows(const char* verb, const Exec& shard_exec, int rank, con
   launch_context<Exec> call(shard_exec, verb);
   auto* const begin = call.template scratch<std::int64_t>(items);
   auto join =
-      owned == nullptr ? lists_for(rank, headers) : joined_lists_for(rank, headers, owned->place.data());
+      has_places(owned) ? joined_lists_for(rank, headers, owned->place.data()) : lists_for(rank, headers);
   take_values(join, headers, offered.lowest, wide ? widest : sizeof(unit_of<T>));
   join.rows = owned == nullptr ? pulled.rows.data() : nullptr;
   join.begins = begin;

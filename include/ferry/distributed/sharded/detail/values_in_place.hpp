@@ -52,7 +52,8 @@ struct values_in_place {
 };
 
 /// Sorts the rows of the shard of `rank`, which has `shard_rows`, by kernels of `shard_exec`, if the owner has
-/// not done so before, `owned`. Enqueues only.
+/// not done so before, `owned`. Lists that the owner has joined have their places there, too, unless the
+/// batches offer other ones. Enqueues only.
 template <class T, class Exec>
 values_in_place<T> find_values(const char* verb, const Exec& shard_exec, int rank,
                                const batch_headers& headers, std::int64_t shard_rows, std::int64_t width,
@@ -74,7 +75,7 @@ values_in_place<T> find_values(const char* verb, const Exec& shard_exec, int ran
   launch_context<Exec> call(shard_exec, verb);
   if (items != 0) {
     auto join =
-        owned == nullptr ? lists_for(rank, headers) : joined_lists_for(rank, headers, owned->place.data());
+        has_places(owned) ? joined_lists_for(rank, headers, owned->place.data()) : lists_for(rank, headers);
     take_values(join, headers, offered.lowest, offered.aligned ? packet : sizeof(T));
     join.rows = owned == nullptr ? in_place.rows.data() : nullptr;
     join.begins = in_place.begins.data();
