@@ -55,7 +55,7 @@ std::vector<T> part(const std::vector<T>& whole, std::size_t first, std::size_t 
   return {begin, begin + static_cast<std::ptrdiff_t>(count)};
 }
 
-/// The same batch for an ordinary table and for the ranks of a sharded one.
+/// An ordinary table and a sharded one of equal rows, with their states.
 template <class Spread>
 struct twins {
   const main_exec first{};
@@ -184,8 +184,6 @@ void all_verbs(std::mt19937_64& random, const std::vector<int>& ids, Spread spre
         ferry::scatter(exec, pair.big, mine, sources).wait();
       };
       if (turn == 1 && rank % 2 == 0) {
-        std::vector<float> listed(batch.values_of(rank).data(),
-                                  batch.values_of(rank).data() + batch.values_of(rank).size());
         ferry::tensor<float, ferry::pageable_space> far_values("values", count, width);
         ferry::copy(exec, batch.values_of(rank), far_values).wait();
         ferry::tensor<float, ferry::pageable_space> far_grads("grads", last - first, width);

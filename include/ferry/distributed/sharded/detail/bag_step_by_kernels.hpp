@@ -125,7 +125,7 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
   [[nodiscard]] static const std::int64_t* rows_if_skipped(const row_plan& plan) {
     return plan.storage()->bounds == bounds::skip::name ? plan.storage()->row_of : nullptr;
   }
-  /// What owners may read of this rank's batch: the bag of each item instead of its position.
+  /// The part of this rank's batch that owners may read: the bag of each item instead of its position.
   [[nodiscard]] batch_offer own_offer(routed_lists offered) const {
     if (listed.memory == nullptr) return {};
     offered.place = listed.bags;

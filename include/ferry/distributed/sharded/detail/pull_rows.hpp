@@ -159,8 +159,8 @@ struct owned_batch {
 /// True if the owner has joined the places, too.
 inline bool has_places(const owned_batch* owned) { return owned != nullptr && owned->place.size() != 0; }
 
-/// Joins the lists that all ranks have for the shard of `rank`, and sorts their rows. The lists of other ranks
-/// have been read when this returns; the sort is enqueued.
+/// Joins the lists that all ranks have for the shard of `rank`, and sorts their rows. The lists of other
+/// ranks have been read when this returns; the sort is enqueued.
 template <class Exec>
 owned_batch join_batches(const char* verb, const Exec& shard_exec, int rank, const batch_headers& headers,
                          std::int64_t shard_rows) {

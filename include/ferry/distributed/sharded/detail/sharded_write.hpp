@@ -55,8 +55,7 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
   /// Rows that come from host memory and go there pass through host memory alone.
   static constexpr bool may_pull = routes_by_kernels<Exec> && finds_owners_in_kernels<Table> &&
                                    (is_host_exec<Exec> || !home::is_host_accessible);
-  /// True if the verb on a shard sorts its rows whatever they are, so that they can be sorted while the
-  /// values come; see update_on.
+  /// True if the verb on a shard sorts its rows whatever they are: while the values come.
   static constexpr bool sorts =
       duplicates_policy::combines && duplicates_policy::needs_plan && !in_any_order<duplicates_policy>;
   static constexpr bool may_read_in_place =
@@ -240,8 +239,7 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
     if constexpr (may_pull)
       if (pulls) {
         const int rank = call.rank();
-        for (const batch_findings& batch_of_rank : findings)
-          if (batch_of_rank.out_of_range != 0) return;
+        if (this->joint_findings().has_error()) return;
         if (owned == nullptr) {
           joined = join_batches(this->verb, this->instance(rank), rank, headers,
                                 static_cast<std::int64_t>(table.rows_of(rank)));

@@ -51,8 +51,8 @@ struct values_in_place {
   array_ref<const T, device_space> values;
 };
 
-/// Sorts the rows of the shard of `rank`, which has `shard_rows`, by kernels of `shard_exec`, if the owner has
-/// not done so before, `owned`. Lists that the owner has joined have their places there, too, unless the
+/// Sorts the rows of the shard of `rank`, which has `shard_rows`, by kernels of `shard_exec`, if the owner
+/// has not done so before, `owned`. Lists that the owner has joined have their places there, too, unless the
 /// batches offer other ones. Enqueues only.
 template <class T, class Exec>
 values_in_place<T> find_values(const char* verb, const Exec& shard_exec, int rank,
