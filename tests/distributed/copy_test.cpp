@@ -307,6 +307,33 @@ TEST_CASE("ranks copy shards of devices to arrays of devices and of the host, an
     }
 }
 
+TEST_CASE("ranks copy more rows than a buffer has to pageable memory, and back", "[devices]") {
+  if (ferry::detail::is_host_exec<Kokkos::DefaultExecutionSpace>) SKIP("hosts need no buffer");
+  const watchdog guard("copies by buffers");
+  constexpr std::size_t rows = 300'007, columns = 60;  // 72 MB
+  for (const int ranks : rank_counts()) {
+    const auto comm =
+        ferry::communicator::devices(all_in_turn(ranks), {.deadline = std::chrono::seconds(30)});
+    const auto check = [&](auto spread) {
+      INFO(ranks << " ranks, " << decltype(spread)::name);
+      ferry::sharded_table<float, ferry::device_space, decltype(spread)> table("w", comm, rows, columns,
+                                                                               spread);
+      comm.run([&](int, const auto& exec) {
+        ferry::tensor<float, ferry::pageable_space> right("right", rows, columns),
+            read("read", rows, columns);
+        for (std::size_t i = 0; i < right.size(); ++i) right.data()[i] = static_cast<float>(i % 16'777'213);
+        ferry::init::constant(exec, table, -1);
+        ferry::copy(exec, right, table).wait();
+        ferry::init::constant(exec, read, -1);
+        ferry::copy(exec, table, read).wait();
+        expect(same_bits(read.data(), right.data(), read.size()), "all rows");
+      });
+    };
+    check(ferry::sharding::cyclic{});
+    check(ferry::sharding::hashed<7>{});
+  }
+}
+
 TEST_CASE("tables of groups of different sizes are copied by one thread", "[distributed]") {
   using namespace ferry::sharding;
   const exec_space exec;

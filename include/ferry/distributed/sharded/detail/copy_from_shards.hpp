@@ -73,6 +73,8 @@ struct copy_from_shards : reads_whole_shards<Exec, Table> {
     if (has_lists) return;
     if (takes && way == copy_way::kernel)
       read_at_once();
+    else if (takes && way == copy_way::buffer)
+      read_by_buffer();
     else if (takes)
       this->for_each_source([&](int rank) { way == copy_way::ranges ? read_range(rank) : read_rows(rank); });
     call.agree();
@@ -81,7 +83,13 @@ struct copy_from_shards : reads_whole_shards<Exec, Table> {
  private:
   static constexpr bool by_kernel = copies_by_kernel<Exec, typename Table::memory_space, to_space>;
 
+  static constexpr bool by_buffer = passes_host_threads<Exec, to_space> &&
+                                    is_of_devices<typename Table::memory_space> &&
+                                    finds_rows_to_copy<Exec, Table, device_space>;
+
   [[nodiscard]] copy_way way_of_rows() const {
+    if constexpr (by_buffer)
+      if (!are_ranges(series) && reaches_shards(exec, table)) return copy_way::buffer;
     if (series.empty() && by_kernel)  // each number is computed once
       return this->template reaches_sources<to_space>(exec) ? copy_way::kernels : copy_way::lists;
     return this->template way_to<to_space>(exec);
@@ -90,6 +98,23 @@ struct copy_from_shards : reads_whole_shards<Exec, Table> {
     if constexpr (finds_rows_to_copy<Exec, Table, to_space>) {
       const auto whole = whole_ref(table);
       copy_numbered<path::peer>(exec, peer_rows(table, whole), sink, kernels::identity{}, rows()).join();
+    }
+  }
+  void read_by_buffer() {
+    if constexpr (by_buffer) {
+      using value = typename Table::value_type;
+      const auto whole = whole_ref(table);
+      const std::int64_t at_once = rows_of_buffer<value>(rows(), whole.width());
+      auto buffer = payload<value, device_space>(exec, "rows of all shards", at_once, whole.width());
+      for (std::int64_t begin = 0; begin < rows(); begin += at_once) {
+        const std::int64_t count = std::min(at_once, rows() - begin);
+        auto part = buffer.first(static_cast<std::size_t>(count));
+        copy_numbered<path::peer>(exec, peer_rows(table, whole), make_ref(part), kernels::rows_from{begin},
+                                  count)
+            .drop();
+        auto target = part_of(sink, begin, count);
+        copy(exec, part, target).join();
+      }
     }
   }
   void read_rows([[maybe_unused]] int rank) {

@@ -46,6 +46,14 @@ struct numbered_rows {
   KOKKOS_FUNCTION static std::int64_t position(std::int64_t k) { return k; }
 };
 
+/// Item i is row begin + i of a table.
+struct rows_from {
+  std::int64_t begin;
+
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t item, bool) const { return begin + item; }
+  KOKKOS_FUNCTION static std::int64_t position(std::int64_t k) { return k; }
+};
+
 /// Item i is row i of a shard, which goes to its row of the table.
 struct numbered_places {
   static constexpr bool spreads_positions = true;
@@ -62,11 +70,25 @@ namespace ferry::detail {
 
 /// How a thread copies rows of a sharded table.
 enum class copy_way {
-  lists,   ///< gathers by lists of rows
-  ranges,  ///< a copy for each two arrays: their common rows are a fixed number of rows apart
-  kernel,  ///< a kernel for each array that is written, which reads the shards of all ranks
-  kernels  ///< a kernel for each shard that is read, which writes an array of all rows
+  lists,    ///< gathers by lists of rows
+  ranges,   ///< a copy for each two arrays: their common rows are a fixed number of rows apart
+  kernel,   ///< a kernel for each array that is written, which reads the shards of all ranks
+  kernels,  ///< a kernel for each shard that is read, which writes an array of all rows
+  buffer    ///< whole rows in their order pass through a buffer on a device, which a kernel fills
 };
+
+/// Bytes of such a buffer. Its transfer takes milliseconds, and the kernel a tenth of that (H200).
+inline constexpr std::int64_t copy_buffer_bytes = std::int64_t{1} << 26;
+template <class T>
+std::int64_t rows_of_buffer(std::int64_t rows, std::int64_t width) {
+  const std::int64_t row_bytes = std::max<std::int64_t>(1, width * static_cast<std::int64_t>(sizeof(T)));
+  return std::clamp<std::int64_t>(copy_buffer_bytes / row_bytes, 1, std::max<std::int64_t>(1, rows));
+}
+
+/// True if rows between the device of Exec and an array in Space pass through host threads, which are several
+/// times as fast with whole ranges as with single rows.
+template <class Exec, class Space>
+inline constexpr bool passes_host_threads = !is_host_exec<Exec> && std::is_same_v<Space, pageable_space>;
 
 template <class Space>
 inline constexpr bool is_of_devices = std::is_same_v<Space, device_space>;

@@ -4,6 +4,7 @@
 #include <ferry/rows/detail/global_rows.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -42,6 +43,12 @@ std::vector<row_series> series_of(const Table& table) {
     series.push_back({numbers.first, count > 1 ? numbers.stride : 1, count});
   }
   return series;
+}
+
+/// True if the rows of each shard lie one after the other in the table.
+inline bool are_ranges(const std::vector<row_series>& series) {
+  return !series.empty() &&
+         std::all_of(series.begin(), series.end(), [](const row_series& rows) { return rows.stride == 1; });
 }
 
 /// A series of rows of an array with dense rows, as a matrix.

@@ -58,8 +58,8 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
   /// True if the verb on a shard sorts its rows whatever they are: while the values come.
   static constexpr bool sorts =
       duplicates_policy::combines && duplicates_policy::needs_plan && !in_any_order<duplicates_policy>;
-  static constexpr bool may_read_in_place =
-      sorts && Choice::reads_in_place && std::is_same_v<typename Table::memory_space, device_space>;
+  static constexpr bool may_read_in_place = Choice::reads_in_place && !in_any_order<duplicates_policy> &&
+                                            std::is_same_v<typename Table::memory_space, device_space>;
 
   const Values& values;
   batch_findings scanned{};  ///< of the values of this rank
@@ -169,12 +169,11 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
   }
   /// Sums the values of each row of the batch, and routes the different rows.
   void sum_by_kernels() {
-    const row_plan& plan = [&]() -> decltype(auto) {
-      if constexpr (is_planned)
-        return (named.storage().batch);
-      else
-        return plan_of_list<bounds_policy>(exec, named, static_cast<std::int64_t>(table.rows()));
-    }();
+    row_plan plan;
+    if constexpr (is_planned)
+      plan = named.storage().batch;
+    else
+      plan = plan_of_list<bounds_policy>(exec, named, static_cast<std::int64_t>(table.rows()));
     using list_space = space_of_plans<Exec>;
     const std::int64_t count = plan.unique_count();
     local_sums = payload<sent, home>(exec, "sums", count, this->width());

@@ -50,6 +50,11 @@ struct write_choice : Summing {
   static constexpr bool scans = Scans;
 };
 
+/// True if a kernel of the verb may read values in the batches of other ranks.
+template <class Chosen>
+inline constexpr bool reads_where_they_are =
+    std::is_same_v<shard_path_t<Chosen>, path::automatic> || in_batch_order<shard_path_t<Chosen>>;
+
 /// The policies that a verb on a shard gets; bounds::unchecked is that of the plans, too.
 template <class Chosen, class Duplicates>
 using shard_policies = policies<shard_path_t<Chosen>, bounds::unchecked, shard_duplicates_t<Duplicates>>;
