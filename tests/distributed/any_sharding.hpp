@@ -74,4 +74,11 @@ struct any_sharding {
 };
 static_assert(ferry::Sharding<any_sharding>);
 
+/// A sharding whose owners kernels do not find: the host routes its batches, and rows go by lists.
+struct host_sharding : any_sharding {
+  static constexpr std::string_view name = "host_sharding";
+  static constexpr bool in_kernels = false;
+};
+static_assert(ferry::Sharding<host_sharding>);
+
 }  // namespace ferry_test

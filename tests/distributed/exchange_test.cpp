@@ -168,12 +168,10 @@ TEST_CASE("explain counts the rows that travel and names the way that automatic 
         const std::string routed = fetches_once ? "exchange" : "by position";
         expect(answer.picked == (peers ? "peer" : routed) && answer.candidates[peers ? 1 : 0].path == routed,
                answer.to_string().c_str());
-        // Kernels of a device read the shards of this table, which no sharded_plan lets them do.
-        constexpr bool kernels = ferry::detail::routes_by_kernels<exec_space>;
-        expect(
-            peers == (kernels &&
-                      !std::is_same_v<std::remove_cvref_t<decltype(named)>, ferry::sharded_plan<exec_space>>),
-            "kernels of the rank");
+        constexpr bool listed = decltype(spread)::replicates || !decltype(spread)::in_kernels;
+        using plan_type = ferry::sharded_plan<exec_space>;
+        constexpr bool planned = std::is_same_v<std::remove_cvref_t<decltype(named)>, plan_type>;
+        expect(peers == (planned ? !listed : decltype(spread)::in_kernels), "kernels of the rank");
         expect(answer.candidates[0].path == answer.picked, "the picked one first");
         for (const auto& candidate : answer.candidates) {
           const bool is_once = candidate.path == "exchange" || (candidate.path == "peer" && fetches_once);
@@ -190,7 +188,7 @@ TEST_CASE("explain counts the rows that travel and names the way that automatic 
                           different <= static_cast<std::int64_t>(mine.size()) / 2;
       check(mine, false);
       check(plan, halves);
-      check(ferry::make_plan(exec, mine, big), false);
+      check(ferry::make_plan(exec, mine, big), halves && decltype(spread)::in_kernels);
       ferry::tensor<float, host> a("a", mine.size(), width), b("b", mine.size(), width);
       ferry::gather(exec, big, plan, a).wait();
       ferry::gather(exec, big, mine, b).wait();

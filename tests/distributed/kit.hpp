@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#if defined(FERRY_TESTS_BY_KERNELS)
-#include "distributed/by_kernels.hpp"
-#endif
-
 #include "distributed/any_sharding.hpp"
 #include "support/random.hpp"
 #include "support/said.hpp"
@@ -118,15 +114,22 @@ bool same_table(const Exec& exec, const Sharded& sharded, const ferry::tensor<T,
   return same_bits(read.data(), table.data(), table.size());
 }
 
-/// Calls test(sharding) for every sharding, of two types: those that do not replicate rows share one.
+/// As below, for the shardings whose owners kernels find.
 template <class Test>
-void for_each_sharding(const Test& test) {
+void for_each_sharding_in_kernels(const Test& test) {
   using kind = any_sharding::kind;
   for (const kind chosen : {kind::cyclic, kind::block, kind::hashed, kind::table_wise}) {
     INFO("sharding " << static_cast<int>(chosen) << " of any_sharding");
     test(any_sharding{chosen});
   }
   test(ferry::sharding::replicated{});
+}
+
+/// Calls test(sharding) for every sharding, of two types: those that do not replicate rows share one.
+template <class Test>
+void for_each_sharding(const Test& test) {
+  for_each_sharding_in_kernels(test);
+  test(host_sharding{{any_sharding::kind::hashed}});
 }
 
 /// Calls test(sharding) for the type of every sharding.

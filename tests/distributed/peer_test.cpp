@@ -44,7 +44,7 @@ void compare_all(int ranks) {
   const auto comm = ferry::communicator::devices(all_in_turn(ranks), {.deadline = std::chrono::seconds(30)});
   const main_exec exec;
   for (const std::size_t columns : {std::size_t{1}, std::size_t{3}, std::size_t{32}, std::size_t{37}})
-    for_each_sharding([&](auto spread) {
+    for_each_sharding_in_kernels([&](auto spread) {
       const std::size_t rows = 1 + random() % 150;
       INFO(ranks << " ranks, " << rows << " x " << columns << ", " << decltype(spread)::name);
       ferry::sharded_table<float, Space, decltype(spread)> big("w", comm, rows, columns, spread);

@@ -53,7 +53,7 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
   /// True if kernels may do it: without weights and maxima, which travel with positions and bags.
   static constexpr bool may_pull = routes_by_kernels<Exec> && finds_owners_in_kernels<Table> && !has_extra &&
                                    !pooling::selects && (is_host_exec<Exec> || !home::is_host_accessible);
-  static constexpr bool may_read_in_place = std::is_same_v<typename Table::memory_space, device_space>;
+  static constexpr bool may_read_in_place = reads_other_memory<Exec, typename Table::memory_space>;
 
   const Rule& rule;
   State& state;
@@ -149,7 +149,7 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
     const int rank = call.rank();
     const Exec shard_exec = this->instance(rank);
     const auto shard_rows = static_cast<std::int64_t>(table.rows_of(rank));
-    in_place = may_read_in_place && values_for(rank, headers, 1).on_devices;
+    in_place = may_read_in_place && (is_host_exec<Exec> || values_for(rank, headers, 1).on_devices);
     if (in_place)
       found_values =
           find_values<sent>(this->verb, shard_exec, rank, headers, shard_rows, this->width(), owned);

@@ -187,7 +187,7 @@ struct reads_whole_shards : verb_on_shards<Table> {
   [[nodiscard]] copy_way way_to(const Exec& home, bool in_series = true) const {
     if constexpr (finds_rows_to_copy<Exec, Table, ToSpace>) {
       // A host copies ranges faster, and would compute the owners of hashed rows more than once.
-      const bool is_best = routes_by_kernels<Exec> || (!series.empty() && !in_series);
+      const bool is_best = !is_host_exec<Exec> || (!series.empty() && !in_series);
       if (is_best && reaches_shards(home, table)) return copy_way::kernel;
     }
     if (series.empty() || !in_series) return copy_way::lists;

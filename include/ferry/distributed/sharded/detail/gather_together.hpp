@@ -66,18 +66,15 @@ struct read_together : Read {
   using execution = typename Read::execution;
   using table_type = typename Read::table_type;
   using asked = typename Read::choice::asked;
-  /// True if this thread may have other ranks to ask. If there are host backends alone, no rank can.
-  static constexpr bool asks = !device_is_host<execution> || routes_by_kernels<execution>;
   static constexpr bool tries =
-      asks && Read::reads_by_kernels && reads_peers<execution, table_type, typename Read::out_space> &&
+      Read::reads_by_kernels && reads_peers<execution, table_type, typename Read::out_space> &&
       (asked::template get<path_category, path::automatic>::chosen_at_run_time || fetches_once<asked>);
   static constexpr bool needs_others = !table_type::sharding_type::replicates;
 
   bool by_peers = false;
 
   void route() {
-    if constexpr (asks)
-      if (!call.is_whole() && call.passes_device_memory()) agree_on_peers();
+    if (!call.is_whole() && call.passes_device_memory()) agree_on_peers();
     if (!by_peers) Read::route();
   }
   void agree() {

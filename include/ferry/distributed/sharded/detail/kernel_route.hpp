@@ -26,10 +26,10 @@
 /// Routes that kernels make: the host learns the number of positions for each owner and the bad indices.
 namespace ferry::detail {
 
-/// True if batches of Exec are routed by kernels. A host's kernels would do what its threads do already; a
-/// test of the kernels on a host makes this true.
+/// True if batches of Exec are routed by kernels: all but those of a host's instance in a program with
+/// devices, whose lists would lie in memory that it does not reach.
 template <class Exec>
-inline constexpr bool routes_by_kernels = !is_host_exec<Exec>;
+inline constexpr bool routes_by_kernels = !is_host_exec<Exec> || device_is_host<Exec>;
 
 /// True if kernels find the owners of the rows of a table.
 template <class Table>

@@ -227,7 +227,8 @@ pulled_rows<T> pull_rows(const char* verb, const Exec& shard_exec, int rank, con
   launch(shard_exec, call.label("pull", "lists"), items, join);
   const auto units = in_units(sink, wide);
   const std::int64_t count = items * units.width;
-  const std::int64_t threads = std::min(count, kernel::most_iterations);
+  // A host's threads walk over neighbouring units.
+  const std::int64_t threads = is_host_exec<Exec> ? count : std::min(count, kernel::most_iterations);
   const kernel pull{offered.lowest, units.data, begin, fast_divisor(units.width), count, threads, wide};
   if constexpr (Sorts && !is_host_exec<Exec>) {
     // The sort is enqueued first, because the pull leaves room on each multiprocessor.

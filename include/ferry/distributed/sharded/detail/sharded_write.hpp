@@ -59,7 +59,7 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
   static constexpr bool sorts =
       duplicates_policy::combines && duplicates_policy::needs_plan && !in_any_order<duplicates_policy>;
   static constexpr bool may_read_in_place = Choice::reads_in_place && !in_any_order<duplicates_policy> &&
-                                            std::is_same_v<typename Table::memory_space, device_space>;
+                                            reads_other_memory<Exec, typename Table::memory_space>;
 
   const Values& values;
   batch_findings scanned{};  ///< of the values of this rank
@@ -261,7 +261,8 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
       const Exec shard_exec = this->instance(rank);
       if constexpr ((is_planned && Choice::scans) || duplicates_policy::forbids) call.begin_reads();
       if constexpr (may_read_in_place) {
-        in_place = values_for(rank, headers, 1).on_devices;  // few threads pull from host memory first
+        in_place = is_host_exec<Exec> ||
+                   values_for(rank, headers, 1).on_devices;  // few threads pull from host memory
         if (in_place) {
           found_values = find_values<sent>(this->verb, shard_exec, rank, headers, table.rows_of(rank),
                                            this->width(), owned);

@@ -39,6 +39,10 @@ struct place_values {
 
 namespace ferry::detail {
 
+/// True if kernels of Exec that update a table in Space read the values of other ranks where they are.
+template <class Exec, class Space>
+inline constexpr bool reads_other_memory = is_host_exec<Exec> || std::is_same_v<Space, device_space>;
+
 /// The rows that all batches name in the shard of a rank, sorted, with values that kernels read where they
 /// are: in the batches, also on other devices. So the link works while the kernel of the verb does.
 template <class T>
