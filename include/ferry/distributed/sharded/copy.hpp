@@ -35,12 +35,12 @@ array_ref<T, Space> part_of(array_ref<T, Space> array, std::int64_t begin, std::
 }
 
 template <class Table, class Array>
-void require_same_extents(const Table& table, const Array& array) {
-  require_dense_rows("copy", array);
+void require_same_extents(const char* verb, const Table& table, const Array& array) {
+  require_dense_rows(verb, array);
   if (array.rows() != static_cast<std::int64_t>(table.rows()) ||
       array.width() != static_cast<std::int64_t>(table.width()))
-    throw invalid_argument("ferry::copy: the extents of " + table.describe() + " and " + array.describe() +
-                           " differ");
+    throw invalid_argument(std::string("ferry::") + verb + ": the extents of " + table.describe() + " and " +
+                           array.describe() + " differ");
 }
 
 template <class Exec>
@@ -58,7 +58,7 @@ struct copy_into_shards : verb_on_shards<Table> {
   copy_into_shards(const Exec& instance, const Source& array, Table& shards, const call_note& note)
       : base(shards, note), exec(instance), source(array) {}
 
-  void check() { require_same_extents(table, source); }
+  void check() { require_same_extents("copy", table, source); }
   void apply() {
     row_list<Exec> numbers("rows", copied_at_once);
     for (int r = call.first(); r < call.last(); ++r) fill(r, numbers);
@@ -84,17 +84,19 @@ struct copy_from_shards : verb_on_shards<Table> {
   using base = verb_on_shards<Table>;
   using base::call, base::rows, base::table;
 
+  const char* verb;
   const Exec& exec;
   const Sink& sink;
   bool takes = true;  ///< this rank gets the rows
   row_list<Exec> numbers{};
 
-  copy_from_shards(const Exec& instance, Table& shards, const Sink& array, const call_note& note)
-      : base(shards, note), exec(instance), sink(array) {}
+  copy_from_shards(const char* name, const Exec& instance, Table& shards, const Sink& array,
+                   const call_note& note)
+      : base(shards, note), verb(name), exec(instance), sink(array) {}
 
   void check() {
     takes = call.is_whole() || sink.rows() != 0;
-    if (takes) require_same_extents(table, sink);
+    if (takes) require_same_extents(verb, table, sink);
     numbers = row_list<Exec>("rows", std::min(copied_at_once, rows()));
   }
   void apply() const {}
@@ -224,7 +226,7 @@ template <class Exec, class T, class Space, class Spread, class To>
   detail::require_output<To>();
   const auto sink = make_ref(array);
   detail::copy_from_shards<Exec, const sharded_table<T, Space, Spread>, std::remove_const_t<decltype(sink)>>
-      verb(exec, table, sink, detail::note_of<>("copy", table));
+      verb("copy", exec, table, sink, detail::note_of<>("copy", table));
   verb.call.run(verb).drop();
   verb.gather_parts();
   return {};

@@ -22,6 +22,8 @@ namespace ferry::kernels {
 /// The codes and scales of a table, as kernels read them.
 template <class Q>
 struct coded_memory {
+  using quantization = Q;
+
   const std::byte* codes = nullptr;
   std::int64_t row_bytes = 0;  ///< of codes
   const typename Q::scale_type* scales = nullptr;
@@ -29,6 +31,17 @@ struct coded_memory {
   float tensor_scale = 1.0f;
   readable_memory memory;  ///< of the codes
 
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION const std::byte* codes_of(std::int64_t row) const {
+    return codes + row * row_bytes;
+  }
+  /// True if the codes of all rows begin at multiples of this many bytes.
+  [[nodiscard]] bool is_aligned(int bytes) const {
+    return reinterpret_cast<std::uintptr_t>(codes) % bytes == 0 && row_bytes % bytes == 0;
+  }
+  /// The most units of 16 bytes that the codes of a row touch.
+  [[nodiscard]] std::int64_t units_of_row() const {
+    return chunks_of_rows(reinterpret_cast<std::uintptr_t>(codes), row_bytes, row_bytes, 1);
+  }
   /// By which the codes of a block are decoded.
   KOKKOS_FORCEINLINE_FUNCTION typename Q::step_type step(std::int64_t row, std::int64_t block) const {
     if constexpr (has_scales<Q>)
@@ -52,7 +65,8 @@ struct coded_memory {
 };
 
 /// out[position(k)] = the values of row row(k) for each item k of the source. Rows that the source does not
-/// resolve keep their contents. Each value is rounded once, to Out.
+/// resolve keep their contents. Each value is rounded once, to Out. Memory: coded_memory, or other codes and
+/// scales with its members.
 ///
 /// Device mapping over a link: one thread for each aligned unit of 16 bytes that holds codes of a row,
 /// row-major. It loads the unit at once, so that a row costs the lines of memory that it touches, wherever it
@@ -63,8 +77,9 @@ struct coded_memory {
 /// `out`, as many as a unit of codes gives, and loads their codes alone. Neighbouring threads have
 /// neighbouring packets, so that each of their loads and stores fills whole sectors. Host mapping: one
 /// iteration per block of a row.
-template <class Q, class Out, class Source, bool Host>
+template <class Memory, class Out, class Source, bool Host>
 struct decode_rows {
+  using Q = typename Memory::quantization;
   static constexpr int bits = Q::code_bits;
   static constexpr bool in_units = 32 % bits == 0;
   static constexpr int numbers = in_units ? 8 * unit_bytes / bits : 16;  ///< of a unit
@@ -78,7 +93,7 @@ struct decode_rows {
   static constexpr int parts_at_once =
       has_parts ? static_cast<int>(unit_bytes) / part_bytes : 1;  ///< of a thread
 
-  coded_memory<Q> table;
+  Memory table;
   std::int64_t width;
   Out* out;
   std::int64_t out_stride;
@@ -88,21 +103,19 @@ struct decode_rows {
   bool in_parts = false;
 
   /// True if codes can be loaded by parts, which neither cross a link nor lie across their alignment.
-  static bool takes_parts(const coded_memory<Q>& table, bool over_link) {
+  static bool takes_parts(const Memory& table, bool over_link) {
     if constexpr (has_parts)
-      return !over_link && reinterpret_cast<std::uintptr_t>(table.codes) % part_bytes == 0 &&
-             table.row_bytes % part_bytes == 0;
+      return !over_link && table.is_aligned(part_bytes);
     else
       return false;
   }
   /// Threads of a device for each row, or iterations of a host.
-  static std::int64_t units_of(const coded_memory<Q>& table, std::int64_t width, bool by_parts = false) {
+  static std::int64_t units_of(const Memory& table, std::int64_t width, bool by_parts = false) {
     if (by_parts) return (width + numbers - 1) / numbers;
     if constexpr (Host)
       return (width + host_block - 1) / host_block;
     else if constexpr (in_units)
-      return chunks_of_rows(reinterpret_cast<std::uintptr_t>(table.codes), table.row_bytes, table.row_bytes,
-                            1);
+      return table.units_of_row();
     else
       return (width + numbers - 1) / numbers;
   }
@@ -117,7 +130,7 @@ struct decode_rows {
     if constexpr (Host) look_ahead_of(item);
     const std::int64_t row = source.row(item, number == 0);
     if (row < 0) return;
-    const std::byte* const codes = table.codes + row * table.row_bytes;
+    const std::byte* const codes = table.codes_of(row);
     Out* const target = out + source.position(item) * out_stride;
     if constexpr (has_parts)
       if (in_parts)
@@ -135,7 +148,7 @@ struct decode_rows {
     if (units.divisor() != 1) return;
     if (const std::int64_t ahead = item + look_ahead::rows(table.row_bytes); ahead < items) {
       const std::int64_t later = source.row(ahead, false);
-      if (later >= 0) look_ahead::prefetch(table.codes + later * table.row_bytes, table.row_bytes);
+      if (later >= 0) look_ahead::prefetch(table.codes_of(later), table.row_bytes);
     }
   }
 

@@ -11,6 +11,7 @@
 #include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/policy/path.hpp>
+#include <ferry/rows/detail/row_access.hpp>
 #include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/ticket.hpp>
 
@@ -51,22 +52,30 @@ bool is_checked(const Named& named) {
 }
 
 /// Pools rows that have arrived: position p has row slots[p], or none for -1.
-template <class Pooling, class Bounds, class Exec, class Bags, class T, class Wire, class Payload,
-          class Weights, class Chosen, class Out, class OutSpace>
-void pool_slots(const Exec& exec, const tensor<T, Payload>& arrived, const tensor<std::int64_t, Wire>& slots,
+template <class Pooling, class Bounds, class Exec, class Bags, class Arrived, class Wire, class Weights,
+          class Chosen, class Out, class OutSpace>
+void pool_slots(const Exec& exec, const Arrived& arrived, const tensor<std::int64_t, Wire>& slots,
                 const Bags& bags, const Weights& weights, const Chosen& chosen,
                 const array_ref<Out, OutSpace>& out) {
-  pool_bags<path::automatic, Pooling, Bounds>(exec, plain_rows(read_only(make_ref(arrived))),
-                                              read_only(make_ref(slots)), bags, weights, chosen, out)
-      .join();
+  const auto pool = [&](const auto& access) {
+    pool_bags<path::automatic, Pooling, Bounds>(exec, access, read_only(make_ref(slots)), bags, weights,
+                                                chosen, out)
+        .join();
+  };
+  if constexpr (HasRowAccess<Arrived> && !is_codes<Arrived>) {
+    pool(table_access<Arrived>(arrived, "gather_bags"));
+  } else {
+    const auto rows = rows_to_pool(arrived);
+    pool(plain_rows(rows));
+  }
 }
 
 /// Pools rows that have arrived: position p has row slot[p], or none for -1. The errors of the offsets and of
 /// bad positions within bags are those of an ordinary table.
-template <class Pooling, class Bounds, class Exec, class Table, class Named, class Bags, class T, class Wire,
-          class Payload, class Weights, class Chosen, class Out, class OutSpace>
+template <class Pooling, class Bounds, class Exec, class Table, class Named, class Bags, class Arrived,
+          class Wire, class Weights, class Chosen, class Out, class OutSpace>
 ticket pool_arrived(const char* verb, const Exec& exec, const Table& table, const Named& named,
-                    const Bags& bags, const row_route<Wire>& route, const tensor<T, Payload>& arrived,
+                    const Bags& bags, const row_route<Wire>& route, const Arrived& arrived,
                     const Weights& weights, const Chosen& chosen, const array_ref<Out, OutSpace>& out) {
   constexpr bool looks = !std::is_same_v<Bounds, bounds::unchecked>;
   const auto slots = slots_of(route);
@@ -106,7 +115,7 @@ ticket pool_arrived(const char* verb, const Exec& exec, const Table& table, cons
 
 /// The policies of gather_bags on a sharded table.
 template <class Bag, class Reader, class Table>
-struct pool_choice : read_choice<typename Bag::chosen, typename Table::value_type, Reader> {
+struct pool_choice : read_choice<typename Bag::chosen, typename sharded_kind<Table>::wired, Reader> {
   using pooling = typename Bag::pooling;
 };
 
