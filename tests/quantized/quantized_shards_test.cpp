@@ -10,7 +10,10 @@
 #include "support/watchdog.hpp"
 
 #include <ferry/distributed.hpp>
+#include <ferry/distributed/sharded/detail/coded_shards.hpp>
 #include <ferry/io.hpp>
+#include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/quantized/detail/decode_rows.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -182,6 +185,80 @@ TEST_CASE("gather decodes sharded rows with factors, row scales and codes across
   compare_gathers<quantization::e4m3, double>(705, 37);
   compare_gathers<by_rows, float>(706, 7);
   compare_gathers<six_bits, float>(707, 32);
+}
+
+namespace {
+
+/// Rows of shards that begin anywhere, as a device's threads decode them.
+template <class Q, class Out>
+void decode_as_device(std::uint64_t salt, std::size_t columns) {
+  using memory_type = ferry::kernels::codes_of_shards<Q>;
+  using source = ferry::kernels::rows_in_shards<ferry::kernels::listed_rows, ferry::sharding::cyclic>;
+  using kernel = ferry::kernels::decode_rows<memory_type, Out, source, false>;
+  auto random = generator(salt);
+  const std::size_t rows = 17, ranks = 3, n = 40;
+  const auto bytes = random_codes<Q>(random, rows, columns);
+  const auto numbers = rounded_once<Out>(decoded<Q>(bytes));
+  const auto scales = elements_of<typename Q::scale_type>(bytes.scales);
+  const std::size_t row_bytes = code_bytes<Q>(columns), blocks = scale_count<Q>(columns);
+  for (const std::size_t shift : {0u, 1u, 4u, 8u, 13u}) {
+    CAPTURE(Q::name, columns, shift);
+    alignas(16) static unsigned char memory[3][1 << 13];
+    alignas(16) static unsigned char target[1 << 17];
+    std::vector<std::vector<typename Q::scale_type>> shard_scales(ranks);
+    memory_type table{};
+    table.row_bytes = static_cast<std::int64_t>(row_bytes);
+    table.blocks = static_cast<std::int64_t>(blocks);
+    table.tensor_scale = bytes.tensor_scale;
+    for (std::size_t r = 0; r < ranks; ++r) {
+      unsigned char* const begin = memory[r] + 16 + (r == 1 ? shift : 0);
+      std::size_t place = 0;
+      for (std::size_t row = r; row < rows; row += ranks, ++place) {
+        std::copy_n(bytes.codes.data() + row * row_bytes, row_bytes, begin + place * row_bytes);
+        if (!scales.empty())
+          shard_scales[r].insert(shard_scales[r].end(),
+                                 scales.begin() + static_cast<std::ptrdiff_t>(row * blocks),
+                                 scales.begin() + static_cast<std::ptrdiff_t>((row + 1) * blocks));
+      }
+      table.codes[r] = reinterpret_cast<const std::byte*>(begin);
+      if constexpr (ferry::has_scales<Q>) table.scales[r] = shard_scales[r].data();
+    }
+    auto ids = indices<std::int64_t>(random, n, rows);
+    ids[5] = -1;
+    const auto poison = values<Out>(random, n * columns);
+    auto expected = poison;
+    for (std::size_t p = 0; p < n; ++p)
+      if (ids[p] >= 0)
+        std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(ids[p]) * columns),
+                    columns, expected.begin() + static_cast<std::ptrdiff_t>(p * columns));
+    auto* const out = reinterpret_cast<Out*>(target);
+    const auto width = static_cast<std::int64_t>(columns);
+    for (const bool in_parts : {false, kernel::takes_parts(table, false)}) {
+      std::copy(poison.begin(), poison.end(), out);
+      const std::int64_t units = kernel::units_of(table, width, in_parts);
+      const kernel decode{
+          table,
+          width,
+          out,
+          width,
+          ferry::detail::fast_divisor(units),
+          static_cast<std::int64_t>(n),
+          source{{ids.data()}, {}, static_cast<std::int64_t>(rows), static_cast<int>(ranks), -1},
+          in_parts};
+      for (std::int64_t i = 0; i < static_cast<std::int64_t>(n) * units; ++i) decode(i);
+      CHECK(same_values(std::vector<Out>(out, out + n * columns), expected));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("threads of a device decode rows of shards", "[quantized][distributed]") {
+  decode_as_device<quantization::mxfp8, ferry::bhalf_t>(741, 96);
+  decode_as_device<quantization::nvfp4, float>(742, 48);
+  decode_as_device<by_rows, ferry::half_t>(743, 33);
+  decode_as_device<quantization::e4m3, float>(744, 20);
+  decode_as_device<six_bits, float>(745, 32);
 }
 
 namespace {

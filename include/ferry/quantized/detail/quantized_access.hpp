@@ -64,6 +64,13 @@ struct coded_rows {
   }
 };
 
+/// Rows of codes and scales that kernels decode: `codes` says how those of a row lie.
+template <class Rows>
+concept CodedRows = requires(const Rows& rows) {
+  rows.codes.row_stride();
+  typename decltype(rows.for_kernels())::quantization;
+};
+
 /// The scales of a table as an array_ref, or no_scale.
 template <class Table>
 auto scales_ref([[maybe_unused]] Table& table) {

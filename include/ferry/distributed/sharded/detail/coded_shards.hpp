@@ -11,7 +11,6 @@
 #include <ferry/quantized/detail/record_access.hpp>
 #include <ferry/quantized/detail/rowwise_int8_rows.hpp>
 #include <ferry/quantized/quantization.hpp>
-#include <ferry/rows/detail/chunks.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -32,43 +31,27 @@ namespace ferry::kernels {
 /// The codes and scales of a sharded table, as kernels read them. A row is named by a number of
 /// rows_in_shards.
 template <class Q>
-struct codes_of_shards {
-  using quantization = Q;
-  using scale_type = typename Q::scale_type;
-
+struct codes_of_shards : coded_blocks<Q> {
   const std::byte* codes[most_shards];
-  const scale_type* scales[has_scales<Q> ? most_shards : 1];
-  std::int64_t row_bytes;  ///< of codes
-  std::int64_t blocks;     ///< scales of a row
-  float tensor_scale;
-  readable_memory memory;  ///< all: a shard begins and ends with a unit of 16 bytes
+  const typename Q::scale_type* scales[has_scales<Q> ? most_shards : 1];
 
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION const std::byte* codes_of(std::int64_t row) const {
-    return codes[row % most_shards] + row / most_shards * row_bytes;
+    return codes[row % most_shards] + row / most_shards * this->row_bytes;
   }
-  /// By which the codes of a block are decoded.
-  KOKKOS_FORCEINLINE_FUNCTION typename Q::step_type step(std::int64_t row, std::int64_t block) const {
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION const typename Q::scale_type* scales_of(
+      [[maybe_unused]] std::int64_t row) const {
     if constexpr (has_scales<Q>)
-      return Q::step_of(scales[row % most_shards][row / most_shards * blocks + block], tensor_scale);
+      return scales[row % most_shards] + row / most_shards * this->blocks;
     else
-      return Q::step_of(no_scale{}, tensor_scale);
+      return scales[0];
   }
-  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t block_of(std::int64_t column) {
-    return coded_memory<Q>::block_of(column);
-  }
-  KOKKOS_FORCEINLINE_FUNCTION static bool begins_block(std::int64_t column) {
-    return coded_memory<Q>::begins_block(column);
-  }
-
   [[nodiscard]] bool is_aligned(int bytes) const {
-    return row_bytes % bytes == 0 && std::all_of(codes, codes + most_shards, [&](const std::byte* shard) {
-             return reinterpret_cast<std::uintptr_t>(shard) % bytes == 0;
-           });
+    return std::all_of(codes, codes + most_shards,
+                       [&](const std::byte* shard) { return this->is_aligned_from(shard, bytes); });
   }
   [[nodiscard]] std::int64_t units_of_row() const {
     std::int64_t most = 1;
-    for (const std::byte* shard : codes)
-      most = std::max(most, chunks_of_rows(reinterpret_cast<std::uintptr_t>(shard), row_bytes, row_bytes, 1));
+    for (const std::byte* shard : codes) most = std::max(most, this->units_from(shard));
     return most;
   }
 };
