@@ -187,6 +187,58 @@ TEST_CASE("gather decodes sharded rows with factors, row scales and codes across
   compare_gathers<six_bits, float>(707, 32);
 }
 
+#ifndef KOKKOS_ENABLE_THREADS
+namespace {
+
+/// Ranks on the devices of the machine, in turn. Each gathers by itself, then all together.
+template <class Q, class Space, class ScaleSpace>
+void gather_on_devices(std::uint64_t salt, std::size_t columns) {
+  const watchdog guard("quantized shards on devices");
+  auto random = generator(salt);
+  const auto count = static_cast<int>(ferry::devices().size());
+  for (const int ranks : {2, 3, std::max(4, count)}) {
+    std::vector<int> ids_of_devices;
+    for (int r = 0; r < ranks; ++r) ids_of_devices.push_back(r % count);
+    const auto comm = ferry::communicator::devices(ids_of_devices, {.deadline = std::chrono::seconds(30)});
+    const std::size_t rows = 20 + random() % 130;
+    CAPTURE(Q::name, Space::name, ScaleSpace::name, ranks, rows, columns);
+    const auto bytes = random_codes<Q>(random, rows, columns);
+    const auto numbers = decoded<Q>(bytes);
+    const auto table = table_of<Q, host>(bytes);
+    ferry::sharded_quantized_table<Q, Space, ScaleSpace> big("codes", comm, rows, columns);
+    ferry::copy(exec_space{}, table, big).wait();
+    comm.run([&](int rank, const auto& instance) {
+      auto mine = generator(salt + 100 + static_cast<std::uint64_t>(rank));
+      const auto ids = indices<std::int64_t>(mine, mine() % 90, rows);
+      const auto expected = rows_at(numbers, columns, ids);
+      ferry::tensor<float, ferry::device_space> out("out", ferry::device_of(instance), ids.size(), columns);
+      const auto check = [&](const char* claim, const auto& named, auto... path) {
+        ferry::init::constant(instance, out, -7.0f);
+        ferry::gather(instance, big, named, out, path...).wait();
+        ferry::tensor<float, host> read("read", ids.size(), columns);
+        ferry::copy(instance, out, read).wait();
+        expect(same_values(std::vector<float>(read.data(), read.data() + read.size()), expected), claim);
+      };
+      check("by peers", ids, ferry::path::peer{});
+      check("by peers, each row once", ferry::make_plan(instance, ids, rows), ferry::path::peer{});
+      check("together", ids);
+      check("exchanged", ids, ferry::path::exchange{});
+      check("a sharded plan", ferry::make_plan(instance, ids, big));
+      comm.barrier();
+    });
+  }
+}
+
+}  // namespace
+
+TEST_CASE("ranks on devices decode rows of all shards", "[quantized][distributed]") {
+  gather_on_devices<quantization::mxfp8, ferry::device_space, ferry::device_space>(751, 64);
+  gather_on_devices<quantization::nvfp4, ferry::device_space, ferry::mapped_space>(752, 48);
+  gather_on_devices<six_bits, ferry::mapped_space, ferry::device_space>(753, 32);
+  gather_on_devices<by_rows, ferry::device_space, ferry::device_space>(754, 17);
+}
+#endif
+
 namespace {
 
 /// Rows of shards that begin anywhere, as a device's threads decode them.
