@@ -126,7 +126,11 @@ auto pooling_operands_of(const Rows& rows, const Source& source) {
 template <CodedRows Rows, class Source>
 auto pooling_operands_of(const Rows& rows, const Source& source) {
   const auto memory = rows.for_kernels();
-  return pooling_operands{kernels::pooled_codes<std::remove_const_t<decltype(memory)>>{memory}, source};
+  using table = kernels::pooled_codes<std::remove_const_t<decltype(memory)>>;
+  if constexpr (requires { rows.placed(source); })
+    return pooling_operands{table{memory}, rows.placed(source)};
+  else
+    return pooling_operands{table{memory}, source};
 }
 
 }  // namespace ferry::detail

@@ -31,9 +31,9 @@ ticket gather_sharded(const Exec& exec, const Table& table, const Indices& indic
     kind::template require_output<sink_type>();
     const auto& named = sharded_rows_named_by(indices);
     using choice = read_choice<asked, typename kind::wired, typename kind::template reader<chosen, Exec>>;
-    sharded_gather<choice, Exec, const Table, std::remove_cvref_t<decltype(named)>, sink_type> verb(
-        "gather", exec, table, named, sink,
-        add_plan(note_of<>("gather", table), indices, fetches_once<asked>));
+    read_together<sharded_gather<choice, Exec, const Table, std::remove_cvref_t<decltype(named)>, sink_type>>
+        verb("gather", exec, table, named, sink,
+             add_plan(note_of<>("gather", table), indices, fetches_once<asked>));
     return verb.call.run(verb);
   }
 }

@@ -3,6 +3,8 @@
 
 #include <ferry/concepts/argument.hpp>
 #include <ferry/distributed/sharded/copy.hpp>
+#include <ferry/distributed/sharded/detail/copy_from_shards.hpp>
+#include <ferry/distributed/sharded/detail/copy_lists.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/detail/verb_on_shards.hpp>
 #include <ferry/distributed/sharded/gather.hpp>
@@ -129,6 +131,28 @@ struct quantize_shards : verb_on_shards<Table> {
   }
 };
 
+/// The ranks agree on an array of all values for each of them; then gathers decode the rows.
+template <class Exec, class Table, class Sink>
+struct dequantize_shards : verb_on_shards<Table> {
+  using base = verb_on_shards<Table>;
+  using base::call, base::rows, base::table;
+
+  const Exec& exec;
+  const Sink& sink;
+  bool takes = true;  ///< this rank gets the rows
+  row_list<Exec> numbers{};
+
+  dequantize_shards(const Exec& instance, Table& shards, const Sink& array, const call_note& note)
+      : base(shards, note), exec(instance), sink(array) {}
+
+  void check() {
+    takes = call.is_whole() || sink.rows() != 0;
+    if (takes) require_same_extents("dequantize", table, sink);
+    numbers = row_list<Exec>("rows", std::min(copied_at_once, rows()));
+  }
+  void apply() const {}
+};
+
 /// Calls copy_part(source, target) for records, or for codes and scales; the target gets the factor.
 template <class Source, class Target, class CopyPart>
 void copy_parts(const Source& source, Target& target, const CopyPart& copy_part) {
@@ -191,11 +215,11 @@ template <class Exec, class Q, class Space, class ScaleSpace, class Spread, clas
     const Exec& exec, const sharded_quantized_table<Q, Space, ScaleSpace, Spread>& table, To&& out) {
   detail::require_output<To>();
   const auto sink = make_ref(out);
-  detail::copy_from_shards<Exec, const sharded_quantized_table<Q, Space, ScaleSpace, Spread>,
-                           std::remove_const_t<decltype(sink)>>
-      verb("dequantize", exec, table, sink, detail::note_of<>("dequantize", table));
+  using table_type = const sharded_quantized_table<Q, Space, ScaleSpace, Spread>;
+  detail::dequantize_shards<Exec, table_type, std::remove_const_t<decltype(sink)>> verb(
+      exec, table, sink, detail::note_of<>("dequantize", table));
   verb.call.run(verb).drop();
-  verb.gather_parts();
+  detail::gather_all_rows(exec, table, sink, verb.takes, verb.numbers);
   return {};
 }
 

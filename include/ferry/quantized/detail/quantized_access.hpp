@@ -64,10 +64,11 @@ struct coded_rows {
   }
 };
 
-/// Rows of codes and scales that kernels decode: `codes` says how those of a row lie.
+/// Rows of codes and scales that kernels decode: `codes` says how those of a row lie, and placed(source), if
+/// there is one, names the rows of a source as they are named in for_kernels().
 template <class Rows>
 concept CodedRows = requires(const Rows& rows) {
-  rows.codes.row_stride();
+  rows.codes;
   typename decltype(rows.for_kernels())::quantization;
 };
 

@@ -98,6 +98,10 @@ struct reached_codes {
     table.tensor_scale = tensor_scale;
     return table;
   }
+  template <class Source>
+  [[nodiscard]] kernels::rows_in_shards<Source, Spread> placed(const Source& source) const {
+    return {source, codes.spread, codes.rows, codes.ranks, codes.only};
+  }
 };
 
 template <class Exec, class Q, class RowSpace, class Spread, class Out, class Space, class Source,
@@ -105,10 +109,8 @@ template <class Exec, class Q, class RowSpace, class Spread, class Out, class Sp
 void launch_gather(const Exec& exec, const std::string& label, const reached_codes<Q, RowSpace, Spread>& rows,
                    const array_ref<Out, Space>& out, const Source& source, std::int64_t items,
                    const Order& order = {}) {
-  const auto& shards = rows.codes;
-  const kernels::rows_in_shards<Source, Spread> placed{source, shards.spread, shards.rows, shards.ranks,
-                                                       shards.only};
-  launch_decode(exec, label, rows.for_kernels(), RowSpace::is_host_accessible, out, placed, items, order);
+  launch_decode(exec, label, rows.for_kernels(), RowSpace::is_host_accessible, out, rows.placed(source),
+                items, order);
 }
 
 /// The shards of records, as launch_gather reads them.
@@ -119,6 +121,11 @@ struct reached_records {
   reached_shards<std::byte, Spread> shards;
 };
 
+/// For kernels that pool: rows of bytes.
+template <class Spread>
+const reached_shards<std::byte, Spread>& pooled_rows(const reached_records<Spread>& rows) {
+  return rows.shards;
+}
 template <class Exec, class Spread, class Out, class Space, class Source, class Order = schedule::flat>
 void launch_gather(const Exec& exec, const std::string& label, const reached_records<Spread>& rows,
                    const array_ref<Out, Space>& out, const Source& source, std::int64_t,

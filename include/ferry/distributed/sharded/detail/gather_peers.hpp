@@ -63,6 +63,9 @@ class peer_rows<sharded_table<T, Space, Spread>> : public rows_of_kernels<T, Spa
   const sharded_table<T, Space, Spread>& shards_;
   array_ref<T, Space> whole_;
 };
+template <class T, class Space, class Spread>
+peer_rows(const sharded_table<T, Space, Spread>&) -> peer_rows<sharded_table<T, Space, Spread>>;
+
 /// Such rows, if each different row of a plan is to cross once.
 template <class Table>
 class peer_rows_once : public peer_rows<Table> {
