@@ -515,6 +515,16 @@ TEST_CASE("sharded quantized tables say what they refuse", "[quantized][distribu
   ferry::sharded_quantized_table<quantization::e4m3, host> factor("factor", comm, 4, 3);
   CHECK_THROWS_AS(factor.set_scale(-1.0f), ferry::invalid_argument);
   CHECK_THROWS_AS(factor.set_scale(std::numeric_limits<float>::infinity()), ferry::invalid_argument);
+  // Ranks that hold objects of their own agree on the factor.
+  const auto strangers = group_of(3);
+  CHECK_THROWS_AS(strangers.run([&](int rank) {
+    ferry::sharded_quantized_table<quantization::e4m3, host> mine("mine", strangers, 4, 3);
+    ferry::tensor<float, host> numbers("numbers", 4, 3);
+    std::fill_n(numbers.data(), numbers.size(), 1.5f);
+    mine.set_scale(rank == 1 ? 0.5f : 0.25f);
+    ferry::quantize(exec, numbers, mine).wait();
+  }),
+                  ferry::protocol_error);
   // No rows, and no ranks that ask.
   table_type none("none", comm, 0, 32);
   ferry::tensor<float, host> nothing("nothing", 0, 32);

@@ -175,6 +175,7 @@ ticket quantize_sharded(const Exec& exec, const Source& source, Table& table) {
   require_reach<Exec, tensor<value, typename Source::memory_space>>();
   auto note = note_of<value>("quantize", table);
   if constexpr (is_sharded_rows<Source>) note.add(", values").add_number(source.number());
+  if constexpr (Table::quantization::has_tensor_scale) note.add_hidden(note_part::values, table.scale());
   quantize_shards<Exec, Table, Source> verb(exec, source, table, note);
   return verb.call.run(verb);
 }
@@ -189,7 +190,8 @@ ticket quantize_sharded(const Exec& exec, const Source& source, Table& table) {
 ///
 /// The bits are those of an ordinary table. Collective, see sharded_table: each owner encodes its rows, on
 /// the device of its shard. Blocks until all ranks have. Throws invalid_argument for extents that differ
-/// and rows that are spread differently, and peer_error if that happened to another rank.
+/// and rows that are spread differently, peer_error if that happened to another rank, and protocol_error if
+/// ranks have set different factors.
 /// @{
 template <class Exec, class From, class Q, class Space, class ScaleSpace, class Spread>
   requires(detail::AnArray<From>)
