@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/measure.hpp"
+#include "support/rank_case.hpp"
 #include "support/tables.hpp"
 #include "support/traffic.hpp"
 
+#include <ferry/cache.hpp>
+#include <ferry/distributed.hpp>
 #include <ferry/quantized.hpp>
 
 #include <algorithm>
@@ -12,8 +15,8 @@
 #include <string>
 #include <type_traits>
 
-/// Gathers that decode: from host memory by the rows of language models' lookup tables, and within the
-/// device.
+/// Gathers that decode: from host memory by the rows of language models' lookup tables, also with a cache,
+/// within the device, and from the memory of several devices.
 namespace ferry_bench::quantized_cases {
 namespace {
 
@@ -140,33 +143,43 @@ ferry::quantized_tensor<Q, Space, ScaleSpace> filled(const session& run, std::in
   return table;
 }
 
-/// Times gathers of n rows, checks the last one. `bytes`: those of a row that the figure counts.
-template <class Out, class Table>
-void time_decoding(session& run, const std::string& name, const Table& table, std::int64_t n, double bytes,
-                   const traffic& moved, int burst) {
-  using Q = typename Table::quantization;
-  const auto width = static_cast<std::int64_t>(table.width());
+/// Times gathers of n rows by `sets`, checks the last one. `stored`: the table that has the rows; `table`: it, or
+/// what stands before it. `bytes`: those of a row that the figure counts.
+template <class Out, class Stored, class Table, class... Path>
+void time_gathers(session& run, const std::string& name, const Stored& stored, const Table& table,
+                  const index_sets& sets, std::int64_t n, double bytes, const traffic& moved, int burst,
+                  Path... path) {
+  using Q = typename Stored::quantization;
+  const auto width = static_cast<std::int64_t>(stored.width());
   const exec_space& exec = run.exec();
   ferry::tensor<Out, ferry::device_space> batch("batch", n, width);
-  const auto sets = index_sets::make<any_row>(run, n, table.rows());
   figure result;
   result.name = "quantized." + name + ".n" + std::to_string(n);
-  result.setting = {{"rows", static_cast<std::int64_t>(table.rows())},
+  result.setting = {{"rows", static_cast<std::int64_t>(stored.rows())},
                     {"n", n},
                     {"width", width},
-                    {"row_bytes", static_cast<std::int64_t>(table.row_bytes())},
+                    {"row_bytes", static_cast<std::int64_t>(stored.row_bytes())},
                     {"out_bytes", static_cast<std::int64_t>(width * std::int64_t{sizeof(Out)})},
                     {"burst", std::int64_t{burst}}};
   result.counts = moved.counts;
-  result.ceiling = run.ceiling(moved.ceiling);
+  if (!moved.ceiling.empty()) result.ceiling = run.ceiling(moved.ceiling);
   result.bytes = bytes * static_cast<double>(n);
-  result.time = measure(run, burst, [&](int call) { return ferry::gather(exec, table, sets[call], batch); });
-  ferry::gather(exec, table, sets[1], batch).wait();
+  result.time =
+      measure(run, burst, [&](int call) { return ferry::gather(exec, table, sets[call], batch, path...); });
+  ferry::gather(exec, table, sets[1], batch, path...).wait();
   float tensor_scale = 1.0f;
-  if constexpr (Q::has_tensor_scale) tensor_scale = table.scale();
+  if constexpr (Q::has_tensor_scale) tensor_scale = stored.scale();
   conclude(run, result,
            count_of(exec, "ferry_bench::check", n * width,
                     wrong_decoded<Q, Out>{batch.data(), sets[1].data(), width, tensor_scale}));
+}
+
+/// Of random rows.
+template <class Out, class Table>
+void time_decoding(session& run, const std::string& name, const Table& table, std::int64_t n, double bytes,
+                   const traffic& moved, int burst) {
+  time_gathers<Out>(run, name, table, table, index_sets::make<any_row>(run, n, table.rows()), n, bytes, moved,
+                    burst);
 }
 
 constexpr std::int64_t batches[] = {16, 256, 1024, 16384, 131072, 1048576};
@@ -209,6 +222,67 @@ void quantized_device(session& run) {
   time_device<quantization::mxfp8, float>(run, "mxfp8_to_float");
 }
 
+/// Nine of ten rows among the first tenth of a table.
+struct hot_row {
+  std::uint64_t seed;
+  std::uint64_t rows;
+
+  KOKKOS_FUNCTION std::int64_t operator()(std::int64_t position, std::int64_t) const {
+    const std::uint64_t drawn = mix(mix(seed) + static_cast<std::uint64_t>(position));
+    const std::uint64_t hot = rows / 10;
+    return static_cast<std::int64_t>(mix(drawn) % 10 != 0 ? drawn % hot : hot + drawn % (rows - hot));
+  }
+};
+
+/// Rows in host memory, of which the first tenth has a cache: next to the table itself, by the same indices.
+void quantized_cached(session& run) {
+  run.limit_calls(8, 2);
+  using q = quantization::mxfp8;
+  constexpr std::int64_t width = 256;
+  const auto rows = static_cast<std::int64_t>(run.host_table_bytes()) / width;
+  auto table = filled<q, ferry::mapped_space, ferry::mapped_space>(run, rows, width);
+  ferry::cached_table hot(table, ferry::cache::first{rows / 10});
+  const auto bytes = static_cast<double>(table.row_bytes());
+  for (const std::int64_t n : batches) {
+    if (n > run.chosen().device_n) continue;
+    const auto sets = index_sets::make<hot_row>(run, n, table.rows());
+    const std::string size = ".n" + std::to_string(n), group = "cached.mxfp8.256.";
+    time_gathers<ferry::bhalf_t>(run, group + "uncached", table, table, sets, n, bytes, over_the_link(), 1);
+    time_gathers<ferry::bhalf_t>(run, group + "cached10", table, hot, sets, n, bytes, over_the_link(), 1);
+    const figure* without = run.results().find("quantized." + group + "uncached" + size);
+    const figure* cached = run.results().find("quantized." + group + "cached10" + size);
+    if (without != nullptr && cached != nullptr && without->gb_per_s() > 0)
+      run.results().ratio("quantized." + group + "cached10" + size, "quantized." + group + "uncached" + size,
+                          cached->gb_per_s() / without->gb_per_s());
+  }
+}
+
+/// Rows in the memory of several devices, by one kernel of the first one.
+void quantized_peer(session& run) {
+  run.limit_calls(8, 2);
+  using q = quantization::mxfp8;
+  constexpr std::int64_t width = 256;
+  const auto n = std::min<std::int64_t>(1048576, run.chosen().device_n), rows = 8 * n;
+  const auto table = filled<q, ferry::mapped_space, ferry::mapped_space>(run, rows, width);
+  for (const int ranks : group_sizes(run)) {
+    const auto comm = ferry::communicator::devices(device_ids(ranks));
+    const std::string group = "peer." + std::to_string(ranks) + ".mxfp8.256.";
+    const auto sets = index_sets::make<any_row>(run, n, table.rows());
+    const traffic moved{1.0, "payload", ""};
+    const auto time = [&](const std::string& name, auto spread) {
+      ferry::sharded_quantized_table<q, ferry::device_space, ferry::device_space, decltype(spread)> big(
+          "big", comm, rows, width, spread);
+      ferry::copy(run.exec(), table, big).wait();
+      time_gathers<ferry::bhalf_t>(run, group + name, table, big, sets, n,
+                                   static_cast<double>(table.row_bytes()), moved, 4, ferry::path::peer{});
+    };
+    time("shared", ferry::sharding::cyclic{});
+    time("far", ferry::sharding::table_wise{.rank = ranks - 1});
+  }
+}
+
+const registration behind_cache{"quantized.cached", quantized_cached};
+const registration of_peers{"quantized.peer", quantized_peer};
 const registration mapped{"quantized.mapped", quantized_mapped};
 const registration device{"quantized.device", quantized_device};
 

@@ -87,7 +87,7 @@ cache::statistics read_statistics(row_cache& cache) {
   const std::lock_guard lock(cache.guard);
   auto sums = read_tallies(cache);
   for (std::size_t s = 0; s < sums.size(); ++s) sums[s] += cache.earlier[s];
-  const auto row = static_cast<std::uint64_t>(cache.arrays.front().row_bytes);
+  const auto row = static_cast<std::uint64_t>(cache.row_bytes);
   return {sums[0], sums[1], sums[0] * row, cache.refreshes, sums[2], static_cast<double>(sums[3]) * 1e-9};
 }
 

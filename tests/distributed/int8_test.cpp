@@ -5,6 +5,17 @@
 
 namespace ferry_test::int8_test {
 
+namespace {
+
+/// True if sums of one value each, beginning with 0, are these values.
+bool same_values_as(const ferry::tensor<float, host>& sums, const float* expected) {
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    if (sums.data()[i] != expected[i]) return false;
+  return true;
+}
+
+}  // namespace
+
 TEST_CASE("a sharded gather of 8-bit rows gives the values of an ordinary table", "[distributed]") {
   const watchdog guard("sharded 8-bit rows");
   auto random = generator(61);
@@ -22,7 +33,7 @@ TEST_CASE("a sharded gather of 8-bit rows gives the values of an ordinary table"
       const auto comm = group_of(ranks);
       ferry::sharded_rowwise_int8<host, decltype(spread)> big("codes", comm, rows, width, spread);
       expect(big.rows() == rows && big.width() == width && big.row_bytes() == codes.row_bytes(), "extents");
-      ferry::copy(exec, codes.records(), big.records()).wait();
+      ferry::copy(exec, codes, big).wait();
       ferry::gather(exec, codes, batch.rows, expected).wait();
       comm.run([&](int rank) {
         const auto& mine = batch.indices_of(rank);
@@ -39,6 +50,11 @@ TEST_CASE("a sharded gather of 8-bit rows gives the values of an ordinary table"
         const auto plan = ferry::make_plan(exec, mine, big.records());
         check(plan);
         check(plan, ferry::path::exchange{});
+        check(mine, ferry::path::peer{});
+        check(ferry::make_plan(exec, mine, rows), ferry::path::peer{});
+        ferry::tensor<float, host> pooled("pooled", mine.size(), width);
+        ferry::gather_bags(exec, big, mine, 1, pooled, ferry::pooling::sum{}).wait();
+        expect(same_values_as(pooled, expected_rows), "bags of one position");
         const std::vector<std::int64_t> some{0, -1, static_cast<std::int64_t>(rows)};
         ferry::tensor<ferry::half_t, host> narrow("narrow", 3, width), same("same", 1, width);
         ferry::init::constant(exec, narrow, -7);

@@ -101,7 +101,7 @@ TEST_CASE("gather decodes into rows that break alignment", "[quantized][gather]"
 template <class Q, class Out>
 void check_units(std::mt19937_64& random, std::size_t width) {
   using source = ferry::kernels::listed_rows;
-  using kernel = ferry::kernels::decode_rows<Q, Out, source, false>;
+  using kernel = ferry::kernels::decode_rows<ferry::kernels::coded_memory<Q>, Out, source, false>;
   const std::size_t rows = 11, n = 29;
   const auto bytes = random_codes<Q>(random, rows, width);
   auto ids = indices<std::int64_t>(random, n, rows);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sharded table has elements; codes and scales are two of them.
-// expected-error: the first argument of a sharded_table is the type of its elements
+// A sharded table has elements; rows of codes and scales have a table of their own.
+// expected-error: quantized rows are spread as a sharded_quantized_table
 #include <ferry/distributed.hpp>
 #include <ferry/ferry.hpp>
 #include <ferry/quantized.hpp>
 
 void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
+  using q = ferry::quantization::mxfp8;
+  const auto comm = ferry::communicator::threads(2);
 #ifdef FERRY_XFAIL_FIXED
-  using element = ferry::quantization::mxfp8::code_type;
+  const ferry::sharded_quantized_table<q, ferry::pageable_space> table("table", comm, 10, 32);
 #else
-  using element = ferry::quantization::mxfp8;
+  const ferry::sharded_table<q, ferry::pageable_space> table("table", comm, 10, 32);
 #endif
-  const ferry::sharded_table<element, ferry::pageable_space> table("table", ferry::communicator::threads(2),
-                                                                   10, 32);
 }

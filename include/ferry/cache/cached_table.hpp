@@ -40,7 +40,8 @@ inline constexpr bool is_resizable = requires(const Policy& policy) {
 ///   Table      a ferry::tensor in mapped_space, pinned_space or pageable_space, of any element type, a table
 ///              over a file, which verbs only read, or a
 ///              rowwise_int8_tensor or optim::records there. Of records the weights are the table, and whole
-///              records are cached
+///              records are cached. Another quantized_tensor is only read, by gather, gather_unique and
+///              gather_bags, which decode: its codes are cached, and its scales if they lie in host memory
 ///   Policy     which rows are cached: cache::frequency, cache::fixed, cache::first, or your own CachePolicy
 ///   Directory  how they are found: cache::dense or cache::sets; default cache::automatic
 ///
@@ -71,14 +72,17 @@ class cached_table {
       "ferry: a cached_table keeps rows of a table in host memory in device memory; a table in device_space needs none.");
 
   /// Puts a cache in front of `table`. Blocks until it is ready. Throws invalid_argument for options that do
-  /// not fit, for an 8-bit table that the device does not reach (pageable_space on most machines) and for one
-  /// that has a cached_table; out_of_range for rows that are not in the table; bad_alloc, budget_exceeded.
+  /// not fit, for a quantized table that the device does not reach (pageable_space on most machines) and for
+  /// one that has a cached_table, also for its scales alone; out_of_range for rows that are not in the table;
+  /// bad_alloc, budget_exceeded.
   cached_table(Table& table, Policy policy, Directory = {}) requires detail::is_cacheable<Table>
       : policy_(std::move(policy)),
         table_(traits::ref(table)),
         state_(table),
-        core_(detail::make_cache<Directory, detail::is_codes<Table>>(table_, traits::row_bytes(table_),
-                                                                     policy_)) {
+        core_(traits::cache(table, [this](const auto& array, const auto&... more) {
+          return detail::make_cache<Directory, detail::is_quantized<Table>>(array, traits::row_bytes(table_),
+                                                                            policy_, more...);
+        })) {
     table_.accesses.reset();
   }
   cached_table(const cached_table&) = delete;

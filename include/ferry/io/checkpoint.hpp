@@ -105,9 +105,9 @@ class checkpoint {
   }
   /// Adds a table of quantized rows as "<name>/codes", "<name>/scales" if blocks have scales, and
   /// "<name>/scale", the factor, if the table has one.
-  template <class Q, MemorySpace Space, MemorySpace ScaleSpace>
-    requires(!Q::in_records)
-  void add(const std::string& name, quantized_tensor<Q, Space, ScaleSpace>& table) {
+  template <class Table>
+    requires ferry::detail::is_kept_in_parts<Table>
+  void add(const std::string& name, Table& table) {
     ferry::detail::add_quantized(*this, name, table, [this](const std::string& part) { drop(part); });
   }
   /// Adds a variable: a number, an enumerator, a std::string, an engine or a distribution of the standard

@@ -22,9 +22,9 @@ class watched_condition {
   /// Locks the mutex. Threads that meet want it at once, each for less than a microsecond: one that slept for
   /// it would come late to the next meeting, too.
   [[nodiscard]] std::unique_lock<std::mutex> lock(std::mutex& guard) const {
-    std::unique_lock<std::mutex> held(guard, std::defer_lock);
-    take(held);
-    return held;
+    std::unique_lock<std::mutex> ownership(guard, std::defer_lock);
+    take(ownership);
+    return ownership;
   }
   void notify_all() noexcept {
     changes_.fetch_add(1, std::memory_order_relaxed);
@@ -43,22 +43,22 @@ class watched_condition {
  private:
   static constexpr std::chrono::microseconds moment{50};
 
-  void take(std::unique_lock<std::mutex>& held) const {
+  void take(std::unique_lock<std::mutex>& ownership) const {
     if (watches_)
       for (const auto until = std::chrono::steady_clock::now() + moment;
            std::chrono::steady_clock::now() < until;)
-        if (held.try_lock()) return;
-    held.lock();
+        if (ownership.try_lock()) return;
+    ownership.lock();
   }
   /// True if something changed since the call. The last look is under the lock, so no change is missed.
-  bool watch(std::unique_lock<std::mutex>& held) {
+  bool watch(std::unique_lock<std::mutex>& ownership) {
     if (!watches_) return false;
     const std::uint64_t known = changes_.load(std::memory_order_relaxed);
-    held.unlock();
+    ownership.unlock();
     const auto until = std::chrono::steady_clock::now() + moment;
     while (changes_.load(std::memory_order_relaxed) == known && std::chrono::steady_clock::now() < until)
       continue;
-    take(held);
+    take(ownership);
     return changes_.load(std::memory_order_relaxed) != known;
   }
 

@@ -53,20 +53,21 @@ struct pooled_table<std::byte> {
   }
 };
 
-/// Rows of codes and scales in arrays of their own.
-template <class Q>
+/// Rows of codes and scales: a kind of coded_blocks.
+template <class Memory>
 struct pooled_codes {
-  coded_memory<Q> rows;
+  using quantization = typename Memory::quantization;
+
+  Memory rows;
 
   static constexpr std::int64_t element_bytes = 1;
   static constexpr bool keeps_scales = true;
 
-  KOKKOS_FORCEINLINE_FUNCTION coded_row<Q> row(std::int64_t index, std::int64_t) const {
-    return {rows.codes + index * rows.row_bytes, rows.scales + (has_scales<Q> ? index * rows.blocks : 0),
-            rows.tensor_scale};
+  KOKKOS_FORCEINLINE_FUNCTION coded_row<quantization> row(std::int64_t index, std::int64_t) const {
+    return {rows.codes_of(index), rows.scales_of(index), rows.tensor_scale};
   }
   KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t index, std::int64_t) const {
-    look_ahead::prefetch(rows.codes + index * rows.row_bytes, rows.row_bytes);
+    look_ahead::prefetch(rows.codes_of(index), rows.row_bytes);
   }
 };
 
@@ -84,8 +85,8 @@ const array_ref<Byte, Space>& pooled_rows(const record_rows<Byte, Space>& rows) 
   return rows.codes;
 }
 
-template <class Q, class Code, class Space, class Scales>
-const array_ref<Code, Space>& pooled_rows(const coded_rows<Q, Code, Space, Scales>& rows) {
+template <CodedRows Rows>
+const auto& pooled_rows(const Rows& rows) {
   return rows.codes;
 }
 
@@ -95,8 +96,8 @@ template <class Rows>
 struct pooled_number {
   using type = typename Rows::value_type;
 };
-template <class Q, class Code, class Space, class Scales>
-struct pooled_number<coded_rows<Q, Code, Space, Scales>> {
+template <CodedRows Rows>
+struct pooled_number<Rows> {
   using type = float;
 };
 /// @}
@@ -122,9 +123,14 @@ auto pooling_operands_of(const Rows& rows, const Source& source) {
   const auto units = read_in_units(sizeof(typename Rows::value_type), pooled, source);
   return pooling_operands{pooled_table_of(units.data, units.stride), units.source};
 }
-template <class Q, class Code, class Space, class Scales, class Source>
-auto pooling_operands_of(const coded_rows<Q, Code, Space, Scales>& rows, const Source& source) {
-  return pooling_operands{kernels::pooled_codes<Q>{rows.for_kernels()}, source};
+template <CodedRows Rows, class Source>
+auto pooling_operands_of(const Rows& rows, const Source& source) {
+  const auto memory = rows.for_kernels();
+  using table = kernels::pooled_codes<std::remove_const_t<decltype(memory)>>;
+  if constexpr (requires { rows.placed(source); })
+    return pooling_operands{table{memory}, rows.placed(source)};
+  else
+    return pooling_operands{table{memory}, source};
 }
 
 }  // namespace ferry::detail

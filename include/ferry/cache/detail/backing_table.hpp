@@ -2,8 +2,12 @@
 #pragma once
 
 #include <ferry/cache/detail/record_state.hpp>
+#include <ferry/cache/detail/scales_behind.hpp>
 #include <ferry/optim/records.hpp>
+#include <ferry/quantized/detail/quantized_access.hpp>
 #include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/quantized/quantization.hpp>
+#include <ferry/quantized/quantized_tensor.hpp>
 #include <ferry/quantized/rowwise_int8_tensor.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -24,6 +28,8 @@ namespace ferry::detail {
 ///   ref(table)     an array_ref, for 8-bit rows of their codes
 ///   row_bytes(ref) bytes of a row that the cache keeps
 ///   whole(ref)     the array that verbs on whole tables take: of 8-bit rows the records
+///   cache(table, make)
+///                  make(array, more...): the array that the cache is of, and others that it caches with it
 template <class Table>
 struct backing_table {
   using value_type = typename array_traits<Table>::value_type;
@@ -34,6 +40,10 @@ struct backing_table {
   using state = no_record_state;
 
   static auto ref(Table& table) { return make_ref(table); }
+  template <class Make>
+  static auto cache(Table& table, const Make& make) {
+    return make(ref(table));
+  }
   static std::int64_t row_bytes(const array_ref<value_type, memory_space>& array) {
     return array.width() * static_cast<std::int64_t>(sizeof(value_type));
   }
@@ -49,6 +59,10 @@ struct backing_table<rowwise_int8_tensor<Space>> {
   using state = no_record_state;
 
   static auto ref(rowwise_int8_tensor<Space>& table) { return codes_of(table); }
+  template <class Make>
+  static auto cache(rowwise_int8_tensor<Space>& table, const Make& make) {
+    return make(ref(table));
+  }
   static std::int64_t row_bytes(const array_ref<std::byte, Space>& array) { return array.row_stride(); }
   static auto whole(const array_ref<std::byte, Space>& array) {
     auto records = array;
@@ -67,10 +81,46 @@ struct backing_table<optim::records<Rule, T, StateType, Space>> {
   using state = record_state<optim::records<Rule, T, StateType, Space>>;
 
   static auto ref(optim::records<Rule, T, StateType, Space>& table) { return table.table(); }
+  template <class Make>
+  static auto cache(optim::records<Rule, T, StateType, Space>& table, const Make& make) {
+    return make(ref(table));
+  }
   static std::int64_t row_bytes(const array_ref<T, Space>& array) {
     return array.row_stride() * static_cast<std::int64_t>(sizeof(T));
   }
   static const auto& whole(const array_ref<T, Space>& array) { return array; }
+};
+/// Of quantized rows the codes are the table, and their scales are cached with them if they lie in host
+/// memory, too. Verbs only read it.
+template <class Q, class Space, class ScaleSpace>
+  requires(!Q::in_records)
+struct backing_table<quantized_tensor<Q, Space, ScaleSpace>> {
+  using table_type = quantized_tensor<Q, Space, ScaleSpace>;
+  using value_type = const typename Q::code_type;
+  using memory_space = Space;
+  using checked = tensor<typename Q::code_type, Space>;
+  using added_to = checked;
+  using gathered = float;
+  using state = scales_behind<Q, ScaleSpace>;
+
+  static auto ref(table_type& table) { return read_only(numbers_of(table)); }
+  template <class Make>
+  static auto cache(table_type& table, const Make& make) {
+    const auto codes = read_only(make_ref(table.codes()));
+    if constexpr (has_scales<Q> && ScaleSpace::is_host_accessible)
+      return make(codes, read_only(make_ref(table.scales())));
+    else
+      return make(codes);
+  }
+  static std::int64_t row_bytes(const array_ref<value_type, Space>& array) {
+    return array.row_stride() * static_cast<std::int64_t>(sizeof(value_type));
+  }
+  static const auto& whole(const array_ref<value_type, Space>& array) {
+    static_assert(
+        std::is_void_v<Q>,
+        "ferry: of a cached_table before codes and scales rows are gathered; verbs on whole tables take the quantized_tensor itself.");
+    return array;
+  }
 };
 
 }  // namespace ferry::detail

@@ -5,12 +5,14 @@
 #include <ferry/cache/detail/backing_table.hpp>
 #include <ferry/cache/detail/cache_use.hpp>
 #include <ferry/cache/detail/cached_addresser.hpp>
+#include <ferry/cache/detail/cached_codes.hpp>
 #include <ferry/cache/detail/check_cached.hpp>
 #include <ferry/cache/detail/find_places.hpp>
 #include <ferry/cache/detail/finds_while_gathering.hpp>
 #include <ferry/cache/detail/flush_rows.hpp>
 #include <ferry/cache/detail/gather_found.hpp>
 #include <ferry/cache/detail/missed_items.hpp>
+#include <ferry/cache/detail/scales_behind.hpp>
 #include <ferry/cache/detail/scatter_codes.hpp>
 #include <ferry/cache/detail/stage_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
@@ -18,6 +20,7 @@
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/quantized/quantization.hpp>
 #include <ferry/rows/detail/addressed_rows.hpp>
 #include <ferry/rows/detail/expand_rows.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
@@ -66,16 +69,16 @@ class table_access<cached_table<Table, Policy, Directory>> {
   static constexpr std::string_view path_label = "cached";
 
   table_access(const cached_table<Table, Policy, Directory>& table, const char* verb)
-      : cache_(table.core()), use_(cache_, verb), table_(table.ref()) {}
+      : owner_(table), cache_(table.core()), use_(cache_, verb), table_(table.ref()) {}
 
   template <class Exec, class Chosen, bool Gathers = false>
   static consteval void require() {
-    require_cached_verb<Exec, Chosen, Gathers && !is_codes<Table>>();
+    require_cached_verb<Exec, Chosen, Gathers && !is_quantized<Table>>();
   }
   static consteval void require_writable() { detail::require_writable<Table>(); }
   template <class Out>
   static consteval void require_decodable() {
-    if constexpr (is_codes<Table>)
+    if constexpr (is_quantized<Table>)
       require_quantizable<array_ref<Out, memory_space>>();
     else
       require_convertible<Out, gathered>();
@@ -83,7 +86,12 @@ class table_access<cached_table<Table, Policy, Directory>> {
 
   static auto extents_of(const cached_table<Table, Policy, Directory>& table) { return table.ref(); }
   [[nodiscard]] const array_ref<value_type, memory_space>& table() const { return table_; }
-  [[nodiscard]] std::int64_t row_bytes() const { return bytes_of_rows(table_, 1); }
+  [[nodiscard]] std::int64_t row_bytes() const {
+    if constexpr (is_coded<Table>)
+      return cache_.row_bytes;
+    else
+      return bytes_of_rows(table_, 1);
+  }
   template <class... Operands>
   void require_foreign(const char* verb, const Operands&... operands) const {
     detail::require_foreign(verb, cache_, operands...);
@@ -93,24 +101,36 @@ class table_access<cached_table<Table, Policy, Directory>> {
   auto rows(launch_context<Exec>& call) const {
     require_direct_reach(call.verb(), call.exec(), table_);
     call.reads_from(table_);
-    kernels::place_rule rule{};
-    const auto virtual_rows = virtual_table(table_, cache_.arrays.front(), rule);
-    if constexpr (is_codes<Table>)
-      return record_rows<value_type, memory_space>{virtual_rows};
-    else
-      return virtual_rows;
+    if constexpr (is_coded<Table>) {
+      const auto content = owner_.record_state();
+      if constexpr (has_scales<typename Table::quantization>) {
+        require_direct_reach(call.verb(), call.exec(), content.scales);
+        call.reads_from(content.scales);
+      }
+      return rows_in_cache<typename Table::quantization>(cache_, table_, content.scales,
+                                                         content.tensor_scale);
+    } else {
+      kernels::place_rule rule{};
+      const auto virtual_rows = virtual_table(table_, cache_.arrays.front(), rule);
+      if constexpr (is_codes<Table>)
+        return record_rows<value_type, memory_space>{virtual_rows};
+      else
+        return virtual_rows;
+    }
   }
+  /// Kernels that decode need the row and the slot, because scales lie apart.
   template <class Exec, class Source>
   auto places(launch_context<Exec>& call, const Source& source, std::int64_t n,
               const std::shared_ptr<plan_storage>& plan) const {
-    kernels::place_rule rule{};
-    virtual_table(table_, cache_.arrays.front(), rule);
+    kernels::place_rule rule = codes_of_rows(cache_);
+    if constexpr (!is_coded<Table>) virtual_table(table_, cache_.arrays.front(), rule);
     return found(call, source, n, plan, rule);
   }
 
   /// By one kernel that looks the rows up and moves them. False if it is not for them.
   template <class Exec, class Index, class Bounds, class Out, class OutSpace>
-    requires(!is_codes<Table> && !is_host_exec<Exec> && std::is_same_v<std::remove_const_t<value_type>, Out>)
+    requires(!is_quantized<Table> && !is_host_exec<Exec> &&
+             std::is_same_v<std::remove_const_t<value_type>, Out>)
   bool gather_in_one(launch_context<Exec>& call, const std::string& label,
                      const array_ref<value_type, memory_space>& rows,
                      const kernels::index_rows<Index, Bounds>& source,
@@ -172,7 +192,7 @@ class table_access<cached_table<Table, Policy, Directory>> {
 
   /// True if the device does not reach the table, so that host threads bring its rows.
   [[nodiscard]] bool needs_host() const
-      requires(std::is_same_v<memory_space, pageable_space> && !is_codes<Table>) {
+      requires(std::is_same_v<memory_space, pageable_space> && !is_quantized<Table>) {
     return cache_.stage != nullptr;
   }
   /// Host threads bring the rows of host memory.
@@ -226,6 +246,7 @@ class table_access<cached_table<Table, Policy, Directory>> {
       return kernels::placed_items<Source>{places, source};
   }
 
+  const cached_table<Table, Policy, Directory>& owner_;
   row_cache& cache_;
   cache_use use_;
   array_ref<value_type, memory_space> table_;

@@ -69,17 +69,40 @@ bool is_staged(const array_ref<T, Space>& table) {
   return false;
 }
 
-/// The cache of a table, with its first rows.
+template <class T, class Space>
+void require_tracked_rows(const array_ref<T, Space>& array) {
+  if (array.accesses == nullptr)
+    throw invalid_argument("ferry::cached_table: " + array.describe() +
+                           " is an empty handle, or no ferry::tensor with a record of its accesses");
+  require_dense_rows("cached_table", array);
+}
+
+/// Attaches the cache of `label` to the arrays: to all, or to none.
+template <class Array, class... More>
+void attach_arrays(const std::string& label, const Array& array, const More&... more) {
+  if (!array.accesses->attach_cache(label))
+    throw invalid_argument("ferry::cached_table: " + array.describe() + " has a cached_table already");
+  if constexpr (sizeof...(More) != 0) {
+    try {
+      attach_arrays(label, more...);
+    } catch (...) {
+      array.accesses->detach_cache();
+      throw;
+    }
+  }
+}
+
+/// The cache of a table, with its first rows. `more`: other arrays with a row for each row of the table,
+/// which are cached with it. Kernels reach them, too.
 template <class Directory, bool Codes, class Exec = Kokkos::DefaultExecutionSpace, class T, class Space,
-          class Policy>
+          class Policy, class... More>
 std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int64_t row_bytes,
-                                      const Policy& policy) {
+                                      const Policy& policy, const More&... more) {
   require_kokkos("cached_table");
   const std::string label(table.label);
-  if (table.accesses == nullptr)
-    throw invalid_argument("ferry::cached_table: " + table.describe() +
-                           " is an empty handle, or no ferry::tensor with a record of its accesses");
-  require_dense_rows("cached_table", table);
+  require_tracked_rows(table);
+  (require_tracked_rows(more), ...);
+  (require_direct_reach("cached_table", Exec{}, more), ...);
   const bool staged = is_staged<Exec, Codes>(table);
   const std::int64_t most = policy.most_rows(table.rows());
   const auto initial_rows = policy.rows_from_start(table.rows());
@@ -90,18 +113,22 @@ std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int
   cache->memory = memory_for<Directory>(table, most);
   cache->table = table.accesses;
   cache->arrays.push_back(cached_array::of(table, row_bytes));
-  cache->arrays.front().allocate(label, cache->memory.slots);
+  (cache->arrays.push_back(cached_array::of(more, bytes_of_rows(more, 1))), ...);
+  for (cached_array& array : cache->arrays) {
+    array.allocate(label, cache->memory.slots);
+    cache->row_bytes += array.row_bytes;
+  }
   count_uses<Exec>(*cache, policy, most);
   open_book(cache->memory, initial_rows);
-  if (!table.accesses->attach_cache(label))
-    throw invalid_argument("ferry::cached_table: " + table.describe() + " has a cached_table already");
+  attach_arrays(label, table, more...);
   try {
     fill_cache(*cache, initial_rows);
   } catch (...) {
     table.accesses->detach_cache();
+    (more.accesses->detach_cache(), ...);
     throw;
   }
-  table.accesses->hold(row_hold::readable);
+  cache->hold(row_hold::readable);
   return cache;
 }
 

@@ -14,7 +14,7 @@ namespace ferry::detail {
 
 /// True if a table may have a cache.
 template <class Table>
-inline constexpr bool is_cacheable = holds_elements<Table>() || is_codes<std::remove_cv_t<Table>> ||
+inline constexpr bool is_cacheable = holds_elements<Table>() || is_quantized<std::remove_cv_t<Table>> ||
                                      (is_records<std::remove_cv_t<Table>> &&
                                       !is_table_object<std::remove_cv_t<Table>>);
 
@@ -45,13 +45,9 @@ template <class Table, class...>
 consteval void refuse_cached_table() {
   constexpr bool fits = is_cacheable<std::remove_reference_t<Table>>,
                  is_variable = std::is_lvalue_reference_v<Table>;
-  constexpr bool has_codes = is_quantized<std::remove_cvref_t<Table>> && !fits;
   static_assert(
-      !has_codes,
-      "ferry: of quantized tables a rowwise_int8_tensor has a cached_table; put one before codes() and one before scales() of this table, gather both into a quantized_tensor with the rows of the batch, and dequantize it.");
-  static_assert(
-      fits || has_codes,
-      "ferry: a cached_table is made of a table in host memory: a ferry::tensor, a table over a file, a rowwise_int8_tensor or optim::records. A sharded_table or another cached_table has no cache.");
+      fits,
+      "ferry: a cached_table is made of a table in host memory: a ferry::tensor, a table over a file, a quantized_tensor or optim::records. A sharded_table or another cached_table has no cache.");
   static_assert(
       !fits || is_variable,
       "ferry: a cached_table writes changes back to its table, so the table can't be a temporary; keep it in a variable that outlives the cache.");

@@ -117,6 +117,7 @@ struct row_cache {
   cache_memory memory;
   tensor<std::uint32_t, device_space> counts;  ///< [rows] uses of a row in sixteenths; empty: not counted
   std::vector<cached_array> arrays;            ///< of the table, then of states
+  std::int64_t row_bytes = 0;                  ///< of the table's arrays
   bool changed = false;                        ///< true if slots may be newer than host memory
   bool captured = false;                       ///< true if a graph may write to slots at any time
 

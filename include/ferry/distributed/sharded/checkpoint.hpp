@@ -4,10 +4,11 @@
 #include <ferry/distributed/sharded/detail/ranked_entry.hpp>
 #include <ferry/distributed/sharded/detail/sharded_entries.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
-#include <ferry/distributed/sharded/sharded_rowwise_int8.hpp>
+#include <ferry/distributed/sharded/sharded_quantized_table.hpp>
 #include <ferry/distributed/sharded/sharded_state.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/io/checkpoint.hpp>
+#include <ferry/io/detail/add_quantized.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/state_entry.hpp>
 #include <ferry/optim/chain.hpp>
@@ -24,7 +25,7 @@
 /// Sharded tables and states in checkpoints, in the order of the row numbers:
 ///
 ///   ferry::io::checkpoint run("run.ckpt");
-///   run.add("weights", big);                     // a sharded_table, or a sharded_rowwise_int8
+///   run.add("weights", big);                     // a sharded_table, or a sharded_quantized_table
 ///   run.add("adam", adam, state);                // a rule or a chain, and a sharded_state
 ///   run.add("epoch", epoch);
 ///   run.save();
@@ -77,6 +78,10 @@ struct checkpoint_part<sharded_table<T, Space, Spread>> {
     return entry_of_shards(name, "array", {}, table);
   }
 };
+
+template <class Q, class Space, class ScaleSpace, class Spread>
+inline constexpr bool is_kept_in_parts<sharded_quantized_table<Q, Space, ScaleSpace, Spread>> =
+    !Q::in_records;
 
 template <class Space, class Spread>
 struct checkpoint_part<sharded_rowwise_int8<Space, Spread>> {

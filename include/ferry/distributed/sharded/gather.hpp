@@ -3,6 +3,7 @@
 
 #include <ferry/distributed/sharded/detail/gather_peers.hpp>
 #include <ferry/distributed/sharded/detail/gather_together.hpp>
+#include <ferry/distributed/sharded/detail/read_quantized.hpp>
 #include <ferry/distributed/sharded/detail/sharded_read.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/make_plan.hpp>
@@ -14,10 +15,36 @@
 
 namespace ferry {
 
+namespace detail {
+
+template <class... Policies, class Exec, class Table, class Indices, class Out>
+ticket gather_sharded(const Exec& exec, const Table& table, const Indices& indices, Out& out) {
+  using asked = chosen_policies<Policies...>;
+  using chosen = local_policies<asked>;
+  using kind = sharded_kind<Table>;
+  if constexpr (reads_shards<typename asked::template get<path_category, path::automatic>>) {
+    return checked_peer_gather<asked>(exec, table, indices, out);
+  } else {
+    require_sharded_verb<Exec, Table, Indices, Out, chosen, false>();
+    const auto sink = make_ref(out);
+    using sink_type = std::remove_const_t<decltype(sink)>;
+    kind::template require_output<sink_type>();
+    const auto& named = sharded_rows_named_by(indices);
+    using choice = read_choice<asked, typename kind::wired, typename kind::template reader<chosen, Exec>>;
+    read_together<sharded_gather<choice, Exec, const Table, std::remove_cvref_t<decltype(named)>, sink_type>>
+        verb("gather", exec, table, named, sink,
+             add_plan(note_of<>("gather", table), indices, fetches_once<asked>));
+    return verb.call.run(verb);
+  }
+}
+
+}  // namespace detail
+
 /// out[p] = row indices[p] of a sharded table, for each position p of this rank's batch. Arguments and
 /// policies are those of gather from an ordinary table; indices may also be a sharded_plan, or a row_plan
 /// for tables of as many rows. With path::exchange each different row comes once from its owner; with a
-/// sharded_plan all ranks must name that path, or none.
+/// sharded_plan all ranks must name that path, or none. The table is a sharded_table or a
+/// sharded_quantized_table, whose codes travel and are decoded here, as gather from a quantized_tensor does.
 ///
 /// path::automatic reads the rows as path::peer does if all ranks can, see path::peer below, and then
 /// waits for all of them.
@@ -31,31 +58,11 @@ namespace ferry {
 /// sharded_plan. Throws invalid_argument if this process does not reach all shards (the table was made
 /// inside of communicator::run, or other processes have not shared theirs), if the device does not reach a
 /// shard, and for more than 64 ranks.
-template <class Exec, class T, class Space, class Spread, class Indices, class Out, class... Policies>
+template <class Exec, detail::ShardedRows Table, class Indices, class Out, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
-    const Exec& exec, const sharded_table<T, Space, Spread>& table, const Indices& indices, Out&& out,
-    Policies...) {
-  using asked = detail::chosen_policies<Policies...>;
-  if constexpr (detail::reads_shards<typename asked::template get<path_category, path::automatic>>) {
-    detail::require_output<Out>();
-    return detail::checked_peer_gather<asked>(exec, table, indices, out);
-  } else {
-    using table_type = const sharded_table<T, Space, Spread>;
-    detail::require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Out,
-                                 detail::local_policies<asked>, false>();
-    detail::require_output<Out>();
-    const auto sink = make_ref(out);
-    detail::require_convertible<typename decltype(sink)::value_type, T>();
-    const auto& named = detail::sharded_rows_named_by(indices);
-    using reader =
-        detail::shard_reader<detail::shard_read_path_t<detail::local_policies<asked>, Exec, Space>>;
-    detail::read_together<
-        detail::sharded_gather<detail::read_choice<asked, T, reader>, Exec, table_type,
-                               std::remove_cvref_t<decltype(named)>, std::remove_const_t<decltype(sink)>>>
-        verb("gather", exec, table, named, sink,
-             detail::add_plan(detail::note_of<>("gather", table), indices, detail::fetches_once<asked>));
-    return verb.call.run(verb);
-  }
+    const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
+  detail::require_output<Out>();
+  return detail::gather_sharded<Policies...>(exec, table, indices, out);
 }
 
 }  // namespace ferry

@@ -3,6 +3,7 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
+#include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/gather.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/plan/detail/checks.hpp>
@@ -67,24 +68,22 @@ future<tensor<T, Space>> gather_sharded_into_new(const Exec& exec, const Table& 
 }  // namespace detail
 
 /// The rows indices[p] of a sharded table as a new tensor in Space, which the future holds; as gather<Space>
-/// from an ordinary table. Indices may also be a sharded_plan. Positions without a row (bounds::skip) are
-/// zero. Collective, see sharded_table, and blocks until the rows are there, except by path::peer. Throws as
-/// the gather into an existing batch; bad_alloc, and peer_error if that happened to another rank. get()
-/// throws out_of_range under bounds::check.
-template <MemorySpace Space, class Exec, class T, class TableSpace, class Spread, class Indices,
-          class... Policies>
+/// from an ordinary table. Rows of a quantized table become floats. Indices may also be a sharded_plan.
+/// Positions without a row (bounds::skip) are zero. Collective, see sharded_table, and blocks until the rows
+/// are there, except by path::peer. Throws as the gather into an existing batch; bad_alloc, and peer_error if
+/// that happened to another rank. get() throws out_of_range under bounds::check.
+template <MemorySpace Space, class Exec, detail::ShardedRows Table, class Indices, class... Policies>
 [[nodiscard("the rows are only to be had from the future that this returns")]] auto gather(
-    const Exec& exec, const sharded_table<T, TableSpace, Spread>& table, const Indices& indices,
-    Policies... asked) {
-  return detail::gather_sharded_into_new<T, Space>(exec, table, indices, asked...);
+    const Exec& exec, const Table& table, const Indices& indices, Policies... asked) {
+  using element = typename detail::sharded_kind<Table>::gathered;
+  return detail::gather_sharded_into_new<element, Space>(exec, table, indices, asked...);
 }
 
 /// As above, with the elements converted to Out.
-template <MemorySpace Space, Element Out, class Exec, class T, class TableSpace, class Spread, class Indices,
+template <MemorySpace Space, Element Out, class Exec, detail::ShardedRows Table, class Indices,
           class... Policies>
 [[nodiscard("the rows are only to be had from the future that this returns")]] auto gather(
-    const Exec& exec, const sharded_table<T, TableSpace, Spread>& table, const Indices& indices,
-    Policies... asked) {
+    const Exec& exec, const Table& table, const Indices& indices, Policies... asked) {
   return detail::gather_sharded_into_new<Out, Space>(exec, table, indices, asked...);
 }
 

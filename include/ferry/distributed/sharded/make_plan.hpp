@@ -5,6 +5,7 @@
 #include <ferry/distributed/sharded/detail/routing.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
+#include <ferry/distributed/sharded/sharded_quantized_table.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/make_plan.hpp>
@@ -63,11 +64,12 @@ void route_for_plan(collective& call, const Exec& exec, const Table& table, cons
 ///
 ///   exec      the execution space instance that the sorts are enqueued on
 ///   indices   contiguous rank-1 array of int32, uint32, int64 or uint64
-///   table     the sharded table
+///   table     the sharded table, also one of quantized rows
 ///   policies  bounds  default bounds::check; a verb that uses the plan reports the bad indices
 ///
 /// Collective, see sharded_table. Blocks until the indices have been exchanged. Throws invalid_argument if
 /// the indices are not a contiguous rank-1 array, and peer_error if that happened to another rank.
+/// @{
 template <class Exec, class Indices, class T, class Space, class Spread, class... Policies>
 [[nodiscard]] sharded_plan<Exec> make_plan(const Exec& exec, const Indices& indices,
                                            const sharded_table<T, Space, Spread>& table, Policies...) {
@@ -88,5 +90,12 @@ template <class Exec, class Indices, class T, class Space, class Spread, class..
     return sharded_plan<Exec>(std::move(storage));
   });
 }
+template <class Exec, class Indices, class Q, class Space, class ScaleSpace, class Spread, class... Policies>
+[[nodiscard]] sharded_plan<Exec> make_plan(const Exec& exec, const Indices& indices,
+                                           const sharded_quantized_table<Q, Space, ScaleSpace, Spread>& table,
+                                           Policies... policies) {
+  return make_plan(exec, indices, table.stored(), policies...);
+}
+/// @}
 
 }  // namespace ferry

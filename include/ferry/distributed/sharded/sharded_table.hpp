@@ -53,7 +53,7 @@ class sharded_table {
   static_assert(detail::require_sharding<Spread>());
   static_assert(
       !Quantization<T>,
-      "ferry: the first argument of a sharded_table is the type of its elements; spread quantized rows as a sharded_rowwise_int8, or as two tables, of code_type and of scale_type: gather from both into a quantized_tensor with the rows of the batch, and dequantize it.");
+      "ferry: the first argument of a sharded_table is the type of its elements; quantized rows are spread as a sharded_quantized_table<Quantization, Space>.");
 
  public:
   using value_type = T;          ///< elements
@@ -213,10 +213,18 @@ namespace detail {
 template <class T, class Space, class Spread>
 inline constexpr bool is_table_object<sharded_table<T, Space, Spread>> = true;
 
-/// The whole table, as checks and messages see it. It has no memory.
+/// True if T is a sharded table whose rows gather reads.
+template <class T>
+inline constexpr bool is_sharded_rows = false;
 template <class T, class Space, class Spread>
-array_ref<T, Space> whole_ref(const sharded_table<T, Space, Spread>& table) {
-  array_ref<T, Space> whole;
+inline constexpr bool is_sharded_rows<sharded_table<T, Space, Spread>> = true;
+template <class T>
+concept ShardedRows = is_sharded_rows<T>;
+
+/// The whole table, of any kind, as checks and messages see it. It has no memory.
+template <class Table>
+array_ref<typename Table::value_type, typename Table::memory_space> whole_ref(const Table& table) {
+  array_ref<typename Table::value_type, typename Table::memory_space> whole;
   whole.rank = 2;
   whole.extents[0] = static_cast<std::int64_t>(table.rows());
   whole.extents[1] = static_cast<std::int64_t>(table.width());
@@ -226,8 +234,8 @@ array_ref<T, Space> whole_ref(const sharded_table<T, Space, Spread>& table) {
 }
 
 /// "<verb> of '<label>', table number <n>", and the types that must agree.
-template <class... Agreed, class T, class Space, class Spread>
-call_note note_of(const char* verb, const sharded_table<T, Space, Spread>& table) {
+template <class... Agreed, class Table>
+call_note note_of(const char* verb, const Table& table) {
   call_note note(verb);
   note.add(" of '").add(table.label()).add("', table number").add_number(table.number());
   (note.add_hidden(note_part::types, typeid(Agreed).hash_code()), ...);

@@ -4,6 +4,7 @@
 #include <ferry/concepts/argument.hpp>
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/concepts/transform.hpp>
+#include <ferry/io/detail/add_quantized.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/variable_kind.hpp>
 #include <ferry/tensor/array_traits.hpp>
@@ -17,7 +18,8 @@ namespace ferry::detail {
 /// True if an object that is no variable is added under its name alone.
 template <class T>
 inline constexpr bool is_kept_table =
-    is_quantized<std::remove_cv_t<T>> || CheckpointPart<std::remove_cv_t<T>>;
+    is_quantized<std::remove_cv_t<T>> || is_kept_in_parts<std::remove_cv_t<T>> ||
+    CheckpointPart<std::remove_cv_t<T>>;
 
 template <class Object>
 consteval bool is_refused_object() {

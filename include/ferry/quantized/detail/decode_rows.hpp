@@ -19,20 +19,25 @@
 
 namespace ferry::kernels {
 
-/// The codes and scales of a table, as kernels read them.
+/// Facts of codes and scales that do not depend on where a table has them. A kind of memory adds:
+///
+///   codes_of(row), scales_of(row)   where those of a row begin
+///   is_aligned(bytes)               true if the codes of all rows begin at multiples of this many bytes
+///   units_of_row()                  the most units of 16 bytes that the codes of a row touch
 template <class Q>
-struct coded_memory {
-  const std::byte* codes = nullptr;
+struct coded_blocks {
+  using quantization = Q;
+
   std::int64_t row_bytes = 0;  ///< of codes
-  const typename Q::scale_type* scales = nullptr;
-  std::int64_t blocks = 0;  ///< scales of a row
+  std::int64_t blocks = 0;     ///< scales of a row
   float tensor_scale = 1.0f;
   readable_memory memory;  ///< of the codes
 
   /// By which the codes of a block are decoded.
-  KOKKOS_FORCEINLINE_FUNCTION typename Q::step_type step(std::int64_t row, std::int64_t block) const {
+  KOKKOS_FORCEINLINE_FUNCTION typename Q::step_type step_of(
+      [[maybe_unused]] const typename Q::scale_type* scales, [[maybe_unused]] std::int64_t block) const {
     if constexpr (has_scales<Q>)
-      return Q::step_of(scales[row * blocks + block], tensor_scale);
+      return Q::step_of(scales[block], tensor_scale);
     else
       return Q::step_of(no_scale{}, tensor_scale);
   }
@@ -49,10 +54,38 @@ struct coded_memory {
     else
       return column % Q::block == 0;
   }
+  /// True if rows of codes from an address on begin at multiples of this many bytes.
+  [[nodiscard]] bool is_aligned_from(const std::byte* codes, int bytes) const {
+    return reinterpret_cast<std::uintptr_t>(codes) % static_cast<std::uintptr_t>(bytes) == 0 &&
+           row_bytes % bytes == 0;
+  }
+  [[nodiscard]] std::int64_t units_from(const std::byte* codes) const {
+    return chunks_of_rows(reinterpret_cast<std::uintptr_t>(codes), row_bytes, row_bytes, 1);
+  }
+};
+
+/// The codes and scales of a table in arrays, as kernels read them.
+template <class Q>
+struct coded_memory : coded_blocks<Q> {
+  const std::byte* codes = nullptr;
+  const typename Q::scale_type* scales = nullptr;
+
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION const std::byte* codes_of(std::int64_t row) const {
+    return codes + row * this->row_bytes;
+  }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION const typename Q::scale_type* scales_of(
+      [[maybe_unused]] std::int64_t row) const {
+    if constexpr (has_scales<Q>)
+      return scales + row * this->blocks;
+    else
+      return scales;
+  }
+  [[nodiscard]] bool is_aligned(int bytes) const { return this->is_aligned_from(codes, bytes); }
+  [[nodiscard]] std::int64_t units_of_row() const { return this->units_from(codes); }
 };
 
 /// out[position(k)] = the values of row row(k) for each item k of the source. Rows that the source does not
-/// resolve keep their contents. Each value is rounded once, to Out.
+/// resolve keep their contents. Each value is rounded once, to Out. Memory: a kind of coded_blocks.
 ///
 /// Device mapping over a link: one thread for each aligned unit of 16 bytes that holds codes of a row,
 /// row-major. It loads the unit at once, so that a row costs the lines of memory that it touches, wherever it
@@ -63,8 +96,10 @@ struct coded_memory {
 /// `out`, as many as a unit of codes gives, and loads their codes alone. Neighbouring threads have
 /// neighbouring packets, so that each of their loads and stores fills whole sectors. Host mapping: one
 /// iteration per block of a row.
-template <class Q, class Out, class Source, bool Host>
+template <class Memory, class Out, class Source, bool Host>
 struct decode_rows {
+  using Q = typename Memory::quantization;
+  using scale_type = typename Q::scale_type;
   static constexpr int bits = Q::code_bits;
   static constexpr bool in_units = 32 % bits == 0;
   static constexpr int numbers = in_units ? 8 * unit_bytes / bits : 16;  ///< of a unit
@@ -78,7 +113,7 @@ struct decode_rows {
   static constexpr int parts_at_once =
       has_parts ? static_cast<int>(unit_bytes) / part_bytes : 1;  ///< of a thread
 
-  coded_memory<Q> table;
+  Memory table;
   std::int64_t width;
   Out* out;
   std::int64_t out_stride;
@@ -88,21 +123,19 @@ struct decode_rows {
   bool in_parts = false;
 
   /// True if codes can be loaded by parts, which neither cross a link nor lie across their alignment.
-  static bool takes_parts(const coded_memory<Q>& table, bool over_link) {
+  static bool takes_parts(const Memory& table, bool over_link) {
     if constexpr (has_parts)
-      return !over_link && reinterpret_cast<std::uintptr_t>(table.codes) % part_bytes == 0 &&
-             table.row_bytes % part_bytes == 0;
+      return !over_link && table.is_aligned(part_bytes);
     else
       return false;
   }
   /// Threads of a device for each row, or iterations of a host.
-  static std::int64_t units_of(const coded_memory<Q>& table, std::int64_t width, bool by_parts = false) {
+  static std::int64_t units_of(const Memory& table, std::int64_t width, bool by_parts = false) {
     if (by_parts) return (width + numbers - 1) / numbers;
     if constexpr (Host)
       return (width + host_block - 1) / host_block;
     else if constexpr (in_units)
-      return chunks_of_rows(reinterpret_cast<std::uintptr_t>(table.codes), table.row_bytes, table.row_bytes,
-                            1);
+      return table.units_of_row();
     else
       return (width + numbers - 1) / numbers;
   }
@@ -117,17 +150,18 @@ struct decode_rows {
     if constexpr (Host) look_ahead_of(item);
     const std::int64_t row = source.row(item, number == 0);
     if (row < 0) return;
-    const std::byte* const codes = table.codes + row * table.row_bytes;
+    const std::byte* const codes = table.codes_of(row);
+    const scale_type* const scales = table.scales_of(row);
     Out* const target = out + source.position(item) * out_stride;
     if constexpr (has_parts)
       if (in_parts)
-        return decode_parts(codes, row, target, number, std::make_integer_sequence<int, parts_at_once>());
+        return decode_parts(codes, scales, target, number, std::make_integer_sequence<int, parts_at_once>());
     if constexpr (Host)
-      decode_block(codes, row, target, number * host_block);
+      decode_block(codes, scales, target, number * host_block);
     else if constexpr (in_units)
-      decode_unit(codes, row, target, number);
+      decode_unit(codes, scales, target, number);
     else
-      decode_bytes(codes, row, target, number * numbers);
+      decode_bytes(codes, scales, target, number * numbers);
   }
 
  private:
@@ -135,11 +169,11 @@ struct decode_rows {
     if (units.divisor() != 1) return;
     if (const std::int64_t ahead = item + look_ahead::rows(table.row_bytes); ahead < items) {
       const std::int64_t later = source.row(ahead, false);
-      if (later >= 0) look_ahead::prefetch(table.codes + later * table.row_bytes, table.row_bytes);
+      if (later >= 0) look_ahead::prefetch(table.codes_of(later), table.row_bytes);
     }
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void decode_unit(const std::byte* codes, std::int64_t row, Out* target,
+  KOKKOS_FORCEINLINE_FUNCTION void decode_unit(const std::byte* codes, const scale_type* scales, Out* target,
                                                std::int64_t number) const {
     const auto ahead = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(codes) % unit_bytes);
     const std::int64_t place = number * unit_bytes - ahead;  // of the unit's first byte within the row
@@ -149,9 +183,9 @@ struct decode_rows {
     const bool whole = first >= 0 && first + numbers <= width && first % sharers == 0 &&
                        reinterpret_cast<std::uintptr_t>(target + first) % unit_bytes == 0;
     if (whole)
-      store_packets(unit, row, target, first);
+      store_packets(unit, scales, target, first);
     else
-      store_numbers([&](int e) { return code_in<bits>(unit, e); }, row, target, first);
+      store_numbers([&](int e) { return code_in<bits>(unit, e); }, scales, target, first);
   }
 
   /// The codes of a packet that begins at a column, as the first bytes of a unit.
@@ -164,7 +198,7 @@ struct decode_rows {
     return unit;
   }
   template <int... Part>
-  KOKKOS_FORCEINLINE_FUNCTION void decode_parts(const std::byte* codes, std::int64_t row, Out* target,
+  KOKKOS_FORCEINLINE_FUNCTION void decode_parts(const std::byte* codes, const scale_type* scales, Out* target,
                                                 std::int64_t number,
                                                 std::integer_sequence<int, Part...>) const {
     const std::int64_t first = number * packet_numbers, apart = units.divisor() * packet_numbers;
@@ -173,27 +207,27 @@ struct decode_rows {
       ((first + Part * apart < width ? void(unit[Part] = load_part(codes, first + Part * apart)) : void()),
        ...);
       ((first + Part * apart < width
-            ? store_packets<packet_numbers>(unit[Part], row, target, first + Part * apart)
+            ? store_packets<packet_numbers>(unit[Part], scales, target, first + Part * apart)
             : void()),
        ...);
     } else {
       for (std::int64_t column = first; column < width; column += apart) {
         const unit_words unit = load_part(codes, column);
-        store_numbers<packet_numbers>([&](int e) { return code_in<bits>(unit, e); }, row, target, column);
+        store_numbers<packet_numbers>([&](int e) { return code_in<bits>(unit, e); }, scales, target, column);
       }
     }
   }
 
   template <int Count = numbers>
-  KOKKOS_FORCEINLINE_FUNCTION void store_packets(const unit_words& unit, std::int64_t row, Out* target,
-                                                 std::int64_t first) const {
+  KOKKOS_FORCEINLINE_FUNCTION void store_packets(const unit_words& unit, const scale_type* scales,
+                                                 Out* target, std::int64_t first) const {
     constexpr int step_numbers = packet_numbers < sharers ? packet_numbers : sharers;
     static_assert(packet_numbers % step_numbers == 0 && sharers % step_numbers == 0);
     typename Q::step_type step{};
     for (int begin = 0; begin < Count; begin += packet_numbers) {
       decltype(Q::decode(0u, step)) value[packet_numbers];
       for (int part = begin; part < begin + packet_numbers; part += step_numbers) {
-        if (part % sharers == 0) step = table.step(row, table.block_of(first + part));
+        if (part % sharers == 0) step = table.step_of(scales, table.block_of(first + part));
         for (int e = part; e < part + step_numbers; ++e)
           value[e - begin] = Q::decode(code_in<bits>(unit, e), step);
       }
@@ -206,32 +240,32 @@ struct decode_rows {
 
   /// The numbers from column `first` on that belong to the row.
   template <int Count = numbers, class Code>
-  KOKKOS_FORCEINLINE_FUNCTION void store_numbers(const Code& code, std::int64_t row, Out* target,
+  KOKKOS_FORCEINLINE_FUNCTION void store_numbers(const Code& code, const scale_type* scales, Out* target,
                                                  std::int64_t first) const {
     typename Q::step_type step{};
     bool has_step = false;
     for (int e = 0; e < Count; ++e) {
       const std::int64_t column = first + e;
       if (column < 0 || column >= width) continue;
-      if (!has_step || table.begins_block(column)) step = table.step(row, table.block_of(column));
+      if (!has_step || table.begins_block(column)) step = table.step_of(scales, table.block_of(column));
       has_step = true;
       target[column] = convert<Out>(Q::decode(code(e), step));
     }
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void decode_bytes(const std::byte* codes, std::int64_t row, Out* target,
+  KOKKOS_FORCEINLINE_FUNCTION void decode_bytes(const std::byte* codes, const scale_type* scales, Out* target,
                                                 std::int64_t first) const {
-    store_numbers([&](int e) { return code_at<bits>(codes, first + e); }, row, target, first);
+    store_numbers([&](int e) { return code_at<bits>(codes, first + e); }, scales, target, first);
   }
 
   /// Part after part of constant length between arrays that nothing else aliases, which a compiler
   /// vectorises.
-  void decode_block(const std::byte* codes, std::int64_t row, Out* target, std::int64_t begin) const {
+  void decode_block(const std::byte* codes, const scale_type* scales, Out* target, std::int64_t begin) const {
     constexpr int part = Q::block == 0 ? 16 : std::gcd(16, Q::block);
     const std::int64_t end = begin + host_block < width ? begin + host_block : width;
     std::int64_t column = begin;
     for (; column + part <= end; column += part) {
-      const auto step = table.step(row, table.block_of(column));
+      const auto step = table.step_of(scales, table.block_of(column));
       std::uint32_t code[part];
       Out value[part];
       for (int e = 0; e < part; ++e) code[e] = code_at<bits>(codes, column + e);
@@ -239,8 +273,8 @@ struct decode_rows {
       std::memcpy(static_cast<void*>(target + column), value, sizeof value);
     }
     for (; column < end; ++column)
-      target[column] =
-          convert<Out>(Q::decode(code_at<bits>(codes, column), table.step(row, table.block_of(column))));
+      target[column] = convert<Out>(
+          Q::decode(code_at<bits>(codes, column), table.step_of(scales, table.block_of(column))));
   }
 };
 

@@ -64,6 +64,14 @@ struct coded_rows {
   }
 };
 
+/// Rows of codes and scales that kernels decode: `codes` says how those of a row lie, and placed(source), if
+/// there is one, names the rows of a source as they are named in for_kernels().
+template <class Rows>
+concept CodedRows = requires(const Rows& rows) {
+  rows.codes;
+  typename decltype(rows.for_kernels())::quantization;
+};
+
 /// The scales of a table as an array_ref, or no_scale.
 template <class Table>
 auto scales_ref([[maybe_unused]] Table& table) {
@@ -79,19 +87,28 @@ coded_rows<Q, Code, Space, Scales> rows_of_codes(const array_ref<Code, Space>& c
   return {codes, scales, tensor_scale};
 }
 
-/// out[source.position(k)] = the values of row source.row(k) for each item k.
+/// out[source.position(k)] = the values of row source.row(k) for each item k. `table`: codes and scales as
+/// decode_rows takes them; `over_link`: whether a device reads the codes over a link to the host.
+template <class Exec, class Memory, class Out, class Space, class Source, class Order = schedule::flat>
+void launch_decode(const Exec& exec, const std::string& label, const Memory& table, bool over_link,
+                   const array_ref<Out, Space>& out, const Source& source, std::int64_t items,
+                   const Order& order = {}) {
+  using kernel = kernels::decode_rows<Memory, Out, Source, is_host_exec<Exec>>;
+  const bool in_parts = kernel::takes_parts(table, over_link);
+  const std::int64_t units = kernel::units_of(table, out.width(), in_parts);
+  launch(
+      exec, label, order, items, units,
+      kernel{table, out.width(), out.data, out.row_stride(), fast_divisor(units), items, source, in_parts});
+}
+
+/// As above, of rows in arrays.
 template <class Exec, class Q, class Code, class RowSpace, class Scales, class Out, class Space, class Source,
           class Order = schedule::flat>
 void launch_gather(const Exec& exec, const std::string& label,
                    const coded_rows<Q, Code, RowSpace, Scales>& rows, const array_ref<Out, Space>& out,
                    const Source& source, std::int64_t items, const Order& order = {}) {
-  using kernel = kernels::decode_rows<Q, Out, Source, is_host_exec<Exec>>;
-  const auto table = rows.for_kernels();
-  const bool in_parts = kernel::takes_parts(table, !std::is_same_v<RowSpace, device_space>);
-  const std::int64_t units = kernel::units_of(table, out.width(), in_parts);
-  launch(
-      exec, label, order, items, units,
-      kernel{table, out.width(), out.data, out.row_stride(), fast_divisor(units), items, source, in_parts});
+  launch_decode(exec, label, rows.for_kernels(), !std::is_same_v<RowSpace, device_space>, out, source, items,
+                order);
 }
 
 /// Codes and scales of row p = those of values[p], for each position p that `source` names.

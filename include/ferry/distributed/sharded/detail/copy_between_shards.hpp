@@ -113,8 +113,7 @@ struct copy_between_shards : reads_whole_shards<Exec, Table> {
     if constexpr (finds_rows_to_copy<Exec, Table, to_space>) {
       const Exec instance = instance_of(rank);
       begin_on(instance, exec);
-      const auto whole = whole_ref(table);
-      copy_numbered<path::peer>(instance, peer_rows(table, whole), make_ref(target.shard(rank)),
+      copy_numbered<path::peer>(instance, peer_rows(table), make_ref(target.shard(rank)),
                                 kernels::numbered_rows{numbers_of(rank)}, target.rows_of(rank))
           .join();
     }

@@ -23,6 +23,25 @@
 
 namespace ferry::detail {
 
+/// `sink` = all rows of a table, by gathers of their numbers; a rank that takes none has no positions there.
+/// The ranks have agreed. `numbers` has room for the rows of one gather.
+template <class Exec, class Table, class Sink>
+void gather_all_rows(const Exec& exec, const Table& table, const Sink& sink, bool takes,
+                     row_list<Exec>& numbers) {
+  const auto rows = static_cast<std::int64_t>(table.rows());
+  for (std::int64_t begin = 0; begin < rows; begin += copied_at_once) {
+    const std::int64_t count = std::min(copied_at_once, rows - begin);
+    for (std::int64_t i = 0; i < count; ++i) numbers.data()[i] = begin + i;
+    auto part = takes ? part_of(sink, begin, count) : sink;
+    if (!takes) {  // no rows, of the table's width
+      part.rank = 2;
+      part.extents[1] = static_cast<std::int64_t>(table.width());
+      part.make_dense();
+    }
+    gather(exec, table, numbers.first(takes ? count : 0), part, bounds::unchecked{}).join();
+  }
+}
+
 /// A copy of all rows to an array of each rank. By lists it is made of gathers after the ranks have agreed.
 template <class Exec, class Table, class Sink>
 struct copy_from_shards : reads_whole_shards<Exec, Table> {
@@ -42,7 +61,7 @@ struct copy_from_shards : reads_whole_shards<Exec, Table> {
     takes = call.is_whole() || sink.rows() != 0;
     series = series_of(table);
     if (!takes) return;
-    require_same_extents(table, sink);
+    require_same_extents("copy", table, sink);
     require_apart("copy", call, table, sink);
     require_array_device("copy", exec, sink);
     way = way_of_rows();
@@ -56,19 +75,7 @@ struct copy_from_shards : reads_whole_shards<Exec, Table> {
   void apply() const {}
 
   /// After the phases of the call.
-  void gather_parts() {
-    for (std::int64_t begin = 0; begin < rows(); begin += copied_at_once) {
-      const std::int64_t count = std::min(copied_at_once, rows() - begin);
-      for (std::int64_t i = 0; i < count; ++i) numbers.data()[i] = begin + i;
-      auto part = takes ? part_of(sink, begin, count) : sink;
-      if (!takes) {  // no rows, of the table's width
-        part.rank = 2;
-        part.extents[1] = static_cast<std::int64_t>(table.width());
-        part.make_dense();
-      }
-      gather(exec, table, numbers.first(takes ? count : 0), part, bounds::unchecked{}).join();
-    }
-  }
+  void gather_parts() { gather_all_rows(exec, table, sink, takes, numbers); }
   void move() {
     if (has_lists) return;
     if (takes && way == copy_way::kernel)
@@ -96,8 +103,7 @@ struct copy_from_shards : reads_whole_shards<Exec, Table> {
   }
   void read_at_once() {
     if constexpr (finds_rows_to_copy<Exec, Table, to_space>) {
-      const auto whole = whole_ref(table);
-      copy_numbered<path::peer>(exec, peer_rows(table, whole), sink, kernels::identity{}, rows()).join();
+      copy_numbered<path::peer>(exec, peer_rows(table), sink, kernels::identity{}, rows()).join();
     }
   }
   void read_by_buffer() {
@@ -109,8 +115,7 @@ struct copy_from_shards : reads_whole_shards<Exec, Table> {
       for (std::int64_t begin = 0; begin < rows(); begin += at_once) {
         const std::int64_t count = std::min(at_once, rows() - begin);
         auto part = buffer.first(static_cast<std::size_t>(count));
-        copy_numbered<path::peer>(exec, peer_rows(table, whole), make_ref(part), kernels::rows_from{begin},
-                                  count)
+        copy_numbered<path::peer>(exec, peer_rows(table), make_ref(part), kernels::rows_from{begin}, count)
             .drop();
         auto target = part_of(sink, begin, count);
         copy(exec, part, target).join();

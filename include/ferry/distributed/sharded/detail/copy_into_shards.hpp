@@ -36,7 +36,7 @@ struct copy_into_shards : verb_on_shards<Table> {
       : base(shards, note), exec(instance), source(array) {}
 
   void check() {
-    require_same_extents(table, source);
+    require_same_extents("copy", table, source);
     require_apart("copy", call, table, source);
     series = series_of(table);
   }

@@ -8,6 +8,7 @@
 #include <ferry/tensor/tensor.hpp>
 
 #include <cstdint>
+#include <string>
 
 namespace ferry::detail {
 
@@ -23,12 +24,12 @@ array_ref<T, Space> part_of(array_ref<T, Space> array, std::int64_t begin, std::
 }
 
 template <class Table, class Array>
-void require_same_extents(const Table& table, const Array& array) {
-  require_dense_rows("copy", array);
+void require_same_extents(const char* verb, const Table& table, const Array& array) {
+  require_dense_rows(verb, array);
   if (array.rows() != static_cast<std::int64_t>(table.rows()) ||
       array.width() != static_cast<std::int64_t>(table.width()))
-    throw invalid_argument("ferry::copy: the extents of " + table.describe() + " and " + array.describe() +
-                           " differ");
+    throw invalid_argument(std::string("ferry::") + verb + ": the extents of " + table.describe() + " and " +
+                           array.describe() + " differ");
 }
 
 template <class Exec>

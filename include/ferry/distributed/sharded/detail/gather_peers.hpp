@@ -35,12 +35,16 @@ auto read_in_units(std::size_t bytes, const reached_shards<T, Spread>& shards, c
 }
 /// @}
 
-/// Rows of a sharded table, which kernels read from the shards of all ranks.
+/// Rows of a sharded table, which kernels read from the shards of all ranks. A kind of sharded table
+/// specialises it.
+template <class Table>
+class peer_rows;
+
 template <class T, class Space, class Spread>
-class peer_rows : public rows_of_kernels<T, Space> {
+class peer_rows<sharded_table<T, Space, Spread>> : public rows_of_kernels<T, Space> {
  public:
-  peer_rows(const sharded_table<T, Space, Spread>& shards, const array_ref<T, Space>& whole)
-      : shards_(shards), whole_(whole) {}
+  explicit peer_rows(const sharded_table<T, Space, Spread>& shards)
+      : shards_(shards), whole_(whole_ref(shards)) {}
 
   [[nodiscard]] const array_ref<T, Space>& table() const { return whole_; }
   [[nodiscard]] std::int64_t row_bytes() const { return bytes_of_rows(whole_, 1); }
@@ -57,45 +61,44 @@ class peer_rows : public rows_of_kernels<T, Space> {
 
  private:
   const sharded_table<T, Space, Spread>& shards_;
-  const array_ref<T, Space>& whole_;
+  array_ref<T, Space> whole_;
 };
-/// Such rows, if each different row of a plan is to cross once.
 template <class T, class Space, class Spread>
-class peer_rows_once : public peer_rows<T, Space, Spread> {
+peer_rows(const sharded_table<T, Space, Spread>&) -> peer_rows<sharded_table<T, Space, Spread>>;
+
+/// Such rows, if each different row of a plan is to cross once.
+template <class Table>
+class peer_rows_once : public peer_rows<Table> {
  public:
   template <class OutSpace>
   static constexpr bool gathers_once = true;
-  using peer_rows<T, Space, Spread>::peer_rows;
+  using peer_rows<Table>::peer_rows;
 };
 
 /// The verb. `named` comes from rows_named_by; the arguments have been checked.
-template <class Bounds, class Exec, class T, class Space, class Spread, class Named, class Out,
-          class OutSpace>
-ticket gather_from_peers(const Exec& exec, const sharded_table<T, Space, Spread>& table, const Named& named,
+template <class Bounds, class Exec, class Table, class Named, class Out, class OutSpace>
+ticket gather_from_peers(const Exec& exec, const Table& table, const Named& named,
                          const array_ref<Out, OutSpace>& out, bool shares_rows = true) {
-  const auto whole = whole_ref(table);
   if (out.size() != 0) require_array_device("gather", exec, out);
   if constexpr (is_plan<Named>)
-    if (shares_rows)
-      return gather_on<path::peer, Bounds>(exec, peer_rows_once<T, Space, Spread>(table, whole), named, out);
-  return gather_on<path::peer, Bounds>(exec, peer_rows<T, Space, Spread>(table, whole), named, out);
+    if (shares_rows) return gather_on<path::peer, Bounds>(exec, peer_rows_once<Table>(table), named, out);
+  return gather_on<path::peer, Bounds>(exec, peer_rows<Table>(table), named, out);
 }
 
 /// Checks the arguments of a gather by path::peer and gathers.
-template <class Chosen, class Exec, class T, class Space, class Spread, class Indices, class Out>
-ticket checked_peer_gather(const Exec& exec, const sharded_table<T, Space, Spread>& table,
-                           const Indices& indices, Out& out) {
+template <class Chosen, class Exec, class Table, class Indices, class Out>
+ticket checked_peer_gather(const Exec& exec, const Table& table, const Indices& indices, Out& out) {
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
   using checked = chosen_policies<path::direct, bounds_policy>;
   require_policies<Chosen, true, false>();
   static_assert(!is_sharded_plan<Indices>,
                 "ferry: path::peer takes indices or a row_plan; a sharded_plan has routes for exchanges.");
   static_assert(
-      requires { requires Spread::in_kernels; },
+      requires { requires Table::sharding_type::in_kernels; },
       "ferry: path::peer finds the owners of rows in kernels; make owner and local_row of the sharding KOKKOS_FUNCTIONs and declare in_kernels = true.");
-  require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Out, checked, false>();
+  require_sharded_verb<Exec, Table, Indices, Out, checked, false>();
   const auto sink = make_ref(out);
-  require_convertible<typename decltype(sink)::value_type, T>();
+  sharded_kind<Table>::template require_output<std::remove_const_t<decltype(sink)>>();
   const auto& named = rows_named_by(indices);
   using given =
       std::conditional_t<Chosen::template names<bounds_category>, checked, chosen_policies<path::direct>>;

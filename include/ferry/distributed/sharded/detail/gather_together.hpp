@@ -27,7 +27,7 @@ namespace ferry::detail {
 template <class Exec, class Table, class OutSpace>
 inline constexpr bool reads_peers = routes_by_kernels<Exec> &&
                                     (is_host_exec<Exec> ||
-                                     (!std::is_same_v<typename Table::memory_space, pageable_space> &&
+                                     (!sharded_kind<Table>::template lies_in<pageable_space> &&
                                       !std::is_same_v<OutSpace, pageable_space>)) &&
                                     requires {
   requires Table::sharding_type::in_kernels;
@@ -40,12 +40,15 @@ bool reaches_shards([[maybe_unused]] const Exec& exec, const Table& table) {
   if (ranks > kernels::most_shards) return false;
   const auto reaches = [&](int r) {
     if (!table.holds(r)) return false;
-    if constexpr (!is_host_exec<Exec>) {
-      const int device = make_ref(table.shard(r)).device();
-      const int own_device = execution_backend<Exec>::device_of(exec);
-      return device < 0 || device == own_device || execution_backend<Exec>::reaches_device(exec, device);
-    }
-    return true;
+    bool in_reach = true;
+    if constexpr (!is_host_exec<Exec>)
+      sharded_kind<Table>::for_each_part(table, [&](const auto& part) {
+        const int device = make_ref(part.shard(r)).device();
+        const int own_device = execution_backend<Exec>::device_of(exec);
+        in_reach &=
+            device < 0 || device == own_device || execution_backend<Exec>::reaches_device(exec, device);
+      });
+    return in_reach;
   };
   for (int r = 0; r < ranks; ++r)
     if (!reaches(r) && (!Table::sharding_type::replicates || table.holds(r))) return false;

@@ -59,22 +59,30 @@ bool is_checked(const Named& named) {
 }
 
 /// Pools rows that have arrived: position p has row slots[p], or none for -1.
-template <class Pooling, class Bounds, class Exec, class Bags, class T, class Wire, class Payload,
-          class Weights, class Chosen, class Out, class OutSpace>
-void pool_slots(const Exec& exec, const tensor<T, Payload>& arrived, const tensor<std::int64_t, Wire>& slots,
+template <class Pooling, class Bounds, class Exec, class Bags, class Arrived, class Wire, class Weights,
+          class Chosen, class Out, class OutSpace>
+void pool_slots(const Exec& exec, const Arrived& arrived, const tensor<std::int64_t, Wire>& slots,
                 const Bags& bags, const Weights& weights, const Chosen& chosen,
                 const array_ref<Out, OutSpace>& out) {
-  pool_bags<path::automatic, Pooling, Bounds>(exec, plain_rows(read_only(make_ref(arrived))),
-                                              read_only(make_ref(slots)), bags, weights, chosen, out)
-      .join();
+  const auto pool = [&](const auto& access) {
+    pool_bags<path::automatic, Pooling, Bounds>(exec, access, read_only(make_ref(slots)), bags, weights,
+                                                chosen, out)
+        .join();
+  };
+  if constexpr (HasRowAccess<Arrived> && !is_codes<Arrived>) {
+    pool(table_access<Arrived>(arrived, "gather_bags"));
+  } else {
+    const auto rows = rows_to_pool(arrived);
+    pool(plain_rows(rows));
+  }
 }
 
 /// Pools rows that have arrived: position p has row slot[p], or none for -1. The errors of the offsets and of
 /// bad positions within bags are those of an ordinary table.
-template <class Pooling, class Bounds, class Exec, class Table, class Named, class Bags, class T, class Wire,
-          class Payload, class Weights, class Chosen, class Out, class OutSpace>
+template <class Pooling, class Bounds, class Exec, class Table, class Named, class Bags, class Arrived,
+          class Wire, class Weights, class Chosen, class Out, class OutSpace>
 ticket pool_arrived(const char* verb, const Exec& exec, const Table& table, const Named& named,
-                    const Bags& bags, const row_route<Wire>& route, const tensor<T, Payload>& arrived,
+                    const Bags& bags, const row_route<Wire>& route, const Arrived& arrived,
                     const Weights& weights, const Chosen& chosen, const array_ref<Out, OutSpace>& out) {
   constexpr bool looks = !std::is_same_v<Bounds, bounds::unchecked>;
   const auto slots = slots_of(route);
@@ -114,19 +122,19 @@ ticket pool_arrived(const char* verb, const Exec& exec, const Table& table, cons
 
 /// The policies of gather_bags on a sharded table.
 template <class Bag, class Reader, class Table>
-struct pool_choice : read_choice<typename Bag::chosen, typename Table::value_type, Reader> {
+struct pool_choice : read_choice<typename Bag::chosen, typename sharded_kind<Table>::wired, Reader> {
   using pooling = typename Bag::pooling;
 };
 
-/// The different rows of a plan, fetched from a sharded table into a buffer.
-template <class T, class Space>
-class fetched_rows : public rows_of_kernels<T, Space> {
+/// The different rows of a plan, fetched from a sharded table into a buffer. Whole: the table for checks.
+template <class T, class Whole>
+class fetched_rows : public rows_of_kernels<T, typename Whole::memory_space> {
  public:
-  fetched_rows(const array_ref<T, Space>& whole, const array_ref<const T, device_space>& buffer)
+  fetched_rows(const Whole& whole, const array_ref<const T, device_space>& buffer)
       : whole_(whole), buffer_(buffer) {}
 
-  [[nodiscard]] const array_ref<T, Space>& table() const { return whole_; }
-  [[nodiscard]] std::int64_t row_bytes() const { return bytes_of_rows(whole_, 1); }
+  [[nodiscard]] const Whole& table() const { return whole_; }
+  [[nodiscard]] std::int64_t row_bytes() const { return bytes_of_rows(buffer_, 1); }
 
   template <class Exec>
   const array_ref<const T, device_space>& rows(launch_context<Exec>& call) const {
@@ -140,7 +148,7 @@ class fetched_rows : public rows_of_kernels<T, Space> {
   }
 
  private:
-  const array_ref<T, Space>& whole_;
+  const Whole& whole_;
   array_ref<const T, device_space> buffer_;
 };
 
@@ -155,8 +163,7 @@ struct sharded_pool : sharded_read<Choice, Exec, Table, Named, Out> {
   static constexpr bool finds = !std::is_same_v<Extra, no_array> && pooling::selects;
   static constexpr bool reads_by_kernels =
       is_host_exec<Exec> || !finds || !std::is_same_v<typename Extra::memory_space, pageable_space>;
-  using element = typename Table::value_type;
-  using space = typename Table::memory_space;
+  using element = typename sharded_kind<Table>::gathered;
 
   const Bags& bags;
   const Extra& extra;
@@ -184,7 +191,7 @@ struct sharded_pool : sharded_read<Choice, Exec, Table, Named, Out> {
       return pool_once(whole, plan_of_list<bounds_policy>(this->exec, list, whole.rows()));
     if constexpr (is_plan<List>)
       if (prefers_once(this->table, list)) return pool_once(whole, list);
-    return pool_rows_of(peer_rows<element, space, typename Table::sharding_type>(this->table, whole), list);
+    return pool_rows_of(peer_rows<std::remove_const_t<Table>>(this->table), list);
   }
 
  private:
@@ -200,7 +207,7 @@ struct sharded_pool : sharded_read<Choice, Exec, Table, Named, Out> {
     gather_from_peers<bounds::unchecked>(
         this->exec, this->table, index_ref(plan.unique_rows<space_of_plans<Exec>>()), make_ref(sink), false)
         .drop();
-    return pool_rows_of(fetched_rows<element, space>(whole, read_only(make_ref(fetched))), plan);
+    return pool_rows_of(fetched_rows<element, Whole>(whole, read_only(make_ref(fetched))), plan);
   }
   template <class Access, class List>
   [[nodiscard]] ticket pool_rows_of(const Access& rows, const List& list) {

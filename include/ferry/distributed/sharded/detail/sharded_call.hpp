@@ -106,17 +106,17 @@ struct sharded_call {
     }
   }
 
-  /// Fetches the rows of the batch from their owners, in elements of Wired and in the order of the route,
-  /// into a buffer on the device of `exec`. `reader(*this, rank, rows, out)` is a gather of a shard. The
-  /// buffers of owners go back along the routes.
+  /// Fetches the rows of the batch from their owners, `columns` elements of Wired each and in the order of
+  /// the route, into a buffer on the device of `exec`. `reader(*this, rank, rows, out)` is a gather of a
+  /// shard. The buffers of owners go back along the routes.
   template <class Payload, class Wired, class Reader>
-  [[nodiscard]] tensor<Wired, Payload> fetch(const Reader& reader) {
+  [[nodiscard]] tensor<Wired, Payload> fetch(const Reader& reader, std::int64_t columns) {
     const row_route<wire>& route = current_routes().batch;
-    auto arrived = payload<Wired, Payload>(exec, "gathered rows", route.routed(), width());
+    auto arrived = payload<Wired, Payload>(exec, "gathered rows", route.routed(), columns);
     if (!call.is_whole() && !route.everywhere) {
       const Exec shard_exec = instance(call.rank());
       auto leaving =
-          payload<Wired, Payload>(shard_exec, "rows for others", current_routes().in_begin.back(), width());
+          payload<Wired, Payload>(shard_exec, "rows for others", current_routes().in_begin.back(), columns);
       read_shard(reader, call.rank(), leaving.first(leaving.rows()));
       const route_parts parts = parts_of<true>(current_routes(), arrived, leaving);
       exchange_payload<Payload>(call, shard_exec, exec, parts.outgoing, parts.incoming);
@@ -129,7 +129,7 @@ struct sharded_call {
       if (last > first && share_home<Payload>(exec, shard_exec)) {
         read_shard(reader, r, rows);
       } else if (last > first) {
-        auto leaving = payload<Wired, Payload>(shard_exec, "rows for others", last - first, width());
+        auto leaving = payload<Wired, Payload>(shard_exec, "rows for others", last - first, columns);
         read_shard(reader, r, leaving.first(leaving.rows()));
         copy_home(exec, rows.data(), shard_exec, leaving.data(), leaving.size() * sizeof(Wired));
       }

@@ -19,16 +19,6 @@
 
 namespace ferry::detail {
 
-/// Reads the rows of a shard by Path.
-template <class Path>
-struct shard_reader {
-  template <class Call, class Rows, class Out>
-  void operator()(const Call& call, int rank, const Rows& rows, const Out& out) const {
-    gather(call.instance(rank), std::as_const(call.table).shard(rank), rows, out, Path{}, bounds::unchecked{})
-        .join();
-  }
-};
-
 /// The policies and types of a gather from a sharded table: `Asked` are the policies of the call, Wired the
 /// elements that travel, Reader reads the rows of a shard.
 template <class Asked, class Wired, class Reader>
@@ -39,6 +29,12 @@ struct read_choice {
   using wired = Wired;
   using reader = Reader;
 };
+
+/// The rows of the batch, as they come from their owners. sharded_kind says what `arrived` is.
+template <class Verb, class Reader, class T, class Home>
+void fetch_rows(Verb& verb, const Reader& reader, tensor<T, Home>& arrived) {
+  arrived = verb.template fetch<Home, T>(reader, verb.width());
+}
 
 /// A gather from a sharded table into `out`. The owners read the rows that the ranks ask for; with `once`
 /// each different row of an owner comes once.
@@ -54,7 +50,7 @@ struct sharded_read : sharded_call<Exec, Table, Named> {
 
   const Out& out;
   typename Choice::reader reader;
-  tensor<typename Choice::wired, home> arrived{};
+  typename sharded_kind<Table>::template arrived<typename Choice::wired, home> arrived{};
 
   sharded_read(const char* name, const Exec& instance, Table& rows, const Named& indices, const Out& sink,
                const call_note& note, typename Choice::reader shard_reader = {})
@@ -79,7 +75,7 @@ struct sharded_read : sharded_call<Exec, Table, Named> {
   /// Other ranks do not learn of bad indices of this one.
   [[nodiscard]] bool refuse() const { return false; }
   void move() {
-    arrived = this->template fetch<home, typename Choice::wired>(reader);
+    fetch_rows(*this, reader, arrived);
     call.close();
   }
   void apply() {

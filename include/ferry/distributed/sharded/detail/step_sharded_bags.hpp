@@ -174,7 +174,7 @@ struct sharded_bag_step : bag_step_by_kernels<Bag, Exec, Rule, Table, State, Nam
     tensor<std::int64_t, wire> positions("positions of maxima", grads.rows(), grads.width());
     tensor<pooling_type<element, void, float>, wire> maxima("maxima", grads.rows(), grads.width());
     const auto arrived = this->template fetch<home, element>(
-        shard_reader<shard_read_path_t<chosen, Exec, typename Table::memory_space>>{});
+        shard_reader<shard_read_path_t<chosen, Exec, typename Table::memory_space>>{}, this->width());
     pool_arrived<pooling, bounds_policy>(this->verb, exec, table, named, bags, this->current_routes().batch,
                                          arrived, no_array{}, make_ref(positions), make_ref(maxima))
         .join();

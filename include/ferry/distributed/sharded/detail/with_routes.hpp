@@ -16,6 +16,7 @@
 #include <ferry/rows/gather.hpp>
 #include <ferry/rows/scatter.hpp>
 #include <ferry/runtime/detail/array_device.hpp>
+#include <ferry/tensor/tensor.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -131,6 +132,52 @@ std::int64_t routed_positions(const Named& named) {
     return positions_of(named);
 }
 
+/// Reads the rows of a shard by Path.
+template <class Path>
+struct shard_reader {
+  template <class Call, class Rows, class Out>
+  void operator()(const Call& call, int rank, const Rows& rows, const Out& out) const {
+    gather(call.instance(rank), std::as_const(call.table).shard(rank), rows, out, Path{}, bounds::unchecked{})
+        .join();
+  }
+};
+
+/// The facts of a kind of sharded table that gathers differ in:
+///
+///   wired                 the elements of a row that travels
+///   gathered              the elements of gathered rows
+///   arrived<Wired, Home>  rows of a batch in a buffer of the ranks
+///   reader<Chosen, Exec>  reads rows of a shard by the policies of the call
+///   lies_in<S>            whether shards lie in a memory space
+///   require_output<Out>() static_asserts on the elements that rows become
+///   for_each_part(table, use)
+///                         calls use(part) for each array of the rows, a sharded_table
+template <class Table>
+struct sharded_kind;
+template <class Table>
+struct sharded_kind<const Table> : sharded_kind<Table> {};
+
+template <class T, class Space, class Spread>
+struct sharded_kind<sharded_table<T, Space, Spread>> {
+  using wired = T;
+  using gathered = T;
+  template <class Wired, class Home>
+  using arrived = tensor<Wired, Home>;
+  template <class Chosen, class Exec>
+  using reader = shard_reader<shard_read_path_t<Chosen, Exec, Space>>;
+  template <class S>
+  static constexpr bool lies_in = std::is_same_v<S, Space>;
+
+  template <class Out>
+  static consteval void require_output() {
+    require_convertible<typename Out::value_type, T>();
+  }
+  template <class Table, class Use>
+  static void for_each_part(Table& table, const Use& use) {
+    use(table);
+  }
+};
+
 /// Checks the types of a verb's arguments as for an ordinary table.
 template <class Exec, class Table, class Indices, class Batch, class Chosen, bool TakesDuplicates,
           bool TakesStep = false>
@@ -147,10 +194,12 @@ consteval void require_sharded_verb() {
 /// write their shards, without waiting for each other.
 template <class Table, class Batch>
 void require_apart(const char* verb, const collective& call, const Table& table, const Batch& batch) {
-  for (int r = 0; r < call.ranks(); ++r)
-    if (table.holds(r) && overlap(make_ref(table.shard(r)), batch))
-      throw invalid_argument(std::string("ferry::") + verb + ": " + batch.describe() + " and a shard of " +
-                             whole_ref(table).describe() + " overlap in memory");
+  sharded_kind<Table>::for_each_part(table, [&](const auto& part) {
+    for (int r = 0; r < call.ranks(); ++r)
+      if (part.holds(r) && overlap(make_ref(part.shard(r)), batch))
+        throw invalid_argument(std::string("ferry::") + verb + ": " + batch.describe() + " and a shard of " +
+                               whole_ref(table).describe() + " overlap in memory");
+  });
 }
 
 /// Checks the shapes of a verb's arguments as for an ordinary table.

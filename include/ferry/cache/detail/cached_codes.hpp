@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/detail/row_cache.hpp>
+#include <ferry/quantized/detail/decode_rows.hpp>
+#include <ferry/quantized/detail/quantized_access.hpp>
+#include <ferry/quantized/quantization.hpp>
+#include <ferry/rows/detail/schedule.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+/// Quantized rows behind a cache, which kernels decode.
+namespace ferry::kernels {
+
+/// Codes and scales in host memory and in slots. A row is named by a code of place_rule: the row, with the
+/// slot + 1 in the bits above.
+template <class Q>
+struct codes_in_cache : coded_blocks<Q> {
+  const std::byte* cold_codes = nullptr;
+  const std::byte* hot_codes = nullptr;
+  const typename Q::scale_type* cold_scales = nullptr;
+  const typename Q::scale_type* hot_scales = nullptr;  ///< null: scales are not cached
+  int row_bits = 0;
+
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::int64_t row_of(std::int64_t place) const {
+    return place & ((std::int64_t{1} << row_bits) - 1);
+  }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::int64_t slot_of(std::int64_t place) const {
+    return (place >> row_bits) - 1;
+  }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION const std::byte* codes_of(std::int64_t place) const {
+    const std::int64_t slot = slot_of(place);
+    return slot < 0 ? cold_codes + row_of(place) * this->row_bytes : hot_codes + slot * this->row_bytes;
+  }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION const typename Q::scale_type* scales_of(
+      [[maybe_unused]] std::int64_t place) const {
+    if constexpr (has_scales<Q>) {
+      const std::int64_t slot = slot_of(place);
+      return slot < 0 || hot_scales == nullptr ? cold_scales + row_of(place) * this->blocks
+                                               : hot_scales + slot * this->blocks;
+    } else {
+      return cold_scales;
+    }
+  }
+  [[nodiscard]] bool is_aligned(int bytes) const {
+    return this->is_aligned_from(cold_codes, bytes) && this->is_aligned_from(hot_codes, bytes);
+  }
+  [[nodiscard]] std::int64_t units_of_row() const {
+    return std::max(this->units_from(cold_codes), this->units_from(hot_codes));
+  }
+};
+
+}  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+/// Such rows of one table.
+template <class Q, class Space>
+struct cached_codes {
+  using value_type = const typename Q::code_type;
+
+  kernels::codes_in_cache<Q> memory;
+  /// Rows that begin at addresses with the alignment of both memories. Nothing lies there.
+  array_ref<value_type, Space> codes;
+
+  [[nodiscard]] kernels::codes_in_cache<Q> for_kernels() const { return memory; }
+};
+
+/// The rows of a table behind a cache. Scales: an array_ref, or no_scale.
+template <class Q, class Space, class Scales>
+cached_codes<Q, Space> rows_in_cache(const row_cache& cache,
+                                     const array_ref<const typename Q::code_type, Space>& codes,
+                                     [[maybe_unused]] const Scales& scales, float tensor_scale) {
+  const cached_array& array = cache.arrays.front();
+  cached_codes<Q, Space> rows{{}, codes};
+  rows.codes.data = reinterpret_cast<const typename Q::code_type*>(array.cold | array.hot);
+  auto& memory = rows.memory;
+  memory.row_bytes = array.stride;
+  memory.tensor_scale = tensor_scale;
+  memory.cold_codes = reinterpret_cast<const std::byte*>(array.cold);
+  memory.hot_codes = reinterpret_cast<const std::byte*>(array.hot);
+  memory.row_bits = cache.row_bits();
+  if constexpr (has_scales<Q>) {
+    memory.cold_scales = scales.data;
+    memory.blocks = scales.width();
+    if (cache.arrays.size() > 1)
+      memory.hot_scales = reinterpret_cast<const typename Q::scale_type*>(cache.arrays[1].hot);
+  }
+  return rows;
+}
+
+template <class Exec, class Q, class RowSpace, class Out, class Space, class Source,
+          class Order = schedule::flat>
+void launch_gather(const Exec& exec, const std::string& label, const cached_codes<Q, RowSpace>& rows,
+                   const array_ref<Out, Space>& out, const Source& source, std::int64_t items,
+                   const Order& order = {}) {
+  launch_decode(exec, label, rows.memory, true, out, source, items, order);
+}
+
+}  // namespace ferry::detail

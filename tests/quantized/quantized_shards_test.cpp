@@ -1,0 +1,542 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/any_sharding.hpp"
+#include "quantized.hpp"
+#include "support/folder.hpp"
+#include "support/said.hpp"
+#include "support/watchdog.hpp"
+
+#include <ferry/distributed.hpp>
+#include <ferry/distributed/sharded/detail/coded_shards.hpp>
+#include <ferry/io.hpp>
+#include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/quantized/detail/decode_rows.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+/// Sharded tables of quantized rows against numbers that plain loops decode.
+namespace ferry_test::quantized_shards_test {
+
+namespace {
+
+namespace quantization = ferry::quantization;
+using by_rows = quantization::per_row<quantization::e4m3>;
+using host = ferry::mapped_space;
+/// Kokkos::Threads serves the thread that initialised Kokkos only.
+#ifdef KOKKOS_ENABLE_THREADS
+using rank_space = Kokkos::Serial;
+#else
+using rank_space = exec_space;
+#endif
+
+ferry::communicator group_of(int ranks) {
+  return ferry::communicator::threads(ranks, {.deadline = std::chrono::seconds(30)});
+}
+
+/// For threads of ranks, where Catch2's assertions must not be used: communicator::run throws it.
+void expect(bool holds, const std::string& claim) {
+  if (!holds) throw std::logic_error(claim);
+}
+
+/// Calls test(sharding) for every sharding, of two types: those that do not replicate rows share one.
+template <class Test>
+void for_each_sharding(const Test& test) {
+  using kind = any_sharding::kind;
+  for (const kind chosen : {kind::cyclic, kind::block, kind::hashed, kind::table_wise}) {
+    INFO("sharding " << static_cast<int>(chosen) << " of any_sharding");
+    test(any_sharding{chosen});
+  }
+  test(ferry::sharding::replicated{});
+}
+
+/// The indices of each rank's batch; some ranks have none.
+std::vector<std::vector<std::int64_t>> batches_of(std::mt19937_64& random, int ranks, std::size_t rows) {
+  std::vector<std::vector<std::int64_t>> batches;
+  for (int r = 0; r < ranks; ++r)
+    batches.push_back(indices<std::int64_t>(random, random() % 4 == 0 ? 0 : random() % 80, rows));
+  return batches;
+}
+
+/// Rows at the positions of a batch, -7 for positions without one.
+template <class Out>
+std::vector<Out> rows_at(const std::vector<Out>& numbers, std::size_t columns,
+                         const std::vector<std::int64_t>& ids) {
+  const auto rows = columns == 0 ? 0 : numbers.size() / columns;
+  std::vector<Out> batch(ids.size() * columns, Out(-7));
+  for (std::size_t p = 0; p < ids.size(); ++p)
+    if (ids[p] >= 0 && static_cast<std::size_t>(ids[p]) < rows)
+      std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(ids[p]) * columns),
+                  columns, batch.begin() + static_cast<std::ptrdiff_t>(p * columns));
+  return batch;
+}
+
+template <class Out, class Act>
+std::vector<Out> gathered_by(std::size_t positions, std::size_t columns, const Act& act) {
+  ferry::tensor<Out, host> out("out", positions, columns);
+  std::fill_n(out.data(), out.size(), Out(-7));
+  act(out);
+  return std::vector<Out>(out.data(), out.data() + out.size());
+}
+
+template <class Exec, class Table, class Out>
+void gather_all_ways(const Exec& exec, const Table& big, const std::vector<Out>& numbers,
+                     const std::vector<std::int64_t>& ids, bool is_rank) {
+  const std::size_t columns = big.width(), rows = big.rows();
+  const auto expected = rows_at(numbers, columns, ids);
+  const auto check = [&](const char* claim, const auto& named, auto... policies) {
+    const auto got = gathered_by<Out>(
+        ids.size(), columns, [&](auto& out) { ferry::gather(exec, big, named, out, policies...).wait(); });
+    expect(same_values(got, expected), claim);
+  };
+  check("indices", ids);
+  check("each row once", ids, ferry::path::exchange{});
+  check("a plan for one table", ferry::make_plan(exec, ids, rows));
+  const auto plan = ferry::make_plan(exec, ids, big);
+  check("a sharded plan", plan);
+  check("a sharded plan, each row once", plan, ferry::path::exchange{});
+  const std::vector<std::uint32_t> narrow(ids.begin(), ids.end());
+  check("32 bits", narrow, ferry::path::direct{}, ferry::bounds::unchecked{});
+  check("by peers", ids, ferry::path::peer{});
+  check("by peers, each row once", ferry::make_plan(exec, ids, rows), ferry::path::peer{});
+  auto some = ids;
+  for (std::size_t p = 0; p < some.size(); p += 3)
+    some[p] = p % 2 == 0 ? -1 : static_cast<std::int64_t>(rows);
+  const auto with_gaps = rows_at(numbers, columns, some);
+  const auto skips = [&](auto... path) {
+    const auto got = gathered_by<Out>(some.size(), columns, [&](auto& out) {
+      ferry::gather(exec, big, some, out, ferry::bounds::skip{}, path...).wait();
+    });
+    expect(same_values(got, with_gaps), "skipped");
+  };
+  skips();
+  skips(ferry::path::peer{});
+  const auto reports = [&](auto... path) {
+    std::string text;
+    const auto got = gathered_by<Out>(some.size(), columns, [&](auto& out) {
+      text = said<ferry::out_of_range>([&] { ferry::gather(exec, big, some, out, path...).wait(); });
+    });
+    const std::string count = std::to_string((some.size() + 2) / 3) + " of " + std::to_string(some.size());
+    if (!some.empty()) expect(has(text, count) && has(text, big.label()), text.c_str());
+    expect(same_values(got, with_gaps), "the good positions");
+  };
+  reports();
+  reports(ferry::path::peer{});
+  if (!is_rank) return;
+  auto clamped = ids;
+  for (auto& id : clamped) id = static_cast<std::int64_t>(rows) - 1;
+  auto outside = ids;
+  for (auto& id : outside) id = static_cast<std::int64_t>(rows) + 5;
+  const auto last = gathered_by<Out>(ids.size(), columns, [&](auto& out) {
+    ferry::gather(exec, big, outside, out, ferry::bounds::clamp{}).wait();
+  });
+  expect(same_values(last, rows_at(numbers, columns, clamped)), "clamped");
+}
+
+template <class Q, class Out, class Space = host, class ScaleSpace = Space>
+void compare_gathers(std::uint64_t salt, std::size_t columns) {
+  const watchdog guard("gathers from sharded quantized tables");
+  auto random = generator(salt);
+  const rank_space exec;
+  for (const int ranks : {1, 2, 3, 5})
+    for_each_sharding([&](auto spread) {
+      const std::size_t rows = 1 + random() % 150;
+      INFO(Q::name << ", " << ranks << " ranks, " << rows << " x " << columns << ", " << spread.name);
+      const auto bytes = random_codes<Q>(random, rows, columns);
+      const auto numbers = rounded_once<Out>(decoded<Q>(bytes));
+      const auto table = table_of<Q, host>(bytes);
+      const auto comm = group_of(ranks);
+      ferry::sharded_quantized_table<Q, Space, ScaleSpace, decltype(spread)> big("codes", comm, rows, columns,
+                                                                                 spread);
+      REQUIRE(big.row_bytes() == table.row_bytes());
+      REQUIRE(big.width() == columns);
+      ferry::copy(exec, table, big).wait();
+      ferry::quantized_tensor<Q, host> back("back", rows, columns);
+      ferry::copy(exec, big, back).wait();
+      REQUIRE(same(bytes_of(back), bytes));
+      const auto batches = batches_of(random, ranks, rows);
+      comm.run([&](int rank) {
+        gather_all_ways(exec, big, numbers, batches[static_cast<std::size_t>(rank)], true);
+      });
+      const auto ids = indices<std::int64_t>(random, 90, rows);
+      gather_all_ways(exec, big, numbers, ids, false);
+      const auto fresh = ferry::gather<host>(exec, big, ids).get();
+      const auto floats = rows_at(decoded<Q>(bytes), columns, ids);
+      CHECK(same_values(std::vector<float>(fresh.data(), fresh.data() + fresh.size()), floats));
+    });
+}
+
+}  // namespace
+
+TEST_CASE("gather decodes the rows of sharded quantized tables", "[quantized][distributed]") {
+  compare_gathers<quantization::mxfp8, float>(701, 64);
+  compare_gathers<quantization::mxfp8, ferry::bhalf_t, host, ferry::device_space>(702, 32);
+  compare_gathers<quantization::mxfp4, ferry::half_t>(703, 96);
+}
+TEST_CASE("gather decodes sharded rows with factors, row scales and codes across bytes",
+          "[quantized][distributed]") {
+  compare_gathers<quantization::nvfp4, float>(704, 48);
+  compare_gathers<quantization::e4m3, double>(705, 37);
+  compare_gathers<by_rows, float>(706, 7);
+  compare_gathers<six_bits, float>(707, 32);
+}
+
+#ifndef KOKKOS_ENABLE_THREADS
+namespace {
+
+/// Ranks on the devices of the machine, in turn. Each gathers by itself, then all together.
+template <class Q, class Space, class ScaleSpace>
+void gather_on_devices(std::uint64_t salt, std::size_t columns) {
+  const watchdog guard("quantized shards on devices");
+  auto random = generator(salt);
+  const auto count = static_cast<int>(ferry::devices().size());
+  for (const int ranks : {2, 3, std::max(4, count)}) {
+    std::vector<int> ids_of_devices;
+    for (int r = 0; r < ranks; ++r) ids_of_devices.push_back(r % count);
+    const auto comm = ferry::communicator::devices(ids_of_devices, {.deadline = std::chrono::seconds(30)});
+    const std::size_t rows = 20 + random() % 130;
+    CAPTURE(Q::name, Space::name, ScaleSpace::name, ranks, rows, columns);
+    const auto bytes = random_codes<Q>(random, rows, columns);
+    const auto numbers = decoded<Q>(bytes);
+    const auto table = table_of<Q, host>(bytes);
+    ferry::sharded_quantized_table<Q, Space, ScaleSpace> big("codes", comm, rows, columns);
+    ferry::copy(exec_space{}, table, big).wait();
+    comm.run([&](int rank, const auto& instance) {
+      auto mine = generator(salt + 100 + static_cast<std::uint64_t>(rank));
+      const auto ids = indices<std::int64_t>(mine, mine() % 90, rows);
+      const auto expected = rows_at(numbers, columns, ids);
+      ferry::tensor<float, ferry::device_space> out("out", ferry::device_of(instance), ids.size(), columns);
+      const auto check = [&](const char* claim, const auto& named, auto... path) {
+        ferry::init::constant(instance, out, -7.0f);
+        ferry::gather(instance, big, named, out, path...).wait();
+        ferry::tensor<float, host> read("read", ids.size(), columns);
+        ferry::copy(instance, out, read).wait();
+        expect(same_values(std::vector<float>(read.data(), read.data() + read.size()), expected), claim);
+      };
+      check("by peers", ids, ferry::path::peer{});
+      check("by peers, each row once", ferry::make_plan(instance, ids, rows), ferry::path::peer{});
+      check("together", ids);
+      check("exchanged", ids, ferry::path::exchange{});
+      check("a sharded plan", ferry::make_plan(instance, ids, big));
+      comm.barrier();
+    });
+  }
+}
+
+}  // namespace
+
+TEST_CASE("ranks on devices decode rows of all shards", "[quantized][distributed]") {
+  gather_on_devices<quantization::mxfp8, ferry::device_space, ferry::device_space>(751, 64);
+  gather_on_devices<quantization::nvfp4, ferry::device_space, ferry::mapped_space>(752, 48);
+  gather_on_devices<six_bits, ferry::mapped_space, ferry::device_space>(753, 32);
+  gather_on_devices<by_rows, ferry::device_space, ferry::device_space>(754, 17);
+}
+#endif
+
+namespace {
+
+/// Rows of shards that begin anywhere, as a device's threads decode them.
+template <class Q, class Out>
+void decode_as_device(std::uint64_t salt, std::size_t columns) {
+  using memory_type = ferry::kernels::codes_of_shards<Q>;
+  using source = ferry::kernels::rows_in_shards<ferry::kernels::listed_rows, ferry::sharding::cyclic>;
+  using kernel = ferry::kernels::decode_rows<memory_type, Out, source, false>;
+  auto random = generator(salt);
+  const std::size_t rows = 17, ranks = 3, n = 40;
+  const auto bytes = random_codes<Q>(random, rows, columns);
+  const auto numbers = rounded_once<Out>(decoded<Q>(bytes));
+  const auto scales = elements_of<typename Q::scale_type>(bytes.scales);
+  const std::size_t row_bytes = code_bytes<Q>(columns), blocks = scale_count<Q>(columns);
+  for (const std::size_t shift : {0u, 1u, 4u, 8u, 13u}) {
+    CAPTURE(Q::name, columns, shift);
+    alignas(16) static unsigned char memory[3][1 << 13];
+    alignas(16) static unsigned char target[1 << 17];
+    std::vector<std::vector<typename Q::scale_type>> shard_scales(ranks);
+    memory_type table{};
+    table.row_bytes = static_cast<std::int64_t>(row_bytes);
+    table.blocks = static_cast<std::int64_t>(blocks);
+    table.tensor_scale = bytes.tensor_scale;
+    for (std::size_t r = 0; r < ranks; ++r) {
+      unsigned char* const begin = memory[r] + 16 + (r == 1 ? shift : 0);
+      std::size_t place = 0;
+      for (std::size_t row = r; row < rows; row += ranks, ++place) {
+        std::copy_n(bytes.codes.data() + row * row_bytes, row_bytes, begin + place * row_bytes);
+        if (!scales.empty())
+          shard_scales[r].insert(shard_scales[r].end(),
+                                 scales.begin() + static_cast<std::ptrdiff_t>(row * blocks),
+                                 scales.begin() + static_cast<std::ptrdiff_t>((row + 1) * blocks));
+      }
+      table.codes[r] = reinterpret_cast<const std::byte*>(begin);
+      if constexpr (ferry::has_scales<Q>) table.scales[r] = shard_scales[r].data();
+    }
+    auto ids = indices<std::int64_t>(random, n, rows);
+    ids[5] = -1;
+    const auto poison = values<Out>(random, n * columns);
+    auto expected = poison;
+    for (std::size_t p = 0; p < n; ++p)
+      if (ids[p] >= 0)
+        std::copy_n(numbers.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(ids[p]) * columns),
+                    columns, expected.begin() + static_cast<std::ptrdiff_t>(p * columns));
+    auto* const out = reinterpret_cast<Out*>(target);
+    const auto width = static_cast<std::int64_t>(columns);
+    for (const bool in_parts : {false, kernel::takes_parts(table, false)}) {
+      std::copy(poison.begin(), poison.end(), out);
+      const std::int64_t units = kernel::units_of(table, width, in_parts);
+      const kernel decode{
+          table,
+          width,
+          out,
+          width,
+          ferry::detail::fast_divisor(units),
+          static_cast<std::int64_t>(n),
+          source{{ids.data()}, {}, static_cast<std::int64_t>(rows), static_cast<int>(ranks), -1},
+          in_parts};
+      for (std::int64_t i = 0; i < static_cast<std::int64_t>(n) * units; ++i) decode(i);
+      CHECK(same_values(std::vector<Out>(out, out + n * columns), expected));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("threads of a device decode rows of shards", "[quantized][distributed]") {
+  decode_as_device<quantization::mxfp8, ferry::bhalf_t>(741, 96);
+  decode_as_device<quantization::nvfp4, float>(742, 48);
+  decode_as_device<by_rows, ferry::half_t>(743, 33);
+  decode_as_device<quantization::e4m3, float>(744, 20);
+  decode_as_device<six_bits, float>(745, 32);
+}
+
+namespace {
+
+/// quantize and dequantize of all rows.
+template <class Q, class Value>
+void compare_whole(std::uint64_t salt, std::size_t columns) {
+  const watchdog guard("quantize of sharded tables");
+  auto random = generator(salt);
+  const rank_space exec;
+  for (const int ranks : {1, 3, 4})
+    for_each_sharding([&](auto spread) {
+      const std::size_t rows = 1 + random() % 90;
+      INFO(Q::name << ", " << ranks << " ranks, " << rows << " x " << columns << ", " << spread.name);
+      const auto comm = group_of(ranks);
+      auto plain = make<host>("plain", rows, columns, values<Value>(random, rows * columns));
+      ferry::quantized_tensor<Q, host> table("table", rows, columns), back("back", rows, columns);
+      ferry::sharded_table<Value, host, decltype(spread)> values_there("values", comm, rows, columns, spread);
+      ferry::sharded_quantized_table<Q, host, host, decltype(spread)> big("big", comm, rows, columns, spread),
+          alike("alike", comm, rows, columns, spread);
+      if constexpr (Q::has_tensor_scale) {
+        table.set_scale(0.25f);
+        big.set_scale(0.25f);
+        alike.set_scale(0.25f);
+      }
+      ferry::quantize(exec, plain, table).wait();
+      const auto is_table = [&](const auto& shards) {
+        ferry::copy(exec, shards, back).wait();
+        if constexpr (Q::in_records)
+          return take(back.records()) == take(table.records());
+        else
+          return same(bytes_of(back), bytes_of(table));
+      };
+      ferry::quantize(exec, plain, big).wait();  // for the group
+      CHECK(is_table(big));
+      comm.run([&] {
+        ferry::copy(exec, plain, values_there).wait();
+        ferry::quantize(exec, values_there, alike).wait();
+      });
+      CHECK(is_table(alike));
+      ferry::sharded_quantized_table<Q, host, host, ferry::sharding::block> third("third", comm, rows,
+                                                                                  columns);
+      comm.run([&](int rank) {
+        ferry::quantize(exec, plain, alike).wait();
+        ferry::tensor<float, host> expected("expected", rows, columns),
+            out("out", rank == 0 ? 0 : rows, columns);
+        ferry::dequantize(exec, table, expected).wait();
+        std::fill_n(out.data(), out.size(), -7.0f);
+        ferry::dequantize(exec, alike, out).wait();
+        expect(rank == 0 || take(out) == take(expected), "dequantized");
+      });
+      ferry::copy(exec, alike, third).wait();
+      CHECK(is_table(third));
+      if constexpr (Q::has_tensor_scale) CHECK(third.scale() == 0.25f);
+    });
+}
+
+}  // namespace
+
+TEST_CASE("quantize encodes the shards as an ordinary table", "[quantized][distributed]") {
+  compare_whole<quantization::mxfp8, float>(711, 64);
+  compare_whole<quantization::nvfp4, ferry::half_t>(712, 32);
+  compare_whole<by_rows, double>(713, 9);
+  compare_whole<quantization::e5m2, float>(714, 5);
+  compare_whole<quantization::rowwise_int8, float>(715, 13);
+}
+
+namespace {
+
+/// Sums of bags in the order of their positions, and maxima.
+template <class Q, class Space>
+void compare_bags(std::uint64_t salt, std::size_t columns) {
+  const watchdog guard("bags of sharded quantized tables");
+  auto random = generator(salt);
+  const rank_space exec;
+  for (const int ranks : {1, 3})
+    for_each_sharding([&](auto spread) {
+      const std::size_t rows = 1 + random() % 90, bags = 7;
+      INFO(Q::name << ", " << ranks << " ranks, " << rows << " x " << columns << ", " << spread.name);
+      const auto bytes = random_codes<Q>(random, rows, columns);
+      const auto numbers = decoded<Q>(bytes);
+      const auto comm = group_of(ranks);
+      ferry::sharded_quantized_table<Q, Space, Space, decltype(spread)> big("codes", comm, rows, columns,
+                                                                            spread);
+      ferry::copy(exec, table_of<Q, host>(bytes), big).wait();
+      comm.run([&](int rank) {
+        auto mine = generator(salt + 1000 + static_cast<std::uint64_t>(rank));
+        std::vector<std::int64_t> offsets{0}, ids;
+        const std::size_t count = rank == 1 ? 0 : bags;
+        for (std::size_t b = 0; b < count; ++b) {
+          const auto more = indices<std::int64_t>(mine, mine() % 9, rows);
+          ids.insert(ids.end(), more.begin(), more.end());
+          offsets.push_back(static_cast<std::int64_t>(ids.size()));
+        }
+        std::vector<float> sums(count * columns), weighted(count * columns), most(count * columns);
+        const auto weights = values<float>(mine, ids.size());
+        for (std::size_t b = 0; b < count; ++b)
+          for (std::size_t c = 0; c < columns; ++c) {
+            float sum = 0, weighted_sum = 0, maximum = 0;
+            bool is_first = true;
+            for (auto p = static_cast<std::size_t>(offsets[b]); p < static_cast<std::size_t>(offsets[b + 1]);
+                 ++p) {
+              const float value = numbers[static_cast<std::size_t>(ids[p]) * columns + c];
+              sum += value;
+              weighted_sum += value * weights[p];
+              if (is_first || value > maximum) maximum = value;  // a NaN counts only if it comes first
+              is_first = false;
+            }
+            sums[b * columns + c] = sum;
+            weighted[b * columns + c] = weighted_sum;
+            most[b * columns + c] = maximum;
+          }
+        const auto pooled = [&](const auto& named, const auto&... more) {
+          return gathered_by<float>(count, columns, [&](auto& out) {
+            ferry::gather_bags(exec, big, named, offsets, out, more...).wait();
+          });
+        };
+        expect(same_values(pooled(ids, ferry::pooling::sum{}), sums), "sums");
+        expect(same_values(pooled(ferry::make_plan(exec, ids, big), ferry::pooling::sum{}), sums), "a plan");
+        expect(same_values(pooled(ids, weights, ferry::pooling::sum{}, ferry::path::exchange{}), weighted),
+               "weighted sums");
+        expect(same_values(pooled(ids, ferry::pooling::max{}), most), "maxima");
+      });
+    });
+}
+
+}  // namespace
+
+TEST_CASE("gather_bags pools rows of sharded quantized tables", "[quantized][distributed]") {
+  compare_bags<quantization::mxfp8, host>(721, 32);
+  compare_bags<quantization::nvfp4, ferry::device_space>(722, 48);
+  compare_bags<by_rows, host>(723, 5);
+}
+
+TEST_CASE("checkpoints hold sharded quantized tables", "[quantized][distributed]") {
+  const watchdog guard("checkpoints of sharded quantized tables");
+  using q = quantization::nvfp4;
+  auto random = generator(731);
+  const rank_space exec;
+  const temporary_folder folder;
+  const std::string path = folder.path() + "/run";
+  constexpr std::size_t rows = 77, columns = 48;
+  const auto bytes = random_codes<q>(random, rows, columns);
+  auto table = table_of<q, host>(bytes);
+  {
+    ferry::io::checkpoint run(path);
+    run.add("w", table);
+    run.save();
+  }
+  const auto comm = group_of(3);
+  ferry::sharded_quantized_table<q, host, ferry::device_space, ferry::sharding::hashed<3>> big("w", comm,
+                                                                                               rows, columns);
+  ferry::io::checkpoint run(path);
+  run.add("w", big);
+  comm.run([&] { run.load(); });
+  ferry::quantized_tensor<q, host> back("w", rows, columns);
+  ferry::copy(exec, big, back).wait();
+  CHECK(same(bytes_of(back), bytes));
+  big.set_scale(0.5f);
+  comm.run([&] { run.save(); });
+  ferry::io::checkpoint ordinary(path);
+  ordinary.add("w", back);
+  ordinary.load();
+  CHECK(back.scale() == 0.5f);
+  CHECK(bytes_of(back).codes == bytes.codes);
+}
+
+TEST_CASE("sharded quantized tables say what they refuse", "[quantized][distributed]") {
+  const watchdog guard("refusals of sharded quantized tables");
+  using table_type = ferry::sharded_quantized_table<quantization::mxfp8, host>;
+  const rank_space exec;
+  const auto comm = group_of(3);
+  const auto width_text = said<ferry::invalid_argument>([&] { table_type("odd", comm, 10, 33); });
+  CHECK(has(width_text, "33"));
+  CHECK(has(width_text, "odd"));
+  CHECK_THROWS_AS(table_type("negative", comm, 10, -32), ferry::invalid_argument);
+  CHECK_THROWS_AS(table_type("negative", comm, -10, 32), ferry::invalid_argument);
+  std::vector<std::string> texts(3);
+  comm.run([&](int rank) {  // every rank learns of it, and the group goes on
+    texts[static_cast<std::size_t>(rank)] =
+        said<ferry::invalid_argument>([&] { table_type("odd", comm, 10, 31); });
+    comm.barrier();
+  });
+  for (const auto& text : texts) CHECK(has(text, "31"));
+  table_type big("big", comm, 10, 32);
+  CHECK(has(big.describe(), "'big' [10 x 32] of mxfp8"));
+  ferry::tensor<float, host> narrow("narrow", 2, 31), wrong("wrong", 9, 32), out("out", 1, 32);
+  const std::vector<int> ids{1, 2};
+  const auto shape = said<ferry::invalid_argument>([&] { ferry::gather(exec, big, ids, narrow).wait(); });
+  CHECK(has(shape, "'big'"));
+  CHECK(has(shape, "10 x 32"));
+  CHECK_THROWS_AS(ferry::gather(exec, big, ids, out, ferry::path::peer{}).wait(), ferry::invalid_argument);
+  CHECK(has(said<ferry::invalid_argument>([&] { ferry::quantize(exec, wrong, big).wait(); }), "quantize"));
+  CHECK(
+      has(said<ferry::invalid_argument>([&] { ferry::dequantize(exec, big, wrong).wait(); }), "dequantize"));
+  ferry::sharded_table<float, host, ferry::sharding::hashed<3>> hashed("hashed", comm, 10, 32);
+  ferry::sharded_quantized_table<quantization::mxfp8, host, host, ferry::sharding::hashed<5>> apart(
+      "apart", comm, 10, 32);
+  ferry::sharded_table<float, host, ferry::sharding::hashed<5>> alike("alike", group_of(3), 10, 32);
+  CHECK(has(said<ferry::invalid_argument>([&] { ferry::quantize(exec, alike, apart).wait(); }),
+            "spread differently"));
+  ferry::sharded_quantized_table<quantization::e4m3, host> factor("factor", comm, 4, 3);
+  CHECK_THROWS_AS(factor.set_scale(-1.0f), ferry::invalid_argument);
+  CHECK_THROWS_AS(factor.set_scale(std::numeric_limits<float>::infinity()), ferry::invalid_argument);
+  // Ranks that hold objects of their own agree on the factor.
+  const auto strangers = group_of(3);
+  CHECK_THROWS_AS(strangers.run([&](int rank) {
+    ferry::sharded_quantized_table<quantization::e4m3, host> mine("mine", strangers, 4, 3);
+    ferry::tensor<float, host> numbers("numbers", 4, 3);
+    std::fill_n(numbers.data(), numbers.size(), 1.5f);
+    mine.set_scale(rank == 1 ? 0.5f : 0.25f);
+    ferry::quantize(exec, numbers, mine).wait();
+  }),
+                  ferry::protocol_error);
+  // No rows, and no ranks that ask.
+  table_type none("none", comm, 0, 32);
+  ferry::tensor<float, host> nothing("nothing", 0, 32);
+  comm.run([&] { ferry::gather(exec, none, std::vector<int>{}, nothing).wait(); });
+  ferry::gather(exec, none, std::vector<int>{}, nothing, ferry::path::peer{}).wait();
+  CHECK_THROWS_AS(ferry::gather(exec, none, std::vector<int>{0}, out).wait(), ferry::out_of_range);
+  // An object that holds the shard of its rank alone has no peers.
+  comm.run([&](int rank) {
+    const table_type mine("mine", comm, 10, 32);
+    const auto lonely = said<ferry::invalid_argument>([&] {
+      ferry::tensor<float, host> row("row", 1, 32);
+      ferry::gather(exec, mine, std::vector<int>{rank}, row, ferry::path::peer{}).wait();
+    });
+    expect(has(lonely, "does not hold that of rank"), lonely.c_str());
+    comm.barrier();
+  });
+}
+
+}  // namespace ferry_test::quantized_shards_test
