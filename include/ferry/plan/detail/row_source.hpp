@@ -60,6 +60,20 @@ struct index_rows {
   KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return k; }
 };
 
+/// How a device's kernel sums the long segments of a plan, see piece_sums.
+struct segment_pieces {
+  const std::int64_t* presence = nullptr;  ///< 0: no segment is long; null: some may be
+  const std::int64_t* order = nullptr;     ///< of the plan
+  const std::int64_t* inverse = nullptr;   ///< of the plan
+  unsigned int* arrived = nullptr;         ///< counters, 0 between kernels
+  std::int64_t slots = 0;                  ///< rows of the buffer of sums
+  std::int64_t items = 0;                  ///< work items of the pieces; 0: another kernel has summed them
+
+  KOKKOS_FUNCTION bool has(std::int64_t i) const {
+    return i < items && (presence == nullptr || *presence != 0);
+  }
+};
+
 /// Item i is segment i of a plan: one table row and all positions that name it, in order.
 struct plan_rows {
   const std::int64_t* unique_rows = nullptr;
@@ -68,8 +82,9 @@ struct plan_rows {
   const std::int64_t* unique_count = nullptr;
   const ferry::detail::index_report* findings = nullptr;  ///< null: indices are not checked
   const ferry::detail::index_report* repeats = nullptr;   ///< null: duplicates are not checked
-  const void* long_sums = nullptr;                        ///< see sum_long_segments; null: no long sums
+  void* long_sums = nullptr;                              ///< see long_segments; null: no long sums
   std::int64_t long_stride = 0;
+  segment_pieces pieces{};
 
   KOKKOS_FUNCTION bool blocked() const {
     return (findings != nullptr && findings->out_of_range != 0) ||

@@ -19,6 +19,12 @@ namespace ferry::kernels {
 template <class Tile, class Duplicates, class Source>
 inline constexpr bool sums_here = (!Tile::host && Duplicates::combines && requires { Source::sums_long; });
 
+/// True if such kernels sum the pieces of long segments, if the source has work items for that.
+template <class Tile, class Duplicates, class Source>
+inline constexpr bool sums_pieces = (
+    !Tile::host && Duplicates::combines && requires(const Source& source) { source.pieces.items; } &&
+    !requires { Source::adjusts; });
+
 /// combine_segment for a segment of many values, in a kernel that sums it: see sums_here.
 template <class Tile, class Duplicates, class Compute, class Source, class Value>
 KOKKOS_FORCEINLINE_FUNCTION void sum_segment(
