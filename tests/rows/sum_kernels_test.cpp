@@ -150,7 +150,7 @@ void check_added(const std::vector<std::size_t>& counts, std::size_t unnamed, st
   auto expected = table;
   const auto columns = static_cast<std::int64_t>(width);
   const auto kernel = ferry::detail::apply_kernel<float, Tile, Duplicates>(
-      plan.source(), static_cast<std::int64_t>(n), values.data(), columns, columns,
+      kernels::summed_plan_rows{plan.source()}, static_cast<std::int64_t>(n), values.data(), columns, columns,
       kernels::add_row<float>{table.data() + skew, columns});
   for (int launch = 0; launch < 2; ++launch) {
     run_shuffled(kernel, static_cast<std::int64_t>(n) * kernel.per_item(), random);

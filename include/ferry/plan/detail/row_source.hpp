@@ -20,7 +20,8 @@
 ///   adjusts          declared if the values at a place are adjusted after they were loaded:
 ///   adjust<Tile>(tile, k, column, count)
 ///   in_order         declared if the positions of item i + 1 follow those of item i
-///   sums_long        declared if a device's kernels on it sum long segments
+///   sums_long        declared if a device's kernels on it sum long segments: a team each
+///   sums_pieces      declared if they do so by pieces
 namespace ferry::kernels {
 
 struct row_segment {
@@ -104,6 +105,11 @@ struct plan_rows {
     return {unique_rows[i], segment_begin[i], segment_begin[i + 1]};
   }
   KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return order[k]; }
+};
+
+/// As plan_rows, for a device's kernels that sum the pieces of long segments themselves, see piece_sums.
+struct summed_plan_rows : plan_rows {
+  static constexpr bool sums_pieces = true;
 };
 
 /// Item i is row rows[i]. Its value is row i of the values.

@@ -38,6 +38,7 @@ struct apply_rows {
   static constexpr unsigned int blocks_at_once =
       blocks_of_rows<Compute, Tile, Duplicates, Source, Operation>();
 
+  using duplicates_type = Duplicates;
   using compute = Compute;
   using tile = Tile;
   using operation_type = Operation;
@@ -59,8 +60,7 @@ struct apply_rows {
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     // Looked up at once, because each of them comes from memory.
     const bool refused = source.blocked() || operation.is_refused();
-    [[maybe_unused]] bool has_piece = false;
-    if constexpr (sums_pieces<Tile, Duplicates, Source>) has_piece = source.pieces.has(i);
+    const bool has_piece = is_piece<Tile, Duplicates>(source, i);
     const std::int64_t item = tiles.quotient(i);
     const row_segment rows = source.segment(item);
     if (refused) return;
@@ -69,8 +69,7 @@ struct apply_rows {
       const std::int64_t column = first_column<Tile>(operation, item, rows.row) + number * Tile::elements;
       if (const int count = count_of<Tile>(column, width); count != 0) one<Tile>(item, rows, column, count);
     }
-    if constexpr (sums_pieces<Tile, Duplicates, Source>)
-      if (has_piece) update_piece<Compute, Tile, Duplicates>(*this, i);
+    if (has_piece) update_piece(*this, i);
   }
 
   void operator()(const detail::host_run& run) const {
@@ -285,13 +284,8 @@ struct apply_rows {
                                        int count) const {
     Compute value[Part::elements];
     typename Operation::template held<Part, Compute> inputs;
-    if (sums_here<Part, Duplicates, Source> && long_segments::has(rows.begin, rows.end)) {
-      sum_segment<Part, Duplicates>(value, source, rows, values, values_stride, column, count);
-      operation.load(inputs, rows.row, column, count);
-    } else {
-      operation.load(inputs, rows.row, column, count);
-      combine_segment<Part, Duplicates>(value, source, rows, values, values_stride, column, count);
-    }
+    operation.load(inputs, rows.row, column, count);
+    combine_segment<Part, Duplicates>(value, source, rows, values, values_stride, column, count);
     operation.finish(inputs, item, rows.row, column, value, count);
   }
 };

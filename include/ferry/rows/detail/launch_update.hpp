@@ -118,9 +118,10 @@ unsigned int* counters_of_pieces(launch_context<Exec>& call, const std::string& 
 
 /// True if the kernels that update rows can sum the pieces of long segments, see piece_sums: as many threads
 /// as there are tiles in the batch, and narrow numbers for its places.
-template <bool InKernel, class Source, class Value, class Space>
-bool sums_in_kernel(const plan_storage& store, const array_ref<Value, Space>& values) {
-  if constexpr (InKernel && kernels::sums_pieces<kernels::packed_tile, duplicates::sum, Source>)
+template <class Source, class Value, class Space>
+bool sums_in_kernel([[maybe_unused]] const plan_storage& store,
+                    [[maybe_unused]] const array_ref<Value, Space>& values) {
+  if constexpr (kernels::sums_pieces<kernels::packed_tile, duplicates::sum, Source>)
     return store.values.rows == nullptr && values.row_stride() <= std::numeric_limits<std::uint32_t>::max();
   else
     return false;
@@ -128,7 +129,7 @@ bool sums_in_kernel(const plan_storage& store, const array_ref<Value, Space>& va
 
 /// Binds to a plan's source on a device what sums its long segments, in the type that the job's kernels
 /// compute in: these kernels if they can, else one before them.
-template <class Sum, bool InKernel, class Exec, class Source, class Value, class Space>
+template <class Sum, class Exec, class Source, class Value, class Space>
 void sum_long(launch_context<Exec>& call, const std::string& label, const row_plan& plan,
               const array_ref<Value, Space>& values, Source& source) {
   const plan_storage& store = *plan.storage();
@@ -139,10 +140,13 @@ void sum_long(launch_context<Exec>& call, const std::string& label, const row_pl
   source.long_stride = width;
   source.pieces = {
       store.long_found, store.order, store.inverse, counters_of_pieces(call, label, store), slots, 0};
-  if (!sums_in_kernel<InKernel, Source>(store, values)) {
+  if (!sums_in_kernel<Source>(store, values)) {
+    // One kernel serves both sources of plans.
+    using rows_type =
+        std::conditional_t<std::is_same_v<Source, kernels::summed_plan_rows>, kernels::plan_rows, Source>;
     const auto sum_by = [&]<class Tile>(Tile) {
       const std::int64_t tiles = kernels::tiles_of<Tile>(width);
-      kernels::sum_segments<Sum, Tile, std::remove_const_t<Value>, Source> kernel{
+      kernels::sum_segments<Sum, Tile, std::remove_const_t<Value>, rows_type> kernel{
           source, values.data, values.row_stride(), width, fast_divisor(tiles)};
       kernel.source.pieces.items = slots * tiles * Tile::elements;
       launch(call.exec(), call.label_part(label, "sum_long"), kernel.source.pieces.items, kernel);
@@ -171,11 +175,15 @@ auto plan_source(launch_context<Exec>& call, const std::string& label, [[maybe_u
   if constexpr (adjusts_values<Duplicates>) {
     auto adjusted = Duplicates::source(source, store, values.width());
     if constexpr (!is_host_exec<Exec>)
-      sum_long<combining_number<Exec, Duplicates, Sum>, InKernel>(call, label, plan, values, adjusted);
+      sum_long<combining_number<Exec, Duplicates, Sum>>(call, label, plan, values, adjusted);
     return adjusted;
+  } else if constexpr (InKernel && Duplicates::combines && !is_host_exec<Exec>) {
+    kernels::summed_plan_rows summed{source};
+    sum_long<Sum>(call, label, plan, values, summed);
+    return summed;
   } else {
     if constexpr (Duplicates::combines && !is_host_exec<Exec>)
-      sum_long<Sum, InKernel>(call, label, plan, values, source);
+      sum_long<Sum>(call, label, plan, values, source);
     return source;
   }
 }

@@ -116,11 +116,14 @@ struct piece_sums {
   /// column, value, count)` takes the sums of a tile.
   template <class First, class Finish>
   KOKKOS_FORCEINLINE_FUNCTION void sum(std::int64_t i, const First& first, const Finish& finish) const {
-    if (const place_of_item place(*this, i, first); place.column >= 0) sum_column(place);
+    {
+      const place_of_item place(*this, i, first);
+      if (place.column < 0) return;
+      sum_column(place);
+    }
     Kokkos::memory_fence();
     // Looked up once more, which costs less than registers in the loop above.
     const place_of_item place(*this, i, first);
-    if (place.column < 0) return;
     const piece_cut cut(place.piece.end - place.piece.begin);
     const auto tiles_of_row = static_cast<std::uint32_t>(tiles.divisor());
     const std::uint32_t tiles_of_group = piece_counters::tiles(tiles_of_row);
