@@ -43,6 +43,7 @@ class verbs {
     writes();
     bags();
     whole_arrays();
+    ordinary();
   }
 
  private:
@@ -105,6 +106,21 @@ class verbs {
     time("make_plan", 0, [&](int rank, const exec_space& exec, int call) {
       (void)ferry::make_plan(exec, part(rank).set(call), table_);
     });
+    std::vector<std::vector<ferry::sharded_plan<exec_space>>> plans(static_cast<std::size_t>(group_.ranks()));
+    make_plans(plans);
+    group_.time_gathers(
+        group_.name("verb.gather.plan"), {}, batch_, true, [&](int rank, const exec_space& exec, int call) {
+          const auto& list = plans[static_cast<std::size_t>(rank)];
+          return ferry::gather(exec, table_, list[static_cast<std::size_t>(call) % list.size()],
+                               part(rank).rows);
+        });
+  }
+  /// A plan for each index set of each rank.
+  void make_plans(std::vector<std::vector<ferry::sharded_plan<exec_space>>>& plans) {
+    group_.comm().run([&](int rank, const auto& exec) {
+      for (const auto& set : part(rank).sets)
+        plans[static_cast<std::size_t>(rank)].push_back(ferry::make_plan(exec, set, table_));
+    });
   }
 
   void writes() {
@@ -123,6 +139,13 @@ class verbs {
     const auto gradients = [&](int rank) -> auto& { return values[static_cast<std::size_t>(rank)]; };
     time("scatter_add", payload(), [&](int rank, const exec_space& exec, int call) {
       return ferry::scatter_add(exec, table_, part(rank).set(call), gradients(rank));
+    });
+    std::vector<std::vector<ferry::sharded_plan<exec_space>>> plans(static_cast<std::size_t>(group_.ranks()));
+    make_plans(plans);
+    time("scatter_add.plan", payload(), [&](int rank, const exec_space& exec, int call) {
+      const auto& list = plans[static_cast<std::size_t>(rank)];
+      return ferry::scatter_add(exec, table_, list[static_cast<std::size_t>(call) % list.size()],
+                                gradients(rank));
     });
     time("scatter_add.by_rank", payload(), [&](int rank, const exec_space& exec, int call) {
       return ferry::scatter_add(exec, table_, part(rank).plan(call), gradients(rank),
@@ -159,8 +182,8 @@ class verbs {
       ferry::init::custom(exec, offsets[static_cast<std::size_t>(rank)], bag_begin{bag});
       exec.fence("ferry_bench::offsets");
     });
-    const ferry::optim::sgd sgd{.lr = 1e-3};
-    auto state = ferry::optim::make_state(sgd, table_);
+    const ferry::optim::adam adam{.lr = 1e-3};
+    auto state = ferry::optim::make_state(adam, table_);
     time("gather_bags", payload(), [&](int rank, const exec_space& exec, int call) {
       const auto r = static_cast<std::size_t>(rank);
       return ferry::gather_bags(exec, table_, part(rank).set(call), offsets[r], pooled[r],
@@ -168,7 +191,7 @@ class verbs {
     });
     time("step_bags", payload(), [&](int rank, const exec_space& exec, int call) {
       const auto r = static_cast<std::size_t>(rank);
-      return ferry::step_bags(exec, sgd, table_, state, part(rank).set(call), offsets[r], pooled[r],
+      return ferry::step_bags(exec, adam, table_, state, part(rank).set(call), offsets[r], pooled[r],
                               ferry::pooling::mean{});
     });
   }
@@ -195,6 +218,21 @@ class verbs {
                                                                              width_);
     time("copy.to_sharding", shard_bytes(),
          [&](int, const exec_space& exec, int) { return ferry::copy(exec, table_, second); });
+    std::vector<ferry::tensor<float, ferry::pageable_space>> pageable;
+    for (int r = 0; r < group_.ranks(); ++r) pageable.emplace_back("pageable", rows_, width_);
+    time("copy.to_pageable", shard_bytes() * static_cast<double>(ranks),
+         [&](int rank, const exec_space& exec, int) {
+           return ferry::copy(exec, table_, pageable[static_cast<std::size_t>(rank)]);
+         });
+    ferry::init::custom(group_.run().exec(), table_, poison_value{});
+    time("copy.from_pageable", shard_bytes(), [&](int rank, const exec_space& exec, int) {
+      return ferry::copy(exec, pageable[static_cast<std::size_t>(rank)], table_);
+    });
+    check_table("copy.from_pageable");
+    pageable.clear();
+    ferry::init::custom(group_.run().exec(), table_, poison_value{});
+    group_.comm().run([&](int, const auto& exec) { ferry::copy(exec, second, table_).wait(); });
+    check_table("copy.to_sharding");
     time("replicate", shard_bytes(), [&](int rank, const exec_space& exec, int) {
       return ferry::replicate(exec, group_.comm(), parts[static_cast<std::size_t>(rank)]);
     });
@@ -207,6 +245,66 @@ class verbs {
       return ferry::split(exec, group_.comm(), whole[static_cast<std::size_t>(rank)],
                           parts[static_cast<std::size_t>(rank)], 0);
     });
+  }
+
+  /// The verbs of an ordinary table on one device, with the rows and positions of all ranks: each device does
+  /// them for itself.
+  void ordinary() {
+    const std::int64_t n = n_ * group_.ranks();
+    constexpr std::int64_t bag = 8;
+    std::vector<batch_tensor> tables, values, pooled;
+    std::vector<row_indices> ids, offsets;
+    const ferry::optim::adam adam{.lr = 1e-3};
+    std::vector<decltype(ferry::optim::make_state(adam, tables.front()))> states;
+    for (int r = 0; r < group_.ranks(); ++r) {
+      const auto home = group_.comm().device(r);
+      tables.emplace_back("ordinary", home, rows_, width_);
+      values.emplace_back("values", home, n, width_);
+      pooled.emplace_back("pooled", home, n / bag, width_);
+      ids.emplace_back("ids", home, n);
+      offsets.emplace_back("offsets", home, n / bag);
+      states.push_back(ferry::optim::make_state(adam, tables.back()));
+    }
+    const std::uint64_t seed = group_.run().fresh_seed();
+    group_.comm().run([&](int rank, const auto& exec) {
+      const auto r = static_cast<std::size_t>(rank);
+      group_.fill_by(exec, tables[r]);
+      ferry::init::custom(exec, ids[r], any_row{seed, rows_});
+      ferry::init::custom(exec, offsets[r], bag_begin{bag});
+      exec.fence("ferry_bench::ordinary");
+    });
+    const double bytes = static_cast<double>(values.front().size() * sizeof(float));
+    const auto one_device = [&](const char* verb, double payload_bytes, const auto& act) {
+      time(std::string("ordinary.") + verb, payload_bytes,
+           [&](int rank, const exec_space& exec, int) { return act(static_cast<std::size_t>(rank), exec); });
+    };
+    one_device("make_plan", 0, [&](std::size_t r, const exec_space& exec) {
+      (void)ferry::make_plan(exec, ids[r], rows_);
+      exec.fence("ferry_bench::planned");
+    });
+    one_device("gather", bytes, [&](std::size_t r, const exec_space& exec) {
+      return ferry::gather(exec, tables[r], ids[r], values[r]);
+    });
+    one_device("gather_bags", bytes, [&](std::size_t r, const exec_space& exec) {
+      return ferry::gather_bags(exec, tables[r], ids[r], offsets[r], pooled[r], ferry::pooling::mean{});
+    });
+    one_device("scatter", bytes, [&](std::size_t r, const exec_space& exec) {
+      return ferry::scatter(exec, tables[r], ids[r], values[r]);
+    });
+    one_device("scatter_add", bytes, [&](std::size_t r, const exec_space& exec) {
+      return ferry::scatter_add(exec, tables[r], ids[r], values[r]);
+    });
+    one_device("step", bytes, [&](std::size_t r, const exec_space& exec) {
+      return ferry::step(exec, adam, tables[r], states[r], ids[r], values[r]);
+    });
+    one_device("step_bags", bytes, [&](std::size_t r, const exec_space& exec) {
+      return ferry::step_bags(exec, adam, tables[r], states[r], ids[r], offsets[r], pooled[r],
+                              ferry::pooling::mean{});
+    });
+    for (const char* verb :
+         {"make_plan", "gather", "gather_bags", "scatter", "scatter_add", "step", "step_bags"})
+      group_.compare(group_.name(std::string("verb.") + verb),
+                     group_.name(std::string("verb.ordinary.") + verb), group_.ranks());
   }
 
   [[nodiscard]] double shard_bytes() const {

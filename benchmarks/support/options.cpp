@@ -29,6 +29,8 @@ options parse_options(int argc, char** argv, std::optional<int>& exit_status) {
   app.add_option("--n", chosen.n, "Rows of a batch over the link")->check(CLI::PositiveNumber);
   app.add_option("--device-n", chosen.device_n, "Rows of a batch in the large device table")
       ->check(CLI::PositiveNumber);
+  app.add_option("--step-n", chosen.step_n, "Rows of a batch of a step, and of the verbs of a rank")
+      ->check(CLI::PositiveNumber);
   app.add_option("--devices", chosen.devices,
                  "Numbers of devices (default 1, 2, 4 and so on, and all); several may be given")
       ->delimiter(',')

@@ -8,6 +8,8 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <functional>
+#include <string>
+#include <utility>
 #include <vector>
 
 /// Arguments that all ranks must pass alike, and those that may differ.
@@ -55,6 +57,12 @@ struct plain_options {
   double lr = 0.1;
   std::array<double, 2> betas{};
   bool flag = false;
+};
+/// A rule that ferry knows no names for.
+struct unknown_rule {
+  static constexpr std::string_view name = "unknown";
+  double lr = 0.5;
+  bool flag = true;
 };
 struct single_array {
   double listed[2] = {};
@@ -110,7 +118,7 @@ TEST_CASE("ranks that pass different options of a rule or of its transforms are 
   const watchdog guard("different options");
   const exec_space exec;
   const auto grads = gradients();
-  const auto check = [&](const auto& rule, const auto& second_rule, auto policy) {
+  const auto check = [&](const std::string& words, const auto& rule, const auto& second_rule, auto policy) {
     const auto comm = group_of(2);
     ferry::sharded_table<float, host> table("w", comm, rows, width);
     ferry::init::zeros(exec, table);
@@ -119,18 +127,21 @@ TEST_CASE("ranks that pass different options of a rule or of its transforms are 
     for (const auto& text : refused(comm, [&](int rank) {
            ferry::step(exec, rank == 0 ? rule : second_rule, table, state, batch, grads, policy).wait();
          }))
-      CHECK_THAT(text,
-                 ContainsSubstring("they differ in the options of the rule or its transforms (number "));
+      CHECK_THAT(text, ContainsSubstring("they differ in the options of the rule or its transforms (" +
+                                         words + " on rank 1)"));
     CHECK(state.steps() == 1);
   };
   using namespace ferry::optim;
   const auto global = ferry::step_count::global{};
-  check(adam{.lr = 0.1}, adam{.lr = 0.2}, global);
-  check(adam{.lr = 0.1}, adam{.lr = 0.2}, catch_up{});
-  check(adam{.betas = {0.9, 0.999}}, adam{.betas = {0.9, 0.99}}, global);
-  check(sgd{.maximize = false}, sgd{.maximize = true}, global);
-  check(chain{sgd{.lr = 0.1}, clip_norm{1.0}}, chain{sgd{.lr = 0.1}, clip_norm{2.0}}, global);
-  check(chain{sgd{.lr = 0.1}, clip_value{1.0}}, chain{sgd{.lr = 0.3}, clip_value{1.0}}, global);
+  check("lr is 0.1 on rank 0 and 0.2", adam{.lr = 0.1}, adam{.lr = 0.2}, global);
+  check("lr is 0.1 on rank 0 and 0.2", adam{.lr = 0.1}, adam{.lr = 0.2}, catch_up{});
+  check("betas[1] is 0.999 on rank 0 and 0.99", adam{.betas = {0.9, 0.999}}, adam{.betas = {0.9, 0.99}},
+        global);
+  check("maximize is 0 on rank 0 and 1", sgd{.maximize = false}, sgd{.maximize = true}, global);
+  check("clip_norm.max_norm is 1 on rank 0 and 2", chain{sgd{.lr = 0.1}, clip_norm{1.0}},
+        chain{sgd{.lr = 0.1}, clip_norm{2.0}}, global);
+  check("lr is 0.1 on rank 0 and 0.3", chain{sgd{.lr = 0.1}, clip_value{1.0}},
+        chain{sgd{.lr = 0.3}, clip_value{1.0}}, global);
 
   // A schedule sets the same rate on all ranks, and each has transforms over an array of its own.
   const auto comm = group_of(2);
@@ -161,6 +172,32 @@ TEST_CASE("ranks that pass different options of a rule or of its transforms are 
          (void)make_state(adagrad{.initial_accumulator_value = rank == 0 ? 0.0 : 0.5}, second);
        }))
     CHECK_THAT(text, ContainsSubstring("make_state") && ContainsSubstring("options"));
+}
+
+TEST_CASE("notes keep names and values of options", "[distributed]") {
+  ferry::detail::call_note note("step");
+  add_options(note, unknown_rule{});
+  add_options(note, ferry::optim::chain{ferry::optim::adam{}, ferry::optim::clip_value{3.0}});
+  using option = std::pair<std::string, double>;
+  std::vector<option> options;
+  for (std::size_t i = 0; i < note.option_count; ++i)
+    options.emplace_back(note.options[i].name.data(), note.options[i].value);
+  CHECK(options == std::vector<option>{{"", 0.5},
+                                       {"", 1},
+                                       {"lr", 1e-3},
+                                       {"betas[0]", 0.9},
+                                       {"betas[1]", 0.999},
+                                       {"eps", 1e-8},
+                                       {"weight_decay", 0},
+                                       {"amsgrad", 0},
+                                       {"maximize", 0},
+                                       {"clip_value.limit", 3}});
+
+  // A name has no room for all letters, and a note none for all options.
+  ferry::detail::call_note full;
+  for (int i = 0; i < 20; ++i) full.show_option(i, {std::string(30, 'a'), ".", std::string(30, 'b')});
+  CHECK(full.option_count == ferry::detail::call_note::most_options);
+  CHECK(std::string(full.options.back().name.data()) == std::string(30, 'a') + "." + std::string(8, 'b'));
 }
 
 TEST_CASE("ranks that draw other initial values are told so", "[distributed]") {

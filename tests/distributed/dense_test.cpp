@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/kit.hpp"
 
+#include <ferry/distributed/collectives/detail/sum_in_place.hpp>
+
+#include <catch2/catch_template_test_macros.hpp>
+
 #include <atomic>
 #include <functional>
 #include <limits>
@@ -143,6 +147,38 @@ TEST_CASE("parallel_apply calls each replica on a rank of its own", "[distribute
     silent.back() = [](const std::string&) { throw std::runtime_error("the replica failed"); };
     REQUIRE(said<std::runtime_error>([&] { ferry::parallel_apply(comm, silent, inputs); }) ==
             "the replica failed");
+  }
+}
+
+TEMPLATE_TEST_CASE("threads that walk over groups sum each element of arrays once", "[distributed]", float,
+                   double, ferry::half_t, std::int8_t) {
+  auto random = generator(5);
+  for (int turn = 0; turn < 60; ++turn) {
+    ferry::kernels::sum_in_place<TestType> kernel{};
+    constexpr std::int64_t packet = decltype(kernel)::packet;
+    kernel.count = 1 + static_cast<int>(random() % 10);
+    kernel.size = static_cast<std::int64_t>(random() % 200);
+    kernel.packed = random() % 2 == 0;
+    const std::int64_t groups = (kernel.size + packet - 1) / packet;
+    const auto first = groups == 0 ? 0 : static_cast<std::int64_t>(random()) % groups;
+    kernel.first = std::abs(first) * packet;
+    kernel.last = std::min(groups, std::abs(first) + 1 + static_cast<std::int64_t>(random() % 20)) * packet;
+    kernel.iterations = 1 + static_cast<std::int64_t>(random() % 5);
+    std::vector<std::vector<TestType>> arrays;
+    for (int r = 0; r < kernel.count; ++r)
+      arrays.push_back(values<TestType>(random, static_cast<std::size_t>(kernel.size)));
+    auto expected = arrays;
+    for (std::int64_t i = kernel.first; i < std::min(kernel.last, kernel.size); ++i) {
+      const auto place = static_cast<std::size_t>(i);
+      auto sum = ferry::convert<ferry::accumulation_t<TestType>>(arrays[0][place]);
+      for (std::size_t r = 1; r < arrays.size(); ++r)
+        sum += ferry::convert<ferry::accumulation_t<TestType>>(arrays[r][place]);
+      for (auto& array : expected) array[place] = ferry::convert<TestType>(sum);
+    }
+    for (int r = 0; r < kernel.count; ++r) kernel.arrays[r] = arrays[static_cast<std::size_t>(r)].data();
+    for (std::int64_t i = 0; i < kernel.iterations; ++i) kernel(i);
+    for (std::size_t r = 0; r < arrays.size(); ++r)
+      REQUIRE(same_bits(arrays[r].data(), expected[r].data(), arrays[r].size()));
   }
 }
 

@@ -82,7 +82,7 @@ TEST_CASE("path::exchange sends each row once", "[distributed]") {
   comm.run([&](int rank) {
     const std::vector<std::int64_t> mine(500, rank == 0 ? 7 : 4);  // the other's row
     const auto plan = ferry::make_plan(exec, mine, big);
-    const auto& routes = plan.storage().unique_routes();
+    const auto& routes = plan.storage().unique_routes(exec);
     expect(routes.batch.routed() == 1 && routes.rows_in.rows() == 1, "one row each way");
     expect(plan.storage().routes.batch.routed() == 500, "all positions for writes");
     ferry::tensor<float, host> out("out", mine.size(), width), single_row("one", 1, width);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 
 namespace ferry::detail {
@@ -31,6 +32,16 @@ call_note& call_note::add_hidden_bytes(note_part part, const void* data, std::si
   if (digest_of_part == 0) digest_of_part = basis;
   for (const char c : std::string_view(static_cast<const char*>(data), bytes)) mix_into(digest_of_part, c);
   return *this;
+}
+
+void call_note::show_option(double value, std::initializer_list<std::string_view> name) {
+  if (option_count == most_options) return;
+  shown_option& option = options[static_cast<std::size_t>(option_count++)];
+  option.value = value;
+  std::size_t length_of_name = 0;
+  for (const std::string_view part : name)
+    for (const char letter : part)
+      if (length_of_name + 1 < option.name.size()) option.name[length_of_name++] = letter;
 }
 
 bool call_note::reads_like(const call_note& note) const {

@@ -16,20 +16,22 @@ inline constexpr std::array<std::string_view, note_parts> note_part_names = {
     "policies or element types", "the state", "the options of the rule or its transforms",
     "the values of arguments", "what is saved or loaded"};
 
-/// " (number 1, in the order of their declaration, is 0.1 on rank 0 and 1 on rank 2)": the first option that
-/// differs; empty if the notes do not show it.
+/// " (lr is 0.1 on rank 0 and 1 on rank 2)": the first option that differs; empty if the notes do not show it.
+/// Options of a rule or transform that ferry does not know are numbered in the order of their declaration.
 template <class Calls>
 std::string option_difference(const Calls& calls) {
   const auto& first = calls.front().note;
   for (std::size_t option = 0; option < static_cast<std::size_t>(first.option_count); ++option)
     for (std::size_t rank = 1; rank < calls.size(); ++rank) {
       const auto& note = calls[rank].note;
-      if (option >= note.option_count || note.options[option] == first.options[option]) continue;
-      std::array<char, 160> text{};
-      std::snprintf(
-          text.data(), text.size(),
-          " (number %zu, in the order of their declaration, is %.6g on rank 0 and %.6g on rank %zu)",
-          option + 1, first.options[option], note.options[option], rank);
+      const shown_option &value = note.options[option], &reference = first.options[option];
+      if (option >= note.option_count || value.value == reference.value) continue;
+      std::array<char, 48> number{};
+      std::snprintf(number.data(), number.size(), "option %zu in the order of declaration", option + 1);
+      std::array<char, 200> text{};
+      std::snprintf(text.data(), text.size(), " (%s is %.6g on rank 0 and %.6g on rank %zu)",
+                    reference.name[0] != '\0' ? reference.name.data() : number.data(), reference.value,
+                    value.value, rank);
       return text.data();
     }
   return {};

@@ -30,7 +30,7 @@ void thread_transport::copy_parts(int rank, std::span<const incoming_part> incom
 
 void thread_transport::exchange_by(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
                                    std::span<const incoming_part> incoming, device_lane* lane) {
-  std::unique_lock lock(guard_);
+  std::unique_lock lock = changed_.lock(guard_);
   seat& own_seat = seat_of(rank);
   if (!own_seat.has_come) {
     own_seat.mine = {};
@@ -51,7 +51,7 @@ void thread_transport::exchange_by(int rank, const call_note& note, std::span<co
     if (lane != nullptr) lane->abandon();
     with_message_of(lost, [&](const char* message) { abort(rank, message); });
   }
-  lock.lock();
+  lock = changed_.lock(guard_);
   if (--readers_ == 0) changed_.notify_all();
   const std::uint64_t round = round_;
   changed_.wait(lock, [&] { return readers_ == 0 || round_ != round; });
@@ -60,7 +60,7 @@ void thread_transport::exchange_by(int rank, const call_note& note, std::span<co
 }
 
 void thread_transport::end_reads(int rank, const call_note& note, const char* failed) {
-  std::unique_lock lock(guard_);
+  std::unique_lock lock = changed_.lock(guard_);
   bring(seat_of(rank), {}, failed);
   try {
     meet(lock, rank, note);

@@ -160,7 +160,7 @@ void thread_transport::bring(seat& own_seat, std::span<const std::byte> mine, co
 
 void thread_transport::all_gather(int rank, const call_note& note, std::span<const std::byte> mine,
                                   std::byte* theirs) {
-  std::unique_lock lock(guard_);
+  std::unique_lock lock = changed_.lock(guard_);
   bring(seat_of(rank), mine, nullptr);
   meet(lock, rank, note);
   throw_failed(rank);

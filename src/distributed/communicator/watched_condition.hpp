@@ -19,6 +19,13 @@ class watched_condition {
   explicit watched_condition(int threads)
       : watches_(std::thread::hardware_concurrency() >= static_cast<unsigned>(threads)) {}
 
+  /// Locks the mutex. Threads that meet want it at once, each for less than a microsecond: one that slept for
+  /// it would come late to the next meeting, too.
+  [[nodiscard]] std::unique_lock<std::mutex> lock(std::mutex& guard) const {
+    std::unique_lock<std::mutex> held(guard, std::defer_lock);
+    take(held);
+    return held;
+  }
   void notify_all() noexcept {
     changes_.fetch_add(1, std::memory_order_relaxed);
     sleepers_.notify_all();
@@ -34,16 +41,24 @@ class watched_condition {
   }
 
  private:
+  static constexpr std::chrono::microseconds moment{50};
+
+  void take(std::unique_lock<std::mutex>& held) const {
+    if (watches_)
+      for (const auto until = std::chrono::steady_clock::now() + moment;
+           std::chrono::steady_clock::now() < until;)
+        if (held.try_lock()) return;
+    held.lock();
+  }
   /// True if something changed since the call. The last look is under the lock, so no change is missed.
-  bool watch(std::unique_lock<std::mutex>& lock) {
-    constexpr std::chrono::microseconds moment(50);
+  bool watch(std::unique_lock<std::mutex>& held) {
     if (!watches_) return false;
     const std::uint64_t known = changes_.load(std::memory_order_relaxed);
-    lock.unlock();
+    held.unlock();
     const auto until = std::chrono::steady_clock::now() + moment;
     while (changes_.load(std::memory_order_relaxed) == known && std::chrono::steady_clock::now() < until)
       continue;
-    lock.lock();
+    take(held);
     return changes_.load(std::memory_order_relaxed) != known;
   }
 

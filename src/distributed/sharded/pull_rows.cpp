@@ -21,26 +21,50 @@ offered_values values_for(int owner, const batch_headers& headers, std::size_t u
   return offered;
 }
 
-kernels::join_lists lists_for(int owner, const batch_headers& headers, const std::byte* lowest,
-                              std::size_t unit) {
+namespace {
+
+/// The lists begin where list(rank, items before those of the owner) says.
+template <class List>
+kernels::join_lists lists_from(int owner, const batch_headers& headers, const List& list) {
   kernels::join_lists join{};
   join.ranks = static_cast<int>(headers.offers.size());
   std::int64_t first = 0;
   for (std::size_t r = 0; r < headers.offers.size(); ++r) {
-    const batch_offer& offer = headers.offers[r];
+    list(join, r, first);
+    join.step[r] = 1;
+    join.begin[r] = first;
+    first += headers.count(r, owner);
+  }
+  return join;
+}
+
+}  // namespace
+
+kernels::join_lists lists_for(int owner, const batch_headers& headers) {
+  return lists_from(owner, headers, [&](kernels::join_lists& join, std::size_t r, std::int64_t) {
     std::int64_t before = 0;
     for (int lower = 0; lower < owner; ++lower) before += headers.count(r, lower);
-    join.place[r] = offer.place + before;
-    join.local[r] = offer.rows + before;
+    join.place[r] = headers.offers[r].place + before;
+    join.local[r] = headers.offers[r].rows + before;
+  });
+}
+
+kernels::join_lists joined_lists_for(int owner, const batch_headers& headers, const std::int64_t* place) {
+  return lists_from(owner, headers, [&](kernels::join_lists& join, std::size_t r, std::int64_t first) {
+    join.place[r] = place + first;
+  });
+}
+
+void take_values(kernels::join_lists& join, const batch_headers& headers, const std::byte* lowest,
+                 std::size_t unit) {
+  for (std::size_t r = 0; r < headers.offers.size(); ++r) {
+    const batch_offer& offer = headers.offers[r];
     // The difference of addresses of different arrays, as numbers.
     const auto shift =
         reinterpret_cast<std::uintptr_t>(offer.values) - reinterpret_cast<std::uintptr_t>(lowest);
     join.values[r] = static_cast<std::int64_t>(shift / unit);
     join.step[r] = offer.value_step / static_cast<std::int64_t>(unit);
-    join.begin[r] = first;
-    first += headers.count(r, owner);
   }
-  return join;
 }
 
 }  // namespace ferry::detail

@@ -81,7 +81,7 @@ template <class Exec, class T, class Space, class Spread, class Indices>
   const auto& route = [&]() -> const detail::row_route<wire>& {
     if constexpr (detail::is_sharded_plan<Indices>) {
       detail::require_sharded_plan<detail::chosen_policies<>>("explain", named, table);
-      return named.storage().routes.batch;
+      return named.storage().routes_on_host(exec).batch;
     } else {
       if constexpr (detail::is_plan<Indices>) {
         detail::require_plan<Exec, detail::chosen_policies<>>("explain", named, detail::whole_ref(table));
@@ -113,10 +113,12 @@ template <class Exec, class T, class Space, class Spread, class Indices>
   facts.positions = detail::routed_positions(named);
   facts.table = table.describe();
   facts.rank = rank;
-  if constexpr (!detail::is_sharded_plan<Indices>)
-    if constexpr (detail::reads_peers<Exec, sharded_table<T, Space, Spread>, device_space>)
-      facts.reaches_peers = rank >= 0 && table.comm().group()->passes_device_memory() &&
-                            detail::kernels_read(exec, named) && detail::reaches_shards(exec, table);
+  if constexpr (detail::reads_peers<Exec, sharded_table<T, Space, Spread>, device_space>) {
+    facts.reaches_peers = rank >= 0 && table.comm().group()->passes_device_memory() &&
+                          detail::kernels_read_batch(exec, named) && detail::reaches_shards(exec, table);
+    if constexpr (detail::is_sharded_plan<Indices>)
+      if (facts.reaches_peers) facts.prefers_exchange = detail::prefers_once(table, named.storage().batch);
+  }
   return detail::explain_batch(facts);
 }
 

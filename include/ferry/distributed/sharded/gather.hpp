@@ -49,8 +49,9 @@ template <class Exec, class T, class Space, class Spread, class Indices, class O
     const auto& named = detail::sharded_rows_named_by(indices);
     using reader =
         detail::shard_reader<detail::shard_read_path_t<detail::local_policies<asked>, Exec, Space>>;
-    detail::sharded_gather<detail::read_choice<asked, T, reader>, Exec, table_type,
-                           std::remove_cvref_t<decltype(named)>, std::remove_const_t<decltype(sink)>>
+    detail::read_together<
+        detail::sharded_gather<detail::read_choice<asked, T, reader>, Exec, table_type,
+                               std::remove_cvref_t<decltype(named)>, std::remove_const_t<decltype(sink)>>>
         verb("gather", exec, table, named, sink,
              detail::add_plan(detail::note_of<>("gather", table), indices, detail::fetches_once<asked>));
     return verb.call.run(verb);

@@ -29,8 +29,9 @@ ticket pool_sharded_bags(const Exec& exec, const Table& table, const Indices& in
   const auto& named = sharded_rows_named_by(indices);
   const auto bags = bags_named_by(offsets);
   using reader = shard_reader<shard_read_path_t<chosen, Exec, typename Table::memory_space>>;
-  sharded_pool<pool_choice<bag, reader, Table>, Exec, const Table, std::remove_cvref_t<decltype(named)>,
-               std::remove_const_t<decltype(bags)>, std::remove_const_t<decltype(sink)>, Extra>
+  read_together<
+      sharded_pool<pool_choice<bag, reader, Table>, Exec, const Table, std::remove_cvref_t<decltype(named)>,
+                   std::remove_const_t<decltype(bags)>, std::remove_const_t<decltype(sink)>, Extra>>
       verb(exec, table, named, bags, sink, extra,
            add_plan(note_of<>("gather_bags", table), indices, fetches_once<typename bag::chosen>));
   return verb.call.run(verb);

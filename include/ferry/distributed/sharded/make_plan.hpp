@@ -16,6 +16,48 @@
 
 namespace ferry {
 
+namespace detail {
+
+/// Routes a batch by kernels of all ranks: the lists stay on their devices, and each owner joins and sorts
+/// those of its shard. By the host, in which case the lists travel through its memory, if a rank can't.
+template <class Bounds, class Exec, class Table, class Indices>
+void route_for_plan(collective& call, const Exec& exec, const Table& table, const Indices& indices,
+                    sharded_plan_storage<Exec>& storage) {
+  constexpr const char* verb = "make_plan";
+  constexpr bool may_pull = routes_by_kernels<Exec> && finds_owners_in_kernels<Table>;
+  const auto ref = index_ref(indices);
+  const int rank = call.first();
+  if constexpr (may_pull)
+    if (!call.is_whole() && call.passes_device_memory() && call.ranks() <= kernels::most_shards &&
+        kernels_read(exec, ref)) {
+      storage.batch = make_plan(exec, indices, static_cast<std::int64_t>(table.rows()), Bounds{});
+      storage.routes.batch = route_by_kernels<Bounds>(verb, exec, table, storage.batch, storage.lists);
+      call.keep(storage.lists.memory);
+    }
+  if (storage.lists.memory == nullptr) storage.routes.batch = route_batch<Bounds>(verb, exec, table, ref);
+  batch_offer offer;
+  if constexpr (may_pull) offer = offer_lists(exec, shard_instance(table.comm(), rank, exec), storage.lists);
+  storage.headers = exchange_headers(call, storage.routes.batch, {}, offer);
+  take_headers(storage.routes, call.is_whole(), storage.headers);
+  if constexpr (may_pull)
+    if (!call.is_whole() && can_pull<Exec>(storage.headers.offers)) {
+      call.begin_reads();
+      storage.owned = join_batches(verb, shard_instance(table.comm(), rank, exec), rank, storage.headers,
+                                   static_cast<std::int64_t>(table.rows_of(rank)));
+      storage.on_devices = true;
+      storage.plans.push_back(storage.owned.plan);
+      return;
+    }
+  if constexpr (may_pull)
+    if (storage.lists.memory != nullptr) bring_to_host(exec, storage.lists, storage.routes.batch);
+  if (!call.is_whole()) exchange_rows(call, table.label(), storage.routes);
+  for (int r = call.first(); r < call.last(); ++r)
+    storage.plans.push_back(make_plan(shard_instance(table.comm(), r, exec), storage.routes.rows_for(r),
+                                      static_cast<std::int64_t>(table.rows_of(r)), bounds::unchecked{}));
+}
+
+}  // namespace detail
+
 /// Routes the indices of a batch to the ranks that own their rows, and sorts them there, once for all verbs
 /// of the batch on this table and on tables like it: of the same group, rows and sharding.
 ///
@@ -41,11 +83,7 @@ template <class Exec, class Indices, class T, class Space, class Spread, class..
     auto storage = std::make_shared<detail::sharded_plan_storage<Exec>>(detail::planned_tables{
         table.comm(), detail::digest_of(table.sharding()), static_cast<std::int64_t>(table.rows()),
         bounds_policy::name, call.first(), number});
-    storage->routes = detail::complete_routing(
-        call, table.label(), detail::route_batch<bounds_policy>("make_plan", exec, table, ref));
-    for (int r = call.first(); r < call.last(); ++r)
-      storage->plans.push_back(make_plan(detail::shard_instance(table.comm(), r, exec),
-                                         storage->routes.rows_for(r), table.rows_of(r), bounds::unchecked{}));
+    detail::route_for_plan<bounds_policy>(call, exec, table, indices, *storage);
     call.agree();
     return sharded_plan<Exec>(std::move(storage));
   });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/distributed/sharded/detail/sharded_write.hpp>
+#include <ferry/distributed/sharded/detail/values_in_place.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/make_plan.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
@@ -22,6 +23,17 @@ struct sharded_scatter_add : sharded_write<sharded_scatter_add<Choice, Exec, Tab
   void update(int rank, const Rows& rows, const RowValues& sources) {
     scatter_add(this->instance(rank), this->table.shard(rank), rows, sources,
                 shard_policies<typename Choice::chosen, typename Choice::duplicates>{})
+        .join();
+  }
+  template <class Value>
+  void update_in_place(int rank, const values_in_place<Value>& sources) {
+    const auto shard = make_ref(this->table.shard(rank));
+    using element = typename Table::value_type;
+    using policies_of_shard =
+        chosen_policies<shard_policies<typename Choice::chosen, typename Choice::duplicates>>;
+    update_rows<verb::scatter_add, policies_of_shard, shard_duplicates_t<typename Choice::duplicates>>(
+        this->instance(rank), plain_rows(shard), add_job<element, typename Table::memory_space>{shard},
+        sources.plan, sources.values)
         .join();
   }
 };
@@ -48,8 +60,9 @@ template <class Exec, class T, class Space, class Spread, class Indices, class V
   const auto sources = detail::read_only(make_ref(values));
   using value = std::remove_const_t<typename decltype(sources)::value_type>;
   const auto& named = detail::sharded_rows_named_by(indices);
-  detail::sharded_scatter_add<detail::write_choice<asked>, Exec, sharded_table<T, Space, Spread>,
-                              std::remove_cvref_t<decltype(named)>, std::remove_const_t<decltype(sources)>>
+  detail::sharded_scatter_add<detail::write_choice<asked, detail::reads_where_they_are<chosen>>, Exec,
+                              sharded_table<T, Space, Spread>, std::remove_cvref_t<decltype(named)>,
+                              std::remove_const_t<decltype(sources)>>
       verb("scatter_add", exec, table, named, sources,
            detail::add_plan(detail::note_of<chosen, typename asked::reduce, value>("scatter_add", table),
                             indices));

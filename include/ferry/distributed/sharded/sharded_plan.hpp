@@ -2,11 +2,15 @@
 #pragma once
 
 #include <ferry/concepts/execution_space.hpp>
+#include <ferry/distributed/sharded/detail/batch_offer.hpp>
+#include <ferry/distributed/sharded/detail/kernel_route.hpp>
+#include <ferry/distributed/sharded/detail/pull_rows.hpp>
 #include <ferry/distributed/sharded/detail/routing.hpp>
 #include <ferry/distributed/sharded/detail/rows_once.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/memory/detail/function_ref.hpp>
 #include <ferry/plan/row_plan.hpp>
+#include <ferry/rows/copy.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -22,7 +26,7 @@ namespace ferry {
 
 namespace detail {
 
-/// The routes that name each row once, made when a verb first needs them.
+/// Routes that are made when a verb first needs them.
 template <class Wire>
 struct routing_when_needed {
   std::once_flag is_made;
@@ -49,15 +53,41 @@ template <class Exec>
 struct sharded_plan_storage : planned_tables {
   explicit sharded_plan_storage(planned_tables tables) : planned_tables(std::move(tables)) {}
 
-  routing<wire_space<Exec>> routes{};
-  std::vector<row_plan> plans{};  ///< of the shards from `first` on
-  std::shared_ptr<routing_when_needed<wire_space<Exec>>> unique_ =
-      std::make_shared<routing_when_needed<wire_space<Exec>>>();
+  /// Of this rank's batch, on the device of its instance; of no storage if the host made the routes.
+  row_plan batch{};
+  routing<wire_space<Exec>> routes{};  ///< without lists if they lie on devices
+  std::vector<row_plan> plans{};       ///< of the shards from `first` on
+  /// True if kernels of all ranks have made and joined the lists.
+  bool on_devices = false;
+  routed_lists lists{};     ///< of this rank's batch
+  batch_headers headers{};  ///< of all ranks
+  owned_batch owned{};      ///< of the shard of this rank
 
-  [[nodiscard]] const routing<wire_space<Exec>>& unique_routes() const {
-    std::call_once(unique_->is_made, [&] { unique_->routes = routing_once(routes); });
+  /// The routes with their lists in memory of the host, brought there when a verb first needs them. Blocks.
+  [[nodiscard]] const routing<wire_space<Exec>>& routes_on_host(const Exec& exec) const {
+    if (!on_devices) return routes;
+    std::call_once(on_host_->is_made, [&] {
+      auto& brought = on_host_->routes;
+      static_cast<route_groups&>(brought.batch) = routes.batch;
+      brought.findings = routes.findings;
+      brought.is_whole = routes.is_whole;
+      brought.in_begin = routes.in_begin;
+      bring_to_host(exec, lists, brought.batch);
+      brought.rows_in = tensor<std::int64_t, wire_space<Exec>>("rows of the shard", owned.rows.rows());
+      copy(exec, owned.rows, brought.rows_in).join();
+    });
+    return on_host_->routes;
+  }
+  [[nodiscard]] const routing<wire_space<Exec>>& unique_routes(const Exec& exec) const {
+    std::call_once(unique_->is_made, [&] { unique_->routes = routing_once(routes_on_host(exec)); });
     return unique_->routes;
   }
+
+ private:
+  using when_needed = routing_when_needed<wire_space<Exec>>;
+
+  std::shared_ptr<when_needed> on_host_ = std::make_shared<when_needed>();
+  std::shared_ptr<when_needed> unique_ = std::make_shared<when_needed>();
 };
 
 }  // namespace detail

@@ -102,9 +102,7 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
   const auto sources = detail::read_only(make_ref(grads));
   using value = std::remove_const_t<typename decltype(sources)::value_type>;
   static_assert(NumberElement<value>, "ferry: step needs gradients that are numbers.");
-  using path_policy = detail::shard_path_t<chosen>;
-  constexpr bool reads_in_place =
-      std::is_same_v<path_policy, path::automatic> || detail::in_batch_order<path_policy>;
+  constexpr bool reads_in_place = detail::reads_where_they_are<chosen>;
   const auto& named = detail::sharded_rows_named_by(indices);
   auto note = detail::note_of<chosen, typename asked::reduce, value, Rule>("step", table);
   detail::add_options(note, rule);

@@ -17,8 +17,9 @@ class row_scramble {
   KOKKOS_FUNCTION constexpr row_scramble(std::int64_t rows, std::uint64_t seed)
       : rows_(static_cast<std::uint64_t>(rows)), seed_(seed) {}
 
+  [[nodiscard]] KOKKOS_FUNCTION constexpr bool is_identity() const { return rows_ < 2; }
   [[nodiscard]] KOKKOS_FUNCTION constexpr std::int64_t forward(std::int64_t row) const {
-    if (rows_ < 2) return row;
+    if (is_identity()) return row;
     auto x = static_cast<std::uint64_t>(row);
     do {
       x = round(round(x, seed_), seed_ >> 32 | seed_ << 32);
@@ -26,7 +27,7 @@ class row_scramble {
     return static_cast<std::int64_t>(x);
   }
   [[nodiscard]] KOKKOS_FUNCTION constexpr std::int64_t backward(std::int64_t place) const {
-    if (rows_ < 2) return place;
+    if (is_identity()) return place;
     auto x = static_cast<std::uint64_t>(place);
     do {
       x = undone(undone(x, seed_ >> 32 | seed_ << 32), seed_);

@@ -26,15 +26,19 @@
 namespace ferry::kernels {
 
 /// Elements of all arrays = their sum, added in the order of the arrays. Of `size` elements those from
-/// `first` on, in groups of `each`.
+/// `first` to `last`, in groups of `packet`.
 ///
-/// One thread per group: a packet of 16 bytes of each array, so that neighbouring threads read and write
-/// neighbouring bytes, or element by element if `packed` is false or the group is the last, shorter one.
-/// No other thread, and no other rank's kernel, uses the elements of the group.
+/// Device mapping: a fixed number of threads walks over the groups, neighbours over neighbouring ones, so
+/// that reads of one group and writes of another cross the links at once. A thread asks for the packets of
+/// four arrays before it adds the first. The last group may be shorter, and goes element by element, as all
+/// do if `packed` is false. No other thread, and no other rank's kernel, uses the elements of a group.
 template <class T>
 struct sum_in_place {
   static constexpr int most = 32;
   static constexpr int packet = sizeof(T) < 16 ? static_cast<int>(16 / sizeof(T)) : 1;
+  static constexpr int at_once = 4;
+  /// As many threads as two blocks of 512 on 132 multiprocessors: these fill NVLink (H200).
+  static constexpr std::int64_t most_iterations = 2 * 132 * 512;
   using tile = tile_shape<packet, true, false, false>;
   using compute = accumulation_t<T>;
 
@@ -42,26 +46,37 @@ struct sum_in_place {
   int count;
   bool packed;
   std::int64_t first;
+  std::int64_t last;
   std::int64_t size;
+  std::int64_t iterations;
 
-  KOKKOS_FUNCTION void operator()(std::int64_t group) const {
-    const std::int64_t begin = first + group * packet;
-    if (packed && begin + packet <= size) {
-      compute sum[packet];
-      load_tile<tile>(sum, static_cast<const T*>(arrays[0]) + begin, packet);
-      for (int r = 1; r < count; ++r) {
-        compute next[packet];
-        load_tile<tile>(next, static_cast<const T*>(arrays[r]) + begin, packet);
-        for (int e = 0; e < packet; ++e) sum[e] += next[e];
-      }
-      for (int r = 0; r < count; ++r) store_tile<tile>(sum, arrays[r] + begin, packet);
-      return;
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    for (std::int64_t begin = first + i * packet; begin < last; begin += iterations * packet)
+      if (packed && begin + packet <= size)
+        add_packet(begin);
+      else
+        add_elements(begin);
+  }
+
+ private:
+  KOKKOS_FORCEINLINE_FUNCTION void add_packet(std::int64_t begin) const {
+    compute sum[packet];
+    for (int r = 0; r < count; r += at_once) {
+      compute part[at_once][packet];
+      for (int k = 0; k < at_once; ++k)
+        if (r + k < count) load_tile<tile>(part[k], static_cast<const T*>(arrays[r + k]) + begin, packet);
+      for (int k = 0; k < at_once; ++k)
+        if (r + k < count)
+          for (int e = 0; e < packet; ++e) sum[e] = r + k == 0 ? part[k][e] : sum[e] + part[k][e];
     }
-    for (std::int64_t i = begin; i < begin + packet && i < size; ++i) {
-      auto sum = convert<compute>(arrays[0][i]);
-      for (int r = 1; r < count; ++r) sum += convert<compute>(arrays[r][i]);
+    for (int r = 0; r < count; ++r) store_tile<tile>(sum, arrays[r] + begin, packet);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void add_elements(std::int64_t begin) const {
+    for (std::int64_t k = begin; k < begin + packet && k < size; ++k) {
+      auto sum = convert<compute>(arrays[0][k]);
+      for (int r = 1; r < count; ++r) sum += convert<compute>(arrays[r][k]);
       const T rounded = convert<T>(sum);
-      for (int r = 0; r < count; ++r) arrays[r][i] = rounded;
+      for (int r = 0; r < count; ++r) arrays[r][k] = rounded;
     }
   }
 };
@@ -152,10 +167,13 @@ ticket sum_ranks_in_place(collective& call, const Exec& exec, const array_ref<T,
   const auto begin = [&](int rank) {
     return groups / call.ranks() * rank + std::min<std::int64_t>(groups % call.ranks(), rank);
   };
+  const std::int64_t mine = begin(call.rank() + 1) - begin(call.rank());
   sum.first = begin(call.rank()) * kernel::packet;
+  sum.last = begin(call.rank() + 1) * kernel::packet;
+  sum.iterations = std::max<std::int64_t>(1, std::min(mine, kernel::most_iterations));
   const std::string& label = launch_call.label("in_place");
   const auto act = [&] {
-    launch(exec, label, begin(call.rank() + 1) - begin(call.rank()), sum);
+    launch(exec, label, std::min(mine, sum.iterations), sum);
     execution_backend<Exec>::fence(exec, label);
   };
   acting_lane<decltype(act)> lane(act);

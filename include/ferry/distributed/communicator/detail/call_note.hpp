@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,12 @@ namespace ferry::detail {
 /// Parts that a note does not show, and that messages name if they differ.
 enum class note_part : std::size_t { types, state, options, values, content };
 inline constexpr std::size_t note_parts = 5;
+
+/// An option of a rule or of a transform, for messages. A long name is cut.
+struct shown_option {
+  std::array<char, 40> name{};  ///< ends with a zero; empty if ferry does not know it
+  double value = 0;
+};
 
 /// The call of a rank: the verb, the table's label and number, and all arguments that must agree between the
 /// ranks. Of fixed size, so that a transport sends it along and a rank that is out of memory can still say
@@ -26,7 +33,7 @@ struct call_note {
   std::uint64_t length = 0;
   std::array<std::uint64_t, note_parts> hidden{};  ///< digests of what the text does not show
   static constexpr std::size_t most_options = 12;
-  std::array<double, most_options> options{};  ///< the first options of the rule and its transforms
+  std::array<shown_option, most_options> options{};  ///< the first ones of the rule and its transforms
   std::uint64_t option_count = 0;
 
   call_note() = default;
@@ -45,10 +52,9 @@ struct call_note {
   }
   call_note& add_hidden_bytes(note_part part, const void* data, std::size_t bytes);
 
-  /// Keeps an option for messages. Those after the first most_options are in the digest alone.
-  void show_option(double value) {
-    if (option_count < most_options) options[static_cast<std::size_t>(option_count++)] = value;
-  }
+  /// Keeps an option for messages, with the parts of its name. Those after the first most_options are in the
+  /// digest alone.
+  void show_option(double value, std::initializer_list<std::string_view> name);
 
   [[nodiscard]] std::string_view words() const {
     return {text.data(), static_cast<std::size_t>(std::min<std::uint64_t>(length, room))};

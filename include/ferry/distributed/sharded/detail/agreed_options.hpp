@@ -3,44 +3,68 @@
 
 #include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/optim/chain.hpp>
+#include <ferry/optim/detail/option_names.hpp>
 #include <ferry/optim/detail/visit_options.hpp>
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
 
 namespace ferry::detail {
 
-/// Adds an option. Equal numbers count as equal, whatever their sign of zero.
+/// Adds an option; `name` has the parts of its name, for messages. Equal numbers count as equal, whatever
+/// their sign of zero.
 template <class Option>
-void add_option(call_note& note, const Option& option) {
+void add_option(call_note& note, const Option& option, std::initializer_list<std::string_view> name) {
   if constexpr (std::is_floating_point_v<Option>) {
     const double value = static_cast<double>(option);
-    note.show_option(value);
+    note.show_option(value, name);
     note.add_hidden(note_part::options, value == 0 ? std::uint64_t{0} : std::bit_cast<std::uint64_t>(value));
-  } else if constexpr (is_number_list<Option>) {
-    for (const auto number : option) add_option(note, number);
   } else if constexpr (std::has_unique_object_representations_v<Option>) {
     if constexpr (std::is_arithmetic_v<Option> || std::is_enum_v<Option>)
-      note.show_option(static_cast<double>(option));
+      note.show_option(static_cast<double>(option), name);
     note.add_hidden(note_part::options, option);
   }
+}
+
+/// Adds the options of a rule or a transform. `prefix` comes before their names.
+template <class Part>
+void add_named_options(call_note& note, const Part& part, std::string_view prefix) {
+  std::size_t count = 0;
+  visit_options(part, [&](const auto&) { ++count; });
+  std::size_t place = 0;
+  visit_options(part, [&]<class Option>(const Option& option) {
+    const std::string_view name = listed_name(option_names(Part::name), place++, count);
+    const std::string_view front = name.empty() ? std::string_view() : prefix;
+    const std::string_view dot = front.empty() ? "" : ".";
+    if constexpr (is_number_list<Option>) {
+      for (std::size_t i = 0; i < option.size(); ++i) {
+        const std::string place_in_list = name.empty() ? std::string() : "[" + std::to_string(i) + "]";
+        add_option(note, option[i], {front, dot, name, place_in_list});
+      }
+    } else {
+      add_option(note, option, {front, dot, name});
+    }
+  });
 }
 
 /// Adds the options of a rule and of the transforms of a chain, which must be the same on all ranks. Arrays
 /// of transforms are left out: each rank may have a copy of its own, on its device.
 template <class Optimizer>
 call_note& add_options(call_note& note, const Optimizer& optimizer) {
-  const auto add = [&]<class Part>(const Part& part) {
+  const auto add = [&]<class Part>(const Part& part, std::string_view prefix) {
     note.add_hidden(note_part::options, call_note(std::string_view(Part::name)).digest);
-    if constexpr (has_visible_options<Part>())
-      visit_options(part, [&](const auto& option) { add_option(note, option); });
+    if constexpr (has_visible_options<Part>()) add_named_options(note, part, prefix);
   };
   using parts = optim::detail::transforms_of<Optimizer>;
-  add(parts::rule_in(optimizer));
-  std::apply([&](const auto&... transform) { (add(transform), ...); }, parts::transforms_in(optimizer));
+  add(parts::rule_in(optimizer), {});
+  std::apply([&](const auto&... transform) { (add(transform, transform.name), ...); },
+             parts::transforms_in(optimizer));
   return note;
 }
 

@@ -20,7 +20,7 @@
 #include <string>
 #include <type_traits>
 
-/// The collective gather by the kernels of path::peer.
+/// Collective reads by the kernels of path::peer.
 namespace ferry::detail {
 
 /// True if kernels of Exec find and read the rows of a table, and write rows to OutSpace.
@@ -52,63 +52,91 @@ bool reaches_shards([[maybe_unused]] const Exec& exec, const Table& table) {
   return !Table::sharding_type::replicates || table.holds(table.comm().acting_rank());
 }
 
-/// The collective gather. If the kernels of all ranks read the shards of all ranks they do: no rank leaves
-/// before all have read, as the rows are those of one point in time. Ranks may differ in Exec, spaces and
-/// paths, so in a group of threads all of them say whether they can.
-template <class Choice, class Exec, class Table, class Named, class Out>
-struct sharded_gather : sharded_read<Choice, Exec, Table, Named, Out> {
-  using base = sharded_read<Choice, Exec, Table, Named, Out>;
-  using base::base;
-  using base::call, base::exec, base::named, base::out, base::table;
+/// A collective read of a sharded table. If the kernels of all ranks read the shards of all ranks they do: no
+/// rank leaves before all have read, as the rows are those of one point in time. Ranks may differ in Exec,
+/// spaces and paths, so in a group of threads all of them say whether they can.
+///
+/// Read is a sharded_read that has
+///   reads_by_kernels  whether kernels can do the verb with its arrays
+///   read_peers(list)  the verb by kernels. `list`: the indices of this rank's batch, or a row_plan of them
+template <class Read>
+struct read_together : Read {
+  using Read::call, Read::exec, Read::named, Read::table;
+  using Read::Read;
+  using execution = typename Read::execution;
+  using table_type = typename Read::table_type;
+  using asked = typename Read::choice::asked;
   /// True if this thread may have other ranks to ask. If there are host backends alone, no rank can.
-  static constexpr bool asks = !base::is_planned && (!device_is_host<Exec> || routes_by_kernels<Exec>);
+  static constexpr bool asks = !device_is_host<execution> || routes_by_kernels<execution>;
   static constexpr bool tries =
-      asks && reads_peers<Exec, Table, typename Out::memory_space> &&
-      Choice::asked::template get<path_category, path::automatic>::chosen_at_run_time;
-  static constexpr bool needs_others = !Table::sharding_type::replicates;
+      asks && Read::reads_by_kernels && reads_peers<execution, table_type, typename Read::out_space> &&
+      (asked::template get<path_category, path::automatic>::chosen_at_run_time || fetches_once<asked>);
+  static constexpr bool needs_others = !table_type::sharding_type::replicates;
 
   bool by_peers = false;
 
   void route() {
     if constexpr (asks)
       if (!call.is_whole() && call.passes_device_memory()) agree_on_peers();
-    if (!by_peers) base::route();
+    if (!by_peers) Read::route();
   }
   void agree() {
-    if (!by_peers) base::agree();
+    if (!by_peers) Read::agree();
   }
   void move() {
     if constexpr (tries)
       if (by_peers) {
         static const std::string label = "ferry::distributed::gathered";
-        this->result = gather_from_peers<typename Choice::bounds_policy>(exec, table, named, out,
-                                                                         prefers_once(table, named));
-        execution_backend<Exec>::fence(exec, label);
+        if constexpr (Read::is_planned)
+          this->result = this->read_peers(named.storage().batch);
+        else
+          this->result = this->read_peers(named);
+        execution_backend<execution>::fence(exec, label);
         call.agree();
         call.close();
         return;
       }
-    base::move();
+    Read::move();
   }
   void apply() {
-    if (!by_peers) base::apply();
+    if (!by_peers) Read::apply();
   }
 
  private:
   void agree_on_peers() {
-    if constexpr (tries) by_peers = kernels_read(exec, named) && reaches_shards(exec, table);
+    if constexpr (tries) by_peers = kernels_read_batch(exec, named) && reaches_shards(exec, table);
     if constexpr (needs_others) {
       if (by_peers) {
         // Kernels of the caller may have written this rank's shard: its own instances order those alone.
         static const std::string label = "ferry::distributed::written";
-        execution_backend<Exec>::fence(exec, label);
-        execution_backend<Exec>::fence(this->instance(call.rank()), label);
+        execution_backend<execution>::fence(exec, label);
+        execution_backend<execution>::fence(this->instance(call.rank()), label);
       }
       const std::int32_t vote = by_peers ? 1 : 0;
       const auto votes = call.all_gather(std::span<const std::int32_t>(&vote, 1));
       by_peers = std::find(votes.begin(), votes.end(), 0) == votes.end();
       if (by_peers) call.begin_reads();
     }
+  }
+};
+
+/// gather, as read_together takes it.
+template <class Choice, class Exec, class Table, class Named, class Out>
+struct sharded_gather : sharded_read<Choice, Exec, Table, Named, Out> {
+  using base = sharded_read<Choice, Exec, Table, Named, Out>;
+  using base::base;
+  using base::exec, base::out, base::table;
+  using bounds_policy = typename Choice::bounds_policy;
+  static constexpr bool reads_by_kernels = true;
+
+  template <class List>
+  [[nodiscard]] ticket read_peers(const List& list) {
+    if constexpr (fetches_once<typename Choice::asked>)
+      return gather_from_peers<bounds_policy>(
+          exec, table, plan_of_list<bounds_policy>(exec, list, static_cast<std::int64_t>(table.rows())), out,
+          true);
+    else
+      return gather_from_peers<bounds_policy>(exec, table, list, out, prefers_once(table, list));
   }
 };
 

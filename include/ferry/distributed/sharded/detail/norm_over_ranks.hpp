@@ -122,14 +122,15 @@ class norm_over_ranks {
       using value = std::remove_const_t<typename std::remove_cvref_t<decltype(values)>::value_type>;
       using home = payload_space<Exec, device_space>;
       moved_values<value, home> moved;
-      moved.batch = values_by_route<home>(exec_, plan.routes.batch, values);
-      moved.move(call_, exec_, shard_instance(comm_, call_.first(), exec_), plan.routes, values.width());
+      const auto& routes = plan.routes_on_host(exec_);
+      moved.batch = values_by_route<home>(exec_, routes.batch, values);
+      moved.move(call_, exec_, shard_instance(comm_, call_.first(), exec_), routes, values.width());
       for (int r = call_.first(); r < call_.last(); ++r) {
-        if (plan.routes.batch.everywhere && r != 0) continue;  // all ranks have the same rows: rank 0 counts
+        if (routes.batch.everywhere && r != 0) continue;  // all ranks have the same rows: rank 0 counts
         const Exec shard_exec = shard_instance(comm_, r, exec_);
         tensor<value, home> copied;
-        const auto rows = rows_near(call_.is_whole() ? exec_ : shard_exec, shard_exec,
-                                    moved.rows_for(plan.routes, r), copied);
+        const auto rows =
+            rows_near(call_.is_whole() ? exec_ : shard_exec, shard_exec, moved.rows_for(routes, r), copied);
         const auto& shard_plan = plan.plans[static_cast<std::size_t>(r - plan.first)];
         kernels::add_square(sum, optim::grad_norm(shard_exec, optim::sparse_grads(shard_plan, rows)).wait());
       }

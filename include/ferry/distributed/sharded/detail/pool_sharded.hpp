@@ -5,16 +5,24 @@
 #include <ferry/bags/detail/pool_bags.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/sharded/detail/bag_route.hpp>
+#include <ferry/distributed/sharded/detail/gather_peers.hpp>
+#include <ferry/distributed/sharded/detail/gather_together.hpp>
 #include <ferry/distributed/sharded/detail/rows_once.hpp>
 #include <ferry/distributed/sharded/detail/sharded_read.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/plan/unique.hpp>
 #include <ferry/policy/path.hpp>
+#include <ferry/rows/detail/row_access.hpp>
 #include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/ticket.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -110,17 +118,49 @@ struct pool_choice : read_choice<typename Bag::chosen, typename Table::value_typ
   using pooling = typename Bag::pooling;
 };
 
-/// gather_bags from a sharded table: fetches the rows of this rank's positions, then pools them here. `extra`
-/// are the weights of the positions, or under pooling::max the positions of the maxima.
+/// The different rows of a plan, fetched from a sharded table into a buffer.
+template <class T, class Space>
+class fetched_rows : public rows_of_kernels<T, Space> {
+ public:
+  fetched_rows(const array_ref<T, Space>& whole, const array_ref<const T, device_space>& buffer)
+      : whole_(whole), buffer_(buffer) {}
+
+  [[nodiscard]] const array_ref<T, Space>& table() const { return whole_; }
+  [[nodiscard]] std::int64_t row_bytes() const { return bytes_of_rows(whole_, 1); }
+
+  template <class Exec>
+  const array_ref<const T, device_space>& rows(launch_context<Exec>& call) const {
+    call.reads_from(buffer_);
+    return buffer_;
+  }
+  template <class Exec, class Source>
+  static kernels::listed_rows places(launch_context<Exec>&, const Source&, std::int64_t,
+                                     const std::shared_ptr<plan_storage>& plan) {
+    return {plan->inverse};
+  }
+
+ private:
+  const array_ref<T, Space>& whole_;
+  array_ref<const T, device_space> buffer_;
+};
+
+/// gather_bags from a sharded table, as read_together takes it. Kernels pool the rows where they read them.
+/// Otherwise this rank fetches the rows of its positions, then pools them here. `extra` are the weights of
+/// the positions, or under pooling::max the positions of the maxima.
 template <class Choice, class Exec, class Table, class Named, class Bags, class Out, class Extra>
 struct sharded_pool : sharded_read<Choice, Exec, Table, Named, Out> {
   using base = sharded_read<Choice, Exec, Table, Named, Out>;
   using pooling = typename Choice::pooling;
   static constexpr bool weighs = !std::is_same_v<Extra, no_array> && !pooling::selects;
   static constexpr bool finds = !std::is_same_v<Extra, no_array> && pooling::selects;
+  static constexpr bool reads_by_kernels =
+      is_host_exec<Exec> || !finds || !std::is_same_v<typename Extra::memory_space, pageable_space>;
+  using element = typename Table::value_type;
+  using space = typename Table::memory_space;
 
   const Bags& bags;
   const Extra& extra;
+  tensor<element, device_space> fetched{};
 
   sharded_pool(const Exec& instance, Table& rows, const Named& indices, const Bags& lists, const Out& sink,
                const Extra& more, const call_note& note)
@@ -137,8 +177,40 @@ struct sharded_pool : sharded_read<Choice, Exec, Table, Named, Out> {
     else
       pool(extra, no_array{});
   }
+  template <class List>
+  [[nodiscard]] ticket read_peers(const List& list) {
+    const auto whole = whole_ref(this->table);
+    if constexpr (fetches_once<typename Choice::asked>)
+      return pool_once(whole, plan_of_list<bounds_policy>(this->exec, list, whole.rows()));
+    if constexpr (is_plan<List>)
+      if (prefers_once(this->table, list)) return pool_once(whole, list);
+    return pool_rows_of(peer_rows<element, space, typename Table::sharding_type>(this->table, whole), list);
+  }
 
  private:
+  using bounds_policy = typename Choice::bounds_policy;
+
+  /// Pools each row after it has come once.
+  template <class Whole>
+  [[nodiscard]] ticket pool_once(const Whole& whole, const row_plan& plan) {
+    const std::int64_t count = plan.unique_count();
+    fetched = payload<element, device_space>(this->exec, "different rows", std::max<std::int64_t>(count, 1),
+                                             whole.width());
+    const auto sink = fetched.first(static_cast<std::size_t>(count));
+    gather_from_peers<bounds::unchecked>(
+        this->exec, this->table, index_ref(plan.unique_rows<space_of_plans<Exec>>()), make_ref(sink), false)
+        .drop();
+    return pool_rows_of(fetched_rows<element, space>(whole, read_only(make_ref(fetched))), plan);
+  }
+  template <class Access, class List>
+  [[nodiscard]] ticket pool_rows_of(const Access& rows, const List& list) {
+    if constexpr (finds)
+      return pool_bags<path::automatic, pooling, bounds_policy>(this->exec, rows, list, bags, no_array{},
+                                                                extra, this->out);
+    else
+      return pool_bags<path::automatic, pooling, bounds_policy>(this->exec, rows, list, bags, extra,
+                                                                no_array{}, this->out);
+  }
   template <class Weights, class Chosen>
   void pool(const Weights& weights, const Chosen& chosen) {
     this->result = pool_arrived<pooling, typename Choice::bounds_policy>(

@@ -28,8 +28,9 @@
 namespace ferry::kernels {
 
 /// Item i is the position of all ranks' batches that comes i-th for one owner, in the order (rank, position).
-/// Writes its row in the owner's shard, and where its values begin, in units after the lowest of all values.
-/// One thread for each item: neighbours read neighbouring elements of the lists of one rank.
+/// Writes its row in the owner's shard, if `rows` is not null, and where its values begin, in units after the
+/// lowest of all values. One thread for each item: neighbours read neighbouring elements of the lists of one
+/// rank.
 struct join_lists {
   const std::int64_t* place[most_shards];  ///< of each rank, from its first item on
   const std::int64_t* local[most_shards];
@@ -50,7 +51,7 @@ struct join_lists {
         last = middle - 1;
     }
     const std::int64_t k = i - begin[rank];
-    rows[i] = local[rank][k];
+    if (rows != nullptr) rows[i] = local[rank][k];
     begins[i] = values[rank] + place[rank][k] * step[rank];
   }
 };
@@ -103,21 +104,29 @@ struct pull_units {
 
 namespace ferry::detail {
 
-/// The offer of a rank whose batch route_by_kernels has routed. `there` works on the shard of the rank.
+/// The offer of a rank whose batch route_by_kernels has routed, without values. `shard_exec` works on the
+/// shard of the rank.
+template <class Exec>
+batch_offer offer_lists(const Exec& exec, const Exec& shard_exec, const routed_lists& lists) {
+  using backend = execution_backend<Exec>;
+  batch_offer offer;
+  if (lists.memory == nullptr) return offer;
+  offer.place = lists.place;
+  offer.rows = lists.rows;
+  offer.lists_device = backend::device_of(exec);
+  offer.owner_device = backend::device_of(shard_exec);
+  offer.is_made = 1;
+  return offer;
+}
+/// As above, with the values of the batch.
 template <class Exec, class Value, class Space>
 batch_offer offer_batch(const Exec& exec, const Exec& shard_exec, const routed_lists& lists,
                         const array_ref<Value, Space>& values) {
-  using backend = execution_backend<Exec>;
-  batch_offer offer;
-  if (lists.memory == nullptr || (std::is_same_v<Space, pageable_space> && !is_host_exec<Exec>)) return offer;
-  offer.place = lists.place;
-  offer.rows = lists.rows;
+  if (std::is_same_v<Space, pageable_space> && !is_host_exec<Exec>) return {};
+  batch_offer offer = offer_lists(exec, shard_exec, lists);
   offer.values = reinterpret_cast<const std::byte*>(values.data);
   offer.value_step = values.row_stride() * static_cast<std::int64_t>(sizeof(Value));
-  offer.lists_device = backend::device_of(exec);
-  if constexpr (!Space::is_host_accessible) offer.values_device = backend::device_of(exec);
-  offer.owner_device = backend::device_of(shard_exec);
-  offer.is_made = 1;
+  if constexpr (!Space::is_host_accessible) offer.values_device = execution_backend<Exec>::device_of(exec);
   return offer;
 }
 
@@ -130,9 +139,49 @@ struct offered_values {
 };
 [[nodiscard]] offered_values values_for(int owner, const batch_headers& headers, std::size_t unit);
 
-/// The lists of all ranks for an owner. Values are found in units of `unit` bytes after `lowest`.
-[[nodiscard]] kernels::join_lists lists_for(int owner, const batch_headers& headers, const std::byte* lowest,
-                                            std::size_t unit);
+/// The lists of all ranks for an owner. A row of values counts as one unit.
+[[nodiscard]] kernels::join_lists lists_for(int owner, const batch_headers& headers);
+/// As above, of an owner that has joined them: `place` has those of all ranks, one after the other.
+[[nodiscard]] kernels::join_lists joined_lists_for(int owner, const batch_headers& headers,
+                                                   const std::int64_t* place);
+/// Lets the lists find the values of the batches, in units of `unit` bytes after `lowest`.
+void take_values(kernels::join_lists& join, const batch_headers& headers, const std::byte* lowest,
+                 std::size_t unit);
+
+/// The rows that all batches name in the shard of a rank, in the order (rank, position), on the device of the
+/// shard's instance.
+struct owned_batch {
+  tensor<std::int64_t, device_space> rows{};
+  tensor<std::int64_t, device_space> place{};  ///< the row of each one's values in the batch of its rank
+  row_plan plan{};                             ///< of the rows
+};
+
+/// True if the owner has joined the places, too.
+inline bool has_places(const owned_batch* owned) { return owned != nullptr && owned->place.size() != 0; }
+
+/// Joins the lists that all ranks have for the shard of `rank`, and sorts their rows. The lists of other
+/// ranks have been read when this returns; the sort is enqueued.
+template <class Exec>
+owned_batch join_batches(const char* verb, const Exec& shard_exec, int rank, const batch_headers& headers,
+                         std::int64_t shard_rows) {
+  const std::int64_t items = headers.in_begin.back();
+  owned_batch owned{payload<std::int64_t, device_space>(shard_exec, "rows of all ranks", items),
+                    payload<std::int64_t, device_space>(shard_exec, "places of values", items),
+                    {}};
+  if (items != 0) {
+    const waited_when_thrown<Exec> reads(shard_exec);  // memory of other ranks
+    launch_context<Exec> call(shard_exec, verb);
+    auto join = lists_for(rank, headers);
+    join.rows = owned.rows.data();
+    join.begins = owned.place.data();
+    const std::string& label = call.label("pull", "lists");
+    launch(shard_exec, label, items, join);
+    execution_backend<Exec>::fence(shard_exec, label);
+    call.finish().drop();
+  }
+  owned.plan = make_plan(shard_exec, owned.rows, shard_rows, bounds::unchecked{});
+  return owned;
+}
 
 /// The rows that all batches name in the shard of this rank, with their values, in the order (rank,
 /// position): on the device of the shard's instance.
@@ -143,30 +192,37 @@ struct pulled_rows {
   row_plan plan;  ///< of the rows, if asked for
 };
 
-/// Pulls the rows of the shard of `rank` out of the batches of all ranks, by kernels of `there`: the lists
-/// first, which are short and lie in order, then the values that they name. With `Sorts` also sorts the rows,
-/// of a shard that has `shard_rows`, while a device pulls the values. Enqueues only.
+/// Pulls the rows of the shard of `rank` out of the batches of all ranks, by kernels of `shard_exec`: the
+/// lists first, which are short and lie in order, then the values that they name. With `Sorts` also sorts the
+/// rows, of a shard that has `shard_rows`, while a device pulls the values. If the owner has joined the lists
+/// before, `owned`, pulls the values alone. Enqueues only.
 template <class T, bool Sorts = false, class Exec>
 pulled_rows<T> pull_rows(const char* verb, const Exec& shard_exec, int rank, const batch_headers& headers,
-                         std::int64_t width, [[maybe_unused]] std::int64_t shard_rows = 0) {
+                         std::int64_t width, [[maybe_unused]] std::int64_t shard_rows = 0,
+                         const owned_batch* owned = nullptr) {
   using backend = execution_backend<Exec>;
   using kernel = kernels::pull_units<unit_of<T>>;
   constexpr std::size_t widest = sizeof(kernels::opaque16);
   const offered_values offered = values_for(rank, headers, widest);
   const std::int64_t items = offered.items;
-  pulled_rows<T> pulled{payload<std::int64_t, device_space>(shard_exec, "rows of all ranks", items),
-                        payload<T, device_space>(shard_exec, "values of all ranks", items, width),
-                        {}};
+  pulled_rows<T> pulled{
+      payload<std::int64_t, device_space>(shard_exec, "rows of all ranks", owned == nullptr ? items : 0),
+      payload<T, device_space>(shard_exec, "values of all ranks", items, width),
+      {}};
+  if (owned != nullptr) pulled.plan = owned->plan;
   if (items == 0) {
-    if constexpr (Sorts) pulled.plan = make_plan(shard_exec, pulled.rows, shard_rows, bounds::unchecked{});
+    if constexpr (Sorts)
+      if (owned == nullptr) pulled.plan = make_plan(shard_exec, pulled.rows, shard_rows, bounds::unchecked{});
     return pulled;
   }
   const auto sink = make_ref(pulled.values);
   const bool wide = in_wide_units(sink) && offered.aligned;
   launch_context<Exec> call(shard_exec, verb);
   auto* const begin = call.template scratch<std::int64_t>(items);
-  auto join = lists_for(rank, headers, offered.lowest, wide ? widest : sizeof(unit_of<T>));
-  join.rows = pulled.rows.data();
+  auto join =
+      has_places(owned) ? joined_lists_for(rank, headers, owned->place.data()) : lists_for(rank, headers);
+  take_values(join, headers, offered.lowest, wide ? widest : sizeof(unit_of<T>));
+  join.rows = owned == nullptr ? pulled.rows.data() : nullptr;
   join.begins = begin;
   launch(shard_exec, call.label("pull", "lists"), items, join);
   const auto units = in_units(sink, wide);
@@ -177,12 +233,13 @@ pulled_rows<T> pull_rows(const char* verb, const Exec& shard_exec, int rank, con
     // The sort is enqueued first, because the pull leaves room on each multiprocessor.
     const Exec& side = call.side_stream();
     if (const event_handle joined = call.mark(); joined != nullptr) backend::wait_for(side, *joined);
-    pulled.plan = make_plan(shard_exec, pulled.rows, shard_rows, bounds::unchecked{});
+    if (owned == nullptr) pulled.plan = make_plan(shard_exec, pulled.rows, shard_rows, bounds::unchecked{});
     launch(side, call.label("pull"), threads, pull);
     if (const event_handle end = call.mark(side); end != nullptr) backend::wait_for(shard_exec, *end);
   } else {
     launch(shard_exec, call.label("pull"), threads, pull);
-    if constexpr (Sorts) pulled.plan = make_plan(shard_exec, pulled.rows, shard_rows, bounds::unchecked{});
+    if constexpr (Sorts)
+      if (owned == nullptr) pulled.plan = make_plan(shard_exec, pulled.rows, shard_rows, bounds::unchecked{});
   }
   call.finish().drop();
   return pulled;

@@ -38,7 +38,8 @@ struct sharded_call {
   const Named& named;
   bool unique;  ///< each row of an owner is named once
   collective call;
-  routing<wire> routes{};                  ///< without a plan
+  routing<wire> routes{};                  ///< without a plan, or if `routes_anew`
+  bool routes_anew = false;                ///< true if the verb makes routes although it has a plan
   std::vector<batch_findings> findings{};  ///< of all ranks
   ticket result{};
 
@@ -56,9 +57,9 @@ struct sharded_call {
   /// The routes of this call, or those of its plan.
   [[nodiscard]] const routing<wire>& current_routes() const {
     if constexpr (is_planned)
-      return unique ? named.storage().unique_routes() : named.storage().routes;
-    else
-      return routes;
+      if (!routes_anew)
+        return unique ? named.storage().unique_routes(exec) : named.storage().routes_on_host(exec);
+    return routes;
   }
   [[nodiscard]] Exec instance(int rank) const { return shard_instance(table.comm(), rank, exec); }
   [[nodiscard]] std::int64_t width() const { return static_cast<std::int64_t>(table.width()); }

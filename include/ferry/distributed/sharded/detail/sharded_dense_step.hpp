@@ -3,7 +3,7 @@
 
 #include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
-#include <ferry/distributed/sharded/copy.hpp>
+#include <ferry/distributed/sharded/detail/copy_lists.hpp>
 #include <ferry/distributed/sharded/detail/scan_values.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/detail/shard_rule.hpp>

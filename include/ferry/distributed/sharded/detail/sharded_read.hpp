@@ -47,6 +47,10 @@ struct sharded_read : sharded_call<Exec, Table, Named> {
   using base = sharded_call<Exec, Table, Named>;
   using base::call, base::exec, base::named, base::unique, base::routes, base::table;
   using home = payload_space<Exec, typename Table::memory_space, typename Out::memory_space>;
+  using execution = Exec;
+  using table_type = Table;
+  using choice = Choice;
+  using out_space = typename Out::memory_space;
 
   const Out& out;
   typename Choice::reader reader;

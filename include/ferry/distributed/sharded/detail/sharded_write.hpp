@@ -13,55 +13,27 @@
 #include <ferry/distributed/sharded/detail/sharded_call.hpp>
 #include <ferry/distributed/sharded/detail/values_in_place.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
+#include <ferry/distributed/sharded/detail/write_choice.hpp>
 #include <ferry/memory/spaces.hpp>
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/plan/unique.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
+#include <ferry/rows/copy.hpp>
+#include <ferry/rows/scatter.hpp>
 #include <ferry/runtime/detail/array_device.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/tensor.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <type_traits>
-#include <vector>
 
 namespace ferry::detail {
-
-/// duplicates::reject has been decided by all ranks before a shard is written.
-template <class Duplicates>
-using shard_duplicates_t = std::conditional_t<Duplicates::forbids, duplicates::assume_unique, Duplicates>;
-
-/// Adds the rows of the shards of this thread that are named more than once.
-template <class Table, class Wire>
-void count_duplicates(const collective& call, const Table& table, const routing<Wire>& routes,
-                      batch_findings& findings) {
-  for (int r = call.first(); r < call.last(); ++r) {
-    if (routes.batch.everywhere && r != 0) continue;  // all ranks see the same rows: rank 0 counts them
-    const auto named = routes.rows_for(r);
-    std::vector<std::int64_t> rows(named.data(), named.data() + named.rows());
-    std::sort(rows.begin(), rows.end());
-    for (auto row = rows.begin(); row != rows.end();) {
-      const auto end = std::upper_bound(row, rows.end(), *row);
-      if (end - row > 1) {
-        ++findings.duplicates;
-        findings.first_row =
-            std::min(findings.first_row, static_cast<std::uint64_t>(table.global_row(r, *row)));
-      }
-      row = end;
-    }
-  }
-}
-
-/// The policies and facts of a verb that writes. ReadsInPlace: it takes values_in_place; Scans: it has looked
-/// at its values.
-template <class Summing, bool ReadsInPlace = false, bool Scans = false>
-struct write_choice : Summing {
-  using bounds_policy = typename Summing::chosen::template get<bounds_category, bounds::check>;
-  static constexpr bool reads_in_place = ReadsInPlace;
-  static constexpr bool scans = Scans;
-};
 
 /// A verb that writes. Verb derives from it and has update(rank, rows, values), the verb on a shard. Nothing
 /// is written anywhere if a rank has a bad index, or a row that duplicates::reject forbids.
@@ -80,17 +52,14 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
   /// True if a rank sums the values of a row before it sends them.
   static constexpr bool sums = Choice::reduce::sums_locally;
   using sent = std::conditional_t<sums, accumulation_t<value>, value>;
-  /// duplicates::reject looks at the rows by host code, and the sums of a rank are in the order of a host's
-  /// route. Rows that come from host memory and go there pass through host memory alone.
-  static constexpr bool may_pull = routes_by_kernels<Exec> && finds_owners_in_kernels<Table> && !is_planned &&
-                                   !sums && !duplicates_policy::forbids &&
+  /// Rows that come from host memory and go there pass through host memory alone.
+  static constexpr bool may_pull = routes_by_kernels<Exec> && finds_owners_in_kernels<Table> &&
                                    (is_host_exec<Exec> || !home::is_host_accessible);
-  /// True if the verb on a shard sorts its rows whatever they are, so that they can be sorted while the
-  /// values come; see update_on.
+  /// True if the verb on a shard sorts its rows whatever they are: while the values come.
   static constexpr bool sorts =
       duplicates_policy::combines && duplicates_policy::needs_plan && !in_any_order<duplicates_policy>;
-  static constexpr bool may_read_in_place =
-      sorts && Choice::reads_in_place && std::is_same_v<typename Table::memory_space, device_space>;
+  static constexpr bool may_read_in_place = Choice::reads_in_place && !in_any_order<duplicates_policy> &&
+                                            std::is_same_v<typename Table::memory_space, device_space>;
 
   const Values& values;
   batch_findings scanned{};  ///< of the values of this rank
@@ -98,9 +67,12 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
   batch_headers headers{};
   bool pulls = false;
   bool in_place = false;
+  tensor<sent, home> local_sums{};     ///< of the rows of a plan of the batch, if `sums` and kernels route
+  owned_batch joined{};                ///< of this call, if it looks for duplicates before it pulls
+  const owned_batch* owned = nullptr;  ///< the rows of the shard, if they are known before values are pulled
   moved_values<sent, home> moved{};
-  pulled_rows<value> pulled{};
-  values_in_place<value> found_values{};
+  pulled_rows<sent> pulled{};
+  values_in_place<sent> found_values{};
 
   sharded_write(const char* name, const Exec& instance, Table& rows, const Named& indices,
                 const Values& sources, const call_note& note)
@@ -111,26 +83,28 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
     require_array_device(this->verb, exec, values);
   }
   void route() {
-    if constexpr (!is_planned) {
-      if constexpr (may_pull)
-        if (!call.is_whole() && call.passes_device_memory() && call.ranks() <= kernels::most_shards &&
-            kernels_read(exec, named)) {
-          routes.batch = route_by_kernels<bounds_policy>(this->verb, exec, table, named, lists, values);
-          call.keep(lists.memory);
-        }
-      if (lists.memory == nullptr) routes.batch = route_batch<bounds_policy>(this->verb, exec, table, named);
-      if constexpr (sums) routes.batch = route_once(routes.batch);
+    if constexpr (may_pull && sums) {
+      this->routes_anew = is_on_devices();
+      if (may_offer() && kernels_read_batch(exec, named)) sum_by_kernels();
+    } else if constexpr (may_pull && !is_planned) {
+      if (may_offer() && kernels_read(exec, named)) {
+        routes.batch = route_by_kernels<bounds_policy>(this->verb, exec, table, named, lists, values);
+        call.keep(lists.memory);
+      }
+    } else if constexpr (may_pull) {
+      if (is_on_devices()) await_values();
     }
+    if (lists.memory == nullptr) route_by_host();
   }
   void agree() {
-    if constexpr (is_planned)
-      findings = this->current_routes().findings;
-    else
+    if (!is_planned || this->routes_anew)
       agree_on_routes();
+    else
+      agree_on_plan();
     if constexpr ((is_planned && Choice::scans) || duplicates_policy::forbids) {
       batch_findings batch = this->own_findings();
       batch.take_values(scanned);
-      if constexpr (duplicates_policy::forbids) count_duplicates(call, table, this->current_routes(), batch);
+      if constexpr (duplicates_policy::forbids) count_forbidden(batch);
       this->exchange_findings(batch);
     }
   }
@@ -150,11 +124,7 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
         const waited_when_thrown<Exec> reads(shard_exec);  // memory of other ranks
         if constexpr (may_read_in_place)
           if (in_place) self.update_in_place(rank, found_values);
-        if constexpr (sorts) {
-          if (!in_place) self.update(rank, pulled.plan, pulled.values.first(pulled.values.rows()));
-        } else {
-          self.update(rank, pulled.rows.first(pulled.rows.rows()), pulled.values.first(pulled.values.rows()));
-        }
+        if (!in_place) update_pulled(self, rank);
         call.agree();  // no rank returns before all have written
         return;
       }
@@ -171,12 +141,64 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
   }
 
  private:
+  [[nodiscard]] bool may_offer() const {
+    return !call.is_whole() && call.passes_device_memory() && call.ranks() <= kernels::most_shards;
+  }
+  /// True if the lists of the plan lie on the devices of all ranks.
+  [[nodiscard]] bool is_on_devices() const {
+    if constexpr (is_planned)
+      return named.storage().on_devices;
+    else
+      return false;
+  }
+  /// Waits for the work that makes the values of the batch.
+  void await_values() const {
+    static const std::string label = "ferry::distributed::made";
+    launch_context<Exec> work(exec, this->verb);
+    work.reads_from(values, true);
+    execution_backend<Exec>::fence(exec, label);
+    work.finish().drop();
+  }
+  void route_by_host() {
+    if constexpr (!is_planned) {
+      routes.batch = route_batch<bounds_policy>(this->verb, exec, table, named);
+      if constexpr (sums) routes.batch = route_once(routes.batch);
+    } else if (this->routes_anew) {
+      routes.batch = route_once(named.storage().routes_on_host(exec).batch);
+    }
+  }
+  /// Sums the values of each row of the batch, and routes the different rows.
+  void sum_by_kernels() {
+    row_plan plan;
+    if constexpr (is_planned)
+      plan = named.storage().batch;
+    else
+      plan = plan_of_list<bounds_policy>(exec, named, static_cast<std::int64_t>(table.rows()));
+    using list_space = space_of_plans<Exec>;
+    const std::int64_t count = plan.unique_count();
+    local_sums = payload<sent, home>(exec, "sums", count, this->width());
+    scatter(exec, local_sums, plan.inverse<list_space>(), values, bounds::skip{}, duplicates::sum{}).drop();
+    const auto different = plan.unique_rows<list_space>();
+    routes.batch = route_by_kernels<bounds::unchecked>(this->verb, exec, table, index_ref(different), lists,
+                                                       read_only(make_ref(local_sums)));
+    call.keep(lists.memory);
+    routes.batch.positions = plan.positions();
+    routes.batch.signed_indices = plan.storage()->signed_indices;
+    if (plan.storage()->checked) routes.batch.report = plan.storage()->read_report();
+  }
+  [[nodiscard]] batch_offer own_offer(const routed_lists& offered) const {
+    const Exec shard_exec = this->instance(call.rank());
+    if constexpr (sums)
+      return offer_batch(exec, shard_exec, offered, read_only(make_ref(local_sums)));
+    else
+      return offer_batch(exec, shard_exec, offered, values);
+  }
   /// The headers of all batches. The routes are complete afterwards, unless owners pull, or a rank has a bad
   /// index, for which nothing is written.
   void agree_on_routes() {
     batch_offer offer;
     if constexpr (may_pull)
-      if (lists.memory != nullptr) offer = offer_batch(exec, this->instance(call.rank()), lists, values);
+      if (lists.memory != nullptr) offer = own_offer(lists);
     headers = exchange_headers(call, routes.batch, scanned, offer);
     take_headers(routes, call.is_whole(), headers);
     findings = headers.findings;
@@ -194,36 +216,85 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
       if (lists.memory != nullptr) bring_to_host(exec, lists, routes.batch);
     exchange_rows(call, table.label(), routes);
   }
+  /// The findings of a plan. If its lists lie on devices the ranks offer their values.
+  void agree_on_plan() {
+    if constexpr (is_planned) {
+      const auto& plan = named.storage();
+      findings = plan.routes.findings;
+      if constexpr (may_pull)
+        if (plan.on_devices) {
+          const batch_offer offer = own_offer(plan.lists);
+          headers = plan.headers;
+          headers.offers = call.all_gather(std::span<const batch_offer>(&offer, 1));
+          pulls = can_pull<Exec>(headers.offers);
+          if (!pulls) return;
+          owned = &plan.owned;
+          if constexpr (!Choice::scans && !duplicates_policy::forbids) call.begin_reads();
+        }
+    }
+  }
+  /// Adds the rows of the shards of this thread that duplicates::reject forbids.
+  void count_forbidden(batch_findings& batch) {
+    if constexpr (may_pull)
+      if (pulls) {
+        const int rank = call.rank();
+        if (this->joint_findings().has_error()) return;
+        if (owned == nullptr) {
+          joined = join_batches(this->verb, this->instance(rank), rank, headers,
+                                static_cast<std::int64_t>(table.rows_of(rank)));
+          owned = &joined;
+          call.agree();  // the reads have ended
+        }
+        if (owned->plan.unique_count() == owned->plan.positions()) return;
+        routing<typename base::wire> named_rows;
+        named_rows.is_whole = false;
+        named_rows.rows_in = tensor<std::int64_t, typename base::wire>("rows", owned->rows.rows());
+        copy(this->instance(rank), owned->rows, named_rows.rows_in).join();
+        return count_duplicates(call, table, named_rows, batch);
+      }
+    count_duplicates(call, table, this->current_routes(), batch);
+  }
   /// Rows and values of the shard of this rank, out of the batches of all.
   void pull() {
     if constexpr (may_pull) {
       const int rank = call.rank();
       const Exec shard_exec = this->instance(rank);
+      if constexpr ((is_planned && Choice::scans) || duplicates_policy::forbids) call.begin_reads();
       if constexpr (may_read_in_place) {
         in_place = values_for(rank, headers, 1).on_devices;  // few threads pull from host memory first
         if (in_place) {
-          found_values =
-              find_values<value>(this->verb, shard_exec, rank, headers, table.rows_of(rank), this->width());
+          found_values = find_values<sent>(this->verb, shard_exec, rank, headers, table.rows_of(rank),
+                                           this->width(), owned);
           return;
         }
       }
-      pulled =
-          pull_rows<value, sorts>(this->verb, shard_exec, rank, headers, this->width(), table.rows_of(rank));
+      pulled = pull_rows<sent, sorts>(this->verb, shard_exec, rank, headers, this->width(),
+                                      table.rows_of(rank), owned);
+    }
+  }
+  void update_pulled(Verb& self, int rank) {
+    const auto sources = pulled.values.first(pulled.values.rows());
+    if constexpr (sorts) {
+      self.update(rank, pulled.plan, sources);
+    } else {
+      if constexpr (is_planned || duplicates_policy::forbids)
+        if (owned != nullptr) return self.update(rank, owned->plan, sources);
+      self.update(rank, pulled.rows.first(pulled.rows.rows()), sources);
     }
   }
   /// The values of this batch to the owners of the rows.
   void send() {
-    if constexpr (sums)
-      moved.batch = sums_by_route<home>(exec, this->current_routes().batch, values);
-    else
+    if constexpr (sums) {
+      if (lists.memory != nullptr)
+        moved.batch = values_by_route<home>(exec, routes.batch, read_only(make_ref(local_sums)));
+      else
+        moved.batch = sums_by_route<home>(exec, this->current_routes().batch, values);
+    } else {
       moved.batch = values_by_route<home>(exec, this->current_routes().batch, values);
+    }
     if (!call.is_whole())
       moved.move(call, exec, this->instance(call.rank()), this->current_routes(), table.width());
   }
 };
-
-/// The policies that a verb on a shard gets; bounds::unchecked is that of the plans, too.
-template <class Chosen, class Duplicates>
-using shard_policies = policies<shard_path_t<Chosen>, bounds::unchecked, shard_duplicates_t<Duplicates>>;
 
 }  // namespace ferry::detail

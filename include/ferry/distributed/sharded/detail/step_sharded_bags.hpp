@@ -5,13 +5,16 @@
 #include <ferry/bags/detail/share_values.hpp>
 #include <ferry/bags/step_bags.hpp>
 #include <ferry/distributed/sharded/detail/bag_route.hpp>
+#include <ferry/distributed/sharded/detail/bag_step_by_kernels.hpp>
 #include <ferry/distributed/sharded/detail/batch_findings.hpp>
 #include <ferry/distributed/sharded/detail/kernel_route.hpp>
 #include <ferry/distributed/sharded/detail/pool_sharded.hpp>
+#include <ferry/distributed/sharded/detail/pull_rows.hpp>
 #include <ferry/distributed/sharded/detail/routing.hpp>
 #include <ferry/distributed/sharded/detail/scan_values.hpp>
 #include <ferry/distributed/sharded/detail/shard_rule.hpp>
 #include <ferry/distributed/sharded/detail/sharded_call.hpp>
+#include <ferry/distributed/sharded/detail/values_in_place.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/slice.hpp>
@@ -20,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -64,75 +68,40 @@ using shard_bag_policies =
              bounds::unchecked, typename Chosen::template get<step_count_category, step_count::global>,
              typename Chosen::template get<rounding_category, rounding::nearest>>;
 
-/// step_bags on a sharded table. Each owner gets the bags that name its rows, with the positions that name
-/// them, and each such bag's gradient once. `extra` are the weights of the positions, or under pooling::max
-/// the positions of the maxima.
+/// step_bags on a sharded table. If kernels can't, each owner gets the bags that name its rows, with the
+/// positions that name them, and each such bag's gradient once.
 template <class Bag, class Exec, class Rule, class Table, class State, class Named, class Bags, class Grads,
           class Extra>
-struct sharded_bag_step : sharded_call<Exec, Table, Named> {
-  using base = sharded_call<Exec, Table, Named>;
-  using base::call, base::exec, base::named, base::routes, base::table;
-  using typename base::wire;
-  using pooling = typename Bag::pooling;
-  using chosen = typename Bag::chosen;
-  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  using count_policy = typename chosen::template get<step_count_category, step_count::global>;
-  using nonfinite_policy = typename chosen::template get<nonfinite_category, nonfinite::keep>;
-  using element = typename Table::value_type;
-  using value = std::remove_const_t<typename Grads::value_type>;
-  using compute = step_type<element, typename State::value_type, value>;
-  using home = payload_space<Exec, typename Table::memory_space, typename Grads::memory_space>;
-  static constexpr bool divides = pooling::divides;
-  static constexpr bool has_extra = !std::is_same_v<Extra, no_array>;
-  static constexpr bool weighs = has_extra && !pooling::selects;
-  using sent = std::conditional_t<divides, compute, value>;
-  /// Weights travel with the positions, positions of maxima with the bags.
-  using extra_value =
-      std::conditional_t<weighs, std::remove_const_t<typename Extra::value_type>, std::int64_t>;
+struct sharded_bag_step : bag_step_by_kernels<Bag, Exec, Rule, Table, State, Named, Bags, Grads, Extra> {
+  using base = bag_step_by_kernels<Bag, Exec, Rule, Table, State, Named, Bags, Grads, Extra>;
+  using base::bags, base::call, base::exec, base::extra, base::grads, base::headers, base::listed,
+      base::lists, base::may_pull, base::named, base::pulls, base::routes, base::rule, base::scanned,
+      base::state, base::table;
+  using base::base;
+  using base::divides, base::has_extra, base::weighs;
+  using typename base::bounds_policy, typename base::chosen, typename base::compute, typename base::element,
+      typename base::extra_value, typename base::home, typename base::nonfinite_policy,
+      typename base::pooling, typename base::sent, typename base::wire;
 
-  const Rule& rule;
-  State& state;
-  const Bags& bags;
-  const Grads& grads;
-  const Extra& extra;
   std::optional<host_bags<Exec, Bags>> list{};
-  batch_findings scanned{};
-  tensor<compute, home> divided{};
   routing<wire> bag_routes{};
   moved_values<sent, home> gradients{};
   moved_values<extra_value, wire> extras{};
 
-  sharded_bag_step(const Exec& instance, const Rule& optimizer, Table& rows, State& moments,
-                   const Named& indices, const Bags& lists, const Grads& pooled, const Extra& more,
-                   const call_note& note)
-      : base("step_bags", instance, rows, indices, false, note),
-        rule(optimizer),
-        state(moments),
-        bags(lists),
-        grads(pooled),
-        extra(more) {}
-
-  void check() {
-    require_sharded_bag_batch<chosen, Exec>(this->verb, call, table, named, bags, grads);
-    const std::int64_t positions = routed_positions(named);
-    require_a_bag(this->verb, positions, grads);
-    require_extra<pooling>(this->verb, extra, positions, grads);
-    require_sharded_step<count_policy, compute>(this->verb, call, rule, table, state);
-  }
   void route() {
-    if constexpr (!base::is_planned)
-      routes.batch = route_batch<bounds_policy>(this->verb, exec, table, named);
-    list.emplace(exec, bags, grads.rows(), routed_positions(named),
-                 !std::is_same_v<bounds_policy, bounds::unchecked>);
-    scanned.take_offsets(list->look_for_step());
+    if constexpr (may_pull)
+      if (!call.is_whole() && call.passes_device_memory() && call.ranks() <= kernels::most_shards &&
+          kernels_read_batch(exec, named))
+        this->route_on_device();
+    if (listed.memory == nullptr) route_on_host();
     if (scanned.bad_bags != 0) return;
-    if constexpr (divides)
-      divided = divided_gradients<compute, home>(exec, this->current_routes().batch, list->list(), grads);
-    if constexpr (nonfinite_policy::looks) scanned.take_values(scan_values(exec, shared()));
+    if constexpr (nonfinite_policy::looks) scanned.take_values(scan_values(exec, this->shared()));
   }
   void agree() {
     if constexpr (base::is_planned) {
-      this->findings = this->current_routes().findings;
+      this->findings = named.storage().routes.findings;
+      if constexpr (may_pull)
+        if (named.storage().on_devices) this->agree_on_bags();
       batch_findings batch = this->own_findings();
       batch.bad_bags = scanned.bad_bags;
       batch.first_offset = scanned.first_offset;
@@ -141,14 +110,16 @@ struct sharded_bag_step : sharded_call<Exec, Table, Named> {
       batch.take_values(scanned);
       this->exchange_findings(batch);
     } else {
-      routes = complete_routing(call, table.label(), std::move(routes.batch), scanned);
-      this->findings = routes.findings;
+      agree_on_routes();
     }
   }
   [[nodiscard]] bool refuse() {
     return this->refuse_batches() || this->template refuse_gradients<nonfinite_policy>(state);
   }
   void move() {
+    if constexpr (may_pull)
+      if (pulls) return this->pull();
+    if (!list) make_list();
     if constexpr (pooling::selects && !has_extra) {
       const auto maxima = find_maxima();
       move_bags(read_only(make_ref(maxima)));
@@ -157,6 +128,8 @@ struct sharded_bag_step : sharded_call<Exec, Table, Named> {
     }
   }
   void apply() {
+    if constexpr (may_pull)
+      if (pulls) return this->step_pulled();
     for (int r = call.first(); r < call.last(); ++r) {
       if constexpr (base::is_planned)
         update(r, this->plan_of(r));
@@ -167,12 +140,34 @@ struct sharded_bag_step : sharded_call<Exec, Table, Named> {
   }
 
  private:
-  /// The gradients that owners get.
-  [[nodiscard]] auto shared() const {
+  void make_list() {
+    list.emplace(exec, bags, grads.rows(), routed_positions(named),
+                 !std::is_same_v<bounds_policy, bounds::unchecked>);
+  }
+  void route_on_host() {
+    if constexpr (!base::is_planned)
+      routes.batch = route_batch<bounds_policy>(this->verb, exec, table, named);
+    make_list();
+    scanned.take_offsets(list->look_for_step());
+    if (scanned.bad_bags != 0) return;
     if constexpr (divides)
-      return read_only(make_ref(divided));
-    else
-      return grads;
+      listed.divided =
+          divided_gradients<compute, home>(exec, this->current_routes().batch, list->list(), grads);
+  }
+  void agree_on_routes() {
+    batch_offer offer;
+    if constexpr (may_pull)
+      if (lists.memory != nullptr) offer = this->own_offer(lists);
+    headers = exchange_headers(call, routes.batch, scanned, offer);
+    take_headers(routes, call.is_whole(), headers);
+    this->findings = headers.findings;
+    if (call.is_whole()) return;
+    if constexpr (may_pull) {
+      pulls = can_pull<Exec>(headers.offers);
+      if (pulls) return;
+      if (lists.memory != nullptr) bring_to_host(exec, lists, routes.batch);
+    }
+    exchange_rows(call, table.label(), routes);
   }
   /// The positions of the maxima, which the caller did not keep.
   [[nodiscard]] tensor<std::int64_t, wire> find_maxima() {
@@ -191,7 +186,7 @@ struct sharded_bag_step : sharded_call<Exec, Table, Named> {
     const row_route<wire>& route = this->current_routes().batch;
     bag_routes = complete_routing(call, table.label(), route_bags(route, list->list()));
     const Exec shard_exec = this->instance(call.first());
-    gradients.batch = values_by_route<home>(exec, bag_routes.batch, shared());
+    gradients.batch = values_by_route<home>(exec, bag_routes.batch, this->shared());
     gradients.move(call, exec, shard_exec, bag_routes, table.width());
     if constexpr (weighs) {
       extras.batch = tensor<extra_value, wire>("weights", route.routed());

@@ -51,17 +51,21 @@ struct values_in_place {
   array_ref<const T, device_space> values;
 };
 
-/// Sorts the rows of the shard of `rank`, which has `shard_rows`, by kernels of `there`. Enqueues only.
+/// Sorts the rows of the shard of `rank`, which has `shard_rows`, by kernels of `shard_exec`, if the owner
+/// has not done so before, `owned`. Lists that the owner has joined have their places there, too, unless the
+/// batches offer other ones. Enqueues only.
 template <class T, class Exec>
 values_in_place<T> find_values(const char* verb, const Exec& shard_exec, int rank,
-                               const batch_headers& headers, std::int64_t shard_rows, std::int64_t width) {
+                               const batch_headers& headers, std::int64_t shard_rows, std::int64_t width,
+                               const owned_batch* owned = nullptr) {
   constexpr std::size_t packet = 4 * sizeof(T);  // one load of a kernel, if all values are aligned to it
   const offered_values offered = values_for(rank, headers, packet);
   const std::int64_t items = offered.items;
-  values_in_place<T> in_place{payload<std::int64_t, device_space>(shard_exec, "rows of all ranks", items),
-                              payload<std::int64_t, device_space>(shard_exec, "places of values", items),
-                              {},
-                              {}};
+  values_in_place<T> in_place{
+      payload<std::int64_t, device_space>(shard_exec, "rows of all ranks", owned == nullptr ? items : 0),
+      payload<std::int64_t, device_space>(shard_exec, "begins of values", items),
+      {},
+      {}};
   in_place.values.rank = 2;
   in_place.values.extents = {items, width};
   in_place.values.make_dense();
@@ -70,12 +74,15 @@ values_in_place<T> find_values(const char* verb, const Exec& shard_exec, int ran
   const waited_when_thrown<Exec> reads(shard_exec);  // memory of other ranks
   launch_context<Exec> call(shard_exec, verb);
   if (items != 0) {
-    auto join = lists_for(rank, headers, offered.lowest, offered.aligned ? packet : sizeof(T));
-    join.rows = in_place.rows.data();
+    auto join =
+        has_places(owned) ? joined_lists_for(rank, headers, owned->place.data()) : lists_for(rank, headers);
+    take_values(join, headers, offered.lowest, offered.aligned ? packet : sizeof(T));
+    join.rows = owned == nullptr ? in_place.rows.data() : nullptr;
     join.begins = in_place.begins.data();
     launch(shard_exec, call.label("pull", "lists"), items, join);
   }
-  in_place.plan = make_plan(shard_exec, in_place.rows, shard_rows, bounds::unchecked{});
+  in_place.plan =
+      owned == nullptr ? make_plan(shard_exec, in_place.rows, shard_rows, bounds::unchecked{}) : owned->plan;
   const auto home = engine::get(shard_exec);
   auto placed = std::allocate_shared<plan_storage>(node_allocator<plan_storage>(home->nodes()),
                                                    *in_place.plan.storage());

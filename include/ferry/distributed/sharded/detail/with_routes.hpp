@@ -2,10 +2,13 @@
 #pragma once
 
 #include <ferry/distributed/communicator/detail/payload.hpp>
+#include <ferry/distributed/sharded/detail/kernel_route.hpp>
 #include <ferry/distributed/sharded/detail/routing.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/make_plan.hpp>
+#include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/policy/policies.hpp>
@@ -70,6 +73,25 @@ bool should_fetch_once(const Table& table, const Named& named) {
     return prefers_once(table, named);
   else
     return fetches_once<Chosen>;
+}
+
+/// True if kernels of the instance read the list of rows of a sharded plan, or the indices or the row_plan of
+/// a batch.
+template <class Exec, class Named>
+bool kernels_read_batch(const Exec& exec, const Named& named) {
+  if constexpr (is_sharded_plan<Named>)
+    return named.storage().batch.storage() != nullptr && kernels_read(exec, named.storage().batch);
+  else
+    return kernels_read(exec, named);
+}
+
+/// A plan of the batch: `list` itself, or one that is made of it.
+template <class Bounds, class Exec, class List>
+row_plan plan_of_list(const Exec& exec, const List& list, std::int64_t rows) {
+  if constexpr (is_plan<List>)
+    return list;
+  else
+    return make_plan(exec, list, rows, Bounds{});
 }
 
 /// The policies of a sum over ranks: `reduce`, and in `chosen` those that verbs on ordinary tables know.
