@@ -161,7 +161,6 @@
 #include "rows/move_units.cpp"
 #include "rows/ring_progress.cpp"
 #include "rows/short_columns.cpp"
-#include "rows/sum_pieces.cpp"
 #include "runtime/array_checks.cpp"
 #include "runtime/array_device.cpp"
 #include "runtime/change_marks.cpp"

@@ -25,10 +25,12 @@ struct row_keys {
   index_rows<Index, Bounds> source;
   std::int64_t* row_of;
   int position_bits;
+  std::int64_t* long_found = nullptr;  ///< see place_segments, set to 0; or null
 
   KOKKOS_FUNCTION std::uint64_t operator()(std::int64_t i, bool record = true) const {
     const std::int64_t row = source.row(i, record);
     if (record) row_of[i] = row;
+    if (record && i == 0 && long_found != nullptr) *long_found = 0;
     return key_of_row(row, source.rows, i, position_bits);
   }
 };
@@ -46,6 +48,7 @@ struct any_row_keys {
   ferry::detail::report_writer report;
   std::int64_t* row_of = nullptr;
   int position_bits = 0;
+  std::int64_t* long_found = nullptr;  ///< as that of row_keys
 
   /// The bits of an index, sign-extended. Inside of [0, rows) exactly if they are a number below `rows`.
   [[nodiscard]] KOKKOS_FUNCTION std::uint64_t bits(std::int64_t i) const {
@@ -66,6 +69,7 @@ struct any_row_keys {
       if (reports && record) report.out_of_range(i, index);
     }
     if (record) row_of[i] = row;
+    if (record && i == 0 && long_found != nullptr) *long_found = 0;
     return key_of_row(row, rows, i, position_bits);
   }
 };

@@ -51,7 +51,10 @@ template <class Index, class Bounds, class Exec>
 void key_indices_by(launch_context<Exec>& call, const kernels::any_row_keys& keys, const sort_room& room,
                     std::int64_t count) {
   const kernels::row_keys<Index, Bounds> key_of{
-      {static_cast<const Index*>(keys.indices), keys.rows, keys.report}, keys.row_of, keys.position_bits};
+      {static_cast<const Index*>(keys.indices), keys.rows, keys.report},
+      keys.row_of,
+      keys.position_bits,
+      keys.long_found};
   launch(call.exec(), call.label("resolve"), count, kernels::key_indices<Index, Bounds>{key_of, room.keys});
 }
 
@@ -147,6 +150,11 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
   plan->unique_rows = array(layout.unique_rows);
   plan->unique_count = array(layout.counts);
   plan->run_count = array(layout.counts) + 1;
+  if (layout.counter_count != 0) {
+    plan->long_found = array(layout.counts) + 2;
+    plan->counters = reinterpret_cast<unsigned int*>(workspace + layout.counters);
+    plan->counters_of = call.id();
+  }
   plan->order = array(layout.order);
   plan->segment_begin = array(layout.segment_begin);
   auto* sorted_rows = reinterpret_cast<std::uint64_t*>(workspace + layout.sorted_rows);
@@ -169,7 +177,8 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
                                rows,
                                *plan->report,
                                plan->row_of,
-                               layout.position_bits};
+                               layout.position_bits,
+                               layout.counter_count != 0 ? array(layout.counts) + 2 : nullptr};
   if (request.bounds == bounds_kind::of_user && n != 0) {
     // The rows are indices that bounds::skip reads.
     request.resolve(call, indices, *plan->report, plan->row_of);
@@ -186,7 +195,10 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
                                    plan->run_begin,
                                    plan->inverse,
                                    plan->unique_count,
-                                   plan->run_count};
+                                   plan->run_count,
+                                   key_of.long_found,
+                                   plan->counters,
+                                   layout.counter_count};
   const sort_room scratch{keys, other_keys, &plan->report->findings->arrived, layout,
                           workspace + layout.sort};
   if (n == 0 || !place_in_one_launch(call, key_of, segments, scratch)) {

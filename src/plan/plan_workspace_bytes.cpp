@@ -22,7 +22,7 @@ plan_layout plan_layout::of_arrays(std::int64_t positions, std::int64_t rows) {
   layout.row_of = layout.take(n * number);
   layout.inverse = layout.take(n * number);
   layout.unique_rows = layout.take(n * number);
-  layout.counts = layout.take(2 * number);
+  layout.counts = layout.take(3 * number);
   layout.order = layout.take(n * number);
   layout.segment_begin = layout.take((n + 1) * number);
   layout.sorted_rows = layout.take(n * number);

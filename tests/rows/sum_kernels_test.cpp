@@ -3,6 +3,9 @@
 #include "support/oracle.hpp"
 #include "support/random.hpp"
 
+#include <ferry/policy/duplicates.hpp>
+#include <ferry/rows/detail/row_kernels.hpp>
+#include <ferry/rows/detail/row_operations.hpp>
 #include <ferry/rows/detail/sum_long_segments.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -11,6 +14,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numeric>
+#include <random>
+#include <type_traits>
 #include <vector>
 
 /// The kernels by which a device sums long segments, run by this thread on the arrays of a plan.
@@ -40,56 +46,168 @@ sorted_batch sorted(const std::vector<std::size_t>& counts, std::size_t unnamed,
   return result;
 }
 
-void check_sums(const std::vector<std::size_t>& counts, std::size_t unnamed, std::size_t width, bool packed,
+/// The columns of a row's values, and the sum of one.
+float sum_of(const sorted_batch& batch, const std::vector<float>& values, std::size_t width, std::size_t row,
+             std::size_t column) {
+  std::vector<float> terms;
+  for (std::int64_t k = batch.segment_begin[row]; k < batch.segment_begin[row + 1]; ++k)
+    terms.push_back(
+        values[static_cast<std::size_t>(batch.order[static_cast<std::size_t>(k)]) * width + column]);
+  return sum_in_pieces(terms);
+}
+
+/// The arrays of a plan that names row 2 r + 1 for segment r, with a buffer full of NaN.
+struct plan_arrays {
+  sorted_batch batch;
+  std::size_t width;
+  std::int64_t has_long = 0;
+  std::vector<std::int64_t> unique_rows;
+  std::int64_t unique_count;
+  std::vector<float> sums;
+  std::vector<unsigned int> counters;
+
+  plan_arrays(const std::vector<std::size_t>& counts, std::size_t unnamed, std::size_t columns, unsigned seed)
+      : batch(sorted(counts, unnamed, seed)), width(columns) {
+    const std::size_t n = batch.order.size();
+    for (const std::size_t count : counts) has_long |= count >= 64 ? 1 : 0;
+    // Empty segments are none.
+    std::vector<std::int64_t> begins{0}, segment_of(counts.size());
+    for (std::size_t row = 0; row < counts.size(); ++row) {
+      segment_of[row] = static_cast<std::int64_t>(unique_rows.size());
+      if (counts[row] == 0) continue;
+      unique_rows.push_back(static_cast<std::int64_t>(2 * row + 1));
+      begins.push_back(batch.segment_begin[row + 1]);
+    }
+    for (auto& row : batch.inverse)
+      if (row >= 0) row = segment_of[static_cast<std::size_t>(row)];
+    unique_count = static_cast<std::int64_t>(unique_rows.size());
+    unique_rows.resize(n + 1, 0);
+    begins.resize(n + 2, static_cast<std::int64_t>(n));
+    segments = begins;
+    const auto positions = static_cast<std::int64_t>(n);
+    sums.assign(static_cast<std::size_t>(kernels::long_segments::slots(positions)) * width,
+                std::numeric_limits<float>::quiet_NaN());
+    counters.assign(static_cast<std::size_t>(kernels::piece_counters::count(positions)), 0);
+  }
+  [[nodiscard]] kernels::plan_rows source() {
+    kernels::plan_rows rows{unique_rows.data(), segments.data(), batch.order.data(), &unique_count};
+    rows.long_sums = sums.data();
+    rows.long_stride = static_cast<std::int64_t>(width);
+    rows.pieces = {&has_long,
+                   batch.order.data(),
+                   batch.inverse.data(),
+                   counters.data(),
+                   kernels::long_segments::slots(static_cast<std::int64_t>(batch.order.size())),
+                   0};
+    return rows;
+  }
+  std::vector<std::int64_t> segments;  ///< where those of named rows begin
+};
+
+template <class Kernel>
+void run_shuffled(const Kernel& kernel, std::int64_t items, std::mt19937_64& random) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(items));
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), random);
+  for (const std::int64_t i : order) kernel(i);
+}
+
+template <class Tile>
+void check_sums(const std::vector<std::size_t>& counts, std::size_t unnamed, std::size_t width,
                 unsigned seed) {
-  CAPTURE(counts, unnamed, width, packed);
-  const sorted_batch batch = sorted(counts, unnamed, seed);
-  const std::size_t n = batch.order.size();
+  CAPTURE(counts, unnamed, width, Tile::elements);
+  plan_arrays plan(counts, unnamed, width, seed);
   auto random = generator(seed + 1);
-  const auto values = ferry_test::values<float>(random, n * width);
-  const std::int64_t slots = kernels::long_segments::slots(static_cast<std::int64_t>(n));
-  std::vector<float> sums(static_cast<std::size_t>(slots) * width, std::numeric_limits<float>::quiet_NaN());
-  const kernels::segment_finder segments{batch.order.data(), batch.inverse.data(),
-                                         batch.segment_begin.data()};
-  kernels::plan_rows source;
-  source.order = batch.order.data();
-  const auto elements = static_cast<std::int64_t>(width);
-  const std::int64_t tiles = packed ? elements / 4 : elements;
-  const kernels::sum_segment_pieces<float, float, kernels::plan_rows> sum_pieces{
-      segments,    source,   values.data(), elements,
-      sums.data(), elements, packed,        ferry::detail::fast_divisor(tiles)};
-  const kernels::add_pieces<float> add{segments, sums.data(), ferry::detail::fast_divisor(elements)};
-  for (std::int64_t i = slots * tiles; i-- > 0;) sum_pieces(i);
-  for (std::int64_t i = slots * elements; i-- > 0;) add(i);
+  const auto values = ferry_test::values<float>(random, plan.batch.order.size() * width);
+  const auto columns = static_cast<std::int64_t>(width);
+  const std::int64_t tiles = kernels::tiles_of<Tile>(columns);
+  kernels::sum_segments<float, Tile, float, kernels::plan_rows> kernel{
+      plan.source(), values.data(), columns, columns, ferry::detail::fast_divisor(tiles)};
+  kernel.source.pieces.items = kernel.source.pieces.slots * tiles * Tile::elements;
+  run_shuffled(kernel, kernel.source.pieces.items, random);
   for (std::size_t row = 0; row < counts.size(); ++row) {
-    const std::int64_t begin = batch.segment_begin[row];
-    if (!kernels::long_segments::has(begin, batch.segment_begin[row + 1])) continue;
+    const std::int64_t begin = plan.batch.segment_begin[row];
+    if (!kernels::long_segments::has(begin, plan.batch.segment_begin[row + 1])) continue;
     for (std::size_t c = 0; c < width; ++c) {
-      std::vector<float> column;
-      for (std::int64_t k = begin; k < batch.segment_begin[row + 1]; ++k)
-        column.push_back(
-            values[static_cast<std::size_t>(batch.order[static_cast<std::size_t>(k)]) * width + c]);
       const auto slot = static_cast<std::size_t>(kernels::long_segments::slot(begin));
-      const bool same = sums[slot * width + c] == sum_in_pieces(column);
+      const bool same = plan.sums[slot * width + c] == sum_of(plan.batch, values, width, row, c);
       if (!same) FAIL("row " << row << ", column " << c);
     }
   }
-  SUCCEED();
+  CHECK(plan.counters == std::vector<unsigned int>(plan.counters.size(), 0));
+}
+
+/// The kernel that adds to a table, twice: the first launch leaves the counters as the second one needs them.
+template <class Tile, class Duplicates = ferry::duplicates::sum>
+void check_added(const std::vector<std::size_t>& counts, std::size_t unnamed, std::size_t width,
+                 unsigned seed, std::size_t skew = 0) {
+  CAPTURE(counts, unnamed, width, skew, Tile::elements, Tile::masked);
+  plan_arrays plan(counts, unnamed, width, seed);
+  auto random = generator(seed + 1);
+  const std::size_t n = plan.batch.order.size(), rows = 2 * counts.size() + 1;
+  const auto values = ferry_test::values<float>(random, n * width);
+  auto table = ferry_test::values<float>(random, rows * width + 8);
+  auto expected = table;
+  const auto columns = static_cast<std::int64_t>(width);
+  const auto kernel = ferry::detail::apply_kernel<float, Tile, Duplicates>(
+      kernels::summed_plan_rows{plan.source()}, static_cast<std::int64_t>(n), values.data(), columns, columns,
+      kernels::add_row<float>{table.data() + skew, columns});
+  for (int launch = 0; launch < 2; ++launch) {
+    run_shuffled(kernel, static_cast<std::int64_t>(n) * kernel.per_item(), random);
+    for (std::size_t row = 0; row < counts.size(); ++row)
+      for (std::size_t c = 0; c < width && counts[row] != 0; ++c) {
+        float sum = sum_of(plan.batch, values, width, row, c);
+        if (std::is_same_v<Duplicates, ferry::duplicates::mean>) sum /= static_cast<float>(counts[row]);
+        expected[skew + (2 * row + 1) * width + c] += sum;
+      }
+    CHECK(table == expected);
+    CHECK(plan.counters == std::vector<unsigned int>(plan.counters.size(), 0));
+  }
 }
 
 }  // namespace
 
-TEST_CASE("a device's kernels sum long segments", "[sum_order]") {
-  check_sums({64}, 0, 4, true, 1);
-  check_sums({63, 65, 1, 64, 31, 32, 95, 96, 97, 128, 129}, 3, 8, true, 2);
-  check_sums({64, 64, 64, 1, 64, 2, 64}, 70, 3, false, 3);
-  check_sums({1, 8191, 1, 8192, 8193, 8447, 8448, 8703, 8704}, 1, 4, true, 4);
-  check_sums({100'000, 77, 30'000}, 0, 2, false, 5);
+TEST_CASE("a device's kernel sums long segments", "[sum_order]") {
+  using packed = kernels::packed_tile;
+  using single = kernels::single_tile;
+  check_sums<packed>({64}, 0, 4, 1);
+  check_sums<packed>({63, 65, 1, 64, 31, 32, 95, 96, 97, 128, 129}, 3, 8, 2);
+  check_sums<single>({64, 64, 64, 1, 64, 2, 64}, 70, 3, 3);
+  check_sums<packed>({1, 8191, 1, 8192, 8193, 8447, 8448, 8703, 8704}, 1, 4, 4);
+  check_sums<single>({100'000, 77, 30'000}, 0, 2, 5);
+  check_sums<single>({70, 3, 300}, 2, 71, 6);
+  check_sums<packed>({70, 3, 300}, 2, 260, 7);
   auto random = generator(6);
   for (unsigned seed = 10; seed < 60; ++seed) {
     std::vector<std::size_t> counts(1 + random() % 30);
     for (auto& count : counts) count = random() % 3 == 0 ? random() % 700 : random() % 90;
-    check_sums(counts, random() % 50, 4, seed % 2 == 0, seed);
+    seed % 2 == 0 ? check_sums<packed>(counts, random() % 50, 4, seed)
+                  : check_sums<single>(counts, random() % 50, 4, seed);
+  }
+}
+
+TEST_CASE("a device's kernel that updates rows sums long segments", "[sum_order]") {
+  using packed = kernels::packed_tile;
+  using single = kernels::single_tile;
+  using masked = kernels::masked_tile;
+  check_added<packed>({64}, 0, 4, 1);
+  check_added<packed>({1, 63, 2, 5}, 3, 8, 2);  // none is long
+  check_added<packed>({63, 65, 1, 64, 31, 32, 95, 96, 97, 128, 129}, 3, 8, 3);
+  check_added<single>({64, 64, 64, 1, 64, 2, 64}, 70, 3, 4);
+  check_added<packed>({1, 8191, 1, 8192, 8193, 8447, 8448}, 1, 4, 5);
+  check_added<single>({20'000, 77}, 0, 2, 6);
+  check_added<packed>({70, 3, 300}, 2, 260, 7);
+  check_added<kernels::wide_packed_tile>({70, 3, 300}, 2, 24, 8);
+  check_added<packed, ferry::duplicates::mean>({70, 3, 300, 2}, 2, 8, 9);
+  for (std::size_t skew = 0; skew < 4; ++skew)
+    for (const std::size_t width : {1u, 2u, 3u, 4u, 5u, 7u, 131u})
+      check_added<masked>({70, 3, 200}, 1, width, 10, skew);
+  auto random = generator(11);
+  for (unsigned seed = 70; seed < 100; ++seed) {
+    std::vector<std::size_t> counts(1 + random() % 30);
+    for (auto& count : counts) count = random() % 3 == 0 ? random() % 700 : random() % 90;
+    check_added<packed>(counts, random() % 50, 4, seed);
+    check_added<masked, ferry::duplicates::mean>(counts, random() % 50, 6, seed, seed % 4);
   }
 }
 

@@ -45,10 +45,10 @@ std::int64_t rows_of_tables(const Rows& rows) {
 }  // namespace detail
 
 /// Size in bytes of the workspace that make_plan needs for `positions` indices into tables of `rows` rows, a
-/// number or one of the tables. It is 64 bytes per position for the plan's arrays, and the scratch memory of
-/// the sort. The size grows with `positions` and does not depend on the values of the indices, so a workspace
-/// for the largest batch serves all. Throws invalid_argument for negative numbers, and for numbers
-/// that make_plan refuses.
+/// number or one of the tables. It is 64 bytes per position for the plan's arrays, on a device 2 more, and
+/// the scratch memory of the sort. The size grows with `positions` and does not depend on the values of the
+/// indices, so a workspace for the largest batch serves all. Throws invalid_argument for negative numbers,
+/// and for numbers that make_plan refuses.
 template <class Exec, std::integral Positions, class Rows>
   requires(detail::Fits<detail::plan_workspace_arguments, const Exec&, Positions, const Rows&>)
 [[nodiscard]] std::size_t plan_workspace_bytes(const Exec& exec, Positions positions, const Rows& rows) {

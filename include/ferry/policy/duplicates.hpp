@@ -22,11 +22,11 @@ struct sum {
 };
 static_assert(DuplicatesPolicy<sum>);
 
-/// The values are summed in any order, so the last bits of floating-point sums differ from run to run. Each
-/// value is converted to the table's element type and added to the row where it lies, rounded to nearest:
-/// narrow formats lose more than under `sum`. Integers give the bits of `sum`.
+/// The values are summed in any order, so the last bits of floating-point sums differ from run to run. One
+/// value, or the sum of several, is converted to the table's element type and added to the row where it lies,
+/// rounded to nearest: narrow formats lose more than under `sum`. Integers give the bits of `sum`.
 ///
-/// A device adds atomically to a table in device_space and sorts nothing. On a host each row belongs to one
+/// A device adds atomically to a table in device_space and makes no plan. On a host each row belongs to one
 /// thread, which adds in the order of the batch. Where sorting is no slower it means `sum`: with a plan, on
 /// path::ordered, and for a device and a table in host memory. For scatter_add, and for step with rules that
 /// are linear in the gradient, see ferry::LinearOptimizer.

@@ -26,7 +26,7 @@ namespace ferry {
 ///
 /// Values are summed in the order of their positions, in the accumulation type, and the sum is added to the
 /// table once: the same bits on every backend and for every number of threads. duplicates::sum_any_order
-/// gives that up and sorts nothing. Ordering, lifetimes and errors are those of scatter.
+/// gives that up and makes no plan. Ordering, lifetimes and errors are those of scatter.
 template <class Exec, class Table, class Indices, class Values, class... Policies>
   requires(detail::AnArray<Table>&& detail::Fits<detail::scatter_add_arguments, const Exec&, Table,
                                                  const Indices&, const Values&, Policies...>)

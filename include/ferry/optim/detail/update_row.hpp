@@ -4,6 +4,7 @@
 #include <ferry/optim/detail/apply_tile.hpp>
 #include <ferry/optim/detail/catch_up_rows.hpp>
 #include <ferry/rows/detail/prefetch.hpp>
+#include <ferry/rows/detail/row_weights.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/report.hpp>
 
@@ -20,6 +21,8 @@ template <class Weights, class State, class Schedule, class Transforms, int Fiel
 struct update_row {
   static constexpr int room = Fields == 0 ? 1 : Fields;
   static constexpr int arrays = 2 * (1 + Fields);
+  static constexpr bool is_lean =
+      std::is_empty_v<Transforms> && !Schedule::counts_rows && is_nearest<Weights>;
 
   Weights table;
   State* state[room];

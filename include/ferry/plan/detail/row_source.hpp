@@ -20,7 +20,8 @@
 ///   adjusts          declared if the values at a place are adjusted after they were loaded:
 ///   adjust<Tile>(tile, k, column, count)
 ///   in_order         declared if the positions of item i + 1 follow those of item i
-///   sums_long        declared if a device's kernels on it sum long segments
+///   sums_long        declared if a device's kernels on it sum long segments: a team each
+///   sums_pieces      declared if they do so by pieces
 namespace ferry::kernels {
 
 struct row_segment {
@@ -60,6 +61,20 @@ struct index_rows {
   KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return k; }
 };
 
+/// How a device's kernel sums the long segments of a plan, see piece_sums.
+struct segment_pieces {
+  const std::int64_t* presence = nullptr;  ///< 0: no segment is long; null: some may be
+  const std::int64_t* order = nullptr;     ///< of the plan
+  const std::int64_t* inverse = nullptr;   ///< of the plan
+  unsigned int* arrived = nullptr;         ///< counters, 0 between kernels
+  std::int64_t slots = 0;                  ///< rows of the buffer of sums
+  std::int64_t items = 0;                  ///< work items of the pieces; 0: another kernel has summed them
+
+  KOKKOS_FUNCTION bool has(std::int64_t i) const {
+    return i < items && (presence == nullptr || *presence != 0);
+  }
+};
+
 /// Item i is segment i of a plan: one table row and all positions that name it, in order.
 struct plan_rows {
   const std::int64_t* unique_rows = nullptr;
@@ -68,8 +83,9 @@ struct plan_rows {
   const std::int64_t* unique_count = nullptr;
   const ferry::detail::index_report* findings = nullptr;  ///< null: indices are not checked
   const ferry::detail::index_report* repeats = nullptr;   ///< null: duplicates are not checked
-  const void* long_sums = nullptr;                        ///< see sum_long_segments; null: no long sums
+  void* long_sums = nullptr;                              ///< see long_segments; null: no long sums
   std::int64_t long_stride = 0;
+  segment_pieces pieces{};
 
   KOKKOS_FUNCTION bool blocked() const {
     return (findings != nullptr && findings->out_of_range != 0) ||
@@ -89,6 +105,11 @@ struct plan_rows {
     return {unique_rows[i], segment_begin[i], segment_begin[i + 1]};
   }
   KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return order[k]; }
+};
+
+/// As plan_rows, for a device's kernels that sum the pieces of long segments themselves, see piece_sums.
+struct summed_plan_rows : plan_rows {
+  static constexpr bool sums_pieces = true;
 };
 
 /// Item i is row rows[i]. Its value is row i of the values.

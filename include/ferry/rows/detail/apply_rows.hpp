@@ -6,6 +6,7 @@
 #include <ferry/rows/detail/add_atomically.hpp>
 #include <ferry/rows/detail/combine.hpp>
 #include <ferry/rows/detail/coming_rows.hpp>
+#include <ferry/rows/detail/pieces_of_rows.hpp>
 #include <ferry/rows/detail/prefetch.hpp>
 #include <ferry/rows/detail/search_rows.hpp>
 #include <ferry/runtime/detail/launch.hpp>
@@ -25,7 +26,7 @@ namespace ferry::kernels {
 /// one row. Each thread issues the loads of its row and of its first value before it adds anything. Occupancy
 /// limits this kernel, so blocks are small and the loop over a segment's values stays simple: four values at
 /// a time, or two rows per thread, cost more in registers than they gain (H200). Items beyond the source's
-/// count return at once.
+/// count return at once. The first threads then sum the pieces of long segments, if the plan has one.
 ///
 /// Host mapping: one run of neighbouring items per thread. The values shared by all rows are kept in copies
 /// that no store can alias, so the compiler keeps them in registers. Rows of one value, the common case, have
@@ -34,6 +35,13 @@ template <class Compute, class Tile, class Duplicates, class Source, class Value
 struct apply_rows {
   static constexpr unsigned int most_threads = 128;  ///< of a block, see launch
   static constexpr bool takes_runs = Tile::host;     ///< see launch
+  static constexpr unsigned int blocks_at_once =
+      blocks_of_rows<Compute, Tile, Duplicates, Source, Operation>();
+
+  using duplicates_type = Duplicates;
+  using compute = Compute;
+  using tile = Tile;
+  using operation_type = Operation;
 
   Source source;
   const Value* values;
@@ -52,13 +60,16 @@ struct apply_rows {
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     // Looked up at once, because each of them comes from memory.
     const bool refused = source.blocked() || operation.is_refused();
+    const bool has_piece = is_piece<Tile, Duplicates>(source, i);
     const std::int64_t item = tiles.quotient(i);
     const row_segment rows = source.segment(item);
-    if (refused || rows.row < 0) return;
-    const std::int64_t number = i - item * tiles.divisor();
-    std::int64_t column = number * Tile::elements;
-    if constexpr (Tile::masked) column = masked_column<Tile>(number, operation.target(item, rows.row));
-    if (const int count = count_of<Tile>(column, width); count != 0) one<Tile>(item, rows, column, count);
+    if (refused) return;
+    if (rows.row >= 0 && !is_in_pieces<Tile, Duplicates>(source, rows)) {
+      const std::int64_t number = i - item * tiles.divisor();
+      const std::int64_t column = first_column<Tile>(operation, item, rows.row) + number * Tile::elements;
+      if (const int count = count_of<Tile>(column, width); count != 0) one<Tile>(item, rows, column, count);
+    }
+    if (has_piece) update_piece(*this, i);
   }
 
   void operator()(const detail::host_run& run) const {
@@ -273,13 +284,8 @@ struct apply_rows {
                                        int count) const {
     Compute value[Part::elements];
     typename Operation::template held<Part, Compute> inputs;
-    if (sums_here<Part, Duplicates, Source> && long_segments::has(rows.begin, rows.end)) {
-      sum_segment<Part, Duplicates>(value, source, rows, values, values_stride, column, count);
-      operation.load(inputs, rows.row, column, count);
-    } else {
-      operation.load(inputs, rows.row, column, count);
-      combine_segment<Part, Duplicates>(value, source, rows, values, values_stride, column, count);
-    }
+    operation.load(inputs, rows.row, column, count);
+    combine_segment<Part, Duplicates>(value, source, rows, values, values_stride, column, count);
     operation.finish(inputs, item, rows.row, column, value, count);
   }
 };

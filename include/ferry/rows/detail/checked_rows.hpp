@@ -14,6 +14,24 @@
 /// Small batches of checked indices without a plan: one launch looks for bad indices and writes the rows.
 namespace ferry::kernels {
 
+/// True if a thread of a team sees a bad index in its part of a batch. The first team records bad ones.
+template <class Team, class Named>
+KOKKOS_FORCEINLINE_FUNCTION bool sees_bad(const Team& team, const Named& named, std::int64_t positions) {
+  constexpr int at_once = 4;  // indices of a thread under way
+  const bool records = team.league_rank() == 0;
+  bool bad = false;
+  for (std::int64_t first = team.team_rank(); first < positions;
+       first += std::int64_t{at_once} * team.team_size()) {
+    std::int64_t row[at_once];
+    for (int k = 0; k < at_once; ++k) {
+      const std::int64_t position = first + std::int64_t{k} * team.team_size();
+      row[k] = position < positions ? named.row(position, records) : 0;
+    }
+    for (int k = 0; k < at_once; ++k) bad = bad || row[k] < 0;
+  }
+  return bad;
+}
+
 /// Runs `kernel` for each work item, unless a row of the batch is bad. All teams look at all indices, so each
 /// knows before it writes; the first one reports.
 ///
@@ -22,7 +40,6 @@ namespace ferry::kernels {
 template <class Kernel, class Named>
 struct checked_rows {
   static constexpr int team_size = 512;
-  static constexpr int at_once = 4;  ///< indices of a thread under way
 
   Kernel kernel;
   Named named;  ///< an index_rows
@@ -39,18 +56,7 @@ struct checked_rows {
     auto& batch = team.template shared<verdict>();
     if (team.team_rank() == 0) batch.bad = 0;
     team.team_barrier();
-    const bool records = team.league_rank() == 0;
-    bool bad = false;
-    for (std::int64_t first = team.team_rank(); first < positions;
-         first += std::int64_t{at_once} * team_size) {
-      std::int64_t row[at_once];
-      for (int k = 0; k < at_once; ++k) {
-        const std::int64_t position = first + std::int64_t{k} * team_size;
-        row[k] = position < positions ? named.row(position, records) : 0;
-      }
-      for (int k = 0; k < at_once; ++k) bad = bad || row[k] < 0;
-    }
-    if (bad) batch.bad = 1;
+    if (sees_bad(team, named, positions)) batch.bad = 1;
     team.team_barrier();
     if (batch.bad != 0) return;
     const std::int64_t step = std::int64_t{teams} * team_size;

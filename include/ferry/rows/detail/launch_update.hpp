@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -103,8 +104,31 @@ report_writer report_repeats(launch_context<Exec>& call, const std::string& labe
   return report;
 }
 
-/// Binds to a plan's source on a device the sums of its long segments, in the type that the job's kernels
-/// compute in. Two loads in flight would cost those kernels occupancy, and one is too few for a long segment.
+/// Counters of the sums of pieces, which are 0. Those of the plan are for the instance that made it, whose
+/// kernels follow one another. Others, and the launches of graphs, may run next to them and get their own.
+template <class Exec>
+unsigned int* counters_of_pieces(launch_context<Exec>& call, const std::string& label,
+                                 const plan_storage& store) {
+  if (store.counters != nullptr && store.counters_of == call.id() && !call.capturing()) return store.counters;
+  const std::int64_t count = kernels::piece_counters::count(store.positions);
+  auto* const words = call.template scratch<unsigned int>(count);
+  launch(call.exec(), call.label_part(label, "clear"), count, kernels::clear_counters{words});
+  return words;
+}
+
+/// True if the kernels that update rows can sum the pieces of long segments, see piece_sums: as many threads
+/// as there are tiles in the batch, and narrow numbers for its places.
+template <class Source, class Value, class Space>
+bool sums_in_kernel([[maybe_unused]] const plan_storage& store,
+                    [[maybe_unused]] const array_ref<Value, Space>& values) {
+  if constexpr (kernels::sums_pieces<kernels::packed_tile, duplicates::sum, Source>)
+    return store.values.rows == nullptr && values.row_stride() <= std::numeric_limits<std::uint32_t>::max();
+  else
+    return false;
+}
+
+/// Binds to a plan's source on a device what sums its long segments, in the type that the job's kernels
+/// compute in: these kernels if they can, else one before them.
 template <class Sum, class Exec, class Source, class Value, class Space>
 void sum_long(launch_context<Exec>& call, const std::string& label, const row_plan& plan,
               const array_ref<Value, Space>& values, Source& source) {
@@ -112,26 +136,32 @@ void sum_long(launch_context<Exec>& call, const std::string& label, const row_pl
   const std::int64_t slots = kernels::long_segments::slots(plan.positions());
   const std::int64_t width = values.width();
   if (!kernels::long_segments::has(0, plan.positions()) || width == 0) return;
-  const kernels::segment_finder segments{store.order, store.inverse, store.segment_begin};
-  auto* sums = call.template scratch<Sum>(slots * width);
-  const bool packed = in_packets<kernels::packed_tile::elements>(values);
-  const std::int64_t tiles = packed ? width / kernels::packed_tile::elements : width;
-  using pieces = kernels::sum_segment_pieces<Sum, std::remove_const_t<Value>, Source>;
-  launch(
-      call.exec(), call.label_part(label, "sum_pieces"), slots * tiles,
-      pieces{segments, source, values.data, values.row_stride(), sums, width, packed, fast_divisor(tiles)});
-  // Additions alone round the same as numbers of the backend and as plain ones.
-  using plain_sum = std::conditional_t<std::is_integral_v<Sum>, std::uint64_t,
-                                       std::conditional_t<sizeof(Sum) == sizeof(float), float, double>>;
-  add_sums_of_pieces(call.exec(), call.label_part(label, "sum_long"), segments,
-                     reinterpret_cast<plain_sum*>(sums), slots, width);
-  source.long_sums = sums;
+  source.long_sums = call.template scratch<Sum>(slots * width);
   source.long_stride = width;
+  source.pieces = {
+      store.long_found, store.order, store.inverse, counters_of_pieces(call, label, store), slots, 0};
+  if (!sums_in_kernel<Source>(store, values)) {
+    // One kernel serves both sources of plans.
+    using rows_type =
+        std::conditional_t<std::is_same_v<Source, kernels::summed_plan_rows>, kernels::plan_rows, Source>;
+    const auto sum_by = [&]<class Tile>(Tile) {
+      const std::int64_t tiles = kernels::tiles_of<Tile>(width);
+      kernels::sum_segments<Sum, Tile, std::remove_const_t<Value>, rows_type> kernel{
+          source, values.data, values.row_stride(), width, fast_divisor(tiles)};
+      kernel.source.pieces.items = slots * tiles * Tile::elements;
+      launch(call.exec(), call.label_part(label, "sum_long"), kernel.source.pieces.items, kernel);
+    };
+    source.pieces.slots = 0;
+    if (width % kernels::packed_tile::elements == 0)
+      sum_by(kernels::packed_tile{});
+    else
+      sum_by(kernels::single_tile{});
+  }
 }
 
 /// A plan's rows as the source of writing kernels. Reports repeated rows where they are forbidden, and sums
-/// the long segments on a device that the job's kernels do not.
-template <class Duplicates, class Sum, class Exec, class Job, class Value, class Space>
+/// the long segments on a device that the job's kernels do not, see sum_long.
+template <class Duplicates, class Sum, bool InKernel = false, class Exec, class Job, class Value, class Space>
 auto plan_source(launch_context<Exec>& call, const std::string& label, [[maybe_unused]] const Job& job,
                  const row_plan& plan, [[maybe_unused]] const array_ref<Value, Space>& values) {
   const plan_storage& store = *plan.storage();
@@ -147,6 +177,10 @@ auto plan_source(launch_context<Exec>& call, const std::string& label, [[maybe_u
     if constexpr (!is_host_exec<Exec>)
       sum_long<combining_number<Exec, Duplicates, Sum>>(call, label, plan, values, adjusted);
     return adjusted;
+  } else if constexpr (InKernel && Duplicates::combines && !is_host_exec<Exec>) {
+    kernels::summed_plan_rows summed{source};
+    sum_long<Sum>(call, label, plan, values, summed);
+    return summed;
   } else {
     if constexpr (Duplicates::combines && !is_host_exec<Exec>)
       sum_long<Sum>(call, label, plan, values, source);

@@ -18,6 +18,7 @@ namespace ferry::kernels {
 /// An operation that reads nothing and never refuses.
 struct plain_operation {
   static constexpr bool by_vectors = true;
+  static constexpr bool is_lean = true;
   static constexpr int arrays = 1;
 
   template <class Tile, class Compute>
@@ -55,6 +56,7 @@ struct replace_row : plain_operation {
 template <class T>
 struct add_row {
   static constexpr bool by_vectors = true;
+  static constexpr bool is_lean = true;
   static constexpr int arrays = 2;
 
   T* table;

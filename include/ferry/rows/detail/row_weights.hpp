@@ -125,4 +125,10 @@ auto weights_rounded(T* data, std::int64_t stride, [[maybe_unused]] const step_r
     return nearest_weights<T>{data, stride};
 }
 
+/// True of weights that are plain numbers, rounded to nearest.
+template <class Weights>
+inline constexpr bool is_nearest = false;
+template <class T>
+inline constexpr bool is_nearest<nearest_weights<T>> = true;
+
 }  // namespace ferry::kernels

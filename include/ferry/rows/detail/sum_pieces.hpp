@@ -13,22 +13,47 @@ namespace ferry::kernels {
 /// Fewer than 64 values are added one after the other, in the order of their positions. More are cut into
 /// pieces of 32 values, or of 1/256 of all values if that is more; the last piece takes the rest, too. The
 /// values of a piece are added one after the other, then its sums are.
-struct sum_pieces {
-  static constexpr std::int64_t least = 32;  ///< values of a piece
-  static constexpr std::int64_t most = 256;  ///< pieces, but for the rest
+template <class Number>
+struct pieces_of {
+  static constexpr Number least = 32;          ///< values of a piece
+  static constexpr Number most = 256;          ///< pieces, but for the rest
+  static constexpr Number fewest = 2 * least;  ///< values that are cut
 
-  std::int64_t size;
-  std::int64_t count;
+  Number size;
+  Number count;
 
-  KOKKOS_FORCEINLINE_FUNCTION explicit constexpr sum_pieces(std::int64_t values)
+  KOKKOS_FORCEINLINE_FUNCTION explicit constexpr pieces_of(Number values)
       : size(values / most > least ? values / most : least), count(values / size) {}
 
   /// True if a row with this number of values has pieces.
-  KOKKOS_FORCEINLINE_FUNCTION static constexpr bool cuts(std::int64_t values) { return values >= 2 * least; }
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr bool cuts(Number values) { return values >= fewest; }
   /// The end of a piece of the values [0, values).
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION constexpr std::int64_t end(std::int64_t number,
-                                                                       std::int64_t values) const {
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION constexpr Number end(Number number, Number values) const {
     return number + 1 == count ? values : (number + 1) * size;
+  }
+};
+using sum_pieces = pieces_of<std::int64_t>;
+/// For fewer than 2^32 values.
+using piece_cut = pieces_of<std::uint32_t>;
+
+/// Counters of the sums of pieces that have arrived. A row is cut into at most `groups` groups of
+/// neighbouring tiles, and each has a counter for each long segment: such segments begin in different
+/// windows.
+struct piece_counters {
+  static constexpr std::int64_t groups = 32;
+
+  /// Tiles of a group.
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr std::uint32_t tiles(std::uint32_t tiles_of_row) {
+    constexpr std::uint32_t most = groups;
+    return (tiles_of_row + most - 1) / most;
+  }
+  /// Counters for a batch.
+  static constexpr std::int64_t count(std::int64_t positions) {
+    return positions / sum_pieces::fewest * groups;
+  }
+  /// That of a group, of a segment that begins at a place.
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr std::int64_t number(std::int64_t begin, std::int64_t group) {
+    return begin / sum_pieces::fewest * groups + group;
   }
 };
 

@@ -11,6 +11,7 @@
 #include <ferry/rows/detail/choose_path.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/position_tiles.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/write_cooperative.hpp>
 #include <ferry/rows/detail/write_searched.hpp>
@@ -52,8 +53,12 @@ ticket update_by_plan(const Exec& exec, const char* verb, const Access& access, 
       } else {
         const auto labels = update_labels::of<Job>(call, label);
         const auto rows = access.template located<Path>(call, ready, plan);
+        // One thread for each work item: enough to sum the pieces of long segments as well.
+        constexpr bool all_at_once =
+            Access::is_strided && !Job::needs_whole_rows &&
+            std::is_same_v<std::remove_cvref_t<decltype(rows.order)>, schedule::flat>;
         const auto source =
-            plan_source<Duplicates, sum_of<Job, Exec, Value>>(call, label, ready, plan, values);
+            plan_source<Duplicates, sum_of<Job, Exec, Value>, all_at_once>(call, label, ready, plan, values);
         launch_update<Duplicates>(exec, labels, rows.job, source, plan.positions(), values, rows.order);
       }
     } else {
@@ -120,12 +125,21 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
       else
         launch_update<Duplicates>(exec, labels, located, source, n, batch, order);
     };
+    using named_rows = kernels::index_rows<plain, Bounds>;
+    constexpr bool tiled = in_any_order<Duplicates> && !is_host_exec<Exec>;
     if constexpr (may_check_in_place<Bounds, Exec, Access, Job, IndexSpace>())
       // A row without elements has no kernel that could check.
-      if (job.table.width() != 0 && n <= execution_backend<Exec>::tuning(exec).positions_checked_in_place)
-        return write(ready, schedule::checked<kernels::index_rows<plain, Bounds>>{source, n});
+      if (job.table.width() != 0 && n <= execution_backend<Exec>::tuning(exec).positions_checked_in_place) {
+        if constexpr (tiled)
+          return write(ready, schedule::position_tiles<named_rows>{source, true});
+        else
+          return write(ready, schedule::checked<named_rows>{source, n});
+      }
     const auto rows = access.located(call, label, ready, source, n);
-    write(rows.job, rows.order);
+    if constexpr (tiled)
+      write(rows.job, schedule::position_tiles<named_rows>{source, false});
+    else
+      write(rows.job, rows.order);
   };
   if (job.table.width() == 0 && !Job::counts_rows) {
     look_at_bounds<Bounds>(call, indices, job.table.rows());

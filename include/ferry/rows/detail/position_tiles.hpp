@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/memory/detail/tools.hpp>
+#include <ferry/rows/detail/checked_rows.hpp>
+#include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+/// Atomic additions to rows that several positions of a batch name. Values of neighbouring positions are
+/// summed before that: additions to one address follow one another, so a row that half of the batch names
+/// would decide the time.
+namespace ferry::kernels {
+
+/// Runs an apply_rows kernel whose items are positions and whose operation adds atomically. `checks`: first
+/// all teams look at all indices, see checked_rows.
+///
+/// Device mapping: a team takes `size` neighbouring positions at a time and sorts them by their rows, a
+/// thread for each, which compares its row with the others. Then all threads stride over (run of `run`
+/// sorted positions, tile), row-major. A thread adds once for each row in its run. All have the same number
+/// of values to read, whatever the rows are.
+template <class Kernel, class Named>
+struct position_tiles {
+  static constexpr int most = 256;                                    ///< positions of a team
+  static constexpr int least_run = 4, most_run = 16;                  ///< positions of a run
+  static constexpr int at_once = Kernel::tile::elements > 4 ? 2 : 4;  ///< values of a thread under way
+
+  Kernel kernel;
+  Named named;  ///< an index_rows
+  std::int64_t positions;
+  int size;
+  int run;
+  int teams;
+  bool checks;
+
+  struct batch_part {
+    std::int64_t row[most];
+    std::int64_t sorted[most];  ///< rows
+    std::uint8_t place[most];   ///< of the sorted positions in the part
+    int bad;
+  };
+  static_assert(most <= 256, "ferry: a byte holds a place");
+
+  template <class Team>
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    auto& part = team.template shared<batch_part>();
+    if (checks && has_bad(team, part)) return;
+    if (kernel.source.blocked() || kernel.operation.is_refused()) return;
+    for (std::int64_t first = std::int64_t{team.league_rank()} * size; first < positions;
+         first += std::int64_t{teams} * size) {
+      const int count = static_cast<int>(positions - first < size ? positions - first : size);
+      for (int k = team.team_rank(); k < count; k += team.team_size())
+        part.row[k] = kernel.source.row(first + k, false);
+      team.team_barrier();
+      for (int k = team.team_rank(); k < count; k += team.team_size()) place(part, k, count);
+      team.team_barrier();
+      const std::int64_t items = (count + run - 1) / run * kernel.tiles.divisor();
+      for (std::int64_t i = team.team_rank(); i < items; i += team.team_size()) {
+        const auto number = static_cast<int>(kernel.tiles.quotient(i));
+        const int end = (number + 1) * run < count ? (number + 1) * run : count;
+        add_run(part, first, number * run, end, i - number * kernel.tiles.divisor());
+      }
+      team.team_barrier();
+    }
+  }
+
+ private:
+  template <class Team>
+  KOKKOS_FORCEINLINE_FUNCTION bool has_bad(const Team& team, batch_part& part) const {
+    if (team.team_rank() == 0) part.bad = 0;
+    team.team_barrier();
+    if (sees_bad(team, named, positions)) part.bad = 1;
+    team.team_barrier();
+    return part.bad != 0;
+  }
+  /// Sorts position k: by its row, positions of a row in the order of the batch.
+  KOKKOS_FORCEINLINE_FUNCTION static void place(batch_part& part, int k, int count) {
+    const std::int64_t row = part.row[k];
+    int rank = 0;
+    for (int rival = 0; rival < count; ++rival) {
+      const std::int64_t rival_row = part.row[rival];
+      rank += rival_row < row || (rival_row == row && rival < k) ? 1 : 0;
+    }
+    part.sorted[rank] = row;
+    part.place[rank] = static_cast<std::uint8_t>(k);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void add_run(const batch_part& part, std::int64_t first, int k, int end,
+                                           std::int64_t number) const {
+    using tile = typename Kernel::tile;
+    using compute = typename Kernel::compute;
+    const std::int64_t column = number * tile::elements;
+    const auto* const in_column = kernel.values + first * kernel.values_stride + column;
+    compute sum[tile::elements] = {};
+    bool begins = true;
+    for (; k < end; k += at_once) {
+      compute value[at_once][tile::elements];
+      for (int j = 0; j < at_once; ++j)
+        if (k + j < end)
+          load_tile<tile>(value[j], in_column + part.place[k + j] * kernel.values_stride, tile::elements);
+      for (int j = 0; j < at_once && k + j < end; ++j) {
+        for (int e = 0; e < tile::elements; ++e) sum[e] = begins ? value[j][e] : sum[e] + value[j][e];
+        const std::int64_t row = part.sorted[k + j];
+        begins = k + j + 1 == end || part.sorted[k + j + 1] != row;
+        if (begins && row >= 0) {
+          typename Kernel::operation_type::template held<tile, compute> inputs;
+          kernel.operation.finish(inputs, first, row, column, sum, tile::elements);
+        }
+      }
+    }
+  }
+};
+
+}  // namespace ferry::kernels
+
+namespace ferry::detail::schedule {
+
+/// Neighbouring positions by teams, see kernels::position_tiles. `checks`: the indices have not been checked.
+template <class Named>
+struct position_tiles {
+  Named named;
+  bool checks;
+
+  template <class Exec, class Functor>
+  void enqueue(const Exec& exec, const std::string& label, std::int64_t items, std::int64_t per_item,
+               const Functor& functor) const {
+    using kernel = kernels::position_tiles<Functor, Named>;
+    const auto& tuning = execution_backend<Exec>::tuning(exec);
+    // Short runs if long ones would leave threads of the device idle.
+    const std::int64_t busy = tuning.teams_that_check * 512;
+    const auto fit = std::bit_floor(static_cast<std::uint64_t>(items * per_item / busy) | 1);
+    const auto run = static_cast<int>(std::clamp<std::uint64_t>(fit, kernel::least_run, kernel::most_run));
+    const int threads = checks ? 512 : tuning.flat_team_size;
+    const auto runs = static_cast<int>(std::clamp<std::int64_t>(threads / per_item, 1, kernel::most / run));
+    const int size = run * runs;
+    const std::int64_t parts = (items + size - 1) / size;
+    const std::int64_t most = checks ? tuning.teams_that_check : tuning.most_flat_teams;
+    const auto teams = static_cast<int>(std::min(parts, most));
+    const tool_kernel reported(exec, label);
+    execution_backend<Exec>::launch_blocks(exec, label, teams, threads,
+                                           kernel{functor, named, items, size, run, teams, checks});
+  }
+};
+
+}  // namespace ferry::detail::schedule
