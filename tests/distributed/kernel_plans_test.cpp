@@ -272,6 +272,115 @@ TEST_CASE("sums by rank of ranks on devices do not depend on the plan", "[distri
   }
 }
 
+namespace {
+
+/// A plan as ranks make it on devices of which not all reach each other: this rank's kernels route, but the
+/// lists travel through host memory.
+template <class Table>
+ferry::sharded_plan<main_exec> plan_without_reach(const main_exec& exec,
+                                                  const ferry::tensor<std::int64_t, device>& named,
+                                                  const Table& table) {
+  namespace inner = ferry::detail;
+  inner::collective call(table.comm(), inner::note_of<>("make_plan", table));
+  return call.guarded([&] {
+    const std::uint64_t number = call.next_number();
+    auto storage = std::make_shared<inner::sharded_plan_storage<main_exec>>(inner::planned_tables{
+        table.comm(), inner::digest_of(table.sharding()), static_cast<std::int64_t>(table.rows()),
+        ferry::bounds::check::name, call.first(), number});
+    const auto rows = static_cast<std::int64_t>(table.rows());
+    storage->batch = ferry::make_plan(exec, named, rows);
+    storage->routes.batch = inner::route_by_kernels<ferry::bounds::check>("make_plan", exec, table,
+                                                                          storage->batch, storage->lists);
+    storage->headers = inner::exchange_headers(call, storage->routes.batch, {}, {});
+    inner::take_headers(storage->routes, false, storage->headers);
+    inner::bring_to_host(exec, storage->lists, storage->routes.batch);
+    inner::exchange_rows(call, table.label(), storage->routes);
+    storage->plans.push_back(ferry::make_plan(
+        inner::shard_instance(table.comm(), call.rank(), exec), storage->routes.rows_for(call.rank()),
+        static_cast<std::int64_t>(table.rows_of(call.rank())), ferry::bounds::unchecked{}));
+    call.agree();
+    return ferry::sharded_plan<main_exec>(std::move(storage));
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a plan of devices that do not reach each other serves sums by rank", "[distributed][kernels]") {
+  if (!instances_work) return;
+  const watchdog guard("plans without reach");
+  auto random = generator(433);
+  for (const auto& ids : groups()) {
+    const auto ranks = static_cast<int>(ids.size());
+    const batches<float> batch(random, ranks, 40, 200);
+    twins<ferry::sharding::cyclic> pair(
+        ferry::communicator::devices(ids, {.deadline = std::chrono::seconds(30)}), 40, {});
+    const auto result_of = [&](const auto& plan_by) {
+      ferry::init::uniform(pair.first, pair.big, -1, 1, 5);
+      pair.comm.run([&](int rank, const auto& exec) {
+        const auto named = on_device(exec, pair.comm.device(rank), batch.indices_of(rank));
+        const auto plan = plan_by(exec, named);
+        ferry::tensor<float, device> sources("values", pair.comm.device(rank), batch.indices_of(rank).size(),
+                                             width);
+        ferry::copy(exec, batch.values_of(rank), sources).wait();
+        ferry::scatter_add(exec, pair.big, plan, sources, ferry::reduce::by_rank{}).wait();
+        ferry::step(exec, pair.rule, pair.big, pair.states, plan, sources, ferry::reduce::by_rank{}).wait();
+        ferry::gather(exec, pair.big, plan, sources, ferry::path::exchange{}).wait();
+      });
+      ferry::tensor<float, host> read("read", 40, width);
+      ferry::copy(pair.first, pair.big, read).wait();
+      pair.states = ferry::optim::make_state(pair.rule, pair.big);
+      return std::vector<float>(read.data(), read.data() + read.size());
+    };
+    const auto near = result_of(
+        [&](const auto& exec, const auto& named) { return ferry::make_plan(exec, named, pair.big); });
+    CHECK(near == result_of([&](const auto& exec, const auto& named) {
+            return plan_without_reach(exec, named, pair.big);
+          }));
+  }
+}
+
+TEST_CASE("ranks with values in different spaces share a plan of a table in host memory",
+          "[distributed][kernels]") {
+  if (!instances_work) return;
+  const watchdog guard("plans of values in different spaces");
+  const main_exec first;
+  for (const auto& ids : groups()) {
+    const auto ranks = static_cast<int>(ids.size());
+    const auto comm = ferry::communicator::devices(ids, {.deadline = std::chrono::seconds(30)});
+    ferry::sharded_table<float, host> table("w", comm, 20, width);
+    ferry::init::constant(first, table, 0);
+    const ferry::optim::sgd rule{.lr = 0.5};
+    auto state = ferry::optim::make_state(rule, table);
+    comm.run([&](int rank, const auto& exec) {
+      const std::vector<std::int64_t> rows{3, 4, 3};
+      const auto plan = ferry::make_plan(exec, on_device(exec, comm.device(rank), rows), table);
+      const auto write = [&](const auto& values) {
+        ferry::scatter_add(exec, table, plan, values).wait();
+        ferry::scatter_add(exec, table, plan, values, ferry::reduce::by_rank{}).wait();
+        ferry::step(exec, rule, table, state, plan, values, ferry::nonfinite::reject{}).wait();
+        ferry::scatter_add(exec, table, plan, values).wait();
+        ferry::step_bags(exec, rule, table, state, plan, std::int64_t{1}, values).wait();
+        ferry::step_bags(exec, rule, table, state, plan, std::int64_t{1}, values, ferry::pooling::mean{})
+            .wait();
+      };
+      ferry::tensor<float, host> near_host("values", rows.size(), width);
+      ferry::init::constant(exec, near_host, 1);
+      ferry::tensor<float, device> near_device("values", comm.device(rank), rows.size(), width);
+      ferry::copy(exec, near_host, near_device).wait();
+      if (rank == 0)
+        write(near_device);
+      else
+        write(near_host);
+    });
+    ferry::tensor<float, host> read("read", 20, width);
+    ferry::copy(first, table, read).wait();
+    for (std::size_t row = 0; row < 20; ++row)
+      CHECK(read.data()[row * width] == static_cast<float>(ranks) * (row == 3   ? 3.0f
+                                                                     : row == 4 ? 1.5f
+                                                                                : 0.0f));
+  }
+}
+
 TEST_CASE("duplicates::reject of ranks on devices writes all rows or none",
           "[distributed][kernels][devices]") {
   if (!instances_work) return;

@@ -50,9 +50,12 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
   using extra_value =
       std::conditional_t<weighs, std::remove_const_t<typename Extra::value_type>, std::int64_t>;
 
-  /// True if kernels may do it: without weights and maxima, which travel with positions and bags.
-  static constexpr bool may_pull = routes_by_kernels<Exec> && finds_owners_in_kernels<Table> && !has_extra &&
-                                   !pooling::selects && (is_host_exec<Exec> || !home::is_host_accessible);
+  /// True if kernels of some ranks may do it: without weights and maxima, which travel with positions and
+  /// bags.
+  static constexpr bool may_offer =
+      routes_by_kernels<Exec> && finds_owners_in_kernels<Table> && !has_extra && !pooling::selects;
+  /// True if those of this rank may, which depends on the space of its gradients.
+  static constexpr bool may_pull = may_offer && (is_host_exec<Exec> || !home::is_host_accessible);
   static constexpr bool may_read_in_place = reads_other_memory<Exec, typename Table::memory_space>;
 
   const Rule& rule;

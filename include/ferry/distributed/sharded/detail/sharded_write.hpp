@@ -14,7 +14,6 @@
 #include <ferry/distributed/sharded/detail/values_in_place.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/detail/write_choice.hpp>
-#include <ferry/memory/spaces.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/plan/unique.hpp>
 #include <ferry/policy/bounds.hpp>
@@ -83,9 +82,10 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
     require_array_device(this->verb, exec, values);
   }
   void route() {
+    this->routes_anew = sums && is_on_devices();
     if constexpr (may_pull && sums) {
-      this->routes_anew = is_on_devices();
-      if (may_offer() && kernels_read_batch(exec, named)) sum_by_kernels();
+      if (may_offer() && (!is_planned || this->routes_anew) && kernels_read_batch(exec, named))
+        sum_by_kernels();
     } else if constexpr (may_pull && !is_planned) {
       if (may_offer() && kernels_read(exec, named)) {
         routes.batch = route_by_kernels<bounds_policy>(this->verb, exec, table, named, lists, values);
@@ -216,21 +216,20 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
       if (lists.memory != nullptr) bring_to_host(exec, lists, routes.batch);
     exchange_rows(call, table.label(), routes);
   }
-  /// The findings of a plan. If its lists lie on devices the ranks offer their values.
+  /// The findings of a plan. If its lists lie on devices the ranks offer their values, if their space allows.
   void agree_on_plan() {
     if constexpr (is_planned) {
       const auto& plan = named.storage();
       findings = plan.routes.findings;
-      if constexpr (may_pull)
-        if (plan.on_devices) {
-          const batch_offer offer = own_offer(plan.lists);
-          headers = plan.headers;
-          headers.offers = call.all_gather(std::span<const batch_offer>(&offer, 1));
-          pulls = can_pull<Exec>(headers.offers);
-          if (!pulls) return;
-          owned = &plan.owned;
-          if constexpr (!Choice::scans && !duplicates_policy::forbids) call.begin_reads();
-        }
+      if (!plan.on_devices) return;
+      batch_offer offer;
+      if constexpr (may_pull) offer = own_offer(plan.lists);
+      headers = plan.headers;
+      headers.offers = call.all_gather(std::span<const batch_offer>(&offer, 1));
+      pulls = can_pull<Exec>(headers.offers);
+      if (!pulls) return;
+      owned = &plan.owned;
+      if constexpr (!Choice::scans && !duplicates_policy::forbids) call.begin_reads();
     }
   }
   /// Adds the rows of the shards of this thread that duplicates::reject forbids.

@@ -100,7 +100,7 @@ struct sharded_bag_step : bag_step_by_kernels<Bag, Exec, Rule, Table, State, Nam
   void agree() {
     if constexpr (base::is_planned) {
       this->findings = named.storage().routes.findings;
-      if constexpr (may_pull)
+      if constexpr (base::may_offer)
         if (named.storage().on_devices) this->agree_on_bags();
       batch_findings batch = this->own_findings();
       batch.bad_bags = scanned.bad_bags;
