@@ -293,6 +293,28 @@ TEST_CASE("bad bags of a rank are its own in a gather and everyone's in a step",
   REQUIRE(same_table(exec, big, before));
 }
 
+TEST_CASE("an index outside of all bags is no error, also if each row comes once", "[distributed][bags]") {
+  const watchdog guard("indices outside of bags");
+  const exec_space exec;
+  const auto comm = group_of(3);
+  ferry::sharded_table<float, host> big("w", comm, 40, width);
+  ferry::init::constant(exec, big, 1);
+  const std::vector<std::int64_t> indices{1, 2, 1, 99}, offsets{0, 2, 3}, wide{0, 2, 4};
+  comm.run([&](int) {
+    ferry::tensor<float, host> out("out", 2, width);
+    ferry::gather_bags(exec, big, indices, offsets, out, ferry::pooling::sum{}).wait();
+    ferry::init::constant(exec, out, 5);
+    ferry::gather_bags(exec, big, indices, offsets, out, ferry::pooling::sum{}, ferry::path::exchange{})
+        .wait();
+    expect(out(0, 0) == 2 && out(1, 0) == 1, "pooled rows");
+    const auto text = said<ferry::out_of_range>([&] {
+      ferry::gather_bags(exec, big, indices, wide, out, ferry::pooling::sum{}, ferry::path::exchange{})
+          .wait();
+    });
+    expect(text.find("index 99 at position 3") != std::string::npos, text.c_str());
+  });
+}
+
 TEST_CASE("a rank whose bags do not fit, or that differs, tells the others", "[distributed]") {
   const watchdog guard("failures of bags");
   const exec_space exec;

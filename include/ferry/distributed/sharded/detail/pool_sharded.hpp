@@ -187,16 +187,24 @@ struct sharded_pool : sharded_read<Choice, Exec, Table, Named, Out> {
   template <class List>
   [[nodiscard]] ticket read_peers(const List& list) {
     const auto whole = whole_ref(this->table);
-    if constexpr (fetches_once<typename Choice::asked>)
-      return pool_once(whole, plan_of_list<bounds_policy>(this->exec, list, whole.rows()));
-    if constexpr (is_plan<List>)
+    if constexpr (fetches_once<typename Choice::asked>) {
+      const row_plan plan = plan_of_list<bounds_policy>(this->exec, list, whole.rows());
+      if (is_plan<List> || !has_bad_rows(plan)) return pool_once(whole, plan);
+    } else if constexpr (is_plan<List>) {
       if (prefers_once(this->table, list)) return pool_once(whole, list);
+    }
     return pool_rows_of(peer_rows<std::remove_const_t<Table>>(this->table), list);
   }
 
  private:
   using bounds_policy = typename Choice::bounds_policy;
 
+  /// True if a plan of this call has bad indices: those outside of all bags are no error, but a plan that
+  /// the kernels took would report them, too. Waits for the plan.
+  [[nodiscard]] static bool has_bad_rows(const row_plan& plan) {
+    return plan.storage()->checked && plan.unique_count() != plan.positions() &&
+           plan.storage()->read_report().out_of_range != 0;
+  }
   /// Pools each row after it has come once.
   template <class Whole>
   [[nodiscard]] ticket pool_once(const Whole& whole, const row_plan& plan) {
