@@ -233,6 +233,7 @@ pulled_rows<T> pull_rows(const char* verb, const Exec& shard_exec, int rank, con
   if constexpr (Sorts && !is_host_exec<Exec>) {
     // The sort is enqueued first, because the pull leaves room on each multiprocessor.
     const Exec& side = call.side_stream();
+    const waited_when_thrown<Exec> reads(side);  // memory of other ranks
     if (const event_handle joined = call.mark(); joined != nullptr) backend::wait_for(side, *joined);
     if (owned == nullptr) pulled.plan = make_plan(shard_exec, pulled.rows, shard_rows, bounds::unchecked{});
     launch(side, call.label("pull"), threads, pull);
