@@ -15,6 +15,7 @@
 #include <exception>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -38,6 +39,8 @@ struct world {
   ferry::optim::adam adam{.lr = 1e-2};
   decltype(ferry::optim::make_state(adam, table)) state = ferry::optim::make_state(adam, table);
   std::vector<ferry::tensor<float, host>> batch;
+  std::vector<std::vector<std::int64_t>> distinct{ranks};
+  std::vector<std::optional<ferry::sharded_plan<exec_space>>> plans{ranks};
 
   explicit world(const ferry::communicator& group) : comm(group) {
     ferry::init::uniform(exec, table, -1, 1, 7);
@@ -45,6 +48,7 @@ struct world {
     ferry::init::uniform(exec, whole, -1, 1, 9);
     for (int r = 0; r < ranks; ++r) {
       batch.emplace_back("batch", n, width);
+      for (std::int64_t i = 0; i < 20; ++i) distinct[static_cast<std::size_t>(r)].push_back(r * 20 + i);
       ferry::init::uniform(exec, batch.back(), -1, 1, 10);
     }
   }
@@ -67,6 +71,7 @@ int survive_every_failure(const char* label, const Call& call) {
     bool failed = false;
     here.comm.run([&](int rank) {
       auto& mine = said[static_cast<std::size_t>(rank)];
+      here.plans[static_cast<std::size_t>(rank)] = ferry::make_plan(here.exec, here.indices, here.table);
       if (rank == 1) fail_allocation(k);
       try {
         call(here, rank);
@@ -121,6 +126,67 @@ TEST_CASE("ranks survive that the k-th allocation of one of them fails", "[faili
   });
   survive("step", [&](world& kit, int rank) {
     ferry::step(kit.exec, kit.adam, kit.table, kit.state, kit.indices, batch_of(kit, rank)).wait();
+  });
+  const std::vector<std::int64_t> offsets{0, 3, 3};
+  const auto bags_of = [](auto& array) { return array.first(3); };
+  survive("scatter of rows named once", [&](world& kit, int rank) {
+    ferry::scatter(kit.exec, kit.table, kit.distinct[static_cast<std::size_t>(rank)],
+                   batch_of(kit, rank).first(20), ferry::duplicates::reject{})
+        .wait();
+  });
+  survive("scatter_add by rank", [&](world& kit, int rank) {
+    ferry::scatter_add(kit.exec, kit.table, kit.indices, batch_of(kit, rank), ferry::reduce::by_rank{})
+        .wait();
+  });
+  survive("gather of each row once", [&](world& kit, int rank) {
+    ferry::gather(kit.exec, kit.table, kit.indices, batch_of(kit, rank), ferry::path::exchange{}).wait();
+  });
+  survive("gather_bags", [&](world& kit, int rank) {
+    auto pooled = bags_of(batch_of(kit, rank));
+    ferry::gather_bags(kit.exec, kit.table, kit.indices, offsets, pooled, ferry::pooling::mean{}).wait();
+    ferry::gather_bags(kit.exec, kit.table, kit.indices, offsets, pooled, ferry::pooling::mean{},
+                       ferry::path::exchange{})
+        .wait();
+  });
+  survive("step_bags", [&](world& kit, int rank) {
+    ferry::step_bags(kit.exec, kit.adam, kit.table, kit.state, kit.indices, offsets,
+                     bags_of(batch_of(kit, rank)), ferry::pooling::mean{}, ferry::bounds::skip{})
+        .wait();
+  });
+  const auto plan_of = [](world & kit, int rank) -> auto& {
+    return *kit.plans[static_cast<std::size_t>(rank)];
+  };
+  survive("make_plan",
+          [&](world& kit, int) { static_cast<void>(ferry::make_plan(kit.exec, kit.indices, kit.table)); });
+  survive("gather by a plan", [&](world& kit, int rank) {
+    ferry::gather(kit.exec, kit.table, plan_of(kit, rank), batch_of(kit, rank)).wait();
+  });
+  survive("gather_bags by a plan", [&](world& kit, int rank) {
+    auto pooled = bags_of(batch_of(kit, rank));
+    ferry::gather_bags(kit.exec, kit.table, plan_of(kit, rank), offsets, pooled, ferry::path::exchange{})
+        .wait();
+  });
+  survive("scatter by a plan", [&](world& kit, int rank) {
+    ferry::scatter(kit.exec, kit.table, plan_of(kit, rank), batch_of(kit, rank)).wait();
+  });
+  survive("scatter_add by a plan and by rank", [&](world& kit, int rank) {
+    ferry::scatter_add(kit.exec, kit.table, plan_of(kit, rank), batch_of(kit, rank), ferry::reduce::by_rank{})
+        .wait();
+  });
+  survive("step by a plan", [&](world& kit, int rank) {
+    ferry::step(kit.exec, kit.adam, kit.table, kit.state, plan_of(kit, rank), batch_of(kit, rank),
+                ferry::nonfinite::skip{})
+        .wait();
+  });
+  survive("step_bags by a plan", [&](world& kit, int rank) {
+    ferry::step_bags(kit.exec, kit.adam, kit.table, kit.state, plan_of(kit, rank), offsets,
+                     bags_of(batch_of(kit, rank)), ferry::pooling::mean{})
+        .wait();
+  });
+  survive("step_bags of maxima by a plan", [&](world& kit, int rank) {
+    ferry::step_bags(kit.exec, kit.adam, kit.table, kit.state, plan_of(kit, rank), offsets,
+                     bags_of(batch_of(kit, rank)), ferry::pooling::max{})
+        .wait();
   });
   survive("copy of an array", [&](world& kit, int) { ferry::copy(kit.exec, kit.whole, kit.table).wait(); });
   survive("copy into an array", [&](world& kit, int rank) {
