@@ -26,9 +26,9 @@ std::string option_difference(const Calls& calls) {
       const auto& note = calls[rank].note;
       const shown_option &value = note.options[option], &reference = first.options[option];
       if (option >= note.option_count || value.value == reference.value) continue;
-      std::array<char, 48> number{};
+      std::array<char, 64> number{};
       std::snprintf(number.data(), number.size(), "option %zu in the order of declaration", option + 1);
-      std::array<char, 200> text{};
+      std::array<char, 240> text{};
       std::snprintf(text.data(), text.size(), " (%s is %.6g on rank 0 and %.6g on rank %zu)",
                     reference.name[0] != '\0' ? reference.name.data() : number.data(), reference.value,
                     value.value, rank);

@@ -284,8 +284,13 @@ struct apply_rows {
                                        int count) const {
     Compute value[Part::elements];
     typename Operation::template held<Part, Compute> inputs;
-    operation.load(inputs, rows.row, column, count);
-    combine_segment<Part, Duplicates>(value, source, rows, values, values_stride, column, count);
+    if (sums_here<Part, Duplicates, Source> && long_segments::has(rows.begin, rows.end)) {
+      sum_segment<Part, Duplicates>(value, source, rows, values, values_stride, column, count);
+      operation.load(inputs, rows.row, column, count);
+    } else {
+      operation.load(inputs, rows.row, column, count);
+      combine_segment<Part, Duplicates>(value, source, rows, values, values_stride, column, count);
+    }
     operation.finish(inputs, item, rows.row, column, value, count);
   }
 };

@@ -44,13 +44,11 @@ KOKKOS_FORCEINLINE_FUNCTION std::int64_t first_column([[maybe_unused]] const Ope
     return 0;
 }
 
-/// True if other work updates the row: the threads of its pieces, or all of a team that searches.
+/// True if the threads of its pieces update the row.
 template <class Tile, class Duplicates, class Source>
 KOKKOS_FORCEINLINE_FUNCTION bool is_in_pieces([[maybe_unused]] const Source& source,
                                               [[maybe_unused]] const row_segment& rows) {
-  if constexpr (sums_here<Tile, Duplicates, Source>)
-    return long_segments::has(rows.begin, rows.end);
-  else if constexpr (sums_pieces<Tile, Duplicates, Source>)
+  if constexpr (sums_pieces<Tile, Duplicates, Source>)
     return source.pieces.items != 0 && long_segments::has(rows.begin, rows.end);
   else
     return false;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/plan/detail/row_source.hpp>
-#include <ferry/rows/detail/search_sums.hpp>
 #include <ferry/runtime/detail/report.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -59,8 +58,7 @@ struct searched_batch {
 ///
 /// Device mapping: a team has `team_items` neighbouring items. All its threads resolve the indices of the
 /// batch into shared memory. Then a warp looks for the positions of one item at a time, a lane for each
-/// position, and votes. Then all threads sum the values of a long segment, if the team has one. At last they
-/// run the kernel on the other items, one work item each.
+/// position, and votes. At last all threads run the kernel on the team's items, one work item each.
 template <class Kernel, class Named>
 struct search_rows : search_shape {
   Kernel kernel;  ///< its source is that of the team
@@ -84,11 +82,6 @@ struct search_rows : search_shape {
     team.team_barrier();
     Kernel team_kernel = kernel;
     team_kernel.source = {batch.rows, batch.begin, batch.count, batch.order, first};
-    if constexpr (sums_here<typename Kernel::tile, typename Kernel::duplicates_type, found_rows>) {
-      auto& sums = team.template shared<team_sums<Kernel>>();
-      for (int place = 0; place < last - first; ++place)
-        if (sum_pieces::cuts(batch.count[place])) sums.update_row(team, team_kernel, first + place);
-    }
     for (std::int64_t i = first * per_item + team.team_rank(); i < last * per_item; i += team.team_size())
       team_kernel(i);
   }
