@@ -28,6 +28,7 @@ struct codes_in_cache : coded_blocks<Q> {
   const typename Q::scale_type* cold_scales = nullptr;
   const typename Q::scale_type* hot_scales = nullptr;  ///< null: scales are not cached
   int row_bits = 0;
+  readable_memory cold_memory, hot_memory;  ///< of the codes
 
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::int64_t row_of(std::int64_t place) const {
     return place & ((std::int64_t{1} << row_bits) - 1);
@@ -48,6 +49,9 @@ struct codes_in_cache : coded_blocks<Q> {
     } else {
       return cold_scales;
     }
+  }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION readable_memory memory_of(std::int64_t place) const {
+    return slot_of(place) < 0 ? cold_memory : hot_memory;
   }
   [[nodiscard]] bool is_aligned(int bytes) const {
     return this->is_aligned_from(cold_codes, bytes) && this->is_aligned_from(hot_codes, bytes);
@@ -87,6 +91,11 @@ cached_codes<Q, Space> rows_in_cache(const row_cache& cache,
   memory.cold_codes = reinterpret_cast<const std::byte*>(array.cold);
   memory.hot_codes = reinterpret_cast<const std::byte*>(array.hot);
   memory.row_bits = cache.row_bits();
+  const auto rows_from = [&](std::uintptr_t begin, std::int64_t count) {
+    return kernels::readable_memory{begin, begin + static_cast<std::uintptr_t>(count * memory.row_bytes)};
+  };
+  memory.cold_memory = rows_from(array.cold, codes.rows());
+  memory.hot_memory = rows_from(array.hot, cache.memory.slots);
   if constexpr (has_scales<Q>) {
     memory.cold_scales = scales.data;
     memory.blocks = scales.width();

@@ -22,6 +22,7 @@ namespace ferry::kernels {
 /// Facts of codes and scales that do not depend on where a table has them. A kind of memory adds:
 ///
 ///   codes_of(row), scales_of(row)   where those of a row begin
+///   memory_of(row)                  the memory of the codes in which a row lies
 ///   is_aligned(bytes)               true if the codes of all rows begin at multiples of this many bytes
 ///   units_of_row()                  the most units of 16 bytes that the codes of a row touch
 template <class Q>
@@ -31,7 +32,6 @@ struct coded_blocks {
   std::int64_t row_bytes = 0;  ///< of codes
   std::int64_t blocks = 0;     ///< scales of a row
   float tensor_scale = 1.0f;
-  readable_memory memory;  ///< of the codes
 
   /// By which the codes of a block are decoded.
   KOKKOS_FORCEINLINE_FUNCTION typename Q::step_type step_of(
@@ -69,7 +69,9 @@ template <class Q>
 struct coded_memory : coded_blocks<Q> {
   const std::byte* codes = nullptr;
   const typename Q::scale_type* scales = nullptr;
+  readable_memory memory;  ///< of the codes
 
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION readable_memory memory_of(std::int64_t) const { return memory; }
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION const std::byte* codes_of(std::int64_t row) const {
     return codes + row * this->row_bytes;
   }
@@ -159,7 +161,7 @@ struct decode_rows {
     if constexpr (Host)
       decode_block(codes, scales, target, number * host_block);
     else if constexpr (in_units)
-      decode_unit(codes, scales, target, number);
+      decode_unit(row, codes, scales, target, number);
     else
       decode_bytes(codes, scales, target, number * numbers);
   }
@@ -173,12 +175,13 @@ struct decode_rows {
     }
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void decode_unit(const std::byte* codes, const scale_type* scales, Out* target,
+  KOKKOS_FORCEINLINE_FUNCTION void decode_unit(std::int64_t row, const std::byte* codes,
+                                               const scale_type* scales, Out* target,
                                                std::int64_t number) const {
     const auto ahead = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(codes) % unit_bytes);
     const std::int64_t place = number * unit_bytes - ahead;  // of the unit's first byte within the row
     if (place >= table.row_bytes) return;
-    const unit_words unit = load_unit(codes + place, table.memory);
+    const unit_words unit = load_unit(codes + place, table.memory_of(row));
     const std::int64_t first = place * 8 / bits;  // column, below 0 in a unit that begins before the row
     const bool whole = first >= 0 && first + numbers <= width && first % sharers == 0 &&
                        reinterpret_cast<std::uintptr_t>(target + first) % unit_bytes == 0;

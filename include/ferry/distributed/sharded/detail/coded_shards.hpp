@@ -34,7 +34,12 @@ template <class Q>
 struct codes_of_shards : coded_blocks<Q> {
   const std::byte* codes[most_shards];
   const typename Q::scale_type* scales[has_scales<Q> ? most_shards : 1];
+  const std::byte* ends[most_shards];  ///< of the codes
 
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION readable_memory memory_of(std::int64_t row) const {
+    const auto shard = row % most_shards;
+    return {reinterpret_cast<std::uintptr_t>(codes[shard]), reinterpret_cast<std::uintptr_t>(ends[shard])};
+  }
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION const std::byte* codes_of(std::int64_t row) const {
     return codes[row % most_shards] + row / most_shards * this->row_bytes;
   }
@@ -90,10 +95,16 @@ struct reached_codes {
 
   [[nodiscard]] kernels::codes_of_shards<Q> for_kernels() const {
     kernels::codes_of_shards<Q> table{};
-    for (std::size_t r = 0; r < codes.data.size(); ++r)
-      table.codes[r] = reinterpret_cast<const std::byte*>(codes.data[r]);
     if constexpr (has_scales<Q>) std::copy(scales.data.begin(), scales.data.end(), table.scales);
     table.row_bytes = codes.width * static_cast<std::int64_t>(sizeof(value_type));
+    for (std::size_t r = 0; r < codes.data.size(); ++r) {
+      if (codes.data[r] == nullptr) continue;
+      const int rank = static_cast<int>(r);
+      const std::int64_t shard_rows =
+          rank == codes.only ? codes.rows : codes.spread.rows_of(rank, codes.rows, codes.ranks);
+      table.codes[r] = reinterpret_cast<const std::byte*>(codes.data[r]);
+      table.ends[r] = table.codes[r] + shard_rows * table.row_bytes;
+    }
     table.blocks = scales.width;
     table.tensor_scale = tensor_scale;
     return table;
