@@ -274,6 +274,7 @@ void decode_as_device(std::uint64_t salt, std::size_t columns) {
                                  scales.begin() + static_cast<std::ptrdiff_t>((row + 1) * blocks));
       }
       table.codes[r] = reinterpret_cast<const std::byte*>(begin);
+      table.ends[r] = table.codes[r] + place * row_bytes;
       if constexpr (ferry::has_scales<Q>) table.scales[r] = shard_scales[r].data();
     }
     auto ids = indices<std::int64_t>(random, n, rows);
