@@ -123,6 +123,12 @@ void decode_as_device(std::uint64_t salt, std::size_t width) {
         memory.row_bits = 4;
         memory.cold_codes = reinterpret_cast<const std::byte*>(cold_memory + 16 + cold);
         memory.hot_codes = reinterpret_cast<const std::byte*>(hot_memory + 16 + hot);
+        const auto memory_from = [&](const std::byte* begin, std::size_t count) {
+          const auto address = reinterpret_cast<std::uintptr_t>(begin);
+          return ferry::kernels::readable_memory{address, address + count * row_bytes};
+        };
+        memory.cold_memory = memory_from(memory.cold_codes, rows);
+        memory.hot_memory = memory_from(memory.hot_codes, slots);
         memory.cold_scales = scales.data();
         if (caches_scales) memory.hot_scales = hot_scales.data();
         const auto ids = indices<std::int64_t>(random, n, rows);
