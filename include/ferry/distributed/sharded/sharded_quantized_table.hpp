@@ -159,8 +159,8 @@ class sharded_quantized_table {
   /// The records of quantization::rowwise_int8, rows() x row_bytes() bytes: copy it to and from arrays of all
   /// records, make plans for it.
   /// @{
-  [[nodiscard]] records_type& records() noexcept requires Q::in_records { return codes_; }
-  [[nodiscard]] const records_type& records() const noexcept requires Q::in_records { return codes_; }
+  [[nodiscard]] records_type& records() noexcept requires(Q::in_records) { return codes_; }
+  [[nodiscard]] const records_type& records() const noexcept requires(Q::in_records) { return codes_; }
   /// @}
   /// The factor of all numbers; 1 until it is set. Verbs read it when they are called.
   [[nodiscard]] float scale() const noexcept { return factor_ == nullptr ? 1.0f : *factor_; }
