@@ -90,7 +90,7 @@ struct backing_table<optim::records<Rule, T, StateType, Space>> {
   }
   static const auto& whole(const array_ref<T, Space>& array) { return array; }
 };
-/// Of quantized rows the codes are the table, and their scales are cached with them if they lie in host
+/// The codes of quantized rows are the table, and their scales are cached with them if they lie in host
 /// memory, too. Verbs only read it.
 template <class Q, class Space, class ScaleSpace>
   requires(!Q::in_records)

@@ -28,13 +28,8 @@ struct sharded_scatter
   template <class Value>
   void update_in_place(int rank, const values_in_place<Value>& sources) {
     const auto shard = make_ref(this->table.shard(rank));
-    using element = typename Table::value_type;
-    using policies_of_shard =
-        chosen_policies<shard_policies<typename Choice::chosen, typename Choice::duplicates>>;
-    update_rows<verb::scatter, policies_of_shard, shard_duplicates_t<typename Choice::duplicates>>(
-        this->instance(rank), plain_rows(shard), replace_job<element, typename Table::memory_space>{shard},
-        sources.plan, sources.values)
-        .join();
+    using job = replace_job<typename Table::value_type, typename Table::memory_space>;
+    write_in_place<verb::scatter, Choice>(this->instance(rank), shard, job{shard}, sources);
   }
 };
 

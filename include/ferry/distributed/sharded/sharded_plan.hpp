@@ -53,7 +53,8 @@ template <class Exec>
 struct sharded_plan_storage : planned_tables {
   explicit sharded_plan_storage(planned_tables tables) : planned_tables(std::move(tables)) {}
 
-  /// Of this rank's batch, on the device of its instance; of no storage if the host made the routes.
+  /// The plan of this rank's batch, on the device of its instance; without storage if the host made the
+  /// routes.
   row_plan batch{};
   routing<wire_space<Exec>> routes{};  ///< without lists if they lie on devices
   std::vector<row_plan> plans{};       ///< of the shards from `first` on

@@ -28,7 +28,7 @@ namespace ferry {
 
 namespace detail {
 
-/// Elements of a row of codes, or bytes of a record, of so many numbers.
+/// Elements of a row of codes, or bytes of a record, for `width` numbers.
 template <Quantization Q>
 std::size_t stored_columns(std::size_t width) {
   if constexpr (Q::in_records)

@@ -37,8 +37,8 @@ struct plan_storage {
   /// unique_rows[i + 1] == unique_rows[i] + 1, which one block transfer can move.
   std::int64_t* run_begin = nullptr;
   std::int64_t* run_count = nullptr;  ///< one number, in the memory of the arrays
-  /// Of a device's plan: 0 if no row has as many positions as its kernels sum in pieces. In the memory of the
-  /// arrays; null if that is unknown.
+  /// A flag of a device's plan: 0 if no row has as many positions as its kernels sum in pieces. In the memory
+  /// of the arrays; null if that is unknown.
   const std::int64_t* long_found = nullptr;
   /// Counters for kernels of instance `counters_of`, which leave them 0; null: none.
   unsigned int* counters = nullptr;

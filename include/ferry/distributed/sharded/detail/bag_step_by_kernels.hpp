@@ -134,7 +134,7 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
     offered.place = listed.bags;
     return offer_batch(exec, this->instance(call.rank()), offered, shared());
   }
-  /// Of a plan whose lists lie on the devices of all ranks.
+  /// The offers of a plan whose lists lie on the devices of all ranks.
   void agree_on_bags() {
     if constexpr (base::is_planned) {
       const auto& plan = named.storage();

@@ -4,11 +4,15 @@
 #include <ferry/distributed/communicator/detail/payload.hpp>
 #include <ferry/distributed/sharded/detail/batch_offer.hpp>
 #include <ferry/distributed/sharded/detail/pull_rows.hpp>
+#include <ferry/distributed/sharded/detail/write_choice.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/bounds.hpp>
+#include <ferry/policy/policies.hpp>
+#include <ferry/rows/detail/row_access.hpp>
+#include <ferry/rows/detail/update_rows.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/launch.hpp>
@@ -103,6 +107,16 @@ values_in_place<T> find_values(const char* verb, const Exec& shard_exec, int ran
   end.drop();
   in_place.plan = row_plan(std::move(placed));
   return in_place;
+}
+
+/// Does the job of a verb on the rows of a shard, with such values.
+template <verb What, class Choice, class Exec, class Shard, class Job, class T>
+void write_in_place(const Exec& exec, const Shard& shard, const Job& job, const values_in_place<T>& sources) {
+  using duplicates = typename Choice::duplicates;
+  using chosen = chosen_policies<shard_policies<typename Choice::chosen, duplicates>>;
+  update_rows<What, chosen, shard_duplicates_t<duplicates>>(exec, plain_rows(shard), job, sources.plan,
+                                                            sources.values)
+      .join();
 }
 
 /// How such values belong to the plan: they have been checked with the batches.
