@@ -166,7 +166,7 @@ TEST_CASE("scatter encodes rows of every quantization", "[quantized][scatter]") 
     scatter_everywhere<quantization::mxfp8, float, mapped_space, device_space>(random, 61, 96, n);
     scatter_everywhere<quantization::e4m3, double, pageable_space, pageable_space>(random, 61, 33, n);
     scatter_everywhere<quantization::nvfp4, ferry::bhalf_t, pinned_space, mapped_space>(random, 61, 48, n);
-    scatter_everywhere<by_rows, ferry::half_t, device_space, pageable_space>(random, 61, 17, n);
+    scatter_everywhere<by_rows, ferry::half_t, device_space, pinned_space>(random, 61, 17, n);
     scatter_everywhere<six_bits, float, mapped_space, mapped_space>(random, 61, 64, n);
   }
 }

@@ -127,7 +127,14 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
   constexpr bool checks = !std::is_same_v<Bounds, bounds::unchecked>;
   constexpr bool out_detours =
       Side == pool_side::kernels_and_ring || (on_host && !OutSpace::is_host_accessible);
-  constexpr bool chosen_detours = on_host && selects && !Chosen::memory_space::is_host_accessible;
+  constexpr bool chosen_detours = [] {
+    if constexpr (!selects)
+      return false;
+    else if constexpr (on_host)
+      return !Chosen::memory_space::is_host_accessible;
+    else
+      return out_detours && std::is_same_v<typename Chosen::memory_space, pageable_space>;
+  }();
   using delivery = std::conditional_t<on_host, path::direct, path::staged>;
   const auto& table = access.table();
   const std::int64_t count = out.rows(), positions = positions_of(named);
@@ -169,7 +176,7 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
       require_direct_reach(call.verb(), call.exec(), out);
       call.writes_to(out);
     }
-    if constexpr (selects) {
+    if constexpr (selects && !chosen_detours) {
       require_direct_reach(call.verb(), call.exec(), chosen);
       call.writes_to(chosen);
     }
