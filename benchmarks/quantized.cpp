@@ -37,7 +37,7 @@ struct byte_formulas {
 };
 
 template <class Q>
-constexpr byte_formulas formulas_of() {
+KOKKOS_FUNCTION constexpr byte_formulas formulas_of() {
   if constexpr (Q::code_bits == 4)
     return {0xff, std::is_same_v<typename Q::scale_type, ferry::ue8m0_t> ? 120u : 0x30u, 7};
   else if constexpr (Q::in_records)

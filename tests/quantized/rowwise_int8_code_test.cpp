@@ -49,21 +49,21 @@ TEMPLATE_TEST_CASE("dequantize_rows in tiles of four", "[kernels][int8]", float,
   const std::size_t rows = 50;
   const auto ids = std::vector<std::int64_t>{49, -1, 0, 3, 3, 17, -1};
   const auto listed = make<ferry::device_space>("rows", ids);
-  for (const std::size_t width : {1u, 2u, 3u, 4u, 5u, 8u, 33u, 128u}) {
+  for (const std::size_t width : {1u, 2u, 3u, 4u, 5u, 8u, 33u, 60u, 64u, 128u, 133u, 260u}) {
     const auto records = records_of(uneven_rows<float>(random, rows, width), width);
     auto table = make<ferry::device_space>("records", records);
     const auto poison = values<TestType>(random, ids.size() * width);
     const auto expected = gathered(as<TestType>(values_of(records, width)), width, ids, poison);
     const auto wide = static_cast<std::int64_t>(width);
-    const std::int64_t tiles = (wide + 3) / 4;
+    const std::int64_t units = kernel::units_of(wide);
     for (const bool packed : {false, true}) {
       if (packed && width % 4 != 0) continue;
       CAPTURE(width, packed);
       auto out = make<ferry::device_space>("batch", poison);
       ferry::detail::launch(
-          exec, "ferry::test", static_cast<std::int64_t>(ids.size()) * tiles,
+          exec, "ferry::test", static_cast<std::int64_t>(ids.size()) * units,
           kernel{table.data(), static_cast<std::int64_t>(record_bytes(width)), wide, out.data(), wide,
-                 ferry::detail::fast_divisor(tiles), packed, ferry::kernels::listed_rows{listed.data()}});
+                 ferry::detail::fast_divisor(units), packed, ferry::kernels::listed_rows{listed.data()}});
       CHECK(same_values(take(out), expected));
     }
   }

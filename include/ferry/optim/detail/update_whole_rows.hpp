@@ -52,7 +52,12 @@ struct update_whole_rows {
   static constexpr bool keeps_tiles = (needs_scales || Transforms::clip_norms + Transforms::norm_limits != 0);
   static constexpr bool takes_teams = true;  ///< on a device, see schedule
   /// A row waits for memory several times: half of a multiprocessor's threads must fit, more of small rows.
-  static constexpr int flat_teams = sizeof(Compute) > sizeof(float) ? 2 : keeps_tiles || Fields != 0 ? 4 : 5;
+  /// Codes with two fields of state need 80 registers: of 64 they would spill 29 words.
+  static constexpr int flat_teams = [] {
+    if (sizeof(Compute) > sizeof(float)) return 2;
+    if (needs_scales && Fields > 1) return 3;
+    return keeps_tiles || Fields != 0 ? 4 : 5;
+  }();
   [[nodiscard]] static std::int64_t per_item() { return 1; }
   /// Each walk over a row counts.
   [[nodiscard]] std::int64_t bytes_each() const {
@@ -218,10 +223,11 @@ struct update_whole_rows {
   KOKKOS_FORCEINLINE_FUNCTION void advance(tile& t, const row_numbers& row, std::int64_t column,
                                            int count) const {
     constexpr auto enters = [](phase next) { return From < next && next <= To; };
+    // Weights and state first: their loads are under way while the gradients of a segment are summed.
+    if constexpr (enters(phase::loaded)) load(t, row, column, count);
     if constexpr (enters(phase::combined))
       combine_segment<Tile, Duplicates>(t.gradient, source, row.segment, values, values_stride, column,
                                         count);
-    if constexpr (enters(phase::loaded)) load(t, row, column, count);
     if constexpr (enters(phase::transformed))
       for (int e = 0; e < live<Tile>(count); ++e)
         t.gradient[e] = transforms.gradient(t.gradient[e], row.gradient_factor);

@@ -17,60 +17,87 @@ namespace ferry::kernels {
 /// out[p] = the values of record source.row(p). Rows that the source does not resolve keep their contents.
 /// Each element is computed in double and rounded once, to Out.
 ///
-/// Device mapping: one thread per 4 codes of a row, row-major. A warp loads 128 neighbouring codes, and
-/// stores neighbouring packets where `packed` says that those of `out` are aligned. All threads of a row load
-/// scale and offset from one address. Host mapping: one iteration per block of a row.
+/// Device mapping: a thread has up to `parts` packets of 4 codes of a row, row-major, and loads all of them
+/// before the first store. Neighbouring threads have neighbouring packets, so that each load and store fills
+/// whole sectors; those of `out` are stored as packets if `packed` says that they are aligned. All threads of
+/// a row load scale and offset from one address. Host mapping: one iteration per block of a row.
 template <class Out, class Source, bool Host>
 struct dequantize_rows {
   static constexpr std::int64_t tile = Host ? 16384 : 4;  // elements
+  static constexpr int parts = Host ? 1 : 4;
+  static constexpr std::int64_t neighbours = 8;  ///< threads whose packets of floats fill a line
 
   const std::byte* records;
   std::int64_t record_bytes;
   std::int64_t width;
   Out* out;
   std::int64_t out_stride;
-  detail::fast_divisor tiles;
+  detail::fast_divisor units;  ///< of a row
   bool packed;
   Source source;
 
+  /// Threads of a device for each row, or iterations of a host.
+  static std::int64_t units_of(std::int64_t width) {
+    const std::int64_t packets = (width + tile - 1) / tile, least = (packets + parts - 1) / parts;
+    if (Host || least >= neighbours) return least;
+    return packets < neighbours ? packets : neighbours;
+  }
   [[nodiscard]] std::int64_t bytes_each() const {
     return (width < tile ? width : tile) * static_cast<std::int64_t>(1 + sizeof(Out));
   }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    const std::int64_t position = tiles.quotient(i);
+    const std::int64_t position = units.quotient(i);
     const std::int64_t row = source.row(position, false);
     if (row < 0) return;
-    const std::int64_t column = (i - position * tiles.divisor()) * tile;
-    const std::int64_t count = width - column < tile ? width - column : tile;
+    const std::int64_t column = (i - position * units.divisor()) * tile;
     const std::byte* record = records + row * record_bytes;
     const auto code = rowwise_int8_code::load(record, width);
-    Out* target = out + source.position(position) * out_stride + column;
+    Out* const target = out + source.position(position) * out_stride;
     if constexpr (Host) {
-      const auto* codes = reinterpret_cast<const std::uint8_t*>(record) + column;
-      // From and to arrays of constant length that nothing else aliases, which a compiler vectorises at -O2.
-      constexpr int block = 16;
-      std::int64_t c = 0;
-      for (; c + block <= count; c += block) {
-        std::uint8_t part[block];
-        Out value[block];
-        std::memcpy(part, codes + c, sizeof part);
-        for (int e = 0; e < block; ++e) value[e] = convert<Out>(code.decode(part[e]));
-        std::memcpy(static_cast<void*>(target + c), value, sizeof value);
-      }
-      for (; c < count; ++c) target[c] = convert<Out>(code.decode(codes[c]));
+      decode_block(reinterpret_cast<const std::uint8_t*>(record), code, target, column);
     } else {
-      // A whole packet even at the end of a row: 8 more bytes follow the codes.
-      const auto codes = *reinterpret_cast<const packet<std::uint8_t, tile>*>(record + column);
-      if (packed) {
-        packet<Out, tile> whole;
-        for (int e = 0; e < tile; ++e) whole.value[e] = convert<Out>(code.decode(codes.value[e]));
-        store_packet(target, whole);
-      } else {
-        for (int e = 0; e < tile; ++e)
-          if (e < count) target[e] = convert<Out>(code.decode(codes.value[e]));
-      }
+      const std::int64_t apart = units.divisor() * tile;
+      packet<std::uint8_t, tile> codes[parts];
+      // Whole packets even at the end of a row: 8 more bytes follow the codes.
+      for (int p = 0; p < parts; ++p)
+        if (const std::int64_t first = column + p * apart; first < width)
+          codes[p] = *reinterpret_cast<const packet<std::uint8_t, tile>*>(record + first);
+      for (int p = 0; p < parts; ++p)
+        if (const std::int64_t first = column + p * apart; first < width)
+          store(codes[p], code, target + first, width - first);
     }
+  }
+
+ private:
+  KOKKOS_FORCEINLINE_FUNCTION void store(const packet<std::uint8_t, tile>& codes,
+                                         const rowwise_int8_code& code, Out* target,
+                                         std::int64_t count) const {
+    if (packed) {
+      packet<Out, tile> whole;
+      for (int e = 0; e < tile; ++e) whole.value[e] = convert<Out>(code.decode(codes.value[e]));
+      store_packet(target, whole);
+    } else {
+      for (int e = 0; e < tile; ++e)
+        if (e < count) target[e] = convert<Out>(code.decode(codes.value[e]));
+    }
+  }
+
+  /// Part after part between arrays of constant length that nothing else aliases, which a compiler vectorises
+  /// at -O2.
+  void decode_block(const std::uint8_t* codes, const rowwise_int8_code& code, Out* target,
+                    std::int64_t begin) const {
+    constexpr int block = 16;
+    const std::int64_t end = begin + tile < width ? begin + tile : width;
+    std::int64_t c = begin;
+    for (; c + block <= end; c += block) {
+      std::uint8_t part[block];
+      Out value[block];
+      std::memcpy(part, codes + c, sizeof part);
+      for (int e = 0; e < block; ++e) value[e] = convert<Out>(code.decode(part[e]));
+      std::memcpy(static_cast<void*>(target + c), value, sizeof value);
+    }
+    for (; c < end; ++c) target[c] = convert<Out>(code.decode(codes[c]));
   }
 };
 

@@ -115,9 +115,9 @@ void launch_dequantize(const Exec& exec, const std::string& label, const std::by
                        std::int64_t record_bytes, const array_ref<Out, Space>& out, const Source& source,
                        const Order& order = {}) {
   using kernel = kernels::dequantize_rows<Out, Source, is_host_exec<Exec>>;
-  const std::int64_t tiles = (out.width() + kernel::tile - 1) / kernel::tile;
-  launch(exec, label, order, out.rows(), tiles,
-         kernel{records, record_bytes, out.width(), out.data, out.row_stride(), fast_divisor(tiles),
+  const std::int64_t units = kernel::units_of(out.width());
+  launch(exec, label, order, out.rows(), units,
+         kernel{records, record_bytes, out.width(), out.data, out.row_stride(), fast_divisor(units),
                 in_packets<4>(out), source});
 }
 
