@@ -68,7 +68,8 @@ auto combined_values(launch_context<Exec>& call, const std::string& label, const
   return combined;
 }
 
-/// Encodes values to scratch, for the positions that `deciding` names, and calls visit(array, rows) for each array of the table with the rows that belong to it.
+/// Encodes values to scratch, for the positions that `deciding` names, and calls visit(array, rows) for
+/// each array of the table with the rows that belong to it.
 template <class Exec, class Table, class Value, class ValueSpace, class Visit>
 void visit_encoded(launch_context<Exec>& call, const std::string& label, Table& table,
                    const array_ref<Value, ValueSpace>& values, const kernels::deciding_positions& deciding,
