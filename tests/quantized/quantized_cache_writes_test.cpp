@@ -61,11 +61,11 @@ struct twins {
   /// Writes of the cache are in the table after a flush; before, gathers see them.
   void compare(std::mt19937_64& random) {
     const auto ids = indices<std::int64_t>(random, 40, rows);
-    ferry::tensor<float, ferry::device_space> seen("seen", ids.size(), width),
+    ferry::tensor<float, ferry::device_space> gathered_rows("gathered", ids.size(), width),
         expected("expected", ids.size(), width);
-    ferry::gather(exec, hot, ids, seen).wait();
+    ferry::gather(exec, hot, ids, gathered_rows).wait();
     ferry::gather(exec, plain, ids, expected).wait();
-    CHECK(same_values(take(seen), take(expected)));
+    CHECK(same_values(take(gathered_rows), take(expected)));
     hot.flush(exec).wait();
     CHECK(same(bytes_of(table), bytes_of(plain)));
   }
@@ -77,8 +77,8 @@ void compare_scatters(std::uint64_t salt, std::size_t width) {
   const std::size_t rows = 80;
   for (const std::size_t cached : cache_sizes(rows)) {
     CAPTURE(Q::name, Space::name, ScaleSpace::name, width, cached);
-    twins<Q, Space, ScaleSpace, Directory> both(random, rows, width, cached);
-    auto& [exec, row_count, columns, table, plain, hot] = both;
+    twins<Q, Space, ScaleSpace, Directory> pair(random, rows, width, cached);
+    auto& [exec, row_count, columns, table, plain, hot] = pair;
     std::uint64_t positions = 0;
     const auto scatter = [&](bool repeats, auto... policies) {
       const std::size_t n = random() % 8 == 0 ? 0 : 1 + random() % 60;
@@ -98,12 +98,12 @@ void compare_scatters(std::uint64_t salt, std::size_t width) {
       scatter(true, duplicates::sum{}, ferry::path::direct{});
       const auto counted = hot.statistics();
       CHECK(counted.hits + counted.misses == positions);
-      both.compare(random);
+      pair.compare(random);
       positions += 40;
       scatter(true, duplicates::mean{});
       scatter(false, duplicates::reject{});
       scatter(false, duplicates::assume_unique{}, ferry::path::ordered{});
-      both.compare(random);
+      pair.compare(random);
       positions += 40;
     }
     if (cached > 1) CHECK(hot.statistics().hits > 0);
@@ -116,8 +116,8 @@ void compare_steps(std::uint64_t salt, std::size_t width, const Rule& rule, Poli
   const std::size_t rows = 70;
   for (const std::size_t cached : cache_sizes(rows)) {
     CAPTURE(Q::name, Space::name, ScaleSpace::name, width, cached);
-    twins<Q, Space, ScaleSpace, Directory> both(random, rows, width, cached);
-    auto& [exec, row_count, columns, table, plain, hot] = both;
+    twins<Q, Space, ScaleSpace, Directory> pair(random, rows, width, cached);
+    auto& [exec, row_count, columns, table, plain, hot] = pair;
     auto expected = ferry::optim::make_state(rule, plain);
     auto state = ferry::optim::make_state(rule, hot);
     static_assert(std::is_same_v<typename decltype(state)::value_type, float>);
@@ -139,7 +139,7 @@ void compare_steps(std::uint64_t salt, std::size_t width, const Rule& rule, Poli
         ferry::step(exec, rule, hot, state, plan, grads, policies...).wait();
       }
       if (turn == 4) hot.resize(cached / 2);
-      both.compare(random);
+      pair.compare(random);
       CHECK(state.steps() == expected.steps());
       for (int f = 0; f < state.fields(); ++f) CHECK(take(state.field(f)) == take(expected.field(f)));
     }
@@ -183,8 +183,8 @@ TEST_CASE("refused writes behind a cache leave rows as they are", "[cache][quant
   using q = quantization::mxfp8;
   auto random = generator(921);
   const std::size_t rows = 20, width = 32;
-  twins<q, ferry::mapped_space, ferry::mapped_space, ferry::cache::dense> both(random, rows, width, 9);
-  auto& [exec, row_count, columns, table, plain, hot] = both;
+  twins<q, ferry::mapped_space, ferry::mapped_space, ferry::cache::dense> pair(random, rows, width, 9);
+  auto& [exec, row_count, columns, table, plain, hot] = pair;
   const ferry::optim::sgd rule;
   auto state = ferry::optim::make_state(rule, hot);
   const auto batch = make<ferry::device_space>("batch", 3, width, numbers_for(random, 3 * width));
@@ -197,14 +197,14 @@ TEST_CASE("refused writes behind a cache leave rows as they are", "[cache][quant
       [&] { ferry::scatter(exec, hot, repeats, batch, duplicates::reject{}).wait(); });
   CHECK(has(twice, "1 row"));
   CHECK(state.steps() == 0);
-  both.compare(random);
+  pair.compare(random);
   // While slots are newer, the table itself is not read, and codes and scales are no operands.
   ferry::scatter(exec, plain, ids, batch).wait();
   ferry::scatter(exec, hot, ids, batch).wait();
   ferry::tensor<float, ferry::device_space> out("out", 3, width);
   CHECK_THROWS_AS(ferry::gather(exec, table, ids, out).wait(), ferry::invalid_argument);
   CHECK_THROWS_AS(ferry::scatter(exec, table, ids, batch).wait(), ferry::invalid_argument);
-  both.compare(random);
+  pair.compare(random);
   ferry::gather(exec, table, ids, out).wait();
 }
 

@@ -10,7 +10,7 @@
 #include <ferry/cache/detail/find_places.hpp>
 #include <ferry/cache/detail/finds_while_gathering.hpp>
 #include <ferry/cache/detail/flush_rows.hpp>
-#include <ferry/cache/detail/gather_found.hpp>
+#include <ferry/cache/detail/gather_places.hpp>
 #include <ferry/cache/detail/missed_items.hpp>
 #include <ferry/cache/detail/scales_behind.hpp>
 #include <ferry/cache/detail/scatter_codes.hpp>
@@ -173,24 +173,24 @@ class table_access<cached_table<Table, Policy, Directory>> {
   auto located(launch_context<Exec>& call, const Job& job, const row_plan& plan) const {
     return located_at<Path>(job, plan, find_rows<Path>(call, plan));
   }
-  /// Where the rows of a plan were found: for jobs on several arrays of the cache.
-  struct found_rows {
+  /// Places of the rows of a plan, for jobs on several arrays of the cache.
+  struct plan_places {
     const std::int64_t* codes;
     kernels::missed_items far_items;
   };
   template <class Path, class Exec>
-  found_rows find_rows(launch_context<Exec>& call, const row_plan& plan) const {
+  plan_places find_rows(launch_context<Exec>& call, const row_plan& plan) const {
     const plan_storage& store = *plan.storage();
     const kernels::counted_segments rows{store.unique_rows, store.segment_begin, store.unique_count};
-    found_rows found{};
+    plan_places places{};
     if constexpr (!is_host_exec<Exec> && in_batch_order<Path>)
-      found.far_items = empty_lists(call, plan.positions());
-    found.codes = find_to_write(call, rows, plan.positions(), 1, plan.storage(), found.far_items);
-    return found;
+      places.far_items = empty_lists(call, plan.positions());
+    places.codes = find_to_write(call, rows, plan.positions(), 1, plan.storage(), places.far_items);
+    return places;
   }
   template <class Path, class Job>
-  auto located_at(const Job& job, const row_plan& plan, const found_rows& found) const {
-    const auto addressed = addressed_by(job, found.codes, found.far_items);
+  auto located_at(const Job& job, const row_plan& plan, const plan_places& places) const {
+    const auto addressed = addressed_by(job, places.codes, places.far_items);
     if constexpr (in_batch_order<Path>)
       return located_job{addressed, schedule::hits_and_misses{}};
     else

@@ -66,13 +66,13 @@ ticket scatter_codes(const Exec& exec, const Access& access, const row_plan& pla
     const auto near_batch = near_values<path::direct>(call, values);
     const kernels::deciding_positions deciding{store.inverse, store.segment_begin, store.order,
                                                std::is_same_v<Duplicates, duplicates::last>};
-    const auto found = access.template find_rows<path::direct>(call, plan);
+    const auto places = access.template find_rows<path::direct>(call, plan);
     using which =
         std::conditional_t<Duplicates::combines || Duplicates::forbids, duplicates::first, Duplicates>;
     const auto replace = [&]<class T, class Space>(const array_ref<T, Space>& array, const auto& rows) {
       const replace_job<T, Space> job(array);
       access.template touches<path::direct>(call, job);
-      const auto located = access.template located_at<path::direct>(job, plan, found);
+      const auto located = access.template located_at<path::direct>(job, plan, places);
       const auto batch = read_only(rows);
       auto source = plan_source<which, T>(call, label, job, plan, batch);
       source.repeats = repeats;

@@ -14,8 +14,8 @@
 
 namespace ferry::kernels {
 
-/// record[p] = the values of position p in 8 bits, row source.row(p), for each position that the source names.
-/// Elements are rounded to float first. See rowwise_int8_code for the formula.
+/// record[p] = the values of position p in 8 bits, row source.row(p), for each position that the source
+/// names. Elements are rounded to float first. See rowwise_int8_code for the formula.
 ///
 /// Both mappings read a row twice, for its range and for its codes. The second read comes from the first
 /// level of cache.
