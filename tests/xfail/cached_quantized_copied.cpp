@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Codes alone are not the table.
-// expected-error: of a cached_table before codes and scales rows are gathered
+// expected-error: verbs on whole tables take no cached_table before codes and scales
 #include <ferry/cache.hpp>
 #include <ferry/cache/copy.hpp>
 #include <ferry/ferry.hpp>

@@ -39,9 +39,9 @@ inline constexpr bool is_resizable = requires(const Policy& policy) {
 ///
 ///   Table      a ferry::tensor in mapped_space, pinned_space or pageable_space, of any element type, a table
 ///              over a file, which verbs only read, or a
-///              rowwise_int8_tensor or optim::records there. Of records the weights are the table, and whole
-///              records are cached. Another quantized_tensor is only read, by gather, gather_unique and
-///              gather_bags, which decode: its codes are cached, and its scales if they lie in host memory
+///              quantized_tensor or optim::records there. Of records the weights are the table, and whole
+///              records are cached. Of codes and scales that are arrays gather, gather_unique, gather_bags,
+///              scatter and step take the cache: codes are cached, and scales if they lie in host memory
 ///   Policy     which rows are cached: cache::frequency, cache::fixed, cache::first, or your own CachePolicy
 ///   Directory  how they are found: cache::dense or cache::sets; default cache::automatic
 ///

@@ -47,10 +47,11 @@ auto described(const Table& table) {
   ferry::detail::require_rows<Table>();
   return make_ref(table);
 }
-template <class Q, class Space, class ScaleSpace>
-auto described(const quantized_tensor<Q, Space, ScaleSpace>& table) {
+template <class Table>
+  requires requires { typename Table::quantization; }
+auto described(const Table& table) {
   auto reference = [&] {
-    if constexpr (Q::in_records)
+    if constexpr (Table::quantization::in_records)
       return make_ref(table.records());
     else
       return make_ref(table.codes());

@@ -91,22 +91,29 @@ template <class Exec, detail::HasWritableRows Table, class Indices, class Values
     const Exec& exec, Table& table, const Indices& indices, const Values& values, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   using access_type = detail::table_access<Table>;
-  access_type::require_writable();
-  detail::require_row_verb<Exec, typename access_type::added_to, Indices, Values, chosen, true>();
-  detail::require_one_end<typename chosen::template get<path_category, path::automatic>>();
-  access_type::template require<Exec, chosen>();
-  using element = typename access_type::added_to::value_type;
-  const auto batch = detail::read_only(make_ref(values));
-  static_assert(NumberElement<element> && NumberElement<std::remove_cvref_t<decltype(*batch.data)>>,
-                "ferry: scatter_add adds, so the elements of table and values must be numbers.");
-  using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::sum>;
-  const access_type access(table, "scatter_add");
-  const auto& named = detail::rows_named_by(indices);
-  detail::require_batch<Exec, chosen>("scatter_add", access.table(), named, batch);
-  access.require_foreign("scatter_add", named, batch);
-  using job = detail::add_job<element, typename access_type::memory_space>;
-  return detail::update_rows<verb::scatter_add, chosen, duplicates_policy>(exec, access, job{access.table()},
-                                                                           named, batch);
+  if constexpr (detail::is_quantized<typename access_type::added_to>) {
+    static_assert(
+        !detail::is_quantized<typename access_type::added_to>,
+        "ferry: scatter_add adds to rows of numbers; quantized rows are replaced by scatter and trained by step.");
+    return {};
+  } else {
+    access_type::require_writable();
+    detail::require_row_verb<Exec, typename access_type::added_to, Indices, Values, chosen, true>();
+    detail::require_one_end<typename chosen::template get<path_category, path::automatic>>();
+    access_type::template require<Exec, chosen>();
+    using element = typename access_type::added_to::value_type;
+    const auto batch = detail::read_only(make_ref(values));
+    static_assert(NumberElement<element> && NumberElement<std::remove_cvref_t<decltype(*batch.data)>>,
+                  "ferry: scatter_add adds, so the elements of table and values must be numbers.");
+    using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::sum>;
+    const access_type access(table, "scatter_add");
+    const auto& named = detail::rows_named_by(indices);
+    detail::require_batch<Exec, chosen>("scatter_add", access.table(), named, batch);
+    access.require_foreign("scatter_add", named, batch);
+    using job = detail::add_job<element, typename access_type::memory_space>;
+    return detail::update_rows<verb::scatter_add, chosen, duplicates_policy>(
+        exec, access, job{access.table()}, named, batch);
+  }
 }
 
 }  // namespace ferry

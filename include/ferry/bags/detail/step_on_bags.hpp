@@ -87,13 +87,22 @@ ticket step_bags_of(const Exec& exec, const Rule& rule, Table& table, State& sta
   }
 }
 
+/// True if step_bags trains a kind of table: of quantized rows those in records.
+template <class Table>
+consteval bool has_trained_bags() {
+  if constexpr (HasWritableRows<Table>)
+    return !is_coded_weights<typename step_table<table_access<Table>>::type>;
+  else
+    return !is_quantized<Table> || is_codes<Table>;
+}
+
 /// Checks the types of step_bags.
 template <class Exec, class Rule, class Table, class StateRule, class Indices, class Offsets, class Grads,
           class Bag>
 consteval void require_bag_step() {
   using chosen = typename Bag::chosen;
   static_assert(
-      !is_quantized<std::remove_cvref_t<Table>> || is_codes<std::remove_cvref_t<Table>>,
+      has_trained_bags<std::remove_cvref_t<Table>>(),
       "ferry: of quantized tables step_bags trains a rowwise_int8_tensor; for another one gather the gradient of its bag for each position, and call step.");
   require_step_rule<Rule, StateRule>();
   require_row_verb<Exec, checked_table<Table>, Indices, Grads, chosen, true, true>();

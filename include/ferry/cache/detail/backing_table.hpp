@@ -91,24 +91,24 @@ struct backing_table<optim::records<Rule, T, StateType, Space>> {
   static const auto& whole(const array_ref<T, Space>& array) { return array; }
 };
 /// The codes of quantized rows are the table, and their scales are cached with them if they lie in host
-/// memory, too. Verbs only read it.
+/// memory, too.
 template <class Q, class Space, class ScaleSpace>
   requires(!Q::in_records)
 struct backing_table<quantized_tensor<Q, Space, ScaleSpace>> {
   using table_type = quantized_tensor<Q, Space, ScaleSpace>;
-  using value_type = const typename Q::code_type;
+  using value_type = typename Q::code_type;
   using memory_space = Space;
   using checked = tensor<typename Q::code_type, Space>;
-  using added_to = checked;
+  using added_to = table_type;
   using gathered = float;
   using state = scales_behind<Q, ScaleSpace>;
 
-  static auto ref(table_type& table) { return read_only(numbers_of(table)); }
+  static auto ref(table_type& table) { return numbers_of(table); }
   template <class Make>
   static auto cache(table_type& table, const Make& make) {
-    const auto codes = read_only(make_ref(table.codes()));
+    const auto codes = make_ref(table.codes());
     if constexpr (has_scales<Q> && ScaleSpace::is_host_accessible)
-      return make(codes, read_only(make_ref(table.scales())));
+      return make(codes, make_ref(table.scales()));
     else
       return make(codes);
   }
@@ -118,7 +118,7 @@ struct backing_table<quantized_tensor<Q, Space, ScaleSpace>> {
   static const auto& whole(const array_ref<value_type, Space>& array) {
     static_assert(
         std::is_void_v<Q>,
-        "ferry: of a cached_table before codes and scales rows are gathered; verbs on whole tables take the quantized_tensor itself.");
+        "ferry: verbs on whole tables take no cached_table before codes and scales; flush() it, and pass the quantized_tensor itself.");
     return array;
   }
 };

@@ -10,7 +10,7 @@
 #include <ferry/cache/detail/find_places.hpp>
 #include <ferry/cache/detail/finds_while_gathering.hpp>
 #include <ferry/cache/detail/flush_rows.hpp>
-#include <ferry/cache/detail/gather_found.hpp>
+#include <ferry/cache/detail/gather_places.hpp>
 #include <ferry/cache/detail/missed_items.hpp>
 #include <ferry/cache/detail/scales_behind.hpp>
 #include <ferry/cache/detail/scatter_codes.hpp>
@@ -19,6 +19,7 @@
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/path.hpp>
+#include <ferry/quantized/detail/coded_weights.hpp>
 #include <ferry/quantized/detail/rowwise_int8_rows.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/rows/detail/addressed_rows.hpp>
@@ -33,6 +34,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 namespace ferry::kernels {
 
@@ -50,6 +52,19 @@ struct placed_items {
 
 namespace ferry::detail {
 
+/// The table of a cache as its verbs take it: an array_ref, or the codes with what belongs to them.
+template <class Table, class Policy, class Directory>
+auto cached_weights(const cached_table<Table, Policy, Directory>& table) {
+  if constexpr (is_coded<Table>) {
+    const auto content = table.record_state();
+    return coded_weights<typename Table::quantization, typename Table::memory_space,
+                         std::remove_const_t<decltype(content.scales)>>{table.ref(), content.scales,
+                                                                        content.tensor_scale};
+  } else {
+    return table.ref();
+  }
+}
+
 /// Rows of a cached table: a small kernel looks up the place of each item's row, in device memory or in host
 /// memory; places address both. Holds the cache until the verb is enqueued.
 template <class Table, class Policy, class Directory>
@@ -62,6 +77,7 @@ class table_access<cached_table<Table, Policy, Directory>> {
   using checked = typename backing::checked;
   using added_to = typename backing::added_to;
   using gathered = typename backing::gathered;
+  using table_type = decltype(cached_weights(std::declval<const cached_table<Table, Policy, Directory>&>()));
   static constexpr bool is_strided = false;
   template <class OutSpace>
   static constexpr bool gathers_once = std::is_same_v<OutSpace, device_space>;
@@ -69,7 +85,7 @@ class table_access<cached_table<Table, Policy, Directory>> {
   static constexpr std::string_view path_label = "cached";
 
   table_access(const cached_table<Table, Policy, Directory>& table, const char* verb)
-      : owner_(table), cache_(table.core()), use_(cache_, verb), table_(table.ref()) {}
+      : cache_(table.core()), use_(cache_, verb), table_(cached_weights(table)) {}
 
   template <class Exec, class Chosen, bool Gathers = false>
   static consteval void require() {
@@ -85,7 +101,7 @@ class table_access<cached_table<Table, Policy, Directory>> {
   }
 
   static auto extents_of(const cached_table<Table, Policy, Directory>& table) { return table.ref(); }
-  [[nodiscard]] const array_ref<value_type, memory_space>& table() const { return table_; }
+  [[nodiscard]] const table_type& table() const { return table_; }
   [[nodiscard]] std::int64_t row_bytes() const {
     if constexpr (is_coded<Table>)
       return cache_.row_bytes;
@@ -102,13 +118,12 @@ class table_access<cached_table<Table, Policy, Directory>> {
     require_direct_reach(call.verb(), call.exec(), table_);
     call.reads_from(table_);
     if constexpr (is_coded<Table>) {
-      const auto content = owner_.record_state();
       if constexpr (has_scales<typename Table::quantization>) {
-        require_direct_reach(call.verb(), call.exec(), content.scales);
-        call.reads_from(content.scales);
+        require_direct_reach(call.verb(), call.exec(), table_.scales);
+        call.reads_from(table_.scales);
       }
-      return rows_in_cache<typename Table::quantization>(cache_, table_, content.scales,
-                                                         content.tensor_scale);
+      return rows_in_cache<typename Table::quantization>(cache_, read_only(table_), table_.scales,
+                                                         table_.tensor_scale);
     } else {
       kernels::place_rule rule{};
       const auto virtual_rows = virtual_table(table_, cache_.arrays.front(), rule);
@@ -156,12 +171,26 @@ class table_access<cached_table<Table, Policy, Directory>> {
   /// Few threads of a device write to host memory: on path::direct they take those items from lists.
   template <class Path, class Exec, class Job>
   auto located(launch_context<Exec>& call, const Job& job, const row_plan& plan) const {
+    return located_at<Path>(job, plan, find_rows<Path>(call, plan));
+  }
+  /// Places of the rows of a plan, for jobs on several arrays of the cache.
+  struct plan_places {
+    const std::int64_t* codes;
+    kernels::missed_items far_items;
+  };
+  template <class Path, class Exec>
+  plan_places find_rows(launch_context<Exec>& call, const row_plan& plan) const {
     const plan_storage& store = *plan.storage();
     const kernels::counted_segments rows{store.unique_rows, store.segment_begin, store.unique_count};
-    kernels::missed_items far_items;
+    plan_places places{};
     if constexpr (!is_host_exec<Exec> && in_batch_order<Path>)
-      far_items = empty_lists(call, plan.positions());
-    const auto addressed = addressed_by(call, job, rows, plan.positions(), 1, plan.storage(), far_items);
+      places.far_items = empty_lists(call, plan.positions());
+    places.codes = find_to_write(call, rows, plan.positions(), 1, plan.storage(), places.far_items);
+    return places;
+  }
+  template <class Path, class Job>
+  auto located_at(const Job& job, const row_plan& plan, const plan_places& places) const {
+    const auto addressed = addressed_by(job, places.codes, places.far_items);
     if constexpr (in_batch_order<Path>)
       return located_job{addressed, schedule::hits_and_misses{}};
     else
@@ -172,14 +201,14 @@ class table_access<cached_table<Table, Policy, Directory>> {
   auto located(launch_context<Exec>& call, const std::string&, const Job& job, const Source& source,
                std::int64_t n) const {
     const std::int64_t every = counting_step(n);
-    return located_job{
-        addressed_by(call, job, kernels::counted_positions<Source>{source, every}, n, every, nullptr, {}),
-        schedule::flat{}};
+    const kernels::counted_positions<Source> rows{source, every};
+    return located_job{addressed_by(job, find_to_write(call, rows, n, every, nullptr, {}), {}),
+                       schedule::flat{}};
   }
 
-  /// scatter into 8-bit rows.
+  /// scatter into quantized rows.
   template <class Chosen, class Duplicates, class Exec, class Named, class Value, class ValueSpace>
-    requires(is_codes<Table>)
+    requires(is_quantized<Table>)
   ticket replaces_rows(const Exec& exec, const Named& named, const array_ref<Value, ValueSpace>& values)
   const {
     using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
@@ -211,14 +240,19 @@ class table_access<cached_table<Table, Policy, Directory>> {
   }
 
  private:
-  template <class Exec, class Job, class Source>
-  auto addressed_by(launch_context<Exec>& call, const Job& job, const Source& source, std::int64_t n,
-                    std::int64_t every, const std::shared_ptr<plan_storage>& plan,
-                    const kernels::missed_items& far_items) const {
+  /// The codes of the rows of a batch that writes.
+  template <class Exec, class Source>
+  const std::int64_t* find_to_write(launch_context<Exec>& call, const Source& source, std::int64_t n,
+                                    std::int64_t every, const std::shared_ptr<plan_storage>& plan,
+                                    const kernels::missed_items& far_items) const {
     auto* codes = call.template scratch<std::int64_t>(n);
     const bool counts = begin_batch(call, cache_, plan, true);
     if (counts) cache_.counted_every = every;
     find_places(call, cache_, source, n, codes_of_rows(cache_), counts, true, codes, far_items);
+    return codes;
+  }
+  template <class Job>
+  auto addressed_by(const Job& job, const std::int64_t* codes, const kernels::missed_items& far_items) const {
     const auto addresser = address_slots(cache_, job, codes, far_items);
     return addressed_job<Job, std::remove_const_t<decltype(addresser)>>(job, addresser);
   }
@@ -246,10 +280,9 @@ class table_access<cached_table<Table, Policy, Directory>> {
       return kernels::placed_items<Source>{places, source};
   }
 
-  const cached_table<Table, Policy, Directory>& owner_;
   row_cache& cache_;
   cache_use use_;
-  array_ref<value_type, memory_space> table_;
+  table_type table_;
 };
 
 }  // namespace ferry::detail

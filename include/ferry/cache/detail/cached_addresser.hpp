@@ -3,6 +3,7 @@
 
 #include <ferry/cache/detail/missed_items.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
+#include <ferry/quantized/detail/coded_weights.hpp>
 #include <ferry/rows/detail/addressed_rows.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
@@ -10,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 /// The addresser of kernels that write to cached tables: a row lies in host memory or in a slot.
 namespace ferry::kernels {
@@ -52,6 +54,7 @@ struct cached_addresser {
   slot_shift state[Fields == 0 ? 1 : Fields];
   slot_shift row_state[RowFields == 0 ? 1 : RowFields];
   slot_shift row_steps;
+  slot_shift scales;       ///< of a table of codes
   missed_items far_items;  ///< items whose rows are in host memory
 
   template <class Source>
@@ -72,6 +75,9 @@ struct cached_addresser {
   }
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t counter_shift(const coded_places::place& place) const {
     return row_steps.bytes(place);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t scale_shift(const coded_places::place& place) const {
+    return scales.bytes(place);
   }
 };
 
@@ -119,6 +125,8 @@ cached_addresser_for<Job> address_slots(const row_cache& cache, const Job& job, 
   rows.places = {codes, cache.row_bits()};
   rows.far_items = far_items;
   rows.table = shift_of(cache, job.table);
+  if constexpr (has_scale_array<std::remove_cvref_t<decltype(job.table)>>)
+    rows.scales = shift_of(cache, job.table.scales);
   visit_state(job, rows,
               [&](const auto& array, kernels::slot_shift& shift) { shift = shift_of(cache, array); });
   return rows;

@@ -99,8 +99,10 @@ cached_codes<Q, Space> rows_in_cache(const row_cache& cache,
   if constexpr (has_scales<Q>) {
     memory.cold_scales = scales.data;
     memory.blocks = scales.width();
-    if (cache.arrays.size() > 1)
-      memory.hot_scales = reinterpret_cast<const typename Q::scale_type*>(cache.arrays[1].hot);
+    const std::ptrdiff_t place = cache.find(reinterpret_cast<std::uintptr_t>(scales.data), scales.accesses);
+    if (place >= 0)
+      memory.hot_scales = reinterpret_cast<const typename Q::scale_type*>(
+          cache.arrays[static_cast<std::size_t>(place)].hot);
   }
   return rows;
 }

@@ -5,7 +5,6 @@
 #include <ferry/cache/detail/backing_table.hpp>
 #include <ferry/cache/detail/cache_use.hpp>
 #include <ferry/cache/detail/flush_rows.hpp>
-#include <ferry/cache/detail/scales_behind.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -32,10 +31,7 @@ consteval void require_cached_verb() {
 /// The check of verbs that write to cached tables.
 template <class Table>
 consteval void require_writable() {
-  static_assert(
-      !is_coded<Table>,
-      "ferry: verbs only read a quantized_tensor behind a cached_table; write to it where it has no cache, or cache a rowwise_int8_tensor.");
-  static_assert(is_coded<Table> || !std::is_const_v<typename backing_table<Table>::value_type>,
+  static_assert(!std::is_const_v<typename backing_table<Table>::value_type>,
                 "ferry: the backing table of this cached_table is read-only, so verbs can't write to it.");
 }
 

@@ -25,8 +25,7 @@ inline constexpr bool is_coded = is_quantized<std::remove_cv_t<T>> && !is_codes<
 template <class Q, class ScaleSpace>
 class scales_behind {
  public:
-  using scales_type =
-      decltype(scales_ref(std::declval<const quantized_tensor<Q, ScaleSpace, ScaleSpace>&>()));
+  using scales_type = decltype(scales_ref(std::declval<quantized_tensor<Q, ScaleSpace, ScaleSpace>&>()));
   /// As verbs use them.
   struct content {
     scales_type scales;
@@ -34,7 +33,7 @@ class scales_behind {
   };
 
   template <class Table>
-  explicit scales_behind(Table& table) : scales_(scales_ref(std::as_const(table))) {
+  explicit scales_behind(Table& table) : scales_(scales_ref(table)) {
     if constexpr (Q::has_tensor_scale) factor_ = factor_of(table);
     if constexpr (has_scales<Q>) {
       accesses_ = scales_.accesses;

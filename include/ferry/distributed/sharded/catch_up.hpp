@@ -9,6 +9,7 @@
 #include <ferry/distributed/sharded/detail/verb_on_shards.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/make_plan.hpp>
+#include <ferry/distributed/sharded/sharded_quantized_table.hpp>
 #include <ferry/distributed/sharded/sharded_state.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/distributed/sharded/step.hpp>
@@ -117,6 +118,16 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
            detail::add_plan(detail::add_state(note, state), indices, detail::fetches_once<asked>),
            reader{rule, state});
   return verb.call.run(verb);
+}
+
+/// Refuses quantized rows. Does not compile.
+template <class Exec, class Rule, class Q, class Space, class ScaleSpace, class Spread, class... Rest>
+ticket catch_up(const Exec&, const Rule&, sharded_quantized_table<Q, Space, ScaleSpace, Spread>&,
+                const Rest&...) {
+  static_assert(
+      sizeof(Exec) == 0,
+      "ferry: catch_up is for tables of floating-point numbers: the rows of a sharded_quantized_table lose what a step without a gradient changes.");
+  return {};
 }
 
 }  // namespace ferry

@@ -254,35 +254,4 @@ template <class Exec, class Q, class Space, class ScaleSpace, class Spread, clas
 }
 /// @}
 
-namespace detail {
-
-template <class Table>
-consteval void refuse_writes_of_codes() {
-  static_assert(
-      !is_sharded_rows<Table>,
-      "ferry: verbs that write rows take a sharded_table of floats; train that, and quantize it into the sharded_quantized_table.");
-}
-
-}  // namespace detail
-
-/// Refuse writes of rows. Do not compile.
-/// @{
-template <class Exec, class Q, class Space, class ScaleSpace, class Spread, class... Rest>
-ticket scatter(const Exec&, sharded_quantized_table<Q, Space, ScaleSpace, Spread>&, const Rest&...) {
-  detail::refuse_writes_of_codes<sharded_quantized_table<Q, Space, ScaleSpace, Spread>>();
-  return {};
-}
-template <class Exec, class Q, class Space, class ScaleSpace, class Spread, class... Rest>
-ticket scatter_add(const Exec&, sharded_quantized_table<Q, Space, ScaleSpace, Spread>&, const Rest&...) {
-  detail::refuse_writes_of_codes<sharded_quantized_table<Q, Space, ScaleSpace, Spread>>();
-  return {};
-}
-template <class Exec, class Rule, class Q, class Space, class ScaleSpace, class Spread, class... Rest>
-ticket step(const Exec&, const Rule&, sharded_quantized_table<Q, Space, ScaleSpace, Spread>&,
-            const Rest&...) {
-  detail::refuse_writes_of_codes<sharded_quantized_table<Q, Space, ScaleSpace, Spread>>();
-  return {};
-}
-/// @}
-
 }  // namespace ferry

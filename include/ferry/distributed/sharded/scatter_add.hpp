@@ -5,6 +5,7 @@
 #include <ferry/distributed/sharded/detail/values_in_place.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/make_plan.hpp>
+#include <ferry/distributed/sharded/sharded_quantized_table.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/rows/scatter_add.hpp>
 
@@ -62,6 +63,15 @@ template <class Exec, class T, class Space, class Spread, class Indices, class V
            detail::add_plan(detail::note_of<chosen, typename asked::reduce, value>("scatter_add", table),
                             indices));
   return verb.call.run(verb);
+}
+
+/// Refuses quantized rows. Does not compile.
+template <class Exec, class Q, class Space, class ScaleSpace, class Spread, class... Rest>
+ticket scatter_add(const Exec&, sharded_quantized_table<Q, Space, ScaleSpace, Spread>&, const Rest&...) {
+  static_assert(
+      sizeof(Exec) == 0,
+      "ferry: scatter_add adds to rows of numbers; the rows of a sharded_quantized_table are replaced by scatter and trained by step.");
+  return {};
 }
 
 }  // namespace ferry

@@ -51,6 +51,8 @@ using sharded_scales_of = typename std::conditional_t<
 ///   sharded_quantized_table<quantization::mxfp8, mapped_space> big("w", comm, rows, 256);
 ///   quantize(exec, values, big).wait();          // an array of all rows, or a sharded_table of floats
 ///   gather(exec, big, indices, batch).wait();    // decodes
+///   scatter(exec, big, indices, batch).wait();   // encodes
+///   step(exec, rule, big, state, indices, grads, rounding::stochastic{}).wait();
 ///
 ///   Q           how numbers are encoded
 ///   Space       where the codes lie

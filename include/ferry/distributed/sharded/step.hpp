@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/distributed/sharded/detail/agreed_options.hpp>
+#include <ferry/distributed/sharded/detail/coded_shard.hpp>
 #include <ferry/distributed/sharded/detail/scan_values.hpp>
 #include <ferry/distributed/sharded/detail/shard_rule.hpp>
 #include <ferry/distributed/sharded/detail/sharded_dense_step.hpp>
@@ -14,6 +15,7 @@
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/optim/detail/step_rows.hpp>
 #include <ferry/optim/step.hpp>
+#include <ferry/quantized/detail/coded_weights.hpp>
 
 #include <cstdint>
 #include <type_traits>
@@ -58,16 +60,18 @@ struct sharded_step : sharded_write<sharded_step<Choice, Exec, Rule, Table, Stat
   }
   template <class Rows, class Grads>
   void update(int rank, const Rows& rows, const Grads& grads) {
+    const auto weights = weights_of_shard(this->table, rank);
     step_rows<policies_of_shard>(this->instance(rank), rule_of_shard(rule, this->table, state, rank),
-                                 plain_rows(make_ref(this->table.shard(rank))), state.shard(rank),
-                                 rows_named_by(rows), read_only(make_ref(grads)))
+                                 stepped_rows(weights), state.shard(rank), rows_named_by(rows),
+                                 read_only(make_ref(grads)))
         .join();
   }
   template <class Grads>
   void update_in_place(int rank, const values_in_place<Grads>& grads) {
+    const auto weights = weights_of_shard(this->table, rank);
     step_rows<policies_of_shard, values_of_ranks>(
-        this->instance(rank), rule_of_shard(rule, this->table, state, rank),
-        plain_rows(make_ref(this->table.shard(rank))), state.shard(rank), grads.plan, grads.values)
+        this->instance(rank), rule_of_shard(rule, this->table, state, rank), stepped_rows(weights),
+        state.shard(rank), grads.plan, grads.values)
         .join();
   }
 };
@@ -80,24 +84,27 @@ struct sharded_step : sharded_write<sharded_step<Choice, Exec, Rule, Table, Stat
 /// another order of sums that sends fewer rows. Arrays of transforms have one number for each row of the
 /// whole table, and the rule must be the same on all ranks.
 ///
+/// Rows of a sharded_quantized_table are decoded, updated and encoded as step does with a quantized_tensor,
+/// and all ranks have set the same factor.
+///
 /// Collective, see sharded_table; a rank without gradients passes empty arrays, of the same element type, and
 /// counts the step. Blocks until all ranks have written. ticket::wait() throws out_of_range on all ranks
 /// if one has a bad index, naming the rank, and invalid_argument on all under duplicates::reject and
 /// nonfinite::reject; nothing is then written anywhere, and the step does not count. Throws invalid_argument
 /// for shapes or options that do not fit, and peer_error if that happened to another rank.
-template <class Exec, class Rule, class T, class Space, class Spread, class StateRule, class StateType,
+template <class Exec, class Rule, detail::ShardedRows Table, class StateRule, class StateType,
           class StateSpace, class Indices, class Grads, class... Policies>
-  requires(detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&,
-                        sharded_table<T, Space, Spread>&, sharded_state<StateRule, StateType, StateSpace>&,
-                        const Indices&, const Grads&, Policies...>)
+  requires(detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&, Table&,
+                        sharded_state<StateRule, StateType, StateSpace>&, const Indices&, const Grads&,
+                        Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
-    const Exec& exec, const Rule& rule, sharded_table<T, Space, Spread>& table,
-    sharded_state<StateRule, StateType, StateSpace>& state, const Indices& indices, const Grads& grads,
-    Policies...) {
+    const Exec& exec, const Rule& rule, Table& table, sharded_state<StateRule, StateType, StateSpace>& state,
+    const Indices& indices, const Grads& grads, Policies...) {
   using asked = detail::summing_policies<Policies...>;
   using chosen = typename asked::chosen;
   detail::require_step_rule<Rule, StateRule>();
-  detail::require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Grads, chosen, true, true>();
+  detail::require_sharded_verb<Exec, Table, Indices, Grads, chosen, true, true>();
+  detail::require_scales_of_shards<Exec, Table>();
   using nonfinite_policy = typename chosen::template get<nonfinite_category, nonfinite::keep>;
   const auto sources = detail::read_only(make_ref(grads));
   using value = std::remove_const_t<typename decltype(sources)::value_type>;
@@ -105,9 +112,9 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
   constexpr bool reads_in_place = detail::reads_where_they_are<chosen>;
   const auto& named = detail::sharded_rows_named_by(indices);
   auto note = detail::note_of<chosen, typename asked::reduce, value, Rule>("step", table);
-  detail::add_options(note, rule);
+  detail::add_factor(detail::add_options(note, rule), table);
   detail::sharded_step<detail::write_choice<asked, reads_in_place, nonfinite_policy::looks>, Exec, Rule,
-                       sharded_table<T, Space, Spread>, sharded_state<StateRule, StateType, StateSpace>,
+                       Table, sharded_state<StateRule, StateType, StateSpace>,
                        std::remove_cvref_t<decltype(named)>, std::remove_const_t<decltype(sources)>>
       verb(exec, rule, table, state, named, sources,
            detail::add_plan(detail::add_state(note, state), indices));
@@ -122,27 +129,27 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
 ///
 /// Collective, see sharded_table. Blocks until all ranks have written. No gradient travels between ranks.
 /// Bits and errors are those of the step with indices that names each row once.
-template <class Exec, class Rule, class T, class Space, class Spread, class StateRule, class StateType,
+template <class Exec, class Rule, detail::ShardedRows Table, class StateRule, class StateType,
           class StateSpace, class Grads, class... Policies>
-  requires(
-      detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&, sharded_table<T, Space, Spread>&,
-                   sharded_state<StateRule, StateType, StateSpace>&, const Grads&, Policies...>)
+  requires(detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&, Table&,
+                        sharded_state<StateRule, StateType, StateSpace>&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
-    const Exec& exec, const Rule& rule, sharded_table<T, Space, Spread>& table,
-    sharded_state<StateRule, StateType, StateSpace>& state, const Grads& grads, Policies...) {
+    const Exec& exec, const Rule& rule, Table& table, sharded_state<StateRule, StateType, StateSpace>& state,
+    const Grads& grads, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
-  using table_type = sharded_table<T, Space, Spread>;
   detail::require_step_rule<Rule, StateRule>();
-  detail::require_dense_step<Exec, tensor<T, Space>, Grads, Policies...>();
+  detail::require_dense_step<Exec, tensor<typename Table::value_type, typename Table::memory_space>, Grads,
+                             Policies...>();
+  detail::require_scales_of_shards<Exec, Table>();
   const auto sources = detail::read_only(make_ref(grads));
   using value = std::remove_const_t<typename decltype(sources)::value_type>;
   static_assert(NumberElement<value>, "ferry: step needs gradients that are numbers.");
   auto note = detail::note_of<chosen, value, Rule>("step of all rows", table);
-  detail::add_options(note, rule);
+  detail::add_factor(detail::add_options(note, rule), table);
   using shard_policies =
       detail::chosen_policies<detail::shard_step_policies<chosen, duplicates::assume_unique>>;
   const detail::every_row rows_of_table{static_cast<std::int64_t>(table.rows())};
-  detail::sharded_dense_step<chosen, shard_policies, Exec, Rule, table_type,
+  detail::sharded_dense_step<chosen, shard_policies, Exec, Rule, Table,
                              sharded_state<StateRule, StateType, StateSpace>,
                              std::remove_const_t<decltype(sources)>>
       verb(exec, rule, table, state, rows_of_table, sources, detail::add_state(note, state));
@@ -151,10 +158,10 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
 
 /// Refuses the state of an ordinary table for a sharded one, and the other way round. Does not compile.
 /// @{
-template <class Exec, class Rule, class T, class Space, class Spread, class StateRule, class StateType,
+template <class Exec, class Rule, detail::ShardedRows Table, class StateRule, class StateType,
           class StateSpace, class... Rest>
-ticket step(const Exec&, const Rule&, sharded_table<T, Space, Spread>&,
-            optim::state<StateRule, StateType, StateSpace>&, const Rest&...) {
+ticket step(const Exec&, const Rule&, Table&, optim::state<StateRule, StateType, StateSpace>&,
+            const Rest&...) {
   static_assert(sizeof(Exec) == 0,
                 "ferry: a sharded table is stepped with the state that optim::make_state made for it.");
   return {};

@@ -7,6 +7,7 @@
 #include <ferry/distributed/sharded/detail/step_sharded_bags.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/make_plan.hpp>
+#include <ferry/distributed/sharded/sharded_quantized_table.hpp>
 #include <ferry/distributed/sharded/sharded_state.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/distributed/sharded/step.hpp>
@@ -83,6 +84,16 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
   detail::require_step_extra<Exec, typename bag::pooling, Extra>();
   return detail::step_sharded_bags<Policies...>(exec, rule, table, state, indices, offsets, pooled_grads,
                                                 detail::read_only(make_ref(extra)));
+}
+
+/// Refuses quantized rows. Does not compile.
+template <class Exec, class Rule, class Q, class Space, class ScaleSpace, class Spread, class... Rest>
+ticket step_bags(const Exec&, const Rule&, sharded_quantized_table<Q, Space, ScaleSpace, Spread>&,
+                 const Rest&...) {
+  static_assert(
+      sizeof(Exec) == 0,
+      "ferry: step_bags trains a sharded_table of numbers; a sharded_quantized_table is trained by step, with a gradient for each index.");
+  return {};
 }
 
 }  // namespace ferry

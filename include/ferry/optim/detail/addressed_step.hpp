@@ -3,7 +3,9 @@
 
 #include <ferry/optim/detail/update_row.hpp>
 #include <ferry/optim/detail/update_whole_rows.hpp>
+#include <ferry/quantized/detail/quantized_weights.hpp>
 #include <ferry/quantized/detail/rowwise_int8_weights.hpp>
+#include <ferry/quantized/quantization.hpp>
 #include <ferry/rows/detail/addressed_rows.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -17,6 +19,20 @@ template <bool Random>
 KOKKOS_FORCEINLINE_FUNCTION void shift_rows(rowwise_int8_weights<Random>& weights, std::int64_t bytes) {
   shift_rows(weights.records, bytes);
 }
+
+/// The weights of a row.
+/// @{
+template <class Weights, class Addresser, class Place>
+KOKKOS_FORCEINLINE_FUNCTION void shift_weights(Weights& weights, const Addresser& rows, const Place& place) {
+  shift_rows(weights, rows.table_shift(place));
+}
+template <class Q, bool Random, class Addresser, class Place>
+KOKKOS_FORCEINLINE_FUNCTION void shift_weights(quantized_weights<Q, Random>& weights, const Addresser& rows,
+                                               const Place& place) {
+  shift_rows(weights.codes, rows.table_shift(place));
+  if constexpr (has_scales<Q>) shift_rows(weights.scales, rows.scale_shift(place));
+}
+/// @}
 
 /// The counters of rows, if the step has any.
 template <class Schedule>
@@ -42,7 +58,7 @@ KOKKOS_FORCEINLINE_FUNCTION void address(
     update_whole_rows<Compute, Tile, Duplicates, Source, Value, Weights, State, Schedule, Transforms, Fields,
                       RowFields>& kernel,
     const Addresser& rows, const Place& place) {
-  shift_rows(kernel.table, rows.table_shift(place));
+  shift_weights(kernel.table, rows, place);
   for (int f = 0; f < Fields; ++f) shift_rows(kernel.state[f], rows.state_shift(f, place));
   for (int f = 0; f < RowFields; ++f) shift_rows(kernel.row_state[f], rows.row_state_shift(f, place));
   shift_counters(kernel.schedule, rows.counter_shift(place));

@@ -59,17 +59,17 @@ inline constexpr bool is_encoded_table =
     is_coded_weights<Table> || std::is_same_v<typename Table::value_type, std::byte>;
 
 /// The weights of a quantized table as a step takes them.
-/// @{
-template <class Space>
-auto weights_of(rowwise_int8_tensor<Space>& table) {
-  return codes_of(table);
+template <class Table>
+auto weights_of(Table& table) {
+  using quantization = typename Table::quantization;
+  if constexpr (quantization::in_records) {
+    return numbers_of(table);
+  } else {
+    using scales_type = decltype(scales_ref(table));
+    return coded_weights<quantization, typename Table::memory_space, scales_type>{
+        numbers_of(table), scales_ref(table), table.scale()};
+  }
 }
-template <class Q, class Space, class ScaleSpace>
-auto weights_of(quantized_tensor<Q, Space, ScaleSpace>& table) {
-  using scales_type = decltype(scales_ref(table));
-  return coded_weights<Q, Space, scales_type>{numbers_of(table), scales_ref(table), table.scale()};
-}
-/// @}
 
 /// The addresser of such weights.
 template <class Q, class Space, class Scales>

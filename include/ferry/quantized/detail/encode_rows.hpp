@@ -15,8 +15,8 @@
 
 namespace ferry::kernels {
 
-/// Codes and scales of row p = those of values[p], for each position p that the source names. Numbers are
-/// rounded to float first.
+/// Codes and scales of row p = those of the values of position p, row source.row(p), for each position that
+/// the source names. Numbers are rounded to float first.
 ///
 /// Both mappings read a block twice if it has a scale: for its range, and for its codes. The second read
 /// comes from the first level of cache.
@@ -50,7 +50,8 @@ struct encode_rows {
   static std::int64_t block_numbers(std::int64_t width) { return Q::block == 0 ? width : Q::block; }
 
   KOKKOS_FUNCTION void operator()([[maybe_unused]] std::int64_t position) const {
-    KOKKOS_IF_ON_HOST((if (source.row(position, false) >= 0) encode_row(position);))
+    KOKKOS_IF_ON_HOST(
+        (const std::int64_t row = source.row(position, false); if (row >= 0) encode_row(position, row);))
   }
 
   template <class Member>
@@ -60,12 +61,13 @@ struct encode_rows {
     for (std::int64_t i = team.league_rank() * threads + team.team_rank(); i < every_block;
          i += team.league_size() * threads) {
       const std::int64_t position = blocks.quotient(i);
-      if (source.row(position, false) < 0) continue;
+      const std::int64_t row = source.row(position, false);
+      if (row < 0) continue;
       const std::int64_t block = i - position * blocks.divisor();
       const std::int64_t first = Q::block == 0 ? 0 : block * Q::block;
       const std::int64_t count = Q::block == 0 ? width : Q::block;
       const std::int64_t tiles = (count + tile - 1) / tile;
-      const Value* const numbers = values + position * values_stride + first;
+      const Value* const numbers = values + row * values_stride + first;
       std::byte* const target = codes + position * row_bytes + first * bits / 8;
       typename Q::scale_type scale{};
       if constexpr (has_scales<Q>) {
@@ -92,10 +94,10 @@ struct encode_rows {
   }
 
  private:
-  void encode_row(std::int64_t position) const {
+  void encode_row(std::int64_t position, std::int64_t row) const {
     const std::int64_t count = Q::block == 0 ? width : Q::block;
     for (std::int64_t block = 0; block < blocks.divisor(); ++block) {
-      const Value* const numbers = values + position * values_stride + block * count;
+      const Value* const numbers = values + row * values_stride + block * count;
       std::byte* const target = codes + position * row_bytes + block * count * bits / 8;
       typename Q::scale_type scale{};
       if constexpr (has_scales<Q>) {

@@ -14,8 +14,8 @@
 
 namespace ferry::kernels {
 
-/// record[p] = values[p] in 8 bits, for each position p that the source names. Elements are rounded to float
-/// first. See rowwise_int8_code for the formula.
+/// record[p] = the values of position p in 8 bits, row source.row(p), for each position that the source
+/// names. Elements are rounded to float first. See rowwise_int8_code for the formula.
 ///
 /// Both mappings read a row twice, for its range and for its codes. The second read comes from the first
 /// level of cache.
@@ -44,7 +44,8 @@ struct quantize_rows {
   }
 
   KOKKOS_FUNCTION void operator()([[maybe_unused]] std::int64_t position) const {
-    KOKKOS_IF_ON_HOST((if (source.row(position, false) >= 0) quantize(position);))
+    KOKKOS_IF_ON_HOST(
+        (const std::int64_t row = source.row(position, false); if (row >= 0) quantize(position, row);))
   }
 
   template <class Member>
@@ -53,8 +54,9 @@ struct quantize_rows {
     const std::int64_t tiles = (width + tile - 1) / tile;
     for (std::int64_t position = team.league_rank() * threads + team.team_rank(); position < rows;
          position += team.league_size() * threads) {
-      if (source.row(position, false) < 0) continue;
-      const Value* row_values = values + position * values_stride;
+      const std::int64_t row = source.row(position, false);
+      if (row < 0) continue;
+      const Value* row_values = values + row * values_stride;
       std::byte* record = records + position * record_bytes;
       range whole = row_range::nothing();
       Kokkos::parallel_reduce(
@@ -88,8 +90,8 @@ struct quantize_rows {
 
  private:
   /// Not inlined, so that it has all registers.
-  [[gnu::noinline]] void quantize(std::int64_t position) const {
-    const Value* row_values = values + position * values_stride;
+  [[gnu::noinline]] void quantize(std::int64_t position, std::int64_t row) const {
+    const Value* row_values = values + row * values_stride;
     std::byte* record = records + position * record_bytes;
     row_range::side_by_side ranges;
     ranges.widen(row_values, width);
@@ -134,13 +136,16 @@ struct deciding_positions {
   const std::int64_t* segment_begin = nullptr;
   const std::int64_t* order = nullptr;
   bool last = false;
+  const std::int64_t* value_rows = nullptr;  ///< row of the values for each place of `order`; null: `order`
 
+  /// The row of the values of a position, -1 if the position decides nothing.
   KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool) const {
     if (inverse == nullptr) return position;
     const std::int64_t segment = inverse[position];
     if (segment < 0) return -1;
     const std::int64_t place = last ? segment_begin[segment + 1] - 1 : segment_begin[segment];
-    return order[place] == position ? position : -1;
+    if (order[place] != position) return -1;
+    return value_rows == nullptr ? position : value_rows[place];
   }
 };
 

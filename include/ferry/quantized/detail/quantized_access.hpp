@@ -36,9 +36,13 @@ namespace ferry::detail {
 /// A table as checks and messages take it: rows of `width` numbers.
 template <class Table>
 auto numbers_of(Table& table) {
-  auto numbers = make_ref(table.codes());
-  numbers.extents[1] = static_cast<std::int64_t>(table.width());
-  return numbers;
+  if constexpr (Table::quantization::in_records) {
+    return codes_of(table);
+  } else {
+    auto numbers = make_ref(table.codes());
+    numbers.extents[1] = static_cast<std::int64_t>(table.width());
+    return numbers;
+  }
 }
 
 /// Rows of codes and scales in arrays of this type, as kernels take them. Scales: an array_ref, or no_scale.

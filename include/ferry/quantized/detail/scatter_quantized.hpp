@@ -9,6 +9,9 @@
 #include <ferry/quantized/detail/quantized_access.hpp>
 #include <ferry/quantized/detail/rowwise_int8_rows.hpp>
 #include <ferry/rows/copy.hpp>
+#include <ferry/rows/detail/row_access.hpp>
+#include <ferry/rows/detail/row_jobs.hpp>
+#include <ferry/rows/detail/update_rows.hpp>
 #include <ferry/rows/scatter.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -58,40 +61,40 @@ auto combined_values(launch_context<Exec>& call, const std::string& label, const
   at_heads->sorted_rows = nullptr;
   at_heads->run_begin = nullptr;
   at_heads->run_count = nullptr;
-  scatter(call.exec(), combined, row_plan(std::move(at_heads)), values, Duplicates{}, path::direct{}).drop();
+  using near_job = replace_job<sum, near_space<Exec>>;
+  update_by_plan<path::direct, Duplicates>(call.exec(), "scatter", plain_rows(combined), near_job{combined},
+                                           row_plan(std::move(at_heads)), values, {})
+      .drop();
   return combined;
 }
 
-/// Encodes values to scratch, for the positions that `deciding` names, and calls visit(array, rows) for each
-/// array of the table with the rows that belong to it.
-/// @{
-template <class Exec, class Space, class Value, class ValueSpace, class Visit>
-void visit_encoded(launch_context<Exec>& call, const std::string& label, rowwise_int8_tensor<Space>& table,
+/// Encodes values to scratch, for the positions that `deciding` names, and calls visit(array, rows) for
+/// each array of the table with the rows that belong to it.
+template <class Exec, class Table, class Value, class ValueSpace, class Visit>
+void visit_encoded(launch_context<Exec>& call, const std::string& label, Table& table,
                    const array_ref<Value, ValueSpace>& values, const kernels::deciding_positions& deciding,
                    const Visit& visit) {
-  const auto bytes = static_cast<std::int64_t>(table.row_bytes());
-  const auto records = near_rows<std::byte>(call, values.rows(), bytes, "records");
-  launch_quantize(call.exec(), label, values, records.data, bytes, deciding);
-  visit(table.records(), records);
-}
-template <class Exec, class Q, class Space, class ScaleSpace, class Value, class ValueSpace, class Visit>
-void visit_encoded(launch_context<Exec>& call, const std::string& label,
-                   quantized_tensor<Q, Space, ScaleSpace>& table, const array_ref<Value, ValueSpace>& values,
-                   const kernels::deciding_positions& deciding, const Visit& visit) {
-  const auto columns = static_cast<std::int64_t>(table.codes().width());
-  const auto codes = near_rows<typename Q::code_type>(call, values.rows(), columns, "codes");
-  if constexpr (has_scales<Q>) {
-    const auto scales = near_rows<typename Q::scale_type>(
-        call, values.rows(), static_cast<std::int64_t>(table.blocks()), "scales");
-    launch_encode<Q>(call.exec(), label, values, codes, scales, table.scale(), deciding);
-    visit(table.codes(), codes);
-    visit(table.scales(), scales);
+  using quantization = typename Table::quantization;
+  if constexpr (quantization::in_records) {
+    const auto bytes = static_cast<std::int64_t>(table.row_bytes());
+    const auto records = near_rows<std::byte>(call, values.rows(), bytes, "records");
+    launch_quantize(call.exec(), label, values, records.data, bytes, deciding);
+    visit(table.records(), records);
   } else {
-    launch_encode<Q>(call.exec(), label, values, codes, no_scale{}, table.scale(), deciding);
-    visit(table.codes(), codes);
+    const auto columns = static_cast<std::int64_t>(table.codes().width());
+    const auto codes = near_rows<typename quantization::code_type>(call, values.rows(), columns, "codes");
+    if constexpr (has_scales<quantization>) {
+      const auto scales = near_rows<typename quantization::scale_type>(
+          call, values.rows(), static_cast<std::int64_t>(table.blocks()), "scales");
+      launch_encode<quantization>(call.exec(), label, values, codes, scales, table.scale(), deciding);
+      visit(table.codes(), codes);
+      visit(table.scales(), scales);
+    } else {
+      launch_encode<quantization>(call.exec(), label, values, codes, no_scale{}, table.scale(), deciding);
+      visit(table.codes(), codes);
+    }
   }
 }
-/// @}
 
 template <class Path, class Duplicates, class Exec, class Table, class Value, class ValueSpace>
 void scatter_quantized(launch_context<Exec>& call, Table& table, const row_plan& plan,
@@ -101,18 +104,22 @@ void scatter_quantized(launch_context<Exec>& call, Table& table, const row_plan&
   if constexpr (Duplicates::forbids)  // found here too, so that the ticket names the table's own extents
     report_repeats(call, label, plan);
   const auto near_batch = near_values<Path>(call, values);
-  const kernels::deciding_positions deciding{store.inverse, store.segment_begin, store.order,
-                                             std::is_same_v<Duplicates, duplicates::last>};
+  kernels::deciding_positions deciding{store.inverse, store.segment_begin, store.order,
+                                       std::is_same_v<Duplicates, duplicates::last>};
+  // Rows that are encoded lie at their positions, wherever the values do.
+  const row_plan plan_of_positions = store.values.rows == nullptr ? plan : row_plan(store.base);
   using which = std::conditional_t<Duplicates::combines, duplicates::first, Duplicates>;
   const auto scatter_rows = [&](auto& array, const auto& rows) {
     using path_policy = part_path<Path, Exec, typename traits_of<decltype(array)>::memory_space>;
-    scatter(call.exec(), array, plan, rows, which{}, path_policy{}).drop();
+    scatter(call.exec(), array, plan_of_positions, rows, which{}, path_policy{}).drop();
   };
-  if constexpr (Duplicates::combines)
+  if constexpr (Duplicates::combines) {
     visit_encoded(call, label, table, combined_values<Duplicates>(call, label, plan, near_batch), deciding,
                   scatter_rows);
-  else
+  } else {
+    deciding.value_rows = store.values.rows;
     visit_encoded(call, label, table, near_batch, deciding, scatter_rows);
+  }
 }
 
 /// Without sorting: the caller promised that no row is named twice.
@@ -135,6 +142,22 @@ void scatter_quantized_unsorted(launch_context<Exec>& call, Table& table, const 
   });
 }
 
+/// scatter by a plan, after its checks. `target`: the table, as checks and messages take it.
+template <class Chosen, class Exec, class Table, class Target, class Value, class ValueSpace>
+ticket scatter_numbers_by_plan(const Exec& exec, Table& table, const Target& target, const row_plan& plan,
+                               const array_ref<Value, ValueSpace>& source) {
+  using path_policy = typename Chosen::template get<path_category, path::automatic>;
+  using duplicates_policy = typename Chosen::template get<duplicates_category, duplicates::last>;
+  launch_context<Exec> call(exec, "scatter");
+  refuse_capture_of_staging<path_policy, typename Table::memory_space, ValueSpace>(call);
+  call.use(plan.storage());
+  if (source.size() != 0)
+    scatter_quantized<path_policy, duplicates_policy>(call, table, plan, source);
+  else if constexpr (duplicates_policy::forbids)
+    report_repeats(call, label_of("scatter", path_policy::name), plan);
+  return call.finish(target, plan.positions(), plan.storage()->signed_indices);
+}
+
 /// The whole verb, but for the checks of its types. `target`: the table, as checks and messages take it.
 template <class Chosen, class Exec, class Table, class Target, class Indices, class Value, class ValueSpace>
 ticket scatter_numbers(const Exec& exec, Table& table, const Target& target, const Indices& indices,
@@ -146,27 +169,18 @@ ticket scatter_numbers(const Exec& exec, Table& table, const Target& target, con
   static_assert(
       !in_any_order<duplicates_policy>,
       "ferry: duplicates::sum_any_order adds to rows where they lie, which scatter_add and step do; scatter replaces rows, so it takes duplicates::sum.");
-  const auto by_plan = [&](const row_plan& plan) {
-    launch_context<Exec> call(exec, "scatter");
-    refuse_capture_of_staging<path_policy, space, ValueSpace>(call);
-    call.use(plan.storage());
-    if (source.size() != 0)
-      scatter_quantized<path_policy, duplicates_policy>(call, table, plan, source);
-    else if constexpr (duplicates_policy::forbids)
-      report_repeats(call, label_of("scatter", path_policy::name), plan);
-    return call.finish(target, plan.positions(), plan.storage()->signed_indices);
-  };
   if constexpr (is_plan<Indices>) {
     require_plan<Exec, Chosen>("scatter", indices, target);
     require_shapes("scatter", target, indices.positions(), source);
-    return by_plan(indices);
+    return scatter_numbers_by_plan<Chosen>(exec, table, target, indices, source);
   } else {
     const auto index_array = index_ref(indices);
     require_rank_one("scatter", index_array);
     require_shapes("scatter", target, index_array.rows(), source);
     require_a_row_to_clamp_to<bounds_policy>("scatter", target, index_array.rows());
     if constexpr (duplicates_policy::needs_plan) {
-      return by_plan(plan_rows_of<bounds_policy>(exec, index_array, target.rows()));
+      return scatter_numbers_by_plan<Chosen>(
+          exec, table, target, plan_rows_of<bounds_policy>(exec, index_array, target.rows()), source);
     } else {
       launch_context<Exec> call(exec, "scatter");
       refuse_capture_of_staging<path_policy, space, ValueSpace>(call);

@@ -19,6 +19,7 @@
 ///   moves(place)          whether the row lies elsewhere than at base + row * stride
 ///   table_shift(place)    how many bytes farther it lies; so do
 ///   state_shift(f, place), row_state_shift(f, place), counter_shift(place)   the rows of the state's arrays
+///   scale_shift(place)    and, of a table of codes, the scales of a row
 ///   lists_far_items       a device's kernel takes some items from lists `far_items` instead: is_far(place)
 namespace ferry::kernels {
 

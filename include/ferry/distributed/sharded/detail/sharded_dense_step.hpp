@@ -3,6 +3,7 @@
 
 #include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
+#include <ferry/distributed/sharded/detail/coded_shard.hpp>
 #include <ferry/distributed/sharded/detail/copy_lists.hpp>
 #include <ferry/distributed/sharded/detail/scan_values.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
@@ -15,6 +16,7 @@
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/nonfinite.hpp>
 #include <ferry/policy/step_count.hpp>
+#include <ferry/quantized/detail/coded_weights.hpp>
 #include <ferry/runtime/detail/array_device.hpp>
 #include <ferry/tensor/tensor.hpp>
 
@@ -112,9 +114,9 @@ struct sharded_dense_step : sharded_call<Exec, Table, every_row> {
   }
   template <class Grads>
   void step_shard(int rank, const Exec& shard_exec, const Grads& grads) {
-    step_rows<ShardPolicies>(shard_exec, rule_of_shard(rule, table, state, rank),
-                             plain_rows(make_ref(table.shard(rank))), state.shard(rank),
-                             every_row{table.rows_of(rank)}, grads)
+    const auto weights = weights_of_shard(table, rank);
+    step_rows<ShardPolicies>(shard_exec, rule_of_shard(rule, table, state, rank), stepped_rows(weights),
+                             state.shard(rank), every_row{table.rows_of(rank)}, grads)
         .join();
   }
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantized rows behind a cache are read.
-// expected-error: verbs only read a quantized_tensor behind a cached_table
+// A step on bags pools rows of numbers and records, also behind a cache.
+// expected-error: of quantized tables step_bags trains a rowwise_int8_tensor
+#include <ferry/bags.hpp>
 #include <ferry/cache.hpp>
 #include <ferry/ferry.hpp>
 #include <ferry/quantized.hpp>
@@ -14,6 +15,9 @@ void refused(const Kokkos::DefaultExecutionSpace& exec) {
   ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::mapped_space> table("table", 10, 32);
 #endif
   ferry::cached_table hot(table, ferry::cache::first{2});
-  ferry::tensor<float, ferry::device_space> rows("rows", 1, 32);
-  ferry::scatter(exec, hot, std::vector{1}, rows).wait();
+  const ferry::optim::sgd rule{};
+  ferry::tensor<float, ferry::device_space> grads("grads", 1, 32);
+  auto state = ferry::optim::make_state(rule, hot);
+  const std::vector<int> indices{1, 2};
+  ferry::step_bags(exec, rule, hot, state, indices, 2, grads).wait();
 }
