@@ -6,6 +6,7 @@
 #include <ferry/distributed/sharded/detail/batch_findings.hpp>
 #include <ferry/distributed/sharded/detail/batch_offer.hpp>
 #include <ferry/distributed/sharded/detail/kernel_route.hpp>
+#include <ferry/distributed/sharded/detail/publish_batch.hpp>
 #include <ferry/distributed/sharded/detail/pull_rows.hpp>
 #include <ferry/distributed/sharded/detail/routing.hpp>
 #include <ferry/distributed/sharded/detail/rows_once.hpp>
@@ -142,7 +143,7 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
 
  private:
   [[nodiscard]] bool may_offer() const {
-    return !call.is_whole() && call.passes_device_memory() && call.ranks() <= kernels::most_shards;
+    return shows_batches(call);
   }
   /// True if the lists of the plan lie on the devices of all ranks.
   [[nodiscard]] bool is_on_devices() const {
@@ -186,25 +187,31 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
     routes.batch.signed_indices = plan.storage()->signed_indices;
     if (plan.storage()->checked) routes.batch.report = plan.storage()->read_report();
   }
-  [[nodiscard]] batch_offer own_offer(const routed_lists& offered) const {
-    const Exec shard_exec = this->instance(call.rank());
+  [[nodiscard]] auto offered_values() const {
     if constexpr (sums)
-      return offer_batch(exec, shard_exec, offered, read_only(make_ref(local_sums)));
+      return read_only(make_ref(local_sums));
     else
-      return offer_batch(exec, shard_exec, offered, values);
+      return values;
+  }
+  template <lane_parts Parts>
+  [[nodiscard]] batch_offer own_offer(const routed_lists& offered, const route_groups& route) const {
+    const auto sources = offered_values();
+    batch_offer offer = offer_batch(exec, this->instance(call.rank()), offered, sources);
+    publish_batch<Parts>(call, exec, route, sources, offer);
+    return offer;
   }
   /// The headers of all batches. The routes are complete afterwards, unless owners pull, or a rank has a bad
   /// index, for which nothing is written.
   void agree_on_routes() {
     batch_offer offer;
     if constexpr (may_pull)
-      if (lists.memory != nullptr) offer = own_offer(lists);
+      if (lists.memory != nullptr) offer = own_offer<lane_parts::rows>(lists, routes.batch);
     headers = exchange_headers(call, routes.batch, scanned, offer);
     take_headers(routes, call.is_whole(), headers);
     findings = headers.findings;
     if (call.is_whole()) return;
     if constexpr (may_pull) {
-      pulls = can_pull<Exec>(headers.offers);
+      pulls = reach_batches<Exec>(call, headers);
       if (pulls) {
         call.begin_reads();
         return;
@@ -223,10 +230,10 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
       findings = plan.routes.findings;
       if (!plan.on_devices) return;
       batch_offer offer;
-      if constexpr (may_pull) offer = own_offer(plan.lists);
+      if constexpr (may_pull) offer = own_offer<lane_parts::values>(plan.lists, plan.routes.batch);
       headers = plan.headers;
       headers.offers = call.all_gather(std::span<const batch_offer>(&offer, 1));
-      pulls = can_pull<Exec>(headers.offers);
+      pulls = reach_batches<Exec>(call, headers);
       if (!pulls) return;
       owned = &plan.owned;
       if constexpr (!Choice::scans && !duplicates_policy::forbids) call.begin_reads();
