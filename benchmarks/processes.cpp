@@ -42,14 +42,14 @@ namespace {
 enum class verb { gather, scatter, scatter_add, step };
 
 struct job {
-  verb what;
+  verb kind;
   std::int64_t row_bytes;
   std::int64_t n;
 
-  [[nodiscard]] bool writes() const { return what != verb::gather; }
+  [[nodiscard]] bool writes() const { return kind != verb::gather; }
   [[nodiscard]] std::string name(int ranks) const {
     static constexpr const char* names[] = {"gather.peer", "scatter", "scatter_add", "step"};
-    return "processes." + std::to_string(ranks) + "." + names[static_cast<int>(what)] + "." +
+    return "processes." + std::to_string(ranks) + "." + names[static_cast<int>(kind)] + "." +
            bytes_text(row_bytes) + "." + std::to_string(n);
   }
 };
@@ -86,13 +86,17 @@ std::vector<double> time_rank(const options& chosen, const exec_space& exec, con
   batch_tensor values("values", home, task.writes() ? task.n : 0, table.width());
   const ferry::optim::sgd rule{.lr = 1};
   auto state = ferry::optim::make_state(rule, table);
-  ferry::init::constant(exec, values, task.what == verb::step ? -1 : 1);
+  ferry::init::constant(exec, values, task.kind == verb::step ? -1 : 1);
   const auto act = [&](const row_indices& set) {
-    switch (task.what) {
-      case verb::gather: return ferry::gather(exec, table, set, out, ferry::path::peer{});
-      case verb::scatter: return ferry::scatter(exec, table, set, values);
-      case verb::scatter_add: return ferry::scatter_add(exec, table, set, values);
-      case verb::step: return ferry::step(exec, rule, table, state, set, values);
+    switch (task.kind) {
+      case verb::gather:
+        return ferry::gather(exec, table, set, out, ferry::path::peer{});
+      case verb::scatter:
+        return ferry::scatter(exec, table, set, values);
+      case verb::scatter_add:
+        return ferry::scatter_add(exec, table, set, values);
+      case verb::step:
+        return ferry::step(exec, rule, table, state, set, values);
     }
     return ferry::ticket();
   };
@@ -114,7 +118,7 @@ std::vector<double> time_rank(const options& chosen, const exec_space& exec, con
         count_of(exec, "ferry_bench::check", static_cast<std::int64_t>(out.size()), is_wrong));
   };
   ferry::init::custom(exec, out, poison_value{});
-  if (task.what == verb::scatter) {  // values of the formula to rows that have lost theirs
+  if (task.kind == verb::scatter) {  // values of the formula to rows that have lost theirs
     ferry::init::custom(exec, table, element_value{width});
     ferry::gather(exec, table, last_set, values, ferry::path::peer{}).wait();
     ferry::init::custom(exec, table, poison_value{});
@@ -125,7 +129,7 @@ std::vector<double> time_rank(const options& chosen, const exec_space& exec, con
   }
   comm.barrier();
   ferry::gather(exec, table, last_set, out, ferry::path::peer{}).wait();
-  if (task.what == verb::scatter_add || task.what == verb::step)
+  if (task.kind == verb::scatter_add || task.kind == verb::step)
     readings.push_back(count_wrong(never_added{out.data()}));
   else
     readings.push_back(count_wrong(wrong_gathered{out.data(), last_set.data(), element_value{width}}));
@@ -316,8 +320,8 @@ int run(const options& chosen, int devices) {
   std::vector<job> jobs;
   for (const std::int64_t row_bytes : chosen.rows_bytes)
     for (const std::int64_t n : {chosen.step_n, 8 * chosen.step_n})
-      for (const verb what : {verb::gather, verb::scatter, verb::scatter_add, verb::step})
-        jobs.push_back({what, row_bytes, n});
+      for (const verb kind : {verb::gather, verb::scatter, verb::scatter_add, verb::step})
+        jobs.push_back({kind, row_bytes, n});
   report results;
   results.describe("machine", describe_machine());
   for (const int ranks : group_sizes(chosen, devices))

@@ -9,11 +9,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -79,9 +81,14 @@ struct rank_batches {
       for (std::size_t i = 0; i < list.size() * width; ++i)
         numbers.push_back(whole_numbers ? static_cast<T>(static_cast<int>(random() % 9))
                                         : static_cast<T>(static_cast<float>(random() % 2001) / 1000 - 1));
-      all_ids.insert(all_ids.end(), list.begin(), list.end());
-      all_values.insert(all_values.end(), numbers.begin(), numbers.end());
     }
+    join();
+  }
+  /// Leaves a rank without positions.
+  void clear(std::size_t rank) {
+    ids[rank].clear();
+    values[rank].clear();
+    join();
   }
   [[nodiscard]] const std::vector<std::int64_t>& own_ids() const {
     return ids[static_cast<std::size_t>(world_rank)];
@@ -89,11 +96,20 @@ struct rank_batches {
   [[nodiscard]] const std::vector<T>& own_values() const {
     return values[static_cast<std::size_t>(world_rank)];
   }
+
+ private:
+  void join() {
+    all_ids.clear();
+    all_values.clear();
+    for (const auto& list : ids) all_ids.insert(all_ids.end(), list.begin(), list.end());
+    for (const auto& numbers : values) all_values.insert(all_values.end(), numbers.begin(), numbers.end());
+  }
 };
 
 struct batch_kind {
   bool repeats = true;
   bool whole_numbers = false;
+  bool grows = false;  ///< one batch needs a larger lane than all before
 };
 
 /// make_verb(table) gives verb(list, values): on a sharded table by all ranks, on an ordinary one by all
@@ -107,12 +123,20 @@ void compare(const exec_space& exec, const ferry::communicator& comm, Spread spr
     const std::size_t rows = 1 + random() % 300;
     ferry::sharded_table<T, Space, Spread> big("w", comm, rows, width, spread);
     ferry::tensor<T, Space> table("w", rows, width);
-    ferry::init::uniform(exec, big, -1, 1, 3);
-    ferry::init::uniform(exec, table, -1, 1, 3);
+    if (kind.whole_numbers) {  // sums of small ones have the same bits in any order
+      ferry::init::constant(exec, big, 1);
+      ferry::init::constant(exec, table, 1);
+    } else {
+      ferry::init::uniform(exec, big, -1, 1, 3);
+      ferry::init::uniform(exec, table, -1, 1, 3);
+    }
     auto sharded_verb = make_verb(big);
     auto plain_verb = make_verb(table);
     for (int turn = 0; turn < 6; ++turn) {
-      const rank_batches<T> batch(random, comm.size(), rows, width, turn == 3 ? 20000 : turn == 1 ? 900 : 40,
+      const rank_batches<T> batch(random, comm.size(), rows, width,
+                                  turn == 3 && kind.grows ? 20000
+                                  : turn == 1             ? 900
+                                                          : 40,
                                   kind.repeats, kind.whole_numbers);
       const auto& ids = batch.own_ids();
       const auto near = list_of<device>(exec, ids);
@@ -186,7 +210,8 @@ auto adding_by_rank(const exec_space& exec) {
 
 void writes(const exec_space& exec, const ferry::communicator& comm) {
   namespace dup = ferry::duplicates;
-  compare<float, device>(exec, comm, ferry::sharding::cyclic{}, "scatter", scattering<>(exec));
+  compare<float, device>(exec, comm, ferry::sharding::cyclic{}, "scatter", scattering<>(exec),
+                         {.grows = true});
   compare<float, device>(exec, comm, ferry::sharding::block{}, "scatter", scattering<>(exec));
   compare<float, device>(exec, comm, ferry::sharding::hashed<5>{}, "step", stepping<>(exec));
   compare<float, device>(exec, comm, ferry::sharding::table_wise{.rank = comm.size() - 1}, "step",
@@ -203,8 +228,7 @@ void writes(const exec_space& exec, const ferry::communicator& comm) {
                             {.whole_numbers = true});
   compare_on<float, device>(exec, comm, "scatter_add by rank", adding_by_rank(exec), {.whole_numbers = true});
   compare_on<float, host>(exec, comm, "step in host memory", stepping<>(exec));
-  compare_on<float, device>(exec, comm, "step, reject",
-                            stepping<ferry::nonfinite::reject>(exec));
+  compare_on<float, device>(exec, comm, "step, reject", stepping<ferry::nonfinite::reject>(exec));
 }
 
 /// step_bags and gather_bags, with indices and with plans.
@@ -265,7 +289,8 @@ void gathers(const Exec& exec, const ferry::communicator& comm) {
   const std::string name(Space::name);
   for (int turn = 0; turn < 5; ++turn) {
     std::vector<std::int64_t> ids(world_rank == turn ? 0 : 1 + random() % 200), offsets{0};
-    for (auto& id : ids) id = static_cast<std::int64_t>((random() + static_cast<unsigned>(world_rank)) % rows);
+    for (auto& id : ids)
+      id = static_cast<std::int64_t>((random() + static_cast<unsigned>(world_rank)) % rows);
     while (offsets.back() < static_cast<std::int64_t>(ids.size()))
       offsets.push_back(std::min<std::int64_t>(offsets.back() + 3, static_cast<std::int64_t>(ids.size())));
     const auto read = [&](const auto& out) {
@@ -298,6 +323,51 @@ void gathers(const Exec& exec, const ferry::communicator& comm) {
   }
 }
 
+/// Gathers of quantized rows, whose codes and scales kernels read in the shards of all ranks.
+template <class Quantization, class Space, class Exec>
+void gathers_of_codes(const Exec& exec, const ferry::communicator& comm) {
+  constexpr std::size_t rows = 90, width = 64;
+  std::mt19937_64 random(23);
+  ferry::tensor<float, host> values("values", rows, width);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values.data()[i] = static_cast<float>(random() % 4001) / 500 - 4;
+  ferry::sharded_quantized_table<Quantization, Space> big("q", comm, rows, width);
+  ferry::quantized_tensor<Quantization, host> table("q", rows, width);
+  ferry::quantize(exec, values, big).wait();
+  ferry::quantize(exec, values, table).wait();
+  std::vector<std::int64_t> ids(40 + static_cast<std::size_t>(world_rank));
+  for (auto& id : ids) id = static_cast<std::int64_t>(random() % rows);
+  ferry::tensor<float, Space> out("out", ids.size(), width);
+  ferry::tensor<float, host> read("read", ids.size(), width), same("same", ids.size(), width);
+  ferry::gather(exec, table, ids, same).wait();
+  const auto check = [&](const auto& named, auto... policies) {
+    ferry::init::constant(exec, out, -5);
+    ferry::gather(exec, big, named, out, policies...).wait();
+    ferry::copy(exec, out, read).wait();
+    expect(std::equal(read.data(), read.data() + read.size(), same.data()),
+           "rows of codes, " + std::string(Space::name));
+  };
+  check(ids);
+  check(ids, ferry::path::exchange{});
+  check(ferry::make_plan(exec, ids, big));
+}
+
+/// Norms by the lists of a plan that kernels of all ranks have made.
+void norms(const exec_space& exec, const ferry::communicator& comm) {
+  constexpr std::size_t rows = 80, width = 6;
+  std::mt19937_64 random(29);
+  const ferry::sharded_table<float, device> big("w", comm, rows, width);
+  const rank_batches<float> batch(random, comm.size(), rows, width, 200, true, false);
+  const auto plan = ferry::make_plan(exec, batch.own_ids(), big);
+  const auto whole = ferry::make_plan(exec, batch.all_ids, rows);
+  const auto mine = array_of<float, device>(exec, batch.own_values(), width);
+  const auto whole_values = array_of<float, device>(exec, batch.all_values, width);
+  const double norm = ferry::optim::grad_norm(exec, ferry::optim::sparse_grads(plan, mine)).wait();
+  const double expected =
+      ferry::optim::grad_norm(exec, ferry::optim::sparse_grads(whole, whole_values)).wait();
+  expect(std::abs(norm - expected) <= 1e-6 * expected, "the norm of the ranks' gradients");
+}
+
 /// Errors of one rank reach all, nothing is written, and the lanes serve on.
 void errors(const exec_space& exec, const ferry::communicator& comm) {
   constexpr std::size_t rows = 50, width = 4;
@@ -311,8 +381,7 @@ void errors(const exec_space& exec, const ferry::communicator& comm) {
   const std::vector<std::int64_t> good{world_rank, 10 + world_rank, 20 + world_rank},
       bad{1, last ? 999 : 2, 3}, twice{7, 20 + world_rank, 30 + world_rank};
   for (int turn = 0; turn < 2; ++turn) {
-    std::string text =
-        said<ferry::out_of_range>([&] { ferry::scatter(exec, big, bad, values).wait(); });
+    std::string text = said<ferry::out_of_range>([&] { ferry::scatter(exec, big, bad, values).wait(); });
     expect(has(text, "index 999 at position 1") && (comm.size() == 1 || has(text, name)),
            "a bad index: " + text);
     text = said<ferry::out_of_range>([&] {
@@ -345,8 +414,8 @@ void errors(const exec_space& exec, const ferry::communicator& comm) {
 struct few_files {
   few_files() {
     ::getrlimit(RLIMIT_NOFILE, &before);
-    const rlimit none{0, before.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &none);
+    const rlimit few{4, before.rlim_max};  // which poll needs, and are in use
+    ::setrlimit(RLIMIT_NOFILE, &few);
   }
   few_files(const few_files&) = delete;
   few_files& operator=(const few_files&) = delete;
@@ -354,10 +423,10 @@ struct few_files {
   rlimit before{};
 };
 
-/// The bits of a scatter in a new group, of which one rank lacks what lanes need. Returns the group.
-template <class Lack>
-ferry::communicator scatter_without(const exec_space& exec, const group_maker& make_group, const Lack& lack,
-                                    std::size_t first_count) {
+/// Scatters in a new group, the second of them while rank 0 lacks files; without positions there, if `reads`,
+/// so that it needs no lane of its own. Returns the group.
+ferry::communicator scatter_without(const exec_space& exec, const group_maker& make_group, bool lacks_files,
+                                    bool reads) {
   const auto comm = make_group({.deadline = std::chrono::seconds(30)});
   constexpr std::size_t rows = 97, width = 5;
   ferry::sharded_table<float, device> big("w", comm, rows, width);
@@ -366,13 +435,18 @@ ferry::communicator scatter_without(const exec_space& exec, const group_maker& m
   ferry::init::zeros(exec, table);
   std::mt19937_64 random(3);
   for (int turn = 0; turn < 3; ++turn) {
-    rank_batches<float> batch(random, comm.size(), rows, width, turn == 0 ? first_count : 80000, true, false);
+    // The first one needs no lanes, the second larger ones than those that a group has at first.
+    const std::size_t most = turn == 0 ? 0 : 80000;
+    rank_batches<float> batch(random, comm.size(), rows, width, most, true, false);
+    while (turn == 1 && batch.ids[0].size() < 60000)
+      batch = rank_batches<float>(random, comm.size(), rows, width, most, true, false);
+    if (turn == 1 && reads) batch.clear(0);
     auto values = array_of<float, device>(exec, batch.own_values(), width);
     const auto near = list_of<device>(exec, batch.own_ids());
     comm.barrier();
-    if (turn == 1 && world_rank == 0) {
-      lack([&] { ferry::scatter(exec, big, near, values).wait(); });
-    } else {
+    {
+      std::optional<few_files> limit;
+      if (turn == 1 && world_rank == 0 && lacks_files) limit.emplace();
       ferry::scatter(exec, big, near, values).wait();
     }
     ferry::scatter(exec, table, batch.all_ids, array_of<float, device>(exec, batch.all_values, width)).wait();
@@ -382,11 +456,7 @@ ferry::communicator scatter_without(const exec_space& exec, const group_maker& m
 }
 
 void lacks(const exec_space& exec, const group_maker& make_group) {
-  const auto closes = [&](const auto& act) {
-    static_cast<void>(act);
-    act();
-  };
-  const auto served = scatter_without(exec, make_group, closes, 0);
+  const auto served = scatter_without(exec, make_group, false, false);
   const auto& lanes = served.group()->lanes();
   if (served.size() == 1) {
     expect(lanes == nullptr, "a group of one has no lanes");
@@ -394,24 +464,19 @@ void lacks(const exec_space& exec, const group_maker& make_group) {
   }
   expect(lanes != nullptr && lanes->serve(), "lanes of processes of one machine");
   bool is_open = lanes != nullptr;
-  for (int r = 0; is_open && r < served.size(); ++r)
-    is_open = r == world_rank || lanes->data(r) != nullptr;
+  for (int r = 0; is_open && r < served.size(); ++r) is_open = r == world_rank || lanes->data(r) != nullptr;
   expect(is_open, "the lanes of all others are open");
   if constexpr (ferry::HostExecutionSpace<exec_space>) {
-    // Before any lane is open: rank 0 can't open those of the others, and all of them learn of it.
-    const auto closed = scatter_without(
-        exec, make_group,
-        [](const auto& act) {
-          const few_files none;
-          act();
-        },
-        0);
-    const auto& closed_lanes = closed.group()->lanes();
-    expect(closed_lanes != nullptr, "lanes that were tried");
-    const std::vector<std::int64_t> ids{1, 2};
-    const ferry::sharded_table<float, device> big("w", closed, 10, 2);
-    const std::string text = ferry::explain(exec, big, ids).to_string();
-    expect(has(text, "writes: "), "how batches of writes travel: " + text);
+    const auto words = [&](const ferry::communicator& comm) {
+      const ferry::sharded_table<float, device> big("w", comm, 10, 2);
+      return ferry::explain(exec, big, std::vector<std::int64_t>{1, 2}).to_string();
+    };
+    std::string text = words(scatter_without(exec, make_group, true, false));
+    expect(has(text, "writes: kernels of the owners"),
+           "lanes after a rank had no memory for its own: " + text);
+    text = words(scatter_without(exec, make_group, true, true));
+    expect(has(text, "by messages") && has(text, "rank 0 can't read the memory of the others"),
+           "lanes that rank 0 could not open: " + text);
   }
 }
 
@@ -423,7 +488,10 @@ void batches_in_lanes(const ferry::communicator& comm, const group_maker& make_g
   bags(exec, comm, ferry::pooling::sum{});
   bags(exec, comm, ferry::pooling::mean{});
   using host_exec = Kokkos::DefaultHostExecutionSpace;
+  norms(exec, comm);
   gathers<process_space>(host_exec{}, comm);
+  gathers_of_codes<ferry::quantization::mxfp8, process_space>(host_exec{}, comm);
+  gathers_of_codes<ferry::quantization::rowwise_int8, process_space>(host_exec{}, comm);
   if constexpr (ferry::detail::shares_memory<device>()) gathers<device>(exec, comm);
   errors(exec, comm);
   lacks(exec, make_group);

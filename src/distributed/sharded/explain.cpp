@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/distributed/communicator/communicator.hpp>
 #include <ferry/distributed/communicator/detail/transport.hpp>
-#include <ferry/distributed/shared/detail/rank_lanes.hpp>
 #include <ferry/distributed/sharded/detail/shard_places.hpp>
 #include <ferry/distributed/sharded/explain.hpp>
+#include <ferry/distributed/shared/detail/rank_lanes.hpp>
 
 #include <cstdio>
 #include <string>

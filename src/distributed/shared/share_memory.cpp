@@ -47,7 +47,8 @@ segment_handle segment_of_ranks(collective& call, const communicator& comm, cons
                                 std::size_t bytes, bool pinned) {
   const auto& group = *comm.group();
   segment_handle segment;
-  if (call.is_whole() || call.rank() == 0) segment = std::make_shared<host_segment>(shared_tensor_call, label, bytes, pinned);
+  if (call.is_whole() || call.rank() == 0)
+    segment = std::make_shared<host_segment>(shared_tensor_call, label, bytes, pinned);
   if (call.is_whole()) return segment;
   if (group.local_count() == group.size()) {  // ranks of one process
     const segment_handle* const handle = &segment;
@@ -61,10 +62,13 @@ segment_handle segment_of_ranks(collective& call, const communicator& comm, cons
     throw invalid_argument(
         "ferry::shared_tensor: ranks must be threads of one process, or processes of one rank each");
   call.agree();  // rank 0 has the memory
-  if (bytes == 0) return call.rank() == 0 ? segment : std::make_shared<host_segment>(shared_tensor_call, label, bytes, pinned);
+  if (bytes == 0)
+    return call.rank() == 0 ? segment
+                            : std::make_shared<host_segment>(shared_tensor_call, label, bytes, pinned);
   owned_descriptor descriptor =
       descriptor_of_first(call, comm, call.rank() == 0 ? segment->descriptor() : -1);
-  if (call.rank() != 0) segment = std::make_shared<host_segment>(shared_tensor_call, label, std::move(descriptor), bytes, pinned);
+  if (call.rank() != 0)
+    segment = std::make_shared<host_segment>(shared_tensor_call, label, std::move(descriptor), bytes, pinned);
   call.agree();
   segment->close_descriptor();
   return segment;

@@ -53,8 +53,8 @@ struct batch_facts {
   std::string writes;
   int rank = -1;
 };
-/// How batches of writes come to the owners in a group; `why_not` tells why kernels do not route them, if they
-/// don't.
+/// How batches of writes come to the owners in a group. `why_not` tells why kernels do not route them, and is
+/// empty if they do.
 [[nodiscard]] std::string explain_writes(const communicator& comm, const std::string& why_not);
 /// Why kernels of Exec do not route batches over such a sharding; empty if they do.
 template <class Exec, class Spread>

@@ -37,10 +37,9 @@ void route_for_plan(collective& call, const Exec& exec, const Table& table, cons
     }
   if (storage.lists.memory == nullptr) storage.routes.batch = route_batch<Bounds>(verb, exec, table, ref);
   batch_offer offer;
-  if constexpr (may_pull) {
-    offer = offer_lists(exec, shard_instance(table.comm(), rank, exec), storage.lists);
-    publish_lists(call, exec, storage.routes.batch, offer);
-  }
+  if constexpr (may_pull)
+    offer =
+        show_lists(call, exec, shard_instance(table.comm(), rank, exec), storage.lists, storage.routes.batch);
   storage.headers = exchange_headers(call, storage.routes.batch, {}, offer);
   take_headers(storage.routes, call.is_whole(), storage.headers);
   if constexpr (may_pull)

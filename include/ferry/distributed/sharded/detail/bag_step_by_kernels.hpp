@@ -134,18 +134,14 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
   [[nodiscard]] batch_offer own_offer(routed_lists offered, const route_groups& route) const {
     if (listed.memory == nullptr) return {};
     offered.place = listed.bags;
-    const auto sources = shared();
-    batch_offer offer = offer_batch(exec, this->instance(call.rank()), offered, sources);
-    publish_batch<Parts>(call, exec, route, sources, offer);
-    return offer;
+    return show_batch<Parts>(call, exec, this->instance(call.rank()), offered, route, shared());
   }
   /// The offers of a plan whose lists lie on the devices of all ranks.
   void agree_on_bags() {
     if constexpr (base::is_planned) {
       const auto& plan = named.storage();
       batch_offer offer;
-      if constexpr (may_pull)
-        offer = own_offer<lane_parts::shared_values>(plan.lists, plan.routes.batch);
+      if constexpr (may_pull) offer = own_offer<lane_parts::shared_values>(plan.lists, plan.routes.batch);
       headers = plan.headers;
       headers.offers = call.all_gather(std::span<const batch_offer>(&offer, 1));
       pulls = reach_batches<Exec>(call, headers);

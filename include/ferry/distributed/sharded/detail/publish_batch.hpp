@@ -2,11 +2,12 @@
 #pragma once
 
 #include <ferry/distributed/communicator/detail/collective.hpp>
-#include <ferry/distributed/shared/detail/rank_lanes.hpp>
 #include <ferry/distributed/sharded/detail/batch_offer.hpp>
 #include <ferry/distributed/sharded/detail/kernel_route.hpp>
+#include <ferry/distributed/sharded/detail/pull_rows.hpp>
 #include <ferry/distributed/sharded/detail/row_route.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
+#include <ferry/distributed/shared/detail/rank_lanes.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/rows/copy.hpp>
@@ -15,11 +16,10 @@
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/tensor_view.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <type_traits>
+#include <vector>
 
 /// Batches for the owners in other processes of the machine. They can't read arrays of a user's, so each rank
 /// puts into its lane what they need: the rows of their items, and the values, packed in the order of the
@@ -82,6 +82,10 @@ void publish_batch(const collective& call, const Exec& exec, const route_groups&
   constexpr bool has_values = Parts != lane_parts::lists;
   rank_lanes* const lanes = rank_lanes_of(call);
   if (lanes == nullptr || offer.is_made == 0) return;
+  if (!lanes->serve()) {  // a plan was made before they ceased to
+    offer = {};
+    return;
+  }
   const std::int64_t width = values.width();
   const std::int64_t step = has_values ? width * static_cast<std::int64_t>(sizeof(value)) : 0;
   const lane_plan plan =
@@ -122,15 +126,30 @@ void publish_batch(const collective& call, const Exec& exec, const route_groups&
     }
   waits.now();
 }
+
+/// The offer of a rank whose batch route_by_kernels has routed, for the owners of its rows. `shard_exec`
+/// works on the shard of the rank. Blocks.
+template <lane_parts Parts, class Exec, class Value, class Space>
+[[nodiscard]] batch_offer show_batch(const collective& call, const Exec& exec, const Exec& shard_exec,
+                                     const routed_lists& lists, const route_groups& route,
+                                     const array_ref<Value, Space>& values) {
+  batch_offer offer = offer_batch(exec, shard_exec, lists, values);
+  publish_batch<Parts>(call, exec, route, values, offer);
+  return offer;
+}
 /// As above, of the lists alone.
 template <class Exec>
-void publish_lists(const collective& call, const Exec& exec, const route_groups& route, batch_offer& offer) {
+[[nodiscard]] batch_offer show_lists(const collective& call, const Exec& exec, const Exec& shard_exec,
+                                     const routed_lists& lists, const route_groups& route) {
+  batch_offer offer = offer_lists(exec, shard_exec, lists);
   publish_batch<lane_parts::lists>(call, exec, route, array_ref<const float, device_space>{}, offer);
+  return offer;
 }
 
 /// Lets the offers of other processes lead to their lanes, as far as they are for this rank.
 void localize_offers(const rank_lanes& lanes, int rank, bool on_host, batch_headers& headers);
-/// The numbers of the lanes of all offers, and the devices that read them. Two phases if a lane is new.
+/// Opens the lanes of all offers. Two phases if one is new. False, on all ranks alike, if an offer is not
+/// made or a lane can't be opened.
 [[nodiscard]] bool open_lanes(collective& call, rank_lanes& lanes, const lane_functions& functions,
                               const std::vector<batch_offer>& offers);
 

@@ -10,7 +10,6 @@
 #include <ferry/distributed/sharded/detail/pull_rows.hpp>
 #include <ferry/distributed/sharded/detail/routing.hpp>
 #include <ferry/distributed/sharded/detail/rows_once.hpp>
-#include <ferry/distributed/sharded/detail/shard_places.hpp>
 #include <ferry/distributed/sharded/detail/sharded_call.hpp>
 #include <ferry/distributed/sharded/detail/values_in_place.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
@@ -85,10 +84,10 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
   void route() {
     this->routes_anew = sums && is_on_devices();
     if constexpr (may_pull && sums) {
-      if (may_offer() && (!is_planned || this->routes_anew) && kernels_read_batch(exec, named))
+      if (shows_batches(call) && (!is_planned || this->routes_anew) && kernels_read_batch(exec, named))
         sum_by_kernels();
     } else if constexpr (may_pull && !is_planned) {
-      if (may_offer() && kernels_read(exec, named)) {
+      if (shows_batches(call) && kernels_read(exec, named)) {
         routes.batch = route_by_kernels<bounds_policy>(this->verb, exec, table, named, lists, values);
         call.keep(lists.memory);
       }
@@ -142,9 +141,6 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
   }
 
  private:
-  [[nodiscard]] bool may_offer() const {
-    return shows_batches(call);
-  }
   /// True if the lists of the plan lie on the devices of all ranks.
   [[nodiscard]] bool is_on_devices() const {
     if constexpr (is_planned)
@@ -187,18 +183,13 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
     routes.batch.signed_indices = plan.storage()->signed_indices;
     if (plan.storage()->checked) routes.batch.report = plan.storage()->read_report();
   }
-  [[nodiscard]] auto offered_values() const {
-    if constexpr (sums)
-      return read_only(make_ref(local_sums));
-    else
-      return values;
-  }
   template <lane_parts Parts>
   [[nodiscard]] batch_offer own_offer(const routed_lists& offered, const route_groups& route) const {
-    const auto sources = offered_values();
-    batch_offer offer = offer_batch(exec, this->instance(call.rank()), offered, sources);
-    publish_batch<Parts>(call, exec, route, sources, offer);
-    return offer;
+    const Exec shard_exec = this->instance(call.rank());
+    if constexpr (sums)
+      return show_batch<Parts>(call, exec, shard_exec, offered, route, read_only(make_ref(local_sums)));
+    else
+      return show_batch<Parts>(call, exec, shard_exec, offered, route, values);
   }
   /// The headers of all batches. The routes are complete afterwards, unless owners pull, or a rank has a bad
   /// index, for which nothing is written.

@@ -156,8 +156,7 @@ struct sharded_bag_step : bag_step_by_kernels<Bag, Exec, Rule, Table, State, Nam
   void agree_on_routes() {
     batch_offer offer;
     if constexpr (may_pull)
-      if (lists.memory != nullptr)
-        offer = this->template own_offer<lane_parts::shared>(lists, routes.batch);
+      if (lists.memory != nullptr) offer = this->template own_offer<lane_parts::shared>(lists, routes.batch);
     headers = exchange_headers(call, routes.batch, scanned, offer);
     take_headers(routes, call.is_whole(), headers);
     this->findings = headers.findings;

@@ -90,9 +90,9 @@ class rank_lanes {
   /// The number of that memory.
   [[nodiscard]] std::uint64_t number() const { return number_; }
 
-  /// Directly after an all_gather: opens the memory that ranks have told of, for kernels of a device. All
-  /// ranks pass the same numbers, 0 for a rank that shows nothing, and devices, which read. Two phases if some
-  /// memory is new, else none. False, on all ranks alike, if one could not open it.
+  /// Opens the memory that ranks have told of in an all_gather, for kernels of this rank's device. All ranks
+  /// pass the same numbers, 0 for a rank that shows nothing, and the same devices, those of the kernels that
+  /// read. Two phases if some memory is new, else none. False, on all ranks alike, if one can't open it.
   [[nodiscard]] bool open(collective& call, std::span<const std::uint64_t> numbers,
                           std::span<const int> devices, const lane_functions& functions);
   /// The memory of another rank.
