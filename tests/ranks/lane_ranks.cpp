@@ -455,6 +455,26 @@ ferry::communicator scatter_without(const exec_space& exec, const group_maker& m
   return comm;
 }
 
+/// A plan whose lists kernels have made, when the lanes cease to serve: on one rank, then on all.
+void scatter_after_lanes(const exec_space& exec, const ferry::communicator& comm) {
+  constexpr std::size_t rows = 97, width = 5;
+  std::mt19937_64 random(41);
+  ferry::sharded_table<float, device> big("w", comm, rows, width);
+  ferry::tensor<float, device> table("w", rows, width);
+  ferry::init::zeros(exec, big);
+  ferry::init::zeros(exec, table);
+  const rank_batches<float> batch(random, comm.size(), rows, width, 300, true, false);
+  const auto values = array_of<float, device>(exec, batch.own_values(), width);
+  const auto whole_values = array_of<float, device>(exec, batch.all_values, width);
+  const auto plan = ferry::make_plan(exec, batch.own_ids(), big);
+  for (int turn = 0; turn < 3; ++turn) {
+    if (turn == 2 || (turn == 1 && world_rank == 0)) comm.group()->lanes()->close("the test closes them");
+    ferry::scatter_add(exec, big, plan, values).wait();
+    ferry::scatter_add(exec, table, batch.all_ids, whole_values).wait();
+    expect(contents(exec, big) == contents(exec, table), "a plan that is older than the end of lanes");
+  }
+}
+
 void lacks(const exec_space& exec, const group_maker& make_group) {
   const auto served = scatter_without(exec, make_group, false, false);
   const auto& lanes = served.group()->lanes();
@@ -466,6 +486,7 @@ void lacks(const exec_space& exec, const group_maker& make_group) {
   bool is_open = lanes != nullptr;
   for (int r = 0; is_open && r < served.size(); ++r) is_open = r == world_rank || lanes->data(r) != nullptr;
   expect(is_open, "the lanes of all others are open");
+  scatter_after_lanes(exec, served);
   if constexpr (ferry::HostExecutionSpace<exec_space>) {
     const auto words = [&](const ferry::communicator& comm) {
       const ferry::sharded_table<float, device> big("w", comm, 10, 2);

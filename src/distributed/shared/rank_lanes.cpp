@@ -57,7 +57,7 @@ std::shared_ptr<std::byte> open_host_lane(const lane_handle& handle, int) {
   owned_descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   struct stat facts {};
   if (file.get() < 0 || ::fstat(file.get(), &facts) != 0)
-    throw invalid_argument(process + " lets this one not open its lane: " + std::strerror(errno));
+    throw invalid_argument(process + " does not let this one open its lane: " + std::strerror(errno));
   if (std::cmp_not_equal(facts.st_size, handle.bytes))
     throw invalid_argument(process + " has no such lane any more");
   auto segment = std::make_shared<host_segment>(lane_call, lane_label, std::move(file), handle.bytes, false);

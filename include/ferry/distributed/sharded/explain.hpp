@@ -82,6 +82,8 @@ std::string why_unshown() {
 ///   indices  the indices of the batch, a row_plan or a sharded_plan of them; indices outside of the table
 ///            are left out
 ///
+/// The last line tells how batches of writes reach the owners, and why by messages if they do.
+///
 /// "peer" is listed if kernels of `exec` read the shards of all ranks, as path::peer does. It is taken
 /// if those of all ranks can, and reach the arrays that the rows go to, of which this rank does not know.
 ///
