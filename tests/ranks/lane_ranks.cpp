@@ -4,6 +4,8 @@
 #include "ranks/rank_program.hpp"
 #include "support/process_space.hpp"
 
+#include <ferry/quantized.hpp>
+
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -436,9 +438,10 @@ ferry::communicator scatter_without(const exec_space& exec, const group_maker& m
   std::mt19937_64 random(3);
   for (int turn = 0; turn < 3; ++turn) {
     // The first one needs no lanes, the second larger ones than those that a group has at first.
-    const std::size_t most = turn == 0 ? 0 : 80000;
+    const std::size_t most = turn == 0 ? 0 : 60000;
     rank_batches<float> batch(random, comm.size(), rows, width, most, true, false);
-    while (turn == 1 && batch.ids[0].size() < 60000)
+    while (turn == 1 && std::any_of(batch.ids.begin(), batch.ids.end(),
+                                    [](const auto& list) { return list.size() < 1000; }))
       batch = rank_batches<float>(random, comm.size(), rows, width, most, true, false);
     if (turn == 1 && reads) batch.clear(0);
     auto values = array_of<float, device>(exec, batch.own_values(), width);

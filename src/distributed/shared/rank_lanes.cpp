@@ -2,6 +2,7 @@
 #include <ferry/distributed/shared/detail/rank_lanes.hpp>
 
 #include "host_segment.hpp"
+#include "random_number.hpp"
 
 #include <ferry/distributed/communicator/detail/transport.hpp>
 #include <ferry/distributed/shared/detail/owned_descriptor.hpp>
@@ -36,12 +37,16 @@ using lane_trouble = short_text<256>;
 }  // namespace
 
 lane_memory make_host_lane(std::size_t bytes, int device) {
-  auto segment = std::make_shared<host_segment>(lane_call, lane_label, bytes, false);
+  // A number behind the lane tells it from a file of the same process and descriptor on another machine.
+  const std::uint64_t key = random_number();
+  auto segment = std::make_shared<host_segment>(lane_call, lane_label, bytes + sizeof key, false);
+  std::memcpy(segment->data() + bytes, &key, sizeof key);
   lane_memory lane{{segment, segment->data()}, bytes, device, {}};
   lane.handle.home = process_home::current();
   lane.handle.process = static_cast<std::int32_t>(::getpid());
   lane.handle.descriptor = segment->descriptor();
   lane.handle.bytes = bytes;
+  lane.handle.key = key;
   return lane;
 }
 
@@ -58,10 +63,13 @@ std::shared_ptr<std::byte> open_host_lane(const lane_handle& handle, int) {
   struct stat facts {};
   if (file.get() < 0 || ::fstat(file.get(), &facts) != 0)
     throw invalid_argument(process + " does not let this one open its lane: " + std::strerror(errno));
-  if (std::cmp_not_equal(facts.st_size, handle.bytes))
-    throw invalid_argument(process + " has no such lane any more");
-  auto segment = std::make_shared<host_segment>(lane_call, lane_label, std::move(file), handle.bytes, false);
+  const std::string message = process + " has no such lane any more";
+  const std::size_t bytes = static_cast<std::size_t>(handle.bytes) + sizeof handle.key;
+  if (std::cmp_not_equal(facts.st_size, bytes)) throw invalid_argument(message);
+  auto segment = std::make_shared<host_segment>(lane_call, lane_label, std::move(file), bytes, false);
   segment->close_descriptor();
+  if (std::memcmp(segment->data() + handle.bytes, &handle.key, sizeof handle.key) != 0)
+    throw invalid_argument(message);
   return {segment, segment->data()};
 }
 

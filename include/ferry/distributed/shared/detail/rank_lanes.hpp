@@ -25,6 +25,7 @@ struct lane_handle {
   process_home home;  ///< of host memory: the file of a process
   std::int32_t process = 0, descriptor = -1;
   std::uint64_t bytes = 0;
+  std::uint64_t key = 0;  ///< that lies behind the lane
 };
 
 /// Memory of this process that others open.
