@@ -24,6 +24,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -31,19 +32,33 @@
 #include <utility>
 #include <vector>
 
-/// Gathers by path::peer from a table over 2, 4 ... devices: by threads of one process, and by processes, one for
-/// each device. Forks before Kokkos is initialised, so it has a main() of its own. Readings are the times of a call and
-/// its wait on the slowest rank.
+/// Gathers by path::peer from a table over 2, 4 ... devices, and writes to it: by threads of one process, and by
+/// processes, one for each device. Writes of processes are timed twice: by kernels that read the others' batches, and by
+/// messages. Forks before Kokkos is initialised, so it has a main() of its own. Readings are the times of a call and its
+/// wait on the slowest rank.
 namespace ferry_bench {
 namespace {
 
+enum class verb { gather, scatter, scatter_add, step };
+
 struct job {
+  verb kind;
   std::int64_t row_bytes;
   std::int64_t n;
 
+  [[nodiscard]] bool writes() const { return kind != verb::gather; }
   [[nodiscard]] std::string name(int ranks) const {
-    return "processes." + std::to_string(ranks) + ".gather.peer." + bytes_text(row_bytes) + "." +
-           std::to_string(n);
+    static constexpr const char* names[] = {"gather.peer", "scatter", "scatter_add", "step"};
+    return "processes." + std::to_string(ranks) + "." + names[static_cast<int>(kind)] + "." +
+           bytes_text(row_bytes) + "." + std::to_string(n);
+  }
+};
+
+/// Elements of rows to which every position that names the row has added 1.
+struct never_added {
+  const float* rows;
+  KOKKOS_FUNCTION void operator()(std::int64_t i, std::int64_t& wrong) const {
+    if (!(rows[i] >= 1)) ++wrong;
   }
 };
 
@@ -56,7 +71,7 @@ using sharded = ferry::sharded_table<float, ferry::device_space>;
 
 /// The readings of one rank in milliseconds; the last one is the number of wrong elements.
 std::vector<double> time_rank(const options& chosen, const exec_space& exec, const ferry::communicator& comm,
-                              int rank, const sharded& table, const job& task, std::uint64_t salt,
+                              int rank, sharded& table, const job& task, std::uint64_t salt,
                               std::atomic<int>& arrivals) {
   using clock = std::chrono::steady_clock;
   const auto width = static_cast<std::int64_t>(table.width());
@@ -68,6 +83,23 @@ std::vector<double> time_rank(const options& chosen, const exec_space& exec, con
     const auto seed = salt + static_cast<std::uint64_t>(rank * chosen.index_sets + s);
     ferry::init::custom(exec, sets.back(), any_row{seed, table.rows()});
   }
+  batch_tensor values("values", home, task.writes() ? task.n : 0, table.width());
+  const ferry::optim::sgd rule{.lr = 1};
+  auto state = ferry::optim::make_state(rule, table);
+  ferry::init::constant(exec, values, task.kind == verb::step ? -1 : 1);
+  const auto act = [&](const row_indices& set) {
+    switch (task.kind) {
+      case verb::gather:
+        return ferry::gather(exec, table, set, out, ferry::path::peer{});
+      case verb::scatter:
+        return ferry::scatter(exec, table, set, values);
+      case verb::scatter_add:
+        return ferry::scatter_add(exec, table, set, values);
+      case verb::step:
+        return ferry::step(exec, rule, table, state, set, values);
+    }
+    return ferry::ticket();
+  };
   std::vector<double> readings;
   for (int call = 0; call < chosen.warm_up + chosen.repeats; ++call) {
     exec.fence("ferry_bench::processes");
@@ -76,16 +108,31 @@ std::vector<double> time_rank(const options& chosen, const exec_space& exec, con
     const auto give_up = clock::now() + std::chrono::seconds(1);
     while (arrivals.load() < target && clock::now() < give_up) continue;
     const auto begin = clock::now();
-    ferry::gather(exec, table, sets[static_cast<std::size_t>(call) % sets.size()], out, ferry::path::peer{})
-        .wait();
+    act(sets[static_cast<std::size_t>(call) % sets.size()]).wait();
     const double ms = std::chrono::duration<double, std::milli>(clock::now() - begin).count();
     if (call >= chosen.warm_up) readings.push_back(ms);
   }
+  const row_indices& last_set = sets.back();
+  const auto count_wrong = [&](const auto& is_wrong) {
+    return static_cast<double>(
+        count_of(exec, "ferry_bench::check", static_cast<std::int64_t>(out.size()), is_wrong));
+  };
   ferry::init::custom(exec, out, poison_value{});
-  ferry::gather(exec, table, sets[1], out, ferry::path::peer{}).wait();
-  readings.push_back(
-      static_cast<double>(count_of(exec, "ferry_bench::check", static_cast<std::int64_t>(out.size()),
-                                   wrong_gathered{out.data(), sets[1].data(), element_value{width}})));
+  if (task.kind == verb::scatter) {  // values of the formula to rows that have lost theirs
+    ferry::init::custom(exec, table, element_value{width});
+    ferry::gather(exec, table, last_set, values, ferry::path::peer{}).wait();
+    ferry::init::custom(exec, table, poison_value{});
+    act(last_set).wait();
+  } else if (task.writes()) {
+    ferry::init::zeros(exec, table);
+    act(last_set).wait();
+  }
+  comm.barrier();
+  ferry::gather(exec, table, last_set, out, ferry::path::peer{}).wait();
+  if (task.kind == verb::scatter_add || task.kind == verb::step)
+    readings.push_back(count_wrong(never_added{out.data()}));
+  else
+    readings.push_back(count_wrong(wrong_gathered{out.data(), last_set.data(), element_value{width}}));
   comm.barrier();
   return readings;
 }
@@ -95,18 +142,24 @@ std::size_t rows_for(const options& chosen, const job& task) {
   return static_cast<std::size_t>(bytes) / static_cast<std::size_t>(task.row_bytes);
 }
 
-/// All jobs on one rank that is a process.
+/// All jobs on one rank that is a process, then those that write once more by messages.
 std::vector<std::vector<double>> run_process(const options& chosen, int rank, int ranks,
                                              const std::string& key, const std::vector<job>& jobs,
                                              std::atomic<int>& arrivals) {
   const exec_space exec;
   const auto comm = ferry::communicator::node(rank, ranks, key);
   std::vector<std::vector<double>> timings;
-  for (const job& task : jobs) {
+  const auto time_job = [&](const job& task) {
     sharded table("table", comm, rows_for(chosen, task), task.row_bytes / 4);
     ferry::init::custom(exec, table, element_value{task.row_bytes / 4});
     timings.push_back(time_rank(chosen, exec, comm, rank, table, task, timings.size() << 20, arrivals));
-  }
+  };
+  for (const job& task : jobs) time_job(task);
+  auto& lanes = comm.group()->lanes();
+  if (lanes == nullptr) lanes = std::make_shared<ferry::detail::rank_lanes>(ranks);
+  lanes->close("the benchmark compares");
+  for (const job& task : jobs)
+    if (task.writes()) time_job(task);
   return timings;
 }
 
@@ -244,14 +297,20 @@ void run_group(report& results, const options& chosen, int ranks, int devices, c
       for (child& rank_child : children) ms.push_back(rank_child.read());
       add(results, task, "processes", ms);
     }
+    for (const job& task : jobs) {
+      if (!task.writes()) continue;
+      std::vector<std::vector<double>> ms;
+      for (child& rank_child : children) ms.push_back(rank_child.read());
+      add(results, task, "messages", ms);
+    }
   }
   for (const job& task : jobs) {
     const std::string name = task.name(ranks);
     const figure* process_figure = results.find(name + ".processes");
-    const figure* reference = results.find(name + ".threads");
-    if (process_figure != nullptr && reference != nullptr)
-      results.ratio(name + ".processes", name + ".threads",
-                    process_figure->gb_per_s() / reference->gb_per_s());
+    for (const char* kind : {".threads", ".messages"})
+      if (const figure* reference = results.find(name + kind);
+          process_figure != nullptr && reference != nullptr)
+        results.ratio(name + ".processes", name + kind, process_figure->gb_per_s() / reference->gb_per_s());
   }
   ::munmap(page, sizeof(shared_page) * 2);
 }
@@ -260,7 +319,9 @@ int run(const options& chosen, int devices) {
   const auto begin = std::chrono::steady_clock::now();
   std::vector<job> jobs;
   for (const std::int64_t row_bytes : chosen.rows_bytes)
-    for (const std::int64_t n : {chosen.step_n, 8 * chosen.step_n}) jobs.push_back({row_bytes, n});
+    for (const std::int64_t n : {chosen.step_n, 8 * chosen.step_n})
+      for (const verb kind : {verb::gather, verb::scatter, verb::scatter_add, verb::step})
+        jobs.push_back({kind, row_bytes, n});
   report results;
   results.describe("machine", describe_machine());
   for (const int ranks : group_sizes(chosen, devices))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forks the ranks of groups of processes, before Kokkos has threads, and ends them where they do not end.
 #include "ranks/device_ranks.hpp"
+#include "ranks/lane_ranks.hpp"
 #include "ranks/rank_program.hpp"
 
 #include <sys/wait.h>
@@ -95,16 +96,16 @@ bool kill_one(int turn, std::chrono::duration<double>& longest) {
   return well && soon;
 }
 
-/// One of the processes is killed while it reads the others' shards.
-bool kill_reader(int ranks, int killed) {
-  const std::string key = key_of(2000 + 10 * ranks + killed);
+/// One of the processes is killed while it reads the others' shards, or while all write.
+bool kill_in(void (*act_until_killed)(const ferry::communicator&, int), int base, int ranks, int killed) {
+  const std::string key = key_of(base + 10 * ranks + killed);
   std::vector<pid_t> children;
   for (int r = 0; r < ranks; ++r)
     children.push_back(forked([&] {
       world_rank = r;
       const Kokkos::ScopeGuard guard(settings_of(r));
       const auto comm = ferry::communicator::node(r, ranks, key, {.deadline = std::chrono::seconds(60)});
-      read_until_killed(comm, killed);
+      act_until_killed(comm, killed);
     }));
   bool well = true;
   for (int r = 0; r < ranks; ++r)
@@ -133,8 +134,9 @@ int main(int argc, char** argv) {
       return 1;
     }
   for (const auto& [ranks, killed] : {std::pair{2, 1}, {3, 0}, {4, 2}})
-    if (!kill_reader(ranks, killed)) {
-      std::fprintf(stderr, "rank %d of %d was killed while it read\n", killed, ranks);
+    if (!kill_in(&read_until_killed, 2000, ranks, killed) ||
+        !kill_in(&write_until_killed, 3000, ranks, killed)) {
+      std::fprintf(stderr, "rank %d of %d was killed while it read or wrote\n", killed, ranks);
       return 1;
     }
   const auto text = said<ferry::communication_error>([&] {

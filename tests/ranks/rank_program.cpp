@@ -3,6 +3,7 @@
 
 #include "ranks/checkpoints.hpp"
 #include "ranks/device_ranks.hpp"
+#include "ranks/lane_ranks.hpp"
 #include "ranks/shared_and_dense.hpp"
 
 #include <chrono>
@@ -164,6 +165,7 @@ void run_all(const group_maker& make_group) {
     bags_and_dense(comm, report);
     share(comm, report);
     device_tables(comm);
+    batches_in_lanes(comm, make_group);
     checkpoints(comm, make_group, report);
     fail(exec, comm, make_group);
   } catch (const std::exception& lost) {

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/distributed/communicator/communicator.hpp>
+#include <ferry/distributed/communicator/detail/transport.hpp>
+#include <ferry/distributed/sharded/detail/shard_places.hpp>
 #include <ferry/distributed/sharded/explain.hpp>
+#include <ferry/distributed/shared/detail/rank_lanes.hpp>
 
 #include <cstdio>
 #include <string>
@@ -17,7 +21,23 @@ std::string sharded_explanation::to_string() const {
                   static_cast<double>(way.bytes_from_others) * 1e-6);
     text.append(line).append(way.reason).append("\n");
   }
+  if (!writes.empty()) text.append("  writes: ").append(writes).append("\n");
   return text;
+}
+
+std::string detail::explain_writes(const communicator& comm, const std::string& why_not) {
+  const transport& group = *comm.group();
+  if (comm.size() == 1 || comm.acting_rank() < 0) return {};
+  const std::string by_messages = "batches go to the owners by messages and lists of the host: ";
+  if (!why_not.empty()) return by_messages + why_not + ".";
+  if (comm.size() > kernels::most_shards)
+    return by_messages + "the group has more than " + std::to_string(kernels::most_shards) + " ranks.";
+  if (group.passes_device_memory())
+    return "kernels of the owners read the batches of the other threads in place, if they reach them.";
+  const auto& lanes = comm.group()->lanes();
+  if (lanes != nullptr && !lanes->serve()) return by_messages + lanes->why_not() + ".";
+  return "kernels of the owners read the batches of the other processes in memory that these share" +
+         std::string(lanes == nullptr ? ", if they can; no call has tried yet." : ".");
 }
 
 sharded_explanation detail::explain_batch(const batch_facts& facts) {
@@ -52,6 +72,7 @@ sharded_explanation detail::explain_batch(const batch_facts& facts) {
     explanation.candidates.insert(explanation.candidates.begin(), peer);
   }
   explanation.picked = explanation.candidates[0].path;
+  explanation.writes = facts.writes;
   return explanation;
 }
 

@@ -2,7 +2,9 @@
 #include <ferry/distributed/sharded/detail/open_shards.hpp>
 #include <ferry/distributed/sharded/detail/reach_shards.hpp>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <span>
@@ -34,7 +36,7 @@ opened_shards open_shards(collective& call, const communicator& comm,
     mine.trouble = short_text<256>(lost.what());
   }
   const auto offers = call.all_gather(std::span<const shard_offer>(&mine, 1));
-  try {
+  const auto open_all = [&] {
     opened.data.resize(offers.size());
     for (std::size_t r = 0; r < offers.size(); ++r) {
       if (static_cast<int>(r) == call.rank()) continue;
@@ -42,16 +44,22 @@ opened_shards open_shards(collective& call, const communicator& comm,
       if (offer.trouble.text[0] != '\0') {
         opened.why_not = "rank " + std::to_string(r) + " could not share its own: ";
         opened.why_not += offer.trouble.view();
-        return opened;
+        return;
       }
       opened.data[r] = open(offer.handle.record(), device);
     }
     opened.reads = std::make_shared<access_tracker>(device);
     comm.group()->wait_before_calls(opened.reads, true);
+  };
+  try {
+    open_all();
   } catch (const std::exception& lost) {
     opened.why_not = lost.what();
     opened.reads.reset();
   }
+  const std::int32_t vote = opened.reads != nullptr ? 1 : 0;
+  const auto votes = call.all_gather(std::span<const std::int32_t>(&vote, 1));
+  opened.by_all = std::find(votes.begin(), votes.end(), 0) == votes.end();
   return opened;
 }
 

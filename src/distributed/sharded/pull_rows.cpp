@@ -42,10 +42,11 @@ kernels::join_lists lists_from(int owner, const batch_headers& headers, const Li
 
 kernels::join_lists lists_for(int owner, const batch_headers& headers) {
   return lists_from(owner, headers, [&](kernels::join_lists& join, std::size_t r, std::int64_t) {
+    const batch_offer& offer = headers.offers[r];
     std::int64_t before = 0;
-    for (int lower = 0; lower < owner; ++lower) before += headers.count(r, lower);
-    join.place[r] = headers.offers[r].place + before;
-    join.local[r] = headers.offers[r].rows + before;
+    for (int lower = 0; lower < owner && offer.is_share == 0; ++lower) before += headers.count(r, lower);
+    join.place[r] = offer.place == nullptr ? nullptr : offer.place + before;
+    join.local[r] = offer.rows == nullptr ? nullptr : offer.rows + before;
   });
 }
 

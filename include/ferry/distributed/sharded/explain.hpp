@@ -33,8 +33,9 @@ struct sharded_explanation {
   std::string call;                   ///< the call in words
   std::string picked;                 ///< the way that path::automatic takes
   std::vector<candidate> candidates;  ///< the picked one first
+  std::string writes;                 ///< how scatter, step and other writes bring batches to the owners
 
-  /// A table with one line per candidate; a star marks the picked one.
+  /// A table with one line per candidate; a star marks the picked one. The last line tells of writes.
   [[nodiscard]] std::string to_string() const;
 };
 
@@ -49,8 +50,24 @@ struct batch_facts {
   bool reaches_peers = false;
   std::int64_t positions = 0;
   std::string table;
+  std::string writes;
   int rank = -1;
 };
+/// How batches of writes come to the owners in a group. `why_not` tells why kernels do not route them, and is
+/// empty if they do.
+[[nodiscard]] std::string explain_writes(const communicator& comm, const std::string& why_not);
+/// Why kernels of Exec do not route batches over such a sharding; empty if they do.
+template <class Exec, class Spread>
+std::string why_unshown() {
+  if constexpr (!routes_by_kernels<Exec>)
+    return "the instance is of a host, in a program with devices";
+  else if constexpr (!requires { requires Spread::in_kernels; })
+    return "kernels do not find the owners of rows";
+  else if constexpr (Spread::replicates)
+    return "all ranks have all rows";
+  else
+    return {};
+}
 /// The explanation of these facts.
 [[nodiscard]] sharded_explanation explain_batch(const batch_facts& facts);
 
@@ -64,6 +81,8 @@ struct batch_facts {
 ///   table    the sharded table
 ///   indices  the indices of the batch, a row_plan or a sharded_plan of them; indices outside of the table
 ///            are left out
+///
+/// The last line tells how batches of writes reach the owners, and why by messages if they do.
 ///
 /// "peer" is listed if kernels of `exec` read the shards of all ranks, as path::peer does. It is taken
 /// if those of all ranks can, and reach the arrays that the rows go to, of which this rank does not know.
@@ -113,9 +132,12 @@ template <class Exec, class T, class Space, class Spread, class Indices>
   facts.positions = detail::routed_positions(named);
   facts.table = table.describe();
   facts.rank = rank;
+  facts.writes = detail::explain_writes(table.comm(), detail::why_unshown<Exec, Spread>());
   if constexpr (detail::reads_peers<Exec, sharded_table<T, Space, Spread>, device_space>) {
-    facts.reaches_peers = rank >= 0 && table.comm().group()->passes_device_memory() &&
-                          detail::kernels_read_batch(exec, named) && detail::reaches_shards(exec, table);
+    const bool is_open =
+        table.comm().group()->passes_device_memory() || table.opened().by_all || Spread::replicates;
+    facts.reaches_peers = rank >= 0 && is_open && detail::kernels_read_batch(exec, named) &&
+                          detail::reaches_shards(exec, table);
     if constexpr (detail::is_sharded_plan<Indices>)
       if (facts.reaches_peers) facts.prefers_exchange = detail::prefers_once(table, named.storage().batch);
   }

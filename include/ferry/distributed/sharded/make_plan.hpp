@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/distributed/sharded/detail/kernel_route.hpp>
+#include <ferry/distributed/sharded/detail/publish_batch.hpp>
 #include <ferry/distributed/sharded/detail/routing.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
@@ -29,19 +30,20 @@ void route_for_plan(collective& call, const Exec& exec, const Table& table, cons
   const auto ref = index_ref(indices);
   const int rank = call.first();
   if constexpr (may_pull)
-    if (!call.is_whole() && call.passes_device_memory() && call.ranks() <= kernels::most_shards &&
-        kernels_read(exec, ref)) {
+    if (shows_batches(call) && kernels_read(exec, ref)) {
       storage.batch = make_plan(exec, indices, static_cast<std::int64_t>(table.rows()), Bounds{});
       storage.routes.batch = route_by_kernels<Bounds>(verb, exec, table, storage.batch, storage.lists);
       call.keep(storage.lists.memory);
     }
   if (storage.lists.memory == nullptr) storage.routes.batch = route_batch<Bounds>(verb, exec, table, ref);
   batch_offer offer;
-  if constexpr (may_pull) offer = offer_lists(exec, shard_instance(table.comm(), rank, exec), storage.lists);
+  if constexpr (may_pull)
+    offer =
+        show_lists(call, exec, shard_instance(table.comm(), rank, exec), storage.lists, storage.routes.batch);
   storage.headers = exchange_headers(call, storage.routes.batch, {}, offer);
   take_headers(storage.routes, call.is_whole(), storage.headers);
   if constexpr (may_pull)
-    if (!call.is_whole() && can_pull<Exec>(storage.headers.offers)) {
+    if (!call.is_whole() && reach_batches<Exec>(call, storage.headers)) {
       call.begin_reads();
       storage.owned = join_batches(verb, shard_instance(table.comm(), rank, exec), rank, storage.headers,
                                    static_cast<std::int64_t>(table.rows_of(rank)));

@@ -42,8 +42,8 @@ namespace ferry {
 /// other spaces lie in host memory near it. A verb that acts for the group as a whole works on each shard by
 /// the instance of its rank, and is ordered with `exec` as it blocks.
 ///
-/// If the ranks are processes of one machine, path::peer reads shards in device_space by the other
-/// processes' memory, which the constructor opens. A shard's memory lives until they have closed it.
+/// If the ranks are processes of one machine, gathers read shards in device_space by the other processes'
+/// memory, which the constructor opens. A shard's memory lives until they have closed it.
 ///
 /// Constructed inside of communicator::run, collectively, each rank's object holds the shard of that rank.
 /// Constructed outside, the object holds all shards of this process, and the ranks of a later run share it.

@@ -32,6 +32,7 @@ class collective {
   [[nodiscard]] bool is_whole() const { return rank_ < 0; }
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int ranks() const { return group_->size(); }
+  [[nodiscard]] const std::shared_ptr<transport>& group() const { return group_; }
   /// The ranks that this thread acts for.
   /// @{
   [[nodiscard]] int first() const { return is_whole() ? group_->first_local() : rank_; }

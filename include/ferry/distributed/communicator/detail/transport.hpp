@@ -19,6 +19,7 @@ namespace ferry::detail {
 class access_tracker;
 class device_lane;
 class rank_devices;
+class rank_lanes;
 
 /// Bytes for one rank or from one rank.
 struct outgoing_part {
@@ -143,12 +144,16 @@ class transport {
   /// The devices of the ranks; null if the ranks have none.
   [[nodiscard]] virtual const rank_devices* devices() const { return nullptr; }
 
+  /// Memory by which kernels of other processes read what this one shows them; see rank_lanes_of.
+  [[nodiscard]] std::shared_ptr<rank_lanes>& lanes() { return lanes_; }
+
   /// A number for the next table or plan of this group that `rank` makes: the same on all ranks that make
   /// theirs in the same order.
   [[nodiscard]] virtual std::uint64_t next_number(int rank) = 0;
 
  private:
   process_mark process_;
+  std::shared_ptr<rank_lanes> lanes_;
 };
 
 /// The rank that the calling thread acts for in each group; bindings nest.

@@ -6,6 +6,7 @@
 #include <ferry/distributed/sharded/detail/batch_findings.hpp>
 #include <ferry/distributed/sharded/detail/kernel_route.hpp>
 #include <ferry/distributed/sharded/detail/pool_sharded.hpp>
+#include <ferry/distributed/sharded/detail/publish_batch.hpp>
 #include <ferry/distributed/sharded/detail/pull_rows.hpp>
 #include <ferry/distributed/sharded/detail/routing.hpp>
 #include <ferry/distributed/sharded/detail/shard_rule.hpp>
@@ -129,19 +130,21 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
     return plan.storage()->bounds == bounds::skip::name ? plan.storage()->row_of : nullptr;
   }
   /// The part of this rank's batch that owners may read: the bag of each item instead of its position.
-  [[nodiscard]] batch_offer own_offer(routed_lists offered) const {
+  template <lane_parts Parts>
+  [[nodiscard]] batch_offer own_offer(routed_lists offered, const route_groups& route) const {
     if (listed.memory == nullptr) return {};
     offered.place = listed.bags;
-    return offer_batch(exec, this->instance(call.rank()), offered, shared());
+    return show_batch<Parts>(call, exec, this->instance(call.rank()), offered, route, shared());
   }
   /// The offers of a plan whose lists lie on the devices of all ranks.
   void agree_on_bags() {
     if constexpr (base::is_planned) {
       const auto& plan = named.storage();
-      const batch_offer offer = own_offer(plan.lists);
+      batch_offer offer;
+      if constexpr (may_pull) offer = own_offer<lane_parts::shared_values>(plan.lists, plan.routes.batch);
       headers = plan.headers;
       headers.offers = call.all_gather(std::span<const batch_offer>(&offer, 1));
-      pulls = can_pull<Exec>(headers.offers);
+      pulls = reach_batches<Exec>(call, headers);
       shard_plan.plan = plan.owned.plan;
       owned = &shard_plan;
     }

@@ -12,10 +12,11 @@
 
 namespace ferry::detail {
 
-/// A batch whose route and values the owners of its rows may read: addresses in the memory of the process, so
-/// only threads use them. Ranks send it to each other as it is.
+/// A batch whose route and values the owners of its rows may read: addresses in the memory of the process.
+/// Ranks send it to each other as it is. Threads read there; other processes read the lane of the rank, see
+/// publish_batch.
 struct batch_offer {
-  const std::int64_t* place = nullptr;  ///< see routed_lists
+  const std::int64_t* place = nullptr;  ///< see routed_lists; null: item k has row k of the values
   const std::int64_t* rows = nullptr;
   const std::byte* values = nullptr;
   std::int64_t value_step = 0;      ///< bytes from a row of the values to the next
@@ -23,6 +24,13 @@ struct batch_offer {
   std::int32_t values_device = -1;  ///< that has the values; -1: host memory
   std::int32_t owner_device = -1;   ///< of the instance that works on the shard of the rank
   std::int32_t is_made = 0;         ///< true if kernels may read all this: the work that makes it has ended
+  std::int32_t is_share = 0;        ///< true if the lists have the items of one owner alone
+  std::int32_t has_all_values = 0;  ///< true if the lane has all rows of the values, not those of the items
+  std::uint64_t lane = 0;           ///< number of the memory of the lane; 0: it has nothing
+  std::int64_t lane_place = -1;     ///< bytes from the first of the lane to each list; -1: it has none
+  std::int64_t lane_rows = -1;
+  std::int64_t lane_values = -1;
+  std::int64_t lane_step = 0;  ///< bytes from a row of the values in the lane to the next
 };
 
 /// Headers of the batches of all ranks.

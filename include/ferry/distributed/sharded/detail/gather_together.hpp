@@ -39,8 +39,14 @@ bool reaches_shards([[maybe_unused]] const Exec& exec, const Table& table) {
   const int ranks = table.comm().size();
   if (ranks > kernels::most_shards) return false;
   const auto reaches = [&](int r) {
-    if (!table.holds(r)) return false;
     bool in_reach = true;
+    if (!table.holds(r)) {
+      sharded_kind<Table>::for_each_part(table, [&](const auto& part) {
+        in_reach &= part.opened().reads != nullptr &&
+                    part.opened().device == execution_backend<Exec>::device_of(exec);
+      });
+      return in_reach;
+    }
     if constexpr (!is_host_exec<Exec>)
       sharded_kind<Table>::for_each_part(table, [&](const auto& part) {
         const int device = make_ref(part.shard(r)).device();
@@ -55,9 +61,20 @@ bool reaches_shards([[maybe_unused]] const Exec& exec, const Table& table) {
   return !Table::sharding_type::replicates || table.holds(table.comm().acting_rank());
 }
 
+/// True if the ranks are to find out whether kernels of all of them reach the shards: threads, and processes
+/// that have opened those of all others. The same on all ranks.
+template <class Table>
+bool may_reach_shards(const collective& call, const Table& table) {
+  if (call.is_whole()) return false;
+  if (call.passes_device_memory() || Table::sharding_type::replicates) return true;
+  bool is_open = true;
+  sharded_kind<Table>::for_each_part(table, [&](const auto& part) { is_open &= part.opened().by_all; });
+  return is_open;
+}
+
 /// A collective read of a sharded table. If the kernels of all ranks read the shards of all ranks they do: no
 /// rank leaves before all have read, as the rows are those of one point in time. Ranks may differ in Exec,
-/// spaces and paths, so in a group of threads all of them say whether they can.
+/// spaces and paths, so all of them say whether they can.
 ///
 /// Read is a sharded_read that has
 ///   reads_by_kernels  whether kernels can do the verb with its arrays
@@ -77,7 +94,7 @@ struct read_together : Read {
   bool by_peers = false;
 
   void route() {
-    if (!call.is_whole() && call.passes_device_memory()) agree_on_peers();
+    if (may_reach_shards(call, table)) agree_on_peers();
     if (!by_peers) Read::route();
   }
   void agree() {

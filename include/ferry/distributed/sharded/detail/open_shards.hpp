@@ -23,6 +23,7 @@ struct opened_shards {
   std::vector<std::shared_ptr<std::byte>> data;  ///< by rank; null for the own one and those without rows
   std::shared_ptr<access_tracker> reads;         ///< of all of them in flight; null if none were opened
   int device = -1;                               ///< which reads them
+  bool by_all = false;                           ///< true if all ranks have opened those of all others
   std::string why_not;                           ///< could they not be opened
 };
 
@@ -36,8 +37,8 @@ bool opens_shards(const communicator& comm) {
 }
 
 /// Tells the other ranks of this one's shard, which `share_own` shares, and opens theirs for a device by
-/// `open`. A phase of the call. If a rank can't share or open, its table serves all the same: path::peer
-/// alone needs the shards, and says why it has none.
+/// `open`. Two phases of the call. If a rank can't share or open, its table serves all the same: kernels that
+/// read the shards of all ranks alone need them, and path::peer says why it has none.
 opened_shards open_shards(collective& call, const communicator& comm,
                           const std::shared_ptr<access_tracker>& accesses, int device,
                           function_ref<shared_handle()> share_own,

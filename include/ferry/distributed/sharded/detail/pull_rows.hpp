@@ -32,7 +32,7 @@ namespace ferry::kernels {
 /// lowest of all values. One thread for each item: neighbours read neighbouring elements of the lists of one
 /// rank.
 struct join_lists {
-  const std::int64_t* place[most_shards];  ///< of each rank, from its first item on
+  const std::int64_t* place[most_shards];  ///< of each rank, from its first item on; null: 0, 1, 2 ...
   const std::int64_t* local[most_shards];
   std::int64_t values[most_shards];  ///< begin of the rank's values
   std::int64_t step[most_shards];    ///< units from a row of its values to the next
@@ -52,7 +52,7 @@ struct join_lists {
     }
     const std::int64_t k = i - begin[rank];
     if (rows != nullptr) rows[i] = local[rank][k];
-    begins[i] = values[rank] + place[rank][k] * step[rank];
+    begins[i] = values[rank] + (place[rank] == nullptr ? k : place[rank][k]) * step[rank];
   }
 };
 

@@ -6,10 +6,10 @@
 #include <ferry/distributed/sharded/detail/batch_findings.hpp>
 #include <ferry/distributed/sharded/detail/batch_offer.hpp>
 #include <ferry/distributed/sharded/detail/kernel_route.hpp>
+#include <ferry/distributed/sharded/detail/publish_batch.hpp>
 #include <ferry/distributed/sharded/detail/pull_rows.hpp>
 #include <ferry/distributed/sharded/detail/routing.hpp>
 #include <ferry/distributed/sharded/detail/rows_once.hpp>
-#include <ferry/distributed/sharded/detail/shard_places.hpp>
 #include <ferry/distributed/sharded/detail/sharded_call.hpp>
 #include <ferry/distributed/sharded/detail/values_in_place.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
@@ -84,10 +84,10 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
   void route() {
     this->routes_anew = sums && is_on_devices();
     if constexpr (may_pull && sums) {
-      if (may_offer() && (!is_planned || this->routes_anew) && kernels_read_batch(exec, named))
+      if (shows_batches(call) && (!is_planned || this->routes_anew) && kernels_read_batch(exec, named))
         sum_by_kernels();
     } else if constexpr (may_pull && !is_planned) {
-      if (may_offer() && kernels_read(exec, named)) {
+      if (shows_batches(call) && kernels_read(exec, named)) {
         routes.batch = route_by_kernels<bounds_policy>(this->verb, exec, table, named, lists, values);
         call.keep(lists.memory);
       }
@@ -141,9 +141,6 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
   }
 
  private:
-  [[nodiscard]] bool may_offer() const {
-    return !call.is_whole() && call.passes_device_memory() && call.ranks() <= kernels::most_shards;
-  }
   /// True if the lists of the plan lie on the devices of all ranks.
   [[nodiscard]] bool is_on_devices() const {
     if constexpr (is_planned)
@@ -186,25 +183,26 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
     routes.batch.signed_indices = plan.storage()->signed_indices;
     if (plan.storage()->checked) routes.batch.report = plan.storage()->read_report();
   }
-  [[nodiscard]] batch_offer own_offer(const routed_lists& offered) const {
+  template <lane_parts Parts>
+  [[nodiscard]] batch_offer own_offer(const routed_lists& offered, const route_groups& route) const {
     const Exec shard_exec = this->instance(call.rank());
     if constexpr (sums)
-      return offer_batch(exec, shard_exec, offered, read_only(make_ref(local_sums)));
+      return show_batch<Parts>(call, exec, shard_exec, offered, route, read_only(make_ref(local_sums)));
     else
-      return offer_batch(exec, shard_exec, offered, values);
+      return show_batch<Parts>(call, exec, shard_exec, offered, route, values);
   }
   /// The headers of all batches. The routes are complete afterwards, unless owners pull, or a rank has a bad
   /// index, for which nothing is written.
   void agree_on_routes() {
     batch_offer offer;
     if constexpr (may_pull)
-      if (lists.memory != nullptr) offer = own_offer(lists);
+      if (lists.memory != nullptr) offer = own_offer<lane_parts::rows>(lists, routes.batch);
     headers = exchange_headers(call, routes.batch, scanned, offer);
     take_headers(routes, call.is_whole(), headers);
     findings = headers.findings;
     if (call.is_whole()) return;
     if constexpr (may_pull) {
-      pulls = can_pull<Exec>(headers.offers);
+      pulls = reach_batches<Exec>(call, headers);
       if (pulls) {
         call.begin_reads();
         return;
@@ -223,10 +221,10 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
       findings = plan.routes.findings;
       if (!plan.on_devices) return;
       batch_offer offer;
-      if constexpr (may_pull) offer = own_offer(plan.lists);
+      if constexpr (may_pull) offer = own_offer<lane_parts::values>(plan.lists, plan.routes.batch);
       headers = plan.headers;
       headers.offers = call.all_gather(std::span<const batch_offer>(&offer, 1));
-      pulls = can_pull<Exec>(headers.offers);
+      pulls = reach_batches<Exec>(call, headers);
       if (!pulls) return;
       owned = &plan.owned;
       if constexpr (!Choice::scans && !duplicates_policy::forbids) call.begin_reads();

@@ -9,6 +9,7 @@
 #include <ferry/distributed/sharded/detail/batch_findings.hpp>
 #include <ferry/distributed/sharded/detail/kernel_route.hpp>
 #include <ferry/distributed/sharded/detail/pool_sharded.hpp>
+#include <ferry/distributed/sharded/detail/publish_batch.hpp>
 #include <ferry/distributed/sharded/detail/pull_rows.hpp>
 #include <ferry/distributed/sharded/detail/routing.hpp>
 #include <ferry/distributed/sharded/detail/scan_values.hpp>
@@ -90,9 +91,7 @@ struct sharded_bag_step : bag_step_by_kernels<Bag, Exec, Rule, Table, State, Nam
 
   void route() {
     if constexpr (may_pull)
-      if (!call.is_whole() && call.passes_device_memory() && call.ranks() <= kernels::most_shards &&
-          kernels_read_batch(exec, named))
-        this->route_on_device();
+      if (shows_batches(call) && kernels_read_batch(exec, named)) this->route_on_device();
     if (listed.memory == nullptr) route_on_host();
     if (scanned.bad_bags != 0) return;
     if constexpr (nonfinite_policy::looks) scanned.take_values(scan_values(exec, this->shared()));
@@ -157,13 +156,13 @@ struct sharded_bag_step : bag_step_by_kernels<Bag, Exec, Rule, Table, State, Nam
   void agree_on_routes() {
     batch_offer offer;
     if constexpr (may_pull)
-      if (lists.memory != nullptr) offer = this->own_offer(lists);
+      if (lists.memory != nullptr) offer = this->template own_offer<lane_parts::shared>(lists, routes.batch);
     headers = exchange_headers(call, routes.batch, scanned, offer);
     take_headers(routes, call.is_whole(), headers);
     this->findings = headers.findings;
     if (call.is_whole()) return;
     if constexpr (may_pull) {
-      pulls = can_pull<Exec>(headers.offers);
+      pulls = reach_batches<Exec>(call, headers);
       if (pulls) return;
       if (lists.memory != nullptr) bring_to_host(exec, lists, routes.batch);
     }

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/distributed/shared/detail/rank_lanes.hpp>
+
+#include "host_segment.hpp"
+#include "random_number.hpp"
+
+#include <ferry/distributed/communicator/detail/transport.hpp>
+#include <ferry/distributed/shared/detail/owned_descriptor.hpp>
+#include <ferry/error.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace ferry::detail {
+
+namespace {
+
+constexpr const char* lane_call = "ferry::communicator";
+constexpr const char* lane_label = "lane of a rank";
+
+/// The words of a rank about the lanes of the others; empty if it has opened them.
+using lane_trouble = short_text<256>;
+
+}  // namespace
+
+lane_memory make_host_lane(std::size_t bytes, int device) {
+  // A number behind the lane tells it from a file of the same process and descriptor on another machine.
+  const std::uint64_t key = random_number();
+  auto segment = std::make_shared<host_segment>(lane_call, lane_label, bytes + sizeof key, false);
+  std::memcpy(segment->data() + bytes, &key, sizeof key);
+  lane_memory lane{{segment, segment->data()}, bytes, device, {}};
+  lane.handle.home = process_home::current();
+  lane.handle.process = static_cast<std::int32_t>(::getpid());
+  lane.handle.descriptor = segment->descriptor();
+  lane.handle.bytes = bytes;
+  lane.handle.key = key;
+  return lane;
+}
+
+std::shared_ptr<std::byte> open_host_lane(const lane_handle& handle, int) {
+  const std::string process = "process " + std::to_string(handle.process);
+  const process_home home = process_home::current();
+  if (handle.descriptor < 0) throw invalid_argument(process + " has no lane in host memory");
+  if (handle.home.boot != home.boot) throw invalid_argument(process + " is on another machine");
+  if (handle.home.numbers != home.numbers)
+    throw invalid_argument(process + " is in another container, whose processes this one does not see");
+  const std::string path =
+      "/proc/" + std::to_string(handle.process) + "/fd/" + std::to_string(handle.descriptor);
+  owned_descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  struct stat facts {};
+  if (file.get() < 0 || ::fstat(file.get(), &facts) != 0)
+    throw invalid_argument(process + " does not let this one open its lane: " + std::strerror(errno));
+  const std::string message = process + " has no such lane any more";
+  const std::size_t bytes = static_cast<std::size_t>(handle.bytes) + sizeof handle.key;
+  if (std::cmp_not_equal(facts.st_size, bytes)) throw invalid_argument(message);
+  auto segment = std::make_shared<host_segment>(lane_call, lane_label, std::move(file), bytes, false);
+  segment->close_descriptor();
+  if (std::memcmp(segment->data() + handle.bytes, &handle.key, sizeof handle.key) != 0)
+    throw invalid_argument(message);
+  return {segment, segment->data()};
+}
+
+std::byte* rank_lanes::reserve(std::size_t bytes, int device, const lane_functions& functions) {
+  if (bytes <= memory_.bytes && device == memory_.device) return memory_.data.get();
+  // A quarter more, so that batches that grow slowly do not need new memory each time.
+  constexpr std::size_t least = std::size_t{1} << 20, page = std::size_t{1} << 16;
+  const std::size_t room = (std::max(bytes + bytes / 4, least) + page - 1) / page * page;
+  try {
+    memory_ = {};  // if the others have it open, it lives until they have opened the new one
+    memory_ = functions.make(room, device);
+  } catch (const bad_alloc&) {
+    return nullptr;
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  } catch (const error& lost) {
+    close(std::string("this rank can't share memory: ") + lost.what());
+    return nullptr;
+  }
+  ++number_;
+  return memory_.data.get();
+}
+
+bool rank_lanes::open(collective& call, std::span<const std::uint64_t> numbers, std::span<const int> devices,
+                      const lane_functions& functions) {
+  const std::size_t ranks = opened_.size();
+  if (!std::equal(devices.begin(), devices.end(), devices_.begin())) {
+    opened_.assign(ranks, {});
+    devices_.assign(devices.begin(), devices.end());
+  }
+  const auto is_new = [&](std::size_t r) { return numbers[r] != 0 && numbers[r] != opened_[r].number; };
+  bool is_any_new = false;
+  for (std::size_t r = 0; r < ranks; ++r) is_any_new = is_any_new || is_new(r);
+  if (!is_any_new) return true;
+  const auto handles = call.all_gather(std::span<const lane_handle>(&memory_.handle, 1));
+  const auto self = static_cast<std::size_t>(call.rank());
+  std::vector<std::shared_ptr<std::byte>> lanes(ranks);
+  lane_trouble trouble;
+  try {
+    for (std::size_t r = 0; r < ranks; ++r)
+      if (r != self && is_new(r)) lanes[r] = functions.open(handles[r], devices[self]);
+  } catch (const std::exception& lost) {
+    trouble = lane_trouble(lost.what());
+  }
+  const auto troubles = call.all_gather(std::span<const lane_trouble>(&trouble, 1));
+  for (std::size_t r = 0; r < ranks; ++r)
+    if (!troubles[r].view().empty()) {
+      close("rank " + std::to_string(r) +
+            " can't read the memory of the others: " + std::string(troubles[r].view()));
+      return false;
+    }
+  for (std::size_t r = 0; r < ranks; ++r)
+    if (is_new(r)) opened_[r] = {std::move(lanes[r]), numbers[r]};
+  return true;
+}
+
+rank_lanes* rank_lanes_of(const collective& call) {
+  transport& group = *call.group();
+  if (call.is_whole() || group.local_count() != 1 || group.size() == 1) return nullptr;
+  auto& lanes = group.lanes();
+  if (lanes == nullptr) lanes = std::make_shared<rank_lanes>(group.size());
+  return lanes.get();
+}
+
+}  // namespace ferry::detail
