@@ -53,9 +53,9 @@ std::vector<std::int64_t> columns_of_tables(const char* verb, const std::vector<
     width += table.shape.width();
   }
   if (batch.shape.width() != width)
-    throw invalid_argument(joined({"ferry::", verb, ": the rows of ", tables.size(), " tables have ", width,
-                                   " elements together, rows of ", batch.note().describe(), " have ",
-                                   batch.shape.width()}));
+    throw invalid_argument(
+        joined({"ferry::", verb, ": the rows of ", tables.size(), " tables have ", width,
+                " elements together, rows of ", batch.note().describe(), " have ", batch.shape.width()}));
   return columns;
 }
 
@@ -63,9 +63,8 @@ void require_separate(const char* verb, const std::vector<untyped_array>& tables
   std::vector<const untyped_array*> by_place;
   for (const untyped_array& table : tables)
     if (table.shape.rows() != 0) by_place.push_back(&table);
-  std::sort(by_place.begin(), by_place.end(), [](const untyped_array* a, const untyped_array* b) {
-    return std::less<>()(a->data, b->data);
-  });
+  std::sort(by_place.begin(), by_place.end(),
+            [](const untyped_array* a, const untyped_array* b) { return std::less<>()(a->data, b->data); });
   const auto end_of = [](const untyped_array& table) {
     const std::int64_t elements = (table.shape.rows() - 1) * table.shape.row_stride() + table.shape.width();
     return static_cast<const std::byte*>(table.data) +
@@ -73,14 +72,14 @@ void require_separate(const char* verb, const std::vector<untyped_array>& tables
   };
   // Tables that begin before the end of an earlier one are rare: columns of one array, or a table named twice.
   for (std::size_t t = 0; t < by_place.size(); ++t)
-    for (std::size_t later = t + 1; later < by_place.size() &&
-                                    std::less<>()(by_place[later]->data,
-                                                  static_cast<const void*>(end_of(*by_place[t])));
+    for (std::size_t later = t + 1;
+         later < by_place.size() &&
+         std::less<>()(by_place[later]->data, static_cast<const void*>(end_of(*by_place[t])));
          ++later)
       if (overlap(*by_place[t], *by_place[later]))
-        throw invalid_argument(joined({"ferry::", verb, ": ", by_place[t]->note().describe(), " and ",
-                                       by_place[later]->note().describe(),
-                                       " of for_each_table overlap in memory"}));
+        throw invalid_argument(
+            joined({"ferry::", verb, ": ", by_place[t]->note().describe(), " and ",
+                    by_place[later]->note().describe(), " of for_each_table overlap in memory"}));
 }
 
 void require_weights(const char* verb, const untyped_array& weights, std::int64_t positions) {

@@ -122,7 +122,8 @@ auto stepped_together(const Rule& rule, const table_batch<T, Index, V>& input, c
   auto [tables, states] = tables_and_states<Space, StateSpace>(rule, input);
   const auto grads = make<ferry::device_space>("grads", input.batch, input.width, input.grads);
   for (int s = 0; s < 2; ++s)
-    ferry::step_bags(exec, rule, ferry::for_each_table(tables), states, input.ids, input.offsets, grads, more...)
+    ferry::step_bags(exec, rule, ferry::for_each_table(tables), states, input.ids, input.offsets, grads,
+                     more...)
         .wait();
   using state_type = typename decltype(states)::value_type;
   return taken<T, typename state_type::value_type>(tables, states);
@@ -159,7 +160,8 @@ void check_same(const stepped_tables<T, State>& expected, const stepped_tables<T
     CHECK(expected.row_steps[t] == result.row_steps[t]);
   }
   REQUIRE(expected.fields.size() == result.fields.size());
-  for (std::size_t f = 0; f < expected.fields.size(); ++f) CHECK(same_bits(expected.fields[f], result.fields[f]));
+  for (std::size_t f = 0; f < expected.fields.size(); ++f)
+    CHECK(same_bits(expected.fields[f], result.fields[f]));
   CHECK(expected.steps == result.steps);
 }
 

@@ -142,21 +142,21 @@ template <class Exec, class T, class Space, class Indices, class Offsets, class 
 /// step_bags on many tables, with one plan and one launch for all of them.
 ///
 ///   tables        for_each_table of T tables, none of them const
-///   states        a range of T states, those of the tables in their order: a std::vector or a std::array of
-///                 what make_state returned for each, or a std::span of them
-///   indices       rank-1 array of int32, uint32, int64 or uint64: those of the first table, then those of the
-///                 next one, and so on
+///   states        a range of T states, those of the tables in their order: a std::vector or a std::array
+///                 of what make_state returned for each, or a std::span of them
+///   indices       rank-1 array of int32, uint32, int64 or uint64: those of the first table, then those of
+///                 the next one, and so on
 ///   offsets       as in gather_bags on many tables; every position must belong to a bag
 ///   pooled_grads  B rows of numbers, whose width is the sum of the widths of the tables: the gradients of
 ///                 bag b of every table, side by side
-///   policies      pooling::sum or pooling::mean; path::direct; bounds, step_count, rounding and nonfinite as
-///                 in step
+///   policies      pooling::sum or pooling::mean; path::direct: tables and states must be in memory that
+///                 kernels of `exec` reach; bounds, step_count, rounding and nonfinite as in step
 ///
 /// The bits are those of a step_bags for each table. The rest is as in step_bags: if the batch of one table
-/// is bad, wait() throws, and all tables and states are unchanged. Messages about bad indices and offsets name
-/// the table and the bag within it. Throws invalid_argument also where tables overlap in memory, or where
-/// states have different numbers of fields. Under bounds::clamp wait() throws out_of_range for the indices of
-/// a table without rows. The scratch memory is that of step_bags for all tables together.
+/// is bad, wait() throws, and all tables and states are unchanged. Messages about bad indices and offsets
+/// name the table and the bag within it. Throws invalid_argument also where tables overlap in memory. Under
+/// bounds::clamp wait() throws out_of_range for the indices of a table without rows. The scratch memory is
+/// that of step_bags for all tables together.
 template <class Exec, class Rule, class T, class Space, class States, class Indices, class Offsets,
           class Grads, class... Policies>
   requires(detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, const table_list<T, Space>&,
@@ -167,17 +167,15 @@ template <class Exec, class Rule, class T, class Space, class States, class Indi
   using bag = detail::bag_policies<Policies...>;
   detail::require_table_step<Exec, Rule, T, Space, States, Indices, Offsets, Grads, bag>();
   return detail::step_tables<bag>(exec, rule, tables.tables, states, detail::index_ref(indices),
-                                  detail::bags_named_by(offsets), make_ref(pooled_grads),
-                                  detail::no_array{});
+                                  detail::bags_named_by(offsets), make_ref(pooled_grads), detail::no_array{});
 }
 
 /// As above, with the weights of the positions, by which the shares are multiplied.
 template <class Exec, class Rule, class T, class Space, class States, class Indices, class Offsets,
           class Grads, class Weights, class... Policies>
-  requires(detail::AnArray<Weights>&&
-               detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, const table_list<T, Space>&,
-                            States, const Indices&, const Offsets&, const Grads&, const Weights&,
-                            Policies...>)
+  requires(detail::AnArray<Weights>&& detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&,
+                                                   const table_list<T, Space>&, States, const Indices&,
+                                                   const Offsets&, const Grads&, const Weights&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
     const Exec& exec, const Rule& rule, const table_list<T, Space>& tables, States&& states,
     const Indices& indices, const Offsets& offsets, const Grads& pooled_grads, const Weights& weights,
@@ -187,6 +185,20 @@ template <class Exec, class Rule, class T, class Space, class States, class Indi
   detail::require_weight_type<Exec, Weights>();
   return detail::step_tables<bag>(exec, rule, tables.tables, states, detail::index_ref(indices),
                                   detail::bags_named_by(offsets), make_ref(pooled_grads), make_ref(weights));
+}
+
+/// Refuses the gradients of the weights. Does not compile.
+template <class Exec, class Rule, class T, class Space, class States, class Indices, class Offsets,
+          class Grads, class Weights, class WeightGrads, class... Policies>
+  requires(detail::AnArray<Weights>&& detail::AnArray<WeightGrads>&& detail::Fits<
+           detail::step_bags_arguments, const Exec&, const Rule&, const table_list<T, Space>&, States,
+           const Indices&, const Offsets&, const Grads&, const Weights&, WeightGrads, Policies...>)
+ticket step_bags(const Exec&, const Rule&, const table_list<T, Space>&, States&&, const Indices&,
+                 const Offsets&, const Grads&, const Weights&, WeightGrads&&, Policies...) {
+  static_assert(
+      sizeof(T) == 0,
+      "ferry: step_bags on several tables writes no gradients of weights; for them call it once for each table.");
+  return {};
 }
 
 }  // namespace ferry

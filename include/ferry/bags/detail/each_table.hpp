@@ -12,9 +12,9 @@
 #include <cstdint>
 
 /// Writing kernels on several tables. A plan numbers the rows of all tables one after the other, and each
-/// table has a kernel of its own, with its pointers, width, strides and options, in an array. One launch finds
-/// the kernel of each item's row and runs it on the row as a batch of one item. Hence the bits of a launch for
-/// each table.
+/// table has a kernel of its own, with its pointers, width, strides and options, in an array. One launch
+/// finds the kernel of each item's row and runs it on the row as a batch of one item. Hence the bits of a
+/// launch for each table.
 namespace ferry::kernels {
 
 /// The numbers of the rows of several tables: table t has [first_row[t], first_row[t + 1]).
@@ -94,8 +94,8 @@ struct kernels_of_tables {
   }
 };
 
-/// apply_rows on several tables. Device mapping: one thread per (item, tile), row-major, with the tiles of the
-/// widest rows; threads beyond the tiles of a row end at once. Host mapping: one run of items per thread,
+/// apply_rows on several tables. Device mapping: one thread per (item, tile), row-major, with the tiles of
+/// the widest rows; threads beyond the tiles of a row end at once. Host mapping: one run of items per thread,
 /// which a table's kernel takes as far as its items go.
 template <class Kernel>
 struct each_table {
@@ -107,10 +107,10 @@ struct each_table {
   ferry::detail::fast_divisor tiles;
   std::int64_t item_bytes;
 
-  each_table(const kernels_of_tables<Kernel>& all, const Kernel* on_host, std::int64_t item_count)
-      : list(all), items(item_count), item_bytes(0) {
+  each_table(const kernels_of_tables<Kernel>& launched, const Kernel* on_host, std::int64_t item_count)
+      : list(launched), items(item_count), item_bytes(0) {
     std::int64_t most = 1;
-    for (std::int64_t t = 0; t < all.tables.tables; ++t) {
+    for (std::int64_t t = 0; t < launched.tables.tables; ++t) {
       most = most < on_host[t].per_item() ? on_host[t].per_item() : most;
       item_bytes = item_bytes < on_host[t].bytes_each() ? on_host[t].bytes_each() : item_bytes;
     }
@@ -125,7 +125,7 @@ struct each_table {
     if (!list.has(item)) return;
     const Kernel kernel = list.kernel_of(item);
     const std::int64_t tile = i - item * tiles.divisor();
-    if (tile < kernel.per_item()) kernel(tile);
+    if (tile < kernel.tiles.divisor()) kernel(tile);
   }
 
   void operator()(const ferry::detail::host_run& run) const {
@@ -151,9 +151,9 @@ struct each_table<Kernel> {
   int most_lanes = 1;
   std::int64_t item_bytes = 0;
 
-  each_table(const kernels_of_tables<Kernel>& all, const Kernel* on_host, std::int64_t item_count)
-      : list(all), items(item_count) {
-    for (std::int64_t t = 0; t < all.tables.tables; ++t) {
+  each_table(const kernels_of_tables<Kernel>& launched, const Kernel* on_host, std::int64_t item_count)
+      : list(launched), items(item_count) {
+    for (std::int64_t t = 0; t < launched.tables.tables; ++t) {
       most_lanes = most_lanes < on_host[t].lanes() ? on_host[t].lanes() : most_lanes;
       item_bytes = item_bytes < on_host[t].bytes_each() ? on_host[t].bytes_each() : item_bytes;
     }
@@ -239,8 +239,8 @@ struct resolve_in_tables {
     const bool lacks_row = Clamp && of_table.rows == 0;
     const std::int64_t row = lacks_row ? -1 : of_table.row(position, false);
     if ((Bounds::reports || lacks_row) && row < 0)
-      report.out_of_range(position,
-                          static_cast<std::uint64_t>(static_cast<std::int64_t>(source.indices[position])), bag);
+      report.out_of_range(
+          position, static_cast<std::uint64_t>(static_cast<std::int64_t>(source.indices[position])), bag);
     row_of[position] = row < 0 ? -1 : tables.first_row[table] + row;
   }
 };

@@ -15,8 +15,8 @@
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
 
-#include <cstdint>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -55,8 +55,7 @@ ticket gather_tables(const Exec& exec, const std::vector<array_ref<T, Space>>& t
   const auto count = static_cast<std::int64_t>(tables.size());
   const std::int64_t batch = out.rows(), positions = indices.rows();
   require_rank_one(verb, indices);
-  const auto columns =
-      columns_of_tables(verb, std::vector<untyped_array>(tables.begin(), tables.end()), out);
+  const auto columns = columns_of_tables(verb, std::vector<untyped_array>(tables.begin(), tables.end()), out);
   const std::int64_t width = out.width();
   std::vector<entry> entries;
   bool some_empty = false;
@@ -66,8 +65,7 @@ ticket gather_tables(const Exec& exec, const std::vector<array_ref<T, Space>>& t
     if (overlap(table, out))
       throw invalid_argument("ferry::gather_bags: " + out.describe() + " and " + table.describe() +
                              " overlap in memory");
-    entries.push_back(
-        {table.data, table.row_stride(), table.rows(), table.width(), columns[entries.size()]});
+    entries.push_back({table.data, table.row_stride(), table.rows(), table.width(), columns[entries.size()]});
     packed = packed && in_packets<kernels::packed_tile::elements>(table);
   }
   auto bag_rows = out;

@@ -29,12 +29,12 @@ namespace ferry::detail {
 template <class Exec, class Record>
 const Record* records_for_kernels(launch_context<Exec>& call, std::vector<Record>&& records) {
   static_assert(std::is_trivially_copyable_v<Record>);
-  const auto kept = std::make_shared<std::vector<Record>>(std::move(records));
-  call.hold(kept);
-  auto list = dense_rows<const Record, pageable_space>(
-      kept->data(), static_cast<std::int64_t>(kept->size()), 1, "tables");
-  list.rank = 1;
-  return indices_for_kernels(call, list);
+  const auto list = std::make_shared<std::vector<Record>>(std::move(records));
+  call.hold(list);
+  auto array = dense_rows<const Record, pageable_space>(list->data(), static_cast<std::int64_t>(list->size()),
+                                                        1, "tables");
+  array.rank = 1;
+  return indices_for_kernels(call, array);
 }
 
 /// Columns [column, column + width) of an array of rows.
@@ -106,8 +106,7 @@ void sum_long_of_tables(launch_context<Exec>& call, const std::string& label, co
     auto pieces = source;
     pieces.pieces.items = slots * columns;
     launch(call.exec(), call.label_part(label, "sum_long"), pieces.pieces.items,
-           kernels::sum_each_table<kernel, Source>{list.second, ranges, pieces,
-                                                   fast_divisor(columns)});
+           kernels::sum_each_table<kernel, Source>{list.second, ranges, pieces, fast_divisor(columns)});
   };
   if (packed)
     sum_by(kernels::packed_tile{});
@@ -115,7 +114,7 @@ void sum_long_of_tables(launch_context<Exec>& call, const std::string& label, co
     sum_by(kernels::single_tile{});
 }
 
-/// launch_update for jobs of several tables, which have states of equal numbers of fields.
+/// launch_update for jobs of several tables. All have the fields that the options of their rule use.
 template <class Duplicates, int Fields = -1, class Exec, class Job, class Batch, class Order>
 void launch_tables(launch_context<Exec>& call, const std::string& label, const std::vector<Job>& jobs,
                    const Batch& batch, const Order& order) {

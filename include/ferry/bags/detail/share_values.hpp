@@ -64,8 +64,8 @@ struct tables_of_bags {
   }
 };
 
-/// For each place of a plan: the row of its gradient, which is the bag of its position, and the weight of the
-/// position. One thread per place. `Weight` is void where positions have no weights.
+/// For each place of a plan: the row of its gradient, which is the bag of its position, and the weight of
+/// the position. One thread per place. `Weight` is void where positions have no weights.
 template <class Offset, class Weight>
 struct place_bags {
   bag_list<Offset> bags;
@@ -84,7 +84,8 @@ struct place_bags {
   }
 };
 
-/// scaled[b] = gradient of bag b divided by the number of its rows, in the columns of its table. One thread per element, row-major.
+/// scaled[b] = gradient of bag b divided by the number of its rows, in the columns of its table. One thread
+/// per element, row-major.
 template <class Compute, class Out, class Offset, class Value>
 struct divide_by_sizes {
   bag_list<Offset> bags;

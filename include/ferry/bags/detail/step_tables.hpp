@@ -38,9 +38,8 @@ template <class Exec, class Rule, class T, class Space, class States, class Indi
 consteval void require_table_step() {
   using chosen = typename Bag::chosen;
   using path_policy = typename chosen::template get<path_category, path::automatic>;
-  static_assert(
-      !std::is_const_v<T>,
-      "ferry: step_bags writes to the tables of for_each_table, so none of them may be const.");
+  static_assert(!std::is_const_v<T>,
+                "ferry: step_bags writes to the tables of for_each_table, so none of them may be const.");
   static_assert(
       std::is_lvalue_reference_v<States> && !std::is_const_v<std::remove_reference_t<States>>,
       "ferry: step_bags writes to the states of the tables of for_each_table, so their range must be a variable that is not const.");
@@ -121,11 +120,6 @@ class table_steps {
     for (auto& state : states) {
       clocks_.push_back(state.clock());
       calls_.emplace_back("step_bags", rule, *table, state, value);
-      if (state.fields() != std::ranges::begin(states)->fields())
-        throw invalid_argument("ferry::step_bags: the state of " + table->describe() + " has " +
-                               std::to_string(state.fields()) + " fields, that of " +
-                               tables.front().describe() +
-                               " has another number; make all states with the same options");
       ++table;
     }
   }
@@ -173,6 +167,7 @@ ticket step_tables(const Exec& exec, const Rule& rule, const std::vector<array_r
   const std::vector<untyped_array> listed(tables.begin(), tables.end());
   const auto first_column = columns_of_tables(verb, listed, grads);
   require_separate(verb, listed);
+  table_steps<call_type> steps(rule, tables, states, std::type_identity<share>{});
   const auto count = static_cast<std::int64_t>(tables.size());
   const std::int64_t n = indices.rows(), batch = grads.rows();
   require_rank_one(verb, indices);
@@ -181,7 +176,6 @@ ticket step_tables(const Exec& exec, const Rule& rule, const std::vector<array_r
   require_bags(verb, bags, n, bag_rows);
   require_a_bag(verb, n, bag_rows);
   require_extra<pooling>(verb, extra, n, grads);
-  table_steps<call_type> steps(rule, tables, states, std::type_identity<share>{});
 
   launch_context<Exec> call(exec, verb);
   call.refuse_capture("but a graph can't repeat where the bags of a step lie; use gather_bags there");
@@ -202,16 +196,15 @@ ticket step_tables(const Exec& exec, const Rule& rule, const std::vector<array_r
       plan_tables<bounds_policy>(exec, indices, near_bags, batch, first_row, ranges, lacks_rows), near_bags,
       extra, no_array{}, grads, {near_numbers + count + 1, count, fast_divisor(batch)});
   steps.take_counters(exec);
-  const auto& values = shares.gradients;
   const plan_storage& store = *shares.plan.storage();
   call.use(shares.plan.storage());
   call.roll_back_by(steps.ends(nonfinite_policy::looks && !nonfinite_policy::reports));
-  if constexpr (nonfinite_policy::reports) call.name_values(values.note());
+  if constexpr (nonfinite_policy::reports) call.name_values(shares.gradients.note());
   if (n != 0) {
+    const auto values = values_for_kernels(call, label, shares.gradients);
     [[maybe_unused]] const auto moving =
         moves<path::direct>(call, values, tables.front(), bytes_of_rows(values, batch));
     require_direct_reach(verb, exec, values);
-    call.reads_from(values);
     auto jobs = steps.jobs();
     std::vector<std::remove_cvref_t<decltype(values)>> parts;
     for (std::size_t t = 0; t < tables.size(); ++t) {
@@ -232,11 +225,10 @@ ticket step_tables(const Exec& exec, const Rule& rule, const std::vector<array_r
         sum_long_of_tables<combining_number<Exec, sum, number>>(call, label, shares.plan, first_row, ranges,
                                                                 parts, source);
       }
-      launch_tables<sum>(
-          call, label, ready,
-          batch_of_tables<share, typename std::remove_cvref_t<decltype(values)>::memory_space,
-                          decltype(source)>{shares.plan, source, first_row, ranges, parts},
-          plan_order<path::direct, Space>(shares.plan));
+      launch_tables<sum>(call, label, ready,
+                         batch_of_tables<share, typename std::remove_cvref_t<decltype(values)>::memory_space,
+                                         decltype(source)>{shares.plan, source, first_row, ranges, parts},
+                         plan_order<path::direct, Space>(shares.plan));
     };
     if constexpr (adjusts_values<sum>)
       launch_by(sum::source(rows_of_plan(store), store, values.width()));

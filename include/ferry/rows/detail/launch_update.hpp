@@ -171,9 +171,12 @@ void sum_long(launch_context<Exec>& call, const std::string& label, const row_pl
 
 /// A plan's rows as they are in its arrays.
 inline kernels::plan_rows rows_of_plan(const plan_storage& store) {
-  return {store.unique_rows,  store.segment_begin,
-          store.value_rows(), store.unique_count,
-          store.checked ? store.report->findings : nullptr, nullptr};
+  return {store.unique_rows,
+          store.segment_begin,
+          store.value_rows(),
+          store.unique_count,
+          store.checked ? store.report->findings : nullptr,
+          nullptr};
 }
 
 /// A plan's rows as the source of writing kernels. Reports repeated rows where they are forbidden, and sums
