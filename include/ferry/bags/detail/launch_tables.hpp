@@ -28,7 +28,7 @@ namespace ferry::detail {
 /// Records of tables for kernels of the verb's execution space. The call keeps them.
 template <class Exec, class Record>
 const Record* records_for_kernels(launch_context<Exec>& call, std::vector<Record>&& records) {
-  static_assert(std::is_trivially_copyable_v<Record>);
+  static_assert(is_host_exec<Exec> || std::is_trivially_copyable_v<Record>);
   const auto list = std::make_shared<std::vector<Record>>(std::move(records));
   call.hold(list);
   auto array = dense_rows<const Record, pageable_space>(list->data(), static_cast<std::int64_t>(list->size()),
@@ -70,8 +70,8 @@ struct batch_of_tables {
     std::vector<kernel> list;
     list.reserve(values.size());
     for (std::size_t t = 0; t < values.size(); ++t) list.push_back(make(t));
-    const auto* near = records_for_kernels(call, std::vector<kernel>(list));
-    return std::pair(std::move(list), near);
+    const auto* records = records_for_kernels(call, std::vector<kernel>(list));
+    return std::pair(std::move(list), records);
   }
 };
 
@@ -116,12 +116,12 @@ void sum_long_of_tables(launch_context<Exec>& call, const std::string& label, co
 
 /// launch_update for jobs of several tables. All have the fields that the options of their rule use.
 template <class Duplicates, int Fields = -1, class Exec, class Job, class Batch, class Order>
-void launch_tables(launch_context<Exec>& call, const std::string& label, const std::vector<Job>& jobs,
+void launch_tables(launch_context<Exec>& call, const update_labels& labels, const std::vector<Job>& jobs,
                    const Batch& batch, const Order& order) {
   constexpr int fields = Fields < 0 ? Job::min_fields : Fields;
   if constexpr (fields < Job::max_fields)
     if (jobs.front().fields != fields)
-      return launch_tables<Duplicates, fields + 1>(call, label, jobs, batch, order);
+      return launch_tables<Duplicates, fields + 1>(call, labels, jobs, batch, order);
   const Exec& exec = call.exec();
   const std::int64_t items = batch.plan.positions();
   const auto update_by = [&]<class Tile>(Tile) {
@@ -133,8 +133,8 @@ void launch_tables(launch_context<Exec>& call, const std::string& label, const s
     const kernels::each_table<kernel> functor({list.second, batch.ranges, batch.source}, list.first.data(),
                                               items);
     const auto launch_all = [&](const auto&... count) {
-      launch(exec, label, order, items, functor.per_item(), functor);
-      (launch(exec, call.label_part(label, "count"), items, count), ...);
+      launch(exec, labels.apply, order, items, functor.per_item(), functor);
+      (launch(exec, labels.count, items, count), ...);
     };
     if constexpr (Job::counts_rows) {
       // Its records are taken before the rows change.

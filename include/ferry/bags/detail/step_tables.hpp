@@ -95,10 +95,10 @@ auto bags_near(launch_context<Exec>& call, const Bags& bags) {
   if constexpr (std::is_same_v<Bags, std::int64_t>) {
     return bags;
   } else {
-    auto near = dense_rows<const offset_type<Bags>, near_space<Exec>>(indices_for_kernels(call, bags),
-                                                                      bags.rows(), 1, "offsets");
-    near.rank = 1;
-    return near;
+    auto array = dense_rows<const offset_type<Bags>, near_space<Exec>>(indices_for_kernels(call, bags),
+                                                                       bags.rows(), 1, "offsets");
+    array.rank = 1;
+    return array;
   }
 }
 
@@ -199,6 +199,7 @@ ticket step_tables(const Exec& exec, const Rule& rule, const std::vector<array_r
   const plan_storage& store = *shares.plan.storage();
   call.use(shares.plan.storage());
   call.roll_back_by(steps.ends(nonfinite_policy::looks && !nonfinite_policy::reports));
+  call.name_tables(notes_of(tables, batch));
   if constexpr (nonfinite_policy::reports) call.name_values(shares.gradients.note());
   if (n != 0) {
     const auto values = values_for_kernels(call, label, shares.gradients);
@@ -219,13 +220,14 @@ ticket step_tables(const Exec& exec, const Rule& rule, const std::vector<array_r
       ready.push_back(jobs[t].template prepare<false>(call, label, parts[t]));
       ready.back().inputs.findings = findings.findings;
     }
+    const auto labels = update_labels::of<typename call_type::job_type>(call, label);
     const auto launch_by = [&](auto source) {
       if constexpr (!is_host_exec<Exec>) {
         using number = sum_of<typename call_type::job_type, Exec, share>;
         sum_long_of_tables<combining_number<Exec, sum, number>>(call, label, shares.plan, first_row, ranges,
                                                                 parts, source);
       }
-      launch_tables<sum>(call, label, ready,
+      launch_tables<sum>(call, labels, ready,
                          batch_of_tables<share, typename std::remove_cvref_t<decltype(values)>::memory_space,
                                          decltype(source)>{shares.plan, source, first_row, ranges, parts},
                          plan_order<path::direct, Space>(shares.plan));
@@ -235,7 +237,6 @@ ticket step_tables(const Exec& exec, const Rule& rule, const std::vector<array_r
     else
       launch_by(rows_of_plan(store));
   }
-  call.name_tables(notes_of(tables, batch));
   ticket launched = call.finish(tables.front(), n, std::is_signed_v<std::remove_const_t<Index>>);
   steps.template count<share>();
   return launched;
