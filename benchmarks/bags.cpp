@@ -58,6 +58,14 @@ struct expanded_gradient {
   }
 };
 
+/// The gradients of a bag, once for each table.
+struct repeated_gradient {
+  gradient_value of_table;
+  KOKKOS_FUNCTION float operator()(std::int64_t bag, std::int64_t column) const {
+    return of_table(bag, column % of_table.width);
+  }
+};
+
 row_indices offsets_of(const session& run, const std::vector<std::int64_t>& lengths) {
   std::vector<std::int64_t> sums{0};
   for (const std::int64_t length : lengths) sums.push_back(sums.back() + length);
@@ -215,10 +223,83 @@ void step_bags(session& run) {
   time_step<pooling::sum>(run, "bags.step.sum.plan_ready", ceiling, sets, plans, offsets, grads);
 }
 
+/// Tables of one model, with their states.
+struct table_set {
+  std::vector<ferry::tensor<float, ferry::device_space>> tables;
+  std::vector<decltype(ferry::optim::make_state(rule, tables.front()))> states;
+
+  table_set(const session& run, std::int64_t count, std::int64_t rows) {
+    const std::int64_t width = run.chosen().width;
+    for (std::int64_t t = 0; t < count; ++t) {
+      tables.emplace_back("weights", rows, width);
+      ferry::init::custom(run.exec(), tables.back(), element_value{width});
+      states.push_back(ferry::optim::make_state(rule, tables.back()));
+    }
+  }
+};
+
+/// Bags of 26 tables, as many as Criteo's models have: by a step for each table and by one step.
+void step_tables(session& run) {
+  constexpr std::int64_t count = 26;
+  const auto& exec = run.exec();
+  const std::int64_t width = run.chosen().width, rows = run.chosen().step_rows / count + 1;
+  const std::int64_t bags = bags_of(run) / count + 1, part = bags * hotness;
+  const auto sets = index_sets::make<any_row>(run, count * part, static_cast<std::size_t>(rows));
+  const auto offsets = offsets_of(run, equal_bags(count * bags));
+  const auto offsets_each = offsets_of(run, equal_bags(bags));
+  batch_tensor grads("grads", bags, count * width), grads_each("grads", bags, width);
+  ferry::init::custom(exec, grads, repeated_gradient{{width}});
+  ferry::init::custom(exec, grads_each, gradient_value{width});
+  std::int64_t distinct = 0;
+  for (std::int64_t t = 0; t < count; ++t) {
+    auto named = to_host(sets[1]);
+    named = {named.begin() + t * part, named.begin() + (t + 1) * part};
+    std::sort(named.begin(), named.end());
+    distinct += std::unique(named.begin(), named.end()) - named.begin();
+  }
+  table_set single(run, count, rows), joint(run, count, rows);
+  const auto step_each = [&](int call) {
+    ferry::ticket last;
+    for (std::int64_t t = 0; t < count; ++t) {
+      const auto number = static_cast<std::size_t>(t);
+      last = ferry::step_bags(exec, rule, single.tables[number], single.states[number],
+                              sets[call].rows_between(t * part, (t + 1) * part), offsets_each, grads_each,
+                              ferry::pooling::sum{});
+      if (t + 1 < count) last.detach();
+    }
+    return last;
+  };
+  const auto step_jointly = [&](int call) {
+    return ferry::step_bags(exec, rule, ferry::for_each_table(joint.tables), joint.states, sets[call],
+                            offsets, grads, ferry::pooling::sum{});
+  };
+  step_each(1).wait();
+  step_jointly(1).wait();
+  std::int64_t wrong = 0;
+  for (std::size_t t = 0; t < count; ++t)
+    wrong += count_of(exec, "ferry_bench::check", rows * width,
+                      different_elements{single.tables[t].data(), joint.tables[t].data()});
+  const auto time = [&](const std::string& name, const auto& step) {
+    figure result;
+    result.name = name;
+    result.setting = {{"tables", count},         {"rows", rows},         {"bags", bags},
+                      {"hotness", hotness},      {"distinct", distinct}, {"width", width},
+                      {"burst", std::int64_t{4}}};
+    result.counts = "read + write";
+    result.ceiling = run.ceiling(in_memory().ceiling);
+    result.bytes = 4.0 * static_cast<double>(6 * width * distinct + count * width * bags);
+    result.time = measure(run, 4, step);
+    conclude(run, result, wrong);
+  };
+  time("bags.step.tables.each", step_each);
+  time("bags.step.tables.joint", step_jointly);
+}
+
 const registration device{"bags.device", pool_device};
 const registration long_bags{"bags.long", pool_long};
 const registration mapped{"bags.mapped", pool_mapped};
 const registration stepped{"bags.step", step_bags};
+const registration tables_stepped{"bags.step.tables", step_tables};
 
 }  // namespace
 }  // namespace ferry_bench

@@ -4,6 +4,11 @@
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/joined.hpp>
 
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <vector>
+
 namespace ferry::detail {
 
 void require_a_bag(const char* verb, std::int64_t positions, const untyped_array& pooled) {
@@ -31,6 +36,50 @@ void require_bags(const char* verb, const untyped_array& offsets, std::int64_t p
          pooled.note().describe(),
          ", must be one for each bag, with or without one more for the last end; or a plain integer, the positions of every bag"}));
   if (count == 0) require_a_bag(verb, positions, pooled);
+}
+
+std::vector<std::int64_t> columns_of_tables(const char* verb, const std::vector<untyped_array>& tables,
+                                            const untyped_array& batch) {
+  if (tables.empty()) throw invalid_argument(joined({"ferry::", verb, ": for_each_table has no tables"}));
+  require_dense_rows(verb, batch);
+  std::vector<std::int64_t> columns;
+  std::int64_t width = 0;
+  for (const untyped_array& table : tables) {
+    require_dense_rows(verb, table);
+    if (table.shape.width() == 0)  // rows without elements have no column
+      throw invalid_argument(
+          joined({"ferry::", verb, ": the rows of ", table.note().describe(), " have no elements"}));
+    columns.push_back(width);
+    width += table.shape.width();
+  }
+  if (batch.shape.width() != width)
+    throw invalid_argument(
+        joined({"ferry::", verb, ": the rows of ", tables.size(), " tables have ", width,
+                " elements together, rows of ", batch.note().describe(), " have ", batch.shape.width()}));
+  return columns;
+}
+
+void require_separate(const char* verb, const std::vector<untyped_array>& tables) {
+  std::vector<const untyped_array*> by_place;
+  for (const untyped_array& table : tables)
+    if (table.shape.rows() != 0) by_place.push_back(&table);
+  std::sort(by_place.begin(), by_place.end(),
+            [](const untyped_array* a, const untyped_array* b) { return std::less<>()(a->data, b->data); });
+  const auto end_of = [](const untyped_array& table) {
+    const std::int64_t elements = (table.shape.rows() - 1) * table.shape.row_stride() + table.shape.width();
+    return static_cast<const std::byte*>(table.data) +
+           elements * static_cast<std::int64_t>(table.element_bytes);
+  };
+  // Tables that begin before the end of an earlier one are rare: columns of one array, or a table named twice.
+  for (std::size_t t = 0; t < by_place.size(); ++t)
+    for (std::size_t later = t + 1;
+         later < by_place.size() &&
+         std::less<>()(by_place[later]->data, static_cast<const void*>(end_of(*by_place[t])));
+         ++later)
+      if (overlap(*by_place[t], *by_place[later]))
+        throw invalid_argument(
+            joined({"ferry::", verb, ": ", by_place[t]->note().describe(), " and ",
+                    by_place[later]->note().describe(), " of for_each_table overlap in memory"}));
 }
 
 void require_weights(const char* verb, const untyped_array& weights, std::int64_t positions) {

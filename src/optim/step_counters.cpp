@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace ferry::optim {
 
@@ -35,16 +36,31 @@ void step_counts::require_steps(std::int64_t count) const {
                            " steps: rows count to " + std::to_string(most_row_steps));
 }
 
+namespace {
+
+void take_back(void* owner) { --static_cast<step_counts*>(owner)->steps; }
+void skip_step(void* owner, bool counted) {
+  auto& counts = *static_cast<step_counts*>(owner);
+  if (counted) --counts.steps;
+  ++counts.skipped;
+}
+
+using count_list = std::vector<std::shared_ptr<step_counts>>;
+
+void take_back_all(void* owner) {
+  for (const auto& counts : *static_cast<count_list*>(owner)) take_back(counts.get());
+}
+void skip_all(void* owner, bool counted) {
+  for (const auto& counts : *static_cast<count_list*>(owner)) skip_step(counts.get(), counted);
+}
+
+}  // namespace
+
 ferry::detail::rollback rollback_of(std::shared_ptr<step_counts> counts, bool skips) {
-  ferry::detail::rollback ends{std::move(counts),
-                               [](void* owner) { --static_cast<step_counts*>(owner)->steps; }, nullptr};
-  if (skips)
-    ends.skip = [](void* owner, bool counted) {
-      auto& skipped_counts = *static_cast<step_counts*>(owner);
-      if (counted) --skipped_counts.steps;
-      ++skipped_counts.skipped;
-    };
-  return ends;
+  return {std::move(counts), &take_back, skips ? &skip_step : nullptr};
+}
+ferry::detail::rollback rollback_of(std::vector<std::shared_ptr<step_counts>> counts, bool skips) {
+  return {std::make_shared<count_list>(std::move(counts)), &take_back_all, skips ? &skip_all : nullptr};
 }
 
 void refuse_moved_contents(const char* owner) {

@@ -43,7 +43,7 @@ void change_marks::add(const access_tracker& accesses, const rows_in_memory& mem
 void change_marks::mark_on_host() {
   for (auto& entry : writes_) {
     if (names_rows_of(entry)) {
-      entry.rows->mark(rows_, entry.rows->shift_of(entry.memory));
+      entry.rows->mark(numbers_of(entry), entry.rows->shift_of(entry.memory));
     } else {
       const auto range = entry.rows->range_of(entry.memory);
       entry.rows->mark(range.first, range.second);
@@ -59,7 +59,7 @@ void change_marks::mark_on_device(const void* exec, bool is_of_default_space, in
     const row_shift shift = by_rows ? entry.rows->shift_of(entry.memory) : row_shift{};
     device_marks* const kernels = is_of_default_space ? entry.rows->device() : nullptr;
     const bool marked =
-        kernels != nullptr && (by_rows ? kernels->mark(exec, device, *label_, rows_, shift)
+        kernels != nullptr && (by_rows ? kernels->mark(exec, device, *label_, numbers_of(entry), shift)
                                        : kernels->mark(exec, device, *label_, range.first, range.second));
     if (!marked) entry.rows->distrust();
   }
@@ -67,8 +67,9 @@ void change_marks::mark_on_device(const void* exec, bool is_of_default_space, in
 }
 
 bool change_marks::names_rows_of(const write& entry) const {
+  const listed_numbers& numbers = numbers_of(entry);
   return only_ &&
-         (rows_.count == 0 || (entry.memory.rows == rows_.rows && entry.rows->is_like(entry.memory)));
+         (numbers.count == 0 || (entry.memory.rows == numbers.rows && entry.rows->is_like(entry.memory)));
 }
 
 bool change_marks::enter(const std::shared_ptr<changed_rows>& rows, const rows_in_memory& memory) {
@@ -76,7 +77,7 @@ bool change_marks::enter(const std::shared_ptr<changed_rows>& rows, const rows_i
     if (entry.rows == rows && entry.memory.data == memory.data && entry.memory.rows == memory.rows &&
         entry.memory.row_bytes == memory.row_bytes)
       return false;
-  writes_.push_back({rows, memory});
+  writes_.push_back({rows, memory, by_tables_ ? rows_ : listed_numbers{}});
   return true;
 }
 

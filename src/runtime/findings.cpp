@@ -8,6 +8,22 @@ text_piece first_number(std::uint64_t bits, bool is_signed) {
   return is_signed ? text_piece(static_cast<std::int64_t>(bits)) : text_piece(bits);
 }
 
+namespace {
+
+/// The error about values that are not finite, in rows of `width` elements.
+std::exception_ptr nonfinite_error(const index_report& report, const std::string& verb,
+                                   const std::string& tables, const array_note& values, std::int64_t width) {
+  const auto wide = static_cast<std::uint64_t>(width < 1 ? 1 : width);
+  const auto place = report.first_value / nonfinite_value::kinds;
+  return std::make_exception_ptr(invalid_argument(joined(
+      {"ferry::", verb, ": ", report.nonfinite, " of the elements of ", values.describe(), " for rows of ",
+       tables, " are infinite or not a number, which nonfinite::reject forbids; the first is ",
+       nonfinite_value::names[report.first_value % nonfinite_value::kinds], " in column ", place % wide,
+       " at position ", place / wide})));
+}
+
+}  // namespace
+
 std::exception_ptr found_error(const index_report& report, const std::string& verb, const array_note& table,
                                const array_note& values, std::int64_t width, std::int64_t positions,
                                bool signed_indices) {
@@ -25,15 +41,8 @@ std::exception_ptr found_error(const index_report& report, const std::string& ve
         joined({"ferry::", verb, ": ", report.out_of_range, " of ", positions, " indices are outside of ",
                 table_text, "; the first is index ", index, " at position ", report.first_position})));
   }
-  if (report.duplicates == 0 && report.nonfinite != 0) {
-    const auto wide = static_cast<std::uint64_t>(width < 1 ? 1 : width);
-    const auto place = report.first_value / nonfinite_value::kinds;
-    return std::make_exception_ptr(invalid_argument(joined(
-        {"ferry::", verb, ": ", report.nonfinite, " of the elements of ", values.describe(), " for rows of ",
-         table_text, " are infinite or not a number, which nonfinite::reject forbids; the first is ",
-         nonfinite_value::names[report.first_value % nonfinite_value::kinds], " in column ", place % wide,
-         " at position ", place / wide})));
-  }
+  if (report.duplicates == 0 && report.nonfinite != 0)
+    return nonfinite_error(report, verb, table_text, values, width);
   return std::make_exception_ptr(invalid_argument(
       joined({"ferry::", verb, ": ", report.duplicates, " rows of ", table_text,
               " are named more than once, which duplicates::reject forbids; the lowest is row ",
@@ -41,7 +50,12 @@ std::exception_ptr found_error(const index_report& report, const std::string& ve
 }
 
 std::exception_ptr found_error(const index_report& report, const std::string& verb, const table_notes& list,
-                               std::int64_t positions, bool signed_indices) {
+                               const array_note& values, std::int64_t positions, bool signed_indices) {
+  if (report.out_of_range == 0) {
+    std::int64_t width = 1;
+    for (std::size_t i = 1; i < values.rank; ++i) width *= values.extents[i];
+    return nonfinite_error(report, verb, joined({list.tables.size(), " tables"}), values, width);
+  }
   const auto bags = static_cast<std::uint64_t>(list.bags);
   const bool is_offset = report.bad_bags != 0;
   // An offset is where a bag begins, but for the last one.
@@ -52,7 +66,8 @@ std::exception_ptr found_error(const index_report& report, const std::string& ve
   if (is_offset)
     return std::make_exception_ptr(out_of_range(joined(
         {"ferry::", verb, ": the offsets of ", report.bad_bags, " bags of ", list.tables.size(),
-         " tables decrease, are negative or leave the ", positions, " positions; the first is offset ",
+         " tables decrease, are negative or leave the ", positions, " positions",
+         verb == "step_bags" ? ", or leave positions without a bag" : "", "; the first is offset ",
          first_number(report.first_offset_number, report.unsigned_offsets == 0), " at place ",
          report.first_offset, ", where bag ", bag % bags, " of ", table, is_last ? " ends" : " begins"})));
   return std::make_exception_ptr(

@@ -30,7 +30,8 @@ std::exception_ptr error_of_kernels(ticket_state& state) {
   }
   const auto error_of = [&](const index_report& report, bool signed_indices) {
     if (sources.tables != nullptr)
-      return found_error(report, sources.verb, *sources.tables, sources.positions, signed_indices);
+      return found_error(report, sources.verb, *sources.tables, sources.values, sources.positions,
+                         signed_indices);
     return found_error(report, sources.verb, sources.table, sources.values, sources.width, sources.positions,
                        signed_indices);
   };

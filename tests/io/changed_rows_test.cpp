@@ -172,6 +172,38 @@ TEST_CASE("a step marks weights and state", "[io][checkpoint]") {
   }
 }
 
+TEST_CASE("a step of many tables marks the rows of each", "[io][checkpoint]") {
+  const exec_space exec;
+  auto random = generator(507);
+  const optim::adam rule{.lr = 0.1};
+  std::vector<ferry::tensor<float, ferry::mapped_space>> tables;
+  std::vector<decltype(optim::make_state(rule, tables.front()))> states;
+  std::vector<std::shared_ptr<changed_rows>> weights, fields;
+  for (std::size_t t = 0; t < 3; ++t) {
+    tables.emplace_back("table", rows - 40 * t, width);
+    ferry::init::zeros(exec, tables[t]);
+    states.push_back(optim::make_state(rule, tables[t]));
+    weights.push_back(marks_of(tables[t]));
+    fields.push_back(marks_of(states[t].field("exp_avg")));
+  }
+  for (int turn = 0; turn < 10; ++turn) {
+    std::vector<std::vector<std::int64_t>> named;
+    std::vector<std::int64_t> ids, bags{0};
+    for (std::size_t t = 0; t < 3; ++t) {
+      named.push_back(
+          indices<std::int64_t>(random, turn == 3 && t == 1 ? 0 : 1 + random() % 30, tables[t].rows()));
+      ids.insert(ids.end(), named[t].begin(), named[t].end());
+      bags.push_back(static_cast<std::int64_t>(ids.size()));
+    }
+    const auto pooled = make<ferry::device_space>("pooled", 1, 3 * width, values<float>(random, 3 * width));
+    ferry::step_bags(exec, rule, ferry::for_each_table(tables), states, ids, bags, pooled).wait();
+    for (std::size_t t = 0; t < 3; ++t) {
+      CHECK(marked(*weights[t]) == as_set(named[t]));
+      CHECK(marked(*fields[t]) == as_set(named[t]));
+    }
+  }
+}
+
 TEST_CASE("slices mark the rows of their tensor, and whole writes all of them", "[io][checkpoint]") {
   const exec_space exec;
   auto random = generator(504);

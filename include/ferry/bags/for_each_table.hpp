@@ -4,6 +4,8 @@
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/gather_tables.hpp>
 #include <ferry/bags/detail/pool_bags.hpp>
+#include <ferry/bags/detail/step_on_bags.hpp>
+#include <ferry/bags/detail/step_tables.hpp>
 #include <ferry/concepts/element.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/bounds.hpp>
@@ -12,6 +14,7 @@
 #include <ferry/tensor/array_traits.hpp>
 
 #include <iterator>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -32,7 +35,7 @@ inline constexpr bool is_range_of_tables = requires {
 /// for_each_table. The tables must outlive it and the work on it.
 template <class T, class Space>
 struct table_list {
-  using value_type = T;                             ///< const elements
+  using value_type = T;                             ///< const elements if any table has those
   using memory_space = Space;                       ///< of all tables
   std::vector<detail::array_ref<T, Space>> tables;  ///< in the order in which they were given
 };
@@ -40,20 +43,31 @@ struct table_list {
 template <class T, class Space>
 inline constexpr bool detail::is_table_list<table_list<T, Space>> = true;
 
-/// The tables as one argument of gather_bags, which pools the bags of all of them in one launch. Does not
-/// compile for a temporary tensor, vector or array.
+namespace detail {
+/// The tables as const arrays, unless all of them may be written.
+template <class... T, class... Space>
+auto list_tables(const array_ref<T, Space>&... tables) {
+  using first = std::tuple_element_t<0, std::tuple<array_ref<T, Space>...>>;
+  using element = std::remove_const_t<typename first::value_type>;
+  using space = typename first::memory_space;
+  static_assert(
+      (std::is_same_v<element, std::remove_const_t<T>> && ...) && (std::is_same_v<space, Space> && ...),
+      "ferry: for_each_table takes tables of one element type in one memory space.");
+  if constexpr ((std::is_const_v<T> || ...))
+    return table_list<const element, space>{{read_only(tables)...}};
+  else
+    return table_list<element, space>{{tables...}};
+}
+}  // namespace detail
+
+/// The tables as one argument of gather_bags, which pools the bags of all of them in one launch, and of
+/// step_bags, for which none of them may be const. Does not compile for a temporary tensor, vector or array.
 template <class First, class... More>
   requires(detail::holds_elements<First>() && (detail::holds_elements<More>() && ...))
 [[nodiscard]] auto for_each_table(First&& first, More&&... more) {
   detail::require_lasting<First>();
   (detail::require_lasting<More>(), ...);
-  using element = typename decltype(make_ref(std::as_const(first)))::value_type;
-  using space = typename decltype(make_ref(std::as_const(first)))::memory_space;
-  static_assert(
-      (std::is_same_v<element, typename decltype(make_ref(std::as_const(more)))::value_type> && ...) &&
-          (std::is_same_v<space, typename decltype(make_ref(std::as_const(more)))::memory_space> && ...),
-      "ferry: for_each_table takes tables of one element type in one memory space.");
-  return table_list<element, space>{{make_ref(std::as_const(first)), make_ref(std::as_const(more))...}};
+  return detail::list_tables(make_ref(first), make_ref(more)...);
 }
 
 /// As above, of the tables of a range, for example a std::vector of tensors.
@@ -64,10 +78,9 @@ template <class Tables>
   if constexpr (!std::is_lvalue_reference_v<Tables> &&
                 !std::ranges::enable_borrowed_range<std::remove_cv_t<Tables>>)
     detail::require_lasting<detail::element_of_range<Tables>>();
-  const auto& tables = range;
-  using reference = decltype(make_ref(std::as_const(*std::ranges::begin(tables))));
+  using reference = decltype(make_ref(*std::ranges::begin(range)));
   table_list<typename reference::value_type, typename reference::memory_space> list;
-  for (const auto& table : tables) list.tables.push_back(make_ref(table));
+  for (auto&& table : range) list.tables.push_back(make_ref(table));
   return list;
 }
 
@@ -78,7 +91,7 @@ template <class... Arguments>
 table_list<const float, pageable_space> for_each_table(const Arguments&...) {
   static_assert(
       sizeof...(Arguments) > 1000,
-      "ferry: for_each_table takes tables of one element type in one memory space, tensors say, or a range of them; 8-bit, cached and sharded tables are pooled one by one.");
+      "ferry: for_each_table takes tables of one element type in one memory space, tensors say, or a range of them; 8-bit, cached and sharded tables are pooled and stepped one by one.");
   return {};
 }
 
@@ -124,6 +137,68 @@ template <class Exec, class T, class Space, class Indices, class Offsets, class 
   detail::require_weight_type<Exec, Weights>();
   return detail::gather_tables<bag>(exec, tables.tables, detail::index_ref(indices),
                                     detail::bags_named_by(offsets), make_ref(weights), make_ref(pooled));
+}
+
+/// step_bags on many tables, with one plan and one launch for all of them.
+///
+///   tables        for_each_table of T tables, none of them const
+///   states        a range of T states, those of the tables in their order: a std::vector or a std::array
+///                 of what make_state returned for each, or a std::span of them
+///   indices       rank-1 array of int32, uint32, int64 or uint64: those of the first table, then those of
+///                 the next one, and so on
+///   offsets       as in gather_bags on many tables; every position must belong to a bag
+///   pooled_grads  B rows of numbers, whose width is the sum of the widths of the tables: the gradients of
+///                 bag b of every table, side by side
+///   policies      pooling::sum or pooling::mean; path::direct: tables and states must be in memory that
+///                 kernels of `exec` reach; bounds, step_count, rounding and nonfinite as in step
+///
+/// The bits are those of a step_bags for each table. The rest is as in step_bags: if the batch of one table
+/// is bad, wait() throws, and all tables and states are unchanged. Messages about bad indices and offsets
+/// name the table and the bag within it. Throws invalid_argument also where tables overlap in memory. Under
+/// bounds::clamp wait() throws out_of_range for the indices of a table without rows. The scratch memory is
+/// that of step_bags for all tables together.
+template <class Exec, class Rule, class T, class Space, class States, class Indices, class Offsets,
+          class Grads, class... Policies>
+  requires(detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, const table_list<T, Space>&,
+                        States, const Indices&, const Offsets&, const Grads&, Policies...>)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
+    const Exec& exec, const Rule& rule, const table_list<T, Space>& tables, States&& states,
+    const Indices& indices, const Offsets& offsets, const Grads& pooled_grads, Policies...) {
+  using bag = detail::bag_policies<Policies...>;
+  detail::require_table_step<Exec, Rule, T, Space, States, Indices, Offsets, Grads, bag>();
+  return detail::step_tables<bag>(exec, rule, tables.tables, states, detail::index_ref(indices),
+                                  detail::bags_named_by(offsets), make_ref(pooled_grads), detail::no_array{});
+}
+
+/// As above, with the weights of the positions, by which the shares are multiplied.
+template <class Exec, class Rule, class T, class Space, class States, class Indices, class Offsets,
+          class Grads, class Weights, class... Policies>
+  requires(detail::AnArray<Weights>&& detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&,
+                                                   const table_list<T, Space>&, States, const Indices&,
+                                                   const Offsets&, const Grads&, const Weights&, Policies...>)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
+    const Exec& exec, const Rule& rule, const table_list<T, Space>& tables, States&& states,
+    const Indices& indices, const Offsets& offsets, const Grads& pooled_grads, const Weights& weights,
+    Policies...) {
+  using bag = detail::bag_policies<Policies...>;
+  detail::require_table_step<Exec, Rule, T, Space, States, Indices, Offsets, Grads, bag>();
+  detail::require_weight_type<Exec, Weights>();
+  return detail::step_tables<bag>(exec, rule, tables.tables, states, detail::index_ref(indices),
+                                  detail::bags_named_by(offsets), make_ref(pooled_grads), make_ref(weights));
+}
+
+/// Refuses the gradients of the weights. Does not compile.
+template <class Exec, class Rule, class T, class Space, class States, class Indices, class Offsets,
+          class Grads, class Weights, class WeightGrads, class... Policies>
+  requires(detail::AnArray<Weights>&& detail::AnArray<WeightGrads>&& detail::Fits<
+           detail::step_bags_arguments, const Exec&, const Rule&, const table_list<T, Space>&, States,
+           const Indices&, const Offsets&, const Grads&, const Weights&, WeightGrads, Policies...>)
+ticket step_bags(const Exec&, const Rule&, const table_list<T, Space>&, States&&, const Indices&,
+                 const Offsets&, const Grads&, const Weights&, WeightGrads&&, Policies...) {
+  static_assert(
+      sizeof(T) == 0,
+      "ferry: step_bags on several tables writes no gradients of weights; for them call it once for each table.");
+  return {};
 }
 
 }  // namespace ferry

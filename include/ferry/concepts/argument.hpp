@@ -31,6 +31,12 @@ inline constexpr bool is_optimizer_argument = Optimizer<T>;
 template <class T>
 inline constexpr bool is_state = false;
 
+/// True if T is a range of such states: a std::vector or std::array of them, or a span.
+template <class T>
+inline constexpr bool is_state_range = requires {
+  requires is_state<std::remove_cv_t<typename T::value_type>>;
+};
+
 /// True if T is a table whose rows hold their state.
 template <class T>
 inline constexpr bool is_records = false;

@@ -23,6 +23,7 @@
 #include <limits>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 /// The arguments that the verbs on bags share.
 namespace ferry::detail {
@@ -108,6 +109,14 @@ void require_bags(const char* verb, std::int64_t hotness, std::int64_t positions
 void require_bags(const char* verb, const untyped_array& offsets, std::int64_t positions,
                   const untyped_array& pooled);
 /// @}
+
+/// Checks the tables of a verb on several of them, whose parts lie side by side in the rows of `batch`.
+/// Returns the first column of each.
+std::vector<std::int64_t> columns_of_tables(const char* verb, const std::vector<untyped_array>& tables,
+                                            const untyped_array& batch);
+
+/// Checks that no two of the tables that a verb writes to share memory.
+void require_separate(const char* verb, const std::vector<untyped_array>& tables);
 
 /// Checks the weights of the positions, or their gradients.
 void require_weights(const char* verb, const untyped_array& weights, std::int64_t positions);

@@ -78,11 +78,12 @@ void choose_positions(launch_context<Exec>& call, const Access& access, const ro
 
 /// Makes the plan of a step on bags. `Compute` is the type in which gradients are divided. `extra` are the
 /// weights of the positions or the positions of the maxima, `weight_grads` receives the weights' gradients.
+/// `tables`: of bags of several tables, for kernels of `exec`.
 template <class Pooling, class Bounds, class Compute, class Exec, class Access, class Bags, class Extra,
           class WeightGrads, class Value, class ValueSpace>
 auto plan_bags(const Exec& exec, const Access& access, const row_plan& plan, const Bags& bags,
                [[maybe_unused]] const Extra& extra, [[maybe_unused]] const WeightGrads& weight_grads,
-               const array_ref<Value, ValueSpace>& grads) {
+               const array_ref<Value, ValueSpace>& grads, const kernels::tables_of_bags& tables = {}) {
   constexpr bool weighs = !std::is_same_v<Extra, no_array> && !Pooling::selects;
   const auto home = engine::get(exec);
   launch_context<Exec> call(exec, "step_bags");
@@ -91,6 +92,7 @@ auto plan_bags(const Exec& exec, const Access& access, const row_plan& plan, con
   call.use(plan.storage());
   const plan_storage& store = *plan.storage();
   const std::int64_t n = plan.positions(), count = grads.rows(), width = grads.width();
+  const std::int64_t bag_count = count * tables.tables;
 
   bag_plan_layout layout;
   const auto rows = layout.take<std::int64_t>(n);
@@ -114,20 +116,20 @@ auto plan_bags(const Exec& exec, const Access& access, const row_plan& plan, con
   step_plan->checked = store.checked || checks;
   const offset_type<Bags>* offsets = nullptr;
   if constexpr (!std::is_same_v<Bags, std::int64_t>) offsets = indices_for_kernels(call, bags);
-  const auto list = list_of_bags(bags, offsets, count, n, checks, *step_plan->report);
+  const auto list = list_of_bags(bags, offsets, bag_count, n, checks, *step_plan->report);
   if (step_plan->checked)
     launch(
-        exec, call.label_part(label, "check"), count > 0 ? count : 1,
+        exec, call.label_part(label, "check"), bag_count > 0 ? bag_count : 1,
         kernels::check_step_bags<offset_type<Bags>>{list, store.checked ? store.report->findings : nullptr});
   if constexpr (weighs) {
     const auto* weights = indices_for_kernels(call, extra);
     launch(exec, call.label_part(label, "place"), n,
            kernels::place_bags<offset_type<Bags>, std::remove_const_t<typename Extra::value_type>>{
-               list, store.order, weights, step_plan->values.rows, step_plan->values.factors});
+               list, store.order, weights, step_plan->values.rows, step_plan->values.factors, tables});
   } else {
     launch(exec, call.label_part(label, "place"), n,
            kernels::place_bags<offset_type<Bags>, void>{list, store.order, nullptr, step_plan->values.rows,
-                                                        nullptr});
+                                                        nullptr, tables});
   }
   if constexpr (Pooling::selects)
     choose_positions(
@@ -159,7 +161,7 @@ auto plan_bags(const Exec& exec, const Access& access, const row_plan& plan, con
     const bool skips = store.bounds == bounds::skip::name;
     launch(exec, call.label_part(label, "divide"), count * width,
            kernel{list, skips ? store.row_of : nullptr, near_grads.data, near_grads.row_stride(),
-                  divided.data, fast_divisor(width)});
+                  divided.data, fast_divisor(width), tables});
     return finish(divided);
   } else {
     return finish(grads);

@@ -15,6 +15,7 @@
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -51,32 +52,22 @@ ticket gather_tables(const Exec& exec, const std::vector<array_ref<T, Space>>& t
   using entry = kernels::table_entry<table_type>;
   using bounds_policy = typename Bag::chosen::template get<bounds_category, bounds::check>;
   constexpr bool clamps = std::is_same_v<bounds_policy, bounds::clamp>;
-  if (tables.empty()) throw invalid_argument("ferry::gather_bags: for_each_table has no tables");
   const auto count = static_cast<std::int64_t>(tables.size());
   const std::int64_t batch = out.rows(), positions = indices.rows();
   require_rank_one(verb, indices);
-  require_dense_rows(verb, out);
+  const auto columns = columns_of_tables(verb, std::vector<untyped_array>(tables.begin(), tables.end()), out);
+  const std::int64_t width = out.width();
   std::vector<entry> entries;
-  std::int64_t width = 0;
   bool some_empty = false;
   bool packed = in_packets<kernels::packed_tile::elements>(out);
   for (const auto& table : tables) {
-    require_dense_rows(verb, table);
     some_empty = some_empty || table.rows() == 0;
     if (overlap(table, out))
       throw invalid_argument("ferry::gather_bags: " + out.describe() + " and " + table.describe() +
                              " overlap in memory");
-    if (table.width() != 0)  // rows without elements have no column
-      entries.push_back({table.data, table.row_stride(), table.rows(), table.width(), width});
-    else
-      throw invalid_argument("ferry::gather_bags: the rows of " + table.describe() + " have no elements");
-    width += table.width();
+    entries.push_back({table.data, table.row_stride(), table.rows(), table.width(), columns[entries.size()]});
     packed = packed && in_packets<kernels::packed_tile::elements>(table);
   }
-  if (out.width() != width)
-    throw invalid_argument("ferry::gather_bags: the rows of " + std::to_string(count) + " tables have " +
-                           std::to_string(width) + " elements together, rows of " + out.describe() +
-                           " have " + std::to_string(out.width()));
   auto bag_rows = out;
   bag_rows.extents[0] = batch * count;
   require_bags(verb, bags, positions, bag_rows);

@@ -25,7 +25,8 @@ struct check_step_bags {
 
   KOKKOS_FUNCTION void operator()(std::int64_t bag) const {
     if (bag == 0 && earlier != nullptr && earlier->out_of_range != 0) {
-      bags.report.out_of_range(static_cast<std::int64_t>(earlier->first_position), earlier->first_index);
+      bags.report.out_of_range(static_cast<std::int64_t>(earlier->first_position), earlier->first_index,
+                               static_cast<std::int64_t>(earlier->first_bag));
       Kokkos::atomic_add(&bags.report.findings->out_of_range, earlier->out_of_range - 1);
     }
     if (bag >= bags.bags || !bags.checks || bags.offsets == nullptr) return;
@@ -37,8 +38,34 @@ struct check_step_bags {
   }
 };
 
-/// For each place of a plan: the bag of its position, which is the row of its gradient, and the weight of the
-/// position. One thread per place. `Weight` is void where positions have no weights.
+/// The tables of a list of bags: those of table t are the bags from t * batch on, and its part of their rows
+/// begins at column first_column[t].
+struct tables_of_bags {
+  const std::int64_t* first_column = nullptr;  ///< null: there is one table
+  std::int64_t tables = 1;
+  detail::fast_divisor batch{};
+
+  /// The row of a batch that a bag has a part of.
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t row_of(std::int64_t bag) const {
+    return first_column == nullptr ? bag : bag - batch.quotient(bag) * batch.divisor();
+  }
+  /// The bag whose part of a row has the column.
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t bag_of(std::int64_t row, std::int64_t column) const {
+    if (first_column == nullptr) return row;
+    std::int64_t low = 0, high = tables;
+    while (high - low > 1) {
+      const std::int64_t middle = low + (high - low) / 2;
+      if (first_column[middle] <= column)
+        low = middle;
+      else
+        high = middle;
+    }
+    return low * batch.divisor() + row;
+  }
+};
+
+/// For each place of a plan: the row of its gradient, which is the bag of its position, and the weight of
+/// the position. One thread per place. `Weight` is void where positions have no weights.
 template <class Offset, class Weight>
 struct place_bags {
   bag_list<Offset> bags;
@@ -46,17 +73,19 @@ struct place_bags {
   const Weight* weights;
   std::int64_t* rows;
   double* factors;
+  tables_of_bags tables{};
 
   static std::int64_t bytes_each() { return 4 * sizeof(std::int64_t); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t place) const {
     const std::int64_t position = order[place];
-    rows[place] = bags.bag_of(position);
+    rows[place] = tables.row_of(bags.bag_of(position));
     if constexpr (!std::is_void_v<Weight>) factors[place] = convert<double>(weights[position]);
   }
 };
 
-/// scaled[b] = gradient of bag b divided by the number of its rows. One thread per element, row-major.
+/// scaled[b] = gradient of bag b divided by the number of its rows, in the columns of its table. One thread
+/// per element, row-major.
 template <class Compute, class Out, class Offset, class Value>
 struct divide_by_sizes {
   bag_list<Offset> bags;
@@ -65,6 +94,7 @@ struct divide_by_sizes {
   std::int64_t stride;
   Out* scaled;
   detail::fast_divisor width;
+  tables_of_bags tables{};
 
   [[nodiscard]] std::int64_t bytes_each() const {
     const std::int64_t elements = sizeof(Value) + sizeof(Out);
@@ -73,15 +103,15 @@ struct divide_by_sizes {
   }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    const std::int64_t bag = width.quotient(i);
-    const std::int64_t column = i - bag * width.divisor();
-    const bag_range range = bags.range(bag, false);
+    const std::int64_t row = width.quotient(i);
+    const std::int64_t column = i - row * width.divisor();
+    const bag_range range = bags.range(tables.bag_of(row, column), false);
     std::int64_t rows = range.end - range.begin;
     if (row_of != nullptr) {
       rows = 0;
       for (std::int64_t k = range.begin; k < range.end; ++k) rows += row_of[k] >= 0 ? 1 : 0;
     }
-    const auto value = convert<Compute>(values[bag * stride + column]);
+    const auto value = convert<Compute>(values[row * stride + column]);
     scaled[i] = convert<Out>(rows > 0 ? value / static_cast<Compute>(rows) : Compute(0));
   }
 };

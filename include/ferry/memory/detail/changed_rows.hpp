@@ -24,8 +24,8 @@ struct rows_in_memory {
   std::int64_t stride = 0;  ///< in bytes
 };
 
-/// Rows by their numbers, in a list that kernels or the host can read. Numbers outside of [0, rows) name no
-/// row, or the nearest one.
+/// Rows by their numbers, in a list that kernels or the host can read. Numbers outside of
+/// [first, first + rows) name no row, or the nearest one.
 struct listed_numbers {
   const void* list = nullptr;
   std::int64_t count = 0;
@@ -34,6 +34,7 @@ struct listed_numbers {
   bool is_signed = true;
   bool clamps = false;
   std::int64_t rows = 0;
+  std::int64_t first = 0;  ///< the number of row 0
 
   /// The row of number i, -1 for none.
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t row(std::int64_t i) const {
@@ -44,6 +45,7 @@ struct listed_numbers {
                         : std::int64_t{static_cast<const std::uint32_t*>(list)[i]};
     else
       value = static_cast<const std::int64_t*>(list)[i];
+    value -= first;
     if (value >= 0 && value < rows) return value;
     if (!clamps) return -1;
     const bool beyond = value >= 0 || !is_signed;  // an unsigned number above the largest signed one

@@ -14,6 +14,7 @@
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace ferry::optim {
 
@@ -41,6 +42,8 @@ struct step_counts {
 /// For the ticket of a step: takes the step back before wait() throws. `skips`: a step whose gradients are
 /// not finite is counted as skipped and does not throw.
 ferry::detail::rollback rollback_of(std::shared_ptr<step_counts> counts, bool skips);
+/// Of a step of several tables, which is taken back in all of their states.
+ferry::detail::rollback rollback_of(std::vector<std::shared_ptr<step_counts>> counts, bool skips);
 
 /// A state's step counters: the steps taken, the steps of each row if rows count, and the coefficient history
 /// for rows that missed steps. Shared by the state and by the tickets of steps in flight.

@@ -92,7 +92,8 @@ FERRY_VERB(
 
 FERRY_VERB(
     step_bags,
-    "step_bags is called as step_bags(exec, rule, table, state, indices, offsets, pooled_grads, policies...), with the weights of the positions after `pooled_grads` if there are any.",
+    "step_bags is called as step_bags(exec, rule, table, state, indices, offsets, pooled_grads, policies...), with the weights of the positions after `pooled_grads` if there are any; over for_each_table with a range of states in place of the state.",
+    call_of(execution_space, rule, table_list, states, indices, offsets, array).with(array, 2),
     call_of(execution_space, rule, written_table, state, indices, offsets, array).with(array, 2))
 
 FERRY_VERB(

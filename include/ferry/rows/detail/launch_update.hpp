@@ -127,20 +127,30 @@ bool sums_in_kernel([[maybe_unused]] const plan_storage& store,
     return false;
 }
 
+/// Binds the room for the sums of a plan's long segments, rows of `width` elements, to a source on a device.
+/// False if it can have no such segment.
+template <class Sum, class Exec, class Source>
+bool take_long_sums(launch_context<Exec>& call, const std::string& label, const row_plan& plan,
+                    std::int64_t width, Source& source) {
+  const plan_storage& store = *plan.storage();
+  const std::int64_t slots = kernels::long_segments::slots(plan.positions());
+  if (!kernels::long_segments::has(0, plan.positions()) || width == 0) return false;
+  source.long_sums = call.template scratch<Sum>(slots * width);
+  source.long_stride = width;
+  source.pieces = {
+      store.long_found, store.order, store.inverse, counters_of_pieces(call, label, store), slots, 0};
+  return true;
+}
+
 /// Binds to a plan's source on a device what sums its long segments, in the type that the job's kernels
 /// compute in: these kernels if they can, else one before them.
 template <class Sum, class Exec, class Source, class Value, class Space>
 void sum_long(launch_context<Exec>& call, const std::string& label, const row_plan& plan,
               const array_ref<Value, Space>& values, Source& source) {
-  const plan_storage& store = *plan.storage();
-  const std::int64_t slots = kernels::long_segments::slots(plan.positions());
   const std::int64_t width = values.width();
-  if (!kernels::long_segments::has(0, plan.positions()) || width == 0) return;
-  source.long_sums = call.template scratch<Sum>(slots * width);
-  source.long_stride = width;
-  source.pieces = {
-      store.long_found, store.order, store.inverse, counters_of_pieces(call, label, store), slots, 0};
-  if (!sums_in_kernel<Source>(store, values)) {
+  if (!take_long_sums<Sum>(call, label, plan, width, source)) return;
+  const std::int64_t slots = source.pieces.slots;
+  if (!sums_in_kernel<Source>(*plan.storage(), values)) {
     // One kernel serves both sources of plans.
     using rows_type =
         std::conditional_t<std::is_same_v<Source, kernels::summed_plan_rows>, kernels::plan_rows, Source>;
@@ -159,18 +169,23 @@ void sum_long(launch_context<Exec>& call, const std::string& label, const row_pl
   }
 }
 
+/// A plan's rows as they are in its arrays.
+inline kernels::plan_rows rows_of_plan(const plan_storage& store) {
+  return {store.unique_rows,
+          store.segment_begin,
+          store.value_rows(),
+          store.unique_count,
+          store.checked ? store.report->findings : nullptr,
+          nullptr};
+}
+
 /// A plan's rows as the source of writing kernels. Reports repeated rows where they are forbidden, and sums
 /// the long segments on a device that the job's kernels do not, see sum_long.
 template <class Duplicates, class Sum, bool InKernel = false, class Exec, class Job, class Value, class Space>
 auto plan_source(launch_context<Exec>& call, const std::string& label, [[maybe_unused]] const Job& job,
                  const row_plan& plan, [[maybe_unused]] const array_ref<Value, Space>& values) {
   const plan_storage& store = *plan.storage();
-  kernels::plan_rows source{store.unique_rows,
-                            store.segment_begin,
-                            store.value_rows(),
-                            store.unique_count,
-                            store.checked ? store.report->findings : nullptr,
-                            nullptr};
+  kernels::plan_rows source = rows_of_plan(store);
   if constexpr (Duplicates::forbids) source.repeats = report_repeats(call, label, plan).findings;
   if constexpr (adjusts_values<Duplicates>) {
     auto adjusted = Duplicates::source(source, store, values.width());

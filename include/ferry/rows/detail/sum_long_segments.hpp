@@ -254,6 +254,9 @@ struct sum_segments {
   std::int64_t width;
   ferry::detail::fast_divisor tiles;
 
+  /// Work items for a row of the buffer.
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t columns() const { return tiles.divisor() * Tile::elements; }
+
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     if (!source.pieces.has(i)) return;
     auto* const sums = static_cast<Compute*>(source.long_sums);

@@ -58,9 +58,10 @@ inline constexpr unsigned records = 1u << 11;
 inline constexpr unsigned integer = 1u << 12;
 inline constexpr unsigned number = 1u << 13;
 inline constexpr unsigned text = 1u << 14;
-inline constexpr unsigned object = 1u << 15;     ///< anything else
-inline constexpr unsigned constant = 1u << 16;   ///< may not be written
-inline constexpr unsigned temporary = 1u << 17;  ///< ends with the statement
+inline constexpr unsigned states = 1u << 15;     ///< a range of states
+inline constexpr unsigned object = 1u << 16;     ///< anything else
+inline constexpr unsigned constant = 1u << 17;   ///< may not be written
+inline constexpr unsigned temporary = 1u << 18;  ///< ends with the statement
 inline constexpr unsigned any = constant - 1;
 }  // namespace kind
 
@@ -83,6 +84,8 @@ consteval unsigned kinds_of_type() {
     return kind::execution_space;
   else if constexpr (std::is_array_v<T> && std::is_convertible_v<const T&, std::string_view>)
     return kind::array | kind::text;
+  else if constexpr (is_state_range<T>)
+    return kind::states;
   else if constexpr (AnArray<T>)
     return kinds_of_array<T>();
   else if constexpr (std::is_integral_v<T>)

@@ -31,11 +31,13 @@ struct roles {
   static constexpr role codes{kind::codes};
   static constexpr role written_codes{kind::codes, true};
   static constexpr role tables{table.kinds | kind::table_list};
+  static constexpr role table_list{kind::table_list};
   static constexpr role indices{kind::indices};
   static constexpr role offsets{kind::indices | kind::integer};
   static constexpr role rows{kind::integer | table.kinds | kind::records};
   static constexpr role rule{kind::rule | kind::object};  // of an object that is no rule the verb says why
   static constexpr role state{kind::state, true};
+  static constexpr role states{kind::states};
   static constexpr role records{kind::records, true};
   static constexpr role number{kind::number};
   static constexpr role integer{kind::integer};
@@ -79,6 +81,7 @@ consteval flaw flaw_of_role(role part, unsigned kinds) {
     return (kinds & kind::array) != 0 ? flaw::no_indices : flaw::no_index_array;
   if (part.kinds == roles::offsets.kinds) return flaw::no_offsets;
   if (part.kinds == roles::rule.kinds) return flaw::no_rule;
+  if (part.kinds == roles::states.kinds) return flaw::no_states;
   if ((part.kinds & kind::integer) == 0 && (part.kinds & kind::array) != 0)
     return (kinds & kind::unfit_array) != 0 ? flaw::no_elements : flaw::no_array;
   return flaw::call;

@@ -60,6 +60,14 @@ class change_marks {
     rows_ = {list, count, nullptr, static_cast<int>(sizeof(Index)), std::is_signed_v<Index>, clamps, rows};
   }
   /// @}
+  /// The arrays that are added until the next call of this function are written in these rows of the plan
+  /// alone, whose number `first` is their row 0: those of one of several tables.
+  void only(const plan_storage& plan, std::int64_t first, std::int64_t rows) {
+    only(plan);
+    rows_.first = first;
+    rows_.rows = rows;
+    by_tables_ = true;
+  }
   /// Any row may be written.
   void any_row() { only_ = false; }
   /// Nothing was written.
@@ -84,8 +92,12 @@ class change_marks {
   struct write {
     std::shared_ptr<changed_rows> rows;
     rows_in_memory memory;
+    listed_numbers numbers{};  ///< of a call on several tables
   };
 
+  [[nodiscard]] const listed_numbers& numbers_of(const write& entry) const {
+    return by_tables_ ? entry.numbers : rows_;
+  }
   [[nodiscard]] bool names_rows_of(const write& entry) const;
   bool enter(const std::shared_ptr<changed_rows>& rows, const rows_in_memory& memory);
   void give_up() noexcept;
@@ -94,6 +106,7 @@ class change_marks {
   listed_numbers rows_;
   const std::string* label_ = nullptr;
   bool only_ = false;
+  bool by_tables_ = false;
   bool captures_;
 };
 

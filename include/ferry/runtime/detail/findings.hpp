@@ -40,9 +40,9 @@ std::shared_ptr<const table_notes> notes_of(const Tables& tables, std::int64_t b
   return notes;
 }
 
-/// The error of a report of a verb on several tables, about indices or offsets.
+/// The error of a report of a verb on several tables. `values`: see above, here of rows for all tables.
 [[gnu::cold]] std::exception_ptr found_error(const index_report& report, const std::string& verb,
-                                             const table_notes& list, std::int64_t positions,
-                                             bool signed_indices);
+                                             const table_notes& list, const array_note& values,
+                                             std::int64_t positions, bool signed_indices);
 
 }  // namespace ferry::detail

@@ -18,6 +18,7 @@ enum class flaw {
   braced_indices,
   no_offsets,
   no_rule,
+  no_states,
   one_table,
   constant,
   temporary
@@ -59,8 +60,11 @@ consteval void fail_with() {
       "ferry: the offsets of bags must be a rank-1 array of int32, uint32, int64 or uint64, or the number of positions that every bag has.");
   static_assert(Found != flaw::no_rule, "ferry: the verb needs an optimizer rule, ferry::optim::adam say.");
   static_assert(
+      Found != flaw::no_states,
+      "ferry: step_bags over for_each_table takes a range of states, one for each table in their order: a std::vector or a std::array of what make_state returns.");
+  static_assert(
       Found != flaw::one_table,
-      "ferry: the tables of for_each_table serve gather_bags alone; call other verbs once for each table.");
+      "ferry: the tables of for_each_table serve gather_bags and step_bags alone; call other verbs once for each table.");
   static_assert(Found != flaw::constant,
                 "ferry: the verb writes to this table, state or records, so it must not be const.");
   static_assert(

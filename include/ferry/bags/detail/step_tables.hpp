@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/bags/detail/bag_arguments.hpp>
+#include <ferry/bags/detail/bag_plan.hpp>
+#include <ferry/bags/detail/launch_tables.hpp>
+#include <ferry/bags/detail/share_values.hpp>
+#include <ferry/bags/detail/step_on_bags.hpp>
+#include <ferry/error.hpp>
+#include <ferry/optim/detail/step_call.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/plan/detail/sort_indices.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/policy/nonfinite.hpp>
+#include <ferry/policy/path.hpp>
+#include <ferry/rows/detail/row_access.hpp>
+#include <ferry/runtime/detail/count_moves.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/ticket.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// The path of step_bags on several tables, from its arguments to the kernels: one plan of the rows of all
+/// tables, then one launch on all of them.
+namespace ferry::detail {
+
+/// Checks the types of step_bags on several tables.
+template <class Exec, class Rule, class T, class Space, class States, class Indices, class Offsets,
+          class Grads, class Bag>
+consteval void require_table_step() {
+  using chosen = typename Bag::chosen;
+  using path_policy = typename chosen::template get<path_category, path::automatic>;
+  static_assert(!std::is_const_v<T>,
+                "ferry: step_bags writes to the tables of for_each_table, so none of them may be const.");
+  static_assert(
+      std::is_lvalue_reference_v<States> && !std::is_const_v<std::remove_reference_t<States>>,
+      "ferry: step_bags writes to the states of the tables of for_each_table, so their range must be a variable that is not const.");
+  static_assert(
+      !is_plan<Indices>,
+      "ferry: a plan is for tables of one number of rows; give step_bags on several tables the indices.");
+  static_assert(
+      !Bag::pooling::selects,
+      "ferry: step_bags on several tables takes pooling::sum and pooling::mean; under pooling::max call it once for each table.");
+  static_assert(
+      path_policy::chosen_at_run_time || in_batch_order<path_policy>,
+      "ferry: step_bags on several tables is one launch of the execution space, so it takes path::direct only.");
+  static_assert(
+      !chosen::template names<duplicates_category>,
+      "ferry: step_bags adds the gradients of all positions of a row, as the backward pass of bags does, so it takes no duplicates policy.");
+  require_step_rule<Rule, typename std::remove_reference_t<States>::value_type::rule_type>();
+  require_row_verb<Exec, tensor<std::remove_const_t<T>, Space>, Indices, Grads, chosen, true, true>();
+  require_offsets<Exec, Offsets>();
+}
+
+/// The plan of bags of several tables, which numbers their rows one after the other.
+template <class Bounds, class Exec, class Index, class IndexSpace, class Bags>
+row_plan plan_tables(const Exec& exec, const array_ref<Index, IndexSpace>& indices, const Bags& bags,
+                     std::int64_t batch, const std::vector<std::int64_t>& first_row,
+                     const kernels::table_ranges& ranges, bool lacks_rows) {
+  using plain = std::remove_const_t<Index>;
+  constexpr bool clamps = std::is_same_v<Bounds, bounds::clamp>;
+  const std::int64_t n = indices.rows();
+  const auto enter = [&](launch_context<Exec>& call, void* copy) -> const void* {
+    return n == 0 ? nullptr : indices_for_kernels(call, indices, static_cast<plain*>(copy));
+  };
+  const auto resolve = [&](launch_context<Exec>& call, const void* source, const report_writer& report,
+                           std::int64_t* row_of) {
+    const offset_type<Bags>* offsets = nullptr;
+    if constexpr (!std::is_same_v<Bags, std::int64_t>) offsets = bags.data;
+    using rows = kernels::index_rows<plain, Bounds>;
+    launch(exec, call.label("tables"), n,
+           kernels::resolve_in_tables<plain, Bounds, offset_type<Bags>, clamps>{
+               rows{static_cast<const plain*>(source), 0, report}, report,
+               list_of_bags(bags, offsets, batch * ranges.tables, n, false, report), fast_divisor(batch),
+               ranges, row_of});
+  };
+  return sort_indices(
+      exec,
+      plan_request<Exec>{n, first_row.back(), sizeof(plain), std::is_signed_v<plain>, bounds_kind::of_user,
+                         Bounds::reports || (clamps && lacks_rows), Bounds::name, enter, resolve},
+      plan_room{});
+}
+
+/// The bags with their offsets where kernels of the execution space read them.
+template <class Exec, class Bags>
+auto bags_near(launch_context<Exec>& call, const Bags& bags) {
+  if constexpr (std::is_same_v<Bags, std::int64_t>) {
+    return bags;
+  } else {
+    auto array = dense_rows<const offset_type<Bags>, near_space<Exec>>(indices_for_kernels(call, bags),
+                                                                       bags.rows(), 1, "offsets");
+    array.rank = 1;
+    return array;
+  }
+}
+
+/// The step of each of several tables, before its launch and after.
+template <class Call>
+class table_steps {
+ public:
+  using job_type = typename Call::job_type;
+
+  template <class Value, class Rule, class Table, class States>
+  table_steps(const Rule& rule, const std::vector<Table>& tables, States& states,
+              std::type_identity<Value> value) {
+    const auto count = static_cast<std::size_t>(std::ranges::distance(states));
+    if (count != tables.size())
+      throw invalid_argument("ferry::step_bags: for_each_table has " + std::to_string(tables.size()) +
+                             " tables, but there are " + std::to_string(count) + " states");
+    calls_.reserve(count);
+    auto table = tables.begin();
+    for (auto& state : states) {
+      clocks_.push_back(state.clock());
+      calls_.emplace_back("step_bags", rule, *table, state, value);
+      ++table;
+    }
+  }
+
+  template <class Exec>
+  void take_counters(const Exec& exec) {
+    for (auto& call : calls_) call.take_counters(exec);
+  }
+  [[nodiscard]] std::vector<job_type> jobs() const {
+    std::vector<job_type> list;
+    list.reserve(calls_.size());
+    for (const auto& call : calls_) list.push_back(call.job());
+    return list;
+  }
+  [[nodiscard]] rollback ends(bool skips) const { return optim::rollback_of(clocks_, skips); }
+  template <class Value>
+  void count() {
+    for (auto& call : calls_) call.template count<Value>();
+  }
+
+ private:
+  std::vector<Call> calls_;
+  std::vector<std::shared_ptr<optim::step_counts>> clocks_;
+};
+
+template <class Bag, class Exec, class Rule, class T, class Space, class States, class Index,
+          class IndexSpace, class Bags, class Value, class ValueSpace, class Extra>
+ticket step_tables(const Exec& exec, const Rule& rule, const std::vector<array_ref<T, Space>>& tables,
+                   States& states, const array_ref<Index, IndexSpace>& indices, const Bags& bags,
+                   const array_ref<Value, ValueSpace>& grads, const Extra& extra) {
+  const char* verb = rows_of_bags::verb;
+  using pooling = typename Bag::pooling;
+  using chosen = typename Bag::chosen;
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  using nonfinite_policy = typename chosen::template get<nonfinite_category, nonfinite::keep>;
+  using sum = sum_of_positions<pooling, Extra>;
+  using state_type = typename States::value_type;
+  using compute = step_type<T, typename state_type::value_type, Value>;
+  using share = std::conditional_t<pooling::divides, const compute, const Value>;
+  // The gradients of all tables are looked at once, here.
+  using call_type = step_call<typename chosen::template get<step_count_category, step_count::global>,
+                              typename chosen::template get<rounding_category, rounding::nearest>,
+                              nonfinite::keep, Rule, T, Space, state_type>;
+  call_type::template require_types<Exec, share, sum>();
+  const std::vector<untyped_array> listed(tables.begin(), tables.end());
+  const auto first_column = columns_of_tables(verb, listed, grads);
+  require_separate(verb, listed);
+  table_steps<call_type> steps(rule, tables, states, std::type_identity<share>{});
+  const auto count = static_cast<std::int64_t>(tables.size());
+  const std::int64_t n = indices.rows(), batch = grads.rows();
+  require_rank_one(verb, indices);
+  auto bag_rows = grads;
+  bag_rows.extents[0] = batch * count;
+  require_bags(verb, bags, n, bag_rows);
+  require_a_bag(verb, n, bag_rows);
+  require_extra<pooling>(verb, extra, n, grads);
+
+  launch_context<Exec> call(exec, verb);
+  call.refuse_capture("but a graph can't repeat where the bags of a step lie; use gather_bags there");
+  const std::string& label = call.label("tables");
+  std::vector<std::int64_t> first_row{0};
+  bool lacks_rows = false;
+  for (const auto& table : tables) {
+    first_row.push_back(first_row.back() + table.rows());
+    lacks_rows = lacks_rows || table.rows() == 0;
+  }
+  auto numbers = first_row;
+  numbers.insert(numbers.end(), first_column.begin(), first_column.end());
+  const std::int64_t* const near_numbers = records_for_kernels(call, std::move(numbers));
+  const kernels::table_ranges ranges{near_numbers, count};
+  const auto near_bags = bags_near(call, bags);
+  const auto shares = plan_bags<pooling, bounds_policy, compute>(
+      exec, plain_rows(tables.front()),
+      plan_tables<bounds_policy>(exec, indices, near_bags, batch, first_row, ranges, lacks_rows), near_bags,
+      extra, no_array{}, grads, {near_numbers + count + 1, count, fast_divisor(batch)});
+  steps.take_counters(exec);
+  const plan_storage& store = *shares.plan.storage();
+  call.use(shares.plan.storage());
+  call.roll_back_by(steps.ends(nonfinite_policy::looks && !nonfinite_policy::reports));
+  call.name_tables(notes_of(tables, batch));
+  if constexpr (nonfinite_policy::reports) call.name_values(shares.gradients.note());
+  if (n != 0) {
+    const auto values = values_for_kernels(call, label, shares.gradients);
+    [[maybe_unused]] const auto moving =
+        moves<path::direct>(call, values, tables.front(), bytes_of_rows(values, batch));
+    require_direct_reach(verb, exec, values);
+    auto jobs = steps.jobs();
+    std::vector<std::remove_cvref_t<decltype(values)>> parts;
+    for (std::size_t t = 0; t < tables.size(); ++t) {
+      call.changes().only(store, first_row[t], tables[t].rows());
+      touch_arrays<path::direct>(call, jobs[t]);
+      parts.push_back(columns_of(values, first_column[t], tables[t].width()));
+    }
+    step_inputs findings;
+    if constexpr (nonfinite_policy::looks) findings.template look_for_nonfinite<false>(call, label, values);
+    std::vector<typename call_type::job_type> ready;
+    for (std::size_t t = 0; t < tables.size(); ++t) {
+      ready.push_back(jobs[t].template prepare<false>(call, label, parts[t]));
+      ready.back().inputs.findings = findings.findings;
+    }
+    const auto labels = update_labels::of<typename call_type::job_type>(call, label);
+    const auto launch_by = [&](auto source) {
+      if constexpr (!is_host_exec<Exec>) {
+        using number = sum_of<typename call_type::job_type, Exec, share>;
+        sum_long_of_tables<combining_number<Exec, sum, number>>(call, label, shares.plan, first_row, ranges,
+                                                                parts, source);
+      }
+      launch_tables<sum>(call, labels, ready,
+                         batch_of_tables<share, typename std::remove_cvref_t<decltype(values)>::memory_space,
+                                         decltype(source)>{shares.plan, source, first_row, ranges, parts},
+                         plan_order<path::direct, Space>(shares.plan));
+    };
+    if constexpr (adjusts_values<sum>)
+      launch_by(sum::source(rows_of_plan(store), store, values.width()));
+    else
+      launch_by(rows_of_plan(store));
+  }
+  ticket launched = call.finish(tables.front(), n, std::is_signed_v<std::remove_const_t<Index>>);
+  steps.template count<share>();
+  return launched;
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bags/table_kit.hpp"
+#include "reference/optimizers.hpp"
+#include "support/oracle.hpp"
+
+#include <ferry/bags.hpp>
+
+namespace ferry_test::step_tables_test {
+
+namespace {
+
+template <class Rule, class T = float, class... Policies>
+void check_rule(const Rule& rule, std::uint64_t seed, Policies... policies) {
+  auto random = generator(seed);
+  for (const auto& widths :
+       {std::vector<std::size_t>{8}, std::vector<std::size_t>{4, 128, 16, 64},
+        std::vector<std::size_t>{1, 3, 17, 2, 40, 129, 130}, std::vector<std::size_t>(26, 12)}) {
+    const table_batch<T> input(random, widths, 9);
+    const auto check = [&](auto... more) {
+      check_same(stepped_one_by_one(rule, input, more..., policies...),
+                 stepped_together(rule, input, more..., policies...));
+    };
+    check();
+    check(ferry::pooling::sum{}, ferry::path::direct{});
+    check(input.weights, ferry::pooling::sum{});
+    check(input.weights);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("A step of many tables has the bits of a step for each") {
+  check_rule(ferry::optim::sgd{.lr = 0.5}, 201);
+  check_rule(ferry::optim::adam{.lr = 0.1}, 202);
+}
+
+TEST_CASE("A step of many tables by rules with fields of rows") {
+  check_rule(ferry::optim::adagrad{.lr = 0.1}, 203);
+  check_rule(ferry::optim::rowwise_adagrad{.lr = 0.1}, 204);
+}
+
+TEST_CASE("A step of many tables is Adam's on the sums of the shares of rows") {
+  auto random = generator(205);
+  const exec_space exec;
+  const std::vector<std::size_t> widths{3, 33, 1, 130};
+  const table_batch<double, std::int32_t, double> input(random, widths, 12);
+  const ferry::optim::adam rule{.lr = 0.01};
+  const reference::adam_options options{.lr = 0.01};
+  auto [tables, states] = tables_and_states<ferry::device_space, ferry::device_space>(rule, input);
+  const auto grads = make<ferry::device_space>("grads", input.batch, input.width, input.grads);
+  for (int s = 0; s < 3; ++s)
+    ferry::step_bags(exec, rule, ferry::for_each_table(tables), states, input.ids, input.offsets, grads,
+                     input.weights)
+        .wait();
+  for (std::size_t t = 0; t < widths.size(); ++t) {
+    const std::size_t width = widths[t];
+    reference::trained_table expected(input.rows[t], width);
+    expected.weight = input.values[t];
+    std::vector<double> sums(input.rows[t] * width);
+    std::vector<bool> named(input.rows[t]);
+    for (std::size_t b = 0; b < input.batch; ++b) {
+      const std::size_t begin = input.offsets[t * input.batch + b],
+                        end = input.offsets[t * input.batch + b + 1];
+      for (std::size_t p = begin; p < end; ++p) {
+        const auto row = static_cast<std::size_t>(input.ids[p]);
+        named[row] = true;
+        for (std::size_t c = 0; c < width; ++c)
+          sums[row * width + c] += static_cast<double>(input.weights[p]) *
+                                   input.grads[b * input.width + input.column(t) + c] /
+                                   static_cast<double>(end - begin);
+      }
+    }
+    for (long step = 1; step <= 3; ++step)
+      for (std::size_t row = 0; row < input.rows[t]; ++row)
+        if (named[row]) reference::step_row(options, expected, row, &sums[row * width], step);
+    CHECK(close(take(tables[t]), expected.weight, 64.0));
+    CHECK(close(take(states[t].field("exp_avg")), expected.first, 64.0));
+    CHECK(close(take(states[t].field("exp_avg_sq")), expected.second, 64.0));
+  }
+}
+
+}  // namespace ferry_test::step_tables_test
