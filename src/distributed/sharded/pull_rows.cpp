@@ -46,6 +46,8 @@ kernels::join_lists lists_for(int owner, const batch_headers& headers) {
     for (int lower = 0; lower < owner; ++lower) before += headers.count(r, lower);
     join.place[r] = headers.offers[r].place + before;
     join.local[r] = headers.offers[r].rows + before;
+    const double* const factors = headers.offers[r].factors;
+    join.factor[r] = factors == nullptr ? nullptr : factors + before;
   });
 }
 
