@@ -50,8 +50,8 @@ ticket step_sharded_bags(const Exec& exec, const Rule& rule, Table& table, State
 
 /// The backward pass of gather_bags and one optimizer step on the rows that the bags of all ranks name, as if
 /// their batches were one, by rank. Arguments, policies and bits are those of step_bags on an ordinary table;
-/// indices may also be a sharded_plan, or a row_plan for tables of as many rows. Each owner reads the gradient
-/// of a position's bag where it lies, or gets it once, however many of the bag's rows it has. Under
+/// indices may also be a sharded_plan, or a row_plan for tables of as many rows. Each owner reads the
+/// gradient of a position's bag where it lies, or gets it once, however many of the bag's rows it has. Under
 /// pooling::max a kernel first writes the share of each position, one row of gradients.
 ///
 /// Collective, see sharded_table; a rank without bags passes empty arrays, of the same element types, and

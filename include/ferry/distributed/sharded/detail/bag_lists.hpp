@@ -27,8 +27,8 @@
 
 namespace ferry::kernels {
 
-/// out[k] = the bag of position place[k], factors[k] = its weight, numbers[k] = k unless it is null. One thread
-/// for each item. `Weight` is void if positions have no weights.
+/// out[k] = the bag of position place[k], factors[k] = its weight, numbers[k] = k unless it is null. One
+/// thread for each item. `Weight` is void if positions have no weights.
 template <class Offset, class Weight>
 struct find_bags {
   bag_list<Offset> bags;
@@ -98,6 +98,7 @@ bag_lists<Compute, Payload> list_bags(const Exec& exec, const std::int64_t* plac
   constexpr bool weighs = !std::is_void_v<weight>;
   using value = std::remove_const_t<Value>;
   bag_lists<Compute, Payload> lists;
+  const waited_when_thrown<Exec> work(exec);
   launch_context<Exec> call(exec, "step_bags");
   const std::string& label = call.label("bags");
   call.reads_from(grads, true);

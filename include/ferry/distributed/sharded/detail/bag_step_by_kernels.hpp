@@ -36,8 +36,8 @@ namespace ferry::detail {
 
 /// The arguments of step_bags on a sharded table, and its parts if kernels of all ranks can do it: each owner
 /// reads the gradient of its position's bag for each row, where it lies. Under pooling::max it reads the
-/// position's share, which a kernel of its rank has written. `extra` are the weights of the positions, or under
-/// pooling::max the positions of the maxima. `weight_grads` receives the gradients of the weights.
+/// position's share, which a kernel of its rank has written. `extra` are the weights of the positions, or
+/// under pooling::max the positions of the maxima. `weight_grads` receives the gradients of the weights.
 template <class Bag, class Exec, class Rule, class Table, class State, class Named, class Bags, class Grads,
           class Extra, class WeightGrads>
 struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
@@ -131,7 +131,14 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
     constexpr bool checks = !std::is_same_v<bounds_policy, bounds::unchecked>;
     const auto rows = static_cast<std::int64_t>(table.rows());
     const auto take = [&](const routed_lists& positions, std::int64_t items, const std::int64_t* row_of) {
-      listed = list_items(positions.place, items, row_of, checks);
+      const auto list = [&](const auto& weights) {
+        return list_bags<pooling, compute, home>(exec, positions.place, items, row_of, bags,
+                                                 routed_positions(named), checks, weights, grads);
+      };
+      if constexpr (weighs)
+        listed = list(extra);
+      else
+        listed = list(no_array{});
       scanned.take_offsets(listed.report);
       call.keep(listed.memory);
       if constexpr (pooling::selects) {
@@ -156,18 +163,6 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
       if constexpr (is_plan<Named>) row_of = rows_if_skipped(named);
       take(lists, routes.batch.routed(), row_of);
     }
-  }
-  /// The bags of the items of a route.
-  [[nodiscard]] bag_lists<compute, home> list_items(const std::int64_t* place, std::int64_t items,
-                                                    const std::int64_t* row_of, bool checks) const {
-    const auto list = [&](const auto& weights) {
-      return list_bags<pooling, compute, home>(exec, place, items, row_of, bags, routed_positions(named),
-                                               checks, weights, grads);
-    };
-    if constexpr (weighs)
-      return list(extra);
-    else
-      return list(no_array{});
   }
   /// The row of each position of a plan that leaves some out.
   [[nodiscard]] static const std::int64_t* rows_if_skipped(const row_plan& plan) {
@@ -233,10 +228,12 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
   /// Finds the maxima, and the shares of the items.
   void find_shares() {
     using maximum = pooling_type<element, void, float>;
+    // Each rank reaches them, or it would have offered nothing.
     static_cast<void>(agree_to_read(call, exec, this->instance(call.rank()), reaches_rows));
     auto positions =
         payload<std::int64_t, device_space>(exec, "positions of maxima", grads.rows(), this->width());
     auto maxima = payload<maximum, device_space>(exec, "maxima", grads.rows(), this->width());
+    const waited_when_thrown<Exec> work(exec);
     read_rows_of_peers([&](const auto& rows, const auto& list) {
       pool_bags<path::automatic, pooling, bounds_policy>(exec, rows, list, bags, no_array{},
                                                          make_ref(positions), make_ref(maxima))

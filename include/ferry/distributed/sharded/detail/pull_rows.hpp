@@ -29,8 +29,8 @@ namespace ferry::kernels {
 
 /// Item i is the position of all ranks' batches that comes i-th for one owner, in the order (rank, position).
 /// Writes its row in the owner's shard, if `rows` is not null, where its values begin, in units after the
-/// lowest of all values, and its factor, if `factors` is not null. One thread for each item: neighbours read neighbouring elements of the lists of one
-/// rank.
+/// lowest of all values, and its factor, if `factors` is not null. One thread for each item: neighbours read
+/// neighbouring elements of the lists of one rank.
 struct join_lists {
   const std::int64_t* place[most_shards];  ///< of each rank, from its first item on
   const std::int64_t* local[most_shards];

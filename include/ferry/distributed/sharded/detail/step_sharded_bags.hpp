@@ -216,9 +216,12 @@ struct sharded_bag_step
   void move_shares() {
     const row_route<wire>& route = this->current_routes().batch;
     gradients.batch = payload<sent, home>(exec, "shares of maxima", route.routed(), this->width());
+    if (!list) make_list();
+    tensor<std::int64_t, wire> bags_of_items("bags of positions", route.routed());
+    for (std::int64_t k = 0; k < route.routed(); ++k)
+      bags_of_items.data()[k] = list->list().bag_of(route.place.data()[k]);
     const auto share_by = [&](const auto& maxima) {
-      const auto items = this->list_items(route.place.data(), route.routed(), nullptr, false);
-      share_gradients(exec, route.place.data(), items.bags, maxima, grads, gradients.batch);
+      share_gradients(exec, route.place.data(), bags_of_items.data(), maxima, grads, gradients.batch);
     };
     if constexpr (finds_maxima) {
       const auto maxima = find_maxima();
