@@ -4,6 +4,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <atomic>
+#include <new>
 #include <optional>
 #include <thread>
 
@@ -193,6 +194,37 @@ TEST_CASE("a rank that dies between two phases of a verb ends the verbs of the o
       ferry::gather(exec, big, rows, out).wait();
     });
   }
+}
+
+TEST_CASE("a rank that fails after its offer keeps the memory until the others have read it",
+          "[distributed]") {
+  namespace detail = ferry::detail;
+  const watchdog guard("an offer and a failure");
+  constexpr std::chrono::milliseconds deadline{50};
+  const auto comm = group_of(2, deadline);
+  std::atomic<bool> has_left{false}, read_late{false};
+  comm.run([&](int rank) {
+    detail::collective call(comm, detail::call_note("an offer"));
+    detail::route_groups route;
+    route.begin.assign(3, 0);
+    detail::batch_offer offer;
+    offer.is_made = 1;
+    const auto offer_batch = [&] {
+      call.guarded([&] {
+        static_cast<void>(detail::exchange_headers(call, route, {}, offer));
+        if (rank == 0) throw std::bad_alloc();  // as a vector of its verb may, before the rank reads itself
+        std::this_thread::sleep_for(4 * deadline);
+        read_late = has_left.load();
+        call.agree();
+      });
+    };
+    if (rank == 0)
+      expect(!said<std::bad_alloc>(offer_batch).empty(), "its own error");
+    else
+      expect(!said<ferry::communication_error>(offer_batch).empty(), "the deadline of rank 0");
+    if (rank == 0) has_left = true;
+  });
+  CHECK_FALSE(read_late);
 }
 
 TEST_CASE("ranks at random delays give the same bits", "[distributed]") {

@@ -94,13 +94,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
   using bag = detail::bag_policies<Policies...>;
   detail::require_bag_step<Exec, Rule, Table, StateRule, Indices, Offsets, Grads, bag>();
   detail::require_step_extra<Exec, typename bag::pooling, Weights>();
-  detail::require_rows<WeightGrads>();
-  detail::require_reach<Exec, WeightGrads>();
-  detail::require_output<WeightGrads>();
-  static_assert(!bag::pooling::selects,
-                "ferry: pooling::max takes no weights, so there are no gradients of weights.");
-  static_assert(FloatingElement<typename detail::traits_of<WeightGrads>::value_type>,
-                "ferry: the gradients of the weights must be floating-point numbers.");
+  detail::require_weight_gradients<Exec, typename bag::pooling, WeightGrads>();
   return detail::step_bags_of<bag>(exec, rule, table, state, indices, offsets, make_ref(pooled_grads),
                                    make_ref(weights), make_ref(weight_grads));
 }

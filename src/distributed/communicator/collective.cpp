@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <exception>
 #include <span>
-#include <utility>
 
 namespace ferry::detail {
 
@@ -19,7 +18,7 @@ void collective::all_gather_bytes(std::span<const std::byte> mine, std::byte* th
 void collective::agree() {
   if (is_whole()) return;
   phase([&](const call_note& note) {
-    if (std::exchange(reads_, false))
+    if (reads_)
       group_->end_reads(rank_, note, nullptr);
     else
       group_->all_gather(rank_, note, {}, nullptr);
@@ -65,7 +64,7 @@ void collective::tell() noexcept {
   try {
     with_message_of(std::current_exception(), [this](const char* message) {
       const call_note note = call_note(note_).add(", exchange").add_number(phases_);
-      if (std::exchange(reads_, false))
+      if (reads_)
         group_->end_reads(rank_, note, message);
       else
         group_->fail(rank_, note, message);

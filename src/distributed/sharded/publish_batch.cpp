@@ -62,6 +62,7 @@ void localize_offers(const rank_lanes& lanes, int rank, bool on_host, batch_head
     };
     offer.place = list(offer.lane_place);
     offer.rows = list(offer.lane_rows);
+    offer.factors = nullptr;
     offer.values = nullptr;
     if (lane != nullptr && offer.lane_values >= 0)
       offer.values = lane + offer.lane_values + (offer.has_all_values != 0 ? 0 : before * offer.lane_step);

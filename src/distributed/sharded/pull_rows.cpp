@@ -47,6 +47,7 @@ kernels::join_lists lists_for(int owner, const batch_headers& headers) {
     for (int lower = 0; lower < owner && offer.is_share == 0; ++lower) before += headers.count(r, lower);
     join.place[r] = offer.place == nullptr ? nullptr : offer.place + before;
     join.local[r] = offer.rows == nullptr ? nullptr : offer.rows + before;
+    join.factor[r] = offer.factors == nullptr ? nullptr : offer.factors + before;
   });
 }
 

@@ -51,6 +51,7 @@ batch_headers exchange_headers(collective& call, const route_groups& route, batc
     const std::int64_t count = last - first;
     std::memcpy(message.data() + sizeof own_header + r * sizeof count, &count, sizeof count);
   }
+  if (offer.is_made != 0) call.begin_reads();
   const auto messages = call.all_gather(std::span<const std::byte>(message));
   headers.counts.resize(ranks * ranks);
   headers.in_begin.assign(ranks + 1, 0);

@@ -52,10 +52,11 @@ segment_handle segment_of_ranks(collective& call, const communicator& comm, cons
   if (call.is_whole()) return segment;
   if (group.local_count() == group.size()) {  // ranks of one process
     const segment_handle* const handle = &segment;
-    const auto handles = call.all_gather(std::span<const segment_handle* const>(&handle, 1));
     call.begin_reads();  // of the handle of rank 0, also if its deadline passes
+    const auto handles = call.all_gather(std::span<const segment_handle* const>(&handle, 1));
     if (call.rank() != 0) segment = *handles.front();
     call.agree();
+    call.cancel_reads();
     return segment;
   }
   if (group.local_count() != 1)

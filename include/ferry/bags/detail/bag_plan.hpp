@@ -137,10 +137,9 @@ auto plan_bags(const Exec& exec, const Access& access, const row_plan& plan, con
         dense_rows<std::int64_t, near_space<Exec>>(step_plan->values.chosen, count, width, "positions"));
   const auto finish = [&](const auto& gradients) {
     if constexpr (!std::is_same_v<WeightGrads, no_array>) {
-      require_direct_reach("step_bags", exec, weight_grads);
-      call.writes_to(weight_grads);
-      launch_weight_gradients(call, access, plan, step_plan->checked ? step_plan->report->findings : nullptr,
-                              list, values_for_kernels(call, label, gradients), weight_grads);
+      launch_weight_gradients<Bounds>(call, access, plan,
+                                      step_plan->checked ? step_plan->report->findings : nullptr, list,
+                                      values_for_kernels(call, label, gradients), weight_grads);
     }
     ticket ended = call.finish();
     step_plan->completion = call.completion();

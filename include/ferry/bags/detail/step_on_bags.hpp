@@ -130,4 +130,16 @@ consteval void require_step_extra() {
       "ferry: pooling::max takes no weights; the further array has the positions of the maxima from gather_bags, so its elements must be int32 or int64.");
 }
 
+/// Checks the type of the array that receives the gradients of the weights.
+template <class Exec, class Pooling, class WeightGrads>
+consteval void require_weight_gradients() {
+  require_rows<WeightGrads>();
+  require_reach<Exec, WeightGrads>();
+  require_output<WeightGrads>();
+  static_assert(!Pooling::selects,
+                "ferry: pooling::max takes no weights, so there are no gradients of weights.");
+  static_assert(FloatingElement<typename traits_of<WeightGrads>::value_type>,
+                "ferry: the gradients of the weights must be floating-point numbers.");
+}
+
 }  // namespace ferry::detail

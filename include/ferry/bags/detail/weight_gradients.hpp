@@ -4,7 +4,9 @@
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/launch_pool.hpp>
 #include <ferry/bags/detail/pooled_table.hpp>
-#include <ferry/plan/row_plan.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/plan/detail/row_source.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/row_walk.hpp>
 #include <ferry/rows/detail/schedule.hpp>
@@ -21,15 +23,16 @@
 namespace ferry::kernels {
 
 /// out[p] = gradient of the bag of position p times row of position p, summed over the columns in the order
-/// of row_sum_order; 0 for positions without a row. Nothing is written where the batch was found faulty.
+/// of row_sum_order; 0 for positions without a row, of which `source` has -1. Nothing is written where the
+/// batch was found faulty.
 ///
 /// Device mapping, by teams: the vector lanes of one thread share a position, one lane per packet, up to a
 /// warp. Host mapping: one iteration per position.
-template <class Compute, class Tile, class Table, class Offset, class Value, class Out>
+template <class Compute, class Tile, class Table, class Source, class Offset, class Value, class Out>
 struct dot_rows {
   Table table;
+  Source source;
   bag_list<Offset> bags;
-  const std::int64_t* row_of;
   const ferry::detail::index_report* findings;
   const Value* values;
   std::int64_t stride;
@@ -58,7 +61,7 @@ struct dot_rows {
  private:
   template <class Walk>
   KOKKOS_FORCEINLINE_FUNCTION void dot(std::int64_t position, const Walk& walk) const {
-    const std::int64_t row = row_of[position];
+    const std::int64_t row = source.row(position, false);
     Compute sum(0);
     if (row >= 0) {
       const Value* gradient = values + bags.bag_of(position) * stride;
@@ -80,25 +83,28 @@ struct dot_rows {
 
 namespace ferry::detail {
 
-/// The gradients of the weights of the positions, from the table before the step.
-template <class Exec, class Access, class Value, class ValueSpace, class Offset, class Out, class OutSpace>
-void launch_weight_gradients(launch_context<Exec>& call, const Access& access, const row_plan& plan,
+/// The gradients of the weights of the positions, from the table before the step. `named` is what
+/// rows_named_by returns.
+template <class Bounds, class Exec, class Access, class Named, class Value, class ValueSpace, class Offset,
+          class Out, class OutSpace>
+void launch_weight_gradients(launch_context<Exec>& call, const Access& access, const Named& named,
                              const index_report* findings, const kernels::bag_list<Offset>& bags,
                              const array_ref<Value, ValueSpace>& grads, const array_ref<Out, OutSpace>& out) {
-  const plan_storage& store = *plan.storage();
   using element = typename Access::value_type;
   using number = pooling_number<Exec, pooling_type<element, std::remove_const_t<Value>, Out>>;
+  require_direct_reach(call.verb(), call.exec(), out);
+  call.writes_to(out);
   decltype(auto) table = access.rows(call);
-  const auto placed =
-      access.places(call, kernels::listed_rows{store.row_of}, plan.positions(), plan.storage());
+  const auto source = rows_for_kernels<Bounds>(call, named, access.table().rows());
   const auto& pooled = pooled_rows(table);
-  const auto rows = pooled_table_of(pooled.data, pooled.row_stride());
+  const auto rows =
+      pooling_operands_of(table, access.places(call, source, positions_of(named), plan_of(named)));
   const auto launch_in = [&](auto tile) {
-    using kernel = kernels::dot_rows<number, decltype(tile), std::remove_const_t<decltype(rows)>, Offset,
-                                     std::remove_const_t<Value>, Out>;
-    launch(
-        call.exec(), call.label("weight_gradients"), schedule::flat{}, bags.positions, 1,
-        kernel{rows, bags, placed.rows, findings, grads.data, grads.row_stride(), grads.width(), out.data});
+    using kernel = kernels::dot_rows<number, decltype(tile), decltype(rows.table), decltype(rows.source),
+                                     Offset, std::remove_const_t<Value>, Out>;
+    launch(call.exec(), call.label("weight_gradients"), schedule::flat{}, bags.positions, 1,
+           kernel{rows.table, rows.source, bags, findings, grads.data, grads.row_stride(), grads.width(),
+                  out.data});
   };
   if constexpr (is_host_exec<Exec>) {
     launch_in(kernels::host_tile{});

@@ -43,8 +43,7 @@ void route_for_plan(collective& call, const Exec& exec, const Table& table, cons
   storage.headers = exchange_headers(call, storage.routes.batch, {}, offer);
   take_headers(storage.routes, call.is_whole(), storage.headers);
   if constexpr (may_pull)
-    if (!call.is_whole() && reach_batches<Exec>(call, storage.headers)) {
-      call.begin_reads();
+    if (!call.is_whole() && agree_to_pull<Exec>(call, storage.headers)) {
       storage.owned = join_batches(verb, shard_instance(table.comm(), rank, exec), rank, storage.headers,
                                    static_cast<std::int64_t>(table.rows_of(rank)));
       storage.on_devices = true;

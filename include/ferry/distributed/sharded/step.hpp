@@ -24,12 +24,6 @@ namespace ferry {
 
 namespace detail {
 
-/// The policies of a step on a shard. Gradients have been scanned before.
-template <class Chosen, class Duplicates>
-using shard_step_policies = policies<shard_path_t<Chosen>, bounds::unchecked, shard_duplicates_t<Duplicates>,
-                                     typename Chosen::template get<step_count_category, step_count::global>,
-                                     typename Chosen::template get<rounding_category, rounding::nearest>>;
-
 template <class Choice, class Exec, class Rule, class Table, class State, class Named, class Values>
 struct sharded_step : sharded_write<sharded_step<Choice, Exec, Rule, Table, State, Named, Values>, Choice,
                                     Exec, Table, Named, Values> {

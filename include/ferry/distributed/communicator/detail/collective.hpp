@@ -53,10 +53,12 @@ class collective {
   /// A number for a new table, plan or state, the same on all ranks. Take it before anything can fail, so
   /// that the ranks stay in step.
   [[nodiscard]] std::uint64_t next_number();
-  /// Directly after an all_gather of addresses: all ranks read memory of each other from here on, up to
-  /// agree(), which is the next phase. No rank leaves the verb before all have ended their reads, also if
-  /// one throws or the group breaks.
+  /// Before an all_gather of addresses, as others may read when it returns, whatever happens here: no rank
+  /// leaves the verb before all have ended their reads, also if one throws or the group breaks. agree() comes
+  /// after reads; others may follow it.
   void begin_reads() { reads_ = true; }
+  /// After that all_gather, if no rank reads.
+  void cancel_reads() { reads_ = false; }
   /// Keeps memory that other ranks read until the verb has ended, also after an exception.
   void keep(std::shared_ptr<void> memory) { memory_.push_back(std::move(memory)); }
   void exchange(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming);

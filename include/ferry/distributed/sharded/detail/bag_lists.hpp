@@ -13,6 +13,7 @@
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -26,16 +27,47 @@
 
 namespace ferry::kernels {
 
-/// out[k] = the bag of position place[k]. One thread for each item.
-template <class Offset>
+/// out[k] = the bag of position place[k], factors[k] = its weight, numbers[k] = k unless it is null. One
+/// thread for each item. `Weight` is void if positions have no weights.
+template <class Offset, class Weight>
 struct find_bags {
   bag_list<Offset> bags;
   const std::int64_t* place;
+  const Weight* weights;
   std::int64_t* out;
+  double* factors;
+  std::int64_t* numbers;
 
   static std::int64_t bytes_each() { return 4 * sizeof(std::int64_t); }
 
-  KOKKOS_FUNCTION void operator()(std::int64_t k) const { out[k] = bags.bag_of(place[k]); }
+  KOKKOS_FUNCTION void operator()(std::int64_t k) const {
+    out[k] = bags.bag_of(place[k]);
+    if constexpr (!std::is_void_v<Weight>) factors[k] = convert<double>(weights[place[k]]);
+    if (numbers != nullptr) numbers[k] = k;
+  }
+};
+
+/// shares[k][c] = the gradient of the item's bag in column c, or 0 if another position has the maximum. One
+/// thread for each element, row-major.
+template <class Value, class Chosen>
+struct share_maxima {
+  const std::int64_t* place;  ///< the position of each item
+  const std::int64_t* bags;   ///< the bag of each item
+  const Value* grads;
+  std::int64_t stride;
+  const Chosen* chosen;
+  std::int64_t chosen_stride;
+  Value* shares;
+  detail::fast_divisor width;
+
+  static std::int64_t bytes_each() { return 2 * sizeof(Value) + sizeof(Chosen); }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t item = width.quotient(i);
+    const std::int64_t column = i - item * width.divisor(), bag = bags[item];
+    const auto position = static_cast<std::int64_t>(chosen[bag * chosen_stride + column]);
+    shares[i] = position == place[item] ? grads[bag * stride + column] : convert<Value>(0.0f);
+  }
 };
 
 }  // namespace ferry::kernels
@@ -46,29 +78,45 @@ namespace ferry::detail {
 template <class Compute, class Payload>
 struct bag_lists {
   std::shared_ptr<void> memory{};
-  const std::int64_t* bags = nullptr;  ///< [routed] the bag of each item of the route
-  tensor<Compute, Payload> divided{};  ///< the gradients divided by the sizes of the bags, if `divides`
-  index_report report{};               ///< of the offsets
+  const std::int64_t* bags = nullptr;     ///< [routed] the bag of each item of the route
+  const double* factors = nullptr;        ///< [routed] the weight of each item; null: 1
+  const std::int64_t* numbers = nullptr;  ///< [routed] the number of each item, if the pooling selects
+  tensor<Compute, Payload> divided{};     ///< the gradients divided by the sizes of the bags, if it divides
+  index_report report{};                  ///< of the offsets
 };
 
 /// Makes such lists by kernels, and checks the offsets if `checks`. `place` has the positions of the items,
-/// `row_of` the row of each position, or is null if all positions have rows. Blocks.
-template <bool Divides, class Compute, class Payload, class Exec, class Bags, class Value, class Space>
+/// `row_of` the row of each position, or is null if all positions have rows. `weights` may be no_array.
+/// Blocks.
+template <class Pooling, class Compute, class Payload, class Exec, class Bags, class Weights, class Value,
+          class Space>
 bag_lists<Compute, Payload> list_bags(const Exec& exec, const std::int64_t* place, std::int64_t items,
                                       const std::int64_t* row_of, const Bags& bags, std::int64_t positions,
-                                      bool checks, const array_ref<Value, Space>& grads) {
+                                      bool checks, const Weights& weights,
+                                      const array_ref<Value, Space>& grads) {
+  using weight = std::remove_const_t<typename Weights::value_type>;
+  constexpr bool weighs = !std::is_void_v<weight>;
   using value = std::remove_const_t<Value>;
   bag_lists<Compute, Payload> lists;
+  const waited_when_thrown<Exec> work(exec);
   launch_context<Exec> call(exec, "step_bags");
   const std::string& label = call.label("bags");
   call.reads_from(grads, true);
-  lists.memory = engine::get(exec)->device_scratch(
-      static_cast<std::size_t>(std::max<std::int64_t>(items, 1)) * sizeof(std::int64_t));
+  // One more list follows the bags: weights or numbers.
+  const auto room = static_cast<std::size_t>(std::max<std::int64_t>(items, 1));
+  lists.memory =
+      engine::get(exec)->device_scratch(room * (weighs || Pooling::selects ? 2 : 1) * sizeof(std::int64_t));
   auto* const bag_of_item = static_cast<std::int64_t*>(lists.memory.get());
+  auto* const factors = weighs ? reinterpret_cast<double*>(bag_of_item + room) : nullptr;
+  auto* const numbers = Pooling::selects ? bag_of_item + room : nullptr;
   lists.bags = bag_of_item;
+  lists.factors = factors;
+  lists.numbers = numbers;
   const report_writer report = call.report();
   const offset_type<Bags>* offsets = nullptr;
   if constexpr (!std::is_same_v<Bags, std::int64_t>) offsets = indices_for_kernels(call, bags);
+  const weight* near_weights = nullptr;
+  if constexpr (weighs) near_weights = indices_for_kernels(call, weights);
   const std::int64_t count = grads.rows();
   const auto list = list_of_bags(bags, offsets, count, positions, checks, report);
   if (checks && count > 0)
@@ -76,8 +124,9 @@ bag_lists<Compute, Payload> list_bags(const Exec& exec, const std::int64_t* plac
            kernels::check_step_bags<offset_type<Bags>>{list, nullptr});
   if (items > 0)
     launch(exec, call.label_part(label, "find"), items,
-           kernels::find_bags<offset_type<Bags>>{list, place, bag_of_item});
-  if constexpr (Divides) {
+           kernels::find_bags<offset_type<Bags>, weight>{list, place, near_weights, bag_of_item, factors,
+                                                         numbers});
+  if constexpr (Pooling::divides) {
     lists.divided = payload<Compute, Payload>(exec, "divided gradients", count, grads.width());
     const auto near_grads = values_for_kernels(call, label, grads);
     using number = pooling_number<Exec, Compute>;
@@ -91,6 +140,25 @@ bag_lists<Compute, Payload> list_bags(const Exec& exec, const std::int64_t* plac
   lists.report = read_report<Exec>(report);
   call.finish().drop();
   return lists;
+}
+
+/// Writes the shares of the items of a list, one row for each: of their bags' gradients the columns in which
+/// they have the maximum. `chosen` has the position of each maximum. Blocks.
+template <class Exec, class Chosen, class ChosenSpace, class Value, class Space, class Shares>
+void share_gradients(const Exec& exec, const std::int64_t* place, const std::int64_t* bags,
+                     const array_ref<Chosen, ChosenSpace>& chosen, const array_ref<Value, Space>& grads,
+                     Shares& shares) {
+  if (shares.size() == 0) return;
+  launch_context<Exec> call(exec, "step_bags");
+  const std::string& label = call.label("bags", "share");
+  const auto near_chosen = values_for_kernels(call, label, chosen);
+  const auto near_grads = values_for_kernels(call, label, grads);
+  launch(exec, label, static_cast<std::int64_t>(shares.size()),
+         kernels::share_maxima<std::remove_const_t<Value>, std::remove_const_t<Chosen>>{
+             place, bags, near_grads.data, near_grads.row_stride(), near_chosen.data,
+             near_chosen.row_stride(), shares.data(), fast_divisor(grads.width())});
+  execution_backend<Exec>::fence(exec, label);
+  call.finish().drop();
 }
 
 }  // namespace ferry::detail

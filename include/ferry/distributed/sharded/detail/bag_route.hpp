@@ -101,26 +101,4 @@ tensor<std::int64_t, Wire> sizes_of_bags(const row_route<Wire>& rows, const Bags
   return sizes;
 }
 
-/// The positions of the maxima, in the order of the route of the bags, as numbers of the positions that each
-/// owner gets; -1 if another owner, or none, has the maximum.
-template <class Wire>
-void number_for_owners(const row_route<Wire>& rows, const row_route<Wire>& bags,
-                       tensor<std::int64_t, Wire>& chosen) {
-  const auto width = static_cast<std::int64_t>(chosen.width());
-  std::int64_t k = 0;
-  for (std::size_t owner = 0; owner + 1 < bags.begin.size(); ++owner) {
-    const std::int64_t first = rows.begin[owner];
-    for (std::int64_t bag = bags.begin[owner]; bag < bags.begin[owner + 1]; ++bag) {
-      const std::int64_t* const first_place = rows.place.data() + k;
-      const std::int64_t* const end = first_place + bags.rows.data()[bag];
-      for (std::int64_t c = 0; c < width; ++c) {
-        std::int64_t& position = chosen.data()[bag * width + c];
-        const auto* const match = std::lower_bound(first_place, end, position);
-        position = match != end && *match == position ? match - rows.place.data() - first : -1;
-      }
-      k += bags.rows.data()[bag];
-    }
-  }
-}
-
 }  // namespace ferry::detail

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/bags/step_bags.hpp>
+#include <ferry/bags/detail/bag_arguments.hpp>
+#include <ferry/bags/detail/launch_pool.hpp>
+#include <ferry/bags/detail/no_array.hpp>
+#include <ferry/bags/detail/pool_bags.hpp>
 #include <ferry/distributed/sharded/detail/bag_lists.hpp>
+#include <ferry/distributed/sharded/detail/bag_weight_gradients.hpp>
 #include <ferry/distributed/sharded/detail/batch_findings.hpp>
+#include <ferry/distributed/sharded/detail/gather_peers.hpp>
+#include <ferry/distributed/sharded/detail/gather_together.hpp>
 #include <ferry/distributed/sharded/detail/kernel_route.hpp>
 #include <ferry/distributed/sharded/detail/pool_sharded.hpp>
 #include <ferry/distributed/sharded/detail/publish_batch.hpp>
@@ -13,9 +19,13 @@
 #include <ferry/distributed/sharded/detail/sharded_call.hpp>
 #include <ferry/distributed/sharded/detail/values_in_place.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
+#include <ferry/distributed/sharded/detail/write_choice.hpp>
+#include <ferry/memory/spaces.hpp>
 #include <ferry/optim/detail/step_rows.hpp>
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/plan/row_plan.hpp>
+#include <ferry/rows/detail/shared_values.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <cstdint>
@@ -26,10 +36,11 @@
 namespace ferry::detail {
 
 /// The arguments of step_bags on a sharded table, and its parts if kernels of all ranks can do it: each owner
-/// reads the gradient of its position's bag for each row, where it lies. `extra` are the weights of the
-/// positions, or under pooling::max the positions of the maxima.
+/// reads the gradient of its position's bag for each row, where it lies. Under pooling::max it reads the
+/// position's share, which a kernel of its rank has written. `extra` are the weights of the positions, or
+/// under pooling::max the positions of the maxima. `weight_grads` receives the gradients of the weights.
 template <class Bag, class Exec, class Rule, class Table, class State, class Named, class Bags, class Grads,
-          class Extra>
+          class Extra, class WeightGrads>
 struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
   using base = sharded_call<Exec, Table, Named>;
   using base::call, base::exec, base::named, base::routes, base::table;
@@ -46,17 +57,20 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
   static constexpr bool divides = pooling::divides;
   static constexpr bool has_extra = !std::is_same_v<Extra, no_array>;
   static constexpr bool weighs = has_extra && !pooling::selects;
+  static constexpr bool finds_maxima = pooling::selects && !has_extra;
+  static constexpr bool finds_weight_grads = !std::is_same_v<WeightGrads, no_array>;
   using sent = std::conditional_t<divides, compute, value>;
-  /// Weights travel with the positions, positions of maxima with the bags.
-  using extra_value =
-      std::conditional_t<weighs, std::remove_const_t<typename Extra::value_type>, std::int64_t>;
 
-  /// True if kernels of some ranks may do it: without weights and maxima, which travel with positions and
-  /// bags.
+  /// True if this rank needs the rows of its batch, too.
+  static constexpr bool reads_rows = finds_maxima || finds_weight_grads;
+  static constexpr bool may_read_rows = reads_rows && reads_peers<Exec, Table, device_space>;
+  /// True if kernels of some ranks may do it.
   static constexpr bool may_offer =
-      routes_by_kernels<Exec> && finds_owners_in_kernels<Table> && !has_extra && !pooling::selects;
+      routes_by_kernels<Exec> && finds_owners_in_kernels<Table> && reads_rows == may_read_rows;
   /// True if those of this rank may, which depends on the space of its gradients.
   static constexpr bool may_pull = may_offer && (is_host_exec<Exec> || !home::is_host_accessible);
+  /// True if owners in other processes find all of it in lanes, see publish_batch.
+  static constexpr bool shows_to_processes = !weighs && !pooling::selects && !reads_rows;
   static constexpr bool may_read_in_place = reads_other_memory<Exec, typename Table::memory_space>;
 
   const Rule& rule;
@@ -64,8 +78,11 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
   const Bags& bags;
   const Grads& grads;
   const Extra& extra;
+  const WeightGrads& weight_grads;
+  bool reaches_rows = false;  ///< true if kernels of this rank read the shards of all
   routed_lists lists{};
   bag_lists<compute, home> listed{};
+  tensor<sent, home> shares{};  ///< of the items, under pooling::max
   batch_headers headers{};
   bool pulls = false;
   bool in_place = false;
@@ -77,37 +94,62 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
 
   bag_step_by_kernels(const Exec& instance, const Rule& optimizer, Table& rows, State& moments,
                       const Named& indices, const Bags& offsets, const Grads& pooled, const Extra& more,
-                      const call_note& note)
+                      const WeightGrads& more_grads, const call_note& note)
       : base("step_bags", instance, rows, indices, false, note),
         rule(optimizer),
         state(moments),
         bags(offsets),
         grads(pooled),
-        extra(more) {}
+        extra(more),
+        weight_grads(more_grads) {}
 
   void check() {
     require_sharded_bag_batch<chosen, Exec>(this->verb, call, table, named, bags, grads);
     const std::int64_t positions = routed_positions(named);
     require_a_bag(this->verb, positions, grads);
     require_extra<pooling>(this->verb, extra, positions, grads);
+    if constexpr (finds_weight_grads) {
+      require_weights(this->verb, weight_grads, positions);
+      require_apart(this->verb, call, table, weight_grads);
+      require_direct_reach(this->verb, exec, weight_grads);
+    }
     require_sharded_step<count_policy, compute>(this->verb, call, rule, table, state);
   }
-  /// The gradients that owners get.
+  /// The gradients of the bags, as their positions get them.
   [[nodiscard]] auto shared() const {
     if constexpr (divides)
       return read_only(make_ref(listed.divided));
     else
       return grads;
   }
+  /// The values that owners read.
+  [[nodiscard]] auto offered() const {
+    if constexpr (pooling::selects)
+      return read_only(make_ref(shares));
+    else
+      return shared();
+  }
   /// Kernels route the positions, and find their bags.
   void route_on_device() {
     constexpr bool checks = !std::is_same_v<bounds_policy, bounds::unchecked>;
     const auto rows = static_cast<std::int64_t>(table.rows());
     const auto take = [&](const routed_lists& positions, std::int64_t items, const std::int64_t* row_of) {
-      listed = list_bags<divides, compute, home>(exec, positions.place, items, row_of, bags,
-                                                 routed_positions(named), checks, grads);
+      const auto list = [&](const auto& weights) {
+        return list_bags<pooling, compute, home>(exec, positions.place, items, row_of, bags,
+                                                 routed_positions(named), checks, weights, grads);
+      };
+      if constexpr (weighs)
+        listed = list(extra);
+      else
+        listed = list(no_array{});
       scanned.take_offsets(listed.report);
       call.keep(listed.memory);
+      if constexpr (pooling::selects) {
+        shares = payload<sent, home>(exec, "shares of maxima", items, this->width());
+        if constexpr (has_extra)
+          if (scanned.bad_bags == 0)
+            share_gradients(exec, positions.place, listed.bags, extra, grads, shares);
+      }
     };
     if constexpr (base::is_planned) {
       const auto& plan = named.storage();
@@ -129,12 +171,15 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
   [[nodiscard]] static const std::int64_t* rows_if_skipped(const row_plan& plan) {
     return plan.storage()->bounds == bounds::skip::name ? plan.storage()->row_of : nullptr;
   }
-  /// The part of this rank's batch that owners may read: the bag of each item instead of its position.
+  /// The part of this rank's batch that owners may read: instead of the position of each item its bag, or
+  /// its share.
   template <lane_parts Parts>
-  [[nodiscard]] batch_offer own_offer(routed_lists offered, const route_groups& route) const {
+  [[nodiscard]] batch_offer own_offer(routed_lists items, const route_groups& route) const {
     if (listed.memory == nullptr) return {};
-    offered.place = listed.bags;
-    return show_batch<Parts>(call, exec, this->instance(call.rank()), offered, route, shared());
+    items.place = pooling::selects ? listed.numbers : listed.bags;
+    batch_offer offer = show_batch<Parts>(call, exec, this->instance(call.rank()), items, route, offered());
+    offer.factors = listed.factors;
+    return offer;
   }
   /// The offers of a plan whose lists lie on the devices of all ranks.
   void agree_on_bags() {
@@ -143,32 +188,73 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
       batch_offer offer;
       if constexpr (may_pull) offer = own_offer<lane_parts::shared_values>(plan.lists, plan.routes.batch);
       headers = plan.headers;
+      call.begin_reads();
       headers.offers = call.all_gather(std::span<const batch_offer>(&offer, 1));
-      pulls = reach_batches<Exec>(call, headers);
+      pulls = agree_to_pull<Exec>(call, headers);
       shard_plan.plan = plan.owned.plan;
       owned = &shard_plan;
     }
   }
   /// The gradients of the rows of this rank's shard, out of the batches of all.
   void pull() {
-    call.begin_reads();
     const int rank = call.rank();
     const Exec shard_exec = this->instance(rank);
+    const waited_when_thrown<Exec> reads(shard_exec);  // memory of other ranks
     const auto shard_rows = static_cast<std::int64_t>(table.rows_of(rank));
     in_place = may_read_in_place && (is_host_exec<Exec> || values_for(rank, headers, 1).on_devices);
     if (in_place)
       found_values =
-          find_values<sent>(this->verb, shard_exec, rank, headers, shard_rows, this->width(), owned);
+          find_values<sent>(this->verb, shard_exec, rank, headers, shard_rows, this->width(), owned, weighs);
     else
-      pulled = pull_rows<sent, true>(this->verb, shard_exec, rank, headers, this->width(), shard_rows, owned);
+      pulled = pull_rows<sent, true>(this->verb, shard_exec, rank, headers, this->width(), shard_rows, owned,
+                                     weighs);
+    if constexpr (weighs)
+      if (!in_place) {
+        launch_context<Exec> work(shard_exec, this->verb);
+        pulled.plan = with_values(work, pulled.plan, nullptr, pulled.factors.data());
+      }
+  }
+  /// Calls work(access, list) for the rows of this rank's batch in the shards of all ranks. It waits.
+  template <class Work>
+  void read_rows_of_peers(const Work& work) const {
+    const peer_rows<std::remove_const_t<Table>> rows(table);
+    const waited_when_thrown<Exec> reads(exec);
+    if constexpr (base::is_planned)
+      work(rows, named.storage().batch);
+    else
+      work(rows, named);
+  }
+  /// Writes the gradients of the weights, by kernels that read the shards of all ranks.
+  void find_weight_grads() const {
+    read_rows_of_peers([&](const auto& rows, const auto& list) {
+      write_weight_gradients<bounds_policy>(exec, rows, list, bags, shared(), weight_grads);
+    });
+  }
+  /// Finds the maxima, and the shares of the items.
+  void find_shares() {
+    using maximum = pooling_type<element, void, float>;
+    // Each rank reaches them, or it would have offered nothing.
+    static_cast<void>(agree_to_read(call, exec, this->instance(call.rank()), reaches_rows));
+    auto positions =
+        payload<std::int64_t, device_space>(exec, "positions of maxima", grads.rows(), this->width());
+    auto maxima = payload<maximum, device_space>(exec, "maxima", grads.rows(), this->width());
+    const waited_when_thrown<Exec> work(exec);
+    read_rows_of_peers([&](const auto& rows, const auto& list) {
+      pool_bags<path::automatic, pooling, bounds_policy>(exec, rows, list, bags, no_array{},
+                                                         make_ref(positions), make_ref(maxima))
+          .join();
+    });
+    const std::int64_t* place = lists.place;
+    if constexpr (base::is_planned) place = named.storage().lists.place;
+    share_gradients(exec, place, listed.bags, read_only(make_ref(positions)), grads, shares);
+    call.agree();  // the rows have been read, and the shares are there
   }
   void step_pulled() {
     const int rank = call.rank();
     const Exec shard_exec = this->instance(rank);
     const waited_when_thrown<Exec> reads(shard_exec);  // memory of other ranks
-    using step_policies =
-        chosen_policies<policies<shard_path_t<chosen>, bounds::unchecked, duplicates::sum, count_policy,
-                                 typename chosen::template get<rounding_category, rounding::nearest>>>;
+    using sum = std::conditional_t<weighs, weighted_sum, duplicates::sum>;
+    using step_policies = chosen_policies<shard_step_policies<chosen, sum>>;
     const auto step_on = [&](const row_plan& plan, const auto& sources) {
       step_rows<step_policies, values_of_ranks>(shard_exec, rule_of_shard(rule, table, state, rank),
                                                 plain_rows(make_ref(table.shard(rank))), state.shard(rank),

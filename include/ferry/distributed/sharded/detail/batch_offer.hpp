@@ -19,6 +19,7 @@ struct batch_offer {
   const std::int64_t* place = nullptr;  ///< see routed_lists; null: item k has row k of the values
   const std::int64_t* rows = nullptr;
   const std::byte* values = nullptr;
+  const double* factors = nullptr;  ///< of the items of the route; null: 1
   std::int64_t value_step = 0;      ///< bytes from a row of the values to the next
   std::int32_t lists_device = -1;   ///< that has the lists; -1: host memory
   std::int32_t values_device = -1;  ///< that has the values; -1: host memory
@@ -47,7 +48,8 @@ struct batch_headers {
 };
 
 /// The ranks tell each other their findings, the positions for each owner, and an offer: one phase. `scanned`
-/// has the findings besides those of the route.
+/// has the findings besides those of the route. Others may read what is offered, up to agree() or
+/// cancel_reads() of the call.
 [[nodiscard]] batch_headers exchange_headers(collective& call, const route_groups& route,
                                              batch_findings scanned, const batch_offer& offer);
 

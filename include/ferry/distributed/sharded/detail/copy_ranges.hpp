@@ -222,10 +222,11 @@ struct reads_whole_shards : verb_on_shards<Table> {
     const auto shard = make_ref(table.shard(call.rank()));
     if (is_ready) end_writes(shard);
     const shard_offer offer{shard.data, is_ready ? 1 : 0};
+    call.begin_reads();
     offers = call.all_gather(std::span<const shard_offer>(&offer, 1));
     has_lists = std::any_of(offers.begin(), offers.end(),
                             [](const auto& rank_offer) { return rank_offer.is_ready == 0; });
-    if (!has_lists) call.begin_reads();
+    if (has_lists) call.cancel_reads();
   }
 
   /// visit(rank) for the ranks whose shards are read. Each rank begins with the one after it, so that no two

@@ -72,6 +72,24 @@ bool may_reach_shards(const collective& call, const Table& table) {
   return is_open;
 }
 
+/// A phase: true if the kernels of all ranks can read the shards of all, which they may do afterwards, up to
+/// agree(). `shard_exec` works on the shard of the rank.
+template <class Exec>
+bool agree_to_read(collective& call, const Exec& exec, const Exec& shard_exec, bool reaches) {
+  if (reaches) {
+    // Kernels of the caller may have written this rank's shard: its own instances order those alone.
+    static const std::string label = "ferry::distributed::written";
+    execution_backend<Exec>::fence(exec, label);
+    execution_backend<Exec>::fence(shard_exec, label);
+  }
+  const std::int32_t vote = reaches ? 1 : 0;
+  call.begin_reads();
+  const auto votes = call.all_gather(std::span<const std::int32_t>(&vote, 1));
+  const bool all_reach = std::find(votes.begin(), votes.end(), 0) == votes.end();
+  if (!all_reach) call.cancel_reads();
+  return all_reach;
+}
+
 /// A collective read of a sharded table. If the kernels of all ranks read the shards of all ranks they do: no
 /// rank leaves before all have read, as the rows are those of one point in time. Ranks may differ in Exec,
 /// spaces and paths, so all of them say whether they can.
@@ -122,18 +140,7 @@ struct read_together : Read {
  private:
   void agree_on_peers() {
     if constexpr (tries) by_peers = kernels_read_batch(exec, named) && reaches_shards(exec, table);
-    if constexpr (needs_others) {
-      if (by_peers) {
-        // Kernels of the caller may have written this rank's shard: its own instances order those alone.
-        static const std::string label = "ferry::distributed::written";
-        execution_backend<execution>::fence(exec, label);
-        execution_backend<execution>::fence(this->instance(call.rank()), label);
-      }
-      const std::int32_t vote = by_peers ? 1 : 0;
-      const auto votes = call.all_gather(std::span<const std::int32_t>(&vote, 1));
-      by_peers = std::find(votes.begin(), votes.end(), 0) == votes.end();
-      if (by_peers) call.begin_reads();
-    }
+    if constexpr (needs_others) by_peers = agree_to_read(call, exec, this->instance(call.rank()), by_peers);
   }
 };
 

@@ -164,4 +164,12 @@ template <class Exec>
   return true;
 }
 
+/// As above, of offers that have been exchanged: if owners can't pull, nobody reads them.
+template <class Exec>
+[[nodiscard]] bool agree_to_pull(collective& call, batch_headers& headers) {
+  const bool pulls = reach_batches<Exec>(call, headers);
+  if (!pulls) call.cancel_reads();
+  return pulls;
+}
+
 }  // namespace ferry::detail

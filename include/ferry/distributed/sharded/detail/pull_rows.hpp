@@ -28,17 +28,19 @@
 namespace ferry::kernels {
 
 /// Item i is the position of all ranks' batches that comes i-th for one owner, in the order (rank, position).
-/// Writes its row in the owner's shard, if `rows` is not null, and where its values begin, in units after the
-/// lowest of all values. One thread for each item: neighbours read neighbouring elements of the lists of one
-/// rank.
+/// Writes its row in the owner's shard, if `rows` is not null, where its values begin, in units after the
+/// lowest of all values, and its factor, if `factors` is not null. One thread for each item: neighbours read
+/// neighbouring elements of the lists of one rank.
 struct join_lists {
   const std::int64_t* place[most_shards];  ///< of each rank, from its first item on; null: 0, 1, 2 ...
   const std::int64_t* local[most_shards];
+  const double* factor[most_shards];
   std::int64_t values[most_shards];  ///< begin of the rank's values
   std::int64_t step[most_shards];    ///< units from a row of its values to the next
   std::int64_t begin[most_shards];   ///< its first item
   std::int64_t* rows;
   std::int64_t* begins;
+  double* factors;
   int ranks;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
@@ -52,6 +54,7 @@ struct join_lists {
     }
     const std::int64_t k = i - begin[rank];
     if (rows != nullptr) rows[i] = local[rank][k];
+    if (factors != nullptr) factors[i] = factor[rank][k];
     begins[i] = values[rank] + (place[rank] == nullptr ? k : place[rank][k]) * step[rank];
   }
 };
@@ -189,17 +192,19 @@ template <class T>
 struct pulled_rows {
   tensor<std::int64_t, device_space> rows;
   tensor<T, device_space> values;
-  row_plan plan;  ///< of the rows, if asked for
+  row_plan plan;                           ///< of the rows, if asked for
+  tensor<double, device_space> factors{};  ///< of the values, if asked for
 };
 
 /// Pulls the rows of the shard of `rank` out of the batches of all ranks, by kernels of `shard_exec`: the
 /// lists first, which are short and lie in order, then the values that they name. With `Sorts` also sorts the
 /// rows, of a shard that has `shard_rows`, while a device pulls the values. If the owner has joined the lists
-/// before, `owned`, pulls the values alone. Enqueues only.
+/// before, `owned`, pulls the values alone. With `weighs` also pulls the factors of the batches. Enqueues
+/// only.
 template <class T, bool Sorts = false, class Exec>
 pulled_rows<T> pull_rows(const char* verb, const Exec& shard_exec, int rank, const batch_headers& headers,
                          std::int64_t width, [[maybe_unused]] std::int64_t shard_rows = 0,
-                         const owned_batch* owned = nullptr) {
+                         const owned_batch* owned = nullptr, bool weighs = false) {
   using backend = execution_backend<Exec>;
   using kernel = kernels::pull_units<unit_of<T>>;
   constexpr std::size_t widest = sizeof(kernels::opaque16);
@@ -210,6 +215,7 @@ pulled_rows<T> pull_rows(const char* verb, const Exec& shard_exec, int rank, con
       payload<T, device_space>(shard_exec, "values of all ranks", items, width),
       {}};
   if (owned != nullptr) pulled.plan = owned->plan;
+  if (weighs) pulled.factors = payload<double, device_space>(shard_exec, "factors of all ranks", items);
   if (items == 0) {
     if constexpr (Sorts)
       if (owned == nullptr) pulled.plan = make_plan(shard_exec, pulled.rows, shard_rows, bounds::unchecked{});
@@ -224,6 +230,7 @@ pulled_rows<T> pull_rows(const char* verb, const Exec& shard_exec, int rank, con
   take_values(join, headers, offered.lowest, wide ? widest : sizeof(unit_of<T>));
   join.rows = owned == nullptr ? pulled.rows.data() : nullptr;
   join.begins = begin;
+  join.factors = weighs ? pulled.factors.data() : nullptr;
   launch(shard_exec, call.label("pull", "lists"), items, join);
   const auto units = in_units(sink, wide);
   const std::int64_t count = items * units.width;

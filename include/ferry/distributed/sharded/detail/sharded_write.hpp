@@ -202,11 +202,8 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
     findings = headers.findings;
     if (call.is_whole()) return;
     if constexpr (may_pull) {
-      pulls = reach_batches<Exec>(call, headers);
-      if (pulls) {
-        call.begin_reads();
-        return;
-      }
+      pulls = agree_to_pull<Exec>(call, headers);
+      if (pulls) return;
     }
     for (const batch_findings& rank : findings)
       if (rank.out_of_range != 0) return;
@@ -223,11 +220,10 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
       batch_offer offer;
       if constexpr (may_pull) offer = own_offer<lane_parts::values>(plan.lists, plan.routes.batch);
       headers = plan.headers;
+      call.begin_reads();
       headers.offers = call.all_gather(std::span<const batch_offer>(&offer, 1));
-      pulls = reach_batches<Exec>(call, headers);
-      if (!pulls) return;
-      owned = &plan.owned;
-      if constexpr (!Choice::scans && !duplicates_policy::forbids) call.begin_reads();
+      pulls = agree_to_pull<Exec>(call, headers);
+      if (pulls) owned = &plan.owned;
     }
   }
   /// Adds the rows of the shards of this thread that duplicates::reject forbids.
@@ -256,7 +252,6 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
     if constexpr (may_pull) {
       const int rank = call.rank();
       const Exec shard_exec = this->instance(rank);
-      if constexpr ((is_planned && Choice::scans) || duplicates_policy::forbids) call.begin_reads();
       if constexpr (may_read_in_place) {
         in_place = is_host_exec<Exec> ||
                    values_for(rank, headers, 1).on_devices;  // few threads pull from host memory

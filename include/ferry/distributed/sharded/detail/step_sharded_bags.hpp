@@ -6,17 +6,23 @@
 #include <ferry/bags/step_bags.hpp>
 #include <ferry/distributed/sharded/detail/bag_route.hpp>
 #include <ferry/distributed/sharded/detail/bag_step_by_kernels.hpp>
+#include <ferry/distributed/sharded/detail/bag_weight_gradients.hpp>
 #include <ferry/distributed/sharded/detail/batch_findings.hpp>
+#include <ferry/distributed/sharded/detail/gather_together.hpp>
 #include <ferry/distributed/sharded/detail/kernel_route.hpp>
 #include <ferry/distributed/sharded/detail/pool_sharded.hpp>
 #include <ferry/distributed/sharded/detail/publish_batch.hpp>
 #include <ferry/distributed/sharded/detail/pull_rows.hpp>
 #include <ferry/distributed/sharded/detail/routing.hpp>
+#include <ferry/distributed/sharded/detail/rows_once.hpp>
 #include <ferry/distributed/sharded/detail/scan_values.hpp>
 #include <ferry/distributed/sharded/detail/shard_rule.hpp>
 #include <ferry/distributed/sharded/detail/sharded_call.hpp>
 #include <ferry/distributed/sharded/detail/values_in_place.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
+#include <ferry/optim/step.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/rows/detail/row_access.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor.hpp>
@@ -30,8 +36,7 @@
 #include <utility>
 #include <vector>
 
-/// The parts of step_bags on a sharded table. Each owner gets the bags that name its rows, with the positions
-/// that name them, and each such bag's gradient once.
+/// The parts of step_bags on a sharded table.
 namespace ferry::detail {
 
 /// The gradients of bags divided by the number of their rows, as step_bags divides them. Blocks.
@@ -62,36 +67,44 @@ std::vector<std::int64_t> offsets_of(const tensor_slice<const std::int64_t, Wire
   return offsets;
 }
 
-/// The policies of a step of a shard. The owner divides nothing: it does not know the sizes of the bags.
-template <class Pooling, class Chosen>
-using shard_bag_policies =
-    policies<std::conditional_t<Pooling::selects, Pooling, pooling::sum>, shard_path_t<Chosen>,
-             bounds::unchecked, typename Chosen::template get<step_count_category, step_count::global>,
-             typename Chosen::template get<rounding_category, rounding::nearest>>;
+/// The policies of a step of a shard by bags. The owner divides nothing: it does not know their sizes.
+template <class Chosen>
+using shard_bag_policies = policies<pooling::sum, shard_path_t<Chosen>, bounds::unchecked,
+                                    typename Chosen::template get<step_count_category, step_count::global>,
+                                    typename Chosen::template get<rounding_category, rounding::nearest>>;
 
 /// step_bags on a sharded table. If kernels can't, each owner gets the bags that name its rows, with the
-/// positions that name them, and each such bag's gradient once.
+/// positions that name them, and each such bag's gradient once; under pooling::max it gets the shares of the
+/// positions.
 template <class Bag, class Exec, class Rule, class Table, class State, class Named, class Bags, class Grads,
-          class Extra>
-struct sharded_bag_step : bag_step_by_kernels<Bag, Exec, Rule, Table, State, Named, Bags, Grads, Extra> {
-  using base = bag_step_by_kernels<Bag, Exec, Rule, Table, State, Named, Bags, Grads, Extra>;
+          class Extra, class WeightGrads>
+struct sharded_bag_step
+    : bag_step_by_kernels<Bag, Exec, Rule, Table, State, Named, Bags, Grads, Extra, WeightGrads> {
+  using base = bag_step_by_kernels<Bag, Exec, Rule, Table, State, Named, Bags, Grads, Extra, WeightGrads>;
   using base::bags, base::call, base::exec, base::extra, base::grads, base::headers, base::listed,
-      base::lists, base::may_pull, base::named, base::pulls, base::routes, base::rule, base::scanned,
-      base::state, base::table;
+      base::lists, base::may_pull, base::named, base::pulls, base::reaches_rows, base::routes, base::rule,
+      base::scanned, base::shares, base::state, base::table, base::weight_grads;
   using base::base;
-  using base::divides, base::has_extra, base::weighs;
+  using base::divides, base::finds_maxima, base::finds_weight_grads, base::may_read_rows, base::reads_rows,
+      base::weighs;
   using typename base::bounds_policy, typename base::chosen, typename base::compute, typename base::element,
-      typename base::extra_value, typename base::home, typename base::nonfinite_policy,
-      typename base::pooling, typename base::sent, typename base::wire;
+      typename base::home, typename base::nonfinite_policy, typename base::pooling, typename base::sent,
+      typename base::wire;
+  /// Weights travel with the positions.
+  using weight = std::conditional_t<weighs, std::remove_const_t<typename Extra::value_type>, double>;
 
   std::optional<host_bags<Exec, Bags>> list{};
   routing<wire> bag_routes{};
   moved_values<sent, home> gradients{};
-  moved_values<extra_value, wire> extras{};
+  moved_values<weight, wire> weights{};
 
   void route() {
-    if constexpr (may_pull)
-      if (shows_batches(call) && kernels_read_batch(exec, named)) this->route_on_device();
+    if (shows_batches(call) && (call.passes_device_memory() || base::shows_to_processes) &&
+        kernels_read_batch(exec, named)) {
+      if constexpr (may_read_rows) reaches_rows = reaches_shards(exec, table);
+      if constexpr (may_pull)
+        if (!reads_rows || reaches_rows) this->route_on_device();
+    }
     if (listed.memory == nullptr) route_on_host();
     if (scanned.bad_bags != 0) return;
     if constexpr (nonfinite_policy::looks) scanned.take_values(scan_values(exec, this->shared()));
@@ -113,18 +126,20 @@ struct sharded_bag_step : bag_step_by_kernels<Bag, Exec, Rule, Table, State, Nam
     }
   }
   [[nodiscard]] bool refuse() {
-    return this->refuse_batches() || this->template refuse_gradients<nonfinite_policy>(state);
+    if (this->refuse_batches()) return true;
+    if constexpr (finds_weight_grads) read_for_weights();
+    return this->template refuse_gradients<nonfinite_policy>(state);
   }
   void move() {
     if constexpr (may_pull)
-      if (pulls) return this->pull();
-    if (!list) make_list();
-    if constexpr (pooling::selects && !has_extra) {
-      const auto maxima = find_maxima();
-      move_bags(read_only(make_ref(maxima)));
-    } else {
-      move_bags(extra);
-    }
+      if (pulls) {
+        if constexpr (finds_maxima) this->find_shares();
+        return this->pull();
+      }
+    if constexpr (pooling::selects)
+      move_shares();
+    else
+      move_bags();
   }
   void apply() {
     if constexpr (may_pull)
@@ -162,69 +177,98 @@ struct sharded_bag_step : bag_step_by_kernels<Bag, Exec, Rule, Table, State, Nam
     this->findings = headers.findings;
     if (call.is_whole()) return;
     if constexpr (may_pull) {
-      pulls = reach_batches<Exec>(call, headers);
+      pulls = agree_to_pull<Exec>(call, headers);
       if (pulls) return;
       if (lists.memory != nullptr) bring_to_host(exec, lists, routes.batch);
     }
     exchange_rows(call, table.label(), routes);
   }
+  /// The rows of the batch, as they come from their owners.
+  [[nodiscard]] auto fetch_rows_of_batch() {
+    return this->template fetch<home, element>(
+        shard_reader<shard_read_path_t<chosen, Exec, typename Table::memory_space>>{}, this->width());
+  }
+  /// Writes the gradients of the weights before any row is stepped.
+  void read_for_weights() {
+    bool by_peers = false;
+    if (!call.is_whole() && call.passes_device_memory())
+      by_peers = agree_to_read(call, exec, this->instance(call.rank()), reaches_rows);
+    if constexpr (may_read_rows)
+      if (by_peers) {
+        this->find_weight_grads();
+        return call.agree();  // the rows have been read
+      }
+    const auto arrived = fetch_rows_of_batch();
+    const auto slots = slots_of(this->current_routes().batch);
+    write_weight_gradients<bounds::skip>(exec, plain_rows(make_ref(arrived)), read_only(make_ref(slots)),
+                                         bags, this->shared(), weight_grads);
+  }
   /// The positions of the maxima, which the caller did not keep.
   [[nodiscard]] tensor<std::int64_t, wire> find_maxima() {
     tensor<std::int64_t, wire> positions("positions of maxima", grads.rows(), grads.width());
     tensor<pooling_type<element, void, float>, wire> maxima("maxima", grads.rows(), grads.width());
-    const auto arrived = this->template fetch<home, element>(
-        shard_reader<shard_read_path_t<chosen, Exec, typename Table::memory_space>>{}, this->width());
+    const auto arrived = fetch_rows_of_batch();
     pool_arrived<pooling, bounds_policy>(this->verb, exec, table, named, bags, this->current_routes().batch,
                                          arrived, no_array{}, make_ref(positions), make_ref(maxima))
         .join();
     return positions;
   }
-  /// Sends the bags of this batch to the owners of their rows.
-  template <class Array>
-  void move_bags(const Array& more) {
+  /// Sends the shares of the positions to the owners of their rows.
+  void move_shares() {
+    const row_route<wire>& route = this->current_routes().batch;
+    gradients.batch = payload<sent, home>(exec, "shares of maxima", route.routed(), this->width());
+    if (!list) make_list();
+    tensor<std::int64_t, wire> bags_of_items("bags of positions", route.routed());
+    for (std::int64_t k = 0; k < route.routed(); ++k)
+      bags_of_items.data()[k] = list->list().bag_of(route.place.data()[k]);
+    const auto share_by = [&](const auto& maxima) {
+      share_gradients(exec, route.place.data(), bags_of_items.data(), maxima, grads, gradients.batch);
+    };
+    if constexpr (finds_maxima) {
+      const auto maxima = find_maxima();
+      share_by(make_ref(maxima));
+    } else {
+      share_by(extra);
+    }
+    gradients.move(call, exec, this->instance(call.first()), this->current_routes(), table.width());
+  }
+  /// Sends the bags of this batch to the owners of their rows, and the weights of the positions.
+  void move_bags() {
+    if (!list) make_list();
     const row_route<wire>& route = this->current_routes().batch;
     bag_routes = complete_routing(call, table.label(), route_bags(route, list->list()));
     const Exec shard_exec = this->instance(call.first());
     gradients.batch = values_by_route<home>(exec, bag_routes.batch, this->shared());
     gradients.move(call, exec, shard_exec, bag_routes, table.width());
     if constexpr (weighs) {
-      extras.batch = tensor<extra_value, wire>("weights", route.routed());
-      gather(exec, more, route.place, extras.batch, bounds::unchecked{}).join();
-      extras.move(call, exec, shard_exec, this->current_routes());
-    } else if constexpr (pooling::selects) {
-      extras.batch =
-          tensor<std::int64_t, wire>("positions of maxima", bag_routes.batch.routed(), table.width());
-      gather(exec, more, bag_routes.batch.place, extras.batch, bounds::unchecked{}).join();
-      number_for_owners(route, bag_routes.batch, extras.batch);
-      extras.move(call, exec, shard_exec, bag_routes, table.width());
-      if (!call.is_whole())  // each rank numbered its positions from 0
-        for (std::size_t r = 0; r + 1 < bag_routes.in_begin.size(); ++r)
-          for (std::int64_t i = bag_routes.in_begin[r] * this->width();
-               i < bag_routes.in_begin[r + 1] * this->width(); ++i)
-            if (extras.in.data()[i] >= 0) extras.in.data()[i] += this->current_routes().in_begin[r];
+      weights.batch = tensor<weight, wire>("weights", route.routed());
+      gather(exec, extra, route.place, weights.batch, bounds::unchecked{}).join();
+      weights.move(call, exec, shard_exec, this->current_routes());
     }
   }
   template <class Rows>
   void update(int rank, const Rows& rows) {
-    const auto offsets = offsets_of(bag_routes.rows_for(rank));
+    const auto& value_routes = pooling::selects ? this->current_routes() : bag_routes;
     tensor<sent, home> copied;
-    const auto of_bags = rows_near(call.is_whole() ? exec : this->instance(rank), this->instance(rank),
-                                   gradients.rows_for(bag_routes, rank), copied);
-    const shard_bag_policies<pooling, chosen> shard_policies{};
+    const auto values = rows_near(call.is_whole() ? exec : this->instance(rank), this->instance(rank),
+                                  gradients.rows_for(value_routes, rank), copied);
     const auto shard_exec = this->instance(rank);
     const auto rule_there = rule_of_shard(rule, table, state, rank);
     auto& shard = table.shard(rank);
     auto& moments = state.shard(rank);
-    if constexpr (weighs)
-      step_bags(shard_exec, rule_there, shard, moments, rows, offsets, of_bags,
-                extras.rows_for(this->current_routes(), rank), shard_policies)
+    const shard_bag_policies<chosen> shard_policies{};
+    if constexpr (pooling::selects)
+      step(shard_exec, rule_there, shard, moments, rows, values,
+           shard_step_policies<chosen, duplicates::sum>{})
           .join();
-    else if constexpr (pooling::selects)
-      step_bags(shard_exec, rule_there, shard, moments, rows, offsets, of_bags,
-                extras.rows_for(bag_routes, rank), shard_policies)
+    else if constexpr (weighs)
+      step_bags(shard_exec, rule_there, shard, moments, rows, offsets_of(bag_routes.rows_for(rank)), values,
+                weights.rows_for(this->current_routes(), rank), shard_policies)
           .join();
     else
-      step_bags(shard_exec, rule_there, shard, moments, rows, offsets, of_bags, shard_policies).join();
+      step_bags(shard_exec, rule_there, shard, moments, rows, offsets_of(bag_routes.rows_for(rank)), values,
+                shard_policies)
+          .join();
   }
 };
 

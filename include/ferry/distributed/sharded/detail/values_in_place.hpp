@@ -30,13 +30,19 @@
 
 namespace ferry::kernels {
 
-/// rows[place] = the begin of the values of the place's position.
+/// For each place of a plan: the begin of the values of its position, and their factor. One thread for each.
 struct place_values {
   const std::int64_t* order;
-  const std::int64_t* begins;
+  const std::int64_t* begins;  ///< null: `rows` is not asked for
+  const double* factors;       ///< null: `placed_factors` are not
   std::int64_t* rows;
+  double* placed_factors;
 
-  KOKKOS_FUNCTION void operator()(std::int64_t place) const { rows[place] = begins[order[place]]; }
+  KOKKOS_FUNCTION void operator()(std::int64_t place) const {
+    const std::int64_t position = order[place];
+    if (begins != nullptr) rows[place] = begins[position];
+    if (factors != nullptr) placed_factors[place] = factors[position];
+  }
 };
 
 }  // namespace ferry::kernels
@@ -53,25 +59,57 @@ template <class T>
 struct values_in_place {
   tensor<std::int64_t, device_space> rows;  ///< in the order (rank, position)
   tensor<std::int64_t, device_space> begins;
+  tensor<double, device_space> factors;  ///< of the values, if the ranks offer some
   row_plan plan;
   /// Rows of `width` elements that begin at multiples of the stride, which is shorter: the plan has the
   /// multiples.
   array_ref<const T, device_space> values;
 };
 
+/// The plan with the places of the values of its positions, which `begins` has unless it is null, and with
+/// their factors unless they are null. Enqueues only, and finishes the call.
+template <class Exec>
+row_plan with_values(launch_context<Exec>& call, const row_plan& plan, const std::int64_t* begins,
+                     const double* factors) {
+  const std::int64_t items = plan.positions();
+  const auto home = engine::get(call.exec());
+  auto placed =
+      std::allocate_shared<plan_storage>(node_allocator<plan_storage>(home->nodes()), *plan.storage());
+  call.use(plan.storage());
+  placed->base = plan.storage();
+  const int arrays = (begins != nullptr ? 1 : 0) + (factors != nullptr ? 1 : 0);
+  placed->memory = call.block(static_cast<std::size_t>(arrays * items) * sizeof(std::int64_t));
+  auto* next = static_cast<std::byte*>(placed->memory.get());
+  if (begins != nullptr) {
+    placed->values.rows = reinterpret_cast<std::int64_t*>(next);
+    next += static_cast<std::size_t>(items) * sizeof(std::int64_t);
+  }
+  if (factors != nullptr) placed->values.factors = reinterpret_cast<double*>(next);
+  if (items != 0)
+    launch(
+        call.exec(), call.label("pull", "places"), items,
+        kernels::place_values{placed->order, begins, factors, placed->values.rows, placed->values.factors});
+  ticket end = call.finish();
+  placed->completion = call.completion();
+  placed->made_by = call.id();
+  end.drop();
+  return row_plan(std::move(placed));
+}
+
 /// Sorts the rows of the shard of `rank`, which has `shard_rows`, by kernels of `shard_exec`, if the owner
 /// has not done so before, `owned`. Lists that the owner has joined have their places there, too, unless the
-/// batches offer other ones. Enqueues only.
+/// batches offer other ones. With `weighs` the batches offer factors, too. Enqueues only.
 template <class T, class Exec>
 values_in_place<T> find_values(const char* verb, const Exec& shard_exec, int rank,
                                const batch_headers& headers, std::int64_t shard_rows, std::int64_t width,
-                               const owned_batch* owned = nullptr) {
+                               const owned_batch* owned = nullptr, bool weighs = false) {
   constexpr std::size_t packet = 4 * sizeof(T);  // one load of a kernel, if all values are aligned to it
   const offered_values offered = values_for(rank, headers, packet);
   const std::int64_t items = offered.items;
   values_in_place<T> in_place{
       payload<std::int64_t, device_space>(shard_exec, "rows of all ranks", owned == nullptr ? items : 0),
       payload<std::int64_t, device_space>(shard_exec, "begins of values", items),
+      payload<double, device_space>(shard_exec, "factors of values", weighs ? items : 0),
       {},
       {}};
   in_place.values.rank = 2;
@@ -87,25 +125,12 @@ values_in_place<T> find_values(const char* verb, const Exec& shard_exec, int ran
     take_values(join, headers, offered.lowest, offered.aligned ? packet : sizeof(T));
     join.rows = owned == nullptr ? in_place.rows.data() : nullptr;
     join.begins = in_place.begins.data();
+    join.factors = weighs ? in_place.factors.data() : nullptr;
     launch(shard_exec, call.label("pull", "lists"), items, join);
   }
-  in_place.plan =
+  const row_plan plan =
       owned == nullptr ? make_plan(shard_exec, in_place.rows, shard_rows, bounds::unchecked{}) : owned->plan;
-  const auto home = engine::get(shard_exec);
-  auto placed = std::allocate_shared<plan_storage>(node_allocator<plan_storage>(home->nodes()),
-                                                   *in_place.plan.storage());
-  call.use(in_place.plan.storage());
-  placed->base = in_place.plan.storage();
-  placed->memory = call.block(static_cast<std::size_t>(items) * sizeof(std::int64_t));
-  placed->values.rows = static_cast<std::int64_t*>(placed->memory.get());
-  if (items != 0)
-    launch(shard_exec, call.label("pull", "places"), items,
-           kernels::place_values{placed->order, in_place.begins.data(), placed->values.rows});
-  ticket end = call.finish();
-  placed->completion = call.completion();
-  placed->made_by = call.id();
-  end.drop();
-  in_place.plan = row_plan(std::move(placed));
+  in_place.plan = with_values(call, plan, in_place.begins.data(), weighs ? in_place.factors.data() : nullptr);
   return in_place;
 }
 

@@ -59,4 +59,10 @@ inline constexpr bool reads_where_they_are =
 template <class Chosen, class Duplicates>
 using shard_policies = policies<shard_path_t<Chosen>, bounds::unchecked, shard_duplicates_t<Duplicates>>;
 
+/// The policies of a step on a shard. Gradients have been scanned before.
+template <class Chosen, class Duplicates>
+using shard_step_policies = policies<shard_path_t<Chosen>, bounds::unchecked, shard_duplicates_t<Duplicates>,
+                                     typename Chosen::template get<step_count_category, step_count::global>,
+                                     typename Chosen::template get<rounding_category, rounding::nearest>>;
+
 }  // namespace ferry::detail
