@@ -16,7 +16,7 @@
 namespace ferry::cuda {
 
 /// Stable sorts and a scan, on the stream of an instance, without synchronisation. They use CUB, and
-/// counting_sort or grid_sort where one launch does it all.
+/// counting_sort or grid_sort if one launch does it all.
 struct sort_functions {
   /// Scratch bytes of sort_pairs, in addition to its arrays. For the current device, as for the functions
   /// below.
@@ -73,6 +73,11 @@ struct sort_functions {
                             std::int64_t count, void* workspace, std::size_t workspace_bytes);
 
  private:
+  /// True if the blocks of one cluster sort `count` keys.
+  static bool sorts_in_cluster(const Kokkos::Cuda& exec, std::int64_t count) {
+    return count <= tuning_numbers::keys_of_cluster &&
+           attribute(cudaDevAttrClusterLaunch, exec.cuda_device()) != 0;
+  }
   /// Keys per thread of grid_sort, with at most one block per multiprocessor; 0 for too many keys.
   static int items_for(const Kokkos::Cuda& exec, std::int64_t count) {
     const int device = exec.cuda_device();

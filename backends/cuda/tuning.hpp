@@ -22,6 +22,9 @@ struct tuning_numbers {
   /// Static, because the scratch memory of a plan depends on it.
   static constexpr std::int64_t keys_compared = 2048;
 
+  /// Most keys that the blocks of one cluster sort, on devices that have clusters.
+  static constexpr std::int64_t keys_of_cluster = std::int64_t{1} << 14;
+
   /// Most positions of a batch without a plan that are compared with one another in place of a sort, for rows
   /// in device memory; at most kernels::search_shape::most.
   std::int64_t positions_searched = 4096;

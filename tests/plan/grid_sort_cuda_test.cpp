@@ -150,6 +150,10 @@ TEST_CASE("keys are sorted on both sides of what a thread and the device hold", 
   for (const std::size_t few : {1, 2, 31, 32, 33, 63, 64, 65}) check_rows(few, 20);
   const auto compared = static_cast<std::size_t>(ferry::cuda::tuning_numbers::keys_compared);
   for (const std::size_t count : {compared - 1, compared, compared + 1}) check_rows(count, 20);
+  const auto cluster = static_cast<std::size_t>(limits::cluster_blocks) * block;
+  for (const std::size_t items : {1, 2, 4})
+    for (const std::size_t count : {cluster * items - 1, cluster * items, cluster * items + 1})
+      check_rows(count, 20);
   for (std::size_t items = 1; items <= limits::most_items; items *= 2) {
     CHECK(limits::items_for(static_cast<std::int64_t>(block * items), 1) == static_cast<int>(items));
     for (const std::size_t count : {block * items - 1, block * items, block * items + 1})
@@ -166,6 +170,7 @@ TEST_CASE("keys are sorted by every number of bits", "[kernels][sort]") {
     check_rows(5000 + static_cast<std::size_t>(bits) * 977, bits);
     check_rows(70 + static_cast<std::size_t>(bits) * 77, bits);
     check_rows(2100 + static_cast<std::size_t>(bits) * 9, bits);
+    check_rows(16500 + static_cast<std::size_t>(bits) * 9, bits);
   }
   check_rows(1024, 54);
   check_rows(4096, 52);
@@ -173,8 +178,8 @@ TEST_CASE("keys are sorted by every number of bits", "[kernels][sort]") {
 
 TEST_CASE("equal keys keep their order, and one digit may be all there is", "[kernels][sort]") {
   auto random = generator(77);
-  for (const std::size_t count :
-       {std::size_t{999}, std::size_t{2048}, std::size_t{4096}, std::size_t{70001}, std::size_t{262144}}) {
+  for (const std::size_t count : {std::size_t{999}, std::size_t{2048}, std::size_t{4096}, std::size_t{16000},
+                                  std::size_t{70001}, std::size_t{262144}}) {
     check_sorted(count, 20, [](std::size_t) { return 0; });
     check_sorted(count, 20, [](std::size_t) { return 0xfffff; });
     check_sorted(count, 21, [](std::size_t p) { return p / 3; });

@@ -21,6 +21,8 @@ namespace ferry::cuda {
 
 static_assert(tuning_numbers::keys_compared <= counting_sort::most_keys,
               "ferry: a block holds all keys that are compared.");
+static_assert(tuning_numbers::keys_of_cluster <= grid_sort::cluster_blocks * grid_sort::threads * 4,
+              "ferry: the threads of a cluster have at most four keys each.");
 
 template <class Keys, class Segments>
 bool sort_functions::sort_and_place(const Kokkos::Cuda& exec, const Keys& key_of, const Segments& segments,
@@ -36,29 +38,47 @@ bool sort_functions::sort_and_place(const Kokkos::Cuda& exec, const Keys& key_of
     return true;
   }
   const int passes = grid_sort::passes_for(bits - first_bit);
-  const int items = items_for(exec, count);
-  if (items == 0 || passes == 0 || workspace_bytes < grid_sort::bytes(count) ||
+  if (passes == 0 || workspace_bytes < grid_sort::bytes(count) ||
       reinterpret_cast<std::uintptr_t>(workspace) % 16 != 0)
     return false;
   const device_guard on(exec);
-  const auto launched = [&]<int Items>(std::integral_constant<int, Items>) {
-    return launch_grid_sort<Items>(
-        exec.cuda_stream(),
-        sort_by_grid<Items, Keys, Segments>{
+  const auto launched = [&]<int Items, bool OneCluster>(std::integral_constant<int, Items>,
+                                                        std::bool_constant<OneCluster>) {
+    const std::int64_t blocks = OneCluster ? grid_sort::cluster_blocks : grid_sort::blocks_for(count, Items);
+    const cudaError_t status = launch_grid_sort(
+        exec.cuda_stream(), blocks,
+        sort_by_grid<Items, OneCluster, Keys, Segments>{
             key_of, segments, keys, other_keys, static_cast<std::uint16_t*>(workspace),
-            static_cast<std::uint32_t>(grid_sort::stride_for(grid_sort::blocks_for(count, Items))),
-            static_cast<std::uint32_t>(count), first_bit, passes, (bits - first_bit + passes - 1) / passes});
-  };
-  const cudaError_t status = items == 1   ? launched(std::integral_constant<int, 1>{})
-                             : items == 2 ? launched(std::integral_constant<int, 2>{})
-                             : items == 4 ? launched(std::integral_constant<int, 4>{})
-                                          : launched(std::integral_constant<int, 8>{});
-  if (status == cudaErrorCooperativeLaunchTooLarge || status == cudaErrorNotSupported) {
+            static_cast<std::uint32_t>(grid_sort::stride_for(blocks)), static_cast<std::uint32_t>(count),
+            first_bit, passes, (bits - first_bit + passes - 1) / passes});
+    if (status == cudaSuccess) return true;
+    if (status != cudaErrorCooperativeLaunchTooLarge && status != cudaErrorNotSupported &&
+        status != cudaErrorInvalidClusterSize)
+      check(status, "cudaLaunchKernelExC");
     cudaGetLastError();
     return false;
+  };
+  if (sorts_in_cluster(exec, count)) {
+    constexpr std::true_type one_cluster;
+    const int items = grid_sort::items_for(count, grid_sort::cluster_blocks);
+    if (items == 1   ? launched(std::integral_constant<int, 1>{}, one_cluster)
+        : items == 2 ? launched(std::integral_constant<int, 2>{}, one_cluster)
+                     : launched(std::integral_constant<int, 4>{}, one_cluster))
+      return true;
   }
-  check(status, "cudaLaunchCooperativeKernel");
-  return true;
+  constexpr std::false_type one_cluster;
+  switch (items_for(exec, count)) {
+    case 1:
+      return launched(std::integral_constant<int, 1>{}, one_cluster);
+    case 2:
+      return launched(std::integral_constant<int, 2>{}, one_cluster);
+    case 4:
+      return launched(std::integral_constant<int, 4>{}, one_cluster);
+    case 8:
+      return launched(std::integral_constant<int, 8>{}, one_cluster);
+    default:
+      return false;
+  }
 }
 
 }  // namespace ferry::cuda

@@ -15,13 +15,15 @@ namespace ferry::cuda {
 /// sort_functions::sort_and_place. The first pass makes the keys. The passes alternate between two buffers,
 /// so that the last one writes to `buffer`.
 ///
+/// If there are few keys the blocks are one cluster, whose barriers take a fraction of a grid's.
+///
 /// Device mapping: a block has one tile of adjacent keys, a warp 32 * Items of them. In each pass, every warp
 /// ranks its keys among its own keys of the same digit, and every block publishes its count of each digit
-/// (counts[digit][block]). After a barrier of the grid, each block sums the counts before its own keys and
+/// (counts[digit][block]). After a barrier of all blocks, each block sums the counts before its own keys and
 /// writes the keys to their places. After another barrier the next pass reads them. At the end every block
 /// counts what begins in its tile of the sorted keys and publishes that, and after a last barrier each place
 /// knows its running sum.
-template <int Items, class Keys, class Segments>
+template <int Items, bool OneCluster, class Keys, class Segments>
 struct sort_by_grid {
   static constexpr int threads = grid_sort::threads;
   static constexpr int warps = grid_sort::warps;
@@ -59,10 +61,10 @@ struct sort_by_grid {
       load(mine, source, pass);
       rank(block, mine, pass);
       publish_digits(block);
-      cooperative_groups::this_grid().sync();
+      meet();
       find_places(block);
       store(block, mine, target, pass);
-      cooperative_groups::this_grid().sync();
+      meet();
       std::uint64_t* const sorted = target;
       target = source;
       source = sorted;
@@ -71,6 +73,16 @@ struct sort_by_grid {
   }
 
  private:
+  /// Waits for all blocks. Writes before it are visible after it.
+  __device__ static void meet() {
+    if constexpr (!OneCluster) {
+      cooperative_groups::this_grid().sync();
+    } else {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+      cooperative_groups::this_cluster().sync();
+#endif
+    }
+  }
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
   __device__ static int warp() { return static_cast<int>(threadIdx.x) / 32; }
   __device__ static std::uint32_t place(int item) {
@@ -227,7 +239,7 @@ struct sort_by_grid {
       for (int w = 0; w < warps; ++w) of_block += block.begun[w];
       __stcg(sums + blockIdx.x, of_block);
     }
-    cooperative_groups::this_grid().sync();
+    meet();
     std::uint64_t sum = 0;
     for (std::uint32_t b = threadIdx.x; b < blockIdx.x; b += threads) sum += __ldcg(sums + b);
     for (int step = 1; step < 32; step *= 2)
@@ -240,22 +252,36 @@ struct sort_by_grid {
   }
 };
 
-template <int Items, class Keys, class Segments>
+template <int Items, bool OneCluster, class Keys, class Segments>
 __global__ void __launch_bounds__(grid_sort::threads, grid_sort::blocks_in_one)
-    sort_keys_by_grid(sort_by_grid<Items, Keys, Segments> sort) {
-  __shared__ typename sort_by_grid<Items, Keys, Segments>::shared block;
+    sort_keys_by_grid(sort_by_grid<Items, OneCluster, Keys, Segments> sort) {
+  __shared__ typename sort_by_grid<Items, OneCluster, Keys, Segments>::shared block;
   sort.run(block);
 }
 
-/// Launches the sort on `stream`. Returns cudaErrorCooperativeLaunchTooLarge where the device can't run all
-/// blocks at once.
-template <int Items, class Keys, class Segments>
-cudaError_t launch_grid_sort(cudaStream_t stream, sort_by_grid<Items, Keys, Segments> sort) {
+/// Launches the sort on `stream` by this number of blocks. Returns an error, for example
+/// cudaErrorCooperativeLaunchTooLarge, if the device can't run all of them at once.
+template <int Items, bool OneCluster, class Keys, class Segments>
+cudaError_t launch_grid_sort(cudaStream_t stream, std::int64_t blocks,
+                             sort_by_grid<Items, OneCluster, Keys, Segments> sort) {
   void* arguments[] = {&sort};
-  const auto kernel = sort_keys_by_grid<Items, Keys, Segments>;
-  const dim3 blocks(static_cast<unsigned int>(grid_sort::blocks_for(sort.count, Items)));
-  return cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), blocks, dim3(grid_sort::threads),
-                                     arguments, 0, stream);
+  const auto kernel = reinterpret_cast<const void*>(sort_keys_by_grid<Items, OneCluster, Keys, Segments>);
+  const dim3 all_blocks(static_cast<unsigned int>(blocks));
+  if constexpr (OneCluster) {
+    cudaLaunchAttribute cluster{};
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim.x = all_blocks.x;
+    cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+    cudaLaunchConfig_t launch{};
+    launch.gridDim = all_blocks;
+    launch.blockDim = dim3(grid_sort::threads);
+    launch.stream = stream;
+    launch.attrs = &cluster;
+    launch.numAttrs = 1;
+    return cudaLaunchKernelExC(&launch, kernel, arguments);
+  } else {
+    return cudaLaunchCooperativeKernel(kernel, all_blocks, dim3(grid_sort::threads), arguments, 0, stream);
+  }
 }
 
 }  // namespace ferry::cuda

@@ -99,7 +99,11 @@ ticket gather_on(const Exec& exec, const Access& access, const Named& named,
         gather_sorted<Path>(call, label, access, sorted_places_of<Bounds>(call, access, named), plan, out);
       } else {
         decltype(auto) rows = access.rows(call);
-        const auto source = rows_for_kernels<Bounds>(call, named, table.rows());
+        // A block of threads moves some of these rows: it reads each line of indices about once.
+        const bool reads_once = Access::is_strided &&
+                                std::is_same_v<typename Access::memory_space, device_space> &&
+                                access.row_bytes() <= 4096;
+        const auto source = rows_for_kernels<Bounds>(call, named, table.rows(), reads_once);
         if constexpr (requires { access.gather_in_one(call, label, rows, source, out); })
           if (access.gather_in_one(call, label, rows, source, out))
             return call.finish(table, n, has_signed_indices(named));

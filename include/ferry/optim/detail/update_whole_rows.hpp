@@ -51,13 +51,10 @@ struct update_whole_rows {
   /// and more rows under way (rowwise_adagrad, 131072 rows of 512 bytes, H100: 0.119 ms, not 0.137).
   static constexpr bool keeps_tiles = (needs_scales || Transforms::clip_norms + Transforms::norm_limits != 0);
   static constexpr bool takes_teams = true;  ///< on a device, see schedule
-  /// A row waits for memory several times: half of a multiprocessor's threads must fit, more of small rows.
-  /// Codes with two fields of state need 80 registers: of 64 they would spill 29 words.
-  static constexpr int flat_teams = [] {
-    if (sizeof(Compute) > sizeof(float)) return 2;
-    if (needs_scales && Fields > 1) return 3;
-    return keeps_tiles || Fields != 0 ? 4 : 5;
-  }();
+  /// A row waits for memory several times: half of a multiprocessor's threads must fit, more of small rows,
+  /// fewer of codes with two fields of state, which need 80 registers.
+  static constexpr int teams_of_floats = needs_scales && Fields > 1 ? 3 : keeps_tiles || Fields != 0 ? 4 : 5;
+  static constexpr int flat_teams = sizeof(Compute) > sizeof(float) ? 2 : teams_of_floats;
   [[nodiscard]] static std::int64_t per_item() { return 1; }
   /// Each walk over a row counts.
   [[nodiscard]] std::int64_t bytes_each() const {
@@ -93,10 +90,10 @@ struct update_whole_rows {
     row_segment segment;
     update rule;
     typename Weights::row_view weights;
-    Compute gradient_factor;
+    Compute gradient_factor = Compute(1);
     Compute fields[row_room];
     row_sums<Compute, measures_of<update>> total;
-    Compute weight_factor;
+    Compute weight_factor = Compute(1);
   };
   using tile = row_tile<Compute, Tile, Fields>;
 
@@ -150,8 +147,6 @@ struct update_whole_rows {
     row.segment = segment;
     row.rule = schedule.of(segment.row);
     row.weights = table.row(segment.row, width);
-    row.gradient_factor = Compute(1);
-    row.weight_factor = Compute(1);
     row.fields[0] = Compute(0);
     for (int f = 0; f < RowFields; ++f)
       row.fields[f] = convert<Compute>(row_state[f][segment.row * row_state_stride]);
@@ -223,8 +218,7 @@ struct update_whole_rows {
   KOKKOS_FORCEINLINE_FUNCTION void advance(tile& t, const row_numbers& row, std::int64_t column,
                                            int count) const {
     constexpr auto enters = [](phase next) { return From < next && next <= To; };
-    // Weights and state first: their loads are under way while the gradients of a segment are summed.
-    if constexpr (enters(phase::loaded)) load(t, row, column, count);
+    if constexpr (enters(phase::loaded)) load(t, row, column, count);  // under way while gradients are summed
     if constexpr (enters(phase::combined))
       combine_segment<Tile, Duplicates>(t.gradient, source, row.segment, values, values_stride, column,
                                         count);

@@ -3,12 +3,14 @@
 
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/parallel.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -20,13 +22,29 @@ namespace ferry::detail {
 /// Bytes of pageable indices that go to a device at once: the link moves them while the host copies the next.
 inline constexpr std::int64_t index_part_bytes = std::int64_t{1} << 18;
 
+/// Most bytes of pageable indices that a kernel reads over the link itself.
+inline constexpr std::int64_t most_index_bytes_read = std::int64_t{1} << 22;
+
+/// Copies indices to page-locked memory, many of them by several threads.
+inline void copy_indices(std::byte* copy, const std::byte* indices, std::int64_t bytes) {
+  const auto copy_part = [&](std::int64_t first, std::int64_t count) {
+    std::memcpy(copy + first, indices + first, static_cast<std::size_t>(count));
+  };
+  if (bytes <= index_part_bytes)
+    copy_part(0, bytes);
+  else
+    parallel(bytes, index_part_bytes / 2, copy_part);
+}
+
 /// For kernels of the verb's execution space. Indices in host memory are copied to a device. Pageable indices
-/// are first copied to page-locked memory, so that the caller may reuse them when the verb returns. `room`,
-/// if given, is memory of the execution space for the indices. Then those in mapped_space are copied, too,
-/// for kernels that read them more than once.
+/// are first copied to page-locked memory, so that the caller may reuse them when the verb returns. If
+/// `read_once`, which says that kernels read each index about once, they read a small copy there. `room`, if
+/// given, is memory of the execution space for the indices. Then those in mapped_space are copied, too, for
+/// kernels that read them more than once.
 template <class Exec, class Index, class Space>
 const Index* indices_for_kernels(launch_context<Exec>& call, const array_ref<Index, Space>& indices,
-                                 std::remove_const_t<Index>* room = nullptr) {
+                                 std::remove_const_t<Index>* room = nullptr,
+                                 [[maybe_unused]] bool read_once = false) {
   using plain = std::remove_const_t<Index>;
   constexpr bool reaches = std::is_same_v<Space, mapped_space>;
   if constexpr (is_host_exec<Exec> || std::is_same_v<Space, device_space>) {
@@ -45,6 +63,11 @@ const Index* indices_for_kernels(launch_context<Exec>& call, const array_ref<Ind
           "but indices in pageable memory would be read once only; give it indices in device_space");
       call.wait_for_host_access(indices);
       copy = call.template pinned<plain>(count);
+      if (read_once && room == nullptr && bytes <= most_index_bytes_read) {
+        copy_indices(reinterpret_cast<std::byte*>(copy), reinterpret_cast<const std::byte*>(indices.data),
+                     bytes);
+        return copy;
+      }
     } else {
       call.reads_from(indices);
     }

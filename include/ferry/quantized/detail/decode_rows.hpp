@@ -207,7 +207,7 @@ struct decode_rows {
     const std::int64_t first = number * packet_numbers, apart = units.divisor() * packet_numbers;
     const auto column_of = [&](int part) { return first + part * apart; };
     if (width % packet_numbers == 0 && reinterpret_cast<std::uintptr_t>(target) % unit_bytes == 0) {
-      // Loads of all parts are under way before the first store, which may alias them as far as a compiler knows.
+      // All loads come before the first store: a compiler must assume that it changes what they read.
       unit_words unit[sizeof...(Part)];
       ((column_of(Part) < width ? void(unit[Part] = load_part(codes, column_of(Part))) : void()), ...);
       if constexpr (sharers % packet_numbers == 0) {
