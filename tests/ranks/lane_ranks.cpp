@@ -280,8 +280,8 @@ void bags(const exec_space& exec, const ferry::communicator& comm, Pooling pooli
 }
 
 /// Gathers by kernels of all ranks, where processes share the shards.
-template <class Space, class Exec>
-void gathers(const Exec& exec, const ferry::communicator& comm) {
+template <class Space>
+void gathers(const exec_space& exec, const ferry::communicator& comm) {
   std::mt19937_64 random(17);
   constexpr std::size_t rows = 150, width = 9;
   ferry::sharded_table<float, Space> big("w", comm, rows, width);
@@ -326,8 +326,8 @@ void gathers(const Exec& exec, const ferry::communicator& comm) {
 }
 
 /// Gathers of quantized rows, whose codes and scales kernels read in the shards of all ranks.
-template <class Quantization, class Space, class Exec>
-void gathers_of_codes(const Exec& exec, const ferry::communicator& comm) {
+template <class Quantization, class Space>
+void gathers_of_codes(const exec_space& exec, const ferry::communicator& comm) {
   constexpr std::size_t rows = 90, width = 64;
   std::mt19937_64 random(23);
   ferry::tensor<float, host> values("values", rows, width);
@@ -511,12 +511,11 @@ void batches_in_lanes(const ferry::communicator& comm, const group_maker& make_g
   writes(exec, comm);
   bags(exec, comm, ferry::pooling::sum{});
   bags(exec, comm, ferry::pooling::mean{});
-  using host_exec = Kokkos::DefaultHostExecutionSpace;
   norms(exec, comm);
-  gathers<process_space>(host_exec{}, comm);
-  gathers_of_codes<ferry::quantization::mxfp8, process_space>(host_exec{}, comm);
-  gathers_of_codes<ferry::quantization::rowwise_int8, process_space>(host_exec{}, comm);
-  if constexpr (ferry::detail::shares_memory<device>()) gathers<device>(exec, comm);
+  using shared_space = std::conditional_t<ferry::HostExecutionSpace<exec_space>, process_space, device>;
+  gathers<shared_space>(exec, comm);
+  gathers_of_codes<ferry::quantization::mxfp8, shared_space>(exec, comm);
+  gathers_of_codes<ferry::quantization::rowwise_int8, shared_space>(exec, comm);
   errors(exec, comm);
   lacks(exec, make_group);
 }
