@@ -10,7 +10,7 @@
 #include <ferry/cache/detail/find_places.hpp>
 #include <ferry/cache/detail/finds_while_gathering.hpp>
 #include <ferry/cache/detail/flush_rows.hpp>
-#include <ferry/cache/detail/gather_places.hpp>
+#include <ferry/cache/detail/gather_found.hpp>
 #include <ferry/cache/detail/missed_items.hpp>
 #include <ferry/cache/detail/scales_behind.hpp>
 #include <ferry/cache/detail/scatter_codes.hpp>
