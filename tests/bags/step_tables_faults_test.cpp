@@ -188,6 +188,18 @@ TEST_CASE("Arguments of a step of many tables that do not fit are refused") {
              ContainsSubstring("'shops'") && ContainsSubstring("step_count::per_row"));
 }
 
+TEST_CASE("A ticket of a step of many tables may outlive tables and states") {
+  ferry::ticket late;
+  const exec_space exec;
+  {
+    untouched kit(generator(236));
+    late = ferry::step_bags(exec, adam, ferry::for_each_table(kit.tables), kit.states,
+                            changed(kit.good, 2, 10), kit.offsets, kit.grads);
+    exec.fence();
+  }
+  CHECK_THAT(said<ferry::out_of_range>([&] { late.wait(); }), ContainsSubstring("bag 0 of 'items' [10 x 3]"));
+}
+
 TEST_CASE("After a fault the next step of many tables is as the first") {
   untouched kit(generator(235));
   CHECK_THROWS_AS(ferry::step_bags(exec_space{}, adam, ferry::for_each_table(kit.tables), kit.states,

@@ -17,6 +17,18 @@ namespace {
 constexpr ferry::optim::adam adam{.lr = 0.05};
 const std::vector<std::size_t> widths{4, 7, 64, 130, 1, 16};
 
+/// A policy of the user's: rows are counted around.
+struct around {
+  using policy_category = ferry::bounds_category;
+  static constexpr std::string_view name = "around";
+  static constexpr bool reports = false;
+  template <class Index>
+  KOKKOS_FUNCTION static std::int64_t resolve(Index index, std::int64_t table_rows) {
+    const auto rest = static_cast<std::int64_t>(index) % table_rows;
+    return rest < 0 ? rest + table_rows : rest;
+  }
+};
+
 template <class Rule, class Batch, class... More>
 void check(const Rule& rule, const Batch& input, const More&... more) {
   check_same(stepped_one_by_one(rule, input, more...), stepped_together(rule, input, more...));
@@ -63,6 +75,7 @@ TEMPLATE_TEST_CASE("Steps of many tables by indices of any type, under each boun
   check(adam, input, ferry::bounds::skip{}, ferry::pooling::sum{});
   check(adam, input, input.weights, ferry::bounds::skip{}, ferry::pooling::mean{});
   check(adam, input, ferry::bounds::clamp{});
+  check(adam, input, around{});
 }
 
 TEST_CASE("Rows with very many positions among many tables", "[once]") {

@@ -236,9 +236,10 @@ struct resolve_in_tables {
     const std::int64_t table = batch.quotient(bag);
     auto of_table = source;
     of_table.rows = tables.first_row[table + 1] - tables.first_row[table];
-    const bool lacks_row = Clamp && of_table.rows == 0;
-    const std::int64_t row = lacks_row ? -1 : of_table.row(position, false);
-    if ((Bounds::reports || lacks_row) && row < 0)
+    // Bad offsets may name a table without rows, which a policy must not see.
+    const bool lacks_rows = of_table.rows == 0;
+    const std::int64_t row = lacks_rows ? -1 : of_table.row(position, false);
+    if ((Bounds::reports || (Clamp && lacks_rows)) && row < 0)
       report.out_of_range(
           position, static_cast<std::uint64_t>(static_cast<std::int64_t>(source.indices[position])), bag);
     row_of[position] = row < 0 ? -1 : tables.first_row[table] + row;
