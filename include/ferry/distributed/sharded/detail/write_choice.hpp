@@ -7,6 +7,9 @@
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
+#include <ferry/policy/policies.hpp>
+#include <ferry/policy/rounding.hpp>
+#include <ferry/policy/step_count.hpp>
 
 #include <algorithm>
 #include <cstdint>
