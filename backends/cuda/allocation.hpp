@@ -108,10 +108,11 @@ inline cudaError_t advise_host_resident(void* data, std::size_t bytes, int devic
   return advise_reader(data, bytes, device);
 }
 
-/// Atomic additions to numbers of one or two bytes exchange the word of four bytes that holds them, so the
-/// last word of an allocation must be whole.
-inline std::size_t in_whole_words(std::size_t bytes) {
-  return bytes > static_cast<std::size_t>(-4) ? bytes : (bytes + 3) / 4 * 4;
+/// Kernels read rows in aligned units of 16 bytes, and a row may end within one. Atomic additions to numbers
+/// of one or two bytes exchange the word of four bytes that holds them. So the last unit of an allocation must
+/// be whole.
+inline std::size_t in_whole_units(std::size_t bytes) {
+  return bytes > static_cast<std::size_t>(-16) ? bytes : (bytes + 15) / 16 * 16;
 }
 
 /// `device` of the functions that allocate: where device memory lies and near which host memory is placed; -1
@@ -122,7 +123,7 @@ struct allocation_functions {
     const device_guard on(device);
     const capture_pause pause(true);
     void* data = nullptr;
-    if (const cudaError_t status = cudaMalloc(&data, in_whole_words(bytes)); status != cudaSuccess)
+    if (const cudaError_t status = cudaMalloc(&data, in_whole_units(bytes)); status != cudaSuccess)
       throw_bad_alloc(space.name.data(), label, bytes, status, "cudaMalloc");
     return {data, bytes, from_device_heap, 0, device};
   }
@@ -140,7 +141,7 @@ struct allocation_functions {
     const capture_pause pause(true);
     if (!shares_managed(device)) return page_locked(space.name.data(), bytes, label, device);
     void* data = nullptr;
-    if (const cudaError_t status = cudaMallocManaged(&data, in_whole_words(bytes)); status != cudaSuccess)
+    if (const cudaError_t status = cudaMallocManaged(&data, in_whole_units(bytes)); status != cudaSuccess)
       throw_bad_alloc(space.name.data(), label, bytes, status, "cudaMallocManaged");
     try {
       if (const cudaError_t status = advise_host_resident(data, bytes, device); status != cudaSuccess)

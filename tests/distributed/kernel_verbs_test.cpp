@@ -5,6 +5,7 @@
 
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <array>
 #include <utility>
 
 /// Verbs of ranks on sharded tables, with all arrays in memory of devices: against the ordinary verb on the
@@ -194,6 +195,39 @@ TEST_CASE("a scatter of ranks on devices gives the bits of an ordinary one", "[d
   compare<host>(405, scattering<ferry::duplicates::mean>{}, untouched{});
   compare<device>(406, scattering<ferry::duplicates::reject>{}, untouched{}, false);
   compare<device>(407, scattering<ferry::duplicates::assume_unique>{}, untouched{}, false);
+}
+
+TEST_CASE("elements larger than their alignment are scattered whole", "[distributed][kernels]") {
+  using triple = std::array<float, 3>;
+  auto random = generator(47);
+  constexpr std::size_t rows = 57, columns = 3;
+  for (const auto& ids : groups()) {
+    const auto comm = group_on(ids);
+    CAPTURE(ids.size());
+    const main_exec first;
+    ferry::sharded_table<triple, device> big("w", comm, rows, columns);
+    std::vector<triple> expected(rows * columns);
+    for (triple& element : expected) element = {-1, -2, -3};
+    ferry::copy(first, on_device(first, comm.device(0), expected, columns), big).wait();
+    std::vector<std::vector<std::int64_t>> named(ids.size());
+    std::vector<std::vector<triple>> values(ids.size());
+    for (std::size_t r = 0; r < ids.size(); ++r)
+      for (std::size_t row = r; row < rows; row += ids.size()) {
+        named[r].push_back(static_cast<std::int64_t>(row));
+        for (std::size_t c = 0; c < columns; ++c) {
+          const auto number = static_cast<float>(random() % 1000);
+          values[r].push_back({number, number + 0.25f, number + 0.5f});
+          expected[row * columns + c] = values[r].back();
+        }
+      }
+    comm.run([&](int rank, const auto& exec) {
+      const auto r = static_cast<std::size_t>(rank);
+      const auto home = comm.device(rank);
+      const auto batch = on_device(exec, home, values[r], columns);
+      ferry::scatter(exec, big, on_device(exec, home, named[r]), batch).wait();
+    });
+    CHECK(contents(first, big) == expected);
+  }
 }
 
 TEST_CASE("a scatter_add of ranks on devices gives the bits of an ordinary one", "[distributed][kernels]") {

@@ -21,8 +21,8 @@ namespace ferry::cuda {
 
 static_assert(tuning_numbers::keys_compared <= counting_sort::most_keys,
               "ferry: a block holds all keys that are compared.");
-static_assert(tuning_numbers::keys_of_cluster <= grid_sort::cluster_blocks * grid_sort::threads * 4,
-              "ferry: the threads of a cluster have at most four keys each.");
+static_assert(tuning_numbers::keys_of_cluster <= grid_sort::cluster_blocks * grid_sort::threads,
+              "ferry: each thread of a cluster has one key.");
 
 template <class Keys, class Segments>
 bool sort_functions::sort_and_place(const Kokkos::Cuda& exec, const Keys& key_of, const Segments& segments,
@@ -58,14 +58,8 @@ bool sort_functions::sort_and_place(const Kokkos::Cuda& exec, const Keys& key_of
     cudaGetLastError();
     return false;
   };
-  if (sorts_in_cluster(exec, count)) {
-    constexpr std::true_type one_cluster;
-    const int items = grid_sort::items_for(count, grid_sort::cluster_blocks);
-    if (items == 1   ? launched(std::integral_constant<int, 1>{}, one_cluster)
-        : items == 2 ? launched(std::integral_constant<int, 2>{}, one_cluster)
-                     : launched(std::integral_constant<int, 4>{}, one_cluster))
-      return true;
-  }
+  if (sorts_in_cluster(exec, count))
+    if (launched(std::integral_constant<int, 1>{}, std::true_type())) return true;
   constexpr std::false_type one_cluster;
   switch (items_for(exec, count)) {
     case 1:

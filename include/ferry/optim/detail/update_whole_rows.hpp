@@ -51,10 +51,8 @@ struct update_whole_rows {
   /// and more rows under way (rowwise_adagrad, 131072 rows of 512 bytes, H100: 0.119 ms, not 0.137).
   static constexpr bool keeps_tiles = (needs_scales || Transforms::clip_norms + Transforms::norm_limits != 0);
   static constexpr bool takes_teams = true;  ///< on a device, see schedule
-  /// A row waits for memory several times: half of a multiprocessor's threads must fit, more of small rows,
-  /// fewer of codes with two fields of state, which need 80 registers.
-  static constexpr int teams_of_floats = needs_scales && Fields > 1 ? 3 : keeps_tiles || Fields != 0 ? 4 : 5;
-  static constexpr int flat_teams = sizeof(Compute) > sizeof(float) ? 2 : teams_of_floats;
+  /// A row waits for memory several times: half of a multiprocessor's threads must fit, more of small rows.
+  static constexpr int flat_teams = sizeof(Compute) > sizeof(float) ? 2 : keeps_tiles || Fields != 0 ? 4 : 5;
   [[nodiscard]] static std::int64_t per_item() { return 1; }
   /// Each walk over a row counts.
   [[nodiscard]] std::int64_t bytes_each() const {
@@ -90,10 +88,10 @@ struct update_whole_rows {
     row_segment segment;
     update rule;
     typename Weights::row_view weights;
-    Compute gradient_factor = Compute(1);
+    Compute gradient_factor;
     Compute fields[row_room];
     row_sums<Compute, measures_of<update>> total;
-    Compute weight_factor = Compute(1);
+    Compute weight_factor;
   };
   using tile = row_tile<Compute, Tile, Fields>;
 
@@ -147,6 +145,8 @@ struct update_whole_rows {
     row.segment = segment;
     row.rule = schedule.of(segment.row);
     row.weights = table.row(segment.row, width);
+    row.gradient_factor = Compute(1);
+    row.weight_factor = Compute(1);
     row.fields[0] = Compute(0);
     for (int f = 0; f < RowFields; ++f)
       row.fields[f] = convert<Compute>(row_state[f][segment.row * row_state_stride]);
@@ -218,10 +218,10 @@ struct update_whole_rows {
   KOKKOS_FORCEINLINE_FUNCTION void advance(tile& t, const row_numbers& row, std::int64_t column,
                                            int count) const {
     constexpr auto enters = [](phase next) { return From < next && next <= To; };
-    if constexpr (enters(phase::loaded)) load(t, row, column, count);  // under way while gradients are summed
     if constexpr (enters(phase::combined))
       combine_segment<Tile, Duplicates>(t.gradient, source, row.segment, values, values_stride, column,
                                         count);
+    if constexpr (enters(phase::loaded)) load(t, row, column, count);
     if constexpr (enters(phase::transformed))
       for (int e = 0; e < live<Tile>(count); ++e)
         t.gradient[e] = transforms.gradient(t.gradient[e], row.gradient_factor);

@@ -205,26 +205,14 @@ struct decode_rows {
                                                 std::int64_t number,
                                                 std::integer_sequence<int, Part...>) const {
     const std::int64_t first = number * packet_numbers, apart = units.divisor() * packet_numbers;
-    const auto column_of = [&](int part) { return first + part * apart; };
     if (width % packet_numbers == 0 && reinterpret_cast<std::uintptr_t>(target) % unit_bytes == 0) {
-      // All loads come before the first store: a compiler must assume that it changes what they read.
-      unit_words unit[sizeof...(Part)];
-      ((column_of(Part) < width ? void(unit[Part] = load_part(codes, column_of(Part))) : void()), ...);
-      if constexpr (sharers % packet_numbers == 0) {
-        typename Q::step_type step[sizeof...(Part)];
-        ((column_of(Part) < width ? void(step[Part] = table.step_of(scales, table.block_of(column_of(Part))))
-                                  : void()),
-         ...);
-        ((column_of(Part) < width
-              ? store_packet_by([&](int e) { return Q::decode(code_in<bits>(unit[Part], e), step[Part]); },
-                                target + column_of(Part))
-              : void()),
-         ...);
-      } else {
-        ((column_of(Part) < width ? store_packets<packet_numbers>(unit[Part], scales, target, column_of(Part))
-                                  : void()),
-         ...);
-      }
+      unit_words unit[sizeof...(Part)];  // loads of all parts are under way before the first store
+      ((first + Part * apart < width ? void(unit[Part] = load_part(codes, first + Part * apart)) : void()),
+       ...);
+      ((first + Part * apart < width
+            ? store_packets<packet_numbers>(unit[Part], scales, target, first + Part * apart)
+            : void()),
+       ...);
     } else {
       for (std::int64_t column = first; column < width; column += apart) {
         const unit_words unit = load_part(codes, column);
@@ -233,29 +221,24 @@ struct decode_rows {
     }
   }
 
-  /// A packet of the numbers that decode(e) returns.
-  template <class Decode>
-  KOKKOS_FORCEINLINE_FUNCTION static void store_packet_by(const Decode& decode, Out* target) {
-    decltype(decode(0)) value[packet_numbers];
-    for (int e = 0; e < packet_numbers; ++e) value[e] = decode(e);
-    packet<Out, packet_numbers> whole;
-    if (!narrow_pairs<Out>(value, whole))
-      for (int e = 0; e < packet_numbers; ++e) whole.value[e] = convert<Out>(value[e]);
-    store_packet(target, whole);
-  }
-
   template <int Count = numbers>
   KOKKOS_FORCEINLINE_FUNCTION void store_packets(const unit_words& unit, const scale_type* scales,
                                                  Out* target, std::int64_t first) const {
+    constexpr int step_numbers = packet_numbers < sharers ? packet_numbers : sharers;
+    static_assert(packet_numbers % step_numbers == 0 && sharers % step_numbers == 0);
     typename Q::step_type step{};
-    for (int begin = 0; begin < Count; begin += packet_numbers)
-      store_packet_by(
-          [&](int e) {
-            const int number = begin + e;
-            if (number % sharers == 0) step = table.step_of(scales, table.block_of(first + number));
-            return Q::decode(code_in<bits>(unit, number), step);
-          },
-          target + first + begin);
+    for (int begin = 0; begin < Count; begin += packet_numbers) {
+      decltype(Q::decode(0u, step)) value[packet_numbers];
+      for (int part = begin; part < begin + packet_numbers; part += step_numbers) {
+        if (part % sharers == 0) step = table.step_of(scales, table.block_of(first + part));
+        for (int e = part; e < part + step_numbers; ++e)
+          value[e - begin] = Q::decode(code_in<bits>(unit, e), step);
+      }
+      packet<Out, packet_numbers> whole;
+      if (!narrow_pairs<Out>(value, whole))
+        for (int e = 0; e < packet_numbers; ++e) whole.value[e] = convert<Out>(value[e]);
+      store_packet(target + first + begin, whole);
+    }
   }
 
   /// The numbers from column `first` on that belong to the row.

@@ -57,7 +57,9 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
   /// True if the verb on a shard sorts its rows whatever they are: while the values come.
   static constexpr bool sorts =
       duplicates_policy::combines && duplicates_policy::needs_plan && !in_any_order<duplicates_policy>;
-  static constexpr bool may_read_in_place = Choice::reads_in_place && !in_any_order<duplicates_policy> &&
+  /// Values of several ranks lie whole elements apart only if these are as large as their alignment.
+  static constexpr bool may_read_in_place = sizeof(sent) == alignof(sent) && Choice::reads_in_place &&
+                                            !in_any_order<duplicates_policy> &&
                                             reads_other_memory<Exec, typename Table::memory_space>;
 
   const Values& values;

@@ -188,8 +188,16 @@ struct sharded_bag_step
     return this->template fetch<home, element>(
         shard_reader<shard_read_path_t<chosen, Exec, typename Table::memory_space>>{}, this->width());
   }
-  /// Writes the gradients of the weights before any row is stepped.
+  /// The weights in the order of the route.
+  void take_weights() {
+    const row_route<wire>& route = this->current_routes().batch;
+    weights.batch = tensor<weight, wire>("weights", route.routed());
+    gather(exec, extra, route.place, weights.batch, bounds::unchecked{}).join();
+  }
+  /// Writes the gradients of the weights before any row is stepped, also over the weights.
   void read_for_weights() {
+    if constexpr (weighs)
+      if (!pulls) take_weights();
     bool by_peers = false;
     if (!call.is_whole() && call.passes_device_memory())
       by_peers = agree_to_read(call, exec, this->instance(call.rank()), reaches_rows);
@@ -241,8 +249,7 @@ struct sharded_bag_step
     gradients.batch = values_by_route<home>(exec, bag_routes.batch, this->shared());
     gradients.move(call, exec, shard_exec, bag_routes, table.width());
     if constexpr (weighs) {
-      weights.batch = tensor<weight, wire>("weights", route.routed());
-      gather(exec, extra, route.place, weights.batch, bounds::unchecked{}).join();
+      if constexpr (!finds_weight_grads) take_weights();
       weights.move(call, exec, shard_exec, this->current_routes());
     }
   }
