@@ -108,9 +108,9 @@ inline cudaError_t advise_host_resident(void* data, std::size_t bytes, int devic
   return advise_reader(data, bytes, device);
 }
 
-/// Kernels read rows in aligned units of 16 bytes, and a row may end within one. Atomic additions to numbers
-/// of one or two bytes exchange the word of four bytes that holds them. So the last unit of an allocation must
-/// be whole.
+/// Kernels read rows in aligned units of 16 bytes, and a row may end within one. Atomic additions to
+/// numbers of one or two bytes exchange the word of four bytes that holds them. So the last unit of an
+/// allocation must be whole.
 inline std::size_t in_whole_units(std::size_t bytes) {
   return bytes > static_cast<std::size_t>(-16) ? bytes : (bytes + 15) / 16 * 16;
 }

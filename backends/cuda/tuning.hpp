@@ -22,8 +22,8 @@ struct tuning_numbers {
   /// Static, because the scratch memory of a plan depends on it.
   static constexpr std::int64_t keys_compared = 2048;
 
-  /// Most keys that the blocks of one cluster sort, on devices that have clusters: a plan of 4096 takes 15 us,
-  /// 18 with a grid, but one of 8192 takes 20, 19 with a grid (H200).
+  /// Most keys that the blocks of one cluster sort, on devices that have clusters: a plan of 4096 takes
+  /// 15 us, 18 with a grid, but one of 8192 takes 20, 19 with a grid (H200).
   static constexpr std::int64_t keys_of_cluster = 4096;
 
   /// Most positions of a batch without a plan that are compared with one another in place of a sort, for rows
