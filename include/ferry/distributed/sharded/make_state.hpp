@@ -57,9 +57,9 @@ auto make_sharded_state(const Rule& rule, const Table& table, const StepCount& p
 
 namespace ferry::optim {
 
-/// The state that `rule` needs for a sharded table, of numbers or quantized rows, spread over the ranks as the
-/// table is: see make_state for an ordinary table. Collective, see sharded_table. Throws what that throws, and
-/// peer_error if it failed on another rank.
+/// The state that `rule` needs for a sharded table, of numbers or quantized rows, spread over the ranks as
+/// the table is: see make_state for an ordinary table. Collective, see sharded_table. Throws what that
+/// throws, and peer_error if it failed on another rank.
 /// @{
 template <MemorySpace Space, class StateType, class Rule, class T, class TableSpace, class Spread,
           class StepCount = step_count::global>
