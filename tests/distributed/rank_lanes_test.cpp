@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include <exception>
+#include <memory>
 #include <new>
 #include <span>
 #include <string_view>
@@ -139,11 +140,11 @@ TEST_CASE("a rank that can't open a lane ends the lanes of all, and their memory
       opens[r] = has_room && lanes.open(call, numbers, devices, functions) ? 1 : 0;
       serves[r] = lanes.serve() ? 1 : 0;
       why[r] = lanes.why_not();
-      for (int other = 0; other < 3; ++other) keeps[r] += lanes.data(other) != nullptr ? 1 : 0;
+      for (int owner = 0; owner < 3; ++owner) keeps[r] += lanes.data(owner) != nullptr ? 1 : 0;
     });
-    const std::vector<int> all(3, fails ? 0 : 1);
-    CHECK(opens == all);
-    CHECK(serves == all);
+    const std::vector<int> expected(3, fails ? 0 : 1);
+    CHECK(opens == expected);
+    CHECK(serves == expected);
     CHECK(keeps == std::vector<int>(3, fails ? 0 : 2));
     for (const auto& words : why) CHECK(has(words, "rank 1 can't read the memory of the others") == fails);
   }
@@ -151,18 +152,18 @@ TEST_CASE("a rank that can't open a lane ends the lanes of all, and their memory
 
 TEST_CASE("lanes that end free their memory", "[distributed]") {
   detail::rank_lanes lanes(2);
-  static std::weak_ptr<std::byte> made;
+  static std::weak_ptr<std::byte> lane_data;
   const detail::lane_functions functions{[](std::size_t bytes, int device) {
                                            auto lane = heap_lanes::make(bytes, device);
-                                           made = lane.data;
+                                           lane_data = lane.data;
                                            return lane;
                                          },
                                          &heap_lanes::open};
   heap_lanes::room = std::size_t{1} << 30;
   REQUIRE(lanes.reserve(1000, -1, functions) != nullptr);
-  CHECK_FALSE(made.expired());
+  CHECK_FALSE(lane_data.expired());
   lanes.close("the test closes them");
-  CHECK(made.expired());
+  CHECK(lane_data.expired());
   CHECK_FALSE(lanes.serve());
 }
 

@@ -438,7 +438,7 @@ void leave_early(const exec_space& exec, const group_maker& make_group) {
   const ferry::communicator comm(group);
   constexpr std::size_t rows = 120, width = 4;
   const bool last = world_rank == comm.size() - 1;
-  ferry::sharded_table<float, device> big("w", comm, rows, width), other("other", comm, rows, width);
+  ferry::sharded_table<float, device> big("w", comm, rows, width), small("small", comm, rows, width);
   ferry::init::zeros(exec, big);
   std::vector<std::int64_t> ids;  // a row of each owner for each rank
   for (int owner = 0; owner < comm.size(); ++owner) ids.push_back(owner + world_rank * comm.size());
@@ -453,7 +453,7 @@ void leave_early(const exec_space& exec, const group_maker& make_group) {
   if (!last) {
     expect(has(text, "2000 ms"), "a rank that pauses: " + text);
     for (int turn = 0; turn < 2; ++turn)
-      expect(!said<ferry::communication_error>([&] { write(other, 7); }).empty(), "a broken group");
+      expect(!said<ferry::communication_error>([&] { write(small, 7); }).empty(), "a broken group");
     ends.barrier();
   }
   if (last) {
