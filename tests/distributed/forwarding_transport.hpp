@@ -12,11 +12,12 @@
 
 namespace ferry_test {
 
-/// Threads, by what every transport must have: for tests that change one of its functions.
+/// Threads or another group, by what every transport must have: for tests that change one of its functions.
 class forwarding_transport : public ferry::detail::transport {
  public:
   forwarding_transport(int ranks, std::chrono::nanoseconds deadline)
       : inner_(ferry::communicator::threads(ranks, {.deadline = deadline}).group()) {}
+  explicit forwarding_transport(const ferry::communicator& group) : inner_(group.group()) {}
   [[nodiscard]] int size() const override { return inner_->size(); }
   [[nodiscard]] int first_local() const override { return inner_->first_local(); }
   [[nodiscard]] int local_count() const override { return inner_->local_count(); }
@@ -29,6 +30,9 @@ class forwarding_transport : public ferry::detail::transport {
                 std::span<const ferry::detail::outgoing_part> targets,
                 std::span<const ferry::detail::incoming_part> sources) override {
     inner_->exchange(rank, note, targets, sources);
+  }
+  void wait_before_calls(const std::shared_ptr<ferry::detail::access_tracker>& tracker, bool reads) override {
+    inner_->wait_before_calls(tracker, reads);
   }
   void fail(int rank, const ferry::detail::call_note& note, const char* text) noexcept override {
     inner_->fail(rank, note, text);

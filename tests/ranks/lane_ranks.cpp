@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ranks/lane_ranks.hpp"
 
+#include "distributed/forwarding_transport.hpp"
 #include "ranks/rank_program.hpp"
 #include "support/process_space.hpp"
 
@@ -15,10 +16,12 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -414,22 +417,79 @@ void errors(const exec_space& exec, const ferry::communicator& comm) {
   expect(contents(exec, big) != untouched, "a scatter after errors");
 }
 
-/// No more files for this process: it can neither make nor open a lane in host memory.
-struct few_files {
-  few_files() {
-    ::getrlimit(RLIMIT_NOFILE, &before);
-    const rlimit few{4, before.rlim_max};  // which poll needs, and are in use
-    ::setrlimit(RLIMIT_NOFILE, &few);
+/// A group whose rank pauses after a meeting.
+class pausing_group final : public forwarding_transport {
+ public:
+  using forwarding_transport::forwarding_transport;
+  void all_gather(int rank, const ferry::detail::call_note& note, std::span<const std::byte> mine,
+                  std::byte* theirs) override {
+    inner().all_gather(rank, note, mine, theirs);
+    if (const auto act = std::exchange(pause, nullptr)) act();
   }
-  few_files(const few_files&) = delete;
-  few_files& operator=(const few_files&) = delete;
-  ~few_files() { ::setrlimit(RLIMIT_NOFILE, &before); }
+  std::function<void()> pause;
+};
+
+/// The last rank pauses before it reads the batches of the others. They give up, and write other batches: it
+/// still reads those of its verb.
+void leave_early(const exec_space& exec, const group_maker& make_group) {
+  const auto ends = make_group({.deadline = std::chrono::seconds(30)});
+  const auto group =
+      std::make_shared<pausing_group>(make_group({.deadline = std::chrono::milliseconds(2000)}));
+  const ferry::communicator comm(group);
+  constexpr std::size_t rows = 120, width = 4;
+  const bool last = world_rank == comm.size() - 1;
+  ferry::sharded_table<float, device> big("w", comm, rows, width), small("small", comm, rows, width);
+  ferry::init::zeros(exec, big);
+  std::vector<std::int64_t> ids;  // a row of each owner for each rank
+  for (int owner = 0; owner < comm.size(); ++owner) ids.push_back(owner + world_rank * comm.size());
+  ferry::tensor<float, device> values("values", ids.size(), width);
+  const auto write = [&](auto& table, float value) {
+    ferry::init::constant(exec, values, value);
+    ferry::scatter(exec, table, ids, values).wait();
+  };
+  write(big, 1);  // opens the lanes
+  if (last) group->pause = [&] { ends.barrier(); };
+  const auto text = said<ferry::communication_error>([&] { write(big, 5); });
+  if (!last) {
+    expect(has(text, "2000 ms"), "a rank that pauses: " + text);
+    for (int turn = 0; turn < 2; ++turn)
+      expect(!said<ferry::communication_error>([&] { write(small, 7); }).empty(), "a broken group");
+    ends.barrier();
+  }
+  if (last) {
+    const auto shard = contents(exec, big.shard(world_rank));
+    const auto named = static_cast<std::ptrdiff_t>(width) * comm.size();
+    expect(std::count(shard.begin(), shard.end(), 5.F) == named &&
+               std::count(shard.begin(), shard.end(), 0.F) == std::ssize(shard) - named,
+           "batches of ranks that have left the verb");
+  }
+  ends.barrier();
+}
+
+/// A limit of this process is lower for a while.
+template <auto Resource>
+struct lower_limit {
+  explicit lower_limit(rlim_t limit) {
+    ::getrlimit(Resource, &before);
+    const rlimit low{limit, before.rlim_max};
+    ::setrlimit(Resource, &low);
+  }
+  lower_limit(const lower_limit&) = delete;
+  lower_limit& operator=(const lower_limit&) = delete;
+  ~lower_limit() { ::setrlimit(Resource, &before); }
   rlimit before{};
 };
+/// No more files: the process can neither make nor open a lane in host memory.
+using few_files = lower_limit<RLIMIT_NOFILE>;
+constexpr rlim_t files_in_use = 4;  // which poll needs
+/// Small files: the process can't make a lane. A write beyond the limit would end it.
+using small_files = lower_limit<RLIMIT_FSIZE>;
+
+enum class lack { none, files, bytes };
 
 /// Scatters in a new group, the second of them while rank 0 lacks files; without positions there, if `reads`,
 /// so that it needs no lane of its own. Returns the group.
-ferry::communicator scatter_without(const exec_space& exec, const group_maker& make_group, bool lacks_files,
+ferry::communicator scatter_without(const exec_space& exec, const group_maker& make_group, lack lacking,
                                     bool reads) {
   const auto comm = make_group({.deadline = std::chrono::seconds(30)});
   constexpr std::size_t rows = 97, width = 5;
@@ -450,8 +510,10 @@ ferry::communicator scatter_without(const exec_space& exec, const group_maker& m
     const auto near = list_of<device>(exec, batch.own_ids());
     comm.barrier();
     {
-      std::optional<few_files> limit;
-      if (turn == 1 && world_rank == 0 && lacks_files) limit.emplace();
+      std::optional<few_files> few;
+      std::optional<small_files> small;
+      if (turn == 1 && world_rank == 0 && lacking == lack::files) few.emplace(files_in_use);
+      if (turn == 1 && world_rank == 0 && lacking == lack::bytes) small.emplace(4096);
       ferry::scatter(exec, big, near, values).wait();
     }
     ferry::scatter(exec, table, batch.all_ids, array_of<float, device>(exec, batch.all_values, width)).wait();
@@ -481,7 +543,7 @@ void scatter_after_lanes(const exec_space& exec, const ferry::communicator& comm
 }
 
 void lacks(const exec_space& exec, const group_maker& make_group) {
-  const auto served = scatter_without(exec, make_group, false, false);
+  const auto served = scatter_without(exec, make_group, lack::none, false);
   const auto& lanes = served.group()->lanes();
   if (served.size() == 1) {
     expect(lanes == nullptr, "a group of one has no lanes");
@@ -492,15 +554,20 @@ void lacks(const exec_space& exec, const group_maker& make_group) {
   for (int r = 0; is_open && r < served.size(); ++r) is_open = r == world_rank || lanes->data(r) != nullptr;
   expect(is_open, "the lanes of all others are open");
   scatter_after_lanes(exec, served);
+  expect(lanes->data(0) == nullptr && lanes->data(1) == nullptr, "memory of lanes that have ended");
+  leave_early(exec, make_group);
   if constexpr (ferry::HostExecutionSpace<exec_space>) {
     const auto words = [&](const ferry::communicator& comm) {
       const ferry::sharded_table<float, device> big("w", comm, 10, 2);
       return ferry::explain(exec, big, std::vector<std::int64_t>{1, 2}).to_string();
     };
-    std::string text = words(scatter_without(exec, make_group, true, false));
-    expect(has(text, "writes: kernels of the owners"),
-           "lanes after a rank had no memory for its own: " + text);
-    text = words(scatter_without(exec, make_group, true, true));
+    std::string text;
+    for (const lack lacking : {lack::files, lack::bytes}) {
+      text = words(scatter_without(exec, make_group, lacking, false));
+      expect(has(text, "writes: kernels of the owners"),
+             "lanes after a rank had no memory for its own: " + text);
+    }
+    text = words(scatter_without(exec, make_group, lack::files, true));
     expect(has(text, "by messages") && has(text, "rank 0 can't read the memory of the others"),
            "lanes that rank 0 could not open: " + text);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/shared/detail/rank_lanes.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +30,13 @@ std::uint64_t collective::next_number() {
   std::uint64_t number = 0;
   for (int r = first(); r < last(); ++r) number = group_->next_number(r);
   return number;
+}
+
+void collective::close() noexcept {
+  open_ = false;
+  // A phase that succeeded in this call: no rank is in an earlier one any more.
+  if (phases_ == 0) return;
+  if (const auto& lanes = group_->lanes(); lanes != nullptr) lanes->end_reads();
 }
 
 void collective::exchange(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming) {

@@ -104,7 +104,7 @@ void message_transport::or_break(function_ref<void()> act) {
     act();
   } catch (...) {
     trouble_.set(group_trouble::kind::late,
-                 [] { return "ferry::communicator: this rank failed while data moved"; });
+                 [] { return "ferry::communicator: this rank failed in the middle of a call"; });
     throw;
   }
 }
@@ -131,9 +131,12 @@ void message_transport::meet(call_header::kind kind, const call_note& note, std:
   call_header header{call_header::header_mark, note, kind, bytes, ++calls_, {}};
   if (said != nullptr) header.said.set(said);
   const std::exception_ptr lost = get_ready(header, prepare);
-  headers_.resize(static_cast<std::size_t>(size_));
-  headers_[static_cast<std::size_t>(rank_)] = header;
-  const std::string missing = swap_headers(header, headers_, clock::now() + deadline_);
+  std::string missing;
+  or_break([&] {
+    headers_.resize(static_cast<std::size_t>(size_));
+    headers_[static_cast<std::size_t>(rank_)] = header;
+    missing = swap_headers(header, headers_, clock::now() + deadline_);
+  });
   if (!missing.empty()) {
     trouble_.set(group_trouble::kind::late, [&] { return waited(note) + "; not there: " + missing; });
     say_last(call_header::kind::late, trouble_.text().c_str());  // for ranks that come later

@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -75,6 +76,11 @@ class host_segment {
     if (std::cmp_greater(bytes_, std::int64_t{1} << 62) ||
         (available >= 0 && std::cmp_greater(bytes_, available)))
       fail(label, std::to_string(available) + " bytes are available");
+    // Beyond this limit a signal would end the process.
+    struct rlimit files {};
+    if (::getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur != RLIM_INFINITY && bytes_ > files.rlim_cur)
+      fail(label, "files of this process, which it counts among, may have " + std::to_string(files.rlim_cur) +
+                      " bytes (ulimit -f)");
     descriptor_ = owned_descriptor(::memfd_create("ferry", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     const int file = descriptor_.get();
     if (file < 0) fail_call(label, "memfd_create", errno);

@@ -31,8 +31,11 @@ namespace {
 constexpr const char* lane_call = "ferry::communicator";
 constexpr const char* lane_label = "lane of a rank";
 
-/// The words of a rank about the lanes of the others; empty if it has opened them.
-using lane_trouble = short_text<256>;
+/// The words of a rank about the lanes of the others.
+struct lane_trouble {
+  bool is_there = false;
+  short_text<256> text;
+};
 
 }  // namespace
 
@@ -73,23 +76,35 @@ std::shared_ptr<std::byte> open_host_lane(const lane_handle& handle, int) {
   return {segment, segment->data()};
 }
 
+void rank_lanes::close(const std::string& why) {
+  serve_ = false;
+  memory_ = {};
+  opened_.assign(opened_.size(), {});
+  why_not_ = why;
+}
+
 std::byte* rank_lanes::reserve(std::size_t bytes, int device, const lane_functions& functions) {
-  if (bytes <= memory_.bytes && device == memory_.device) return memory_.data.get();
-  // A quarter more, so that batches that grow slowly do not need new memory each time.
-  constexpr std::size_t least = std::size_t{1} << 20, page = std::size_t{1} << 16;
-  const std::size_t room = (std::max(bytes + bytes / 4, least) + page - 1) / page * page;
-  try {
+  if (is_shown_ || bytes > memory_.bytes || device != memory_.device) {
     memory_ = {};  // if the others have it open, it lives until they have opened the new one
-    memory_ = functions.make(room, device);
-  } catch (const bad_alloc&) {
-    return nullptr;
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  } catch (const error& lost) {
-    close(std::string("this rank can't share memory: ") + lost.what());
-    return nullptr;
+    is_shown_ = false;
+    // A quarter more, so that batches that grow slowly do not need new memory each time.
+    constexpr std::size_t least = std::size_t{1} << 20, page = std::size_t{1} << 16;
+    const std::size_t room = (std::max(bytes + bytes / 4, least) + page - 1) / page * page;
+    for (const std::size_t size : {room, bytes}) {
+      try {
+        memory_ = functions.make(size, device);
+        break;
+      } catch (const bad_alloc&) {  // less may be left
+      } catch (const std::bad_alloc&) {
+      } catch (const error& lost) {
+        close(std::string("this rank can't share memory: ") + lost.what());
+        return nullptr;
+      }
+    }
+    if (memory_.data == nullptr) return nullptr;
+    ++number_;
   }
-  ++number_;
+  is_shown_ = true;
   return memory_.data.get();
 }
 
@@ -112,13 +127,13 @@ bool rank_lanes::open(collective& call, std::span<const std::uint64_t> numbers, 
     for (std::size_t r = 0; r < ranks; ++r)
       if (r != self && is_new(r)) lanes[r] = functions.open(handles[r], devices[self]);
   } catch (const std::exception& lost) {
-    trouble = lane_trouble(lost.what());
+    trouble = {true, short_text<256>(lost.what())};
   }
   const auto troubles = call.all_gather(std::span<const lane_trouble>(&trouble, 1));
   for (std::size_t r = 0; r < ranks; ++r)
-    if (!troubles[r].view().empty()) {
+    if (troubles[r].is_there) {
       close("rank " + std::to_string(r) +
-            " can't read the memory of the others: " + std::string(troubles[r].view()));
+            " can't read the memory of the others: " + std::string(troubles[r].text.view()));
       return false;
     }
   for (std::size_t r = 0; r < ranks; ++r)

@@ -88,6 +88,7 @@ template <class Exec, class Indices, class T, class Space, class Spread, class..
         bounds_policy::name, call.first(), number});
     detail::route_for_plan<bounds_policy>(call, exec, table, indices, *storage);
     call.agree();
+    call.close();
     return sharded_plan<Exec>(std::move(storage));
   });
 }

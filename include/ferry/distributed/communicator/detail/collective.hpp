@@ -73,8 +73,8 @@ class collective {
   /// @}
   /// The file descriptor of rank `owner` on the others; see transport::pass_descriptor.
   [[nodiscard]] int pass_descriptor(int owner, int descriptor);
-  /// After the last phase: later exceptions are this rank's own.
-  void close() { open_ = false; }
+  /// After the last phase: later exceptions are this rank's own. All ranks have ended their reads of lanes.
+  void close() noexcept;
 
   /// Runs a body: an exception is told to the other ranks.
   template <class Body>

@@ -79,7 +79,7 @@ class message_transport : public transport {
   [[noreturn]] void stop_by(const call_header& last);
 
  private:
-  /// The others count on the data of this rank; without it no later call can be understood.
+  /// The others count on the header and the data of this rank; without them no later call can be understood.
   void or_break(function_ref<void()> act);
   [[nodiscard]] std::string waited(const call_note& note) const;
   void say_last(call_header::kind kind, const char* said) noexcept;

@@ -67,7 +67,9 @@ std::shared_ptr<std::byte> open_device_lane(const lane_handle& handle, int devic
 
 /// The lanes of a group of processes. Each rank puts into its own what the others are to read, tells them the
 /// number of its memory and places in it, and does not touch it before all have read. A lane grows by new
-/// memory with another number, which the others open when they first meet it. The group keeps the lanes.
+/// memory with another number, which the others open when they first meet it. A rank that an exception leads
+/// out of a verb does not know whether the others still read: it leaves them that memory, and takes new. The
+/// group keeps the lanes.
 class rank_lanes {
  public:
   explicit rank_lanes(int ranks)
@@ -80,14 +82,14 @@ class rank_lanes {
   /// can't make any.
   [[nodiscard]] bool serve() const { return serve_; }
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
-  void close(const std::string& why) {
-    serve_ = false;
-    why_not_ = why;
-  }
+  /// Frees all memory. This rank reads no lane, and the others keep those of its lanes that they read.
+  void close(const std::string& why);
 
-  /// Memory of this rank for so many bytes or more. Null without memory; also if the device can't share
-  /// any, in which case the lanes no longer serve.
+  /// Memory of this rank for so many bytes or more, which others read from then on. Null without memory; also
+  /// if the device can't share any, in which case the lanes no longer serve.
   [[nodiscard]] std::byte* reserve(std::size_t bytes, int device, const lane_functions& functions);
+  /// After a phase that followed the reads of all ranks: the memory may be written again.
+  void end_reads() noexcept { is_shown_ = false; }
   /// The number of that memory.
   [[nodiscard]] std::uint64_t number() const { return number_; }
 
@@ -110,6 +112,7 @@ class rank_lanes {
   bool serve_ = true;
   std::string why_not_;
   lane_memory memory_;
+  bool is_shown_ = false;  ///< others may read the memory
   std::uint64_t number_ = 0;
   std::vector<opened_lane> opened_;  ///< by rank
   std::vector<int> devices_;         ///< by rank, whose kernels read
