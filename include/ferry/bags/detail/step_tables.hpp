@@ -171,10 +171,8 @@ ticket step_tables(const Exec& exec, const Rule& rule, const std::vector<array_r
   const auto count = static_cast<std::int64_t>(tables.size());
   const std::int64_t n = indices.rows(), batch = grads.rows();
   require_rank_one(verb, indices);
-  auto bag_rows = grads;
-  bag_rows.extents[0] = batch * count;
-  require_bags(verb, bags, n, bag_rows);
-  require_a_bag(verb, n, bag_rows);
+  require_bags(verb, bags, n, grads, count);
+  require_a_bag(verb, n, grads);
   require_extra<pooling>(verb, extra, n, grads);
 
   launch_context<Exec> call(exec, verb);
