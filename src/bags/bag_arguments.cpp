@@ -7,9 +7,20 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace ferry::detail {
+
+namespace {
+
+/// Describes the array of bags, and the number of tables that have bags in each of its rows.
+std::string owners_of_bags(const untyped_array& pooled, std::int64_t tables) {
+  std::string array = pooled.note().describe();
+  return tables == 1 ? array : joined({tables, " tables and ", array});
+}
+
+}  // namespace
 
 void require_a_bag(const char* verb, std::int64_t positions, const untyped_array& pooled) {
   if (pooled.shape.rows() == 0 && positions != 0)
@@ -17,23 +28,23 @@ void require_a_bag(const char* verb, std::int64_t positions, const untyped_array
                                    pooled.note().describe(), " has no bags"}));
 }
 
-void require_bags(const char* verb, std::int64_t hotness, std::int64_t positions,
-                  const untyped_array& pooled) {
-  const std::int64_t bags = pooled.shape.rows();
+void require_bags(const char* verb, std::int64_t hotness, std::int64_t positions, const untyped_array& pooled,
+                  std::int64_t tables) {
+  const std::int64_t bags = pooled.shape.rows() * tables;
   const bool fits = hotness >= 0 && (bags == 0 || hotness <= positions / bags) && bags * hotness == positions;
   if (!fits)
     throw invalid_argument(joined({"ferry::", verb, ": ", positions, " indices were given for the ", bags,
-                                   " bags of ", hotness, " positions of ", pooled.note().describe()}));
+                                   " bags of ", hotness, " positions of ", owners_of_bags(pooled, tables)}));
 }
 
 void require_bags(const char* verb, const untyped_array& offsets, std::int64_t positions,
-                  const untyped_array& pooled) {
-  const std::int64_t bags = pooled.shape.rows(), count = offsets.shape.rows();
+                  const untyped_array& pooled, std::int64_t tables) {
+  const std::int64_t bags = pooled.shape.rows() * tables, count = offsets.shape.rows();
   require_rank_one(verb, offsets, "offsets");
   if (count != bags && count != bags + 1)
     throw invalid_argument(joined(
         {"ferry::", verb, ": ", count, " offsets were given for the ", bags, " bags of ",
-         pooled.note().describe(),
+         owners_of_bags(pooled, tables),
          ", must be one for each bag, with or without one more for the last end; or a plain integer, the positions of every bag"}));
   if (count == 0) require_a_bag(verb, positions, pooled);
 }
@@ -56,6 +67,10 @@ std::vector<std::int64_t> columns_of_tables(const char* verb, const std::vector<
     throw invalid_argument(
         joined({"ferry::", verb, ": the rows of ", tables.size(), " tables have ", width,
                 " elements together, rows of ", batch.note().describe(), " have ", batch.shape.width()}));
+  for (const untyped_array& table : tables)
+    if (overlap(table, batch))
+      throw invalid_argument(joined({"ferry::", verb, ": ", batch.note().describe(), " and ",
+                                     table.note().describe(), " overlap in memory"}));
   return columns;
 }
 

@@ -20,15 +20,15 @@
 
 namespace ferry::kernels {
 
-/// Marks listed rows: one iteration per number. A mark is a byte, so threads that mark neighbours, or the
-/// same row, need no atomic operations.
+/// Marks listed rows: one iteration per number that may name one. A mark is a byte, so threads that mark
+/// neighbours, or the same row, need no atomic operations.
 struct mark_listed_rows {
   unsigned char* marks;
   std::int64_t rows;
   detail::listed_numbers numbers;
   detail::row_shift shift;
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    const std::int64_t row = numbers.row(i);
+    const std::int64_t row = numbers.row(numbers.begin() + i);
     if (row < 0) return;
     for (std::int64_t k = shift.first; k <= shift.last; ++k)
       if (row + k >= 0 && row + k < rows) marks[row + k] = 1;
@@ -77,7 +77,7 @@ class marks_on final : public device_marks {
   bool mark(const void* exec, int device, const std::string& label, const listed_numbers& numbers,
             const row_shift& shift) override {
     if (device != device_) return false;
-    launch(*static_cast<const Exec*>(exec), label, shift.first > shift.last ? 0 : numbers.count,
+    launch(*static_cast<const Exec*>(exec), label, shift.first > shift.last ? 0 : numbers.most(),
            kernels::mark_listed_rows{marks_.data(), rows(), numbers, shift});
     return true;
   }

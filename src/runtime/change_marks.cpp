@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/runtime/detail/change_marks.hpp>
 
+#include <algorithm>
+
 namespace ferry::detail {
 
 rows_in_memory memory_of(const untyped_array& array) {
@@ -13,6 +15,8 @@ rows_in_memory memory_of(const untyped_array& array) {
     memory.rows = shape.rows();
     memory.row_bytes = shape.width() * bytes;
     memory.stride = shape.row_stride() * bytes;
+    // Codes of fewer than 8 bits count as elements of a byte, but a row ends where the next one begins.
+    if (memory.rows > 1 && memory.stride > 0) memory.row_bytes = std::min(memory.row_bytes, memory.stride);
     return memory;
   }
   std::int64_t first = 0;

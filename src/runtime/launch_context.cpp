@@ -185,6 +185,12 @@ void verb_call::writes_to(const untyped_array& array, bool anywhere) {
   follow(array.shape.accesses, true);
 }
 
+void verb_call::require_write_to(const untyped_array& array) {
+  require_device_of(array);
+  const auto& accesses = array.shape.accesses;
+  if (!capturing_ && accesses != nullptr) state_->earlier_work(*accesses, true, id_);
+}
+
 void verb_call::wait_for_host_access(const untyped_array& array, bool writes) {
   if (!array.on_host) {
     writes ? writes_to(array) : reads_from(array);

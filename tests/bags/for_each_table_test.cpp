@@ -185,6 +185,30 @@ TEST_CASE("Messages about several tables name the table, its bag and the positio
              ContainsSubstring("offset 18446744073709551614 at place 4, where bag 0 of"));
 }
 
+TEST_CASE("Arguments of many tables that do not fit are refused") {
+  const exec_space exec;
+  using space = ferry::pinned_space;
+  using rows = Kokkos::View<float**, Kokkos::LayoutRight, ferry::detail::kokkos_space_t<space>>;
+  const rows array("array", 2, 12), users("users", 10, 4);
+  std::fill_n(array.data(), 24, 1.0F);
+  const auto items = Kokkos::subview(array, Kokkos::ALL, std::pair<std::size_t, std::size_t>(4, 12));
+  const std::vector<int> ids{1, 2, 1, 0};
+  const auto refused = [&](const auto& offsets, auto&& out) {
+    const auto text = said<ferry::invalid_argument>(
+        [&] { ferry::gather_bags(exec, ferry::for_each_table(users, items), ids, offsets, out).wait(); });
+    CHECK(std::count(array.data(), array.data() + 24, 1.0F) == 24);
+    return text;
+  };
+  ferry::tensor<float, space> pooled("pooled", 2, 12);
+  CHECK_THAT(refused(1, array), ContainsSubstring("'array' [2 x 12]") &&
+                                    ContainsSubstring("'array' [2 x 8]") &&
+                                    ContainsSubstring("overlap in memory"));
+  CHECK_THAT(refused(2, pooled), ContainsSubstring("4 indices were given for the 4 bags of 2 positions of 2 "
+                                                   "tables and 'pooled' [2 x 12]"));
+  CHECK_THAT(refused(std::vector<int>{0, 1}, pooled),
+             ContainsSubstring("2 offsets were given for the 4 bags of 2 tables and 'pooled' [2 x 12]"));
+}
+
 TEST_CASE("A table without rows may have empty bags under bounds::clamp") {
   auto random = generator(74);
   const exec_space exec;

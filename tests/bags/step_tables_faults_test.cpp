@@ -132,11 +132,13 @@ TEST_CASE("Arguments of a step of many tables that do not fit are refused") {
   CHECK_THAT(kit.refused<error>(kit.good, kit.offsets, narrow),
              ContainsSubstring("the rows of 3 tables have 12 elements together, rows of 'narrow' [2 x 11]"));
   CHECK_THAT(kit.refused<error>(kit.good, std::vector<int>{0, 1}, kit.grads),
-             ContainsSubstring("2 offsets were given for the 6 bags"));
-  CHECK_THAT(kit.refused<error>(kit.good, std::vector<int>{0}, none), ContainsSubstring("has no bags"));
+             ContainsSubstring("2 offsets were given for the 6 bags of 3 tables and 'grads' [2 x 12] in"));
+  CHECK_THAT(kit.refused<error>(kit.good, std::vector<int>{0}, none),
+             ContainsSubstring("'none' [0 x 12]") && ContainsSubstring("has no bags"));
   CHECK_THAT(kit.refused<error>(kit.good, kit.offsets, kit.grads, std::vector<float>(2)),
              ContainsSubstring("2 weights for 6 indices"));
-  CHECK_THAT(kit.refused<error>(kit.good, 2, kit.grads), ContainsSubstring("bags of 2 positions"));
+  CHECK_THAT(kit.refused<error>(kit.good, 2, kit.grads),
+             ContainsSubstring("the 6 bags of 2 positions of 3 tables and 'grads' [2 x 12]"));
 
   const auto said_for = [&](const auto& tables, auto& states, const auto& grads, const auto&... more) {
     const auto text = said<error>(
@@ -186,6 +188,49 @@ TEST_CASE("Arguments of a step of many tables that do not fit are refused") {
   kit.states[2].clock()->row_policy = ferry::step_count::per_row::name;
   CHECK_THAT(said_for(ferry::for_each_table(kit.tables), kit.states, kit.grads),
              ContainsSubstring("'shops'") && ContainsSubstring("step_count::per_row"));
+}
+
+TEST_CASE("Gradients that overlap a table are refused") {
+  auto random = generator(237);
+  const exec_space exec;
+  const ferry::optim::sgd plain{.lr = 1.0};
+  // Rows of the array have those of two tables, and room for gradients.
+  using space = ferry::pinned_space;
+  using rows = Kokkos::View<float**, Kokkos::LayoutRight, ferry::detail::kokkos_space_t<space>>;
+  const rows array("array", 4, 24), apart("apart", 4, 4);
+  const auto before = uneven_values<float>(random, 96);
+  std::copy_n(before.begin(), 96, array.data());
+  const auto columns = [&](std::size_t first, std::size_t last) {
+    return Kokkos::subview(array, Kokkos::ALL, std::pair(first, last));
+  };
+  auto left = columns(0, 4), right = columns(4, 12);
+  std::array states{ferry::optim::make_state<space>(plain, left),
+                    ferry::optim::make_state<space>(plain, right)};
+  std::array mixed{ferry::optim::make_state<space>(plain, apart),
+                   ferry::optim::make_state<space>(plain, right)};
+  const std::vector<int> ids{1, 2, 3, 0, 1, 2, 3, 0};
+  const auto refuse = [&](const auto& tables, auto& range, const auto& grads) {
+    const auto text = said<ferry::invalid_argument>(
+        [&] { ferry::step_bags(exec, plain, tables, range, ids, 1, grads, ferry::pooling::sum{}).wait(); });
+    CHECK_THAT(text, ContainsSubstring("ferry::step_bags: 'array' [4 x 12]") &&
+                         ContainsSubstring("overlap in memory"));
+    CHECK(std::equal(before.begin(), before.end(), array.data()));
+    CHECK(std::count(apart.data(), apart.data() + 16, 0.0F) == 16);
+    for (const auto& state : range) CHECK(state.steps() == 0);
+  };
+  for (const std::size_t first : {0u, 3u, 8u, 11u})
+    refuse(ferry::for_each_table(left, right), states, columns(first, first + 12));
+  refuse(ferry::for_each_table(apart, right), mixed, columns(0, 12));
+  ferry::step_bags(exec, plain, ferry::for_each_table(left, right), states, ids, 1, columns(12, 24),
+                   ferry::pooling::sum{})
+      .wait();
+  std::size_t wrong = 0;
+  for (std::size_t b = 0; b < 4; ++b)
+    for (std::size_t c = 0; c < 12; ++c) {
+      const auto row = static_cast<std::size_t>(ids[b]);
+      if (array(row, c) != before[24 * row + c] - before[24 * b + 12 + c]) ++wrong;
+    }
+  CHECK(wrong == 0);
 }
 
 TEST_CASE("A ticket of a step of many tables may outlive tables and states") {

@@ -3,6 +3,7 @@
 #include "io/checkpoint_kit.hpp"
 
 #include <ferry/bags.hpp>
+#include <ferry/quantized.hpp>
 
 #include <catch2/catch_template_test_macros.hpp>
 
@@ -201,6 +202,66 @@ TEST_CASE("a step of many tables marks the rows of each", "[io][checkpoint]") {
       CHECK(marked(*weights[t]) == as_set(named[t]));
       CHECK(marked(*fields[t]) == as_set(named[t]));
     }
+  }
+}
+
+TEST_CASE("a step on 4-bit codes marks no neighbours", "[io][checkpoint]") {
+  const exec_space exec;
+  auto random = generator(508);
+  const optim::sgd rule{.lr = 0.1};
+  ferry::quantized_tensor<ferry::quantization::mxfp4, ferry::mapped_space> table("table", 40, 32);
+  ferry::quantize(exec, make<ferry::mapped_space>("numbers", 40, 32, values<float>(random, 40 * 32)), table)
+      .wait();
+  auto state = optim::make_state(rule, table);
+  const auto codes = marks_of(table.codes()), scales = marks_of(table.scales());
+  for (int turn = 0; turn < 5; ++turn) {
+    const auto named = indices<std::int64_t>(random, 1 + random() % 6, 40);
+    const auto grads =
+        make<ferry::device_space>("grads", named.size(), 32, values<float>(random, named.size() * 32));
+    ferry::step(exec, rule, table, state, named, grads).wait();
+    for (const auto& marks : {codes, scales}) CHECK(marked(*marks) == as_set(named));
+  }
+}
+
+TEST_CASE("the rows of a table are a part of a plan's list", "[io][checkpoint]") {
+  auto random = generator(509);
+  for (int turn = 0; turn < 50; ++turn) {
+    // Numbers beyond the valid ones are no rows.
+    rows_of set;
+    for (std::size_t i = random() % 60; i > 0; --i) set.insert(static_cast<std::int64_t>(random() % 100));
+    std::vector<std::int64_t> list(set.begin(), set.end());
+    const auto valid = static_cast<std::int64_t>(list.size());
+    for (int i = 0; i < 9; ++i) list.push_back(static_cast<std::int64_t>(random() % 100));
+    std::vector<std::int64_t> first{0, 100};
+    for (int t = 0; t < 4; ++t) first.push_back(static_cast<std::int64_t>(random() % 100));
+    std::sort(first.begin(), first.end());
+    std::size_t listed = 0;
+    for (std::size_t t = 0; t + 1 < first.size(); ++t) {
+      const std::int64_t table_rows = first[t + 1] - first[t];
+      const ferry::detail::listed_numbers part{.list = list.data(),
+                                               .count = static_cast<std::int64_t>(list.size()),
+                                               .valid_count = &valid,
+                                               .ascends = true,
+                                               .rows = table_rows,
+                                               .first = first[t]};
+      rows_of expected;
+      for (const auto number : set)
+        if (number >= first[t] && number < first[t + 1]) expected.insert(number - first[t]);
+      CHECK(part.end() - part.begin() == static_cast<std::int64_t>(expected.size()));
+      CHECK(part.most() == std::min(part.count, table_rows));
+      listed += expected.size();
+      changed_rows by_host({reinterpret_cast<const std::byte*>(list.data()), table_rows, 4, 4}, nullptr);
+      by_host.mark(part, {0, 0});
+      CHECK(marked(by_host) == expected);
+      std::vector<unsigned char> marks(static_cast<std::size_t>(table_rows) + 1);
+      const ferry::kernels::mark_listed_rows kernel{marks.data(), table_rows, part, {0, 0}};
+      for (std::int64_t i = 0; i < part.most(); ++i) kernel(i);
+      rows_of by_kernel;
+      for (std::size_t i = 0; i < marks.size(); ++i)
+        if (marks[i] != 0) by_kernel.insert(static_cast<std::int64_t>(i));
+      CHECK(by_kernel == expected);
+    }
+    CHECK(listed == set.size());
   }
 }
 

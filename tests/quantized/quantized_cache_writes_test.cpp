@@ -38,12 +38,13 @@ struct twins {
   ferry::quantized_tensor<Q, Space, ScaleSpace> table, plain;
   ferry::cached_table<ferry::quantized_tensor<Q, Space, ScaleSpace>, ferry::cache::frequency, Directory> hot;
 
-  twins(std::mt19937_64& random, std::size_t row_count, std::size_t columns, std::size_t cached)
+  twins(std::mt19937_64& random, std::size_t row_count, std::size_t columns, std::size_t cached,
+        std::size_t refresh = 2)
       : rows(row_count),
         width(columns),
         table(encoded(random)),
         plain("plain", rows, width),
-        hot(copied(table, plain), ferry::cache::frequency{.rows = cached, .refresh = 2}, Directory{}) {}
+        hot(copied(table, plain), ferry::cache::frequency{.rows = cached, .refresh = refresh}, Directory{}) {}
 
   ferry::quantized_tensor<Q, Space, ScaleSpace> encoded(std::mt19937_64& random) const {
     ferry::quantized_tensor<Q, Space, ScaleSpace> codes("table", rows, width);
@@ -177,6 +178,44 @@ TEST_CASE("a step behind a cache gives the bytes of a table without one", "[cach
       916, 7, ferry::optim::rowwise_adagrad{.lr = 0.1}, ferry::path::ordered{});
   compare_steps<by_rows, mapped_space, mapped_space, ferry::cache::dense>(917, 131, adam,
                                                                           ferry::step_count::per_row{});
+}
+
+TEST_CASE("writes behind a cache that exchanges its rows in parts", "[cache][quantized][optim]") {
+  auto random = generator(918);
+  const ferry::optim::adam rule{.lr = 0.1};
+  const std::size_t rows = 90, width = 32;
+  for (const std::size_t refresh : {4u, 8u, 16u, 40u}) {
+    CAPTURE(refresh);
+    twins<quantization::mxfp8, ferry::mapped_space, ferry::mapped_space, ferry::cache::dense> pair(
+        random, rows, width, 20, refresh);
+    auto& [exec, row_count, columns, table, plain, hot] = pair;
+    auto expected = ferry::optim::make_state(rule, plain);
+    auto state = ferry::optim::make_state(rule, hot);
+    expected.set_seed(5);
+    state.set_seed(5);
+    std::uint64_t popular = 0;
+    for (int turn = 0; turn < 120; ++turn) {
+      if (turn % 20 == 0) popular = random() % rows;
+      const std::size_t n = random() % 20;
+      std::vector<std::int64_t> ids;
+      for (std::size_t i = 0; i < n; ++i)
+        ids.push_back(
+            static_cast<std::int64_t>((popular + random() % (random() % 4 == 0 ? rows : 12)) % rows));
+      const auto batch = make<ferry::device_space>("batch", n, width, numbers_for(random, n * width));
+      if (turn % 3 == 0) {
+        ferry::scatter(exec, plain, ids, batch).wait();
+        ferry::scatter(exec, hot, ids, batch).wait();
+      } else {
+        ferry::step(exec, rule, plain, expected, ids, batch, stochastic).wait();
+        ferry::step(exec, rule, hot, state, ids, batch, stochastic).wait();
+      }
+      if (turn % 17 == 0) pair.compare(random);
+    }
+    pair.compare(random);
+    for (int f = 0; f < state.fields(); ++f) CHECK(take(state.field(f)) == take(expected.field(f)));
+    CHECK(hot.statistics().refreshes > 2);
+    CHECK(hot.statistics().hits > 0);
+  }
 }
 
 TEST_CASE("refused writes behind a cache leave rows as they are", "[cache][quantized]") {

@@ -3,6 +3,8 @@
 #include "support/matrix.hpp"
 #include "support/paths.hpp"
 
+#include <ferry/cache.hpp>
+
 #include <catch2/catch_template_test_macros.hpp>
 
 #include <algorithm>
@@ -187,6 +189,27 @@ TEST_CASE("a scatter with a bad index leaves a quantized table unchanged", "[qua
   CHECK_THROWS_AS(ferry::scatter(exec, table, twice, batch, ferry::duplicates::reject{}).wait(),
                   ferry::invalid_argument);
   CHECK(same(bytes_of(table), before));
+}
+
+TEST_CASE("a scatter that may not write the scales leaves the codes as they are", "[quantized][scatter]") {
+  auto random = generator(426);
+  const exec_space exec;
+  const auto before = random_codes<quantization::mxfp8>(random, 20, 64);
+  auto table = table_of<quantization::mxfp8, ferry::mapped_space>(before);
+  const auto batch = make<ferry::device_space>("values", 3, 64, numbers_for<float>(random, 3 * 64));
+  const std::vector<int> ids{3, 19, 5};
+  const auto refused = [&](const auto&... policies) {
+    CHECK_THROWS_AS(ferry::scatter(exec, table, ids, batch, policies...).wait(), ferry::invalid_argument);
+    CHECK(same(bytes_of(table), before));
+  };
+  {
+    const ferry::cached_table hot(table.scales(), ferry::cache::first{.rows = 5});
+    refused();
+    refused(ferry::duplicates::assume_unique{});
+    refused(ferry::duplicates::mean{});
+  }
+  ferry::scatter(exec, table, ids, batch).wait();
+  CHECK_FALSE(same(bytes_of(table), before));
 }
 
 TEST_CASE("quantize, dequantize and copy whole tables", "[quantized]") {

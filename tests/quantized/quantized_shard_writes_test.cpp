@@ -5,6 +5,7 @@
 #include "support/said.hpp"
 #include "support/watchdog.hpp"
 
+#include <ferry/cache.hpp>
 #include <ferry/distributed.hpp>
 #include <ferry/io.hpp>
 
@@ -483,6 +484,41 @@ void refuse_everywhere(std::uint64_t salt, std::size_t columns) {
 TEST_CASE("a refused write leaves all shards of codes as they are", "[quantized][distributed]") {
   refuse_everywhere<quantization::mxfp8>(871, 32);
   refuse_everywhere<quantization::rowwise_int8>(872, 11);
+}
+
+TEST_CASE("a shard whose scales may not be written keeps its codes", "[quantized][distributed]") {
+  const watchdog guard("refusals of scales of quantized shards");
+  auto random = generator(873);
+  const rank_space exec;
+  constexpr std::size_t rows = 20, columns = 32;
+  const auto comm = group_of(2);
+  const auto values = tensor_of(numbers_for<float>(random, 4 * columns), columns);
+  const ferry::tensor<float, host> no_values("no_values", 0, columns);
+  const std::vector<std::int64_t> ids{1, 2, 17, 18}, none;
+  for (const int refusing : {0, 1})
+    for (const bool by_ranks : {false, true}) {
+      CAPTURE(refusing, by_ranks);
+      tables<quantization::mxfp8, host, host, ferry::sharding::cyclic> pair(exec, random, comm, rows, columns,
+                                                                            {});
+      auto& big = pair.big;
+      const auto shard_bytes = [&] {
+        return std::pair(bytes_of(take(big.codes().shard(refusing))),
+                         bytes_of(take(big.scales().shard(refusing))));
+      };
+      const auto before = shard_bytes();
+      const ferry::cached_table hot(big.scales().shard(refusing), ferry::cache::first{.rows = 5});
+      CHECK_THROWS_AS(
+          [&] {
+            if (by_ranks)
+              comm.run([&](int rank) {
+                ferry::scatter(exec, big, rank == 0 ? ids : none, rank == 0 ? values : no_values).wait();
+              });
+            else
+              ferry::scatter(exec, big, ids, values).wait();
+          }(),
+          ferry::invalid_argument);
+      CHECK(shard_bytes() == before);
+    }
 }
 
 TEST_CASE("ranks agree on shapes, factors and states of shards of codes", "[quantized][distributed]") {

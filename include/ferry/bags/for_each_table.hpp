@@ -154,9 +154,12 @@ template <class Exec, class T, class Space, class Indices, class Offsets, class 
 ///
 /// The bits are those of a step_bags for each table. The rest is as in step_bags: if the batch of one table
 /// is bad, wait() throws, and all tables and states are unchanged. Messages about bad indices and offsets
-/// name the table and the bag within it. Throws invalid_argument also where tables overlap in memory. Under
-/// bounds::clamp wait() throws out_of_range for the indices of a table without rows. The scratch memory is
-/// that of step_bags for all tables together.
+/// name the table and the bag within it. Throws invalid_argument also where tables share memory with each
+/// other or with the gradients. Under bounds::clamp wait() throws out_of_range for the indices of a table
+/// without rows. nonfinite::reject and nonfinite::skip look at the gradients of all tables, also of those
+/// without positions: under skip one number that is not finite skips the step of all tables. The scratch
+/// memory is that of step_bags on the positions of all tables together, with one exception: on a device the
+/// sums of rows that come often take a row as wide as the widest table for every 32 of these positions.
 template <class Exec, class Rule, class T, class Space, class States, class Indices, class Offsets,
           class Grads, class... Policies>
   requires(detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&, const table_list<T, Space>&,

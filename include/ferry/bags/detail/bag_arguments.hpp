@@ -102,16 +102,16 @@ void require_bag_indices(const char* verb, const Named& named, const auto& table
 void require_a_bag(const char* verb, std::int64_t positions, const untyped_array& pooled);
 
 /// Checks that bags of `hotness` positions each, or the offsets, describe as many bags as the array of bags
-/// has rows.
+/// has rows, for each of several tables.
 /// @{
-void require_bags(const char* verb, std::int64_t hotness, std::int64_t positions,
-                  const untyped_array& pooled);
+void require_bags(const char* verb, std::int64_t hotness, std::int64_t positions, const untyped_array& pooled,
+                  std::int64_t tables = 1);
 void require_bags(const char* verb, const untyped_array& offsets, std::int64_t positions,
-                  const untyped_array& pooled);
+                  const untyped_array& pooled, std::int64_t tables = 1);
 /// @}
 
-/// Checks the tables of a verb on several of them, whose parts lie side by side in the rows of `batch`.
-/// Returns the first column of each.
+/// Checks the tables of a verb on several of them, whose parts lie side by side in the rows of `batch`, which
+/// shares no memory with them. Returns the first column of each.
 std::vector<std::int64_t> columns_of_tables(const char* verb, const std::vector<untyped_array>& tables,
                                             const untyped_array& batch);
 

@@ -62,15 +62,10 @@ ticket gather_tables(const Exec& exec, const std::vector<array_ref<T, Space>>& t
   bool packed = in_packets<kernels::packed_tile::elements>(out);
   for (const auto& table : tables) {
     some_empty = some_empty || table.rows() == 0;
-    if (overlap(table, out))
-      throw invalid_argument("ferry::gather_bags: " + out.describe() + " and " + table.describe() +
-                             " overlap in memory");
     entries.push_back({table.data, table.row_stride(), table.rows(), table.width(), columns[entries.size()]});
     packed = packed && in_packets<kernels::packed_tile::elements>(table);
   }
-  auto bag_rows = out;
-  bag_rows.extents[0] = batch * count;
-  require_bags(verb, bags, positions, bag_rows);
+  require_bags(verb, bags, positions, out, count);
   if constexpr (!std::is_same_v<Weights, no_array>) require_weights(verb, weights, positions);
 
   launch_context<Exec> call(exec, verb);

@@ -8,6 +8,7 @@
 #include <ferry/bags/detail/step_on_bags.hpp>
 #include <ferry/error.hpp>
 #include <ferry/optim/detail/step_call.hpp>
+#include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/sort_indices.hpp>
@@ -32,6 +33,12 @@
 /// tables, then one launch on all of them.
 namespace ferry::detail {
 
+/// True if T is the state of a table that is not sharded.
+template <class T>
+inline constexpr bool is_state_of_table = false;
+template <class Rule, class T, class Space>
+inline constexpr bool is_state_of_table<optim::state<Rule, T, Space>> = true;
+
 /// Checks the types of step_bags on several tables.
 template <class Exec, class Rule, class T, class Space, class States, class Indices, class Offsets,
           class Grads, class Bag>
@@ -55,7 +62,14 @@ consteval void require_table_step() {
   static_assert(
       !chosen::template names<duplicates_category>,
       "ferry: step_bags adds the gradients of all positions of a row, as the backward pass of bags does, so it takes no duplicates policy.");
-  require_step_rule<Rule, typename std::remove_reference_t<States>::value_type::rule_type>();
+  using state_type = std::remove_cv_t<typename std::remove_reference_t<States>::value_type>;
+  static_assert(
+      !std::is_const_v<std::remove_reference_t<decltype(*std::ranges::begin(std::declval<States&>()))>>,
+      "ferry: step_bags writes to the states of the tables of for_each_table, so none of them may be const.");
+  static_assert(
+      is_state_of_table<state_type>,
+      "ferry: the tables of for_each_table are not sharded, so their states must not be those of sharded tables; call make_state with each table.");
+  require_step_rule<Rule, typename state_type::rule_type>();
   require_row_verb<Exec, tensor<std::remove_const_t<T>, Space>, Indices, Grads, chosen, true, true>();
   require_offsets<Exec, Offsets>();
 }
@@ -171,10 +185,8 @@ ticket step_tables(const Exec& exec, const Rule& rule, const std::vector<array_r
   const auto count = static_cast<std::int64_t>(tables.size());
   const std::int64_t n = indices.rows(), batch = grads.rows();
   require_rank_one(verb, indices);
-  auto bag_rows = grads;
-  bag_rows.extents[0] = batch * count;
-  require_bags(verb, bags, n, bag_rows);
-  require_a_bag(verb, n, bag_rows);
+  require_bags(verb, bags, n, grads, count);
+  require_a_bag(verb, n, grads);
   require_extra<pooling>(verb, extra, n, grads);
 
   launch_context<Exec> call(exec, verb);

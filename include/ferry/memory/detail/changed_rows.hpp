@@ -33,12 +33,21 @@ struct listed_numbers {
   int bytes = 8;                              ///< of a number, 4 or 8
   bool is_signed = true;
   bool clamps = false;
+  bool ascends = false;  ///< numbers of 8 bytes, each once, in ascending order
   std::int64_t rows = 0;
   std::int64_t first = 0;  ///< the number of row 0
 
+  /// The numbers [begin(), end()) of the list may name rows; at most most() of them do. Many tables share the
+  /// list of a plan, so the part of each is found by binary search.
+  /// @{
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t begin() const { return ascends ? place_of(first) : 0; }
+  [[nodiscard]] std::int64_t end() const { return ascends ? place_of(first + rows) : count; }
+  [[nodiscard]] std::int64_t most() const { return ascends ? std::min(count, rows) : count; }
+  /// @}
+
   /// The row of number i, -1 for none.
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t row(std::int64_t i) const {
-    if (valid_count != nullptr && i >= *valid_count) return -1;
+    if (i >= valid_numbers()) return -1;
     std::int64_t value = 0;
     if (bytes == 4)
       value = is_signed ? std::int64_t{static_cast<const std::int32_t*>(list)[i]}
@@ -50,6 +59,24 @@ struct listed_numbers {
     if (!clamps) return -1;
     const bool beyond = value >= 0 || !is_signed;  // an unsigned number above the largest signed one
     return beyond ? rows - 1 : (rows > 0 ? 0 : -1);
+  }
+
+ private:
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t valid_numbers() const {
+    return valid_count != nullptr && *valid_count < count ? *valid_count : count;
+  }
+  /// The place in an ascending list of the first number that is not below `number`.
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t place_of(std::int64_t number) const {
+    const auto* const numbers = static_cast<const std::int64_t*>(list);
+    std::int64_t low = 0, high = valid_numbers();
+    while (low < high) {
+      const std::int64_t middle = low + (high - low) / 2;
+      if (numbers[middle] < number)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low;
   }
 };
 
@@ -116,7 +143,8 @@ class changed_rows {
   /// @{
   void mark(const listed_numbers& numbers, const row_shift& shift) {
     const std::lock_guard lock(guard_);
-    for (std::int64_t i = 0; i < numbers.count; ++i)
+    const std::int64_t end = numbers.end();
+    for (std::int64_t i = numbers.begin(); i < end; ++i)
       if (const std::int64_t row = numbers.row(i); row >= 0)
         for (std::int64_t k = shift.first; k <= shift.last; ++k)
           if (row + k >= 0 && row + k < array_.rows) by_host_[static_cast<std::size_t>(row + k)] = 1;

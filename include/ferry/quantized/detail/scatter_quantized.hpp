@@ -96,11 +96,28 @@ void visit_encoded(launch_context<Exec>& call, const std::string& label, Table& 
   }
 }
 
+/// Codes and scales are written one after the other, so both must be writable before either changes.
+template <class Path, class Exec, class Table>
+void require_writable_parts(launch_context<Exec>& call, Table& table) {
+  using quantization = typename Table::quantization;
+  if constexpr (!quantization::in_records && has_scales<quantization>) {
+    const auto require = [&]<class T, class Space>(const array_ref<T, Space>& array) {
+      using path_policy = part_path<Path, Exec, Space>;
+      if constexpr (!path_policy::chosen_at_run_time && !by_host_alone<path_policy>)
+        require_direct_reach(call.verb(), call.exec(), array);
+      call.require_write_to(array);
+    };
+    require(make_ref(table.codes()));
+    require(make_ref(table.scales()));
+  }
+}
+
 template <class Path, class Duplicates, class Exec, class Table, class Value, class ValueSpace>
 void scatter_quantized(launch_context<Exec>& call, Table& table, const row_plan& plan,
                        const array_ref<Value, ValueSpace>& values) {
   const auto label = label_of("scatter", Path::name);
   const auto& store = *plan.storage();
+  require_writable_parts<Path>(call, table);
   if constexpr (Duplicates::forbids)  // found here too, so that the ticket names the table's own extents
     report_repeats(call, label, plan);
   const auto near_batch = near_values<Path>(call, values);
@@ -128,6 +145,7 @@ void scatter_quantized_unsorted(launch_context<Exec>& call, Table& table, const 
                                 const array_ref<Value, ValueSpace>& values) {
   const auto label = label_of("scatter", Path::name);
   const auto index_array = index_ref(indices);
+  require_writable_parts<Path>(call, table);
   if constexpr (Bounds::reports) {  // found here too, so that the ticket names the table's own extents
     using plain = std::remove_const_t<typename decltype(index_array)::value_type>;
     const kernels::index_rows<plain, Bounds> source{indices_for_kernels(call, index_array),

@@ -52,12 +52,13 @@ class change_marks {
   /// @{
   void only(const plan_storage& plan) {
     only_ = true;
-    rows_ = {plan.unique_rows, plan.positions, plan.unique_count, 8, true, false, plan.rows};
+    rows_ = {plan.unique_rows, plan.positions, plan.unique_count, 8, true, false, false, plan.rows};
   }
   template <class Index>
   void only(const Index* list, std::int64_t count, std::int64_t rows, bool clamps) {
     only_ = true;
-    rows_ = {list, count, nullptr, static_cast<int>(sizeof(Index)), std::is_signed_v<Index>, clamps, rows};
+    rows_ = {list,   count, nullptr, static_cast<int>(sizeof(Index)), std::is_signed_v<Index>,
+             clamps, false, rows};
   }
   /// @}
   /// The arrays that are added until the next call of this function are written in these rows of the plan
@@ -66,6 +67,7 @@ class change_marks {
     only(plan);
     rows_.first = first;
     rows_.rows = rows;
+    rows_.ascends = true;
     by_tables_ = true;
   }
   /// Any row may be written.

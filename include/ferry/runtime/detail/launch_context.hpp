@@ -83,6 +83,9 @@ class verb_call {
   /// Later work of this call writes to the array, after the reads and writes of other instances. Throws as
   /// reads_from().
   void writes_to(const untyped_array& array, bool anywhere = false);
+  /// Throws what writes_to() would, and records nothing: for a verb that writes to several arrays one after
+  /// the other, by a verb each.
+  void require_write_to(const untyped_array& array);
   /// reads_from() if the array's elements are const, else writes_to().
   template <class T, class Space>
   void touches(const array_ref<T, Space>& array) {
