@@ -101,8 +101,8 @@ cached_codes<Q, Space> rows_in_cache(const row_cache& cache,
     memory.blocks = scales.width();
     const std::ptrdiff_t place = cache.find(reinterpret_cast<std::uintptr_t>(scales.data), scales.accesses);
     if (place >= 0)
-      memory.hot_scales = reinterpret_cast<const typename Q::scale_type*>(
-          cache.arrays[static_cast<std::size_t>(place)].hot);
+      memory.hot_scales =
+          reinterpret_cast<const typename Q::scale_type*>(cache.arrays[static_cast<std::size_t>(place)].hot);
   }
   return rows;
 }
