@@ -97,11 +97,12 @@ void require_separate(const char* verb, const std::vector<untyped_array>& tables
                     by_place[later]->note().describe(), " of for_each_table overlap in memory"}));
 }
 
-void require_weights(const char* verb, const untyped_array& weights, std::int64_t positions) {
-  require_rank_one(verb, weights, "weights");
+void require_weights(const char* verb, const untyped_array& weights, std::int64_t positions,
+                     const char* meaning) {
+  require_rank_one(verb, weights, meaning);
   if (weights.shape.rows() != positions)
     throw invalid_argument(joined({"ferry::", verb, ": ", weights.note().describe(), " has ",
-                                   weights.shape.rows(), " weights for ", positions, " indices"}));
+                                   weights.shape.rows(), " ", meaning, " for ", positions, " indices"}));
 }
 
 void require_maxima(const char* verb, const untyped_array& maxima, const untyped_array& pooled) {

@@ -103,7 +103,7 @@ TEST_CASE("Arguments of a step on bags that do not fit are refused") {
   kit.refuses<ferry::invalid_argument>("the positions of the maxima", input.ids, input.offsets, grads,
                                        std::vector<int>(2), ferry::pooling::max{});
   ferry::tensor<float, ferry::device_space> few("weight_grads", 1);
-  kit.refuses<ferry::invalid_argument>("1 weights for", input.ids, input.offsets, grads,
+  kit.refuses<ferry::invalid_argument>("1 gradients of weights for", input.ids, input.offsets, grads,
                                        std::vector<float>(input.ids.size()), few);
 }
 

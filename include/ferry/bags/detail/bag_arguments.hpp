@@ -119,7 +119,9 @@ std::vector<std::int64_t> columns_of_tables(const char* verb, const std::vector<
 void require_separate(const char* verb, const std::vector<untyped_array>& tables);
 
 /// Checks the weights of the positions, or their gradients.
-void require_weights(const char* verb, const untyped_array& weights, std::int64_t positions);
+void require_weights(const char* verb, const untyped_array& weights, std::int64_t positions,
+                     const char* meaning = "weights");
+inline constexpr const char* gradients_of_weights = "gradients of weights";  ///< that meaning
 
 /// Checks the array of the positions of maxima.
 void require_maxima(const char* verb, const untyped_array& maxima, const untyped_array& pooled);

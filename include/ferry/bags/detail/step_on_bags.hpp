@@ -57,7 +57,8 @@ ticket step_on_bags(const Exec& exec, const Rule& rule, const Access& access, St
   require_a_bag(verb, positions, grads);
   require_shapes(verb, table, grads.rows(), grads);
   require_extra<pooling>(verb, extra, positions, grads);
-  if constexpr (!std::is_same_v<WeightGrads, no_array>) require_weights(verb, weight_grads, positions);
+  if constexpr (!std::is_same_v<WeightGrads, no_array>)
+    require_weights(verb, weight_grads, positions, gradients_of_weights);
   const auto step_by = [&](const row_plan& plan) {
     const auto shares =
         plan_bags<pooling, bounds_policy, compute>(exec, access, plan, bags, extra, weight_grads, grads);

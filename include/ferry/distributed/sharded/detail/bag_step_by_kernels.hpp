@@ -109,7 +109,7 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
     require_a_bag(this->verb, positions, grads);
     require_extra<pooling>(this->verb, extra, positions, grads);
     if constexpr (finds_weight_grads) {
-      require_weights(this->verb, weight_grads, positions);
+      require_weights(this->verb, weight_grads, positions, gradients_of_weights);
       require_apart(this->verb, call, table, weight_grads);
       require_direct_reach(this->verb, exec, weight_grads);
     }
