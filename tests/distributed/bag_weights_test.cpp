@@ -444,6 +444,38 @@ TEST_CASE("an error of one rank leaves rows and gradients of weights as they are
   }
 }
 
+TEST_CASE("gradients of weights may replace the weights", "[distributed][kernels]") {
+  if (!instances_work) return;
+  const watchdog guard("gradients in place of weights");
+  const std::vector<std::int64_t> rows{1, 2, 1, 4}, offsets{0, 1, 4};
+  for (const bool whole : {false, true}) {  // one thread for the group goes by lists
+    small_step apart({0, 0}), together({0, 0});
+    REQUIRE(contents(apart.first, apart.big) == contents(together.first, together.big));
+    std::vector<char> equal(2, 1);
+    const auto act = [&](std::size_t place, ferry::device home, const auto& exec) {
+      const auto named = on_device(exec, home, rows), bags = on_device(exec, home, offsets);
+      ferry::tensor<float, device> grads("grads", home, 2, width), weight_grads("weight_grads", home, 4);
+      ferry::init::uniform(exec, grads, -1, 1, 7);
+      auto weights = on_device(exec, home, std::vector<float>{3, -2, 5, 0.5F});
+      ferry::step_bags(exec, apart.rule, apart.big, apart.states, named, bags, grads, weights, weight_grads)
+          .wait();
+      ferry::step_bags(exec, together.rule, together.big, together.states, named, bags, grads, weights,
+                       weights)
+          .wait();
+      equal[place] = list_of(exec, weights) == list_of(exec, weight_grads) ? 1 : 0;
+    };
+    if (whole)
+      act(0, apart.comm.device(0), apart.first);
+    else
+      apart.comm.run([&](int rank, const auto& exec) {
+        const auto bound = together.comm.bind(rank);
+        act(static_cast<std::size_t>(rank), apart.comm.device(rank), exec);
+      });
+    CHECK(equal == std::vector<char>(2, 1));
+    CHECK(contents(apart.first, apart.big) == contents(together.first, together.big));
+  }
+}
+
 TEST_CASE("gradients of weights that overlap a shard, or that some ranks do not want, are refused",
           "[distributed][kernels]") {
   if (!instances_work) return;
