@@ -433,7 +433,7 @@ TEST_CASE("an error of one rank leaves rows and gradients of weights as they are
                        ContainsSubstring("offset 9 at place 1 of rank " + std::to_string(ranks - 1)));
           else
             CHECK_THAT(messages[r], ContainsSubstring("of rank " + std::to_string(ranks - 1)));
-          // As one table does, which looks for bad gradients when it steps.
+          // One table looks for bad gradients when it steps, too: after the gradients of weights.
           CHECK((untouched[r] != 0) == (wrong != flaw::none && wrong != flaw::infinite));
         }
         const auto after = contents(twin.first, twin.big);

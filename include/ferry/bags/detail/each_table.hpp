@@ -95,8 +95,8 @@ struct kernels_of_tables {
 };
 
 /// apply_rows on several tables. Device mapping: one thread per (item, tile), row-major, with the tiles of
-/// the widest rows; threads beyond the tiles of a row end at once. Host mapping: one run of items per thread,
-/// which a table's kernel takes as far as its items go.
+/// the widest rows; threads beyond the tiles of a row end at once. Host mapping: one run of items per thread.
+/// Each table's kernel takes the part of the run that has its rows.
 template <class Kernel>
 struct each_table {
   static constexpr unsigned int most_threads = Kernel::most_threads;

@@ -42,7 +42,7 @@ struct step_counts {
 /// For the ticket of a step: takes the step back before wait() throws. `skips`: a step whose gradients are
 /// not finite is counted as skipped and does not throw.
 ferry::detail::rollback rollback_of(std::shared_ptr<step_counts> counts, bool skips);
-/// Of a step of several tables, which is taken back in all of their states.
+/// The rollback of a step of several tables: all of their states take it back.
 ferry::detail::rollback rollback_of(std::vector<std::shared_ptr<step_counts>> counts, bool skips);
 
 /// A state's step counters: the steps taken, the steps of each row if rows count, and the coefficient history

@@ -146,7 +146,8 @@ template <class Exec>
   return offer;
 }
 
-/// Lets the offers of other processes lead to their lanes, as far as they are for this rank.
+/// Replaces the addresses in the offers of other processes by those of their lanes, where the items of this
+/// rank begin.
 void localize_offers(const rank_lanes& lanes, int rank, bool on_host, batch_headers& headers);
 /// Opens the lanes of all offers. Two phases if one is new. False, on all ranks alike, if an offer is not
 /// made or a lane can't be opened.

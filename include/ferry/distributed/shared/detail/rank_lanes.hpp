@@ -85,8 +85,8 @@ class rank_lanes {
   /// Frees all memory. This rank reads no lane, and the others keep those of its lanes that they read.
   void close(const std::string& why);
 
-  /// Memory of this rank for so many bytes or more, which others read from then on. Null without memory; also
-  /// if the device can't share any, in which case the lanes no longer serve.
+  /// Returns memory of this rank, of `bytes` or more; the others may read it from now on. Returns null if
+  /// there is not enough, and if the device can't share memory: then the lanes no longer serve.
   [[nodiscard]] std::byte* reserve(std::size_t bytes, int device, const lane_functions& functions);
   /// After a phase that followed the reads of all ranks: the memory may be written again.
   void end_reads() noexcept { is_shown_ = false; }
