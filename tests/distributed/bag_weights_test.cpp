@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "distributed/device_kit.hpp"
 #include "distributed/kit.hpp"
 
 #include <ferry/bags.hpp>
@@ -21,12 +22,6 @@ namespace {
 using main_exec = Kokkos::DefaultExecutionSpace;
 using device = ferry::device_space;
 
-#ifdef KOKKOS_ENABLE_THREADS
-constexpr bool instances_work = false;
-#else
-constexpr bool instances_work = true;
-#endif
-
 std::vector<std::vector<int>> groups() {
   std::vector<std::vector<int>> result;
   for (const int ranks : {1, 2, 3, 4}) result.push_back(all_in_turn(ranks));
@@ -34,13 +29,6 @@ std::vector<std::vector<int>> groups() {
   return result;
 }
 
-template <class Array>
-auto contents(const main_exec& exec, const Array& array) {
-  using value = std::remove_const_t<typename Array::value_type>;
-  ferry::tensor<value, host> read("read", array.rows(), array.width());
-  ferry::copy(exec, array, read).wait();
-  return std::vector<value>(read.data(), read.data() + read.size());
-}
 template <class T, class Space>
 std::vector<T> list_of(const main_exec& exec, const ferry::tensor<T, Space>& list) {
   std::vector<T> read(list.rows());
@@ -50,22 +38,6 @@ std::vector<T> list_of(const main_exec& exec, const ferry::tensor<T, Space>& lis
 template <class T>
 bool equal(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && same_bits(a.data(), b.data(), a.size());
-}
-
-/// An array with these values on the device of a rank.
-template <class T>
-ferry::tensor<T, device> on_device(const main_exec& exec, ferry::device home, const std::vector<T>& numbers) {
-  ferry::tensor<T, device> array("list", home, numbers.size());
-  if (!numbers.empty()) ferry::copy(exec, numbers, array).wait();
-  return array;
-}
-template <class T>
-ferry::tensor<T, device> on_device(const main_exec& exec, ferry::device home, const std::vector<T>& numbers,
-                                   std::size_t columns) {
-  ferry::tensor<T, device> array("rows", home, numbers.size() / columns, columns);
-  const ferry::tensor<T, host> host_rows = tensor_of(numbers, columns);
-  ferry::copy(exec, host_rows, array).wait();
-  return array;
 }
 
 template <class T>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "distributed/device_kit.hpp"
 #include "distributed/kit.hpp"
 
 #include <ferry/bags.hpp>
@@ -20,31 +21,11 @@ namespace {
 using main_exec = Kokkos::DefaultExecutionSpace;
 using device = ferry::device_space;
 
-#ifdef KOKKOS_ENABLE_THREADS
-constexpr bool instances_work = false;
-#else
-constexpr bool instances_work = true;
-#endif
-
 std::vector<std::vector<int>> groups() {
   std::vector<std::vector<int>> result;
   for (const int ranks : {2, 5}) result.push_back(all_in_turn(ranks));
   result.emplace_back(3, 0);
   return result;
-}
-
-template <class Array>
-auto contents(const main_exec& exec, const Array& array) {
-  using value = std::remove_const_t<typename Array::value_type>;
-  ferry::tensor<value, host> read("read", array.rows(), array.width());
-  ferry::copy(exec, array, read).wait();
-  return std::vector<value>(read.data(), read.data() + read.size());
-}
-template <class T>
-ferry::tensor<T, device> on_device(const main_exec& exec, ferry::device home, const std::vector<T>& values) {
-  ferry::tensor<T, device> array("list", home, values.size());
-  if (!values.empty()) ferry::copy(exec, values, array).wait();
-  return array;
 }
 
 /// The part of a vector that belongs to a rank's batch.
