@@ -14,6 +14,7 @@
 #include "identity.hpp"
 #include "interop.hpp"
 #include "interprocess.hpp"
+#include "lanes.hpp"
 #include "launch.hpp"
 #include "link.hpp"
 #include "several_devices.hpp"
@@ -42,6 +43,7 @@ struct cuda_backend : cuda::device_functions,
                       cuda::capture_functions,
                       cuda::timeline_functions,
                       cuda::annotation_functions,
+                      cuda::lane_functions,
                       cuda::link_functions,
                       cuda::launch_functions,
                       cuda::sort_functions,

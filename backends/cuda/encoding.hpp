@@ -8,6 +8,7 @@
 #include <cuda_fp8.h>
 
 #include <cstdint>
+#include <cstring>
 
 namespace ferry::cuda {
 
@@ -36,6 +37,48 @@ struct encoding_functions {
     const auto half =
         __nv_cvt_fp8_to_halfraw(static_cast<__nv_fp8_storage_t>(bits), Five ? __NV_E5M2 : __NV_E4M3);
     value = __half2float(__half(half));
+    return true;
+#else
+    return false;
+#endif
+  }
+
+  /// The numbers of the format E5M2 (`Five`), else E4M3 without infinity, in the bytes of a word, lowest
+  /// first. NaN loses its sign. Returns false where the device that is compiled for has no such instruction.
+  template <bool Five>
+  KOKKOS_FORCEINLINE_FUNCTION static bool decode_four_bytes([[maybe_unused]] std::uint32_t word,
+                                                            [[maybe_unused]] float (&value)[4]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+    for (int pair = 0; pair < 2; ++pair) {
+      const auto halves = __nv_cvt_fp8x2_to_halfraw2(
+          static_cast<__nv_fp8x2_storage_t>(word >> (16 * pair) & 0xffffu), Five ? __NV_E5M2 : __NV_E4M3);
+      const float2 numbers = __half22float2(__half2(halves));
+      value[2 * pair] = numbers.x;
+      value[2 * pair + 1] = numbers.y;
+    }
+    return true;
+#else
+    return false;
+#endif
+  }
+
+  /// The numbers of the format E2M1 in the halves of the bytes of a word, lowest first. Returns false where
+  /// the device that is compiled for has no such instruction.
+  KOKKOS_FORCEINLINE_FUNCTION static bool decode_eight_nibbles([[maybe_unused]] std::uint32_t word,
+                                                               [[maybe_unused]] float (&value)[8]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    // 2^14 times the binary16 with exponent, mantissa and sign of nibble k in its lower half, and with those
+    // of nibble k + 4 in its upper half.
+    const __half2 factor = __half2half2(__ushort_as_half(0x7400));
+    for (int k = 0; k < 4; ++k) {
+      const std::uint32_t magnitudes = k < 3 ? word << (9 - 4 * k) : word >> 3;
+      const std::uint32_t bits = (magnitudes & 0x0e000e00u) | (word << (12 - 4 * k) & 0x80008000u);
+      __half2 halves;
+      std::memcpy(&halves, &bits, sizeof halves);
+      const float2 numbers = __half22float2(__hmul2(halves, factor));
+      value[k] = numbers.x;
+      value[k + 4] = numbers.y;
+    }
     return true;
 #else
     return false;

@@ -15,6 +15,11 @@ struct encoding_functions {
   static bool decode_byte(std::uint32_t, float&) {
     return false;
   }
+  template <bool Five>
+  static bool decode_four_bytes(std::uint32_t, float (&)[4]) {
+    return false;
+  }
+  static bool decode_eight_nibbles(std::uint32_t, float (&)[8]) { return false; }
   template <bool Brain>
   static bool narrow_two(float, float, std::uint32_t&) {
     return false;

@@ -9,6 +9,7 @@
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 namespace ferry {
 
@@ -46,6 +47,10 @@ struct block_range {
 ///   step_of(scale, tensor_scale)
 ///                      a block's step_type. `tensor_scale` is 1 unless has_tensor_scale
 ///   decode(code, step) the value, as float or double
+///   decode_word<N>(word, step, values)
+///                      optional, if decode returns float: values[k] = decode of code k of the N codes of a
+///                      word of 32 bits, with one step, or false to have decode called. For devices whose
+///                      instructions convert several codes
 ///   encode(value, step)
 ///                      the code of a float
 ///   encode_at_random(value, step, random)
@@ -73,5 +78,16 @@ concept Quantization = std::is_empty_v<T> && Element<typename T::code_type> &&
 /// True if blocks have scales.
 template <Quantization T>
 inline constexpr bool has_scales = !std::is_same_v<typename T::scale_type, no_scale>;
+
+namespace detail {
+/// True if a quantization decodes the codes of a word at once.
+template <class T>
+inline constexpr bool decodes_words = false;
+template <class T>
+  requires requires {
+    T::decode_word(0u, std::declval<typename T::step_type>(), std::declval<float(&)[32 / T::code_bits]>());
+  }
+inline constexpr bool decodes_words<T> = true;
+}  // namespace detail
 
 }  // namespace ferry

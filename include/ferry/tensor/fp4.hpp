@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/concepts/element.hpp>
+#include <ferry/memory/detail/backend.hpp>
 #include <ferry/tensor/detail/bit_cast.hpp>
 #include <ferry/tensor/detail/minifloat.hpp>
 #include <ferry/tensor/half.hpp>
@@ -42,6 +43,14 @@ struct float4_e2m1fn {
     const std::uint32_t nibble = bits;
     const auto half = static_cast<std::uint16_t>((nibble & 0x8u) << 12 | (nibble & 0x7u) << 9);
     return binary16::value_of(half) * 16384.0f;
+  }
+  /// value[k] = the number whose bits are nibble k of a word, the lowest first, by a device's instructions.
+  /// Returns false if it has none.
+  template <class Dependent = void>
+  KOKKOS_FORCEINLINE_FUNCTION static bool decode_word([[maybe_unused]] std::uint32_t word,
+                                                      [[maybe_unused]] float (&value)[8]) {
+    KOKKOS_IF_ON_DEVICE((return device_backend<Dependent>::decode_eight_nibbles(word, value);))
+    KOKKOS_IF_ON_HOST((return false;))
   }
 };
 

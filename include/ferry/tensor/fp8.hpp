@@ -40,6 +40,15 @@ struct signed_byte {
     return Format::value_of(static_cast<std::uint8_t>(code));
   }
 
+  /// value[k] = the number whose bits are byte k of a word, the lowest first, by a device's instructions.
+  /// Returns false if it has none. NaN may lose its sign.
+  template <class Dependent = void>
+  KOKKOS_FORCEINLINE_FUNCTION static bool decode_word([[maybe_unused]] std::uint32_t word,
+                                                      [[maybe_unused]] float (&value)[4]) {
+    KOKKOS_IF_ON_DEVICE((return device_backend<Dependent>::template decode_four_bytes<Five>(word, value);))
+    KOKKOS_IF_ON_HOST((return false;))
+  }
+
   /// The nearest number, ties to even; beyond the largest number the largest, also for infinity.
   template <class Dependent = void>
   KOKKOS_FUNCTION static constexpr std::uint8_t bits_of(float value) {

@@ -57,7 +57,7 @@ struct dot_rows {
     const std::int64_t step = static_cast<std::int64_t>(team.league_size()) * team.team_size();
     for (std::int64_t position = team.league_rank() * team.team_size() + team.team_rank();
          position < bags.positions; position += step)
-      dot(position, lane_walk<Compute, Tile, Member>{team, width});
+      dot(position, lane_walk<Compute, Tile, Member>(team, width));
   }
 
  private:

@@ -34,19 +34,21 @@ struct coded_blocks {
   float tensor_scale = 1.0f;
 
   /// By which the codes of a block are decoded.
+  template <class Block>
   KOKKOS_FORCEINLINE_FUNCTION typename Q::step_type step_of(
-      [[maybe_unused]] const typename Q::scale_type* scales, [[maybe_unused]] std::int64_t block) const {
+      [[maybe_unused]] const typename Q::scale_type* scales, [[maybe_unused]] Block block) const {
     if constexpr (has_scales<Q>)
       return Q::step_of(scales[block], tensor_scale);
     else
       return Q::step_of(no_scale{}, tensor_scale);
   }
   /// The block of a column.
-  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t block_of(std::int64_t column) {
+  template <class Column>
+  KOKKOS_FORCEINLINE_FUNCTION static Column block_of([[maybe_unused]] Column column) {
     if constexpr (Q::block == 0)
       return 0;
     else
-      return column / Q::block;
+      return column / static_cast<Column>(Q::block);
   }
   KOKKOS_FORCEINLINE_FUNCTION static bool begins_block(std::int64_t column) {
     if constexpr (Q::block == 0)
@@ -124,16 +126,17 @@ struct decode_rows {
   Source source;
   bool in_parts = false;
 
-  /// True if codes can be loaded by parts, which neither cross a link nor lie across their alignment.
+  /// True if codes can be loaded by parts, which neither cross a link nor lie across their alignment. Their
+  /// columns fit into 32 bits.
   static bool takes_parts(const Memory& table, bool over_link) {
     if constexpr (has_parts)
-      return !over_link && table.is_aligned(part_bytes);
+      return !over_link && table.is_aligned(part_bytes) && table.row_bytes < std::int64_t{1} << 28;
     else
       return false;
   }
   /// Threads of a device for each row, or iterations of a host.
   static std::int64_t units_of(const Memory& table, std::int64_t width, bool by_parts = false) {
-    if (by_parts) return (width + numbers - 1) / numbers;
+    if (by_parts) return (width + parts_at_once * packet_numbers - 1) / (parts_at_once * packet_numbers);
     if constexpr (Host)
       return (width + host_block - 1) / host_block;
     else if constexpr (in_units)
@@ -191,10 +194,10 @@ struct decode_rows {
       store_numbers([&](int e) { return code_in<bits>(unit, e); }, scales, target, first);
   }
 
-  /// The codes of a packet that begins at a column, as the first bytes of a unit.
-  KOKKOS_FORCEINLINE_FUNCTION static unit_words load_part(const std::byte* codes, std::int64_t column) {
-    const auto part =
-        *reinterpret_cast<const typename packet_integer<part_bytes>::type*>(codes + column * bits / 8);
+  /// The codes of a packet that begins at a column, as the first words of a unit.
+  KOKKOS_FORCEINLINE_FUNCTION static unit_words load_part(const std::byte* codes, std::uint32_t column) {
+    using part_type = typename packet_integer<has_parts ? part_bytes : 1>::type;
+    const auto part = *reinterpret_cast<const part_type*>(codes + column * bits / 8);
     unit_words unit{};
     unit.value[0] = static_cast<std::uint32_t>(part);
     if constexpr (part_bytes > 4) unit.value[1] = static_cast<std::uint32_t>(part >> 32);
@@ -204,26 +207,41 @@ struct decode_rows {
   KOKKOS_FORCEINLINE_FUNCTION void decode_parts(const std::byte* codes, const scale_type* scales, Out* target,
                                                 std::int64_t number,
                                                 std::integer_sequence<int, Part...>) const {
-    const std::int64_t first = number * packet_numbers, apart = units.divisor() * packet_numbers;
-    if (width % packet_numbers == 0 && reinterpret_cast<std::uintptr_t>(target) % unit_bytes == 0) {
-      unit_words unit[sizeof...(Part)];  // loads of all parts are under way before the first store
-      ((first + Part * apart < width ? void(unit[Part] = load_part(codes, first + Part * apart)) : void()),
-       ...);
-      ((first + Part * apart < width
-            ? store_packets<packet_numbers>(unit[Part], scales, target, first + Part * apart)
-            : void()),
-       ...);
+    const auto columns = static_cast<std::uint32_t>(width);
+    const std::uint32_t first = static_cast<std::uint32_t>(number) * packet_numbers;
+    const std::uint32_t apart = static_cast<std::uint32_t>(units.divisor()) * packet_numbers;
+    if (columns % packet_numbers == 0 && reinterpret_cast<std::uintptr_t>(target) % unit_bytes == 0) {
+      // Loads of all parts are under way before the first store; beyond the row those of the first part again,
+      // because loads without a condition stay ahead of the arithmetic.
+      const auto column_of = [&](std::uint32_t part) {
+        return first + part * apart < columns ? first + part * apart : first;
+      };
+      const unit_words unit[] = {load_part(codes, column_of(Part))...};
+      if constexpr (has_scales<Q> && sharers % packet_numbers == 0) {
+        const scale_type scale[] = {scales[table.block_of(column_of(Part))]...};
+        ((first + Part * apart < columns
+              ? store_packet_of(unit[Part], Q::step_of(scale[Part], table.tensor_scale),
+                                target + (first + Part * apart))
+              : void()),
+         ...);
+      } else {
+        ((first + Part * apart < columns
+              ? store_packets<packet_numbers>(unit[Part], scales, target, first + Part * apart)
+              : void()),
+         ...);
+      }
     } else {
-      for (std::int64_t column = first; column < width; column += apart) {
+      for (std::uint32_t column = first; column < columns; column += apart) {
         const unit_words unit = load_part(codes, column);
         store_numbers<packet_numbers>([&](int e) { return code_in<bits>(unit, e); }, scales, target, column);
       }
     }
   }
 
-  template <int Count = numbers>
+  /// Stores the packets of `Count` numbers from column `first` on.
+  template <int Count = numbers, class Column>
   KOKKOS_FORCEINLINE_FUNCTION void store_packets(const unit_words& unit, const scale_type* scales,
-                                                 Out* target, std::int64_t first) const {
+                                                 Out* target, Column first) const {
     constexpr int step_numbers = packet_numbers < sharers ? packet_numbers : sharers;
     static_assert(packet_numbers % step_numbers == 0 && sharers % step_numbers == 0);
     typename Q::step_type step{};
@@ -231,13 +249,48 @@ struct decode_rows {
       decltype(Q::decode(0u, step)) value[packet_numbers];
       for (int part = begin; part < begin + packet_numbers; part += step_numbers) {
         if (part % sharers == 0) step = table.step_of(scales, table.block_of(first + part));
-        for (int e = part; e < part + step_numbers; ++e)
-          value[e - begin] = Q::decode(code_in<bits>(unit, e), step);
+        decode_codes<step_numbers>(unit, part, step, value + (part - begin));
       }
+      store_values(target + first + begin, value);
+    }
+  }
+
+  /// Stores the packet of the first codes of a unit, which share a step.
+  KOKKOS_FORCEINLINE_FUNCTION static void store_packet_of(const unit_words& unit, typename Q::step_type step,
+                                                          Out* target) {
+    decltype(Q::decode(0u, step)) value[packet_numbers];
+    decode_codes<packet_numbers>(unit, 0, step, value);
+    store_values(target, value);
+  }
+
+  /// value[e] = the value of code part + e of a unit.
+  template <int Count, class Value>
+  KOKKOS_FORCEINLINE_FUNCTION static void decode_codes(const unit_words& unit, int part,
+                                                       const typename Q::step_type& step, Value* value) {
+    constexpr int word_numbers = 32 / bits;
+    if constexpr (ferry::detail::decodes_words<Q>) {
+      constexpr int count = Count < word_numbers ? Count : word_numbers;
+      bool decoded = true;
+      for (int e = 0; e < Count; e += word_numbers) {
+        float word_value[word_numbers];
+        const std::uint32_t word = unit.value[(part + e) / word_numbers];
+        decoded = decoded && Q::decode_word(word >> (part + e) % word_numbers * bits, step, word_value);
+        for (int k = 0; k < count; ++k) value[e + k] = word_value[k];
+      }
+      if (decoded) return;
+    }
+    for (int e = 0; e < Count; ++e) value[e] = Q::decode(code_in<bits>(unit, part + e), step);
+  }
+
+  template <class Value>
+  KOKKOS_FORCEINLINE_FUNCTION static void store_values(Out* target, const Value (&value)[packet_numbers]) {
+    packet<std::uint32_t, packet_numbers / 2> pairs;
+    if (narrow_pairs<Out, ferry::detail::decodes_words<Q>>(value, pairs)) {
+      store_packet(reinterpret_cast<std::uint32_t*>(target), pairs);
+    } else {
       packet<Out, packet_numbers> whole;
-      if (!narrow_pairs<Out>(value, whole))
-        for (int e = 0; e < packet_numbers; ++e) whole.value[e] = convert<Out>(value[e]);
-      store_packet(target + first + begin, whole);
+      for (int e = 0; e < packet_numbers; ++e) whole.value[e] = convert<Out>(value[e]);
+      store_packet(target, whole);
     }
   }
 

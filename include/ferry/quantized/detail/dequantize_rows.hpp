@@ -25,7 +25,9 @@ template <class Out, class Source, bool Host>
 struct dequantize_rows {
   static constexpr std::int64_t tile = Host ? 16384 : 4;  // elements
   static constexpr int parts = Host ? 1 : 4;
-  static constexpr std::int64_t neighbours = 8;  ///< threads whose packets of floats fill a line
+  static constexpr unsigned int most_threads = 256;  ///< of a block
+  static constexpr unsigned int blocks_at_once = 6;  ///< whose registers fit: more loads are under way
+  static constexpr std::int64_t neighbours = 8;      ///< threads whose packets of floats fill a line
 
   const std::byte* records;
   std::int64_t record_bytes;
@@ -50,37 +52,47 @@ struct dequantize_rows {
     const std::int64_t position = units.quotient(i);
     const std::int64_t row = source.row(position, false);
     if (row < 0) return;
-    const std::int64_t column = (i - position * units.divisor()) * tile;
+    const std::int64_t unit = i - position * units.divisor();
     const std::byte* record = records + row * record_bytes;
     const auto code = rowwise_int8_code::load(record, width);
     Out* const target = out + source.position(position) * out_stride;
     if constexpr (Host) {
-      decode_block(reinterpret_cast<const std::uint8_t*>(record), code, target, column);
+      decode_block(reinterpret_cast<const std::uint8_t*>(record), code, target, unit * tile);
+    } else if (packed && width <= most_columns) {
+      decode_packets(record, code, target, static_cast<std::uint32_t>(unit));
     } else {
-      const std::int64_t apart = units.divisor() * tile;
-      packet<std::uint8_t, tile> codes[parts];
-      // Whole packets even at the end of a row: 8 more bytes follow the codes.
-      for (int p = 0; p < parts; ++p)
-        if (const std::int64_t first = column + p * apart; first < width)
-          codes[p] = *reinterpret_cast<const packet<std::uint8_t, tile>*>(record + first);
-      for (int p = 0; p < parts; ++p)
-        if (const std::int64_t first = column + p * apart; first < width)
-          store(codes[p], code, target + first, width - first);
+      for (std::int64_t first = unit * tile; first < width; first += units.divisor() * tile)
+        decode_elements(record, code, target, first);
     }
   }
 
  private:
-  KOKKOS_FORCEINLINE_FUNCTION void store(const packet<std::uint8_t, tile>& codes,
-                                         const rowwise_int8_code& code, Out* target,
-                                         std::int64_t count) const {
-    if (packed) {
-      packet<Out, tile> whole;
-      for (int e = 0; e < tile; ++e) whole.value[e] = convert<Out>(code.decode(codes.value[e]));
-      store_packet(target, whole);
-    } else {
-      for (int e = 0; e < tile; ++e)
-        if (e < count) target[e] = convert<Out>(code.decode(codes.value[e]));
+  static constexpr std::int64_t most_columns = std::int64_t{1} << 30;  ///< whose parts fit into 32 bits
+
+  KOKKOS_FORCEINLINE_FUNCTION void decode_packets(const std::byte* record, const rowwise_int8_code& code,
+                                                  Out* target, std::uint32_t unit) const {
+    const auto columns = static_cast<std::uint32_t>(width),
+               apart = static_cast<std::uint32_t>(units.divisor());
+    // Whole packets even at the end of a row: 8 more bytes follow the codes. Beyond it the first packet again:
+    // loads without a condition stay ahead of the arithmetic.
+    std::uint32_t codes[parts];
+    for (std::uint32_t p = 0; p < parts; ++p) {
+      const std::uint32_t column = (unit + p * apart) * tile;
+      codes[p] = *reinterpret_cast<const std::uint32_t*>(record + (column < columns ? column : unit * tile));
     }
+    for (std::uint32_t p = 0; p < parts; ++p)
+      if (const std::uint32_t column = (unit + p * apart) * tile; column < columns) {
+        packet<Out, tile> whole;
+        for (int e = 0; e < tile; ++e)
+          whole.value[e] = convert<Out>(code.decode(static_cast<std::uint8_t>(codes[p] >> (8 * e) & 0xffu)));
+        store_packet(target + column, whole);
+      }
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void decode_elements(const std::byte* record, const rowwise_int8_code& code,
+                                                   Out* target, std::int64_t first) const {
+    const auto codes = *reinterpret_cast<const packet<std::uint8_t, tile>*>(record + first);
+    for (int e = 0; e < tile; ++e)
+      if (first + e < width) target[first + e] = convert<Out>(code.decode(codes.value[e]));
   }
 
   /// Part after part between arrays of constant length that nothing else aliases, which a compiler vectorises

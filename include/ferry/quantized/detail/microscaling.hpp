@@ -21,6 +21,9 @@ struct byte_codes {
   KOKKOS_FUNCTION static float value_of(std::uint32_t code) {
     return Byte::format::template decoded<typename Byte::format>(code);
   }
+  KOKKOS_FORCEINLINE_FUNCTION static bool values_of_word(std::uint32_t word, float (&value)[4]) {
+    return Byte::format::decode_word(word, value);
+  }
   KOKKOS_FUNCTION static std::uint32_t bits_of(float value) { return Byte::format::bits_of(value); }
   KOKKOS_FUNCTION static std::uint32_t bits_at_random(float value, std::uint32_t random) {
     return Byte::format::bits_at_random(value, random);
@@ -32,6 +35,9 @@ struct pair_codes {
   static constexpr int code_bits = 4;
   KOKKOS_FUNCTION static float value_of(std::uint32_t code) {
     return Pair::format::value_of(static_cast<std::uint8_t>(code));
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static bool values_of_word(std::uint32_t word, float (&value)[8]) {
+    return Pair::format::decode_word(word, value);
   }
   KOKKOS_FUNCTION static std::uint32_t bits_of(float value) { return Pair::format::bits_of(value); }
   KOKKOS_FUNCTION static std::uint32_t bits_at_random(float value, std::uint32_t random) {
@@ -67,6 +73,12 @@ struct microscaling : Codes {
   }
   KOKKOS_FUNCTION static float step_of(ue8m0_t scale, float) { return static_cast<float>(scale); }
   KOKKOS_FUNCTION static float decode(std::uint32_t code, float step) { return Codes::value_of(code) * step; }
+  template <int N>
+  KOKKOS_FORCEINLINE_FUNCTION static bool decode_word(std::uint32_t word, float step, float (&value)[N]) {
+    if (!Codes::values_of_word(word, value)) return false;
+    for (float& number : value) number *= step;
+    return true;
+  }
   KOKKOS_FUNCTION static std::uint32_t encode(float value, float step) {
     return Codes::bits_of(scaled(value, step));
   }

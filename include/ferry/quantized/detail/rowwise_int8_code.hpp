@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/detail/backend.hpp>
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/tensor/detail/bit_cast.hpp>
@@ -34,7 +35,7 @@ struct rowwise_int8_code {
       return {none, none};
     }
     const double range = static_cast<double>(most) - static_cast<double>(least);
-    auto scale = static_cast<float>(range / 255.0);
+    auto scale = static_cast<float>(quotient_by_255(range));
     // Rounding a subnormal quotient may make 255 steps fall short of the range.
     if (scale < smallest_normal && 255.0 * static_cast<double>(scale) < range)
       scale = detail::bit_cast<float>(detail::bit_cast<std::uint32_t>(scale) + 1u);
@@ -66,9 +67,10 @@ struct rowwise_int8_code {
 
    private:
     /// (value - offset) / scale. On a device a division takes more instructions than the rest of a code. It
-    /// multiplies by the reciprocal and corrects the product by its exact remainder (Markstein, IBM Journal
-    /// of Research and Development 34, 1990), which gives the same bits: a divisor of 24 bits has no quotient
-    /// that is close enough to the middle of two doubles.
+    /// multiplies by a reciprocal and corrects the product by its exact remainder (Markstein, IBM Journal
+    /// of Research and Development 34, 1990), which gives the same bits, also if the last bits of the
+    /// reciprocal differ: a divisor of 24 bits has no quotient that is within 2^-26 of the middle of two
+    /// doubles, in units of their last place.
     KOKKOS_FORCEINLINE_FUNCTION double place(float value) const {
       const double above = static_cast<double>(value) - offset;
       KOKKOS_IF_ON_DEVICE((const double quotient = above * inverse;
@@ -76,9 +78,12 @@ struct rowwise_int8_code {
       KOKKOS_IF_ON_HOST((return above / scale;))
     }
   };
+  template <class Dependent = void>
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION encoder by_steps() const {
     const auto step = static_cast<double>(scale);
-    return {static_cast<double>(offset), step, 1.0 / step};
+    double inverse = 0;  // hosts divide
+    KOKKOS_IF_ON_DEVICE((inverse = device_backend<Dependent>::reciprocal(step);))
+    return {static_cast<double>(offset), step, inverse};
   }
 
   /// codes[e] = encode(encoder, e) for each live element of a tile. Without steps the whole tile is zeroed:
@@ -105,31 +110,63 @@ struct rowwise_int8_code {
     return static_cast<double>(offset) + static_cast<double>(scale) * number(code);
   }
 
-  /// Reads the code from the record of a row of `width` elements.
+  /// Reads the code from the record of a row of `width` elements. A device loads the words that hold it: nvcc
+  /// joins loads of a word and of its bytes to those of the bytes.
   KOKKOS_FUNCTION static rowwise_int8_code load(const std::byte* record, std::int64_t width) {
-    const std::byte* tail = record + width;
     rowwise_int8_code code;
-    if (width % static_cast<std::int64_t>(sizeof(float)) == 0) {  // records start on multiples of 16 bytes
-      const auto* words = reinterpret_cast<const opaque<4>*>(tail);
-      code.scale = detail::bit_cast<float>(words[0]);
-      code.offset = detail::bit_cast<float>(words[1]);
-    } else {
-      std::memcpy(&code.scale, tail, sizeof(float));
-      std::memcpy(&code.offset, tail + sizeof(float), sizeof(float));
-    }
+    KOKKOS_IF_ON_DEVICE((
+        // Records start on multiples of 16 bytes.
+        const auto* const words = reinterpret_cast<const std::uint32_t*>(record + (width & ~std::int64_t{3}));
+        const auto shift = static_cast<unsigned>(width & 3) * 8u;
+        const std::uint32_t first = words[0], second = words[1], third = shift == 0u ? 0u : words[2];
+        code.scale = detail::bit_cast<float>(word_at(first, second, shift));
+        code.offset = detail::bit_cast<float>(word_at(second, third, shift));))
+    KOKKOS_IF_ON_HOST((std::memcpy(&code.scale, record + width, sizeof(float));
+                       std::memcpy(&code.offset, record + width + sizeof(float), sizeof(float));))
     return code;
   }
 
   /// Writes scale, offset and padding after the codes.
   KOKKOS_FUNCTION void store(std::byte* record, std::int64_t width, std::int64_t record_bytes) const {
-    std::memcpy(record + width, &scale, sizeof(float));
-    std::memcpy(record + width + sizeof(float), &offset, sizeof(float));
-    const auto end = width + static_cast<std::int64_t>(2 * sizeof(float));
-    KOKKOS_IF_ON_DEVICE((for (auto b = end; b < record_bytes; ++b) record[b] = std::byte{0};))
-    KOKKOS_IF_ON_HOST((clear(record + end, record_bytes - end);))
+    KOKKOS_IF_ON_DEVICE((store_tail(record, width, record_bytes);))
+    KOKKOS_IF_ON_HOST((std::memcpy(record + width, &scale, sizeof(float));
+                       std::memcpy(record + width + sizeof(float), &offset, sizeof(float));
+                       const auto end = width + static_cast<std::int64_t>(2 * sizeof(float));
+                       clear(record + end, record_bytes - end);))
   }
 
  private:
+  /// range / 255, see encoder::place.
+  KOKKOS_FORCEINLINE_FUNCTION static double quotient_by_255(double range) {
+    KOKKOS_IF_ON_DEVICE((constexpr double inverse = 1.0 / 255.0; const double quotient = range * inverse;
+                         return std::fma(std::fma(-quotient, 255.0, range), inverse, quotient);))
+    KOKKOS_IF_ON_HOST((return range / 255.0;))
+  }
+  /// Writes all behind the codes by one thread of a device, in as few stores as its alignment allows: each
+  /// store is a transaction of the second-level cache.
+  KOKKOS_FUNCTION void store_tail(std::byte* record, std::int64_t width, std::int64_t record_bytes) const {
+    const std::uint32_t words[4] = {detail::bit_cast<std::uint32_t>(scale),
+                                    detail::bit_cast<std::uint32_t>(offset), 0u, 0u};
+    const std::int64_t bytes = record_bytes - width;
+    if (width % 16 == 0 && bytes == 16) {
+      store_packet(reinterpret_cast<std::uint32_t*>(record + width),
+                   packet<std::uint32_t, 4>{{words[0], words[1], words[2], words[3]}});
+    } else if (width % 4 == 0) {
+      auto* const target = reinterpret_cast<std::uint32_t*>(record + width);
+      for (std::int64_t w = 0; w < bytes / 4; ++w) target[w] = w == 0 ? words[0] : w == 1 ? words[1] : 0u;
+    } else {
+      for (std::int64_t b = 0; b < bytes; ++b) {
+        const std::uint32_t word = b < 4 ? words[0] : b < 8 ? words[1] : 0u;
+        record[width + b] = static_cast<std::byte>(word >> (b % 4 * 8) & 0xffu);
+      }
+    }
+  }
+  /// The 32 bits of two words from bit `shift` on; shift < 32.
+  KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t word_at(std::uint32_t low, std::uint32_t high,
+                                                           unsigned shift) {
+    const std::uint64_t both = static_cast<std::uint64_t>(high) << 32 | low;
+    return static_cast<std::uint32_t>(both >> shift);
+  }
   /// A code as a double. A device converts a quarter as many numbers as it adds: 2^52 with the code as its
   /// lowest bits, less 2^52.
   KOKKOS_FORCEINLINE_FUNCTION static double number(std::uint8_t code) {

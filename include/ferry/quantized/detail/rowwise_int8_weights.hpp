@@ -27,15 +27,17 @@ struct rowwise_int8_weights {
     std::int64_t record_bytes;
     std::int64_t row;
     std::int64_t width;
-    rowwise_int8_code code;
+    rowwise_int8_code code;  ///< for store
     step_randomness randomness;
 
+    /// Loads scale and offset next to the codes: a row that waited for them first would wait twice.
     template <class Tile, class Compute>
     KOKKOS_FORCEINLINE_FUNCTION void load(Compute (&weight)[Tile::elements], std::int64_t column,
                                           int count) const {
       std::uint8_t codes[Tile::elements];
       load_tile<Tile>(codes, reinterpret_cast<const std::uint8_t*>(record) + column, count);
-      for (int e = 0; e < live<Tile>(count); ++e) weight[e] = convert<Compute>(code.decode(codes[e]));
+      const auto old_code = rowwise_int8_code::load(record, width);
+      for (int e = 0; e < live<Tile>(count); ++e) weight[e] = convert<Compute>(old_code.decode(codes[e]));
     }
     template <class Tile, class Compute>
     KOKKOS_FORCEINLINE_FUNCTION void store(const Compute (&weight)[Tile::elements], std::int64_t column,
@@ -61,7 +63,7 @@ struct rowwise_int8_weights {
     view.record_bytes = record_bytes;
     view.row = index;
     view.width = width;
-    view.code = rowwise_int8_code::load(view.record, width);
+    view.code = {};
     view.randomness = randomness;
     return view;
   }

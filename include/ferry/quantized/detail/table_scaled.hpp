@@ -29,6 +29,12 @@ struct table_scaled {
   KOKKOS_FUNCTION static float decode(std::uint32_t code, float step) {
     return Byte::format::template decoded<typename Byte::format>(code) * step;
   }
+  template <int N>
+  KOKKOS_FORCEINLINE_FUNCTION static bool decode_word(std::uint32_t word, float step, float (&value)[N]) {
+    if (!Byte::format::decode_word(word, value)) return false;
+    for (float& number : value) number *= step;
+    return true;
+  }
   KOKKOS_FUNCTION static std::uint32_t encode(float value, float step) {
     return Byte(quotient(value, step)).bits();
   }

@@ -46,6 +46,12 @@ struct nvfp4 {
   KOKKOS_FUNCTION static float decode(std::uint32_t code, float step) {
     return float4_e2m1fn::value_of(static_cast<std::uint8_t>(code)) * step;
   }
+  template <int N>
+  KOKKOS_FORCEINLINE_FUNCTION static bool decode_word(std::uint32_t word, float step, float (&value)[N]) {
+    if (!float4_e2m1fn::decode_word(word, value)) return false;
+    for (float& number : value) number *= step;
+    return true;
+  }
   KOKKOS_FUNCTION static std::uint32_t encode(float value, float step) {
     return float4_e2m1fn::bits_of(detail::quotient(value, step));
   }

@@ -40,6 +40,11 @@ struct per_row {
   }
   KOKKOS_FUNCTION static float step_of(float scale, float) { return scale; }
   KOKKOS_FUNCTION static float decode(std::uint32_t code, float step) { return Codes::decode(code, step); }
+  template <int N>
+  KOKKOS_FORCEINLINE_FUNCTION static bool decode_word(
+      std::uint32_t word, float step, float (&value)[N]) requires(detail::decodes_words<Codes>) {
+    return Codes::decode_word(word, step, value);
+  }
   KOKKOS_FUNCTION static std::uint32_t encode(float value, float step) { return Codes::encode(value, step); }
   KOKKOS_FUNCTION static std::uint32_t encode_at_random(float value, float step, std::uint32_t random) {
     return Codes::encode_at_random(value, step, random);

@@ -107,25 +107,23 @@ KOKKOS_FORCEINLINE_FUNCTION packet<T, N> load_packet(const T* source) {
   KOKKOS_IF_ON_DEVICE((return *reinterpret_cast<const packet<T, N>*>(source);))
 }
 
-/// Rounds floats to numbers of 16 bits by the instructions of a device, two at a time. Returns false if it
-/// has none, or if a float is no number: its bits would be lost.
-template <class Out, class Value, int N>
+/// Rounds floats to numbers of 16 bits by the instructions of a device, two at a time, the first one in the
+/// lower half of a word. Returns false if it has none, or if a float is no number, whose bits would be lost.
+/// `Products`: floats that are no numbers are results of arithmetic, whose bits these instructions keep.
+template <class Out, bool Products, class Value, int N>
 KOKKOS_FORCEINLINE_FUNCTION bool narrow_pairs([[maybe_unused]] const Value (&value)[N],
-                                              [[maybe_unused]] packet<Out, N>& whole) {
+                                              [[maybe_unused]] packet<std::uint32_t, N / 2>& words) {
   if constexpr (std::is_same_v<Value, float> && N % 2 == 0 &&
                 (std::is_same_v<Out, half_t> || std::is_same_v<Out, bhalf_t>)) {
     KOKKOS_IF_ON_DEVICE(({
       bool all_numbers = true;
-      for (int e = 0; e < N; ++e) all_numbers = all_numbers && value[e] == value[e];
+      if constexpr (!Products)
+        for (int e = 0; e < N; ++e) all_numbers = all_numbers && value[e] == value[e];
       if (!all_numbers) return false;
-      for (int e = 0; e < N; e += 2) {
-        std::uint32_t bits = 0;
-        if (!device_backend<Out>::template narrow_two<std::is_same_v<Out, bhalf_t>>(value[e], value[e + 1],
-                                                                                    bits))
+      for (int w = 0; w < N / 2; ++w)
+        if (!device_backend<Out>::template narrow_two<std::is_same_v<Out, bhalf_t>>(
+                value[2 * w], value[2 * w + 1], words.value[w]))
           return false;
-        whole.value[e] = Out::from_bits(static_cast<std::uint16_t>(bits & 0xffffu));
-        whole.value[e + 1] = Out::from_bits(static_cast<std::uint16_t>(bits >> 16));
-      }
       return true;
     }))
   }

@@ -4,6 +4,8 @@
 #include <ferry/rows/detail/row_range.hpp>
 #include <ferry/rows/detail/row_sums.hpp>
 #include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -26,6 +28,7 @@ struct thread_walk {
   std::int64_t width;
 
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool in_one_tile() const { return width <= Tile::elements; }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION const thread_walk& over_one_tile() const { return *this; }
   template <class Visit>
   KOKKOS_FORCEINLINE_FUNCTION void for_each_tile(const Visit& visit) const {
     for (std::int64_t column = 0; column < width; column += Tile::elements)
@@ -92,111 +95,135 @@ KOKKOS_FUNCTION inline int lanes_for(std::int64_t width) {
 }
 
 /// The vector lanes of one thread of a device's team share the row, row_sum_order::lane_width elements of a
-/// lane at a time. Lane l has elements 4 l to 4 l + 3, then those 4 lanes() further. Sums use shuffles, so
-/// only these lanes synchronise.
-template <class Compute, class Tile, class Member>
-struct lane_walk {
-  const Member& team;
-  std::int64_t width;
+/// lane at a time. Lane l has elements 4 l to 4 l + 3, then those 4 lanes() further. Only these lanes
+/// synchronise. OneTile: no lane has more than one tile.
+template <class Compute, class Tile, class Member, bool OneTile = false>
+class lane_walk {
+ public:
+  KOKKOS_FORCEINLINE_FUNCTION lane_walk(const Member&, std::int64_t width)
+      : width_(width), lanes_(lanes_for(width)), group_(lanes_) {}
+
+  /// This walk over a row that is in_one_tile, without loops.
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION lane_walk<Compute, Tile, Member, true> over_one_tile() const {
+    return lane_walk<Compute, Tile, Member, true>(width_, lanes_);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION lane_walk(std::int64_t width, int lanes)
+      : width_(width), lanes_(lanes), group_(lanes) {}
 
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool in_one_tile() const {
-    return Tile::elements == row_sum_order::lane_width && width <= row_sum_order::places;
+    return Tile::elements == row_sum_order::lane_width && width_ <= row_sum_order::places;
   }
   template <class Visit>
   KOKKOS_FORCEINLINE_FUNCTION void for_each_tile(const Visit& visit) const {
-    const int lanes = lanes_for(width);
-    Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, lanes),
-                         [&](const int lane) { of_lane(lane, lanes, visit); });
+    visit_tiles(visit);
+    group_.meet();
   }
   template <int N, class Measure>
   KOKKOS_FORCEINLINE_FUNCTION row_sums<Compute, N> sums(const Measure& measure) const {
-    const int lanes = lanes_for(width);
+    Compute place[N][row_sum_order::lane_width];
+    for (int s = 0; s < N; ++s)
+      for (int p = 0; p < row_sum_order::lane_width; ++p) place[s][p] = Compute(0);
+    visit_tiles([&](std::int64_t column, int) {
+      Compute part[N][Tile::elements];
+      measure(column, Tile::elements, part);
+      const auto first = static_cast<int>(column % row_sum_order::lane_width);
+      for (int s = 0; s < N; ++s)
+        for (int e = 0; e < Tile::elements; ++e) place[s][first + e] += part[s][e];
+    });
     row_sums<Compute, N> total;
-    Kokkos::parallel_reduce(
-        Kokkos::ThreadVectorRange(team, lanes),
-        [&](const int lane, row_sums<Compute, N>& mine) {
-          Compute place[N][row_sum_order::lane_width];
-          for (int s = 0; s < N; ++s)
-            for (int p = 0; p < row_sum_order::lane_width; ++p) place[s][p] = Compute(0);
-          of_lane(lane, lanes, [&](std::int64_t column, int) {
-            Compute part[N][Tile::elements];
-            measure(column, Tile::elements, part);
-            const auto first = static_cast<int>(column % row_sum_order::lane_width);
-            for (int s = 0; s < N; ++s)
-              for (int e = 0; e < Tile::elements; ++e) place[s][first + e] += part[s][e];
-          });
-          for (int s = 0; s < N; ++s) mine.value[s] += row_sum_order::lane_of(place[s]);
-        },
-        Kokkos::Sum<row_sums<Compute, N>>(total));
+    for (int s = 0; s < N; ++s)
+      total.value[s] =
+          group_.joined(plain(Compute(0) + row_sum_order::lane_of(place[s])),
+                        [](auto left, auto right) { return plain(Compute(left) + Compute(right)); });
     return total;
   }
   template <class Measure>
   KOKKOS_FORCEINLINE_FUNCTION row_range::values range(const Measure& measure) const {
-    const int lanes = lanes_for(width);
     auto total = row_range::nothing();
-    Kokkos::parallel_reduce(
-        Kokkos::ThreadVectorRange(team, lanes),
-        [&](const int lane, row_range::values& mine) {
-          of_lane(lane, lanes, [&](std::int64_t column, int) {
-            float value[Tile::elements];
-            measure(column, Tile::elements, value);
-            for (int e = 0; e < Tile::elements; ++e) row_range::widen(mine, value[e]);
-          });
-        },
-        row_range::reducer(total));
-    return total;
+    visit_tiles([&](std::int64_t column, int) {
+      float value[Tile::elements];
+      measure(column, Tile::elements, value);
+      for (int e = 0; e < Tile::elements; ++e) row_range::widen(total, value[e]);
+    });
+    return joined(total);
   }
   template <class Visit>
   KOKKOS_FORCEINLINE_FUNCTION void for_each_tile_of(std::int64_t first, std::int64_t end,
                                                     const Visit& visit) const {
-    const int lanes = lanes_for(width);
-    Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, lanes),
-                         [&](const int lane) { part_of_lane(lane, lanes, first, end, visit); });
+    visit_tiles_of(first, end, visit);
+    group_.meet();
   }
   template <class Bounds, class Measure>
   KOKKOS_FORCEINLINE_FUNCTION typename Bounds::values bounds_of(std::int64_t first, std::int64_t end,
                                                                 const Measure& measure) const {
-    const int lanes = lanes_for(width);
     auto total = Bounds::nothing();
-    Kokkos::parallel_reduce(
-        Kokkos::ThreadVectorRange(team, lanes),
-        [&](const int lane, typename Bounds::values& mine) {
-          part_of_lane(lane, lanes, first, end, [&](std::int64_t column, int) {
-            float value[Tile::elements];
-            measure(column, Tile::elements, value);
-            for (int e = 0; e < Tile::elements; ++e) Bounds::widen(mine, value[e]);
-          });
-        },
-        typename Bounds::reducer(total));
-    return total;
+    visit_tiles_of(first, end, [&](std::int64_t column, int) {
+      float value[Tile::elements];
+      measure(column, Tile::elements, value);
+      for (int e = 0; e < Tile::elements; ++e) Bounds::widen(total, value[e]);
+    });
+    return joined(total);
   }
   template <class Act>
   KOKKOS_FORCEINLINE_FUNCTION void perform(const Act& act) const {
-    Kokkos::single(Kokkos::PerThread(team), act);
+    if (group::lane() == 0) act();
+    group_.meet();
   }
 
  private:
+  using group = typename execution_backend<typename Member::execution_space>::lane_group;
+
+  KOKKOS_FORCEINLINE_FUNCTION static auto plain(const Compute& value) {
+    if constexpr (ferry::detail::WrappedNumber<Compute>)
+      return static_cast<typename Compute::plain_number>(value);
+    else
+      return value;
+  }
+  /// The least and the largest of all lanes' values.
+  template <class Values>
+  KOKKOS_FORCEINLINE_FUNCTION Values joined(Values values) const {
+    values.min_val =
+        group_.joined(values.min_val, [](auto left, auto right) { return right < left ? right : left; });
+    values.max_val =
+        group_.joined(values.max_val, [](auto left, auto right) { return right > left ? right : left; });
+    return values;
+  }
   template <class Visit>
-  KOKKOS_FORCEINLINE_FUNCTION void of_lane(int lane, int lanes, const Visit& visit) const {
-    const std::int64_t tiles = (width + row_sum_order::lane_width - 1) / row_sum_order::lane_width;
-    for (std::int64_t t = lane; t < tiles; t += lanes)
+  KOKKOS_FORCEINLINE_FUNCTION void visit_tiles(const Visit& visit) const {
+    if constexpr (OneTile) {
+      if (const int column = group::lane() * row_sum_order::lane_width; column < static_cast<int>(width_))
+        visit(std::int64_t{column}, Tile::elements);
+      return;
+    }
+    const std::int64_t tiles = (width_ + row_sum_order::lane_width - 1) / row_sum_order::lane_width;
+    for (std::int64_t t = group::lane(); t < tiles; t += lanes_)
       for (int first = 0; first < row_sum_order::lane_width; first += Tile::elements) {
         const std::int64_t column = t * row_sum_order::lane_width + first;
-        if (column < width) visit(column, Tile::elements);
+        if (column < width_) visit(column, Tile::elements);
       }
   }
-  /// The tiles of of_lane that begin in [first, end). The number of lanes is a power of two.
+  /// The tiles of visit_tiles that begin in [first, end). The number of lanes is a power of two.
   template <class Visit>
-  KOKKOS_FORCEINLINE_FUNCTION void part_of_lane(int lane, int lanes, std::int64_t first, std::int64_t end,
-                                                const Visit& visit) const {
+  KOKKOS_FORCEINLINE_FUNCTION void visit_tiles_of(std::int64_t first, std::int64_t end,
+                                                  const Visit& visit) const {
+    if constexpr (OneTile) {
+      if (const std::int64_t column = group::lane() * row_sum_order::lane_width;
+          column >= first && column < end)
+        visit(column, Tile::elements);
+      return;
+    }
     const std::int64_t begin = first / row_sum_order::lane_width;
-    for (std::int64_t t = begin + ((lane - begin) & (lanes - 1)); t * row_sum_order::lane_width < end;
-         t += lanes)
+    for (std::int64_t t = begin + ((group::lane() - begin) & (lanes_ - 1));
+         t * row_sum_order::lane_width < end; t += lanes_)
       for (int e = 0; e < row_sum_order::lane_width; e += Tile::elements) {
         const std::int64_t column = t * row_sum_order::lane_width + e;
         if (column < end) visit(column, Tile::elements);
       }
   }
+
+  std::int64_t width_;
+  int lanes_;
+  group group_;
 };
 
 }  // namespace ferry::kernels

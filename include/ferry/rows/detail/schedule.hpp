@@ -38,6 +38,15 @@ consteval int flat_teams_at_once() {
 template <class Exec>
 using tuning_of = std::remove_cvref_t<decltype(execution_backend<Exec>::tuning(std::declval<const Exec&>()))>;
 
+/// The most flat teams of such a kernel: those that fit at once, if teams stay for a piece of the rows.
+template <class Functor, class Tuning>
+std::int64_t most_teams([[maybe_unused]] const Tuning& tuning) {
+  if constexpr (requires { requires Functor::teams_stay; })
+    if (tuning.multiprocessors > 0)
+      return std::int64_t{tuning.multiprocessors} * flat_teams_at_once<Functor>();
+  return tuning.most_flat_teams;
+}
+
 /// One thread per work item, all at once.
 struct flat {
   template <class Exec, class Functor>
@@ -46,8 +55,9 @@ struct flat {
     if constexpr (by_rows_of_teams<Functor>) {
       const auto& tuning = execution_backend<Exec>::tuning(exec);
       const std::int64_t at_once = tuning.flat_team_size / functor.lanes();
+      const std::int64_t most = most_teams<Functor>(tuning);
       return teams_of<tuning_of<Exec>::flat_team_size, flat_teams_at_once<Functor>()>(
-          exec, std::min(tuning.most_flat_teams, (items + at_once - 1) / at_once), functor.lanes(), functor);
+          exec, std::min(most, (items + at_once - 1) / at_once), functor.lanes(), functor);
     } else {
       return iterations(exec, items * per_item, functor);
     }

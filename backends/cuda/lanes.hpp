@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <Kokkos_Macros.hpp>
+
+namespace ferry::cuda {
+
+/// The vector lanes of one thread of a team, for kernels: a power of two, at most a warp. Kokkos' loops over
+/// them compare, branch and reduce through local memory.
+class lane_group {
+ public:
+  KOKKOS_FORCEINLINE_FUNCTION explicit lane_group(int lanes) : lanes_(lanes) {}
+
+  /// The number of the calling lane.
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION static int lane() {
+    KOKKOS_IF_ON_DEVICE((return static_cast<int>(threadIdx.x);))
+    KOKKOS_IF_ON_HOST((return 0;))
+  }
+  /// join(join(...)) over the values of all lanes, in every lane: those of lanes l and l ^ 16 first, then of l
+  /// and l ^ 8, 4, 2, 1. Value: of 4 or 8 bytes; join is commutative.
+  template <class Value, class Join>
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION Value joined(Value value,
+                                                         [[maybe_unused]] const Join& join) const {
+    KOKKOS_IF_ON_DEVICE((
+        if (lanes_ == warp) {
+          for (int distance = warp / 2; distance > 0; distance /= 2)
+            value = join(value, __shfl_xor_sync(whole_warp, value, distance));
+        } else {
+          for (int distance = lanes_ / 2; distance > 0; distance /= 2)
+            value = join(value, __shfl_xor_sync(mask(), value, distance));
+        }))
+    return value;
+  }
+  /// Returns when all lanes have called it, with their writes before it visible to all of them.
+  KOKKOS_FORCEINLINE_FUNCTION void meet() const {
+    KOKKOS_IF_ON_DEVICE((if (lanes_ == warp) __syncwarp(); else __syncwarp(mask());))
+  }
+
+ private:
+  static constexpr int warp = 32;
+  static constexpr unsigned whole_warp = 0xffffffffu;
+
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION unsigned mask() const {
+    KOKKOS_IF_ON_DEVICE(
+        (const unsigned first = (threadIdx.y * blockDim.x) % warp; return ((1u << lanes_) - 1u) << first;))
+    KOKKOS_IF_ON_HOST((return whole_warp;))
+  }
+
+  int lanes_;
+};
+
+struct lane_functions {
+  using lane_group = cuda::lane_group;
+};
+
+}  // namespace ferry::cuda
