@@ -16,6 +16,7 @@ struct tuning_numbers {
   static constexpr int flat_team_size = 256;
   /// Teams of such a launch. The teams loop over the rows beyond.
   static constexpr std::int64_t most_flat_teams = std::int64_t{1} << 20;
+  int multiprocessors = 132;  ///< of the device
 
   /// Most keys that are sorted by comparing all of them, without the barriers of a grid. A plan of 1024 keys
   /// takes 7.5 us on the device, one of 2048 keys 11, and one of 4096 would take 18 as with a grid (H200).
@@ -98,6 +99,7 @@ inline constexpr device_size small_device{16, std::int64_t{4} << 20};
 [[nodiscard]] constexpr tuning_numbers tuning_for([[maybe_unused]] int generation, device_size size) {
   tuning_numbers numbers = hopper;
   if (size.multiprocessors > 0) {
+    numbers.multiprocessors = size.multiprocessors;
     numbers.teams_that_check = 2 * std::int64_t{size.multiprocessors};
     numbers.threads_that_pool = 1280 * std::int64_t{size.multiprocessors};
   }
