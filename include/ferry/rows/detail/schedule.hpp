@@ -42,9 +42,9 @@ using tuning_of = std::remove_cvref_t<decltype(execution_backend<Exec>::tuning(s
 template <class Functor, class Tuning>
 std::int64_t most_teams([[maybe_unused]] const Tuning& tuning) {
   if constexpr (requires { requires Functor::teams_stay; })
-    if (tuning.multiprocessors > 0)
-      return std::int64_t{tuning.multiprocessors} * flat_teams_at_once<Functor>();
-  return tuning.most_flat_teams;
+    return std::int64_t{tuning.multiprocessors} * flat_teams_at_once<Functor>();
+  else
+    return tuning.most_flat_teams;
 }
 
 /// One thread per work item, all at once.
