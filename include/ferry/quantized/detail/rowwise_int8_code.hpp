@@ -92,7 +92,7 @@ struct rowwise_int8_code {
   KOKKOS_FORCEINLINE_FUNCTION void encode_tile(std::uint8_t (&codes)[Tile::elements], int count,
                                                const Encode& encode) const {
     if (has_steps()) {
-      const encoder steps = by_steps();
+      const encoder steps = by_steps<Tile>();
       // A bound that the compiler knows: GCC at -O3 warns of writes past the tile otherwise.
       for (int e = 0; e < Tile::elements; ++e)
         if (e < live<Tile>(count)) codes[e] = encode(steps, e);
