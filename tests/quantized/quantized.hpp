@@ -49,6 +49,41 @@ struct six_bits {
 };
 static_assert(ferry::Quantization<six_bits>);
 
+/// Codes of 4 bits that are decoded by words: the numbers -8 to 7 with a half for 16 of them.
+struct nibbles_by_words {
+  static constexpr const char* name = "nibbles_by_words";
+  using code_type = std::uint8_t;
+  using scale_type = ferry::half_t;
+  using step_type = float;
+  static constexpr int code_bits = 4;
+  static constexpr int block = 16;
+  static constexpr bool has_tensor_scale = false;
+  static constexpr bool in_records = false;
+
+  KOKKOS_FUNCTION static ferry::half_t scale_of(const ferry::block_range& range, float) {
+    return ferry::half_t(range.largest() / 7.0f);
+  }
+  KOKKOS_FUNCTION static float step_of(ferry::half_t scale, float) { return static_cast<float>(scale); }
+  KOKKOS_FUNCTION static float decode(std::uint32_t code, float step) {
+    return (static_cast<float>(code) - 8.0f) * step;
+  }
+  template <int N>
+  KOKKOS_FUNCTION static bool decode_word(std::uint32_t word, float step, float (&value)[N]) {
+    static_assert(N == 8);
+    for (int k = 0; k < N; ++k) value[k] = decode(word >> (4 * k) & 15u, step);
+    return true;
+  }
+  KOKKOS_FUNCTION static std::uint32_t encode(float value, float step) {
+    const float steps = step > 0.0f ? std::floor(value / step + 0.5f) : 0.0f;
+    return static_cast<std::uint32_t>((steps < -8.0f ? -8.0f : steps > 7.0f ? 7.0f : steps) + 8.0f);
+  }
+};
+static_assert(ferry::Quantization<nibbles_by_words> && ferry::detail::decodes_words<nibbles_by_words>);
+static_assert(!ferry::detail::decodes_words<six_bits> &&
+              ferry::detail::decodes_words<ferry::quantization::mxfp4> &&
+              ferry::detail::decodes_words<ferry::quantization::nvfp4> &&
+              ferry::detail::decodes_words<ferry::quantization::per_row<ferry::quantization::e4m3>>);
+
 /// The bytes of codes and scales of a table.
 struct coded_bytes {
   std::size_t rows = 0, width = 0;
@@ -93,6 +128,8 @@ double code_value(unsigned code) {
   using code_type = typename Q::code_type;
   if constexpr (std::is_same_v<Q, six_bits>)
     return static_cast<double>(code) - 32.0;
+  else if constexpr (std::is_same_v<Q, nibbles_by_words>)
+    return static_cast<double>(code) - 8.0;
   else if constexpr (std::is_same_v<code_type, ferry::fp8_e4m3_t>)
     return reference::value_of(reference::byte_format::e4m3, static_cast<std::uint8_t>(code));
   else if constexpr (std::is_same_v<code_type, ferry::fp8_e5m2_t>)

@@ -167,6 +167,8 @@ TEST_CASE("units of a device decode rows at every address", "[quantized][gather]
   for (const std::size_t width : {32u, 160u}) {
     check_units<quantization::mxfp8, ferry::bhalf_t>(random, width);
     check_units<quantization::mxfp4, float>(random, width);
+    check_units<nibbles_by_words, float>(random, width);
+    check_units<nibbles_by_words, ferry::bhalf_t>(random, width);
     check_units<quantization::nvfp4, ferry::half_t>(random, width);
     check_units<quantization::nvfp4, double>(random, width + 16);
     check_units<six_bits, float>(random, width);

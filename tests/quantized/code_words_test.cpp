@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quantized.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <limits>
+
+namespace ferry_test::code_words_test {
+namespace {
+
+namespace quantization = ferry::quantization;
+
+/// Words of codes whose values by decode_word differ from those of decode.
+template <class Q>
+struct wrong_words {
+  using step_type = typename Q::step_type;
+  static constexpr int numbers = 32 / Q::code_bits;
+
+  std::uint32_t factor;  ///< odd, so that words of neighbouring numbers have all codes in all places
+  step_type step;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i, std::int64_t& wrong) const {
+    const std::uint32_t word = static_cast<std::uint32_t>(i) * factor;
+    float values[numbers];
+    if (!Q::decode_word(word, step, values)) return;
+    bool differs = false;
+    for (int k = 0; k < numbers; ++k) {
+      const float expected = Q::decode(word >> (k * Q::code_bits) & ((1u << Q::code_bits) - 1u), step);
+      const auto bits = ferry::detail::bit_cast<std::uint32_t>(values[k]);
+      const bool is_number = (bits & 0x7fffffffu) <= 0x7f800000u;
+      const bool expects_number = expected == expected;
+      differs = differs || is_number != expects_number ||
+                (is_number && bits != ferry::detail::bit_cast<std::uint32_t>(expected));
+    }
+    if (differs) ++wrong;
+  }
+};
+
+template <class Q>
+void check_words() {
+  for (const float step : {1.0f, 0.375f, 0x1p-127f, 0x1p-149f, 0x1p127f,
+                           std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    CAPTURE(Q::name, step);
+    std::int64_t wrong = 0;
+    Kokkos::parallel_reduce("ferry_test::words",
+                            Kokkos::RangePolicy<exec_space, Kokkos::IndexType<std::int64_t>>(0, 1 << 20),
+                            wrong_words<Q>{2654435761u, step}, wrong);
+    CHECK(wrong == 0);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("words of codes have the values of their codes", "[quantized]") {
+  check_words<quantization::mxfp8>();
+  check_words<quantization::mxfp8_e5m2>();
+  check_words<quantization::mxfp4>();
+  check_words<quantization::nvfp4>();
+  check_words<quantization::e4m3>();
+  check_words<quantization::per_row<quantization::e5m2>>();
+}
+
+}  // namespace ferry_test::code_words_test
