@@ -137,9 +137,13 @@ void pool_long(session& run) {
   time("1", {positions});
   time("8", equal_bags(8, positions / 8));
   time("132", equal_bags(132, positions / 132));
-  auto lengths = equal_bags(bags_of(run));
-  lengths[lengths.size() / 2] = positions / 16;
-  time("among_short", lengths);
+  // Of 65536 and of 1048576 positions, in the midst of the short ones.
+  for (const auto& [variant, length] :
+       {std::pair("among_short", positions / 16), std::pair("1_among_short", positions)}) {
+    auto lengths = equal_bags(bags_of(run));
+    lengths[lengths.size() / 2] = length;
+    time(variant, lengths);
+  }
 }
 
 /// Against a plain gather of as many positions from the same table.
