@@ -23,6 +23,33 @@ namespace kernels = ferry::kernels;
 
 enum class tile { single, packed, wide };
 
+/// Pools by both kernels of a list of long bags, their threads in reverse order.
+template <class Pool>
+void run_with_list(Pool pool, ferry::detail::index_report& state, std::int64_t tiles, std::int64_t long_tiles,
+                   bool packed, bool has_room) {
+  const std::int64_t positions = pool.bags.positions;
+  constexpr std::int64_t threads = 256;
+  const std::int64_t of_group = kernels::piece_counters::tiles(static_cast<std::uint32_t>(long_tiles));
+  kernels::long_bag_list& list = pool.list;
+  list.state = &state;
+  list.least = 1024;
+  list.most_bags = has_room ? positions / 1024 : 0;
+  list.most_pieces = has_room ? kernels::long_bags::slots(positions) : 0;
+  list.groups = (long_tiles + of_group - 1) / of_group;
+  std::vector<kernels::listed_bag> listed(static_cast<std::size_t>(list.most_bags) + 1, {-1, 0, 0, 0});
+  std::vector<kernels::piece_arrivals> arrivals(static_cast<std::size_t>(list.most_bags * list.groups) + 1,
+                                                {77, 77});
+  ferry::tensor<float, ferry::pinned_space> sums("sums", static_cast<std::size_t>(list.most_pieces) + 1,
+                                                 static_cast<std::size_t>(pool.terms.width));
+  put(sums, std::vector<float>(sums.size(), std::numeric_limits<float>::quiet_NaN()));
+  list.bags = listed.data();
+  list.arrivals = arrivals.data();
+  const kernels::pool_long_bags<float, Pool> long_pool{
+      pool, sums.data(), ferry::detail::fast_divisor(long_tiles), packed, threads};
+  for (std::int64_t i = pool.bags.bags * tiles; i-- > 0;) pool(i);
+  for (std::int64_t i = threads; i-- > 0;) long_pool(i);
+}
+
 template <class T, class Pooling, class Bounds, class Weight = void>
 void check(const std::vector<std::size_t>& offsets, std::size_t width, tile shape, unsigned seed,
            bool overlap = false) {
@@ -107,6 +134,16 @@ void check(const std::vector<std::size_t>& offsets, std::size_t width, tile shap
     CHECK(same_bits(take(out), expected.rows));
     CHECK((findings.bad_bags != 0) == overlap);
   }
+  // By a list of long bags, and by one without room, as where bags overlap.
+  pool.buffer = {};
+  for (const bool has_room : {true, false}) {
+    CAPTURE(has_room);
+    put(out, std::vector<float>(count * width, 77.0F));
+    run_with_list(pool, findings, tiles, piece_tiles, shape != tile::single, has_room);
+    CHECK(same_bits(take(out), expected.rows));
+    CHECK(findings.long_bags == 0);
+    CHECK(findings.long_sums == 0);
+  }
   // The bags that need the buffer have their sums there, but for those that overlap.
   for (std::size_t b = 0; b < count && !overlap; ++b) {
     if (offsets[b + 1] - offsets[b] < 1024) continue;
@@ -153,6 +190,23 @@ TEST_CASE("a device's kernels pool long bags that overlap next to bad offsets", 
   using namespace ferry;
   check<float, pooling::sum, bounds::check>({0, 1500, 3000, 6000, 6500}, 4, tile::packed, 7, true);
   check<float, pooling::mean, bounds::skip>({0, 1500, 3000, 6000, 6500}, 3, tile::single, 8, true);
+}
+
+TEST_CASE("long bags are listed in large batches", "[long_bags]") {
+  using ferry::detail::least_listed;
+  using ferry::detail::lists_long_bags;
+  const std::int32_t offset = 0;
+  const auto list = [&](std::int64_t bags, std::int64_t positions, bool fixed = false) {
+    return kernels::bag_list<std::int32_t>{fixed ? nullptr : &offset, 10, bags, positions, false, true, {}};
+  };
+  constexpr std::int64_t threads = 132 * 1280;
+  CHECK(lists_long_bags(list(65'536, 655'360), 32, threads));
+  CHECK(!lists_long_bags(list(65'536, 655'360, true), 32, threads));
+  CHECK(!lists_long_bags(list(2048, 16'384), 32, threads));
+  CHECK(!lists_long_bags(list(65'536, 655'360), 1, threads));
+  CHECK(!lists_long_bags(list(1, 1023), 1 << 20, threads));
+  CHECK(least_listed(131'072) == 1024);
+  CHECK(least_listed(1'048'576) == 4096);
 }
 
 TEST_CASE("pieces are summed first if bags are long and few", "[long_bags]") {

@@ -4,18 +4,22 @@
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/bag_pieces.hpp>
 #include <ferry/bags/detail/bag_terms.hpp>
+#include <ferry/bags/detail/long_bag_list.hpp>
 #include <ferry/bags/detail/no_array.hpp>
+#include <ferry/bags/detail/pool_long_bags.hpp>
 #include <ferry/bags/detail/pool_rows.hpp>
 #include <ferry/bags/detail/pooled_table.hpp>
 #include <ferry/bags/detail/sum_bag_pieces.hpp>
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
+#include <ferry/rows/detail/sum_pieces.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -104,6 +108,8 @@ struct pooling_resources {
     else
       return call.template scratch<T>(count);
   }
+  /// The call's report, in which a list of long bags counts.
+  [[nodiscard]] index_report* report() const { return call.report().findings; }
 };
 
 /// Sums the long bags of a batch, by threads that share them.
@@ -124,6 +130,43 @@ kernels::piece_buffer<Compute> sum_long_bags(
   launch(exec, bags_label, schedule::flat{}, slots, is_host_exec<Exec> ? 1 : tiles,
          kernels::add_bag_pieces<Compute, Offset>{bags, buffer, slots, width, fast_divisor(tiles), packed});
   return buffer;
+}
+
+/// True if long bags among many short ones are listed for a kernel of their own. That pays in batches so large
+/// that a launch more does not matter: of at least 24 rows for each thread.
+template <class Offset>
+bool lists_long_bags(const kernels::bag_list<Offset>& bags, std::int64_t tiles, std::int64_t at_once) {
+  return bags.offsets != nullptr && bags.positions >= kernels::long_bags::least &&
+         bags.positions * tiles >= 24 * at_once;
+}
+
+/// Positions from which on a bag is listed: shorter ones end before the others of the batch do.
+inline std::int64_t least_listed(std::int64_t positions) {
+  return std::max(kernels::long_bags::least, positions / 256);
+}
+
+/// Pools a batch by two kernels, of which the second one shares the long bags between `threads` threads.
+template <class Exec, class Pool, class Resources>
+void launch_with_list(const Exec& exec, const std::string& label, Pool& pool, std::int64_t tiles,
+                      std::int64_t threads, const Resources& resources) {
+  using number = typename Pool::compute_type;
+  const std::int64_t width = pool.terms.width, positions = pool.bags.positions;
+  const bool packed = pool.packed || pool.wide;
+  const std::int64_t long_tiles = packed ? width / kernels::packed_tile::elements : width;
+  const std::int64_t of_group = kernels::piece_counters::tiles(static_cast<std::uint32_t>(long_tiles));
+  const std::string& long_label = resources.label(label, "long_bags");
+  auto& list = pool.list;
+  list.least = least_listed(positions);
+  list.most_bags = positions / list.least;
+  list.most_pieces = kernels::long_bags::slots(positions);
+  list.groups = (long_tiles + of_group - 1) / of_group;
+  list.bags = resources.template memory<kernels::listed_bag>(list.most_bags);
+  list.arrivals = resources.template memory<kernels::piece_arrivals>(list.most_bags * list.groups);
+  auto* const sums = resources.template memory<number>(list.most_pieces * width);
+  list.state = resources.report();
+  launch(exec, label, schedule::flat{}, pool.bags.bags, tiles, pool);
+  launch(exec, long_label, threads,
+         kernels::pool_long_bags<number, Pool>{pool, sums, fast_divisor(long_tiles), packed, threads});
 }
 
 template <class Pooling, class Exec, class Rows, class Source, class Offset, class Weight, class Chosen,
@@ -156,8 +199,16 @@ void launch_pool(const Exec& exec, const std::string& label,
               in.has_rows,
               changed};
   if constexpr (!Pooling::selects)
-    if (in.has_rows && sums_pieces(in.bags, is_host_exec<Exec> ? 1 : tiles, pooling_threads(exec)))
-      pool.buffer = sum_long_bags(exec, label, pool.terms, in.bags, packed || wide, resources);
+    if (in.has_rows) {
+      const std::int64_t at_once = pooling_threads(exec);
+      if (sums_pieces(in.bags, is_host_exec<Exec> ? 1 : tiles, at_once)) {
+        pool.buffer = sum_long_bags(exec, label, pool.terms, in.bags, packed || wide, resources);
+      } else if constexpr (!is_host_exec<Exec>) {
+        // The kernel of the long bags has 128 registers, and pool_rows 48: fewer threads at once.
+        if (lists_long_bags(in.bags, tiles, at_once))
+          return launch_with_list(exec, label, pool, tiles, at_once * 2 / 5, resources);
+      }
+    }
   launch(exec, label, schedule::flat{}, in.bags.bags, is_host_exec<Exec> ? 1 : tiles, pool);
 }
 

@@ -4,6 +4,7 @@
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/bag_pieces.hpp>
 #include <ferry/bags/detail/bag_terms.hpp>
+#include <ferry/bags/detail/long_bag_list.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
@@ -26,7 +27,8 @@ inline constexpr bool keeps_scales = requires {
 /// packets of the same rows. A thread issues the loads of four rows before it adds the first: with more,
 /// registers would leave room for fewer threads (H200). The additions stay in order. All threads of a bag
 /// read the same indices, which the first level of cache serves. Bags of any length are pooled by the
-/// threads of one row. They find the sums of long bags in a buffer, or add the pieces themselves.
+/// threads of one row. They find the sums of long bags in a buffer, or list those bags for pool_long_bags, or
+/// add the pieces themselves.
 ///
 /// Host mapping: one run of neighbouring bags per thread. Rows of later positions are prefetched.
 template <class Compute, class Pooling, class Table, class Source, class Offset, class Weight, class Out,
@@ -40,6 +42,7 @@ struct pool_rows {
   /// See launch: four rows in flight need 48 registers, 64 in packets of eight or with scales of blocks.
   static constexpr unsigned int blocks_at_once = has_wide_tiles || keeps_scales<Table> ? 4 : 5;
 
+  using compute_type = Compute;
   using terms_type = bag_terms<Compute, Pooling::selects, Table, Source, Weight, Chosen>;
 
   terms_type terms;
@@ -55,6 +58,7 @@ struct pool_rows {
   bool has_rows;                      ///< true if the table has any
   std::int64_t* changed_rows;         ///< null, or for bag b: b, or -1 if it keeps its contents
   piece_buffer<Compute> buffer = {};  ///< of the sums of long bags
+  long_bag_list list = {};            ///< of those that a device's threads leave to pool_long_bags
 
   /// Of a bag of average size.
   [[nodiscard]] std::int64_t bytes_each() const {
@@ -96,15 +100,29 @@ struct pool_rows {
     if (column == 0) finish_bag(bag, range, keeps);
   }
 
- private:
   template <class Tile>
   using pooled = typename terms_type::template pooled<Tile>;
 
+  /// As part_of, with the sum of the bag.
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION void finish_tile(pooled<Tile>& sum, std::int64_t bag, const bag_range& range,
+                                               std::int64_t column) const {
+    const bool keeps = store<Tile>(sum, bag, range, column, Tile::elements);
+    if (column == 0) finish_bag(bag, range, keeps);
+  }
+
+ private:
   template <class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void pool_item(std::int64_t i) const {
     const std::int64_t bag = tiles.quotient(i);
     const std::int64_t column = (i - bag * tiles.divisor()) * Tile::elements;
-    part_of<Tile>(bag, bags.range(bag, column == 0), column);
+    const bag_range range = bags.range(bag, column == 0);
+    if constexpr (!Pooling::selects)
+      if (list.takes(range)) {
+        if (column == 0) list.add(bag, range);
+        return;
+      }
+    part_of<Tile>(bag, range, column);
   }
 
   /// Once per bag: says whether it keeps its contents, and reports its bad indices, in a walk of its own that
@@ -126,6 +144,13 @@ struct pool_rows {
       sum.marks.miss(range.begin < range.end);
     else if (!take_sum<Tile>(sum, bag, range, column, count))
       terms.template add_bag<Tile>(sum, range, column, count);
+    return store<Tile>(sum, bag, range, column, count);
+  }
+
+  /// Stores a tile of the pooled row. Returns whether the bag keeps its contents.
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION bool store(pooled<Tile>& sum, std::int64_t bag, const bag_range& range,
+                                         std::int64_t column, int count) const {
     if (may_miss<Source> && strict && sum.marks.misses_row()) return true;
     if constexpr (Pooling::divides) {
       const std::int64_t rows = terms_type::may_skip ? sum.rows : range.end - range.begin;

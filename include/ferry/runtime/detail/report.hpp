@@ -24,7 +24,9 @@ struct index_report {
   std::uint64_t first_bag = 0;            ///< of a list of tables: the bag of first_position
   unsigned int unsigned_offsets = 0;      ///< true if first_offset_number is of an unsigned type
   unsigned int lock = 0;
-  unsigned int arrived = 0;  ///< blocks of the kernel that sorts a plan; 0 between kernels
+  unsigned int arrived = 0;     ///< blocks of the kernel that sorts a plan; 0 between kernels
+  unsigned int long_sums = 0;   ///< groups of tiles of long bags that are pooled; 0 between verbs
+  std::uint64_t long_bags = 0;  ///< number of listed bags and of their pieces; 0 between verbs
 };
 
 /// The kind of a value that is not finite, in the two lowest bits of index_report::first_value.
