@@ -46,9 +46,9 @@ struct listed_counts {
 /// Bags that do not overlap fit into the list. Bags next to bad offsets may overlap. If they exceed the list,
 /// the counts say so.
 struct long_bag_list {
-  ferry::detail::index_report* state = nullptr;  ///< with the counts; null: there is no list
-  std::int64_t least = 0;                        ///< positions of a bag that is listed
-  std::int64_t most_bags = 0;                    ///< that have room
+  ferry::detail::long_bag_counts* state = nullptr;  ///< null: there is no list
+  std::int64_t least = 0;                           ///< positions of a bag that is listed
+  std::int64_t most_bags = 0;                       ///< that have room
   std::int64_t most_pieces = 0;
   std::int64_t groups = 0;  ///< of tiles, see piece_counters
   listed_bag* bags = nullptr;
@@ -60,14 +60,14 @@ struct long_bag_list {
   KOKKOS_FUNCTION void add(std::int64_t bag, const bag_range& range) const {
     const std::int64_t pieces = sum_pieces(range.end - range.begin).count;
     const auto before =
-        listed_counts::from(Kokkos::atomic_fetch_add(&state->long_bags, listed_counts::word_for_bag(pieces)));
+        listed_counts::from(Kokkos::atomic_fetch_add(&state->listed, listed_counts::word_for_bag(pieces)));
     if (before.bags >= most_bags || before.pieces + pieces > most_pieces) return;
     bags[before.bags] = {bag, range.begin, range.end, before.pieces};
     for (std::int64_t group = 0; group < groups; ++group) arrivals[before.bags * groups + group] = {0, 0};
   }
 
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION listed_counts counts() const {
-    return listed_counts::from(Kokkos::atomic_load(&state->long_bags));
+    return listed_counts::from(Kokkos::atomic_load(&state->listed));
   }
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool exceeds(const listed_counts& listed) const {
     return listed.bags > most_bags || listed.pieces > most_pieces;
@@ -87,9 +87,9 @@ struct long_bag_list {
   }
   /// Counts a part of the work that is done. The last of `parts` empties the list for the next verb.
   KOKKOS_FORCEINLINE_FUNCTION void count_part(std::int64_t parts) const {
-    if (Kokkos::atomic_fetch_add(&state->long_sums, 1U) + 1 != static_cast<unsigned int>(parts)) return;
-    Kokkos::atomic_store(&state->long_sums, 0U);
-    Kokkos::atomic_store(&state->long_bags, std::uint64_t{0});
+    if (Kokkos::atomic_fetch_add(&state->completed, 1U) + 1 != static_cast<unsigned int>(parts)) return;
+    Kokkos::atomic_store(&state->completed, 0U);
+    Kokkos::atomic_store(&state->listed, std::uint64_t{0});
   }
 };
 
