@@ -169,6 +169,13 @@ TEST_CASE("a device's kernels pool long bags that overlap next to bad offsets", 
   check<float, pooling::mean, bounds::skip>({0, 1500, 3000, 6000, 6500}, 3, tile::single, 8, true);
 }
 
+TEST_CASE("a row has no more pieces than there is room for", "[long_bags]") {
+  std::int64_t greatest = 0;
+  for (std::int64_t values = 64; values < 100'000; ++values)
+    greatest = std::max(greatest, kernels::sum_pieces(values).count);
+  CHECK(greatest == kernels::sum_pieces::greatest_count);
+}
+
 TEST_CASE("long bags are listed if bags are few, or the batch is large", "[long_bags]") {
   using ferry::detail::least_listed;
   const std::int32_t offset = 0;

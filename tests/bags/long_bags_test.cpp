@@ -294,11 +294,11 @@ TEST_CASE("a long bag among many short ones keeps its contents for a bad index",
   CHECK_THROWS_AS(
       ferry::gather_bags(exec, input.table, input.ids, offsets, input.out, ferry::pooling::sum{}).wait(),
       ferry::out_of_range);
-  const auto found = take(input.out);
+  const auto result = take(input.out);
   const auto whole =
       pooled<float, float>(input.values, width, input.ids,
                            {static_cast<std::size_t>(offsets[99]), input.offsets.back()}, "pooling::sum");
-  const auto row = [&](std::ptrdiff_t bag) { return found.begin() + bag * width; };
+  const auto row = [&](std::ptrdiff_t bag) { return result.begin() + bag * width; };
   CHECK(std::equal(whole.rows.begin(), whole.rows.end(), row(99)));
   CHECK(std::all_of(row(100), row(101), [](float x) { return x == 77.0F; }));
   CHECK(std::equal(good.begin() + 200 * width, good.end(), row(200)));

@@ -80,10 +80,10 @@ std::int64_t pooling_threads(const Exec& exec) {
     return execution_backend<Exec>::tuning(exec).threads_that_pool;
 }
 
-/// Positions from which on a bag is listed for the launch that shares long ones; 0 if there is no such launch.
-/// It pays if bags are long, and too few to occupy `at_once` threads, of which one pools a tile. It also pays
-/// in batches of `large` positions, in which a launch more does not matter: a long bag among short ones would
-/// take longer than all others. There a bag of 1/256 of the batch ends before the others do.
+/// Positions from which on a bag is listed for the launch that shares long ones; 0 if there is no such
+/// launch. It pays if bags are long, and too few to occupy `at_once` threads, of which one pools a tile. It
+/// also pays in batches of `large` positions, in which a launch more does not matter: a long bag among short
+/// ones would take longer than all others. There a bag of 1/256 of the batch ends before the others do.
 template <class Offset>
 std::int64_t least_listed(const kernels::bag_list<Offset>& bags, std::int64_t tiles, std::int64_t at_once,
                           std::int64_t large) {
@@ -121,7 +121,7 @@ struct pooling_resources {
     else
       return call.template scratch<T>(count);
   }
-  /// Those of the call's report, or of a list of host threads.
+  /// Counts for a list: of the call's report, or for host threads.
   [[nodiscard]] long_bag_counts* counts() const {
     if constexpr (OnHost)
       return new (memory<long_bag_counts>(1)) long_bag_counts{};
@@ -145,7 +145,8 @@ void launch_with_list(const Exec& exec, const std::string& label, Pool& pool, st
   auto& list = pool.list;
   list.least = least;
   list.most_bags = positions / least;
-  list.most_pieces = positions / kernels::sum_pieces::least;
+  list.most_pieces =
+      std::min(positions / kernels::sum_pieces::least, list.most_bags * kernels::sum_pieces::greatest_count);
   list.groups = (long_tiles + tiles_of_group - 1) / tiles_of_group;
   list.bags = resources.template memory<kernels::listed_bag>(list.most_bags);
   list.arrivals = resources.template memory<kernels::piece_arrivals>(list.most_bags * list.groups);
