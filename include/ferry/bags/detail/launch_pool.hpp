@@ -128,6 +128,10 @@ struct pooling_resources {
     else
       return &call.report().findings->long_bags;
   }
+  /// Lets the counts be cleaned before their next use.
+  void spoil_counts() const {
+    if constexpr (!OnHost) *static_cast<volatile unsigned int*>(call.report().raised) = 1U;
+  }
 };
 
 /// Pools a batch by two launches, of which the second one shares the bags of `least` and more positions
@@ -154,9 +158,15 @@ void launch_with_list(const Exec& exec, const std::string& label, Pool& pool, st
   list.state = resources.counts();
   // The second kernel has 128 registers, and pool_rows 48: fewer threads at once.
   const std::int64_t threads = on_host ? list.most_pieces : pooling_threads(exec) * 2 / 5;
-  launch(exec, label, schedule::flat{}, pool.bags.bags, tiles, pool);
-  launch(exec, long_label, threads,
-         kernels::pool_long_bags<number, Pool>{pool, sums, fast_divisor(long_tiles), packed, threads});
+  try {
+    launch(exec, label, schedule::flat{}, pool.bags.bags, tiles, pool);
+    launch(exec, long_label, threads,
+           kernels::pool_long_bags<number, Pool>{pool, sums, fast_divisor(long_tiles), packed, threads});
+  } catch (...) {
+    // Without the second launch the bags would stay in the list.
+    resources.spoil_counts();
+    throw;
+  }
 }
 
 template <class Pooling, class Exec, class Rows, class Source, class Offset, class Weight, class Chosen,
