@@ -21,8 +21,8 @@ struct clear_sizes {
   KOKKOS_FUNCTION void operator()(std::int64_t bag) const { sizes[bag] = 0; }
 };
 
-/// Adds the number of positions with a row to the sizes of their bags. One thread per 32 positions, so that bags
-/// of any length take the same time.
+/// Adds the number of positions with a row to the sizes of their bags. One thread per 32 positions, so that
+/// bags of any length take the same time.
 template <class Offset>
 struct count_bag_rows {
   static constexpr std::int64_t run = 32;
@@ -54,8 +54,8 @@ struct count_bag_rows {
 
 namespace ferry::detail {
 
-/// The number of positions of each bag that have a row, -1 being no row; null if `row_of` is null and all have
-/// one. Kept until the verb ends.
+/// The number of positions of each bag that have a row, -1 being no row; null if `row_of` is null and all
+/// have one. Kept until the verb ends.
 template <class Exec, class Offset>
 const std::int64_t* bag_row_counts(launch_context<Exec>& call, const std::string& label,
                                    const kernels::bag_list<Offset>& bags, const std::int64_t* row_of) {
