@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -17,7 +18,8 @@ namespace {
 
 constexpr std::int64_t hotness = 10;
 
-/// Elements that are not the sum of a bag's rows in their order, divided by `divisor`.
+/// Elements that are not the sum of a bag's rows of T in their order, divided by `divisor`.
+template <class T = float>
 struct wrong_pooled {
   const float* out;
   const std::int64_t* rows;
@@ -34,7 +36,7 @@ struct wrong_pooled {
     for (std::int64_t k = offsets[bag]; k < end;) {
       const std::int64_t piece_end = end - k < 2 * piece ? end : k + piece;
       float sum = 0.0F;
-      for (; k < piece_end; ++k) sum += expected(rows[k], column);
+      for (; k < piece_end; ++k) sum += static_cast<float>(T(expected(rows[k], column)));
       total += sum;
     }
     if (out[i] != total / divisor) ++wrong;
@@ -87,16 +89,18 @@ void time_bags(session& run, const std::string& name, const facts& setting, cons
              positions = static_cast<std::int64_t>(sets[0].size());
   figure result = figure_of(run, name, setting, pooled, burst, moved);
   result.setting.emplace_back("hotness", positions / bags);
-  result.bytes = 4.0 * static_cast<double>(width * (positions + (counts_output ? bags : 0)));
+  using element = std::remove_const_t<typename Table::value_type>;
+  result.bytes = static_cast<double>(
+      width * (static_cast<std::int64_t>(sizeof(element)) * positions + (counts_output ? 4 * bags : 0)));
   result.time = measure(run, burst, [&](int call) {
     return ferry::gather_bags(run.exec(), table, sets[call], source, pooled, policies...);
   });
   ferry::init::custom(run.exec(), pooled, poison_value{});
   ferry::gather_bags(run.exec(), table, sets[1], source, pooled, policies...).wait();
-  conclude(
-      run, result,
-      count_of(run.exec(), "ferry_bench::check", bags * width,
-               wrong_pooled{pooled.data(), sets[1].data(), offsets.data(), element_value{width}, divisor}));
+  conclude(run, result,
+           count_of(run.exec(), "ferry_bench::check", bags * width,
+                    wrong_pooled<element>{pooled.data(), sets[1].data(), offsets.data(), element_value{width},
+                                          divisor}));
 }
 
 std::int64_t bags_of(const session& run) { return run.chosen().step_n / 2; }
@@ -120,6 +124,23 @@ void pool_device(session& run) {
   time("sum.fixed", hotness, 1.0F, pooling::sum{});
 }
 
+/// Rows of 16-bit numbers, pooled as floats.
+template <class T>
+void pool_narrow(session& run, const std::string& type) {
+  const std::int64_t bags = bags_of(run), width = run.chosen().width, rows = run.chosen().step_rows;
+  ferry::tensor<T, ferry::device_space> table("table", rows, width);
+  ferry::init::custom(run.exec(), table, element_value{width});
+  const auto sets = index_sets::make<any_row>(run, bags * hotness, static_cast<std::size_t>(rows));
+  const auto offsets = offsets_of(run, equal_bags(bags));
+  batch_tensor pooled("pooled", bags, width);
+  time_bags(run, "bags.device." + type, {{"rows", rows}}, table, sets, offsets, offsets, pooled,
+            inside_the_device(), true, 8, 1.0F, ferry::pooling::sum{});
+}
+void pool_16_bits(session& run) {
+  pool_narrow<ferry::half_t>(run, "half");
+  pool_narrow<ferry::bhalf_t>(run, "bhalf");
+}
+
 /// Few long bags, and one among many short ones.
 void pool_long(session& run) {
   const std::int64_t positions = 8 * run.chosen().step_n, width = run.chosen().width;
@@ -137,9 +158,13 @@ void pool_long(session& run) {
   time("1", {positions});
   time("8", equal_bags(8, positions / 8));
   time("132", equal_bags(132, positions / 132));
-  auto lengths = equal_bags(bags_of(run));
-  lengths[lengths.size() / 2] = positions / 16;
-  time("among_short", lengths);
+  // Of 65536 and of 1048576 positions, in the midst of the short ones.
+  for (const auto& [variant, length] :
+       {std::pair("among_short", positions / 16), std::pair("1_among_short", positions)}) {
+    auto lengths = equal_bags(bags_of(run));
+    lengths[lengths.size() / 2] = length;
+    time(variant, lengths);
+  }
 }
 
 /// Against a plain gather of as many positions from the same table.
@@ -296,6 +321,7 @@ void step_tables(session& run) {
 }
 
 const registration device{"bags.device", pool_device};
+const registration narrow{"bags.device.16_bits", pool_16_bits};
 const registration long_bags{"bags.long", pool_long};
 const registration mapped{"bags.mapped", pool_mapped};
 const registration stepped{"bags.step", step_bags};

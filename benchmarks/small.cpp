@@ -27,7 +27,7 @@ class small_batches {
       : run_(run), table_("table", run.chosen().step_rows, run.chosen().width), width_(run.chosen().width) {
     refill();
     measure_empty();
-    std::vector<std::int64_t> sizes{1, 32, 1024, 4096, 16384, 131072};
+    std::vector<std::int64_t> sizes{1, 32, 1024, 1025, 2048, 2049, 4096, 16384, 131072};
     if (on_host) sizes = {1, 4, 32, 256, 1024, 16384};
     for (const std::int64_t n : sizes) {
       const auto sets = index_sets::make<any_row>(run, n, table_.rows());

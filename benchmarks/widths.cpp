@@ -28,12 +28,13 @@ void time_sums(session& run, const std::string& name, const facts& setting, cons
                const index_sets& sets, const batch_tensor& batch) {
   const traffic three{3.0, "read + read + write", "ceiling.device_copy"};
   const auto width = static_cast<std::int64_t>(batch.width());
-  const auto time = [&](const std::string& label, const auto& selection) {
+  const auto time = [&](const std::string& label, const auto& selection, auto... policies) {
     figure result = figure_of(run, label, setting, batch, burst, three);
-    result.time = measure(
-        run, burst, [&](int call) { return ferry::scatter_add(run.exec(), table, selection[call], batch); });
+    result.time = measure(run, burst, [&](int call) {
+      return ferry::scatter_add(run.exec(), table, selection[call], batch, policies...);
+    });
     ferry::init::zeros(run.exec(), table);
-    ferry::scatter_add(run.exec(), table, selection[1], batch).wait();
+    ferry::scatter_add(run.exec(), table, selection[1], batch, policies...).wait();
     row_indices positions("positions", batch.rows());
     ferry::init::custom(run.exec(), positions, position_of_row{});
     conclude(run, result,
@@ -42,6 +43,8 @@ void time_sums(session& run, const std::string& name, const facts& setting, cons
                                       element_value{width, batch_salt}}));
   };
   time(name, sets);
+  time(name + ".any_order", sets, ferry::duplicates::sum_any_order{});
+  time(name + ".unique", sets, ferry::duplicates::assume_unique{});
   time(name + ".plan_ready", plan_sets(run, sets, table.rows()));
 }
 

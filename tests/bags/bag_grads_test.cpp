@@ -144,6 +144,26 @@ TEST_CASE("bags of a number of positions, left out positions and maxima in the n
       WithinRel(largest, 1e-12));
 }
 
+TEST_CASE("the norm of means over bags of any length, of which positions are left out", "[bags][grad_norm]") {
+  const exec_space exec;
+  auto random = generator(79);
+  bag_batch batch(random, 0);
+  const std::vector<std::int32_t> lengths{0, 31, 32, 33, 0, 64, 5000, 1, 2, 3, 40, 0};
+  for (const std::int32_t length : lengths) batch.offsets.push_back(batch.offsets.back() + length);
+  batch.indices =
+      indices<std::int64_t>(random, static_cast<std::size_t>(batch.offsets.back()), bag_batch::rows);
+  for (auto& index : batch.indices)
+    if (random() % 4 == 0) index = -1;
+  for (std::size_t p = 31; p < 63; ++p) batch.indices[p] = -1;  // a bag without a row
+  batch.pooled = values<float>(random, lengths.size() * bag_batch::width);
+  const auto plan = ferry::make_plan(exec, batch.indices, bag_batch::rows, ferry::bounds::skip{});
+  const auto pooled = make<ferry::device_space>("pooled", lengths.size(), bag_batch::width, batch.pooled);
+  const auto offsets = make<ferry::device_space>("offsets", batch.offsets);
+  const double mean = batch.norm([&](auto b, auto, auto) { return 1 / batch.size(b); });
+  CHECK_THAT(ferry::optim::grad_norm(exec, ferry::optim::bag_grads(plan, offsets, pooled)).wait(),
+             WithinRel(mean, 1e-12));
+}
+
 TEST_CASE("bag_grads refuses what does not fit", "[bags][grad_norm]") {
   const exec_space exec;
   const std::vector<std::int64_t> indices{1, 0, 1};

@@ -23,6 +23,33 @@ namespace kernels = ferry::kernels;
 
 enum class tile { single, packed, wide };
 
+/// Pools by both kernels of a list of long bags, their threads in reverse order.
+template <class Pool>
+void run_with_list(Pool pool, ferry::detail::long_bag_counts& counts, std::int64_t tiles,
+                   std::int64_t long_tiles, bool packed, bool has_room) {
+  const std::int64_t positions = pool.bags.positions;
+  constexpr std::int64_t threads = 256;
+  const std::int64_t of_group = kernels::piece_counters::tiles(static_cast<std::uint32_t>(long_tiles));
+  kernels::long_bag_list& list = pool.list;
+  list.state = &counts;
+  list.least = 1024;
+  list.most_bags = has_room ? positions / 1024 : 0;
+  list.most_pieces = has_room ? positions / 32 : 0;
+  list.groups = (long_tiles + of_group - 1) / of_group;
+  std::vector<kernels::listed_bag> listed(static_cast<std::size_t>(list.most_bags) + 1, {-1, 0, 0, 0});
+  std::vector<kernels::piece_arrivals> arrivals(static_cast<std::size_t>(list.most_bags * list.groups) + 1,
+                                                {77, 77});
+  ferry::tensor<float, ferry::pinned_space> sums("sums", static_cast<std::size_t>(list.most_pieces) + 1,
+                                                 static_cast<std::size_t>(pool.terms.width));
+  put(sums, std::vector<float>(sums.size(), std::numeric_limits<float>::quiet_NaN()));
+  list.bags = listed.data();
+  list.arrivals = arrivals.data();
+  const kernels::pool_long_bags<float, Pool> long_pool{
+      pool, sums.data(), ferry::detail::fast_divisor(long_tiles), packed, threads};
+  for (std::int64_t i = pool.bags.bags * tiles; i-- > 0;) pool(i);
+  for (std::int64_t i = threads; i-- > 0;) long_pool(i);
+}
+
 template <class T, class Pooling, class Bounds, class Weight = void>
 void check(const std::vector<std::size_t>& offsets, std::size_t width, tile shape, unsigned seed,
            bool overlap = false) {
@@ -55,11 +82,7 @@ void check(const std::vector<std::size_t>& offsets, std::size_t width, tile shap
       plain.data(), 0, static_cast<std::int64_t>(count), positions, false, true, {&findings, &raised}};
   const std::int64_t elements = shape == tile::single ? 1 : shape == tile::packed ? 4 : 8;
   const std::int64_t tiles = w / elements, piece_tiles = shape == tile::single ? w : w / 4;
-  const std::int64_t slots = kernels::long_bags::slots(positions);
-  ferry::tensor<float, ferry::pinned_space> sums("sums", static_cast<std::size_t>(slots) + 1, width),
-      out("out", count, width);
-  put(sums, std::vector<float>(sums.size(), std::numeric_limits<float>::quiet_NaN()));
-  std::vector<kernels::piece_note> notes(static_cast<std::size_t>(slots), {0, 32, 32});
+  ferry::tensor<float, ferry::pinned_space> out("out", count, width);
   const source named_rows{ids.data(), static_cast<std::int64_t>(rows), {}};
   pool_kernel pool{{table_type::of(table.data(), w), named_rows,
                     [&] {
@@ -80,13 +103,6 @@ void check(const std::vector<std::size_t>& offsets, std::size_t width, tile shap
                    false,
                    true,
                    nullptr};
-  const kernels::piece_buffer<float> buffer{sums.data(), notes.data()};
-  const kernels::sum_bag_pieces<float, table_type, source, std::int64_t, weight> sum_pieces{
-      pool.terms, bags, buffer, slots, ferry::detail::fast_divisor(piece_tiles), shape != tile::single};
-  const kernels::add_bag_pieces<float, std::int64_t> add{
-      bags, buffer, slots, w, ferry::detail::fast_divisor(piece_tiles), shape != tile::single};
-  for (std::int64_t i = slots * piece_tiles; i-- > 0;) sum_pieces(i);
-  for (std::int64_t i = slots * piece_tiles; i-- > 0;) add(i);
   auto expected = pooled<float, float>(values, width, named, offsets, Pooling::name, [&] {
     if constexpr (weighs)
       return weights;
@@ -99,20 +115,18 @@ void check(const std::vector<std::size_t>& offsets, std::size_t width, tile shap
     std::copy_n(first.rows.begin(), width, expected.rows.begin());
     std::fill_n(expected.rows.begin() + w, width, 77.0F);
   }
-  for (const bool has_buffer : {true, false}) {
-    CAPTURE(has_buffer);
-    pool.buffer = has_buffer ? buffer : kernels::piece_buffer<float>{};
+  put(out, std::vector<float>(count * width, 77.0F));
+  for (std::int64_t i = static_cast<std::int64_t>(count) * tiles; i-- > 0;) pool(i);
+  CHECK(same_bits(take(out), expected.rows));
+  CHECK((findings.bad_bags != 0) == overlap);
+  // By a list of long bags, and by one without room, as where bags overlap.
+  for (const bool has_room : {true, false}) {
+    CAPTURE(has_room);
     put(out, std::vector<float>(count * width, 77.0F));
-    for (std::int64_t i = static_cast<std::int64_t>(count) * tiles; i-- > 0;) pool(i);
+    run_with_list(pool, findings.long_bags, tiles, piece_tiles, shape != tile::single, has_room);
     CHECK(same_bits(take(out), expected.rows));
-    CHECK((findings.bad_bags != 0) == overlap);
-  }
-  // The bags that need the buffer have their sums there, but for those that overlap.
-  for (std::size_t b = 0; b < count && !overlap; ++b) {
-    if (offsets[b + 1] - offsets[b] < 1024) continue;
-    const auto& note = notes[offsets[b] / 32];
-    CHECK(note.bag == static_cast<std::int64_t>(b));
-    CHECK(note.bag_rows >= 0);
+    CHECK(findings.long_bags.listed == 0);
+    CHECK(findings.long_bags.completed == 0);
   }
 }
 
@@ -155,23 +169,40 @@ TEST_CASE("a device's kernels pool long bags that overlap next to bad offsets", 
   check<float, pooling::mean, bounds::skip>({0, 1500, 3000, 6000, 6500}, 3, tile::single, 8, true);
 }
 
-TEST_CASE("pieces are summed first if bags are long and few", "[long_bags]") {
-  using ferry::detail::sums_pieces;
+TEST_CASE("a row has no more pieces than there is room for", "[long_bags]") {
+  std::int64_t greatest = 0;
+  for (std::int64_t values = 64; values < 100'000; ++values)
+    greatest = std::max(greatest, kernels::sum_pieces(values).count);
+  CHECK(greatest == kernels::sum_pieces::greatest_count);
+}
+
+TEST_CASE("long bags are listed if bags are few, or the batch is large", "[long_bags]") {
+  using ferry::detail::least_listed;
   const std::int32_t offset = 0;
-  const auto list = [&](std::int64_t bags, std::int64_t positions) {
-    return kernels::bag_list<std::int32_t>{&offset, 0, bags, positions, false, true, {}};
+  const auto least = [&](std::int64_t bags, std::int64_t positions, std::int64_t tiles = 32) {
+    const kernels::bag_list<std::int32_t> list{&offset, 0, bags, positions, false, true, {}};
+    constexpr std::int64_t threads = 132 * 1280;
+    return least_listed(list, tiles, threads, 24 * threads / tiles);
   };
-  constexpr std::int64_t threads = 132 * 1280;
-  CHECK(sums_pieces(list(1, 1'000'000), 32, threads));
-  CHECK(sums_pieces(list(8, 8 * 131'072), 32, threads));
-  CHECK(sums_pieces(list(132, 132 * 7943), 32, threads));
-  CHECK(!sums_pieces(list(65'536, 655'360), 32, threads));
-  CHECK(!sums_pieces(list(100, 10'000), 32, threads));
-  CHECK(!sums_pieces(list(8192, 8192 * 2000), 32, threads));
-  CHECK(!sums_pieces(list(1, 1023), 32, threads));
-  CHECK(!sums_pieces(list(0, 0), 32, threads));
-  const kernels::bag_list<std::int32_t> fixed{nullptr, 1023, 100, 102'300, false, false, {}};
-  CHECK(!sums_pieces(fixed, 32, threads));
+  CHECK(least(1, 1'000'000) == 1024);
+  CHECK(least(8, 8 * 131'072) == 1024);
+  CHECK(least(132, 132 * 7943) == 1024);
+  CHECK(least(65'536, 131'072) == 1024);
+  CHECK(least(65'536, 1'048'576) == 4096);
+  CHECK(least(8192, 8192 * 2000) == 64'000);
+  CHECK(least(65'536, 655'360, 1) == 0);
+  CHECK(least(2048, 16'384) == 0);
+  CHECK(least(100, 10'000) == 0);
+  CHECK(least(1, 1023) == 0);
+  CHECK(least(0, 0) == 0);
+  const auto fixed = [](std::int64_t hotness, std::int64_t bags) {
+    const kernels::bag_list<std::int32_t> list{nullptr, hotness, bags, bags * hotness, false, false, {}};
+    return least_listed(list, 32, 132 * 1280, 1000);
+  };
+  CHECK(fixed(1023, 100) == 0);
+  CHECK(fixed(1024, 100) == 1024);
+  CHECK(fixed(10, 65'536) == 0);
+  CHECK(least_listed(kernels::bag_list<std::int32_t>{&offset, 0, 1, 100'000, false, true, {}}, 1, 0, 1) == 0);
 }
 
 }  // namespace ferry_test::long_bag_kernels_test

@@ -30,6 +30,8 @@ std::vector<std::size_t> offsets_of(const std::vector<std::size_t>& lengths, std
   return offsets;
 }
 
+constexpr bool on_host = ferry::execution_backend<exec_space>::device_is_host;
+
 /// Batches around the length from which bags are long, and around the one from which pieces grow. In some of
 /// them bags are few, in some a long one is among many short ones.
 std::vector<std::vector<std::size_t>> batches() {
@@ -221,6 +223,85 @@ TEMPLATE_LIST_TEST_CASE("long bags have the same bits in any space", "[long_bags
       ferry::gather_bags(exec, codes, input.ids, input.offsets, input.out, pooling).wait();
     });
   }
+}
+
+/// So many positions that long bags are listed on a device, too: 24 tiles for each of its threads.
+TEMPLATE_TEST_CASE("long bags among many short ones", "[long_bags][once]", float, ferry::half_t, double) {
+  auto random = generator(39);
+  const exec_space exec;
+  using namespace ferry;
+  constexpr std::size_t width = on_host ? 12 : sizeof(TestType) == 2 ? 256 : 128;
+  std::vector<std::size_t> lengths(60'000);
+  for (auto& length : lengths) length = random() % 4;
+  std::size_t bag = 100;
+  for (const std::size_t length : {1023UL, 1024UL, 1025UL, 30'000UL, 8447UL, 8448UL})
+    lengths[bag += 5000] = length;
+  problem<TestType> input(random, lengths, width);
+  REQUIRE(input.ids.size() > 130'000);
+  const auto weights = uneven_values<float>(random, input.ids.size());
+  auto skipped = input.ids;
+  for (auto& id : skipped)
+    if (random() % 5 == 0) id = -1;
+  input.check(pooling::sum{}, input.ids, [&](auto pooling) {
+    gather_bags(exec, input.table, input.ids, input.offsets, input.out, pooling).wait();
+    // Once more: the counts of the list are clean.
+    put(input.out, input.poison());
+    gather_bags(exec, input.table, input.ids, input.offsets, input.out, pooling, bounds::unchecked{}).wait();
+  });
+  input.check(pooling::max{}, input.ids, [&](auto pooling) {
+    gather_bags(exec, input.table, input.ids, input.offsets, input.out, pooling).wait();
+  });
+  input.check(pooling::mean{}, skipped, [&](auto pooling) {
+    gather_bags(exec, input.table, skipped, input.offsets, input.out, pooling, bounds::skip{}).wait();
+  });
+  if constexpr (std::is_same_v<TestType, float>) {
+    const auto with_weights = [&](auto pooling) {
+      gather_bags(exec, input.table, input.ids, input.offsets, input.out, weights, pooling).wait();
+    };
+    input.check(pooling::mean{}, input.ids, with_weights, weights);
+    const auto plan = make_plan(exec, input.ids, input.rows);
+    input.check(pooling::sum{}, input.ids, [&](auto pooling) {
+      gather_bags(exec, input.table, plan, input.offsets, input.out, pooling).wait();
+    });
+    if constexpr (staged_compiles<device_space, device_space>)
+      input.check(pooling::sum{}, input.ids, [&](auto pooling) {
+        gather_bags(exec, input.table, input.ids, input.offsets, input.out, pooling, path::staged{}).wait();
+      });
+  }
+}
+
+TEST_CASE("a long bag among many short ones keeps its contents for a bad index", "[long_bags][once]") {
+  auto random = generator(40);
+  const exec_space exec;
+  std::vector<std::size_t> lengths(60'000, 2);
+  lengths[30'000] = 20'000;
+  constexpr std::ptrdiff_t width = on_host ? 8 : 128;
+  problem<float> input(random, lengths, width);
+  const auto good = pooled<float, float>(input.values, width, input.ids, input.offsets, "pooling::sum").rows;
+  auto expected = good;
+  std::fill_n(expected.begin() + 30'000 * width, width, 77.0F);
+  auto bad = input.ids;
+  bad[input.offsets[30'000] + 19'999] = 300;
+  put(input.out, input.poison());
+  CHECK_THROWS_AS(
+      ferry::gather_bags(exec, input.table, bad, input.offsets, input.out, ferry::pooling::sum{}).wait(),
+      ferry::out_of_range);
+  CHECK(same_bits(take(input.out), expected));
+  // Half of the offsets end a bag at the end of the batch: long bags that overlap exceed the list.
+  auto offsets = as_offsets<std::int64_t>(input.offsets);
+  for (std::size_t b = 2; b < 200; b += 2) offsets[b] = offsets.back();
+  put(input.out, input.poison());
+  CHECK_THROWS_AS(
+      ferry::gather_bags(exec, input.table, input.ids, offsets, input.out, ferry::pooling::sum{}).wait(),
+      ferry::out_of_range);
+  const auto result = take(input.out);
+  const auto whole =
+      pooled<float, float>(input.values, width, input.ids,
+                           {static_cast<std::size_t>(offsets[99]), input.offsets.back()}, "pooling::sum");
+  const auto row = [&](std::ptrdiff_t bag) { return result.begin() + bag * width; };
+  CHECK(std::equal(whole.rows.begin(), whole.rows.end(), row(99)));
+  CHECK(std::all_of(row(100), row(101), [](float x) { return x == 77.0F; }));
+  CHECK(std::equal(good.begin() + 200 * width, good.end(), row(200)));
 }
 
 TEST_CASE("a bag of 100000 positions", "[long_bags]") {

@@ -157,6 +157,33 @@ TEST_CASE("The gradients of weights are the products of gradients and rows befor
   }
 }
 
+TEST_CASE("means over bags of any length, of which positions are left out, are stepped on") {
+  auto random = generator(37);
+  const exec_space exec;
+  constexpr std::size_t rows = 60, width = 9;
+  std::vector<std::size_t> offsets{0};
+  for (const std::size_t length : {0UL, 31UL, 32UL, 33UL, 0UL, 64UL, 5000UL, 1UL, 2UL, 3UL, 40UL, 0UL})
+    offsets.push_back(offsets.back() + length);
+  const std::size_t bags = offsets.size() - 1;
+  auto ids = indices<std::int64_t>(random, offsets.back(), rows);
+  for (auto& id : ids)
+    if (random() % 4 == 0) id = -1;
+  std::fill_n(ids.begin() + 31, 32, -1);  // a bag without a row
+  const auto values = uneven_values<float>(random, rows * width);
+  const auto gradients = uneven_values<float>(random, bags * width);
+  auto table = make<ferry::device_space>("table", rows, width, values);
+  auto state = ferry::optim::make_state(adam, table);
+  const auto grads = make<ferry::device_space>("grads", bags, width, gradients);
+  for (int step = 0; step < 2; ++step)
+    ferry::step_bags(exec, adam, table, state, ids, offsets, grads, ferry::pooling::mean{},
+                     ferry::bounds::skip{})
+        .wait();
+  CHECK(same_bits(take(table),
+                  stepped_by_positions(adam, values, rows, width, ids,
+                                       expanded<float>(gradients, width, ids, offsets, "pooling::mean"),
+                                       ferry::bounds::skip{})));
+}
+
 TEST_CASE("Bags of a fixed number of positions, of none, and no bags at all can be stepped") {
   auto random = generator(35);
   const exec_space exec;

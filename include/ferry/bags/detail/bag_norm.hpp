@@ -3,6 +3,7 @@
 
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/bag_list.hpp>
+#include <ferry/bags/detail/bag_row_counts.hpp>
 #include <ferry/bags/detail/launch_pool.hpp>
 #include <ferry/optim/detail/measure_norm.hpp>
 #include <ferry/plan/detail/checks.hpp>
@@ -35,7 +36,7 @@ template <class Offset, class Weight>
 struct place_bag_shares {
   bag_list<Offset> bags;
   const std::int64_t* order;
-  const std::int64_t* row_of;  ///< null: each position has a row
+  const std::int64_t* sizes;  ///< see bag_row_counts; null: each position has a row
   const Weight* weights;
   bool divides;
   std::int64_t* rows;
@@ -52,11 +53,7 @@ struct place_bag_shares {
     if constexpr (!std::is_void_v<Weight>) factor = convert<double>(weights[position]);
     if (divides) {
       const bag_range range = bags.range(bag, false);
-      std::int64_t size = range.end - range.begin;
-      if (row_of != nullptr) {
-        size = 0;
-        for (std::int64_t k = range.begin; k < range.end; ++k) size += row_of[k] >= 0 ? 1 : 0;
-      }
+      const std::int64_t size = sizes != nullptr ? sizes[bag] : range.end - range.begin;
       factor = size > 0 ? factor / static_cast<double>(size) : 0.0;
     }
     factors[place] = factor;
@@ -175,8 +172,10 @@ struct norm_part<optim::bag_grads<Offsets, Values, Extra, Pooling>> {
       squares.chosen = grads.extra.data;
       squares.chosen_stride = grads.extra.row_stride();
     }
-    launch(call.exec(), call.label("bags"), positions,
-           kernels::place_bag_shares<offset_type<Offsets>, weight>{bags, plan.order, row_of, weights,
+    const std::string& label = call.label("bags");
+    const auto* const sizes = Pooling::divides ? bag_row_counts(call, label, bags, row_of) : nullptr;
+    launch(call.exec(), label, positions,
+           kernels::place_bag_shares<offset_type<Offsets>, weight>{bags, plan.order, sizes, weights,
                                                                    Pooling::divides, rows, factors});
     return squares;
   }

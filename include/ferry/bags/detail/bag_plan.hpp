@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_arguments.hpp>
+#include <ferry/bags/detail/bag_row_counts.hpp>
 #include <ferry/bags/detail/launch_pool.hpp>
 #include <ferry/bags/detail/pool_bags.hpp>
 #include <ferry/bags/detail/share_values.hpp>
@@ -158,9 +159,10 @@ auto plan_bags(const Exec& exec, const Access& access, const row_plan& plan, con
     using number = pooling_number<Exec, Compute>;
     using kernel = kernels::divide_by_sizes<number, Compute, offset_type<Bags>, std::remove_const_t<Value>>;
     const bool skips = store.bounds == bounds::skip::name;
+    const auto* const sizes = bag_row_counts(call, label, list, skips ? store.row_of : nullptr);
     launch(exec, call.label_part(label, "divide"), count * width,
-           kernel{list, skips ? store.row_of : nullptr, near_grads.data, near_grads.row_stride(),
-                  divided.data, fast_divisor(width), tables});
+           kernel{list, sizes, near_grads.data, near_grads.row_stride(), divided.data, fast_divisor(width),
+                  tables});
     return finish(divided);
   } else {
     return finish(grads);

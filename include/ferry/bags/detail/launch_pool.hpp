@@ -4,19 +4,23 @@
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/bag_pieces.hpp>
 #include <ferry/bags/detail/bag_terms.hpp>
+#include <ferry/bags/detail/long_bag_list.hpp>
 #include <ferry/bags/detail/no_array.hpp>
+#include <ferry/bags/detail/pool_long_bags.hpp>
 #include <ferry/bags/detail/pool_rows.hpp>
 #include <ferry/bags/detail/pooled_table.hpp>
-#include <ferry/bags/detail/sum_bag_pieces.hpp>
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
+#include <ferry/rows/detail/sum_pieces.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <new>
 #include <string>
 #include <type_traits>
 
@@ -76,16 +80,29 @@ std::int64_t pooling_threads(const Exec& exec) {
     return execution_backend<Exec>::tuning(exec).threads_that_pool;
 }
 
-/// True if a kernel sums the pieces of long bags before bags of `tiles` threads each are pooled. That pays if
-/// bags are long, and too few to occupy `at_once` threads.
+/// Positions from which on a bag is listed for the launch that shares long ones; 0 if there is no such
+/// launch. It pays if bags are long, and too few to occupy `at_once` threads, of which one pools a tile. It
+/// also pays in batches of `large` positions, in which a launch more does not matter: a long bag among short
+/// ones would take longer than all others. There a bag of 1/256 of the batch ends before the others do.
 template <class Offset>
-bool sums_pieces(const kernels::bag_list<Offset>& bags, std::int64_t tiles, std::int64_t at_once) {
-  if (bags.bags == 0 || bags.positions < kernels::long_bags::least) return false;
+std::int64_t least_listed(const kernels::bag_list<Offset>& bags, std::int64_t tiles, std::int64_t at_once,
+                          std::int64_t large) {
+  constexpr std::int64_t least = kernels::long_bags::least;
+  if (bags.bags == 0 || bags.positions < least || at_once == 0) return 0;
+  const bool differ = bags.offsets != nullptr;
   // Bags of a quarter of that length on average: some of them are long, if their lengths differ at all.
-  const std::int64_t average = bags.positions / bags.bags;
-  const bool some_long = bags.offsets == nullptr ? bags.hotness >= kernels::long_bags::least
-                                                 : average >= kernels::long_bags::least / 4;
-  return some_long && bags.bags * tiles < at_once;
+  const bool some_long = differ ? bags.positions / bags.bags >= least / 4 : bags.hotness >= least;
+  if (some_long && bags.bags * tiles < at_once) return least;
+  return differ && bags.positions >= large ? std::max(least, bags.positions / 256) : 0;
+}
+
+/// The positions of a batch that is large for least_listed: on a device 24 rows for each thread.
+template <class Exec>
+std::int64_t large_batch(std::int64_t tiles, std::int64_t at_once) {
+  if constexpr (is_host_exec<Exec>)
+    return std::int64_t{1} << 16;
+  else
+    return 24 * at_once / tiles;
 }
 
 /// Labels and memory for the kernels of long bags, from the call of a verb. OnHost: kernels of the host run.
@@ -104,26 +121,52 @@ struct pooling_resources {
     else
       return call.template scratch<T>(count);
   }
+  /// Counts for a list: of the call's report, or for host threads.
+  [[nodiscard]] long_bag_counts* counts() const {
+    if constexpr (OnHost)
+      return new (memory<long_bag_counts>(1)) long_bag_counts{};
+    else
+      return &call.report().findings->long_bags;
+  }
+  /// Lets the counts be cleaned before their next use.
+  void spoil_counts() const {
+    if constexpr (!OnHost) *static_cast<volatile unsigned int*>(call.report().raised) = 1U;
+  }
 };
 
-/// Sums the long bags of a batch, by threads that share them.
-template <class Exec, class Compute, class Table, class Source, class Weight, class Offset, class Resources>
-kernels::piece_buffer<Compute> sum_long_bags(
-    const Exec& exec, const std::string& label,
-    const kernels::bag_terms<Compute, false, Table, Source, Weight, void>& terms,
-    const kernels::bag_list<Offset>& bags, bool packed, const Resources& resources) {
-  const std::int64_t slots = kernels::long_bags::slots(bags.positions), width = terms.width;
-  const std::int64_t tiles = packed ? width / kernels::packed_tile::elements : width;
-  const std::string& pieces_label = resources.label(label, "sum_pieces");
-  const std::string& bags_label = resources.label(label, "sum_long");
-  const kernels::piece_buffer<Compute> buffer{resources.template memory<Compute>(slots * width),
-                                              resources.template memory<kernels::piece_note>(slots)};
-  launch(exec, pieces_label, schedule::flat{}, slots, is_host_exec<Exec> ? 1 : tiles,
-         kernels::sum_bag_pieces<Compute, Table, Source, Offset, Weight>{terms, bags, buffer, slots,
-                                                                         fast_divisor(tiles), packed});
-  launch(exec, bags_label, schedule::flat{}, slots, is_host_exec<Exec> ? 1 : tiles,
-         kernels::add_bag_pieces<Compute, Offset>{bags, buffer, slots, width, fast_divisor(tiles), packed});
-  return buffer;
+/// Pools a batch by two launches, of which the second one shares the bags of `least` and more positions
+/// between all threads.
+template <class Exec, class Pool, class Resources>
+void launch_with_list(const Exec& exec, const std::string& label, Pool& pool, std::int64_t tiles,
+                      std::int64_t least, const Resources& resources) {
+  using number = typename Pool::compute_type;
+  constexpr bool on_host = is_host_exec<Exec>;
+  const std::int64_t width = pool.terms.width, positions = pool.bags.positions;
+  const bool packed = pool.packed || pool.wide;
+  const std::int64_t long_tiles = on_host ? 1 : packed ? width / kernels::packed_tile::elements : width;
+  const std::int64_t tiles_of_group = kernels::piece_counters::tiles(static_cast<std::uint32_t>(long_tiles));
+  const std::string& long_label = resources.label(label, "long_bags");
+  auto& list = pool.list;
+  list.least = least;
+  list.most_bags = positions / least;
+  list.most_pieces =
+      std::min(positions / kernels::sum_pieces::least, list.most_bags * kernels::sum_pieces::greatest_count);
+  list.groups = (long_tiles + tiles_of_group - 1) / tiles_of_group;
+  list.bags = resources.template memory<kernels::listed_bag>(list.most_bags);
+  list.arrivals = resources.template memory<kernels::piece_arrivals>(list.most_bags * list.groups);
+  auto* const sums = resources.template memory<number>(list.most_pieces * width);
+  list.state = resources.counts();
+  // The second kernel has 128 registers, and pool_rows 48: fewer threads at once.
+  const std::int64_t threads = on_host ? list.most_pieces : pooling_threads(exec) * 2 / 5;
+  try {
+    launch(exec, label, schedule::flat{}, pool.bags.bags, tiles, pool);
+    launch(exec, long_label, threads,
+           kernels::pool_long_bags<number, Pool>{pool, sums, fast_divisor(long_tiles), packed, threads});
+  } catch (...) {
+    // Without the second launch the bags would stay in the list.
+    resources.spoil_counts();
+    throw;
+  }
 }
 
 template <class Pooling, class Exec, class Rows, class Source, class Offset, class Weight, class Chosen,
@@ -155,10 +198,14 @@ void launch_pool(const Exec& exec, const std::string& label,
               in.strict,
               in.has_rows,
               changed};
-  if constexpr (!Pooling::selects)
-    if (in.has_rows && sums_pieces(in.bags, is_host_exec<Exec> ? 1 : tiles, pooling_threads(exec)))
-      pool.buffer = sum_long_bags(exec, label, pool.terms, in.bags, packed || wide, resources);
-  launch(exec, label, schedule::flat{}, in.bags.bags, is_host_exec<Exec> ? 1 : tiles, pool);
+  const std::int64_t threads_of_bag = is_host_exec<Exec> ? 1 : tiles;
+  if constexpr (!Pooling::selects) {
+    const std::int64_t at_once = pooling_threads(exec);
+    const std::int64_t least =
+        in.has_rows ? least_listed(in.bags, threads_of_bag, at_once, large_batch<Exec>(tiles, at_once)) : 0;
+    if (least != 0) return launch_with_list(exec, label, pool, threads_of_bag, least, resources);
+  }
+  launch(exec, label, schedule::flat{}, in.bags.bags, threads_of_bag, pool);
 }
 
 }  // namespace ferry::detail

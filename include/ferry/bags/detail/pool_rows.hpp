@@ -4,6 +4,7 @@
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/bag_pieces.hpp>
 #include <ferry/bags/detail/bag_terms.hpp>
+#include <ferry/bags/detail/long_bag_list.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
@@ -26,7 +27,7 @@ inline constexpr bool keeps_scales = requires {
 /// packets of the same rows. A thread issues the loads of four rows before it adds the first: with more,
 /// registers would leave room for fewer threads (H200). The additions stay in order. All threads of a bag
 /// read the same indices, which the first level of cache serves. Bags of any length are pooled by the
-/// threads of one row. They find the sums of long bags in a buffer, or add the pieces themselves.
+/// threads of one row. They list long ones for pool_long_bags, or add the pieces themselves.
 ///
 /// Host mapping: one run of neighbouring bags per thread. Rows of later positions are prefetched.
 template <class Compute, class Pooling, class Table, class Source, class Offset, class Weight, class Out,
@@ -40,6 +41,7 @@ struct pool_rows {
   /// See launch: four rows in flight need 48 registers, 64 in packets of eight or with scales of blocks.
   static constexpr unsigned int blocks_at_once = has_wide_tiles || keeps_scales<Table> ? 4 : 5;
 
+  using compute_type = Compute;
   using terms_type = bag_terms<Compute, Pooling::selects, Table, Source, Weight, Chosen>;
 
   terms_type terms;
@@ -49,12 +51,12 @@ struct pool_rows {
   Chosen* chosen;
   std::int64_t chosen_stride;
   detail::fast_divisor tiles;
-  bool packed;                        ///< true if a tile is a packet
-  bool wide;                          ///< true if it is a wide one
-  bool strict;                        ///< true if a bag with a position without a row keeps its contents
-  bool has_rows;                      ///< true if the table has any
-  std::int64_t* changed_rows;         ///< null, or for bag b: b, or -1 if it keeps its contents
-  piece_buffer<Compute> buffer = {};  ///< of the sums of long bags
+  bool packed;                 ///< true if a tile is a packet
+  bool wide;                   ///< true if it is a wide one
+  bool strict;                 ///< true if a bag with a position without a row keeps its contents
+  bool has_rows;               ///< true if the table has any
+  std::int64_t* changed_rows;  ///< null, or for bag b: b, or -1 if it keeps its contents
+  long_bag_list list = {};
 
   /// Of a bag of average size.
   [[nodiscard]] std::int64_t bytes_each() const {
@@ -73,7 +75,10 @@ struct pool_rows {
 
   void operator()(const detail::host_run& run) const {
     const std::int64_t end = run.end(bags.bags);
-    for (std::int64_t bag = run.begin(bags.bags); bag < end; ++bag) all_of(bag, bags.range(bag, true));
+    for (std::int64_t bag = run.begin(bags.bags); bag < end; ++bag) {
+      const bag_range range = bags.range(bag, true);
+      if (!leaves(bag, range, true)) all_of(bag, range);
+    }
   }
 
   /// A whole bag, on a host.
@@ -96,15 +101,37 @@ struct pool_rows {
     if (column == 0) finish_bag(bag, range, keeps);
   }
 
- private:
   template <class Tile>
   using pooled = typename terms_type::template pooled<Tile>;
 
+  /// Ends what part_of begins, or all_of for a tile, with the sum of the bag.
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION void finish_tile(pooled<Tile>& sum, std::int64_t bag, const bag_range& range,
+                                               std::int64_t column, int count) const {
+    const bool keeps = store<Tile>(sum, bag, range, column, count);
+    if (column == 0) finish_bag(bag, range, keeps);
+  }
+
+ private:
   template <class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void pool_item(std::int64_t i) const {
     const std::int64_t bag = tiles.quotient(i);
     const std::int64_t column = (i - bag * tiles.divisor()) * Tile::elements;
-    part_of<Tile>(bag, bags.range(bag, column == 0), column);
+    const bag_range range = bags.range(bag, column == 0);
+    if (!leaves(bag, range, column == 0)) part_of<Tile>(bag, range, column);
+  }
+
+  /// True if the bag is pooled by another launch. `first`: this thread lists it.
+  KOKKOS_FORCEINLINE_FUNCTION bool leaves([[maybe_unused]] std::int64_t bag,
+                                          [[maybe_unused]] const bag_range& range,
+                                          [[maybe_unused]] bool first) const {
+    if constexpr (Pooling::selects) {
+      return false;
+    } else {
+      if (!list.takes(range)) return false;
+      if (first) list.add(bag, range);
+      return true;
+    }
   }
 
   /// Once per bag: says whether it keeps its contents, and reports its bad indices, in a walk of its own that
@@ -124,8 +151,15 @@ struct pool_rows {
     pooled<Tile> sum(count);
     if (!has_rows)
       sum.marks.miss(range.begin < range.end);
-    else if (!take_sum<Tile>(sum, bag, range, column, count))
+    else
       terms.template add_bag<Tile>(sum, range, column, count);
+    return store<Tile>(sum, bag, range, column, count);
+  }
+
+  /// Stores a tile of the pooled row. Returns whether the bag keeps its contents.
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION bool store(pooled<Tile>& sum, std::int64_t bag, const bag_range& range,
+                                         std::int64_t column, int count) const {
     if (may_miss<Source> && strict && sum.marks.misses_row()) return true;
     if constexpr (Pooling::divides) {
       const std::int64_t rows = terms_type::may_skip ? sum.rows : range.end - range.begin;
@@ -137,21 +171,6 @@ struct pool_rows {
       for (int e = 0; e < live<Tile>(count); ++e)
         chosen[bag * chosen_stride + column + e] = static_cast<Chosen>(sum.origin[e]);
     return false;
-  }
-
-  /// Takes the sum of a long bag from the buffer. Returns whether it is there.
-  template <class Tile>
-  KOKKOS_FORCEINLINE_FUNCTION bool take_sum(pooled<Tile>& sum, std::int64_t bag, const bag_range& range,
-                                            std::int64_t column, int count) const {
-    if constexpr (Pooling::selects) return false;
-    if (buffer.sums == nullptr || !long_bags::has(range)) return false;
-    const std::int64_t slot = long_bags::slot(range.begin);
-    const piece_note note = buffer.notes[slot];
-    if (note.bag != bag || note.bag_rows < 0) return false;
-    load_tile<Tile>(sum.value, buffer.sums + slot * terms.width + column, count);
-    sum.rows = note.bag_rows;
-    sum.marks.miss(sum.rows < range.end - range.begin);
-    return true;
   }
 };
 

@@ -89,28 +89,21 @@ struct place_bags {
 template <class Compute, class Out, class Offset, class Value>
 struct divide_by_sizes {
   bag_list<Offset> bags;
-  const std::int64_t* row_of;  ///< null: each position has a row
+  const std::int64_t* sizes;  ///< see bag_row_counts; null: each position has a row
   const Value* values;
   std::int64_t stride;
   Out* scaled;
   detail::fast_divisor width;
   tables_of_bags tables{};
 
-  [[nodiscard]] std::int64_t bytes_each() const {
-    const std::int64_t elements = sizeof(Value) + sizeof(Out);
-    if (row_of == nullptr || bags.bags == 0) return elements;
-    return elements + static_cast<std::int64_t>(sizeof(std::int64_t)) * bags.positions / bags.bags;
-  }
+  static std::int64_t bytes_each() { return sizeof(Value) + sizeof(Out); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::int64_t row = width.quotient(i);
     const std::int64_t column = i - row * width.divisor();
-    const bag_range range = bags.range(tables.bag_of(row, column), false);
-    std::int64_t rows = range.end - range.begin;
-    if (row_of != nullptr) {
-      rows = 0;
-      for (std::int64_t k = range.begin; k < range.end; ++k) rows += row_of[k] >= 0 ? 1 : 0;
-    }
+    const std::int64_t bag = tables.bag_of(row, column);
+    const bag_range range = bags.range(bag, false);
+    const std::int64_t rows = sizes != nullptr ? sizes[bag] : range.end - range.begin;
     const auto value = convert<Compute>(values[row * stride + column]);
     scaled[i] = convert<Out>(rows > 0 ? value / static_cast<Compute>(rows) : Compute(0));
   }

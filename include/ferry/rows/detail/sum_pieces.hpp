@@ -15,9 +15,10 @@ namespace ferry::kernels {
 /// values of a piece are added one after the other, then its sums are.
 template <class Number>
 struct pieces_of {
-  static constexpr Number least = 32;          ///< values of a piece
-  static constexpr Number most = 256;          ///< pieces, but for the rest
-  static constexpr Number fewest = 2 * least;  ///< values that are cut
+  static constexpr Number least = 32;                                  ///< values of a piece
+  static constexpr Number most = 256;                                  ///< pieces, but for the rest
+  static constexpr Number fewest = 2 * least;                          ///< values that are cut
+  static constexpr Number greatest_count = most + most / (least + 1);  ///< with the rest
 
   Number size;
   Number count;

@@ -7,6 +7,12 @@
 
 namespace ferry::detail {
 
+/// Counts of kernels::long_bag_list; 0 between verbs.
+struct long_bag_counts {
+  std::uint64_t listed = 0;    ///< bags and their pieces
+  unsigned int completed = 0;  ///< groups of their tiles
+};
+
 /// Errors in a batch that kernels found. Lies in the memory of the kernel; clean between uses.
 struct index_report {
   static constexpr std::uint64_t none = ~std::uint64_t{0};
@@ -25,6 +31,7 @@ struct index_report {
   unsigned int unsigned_offsets = 0;      ///< true if first_offset_number is of an unsigned type
   unsigned int lock = 0;
   unsigned int arrived = 0;  ///< blocks of the kernel that sorts a plan; 0 between kernels
+  long_bag_counts long_bags;
 };
 
 /// The kind of a value that is not finite, in the two lowest bits of index_report::first_value.

@@ -4,6 +4,7 @@
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/bag_plan.hpp>
+#include <ferry/bags/detail/bag_row_counts.hpp>
 #include <ferry/bags/detail/launch_pool.hpp>
 #include <ferry/bags/detail/share_values.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
@@ -130,11 +131,13 @@ bag_lists<Compute, Payload> list_bags(const Exec& exec, const std::int64_t* plac
     lists.divided = payload<Compute, Payload>(exec, "divided gradients", count, grads.width());
     const auto near_grads = values_for_kernels(call, label, grads);
     using number = pooling_number<Exec, Compute>;
-    if (lists.divided.size() != 0)
+    if (lists.divided.size() != 0) {
+      const auto* const sizes = bag_row_counts(call, label, list, row_of);
       launch(exec, call.label_part(label, "divide"), count * grads.width(),
              kernels::divide_by_sizes<number, Compute, offset_type<Bags>, value>{
-                 list, row_of, near_grads.data, near_grads.row_stride(), lists.divided.data(),
+                 list, sizes, near_grads.data, near_grads.row_stride(), lists.divided.data(),
                  fast_divisor(grads.width())});
+    }
   }
   execution_backend<Exec>::fence(exec, label);
   lists.report = read_report<Exec>(report);

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/bags/detail/bag_list.hpp>
+#include <ferry/bags/detail/long_bag_list.hpp>
+#include <ferry/rows/detail/sum_pieces.hpp>
+#include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+
+namespace ferry::kernels {
+
+/// Pools the bags that a launch of `Pool` has listed. No thread waits for another one: the last of the
+/// threads that sum pieces of a group of tiles adds their sums in order and stores the tiles.
+///
+/// Device mapping: a fixed number of threads, which end at once if no bag is listed, walk over (piece, tile),
+/// row-major, a warp over 32 neighbours. Neighbouring warps take items far apart, so that few pieces occupy
+/// all multiprocessors. A bag of all positions has 256 pieces, whose threads need 16 rows in flight, and the
+/// indices of the next ones, to read at the memory's rate.
+///
+/// Host mapping: one run of pieces per thread.
+template <class Compute, class Pool>
+struct pool_long_bags {
+  static constexpr unsigned int most_threads = 128;  ///< of a block, see launch
+  static constexpr unsigned int blocks_at_once = 4;  ///< see launch: 128 registers
+  static constexpr bool takes_runs = true;           ///< on a host, see launch
+  /// The number of threads is a multiple of the size of a block.
+  static constexpr std::int64_t warp = 32, warps = most_threads / warp;
+
+  using terms_type = typename Pool::terms_type;
+  static constexpr int under_way = sizeof(Compute) > 4 || terms_type::weighs ? 8 : 16;
+
+  Pool pool;
+  Compute* sums;  ///< a row for each piece
+  ferry::detail::fast_divisor tiles;
+  bool packed;           ///< true if a tile is a packet
+  std::int64_t threads;  ///< of a device
+
+  /// Of a piece, on a host.
+  [[nodiscard]] std::int64_t bytes_each() const { return sum_pieces::least * pool.terms.row_bytes(); }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const listed_counts listed = pool.list.counts();
+    if (listed.bags == 0) return;
+    if (pool.list.exceeds(listed)) return pool_alone(i);
+    const std::int64_t number = i / warp;
+    const std::int64_t place = number % warps * (threads / most_threads) + number / warps;
+    for (std::int64_t item = place * warp + i % warp; item < listed.pieces * tiles.divisor();
+         item += threads) {
+      if (packed)
+        share<packed_tile>(item, listed.bags);
+      else
+        share<single_tile>(item, listed.bags);
+    }
+  }
+
+  void operator()(const ferry::detail::host_run& run) const {
+    const listed_counts listed = pool.list.counts();
+    if (listed.bags == 0) return;
+    if (pool.list.exceeds(listed)) {
+      for (std::int64_t bag = run.begin(pool.bags.bags); bag < run.end(pool.bags.bags); ++bag)
+        if (const bag_range range = pool.bags.range(bag, false); pool.list.takes(range))
+          pool.all_of(bag, range);
+      return pool.list.count_part(run.runs);
+    }
+    const std::int64_t end = run.end(listed.pieces);
+    for (std::int64_t piece = run.begin(listed.pieces); piece < end; ++piece) share_row(piece, listed.bags);
+  }
+
+ private:
+  /// A piece, and its bag at a place of the list.
+  struct listed_piece {
+    std::int64_t piece, place;
+    listed_bag bag;
+    sum_pieces cut;
+
+    KOKKOS_FORCEINLINE_FUNCTION listed_piece(const long_bag_list& list, std::int64_t number,
+                                             std::int64_t count)
+        : piece(number),
+          place(list.place_of(piece, count)),
+          bag(list.bags[place]),
+          cut(bag.end - bag.begin) {}
+    [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::int64_t begin() const {
+      return bag.begin + (piece - bag.first_piece) * cut.size;
+    }
+    [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::int64_t end() const {
+      return bag.begin + cut.end(piece - bag.first_piece, bag.end - bag.begin);
+    }
+  };
+
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION void share(std::int64_t item, std::int64_t count) const {
+    const std::int64_t piece = tiles.quotient(item), tile = item - piece * tiles.divisor();
+    const std::uint64_t rows =
+        sum<Tile>(listed_piece(pool.list, piece, count), tile * Tile::elements, Tile::elements);
+    const std::int64_t tiles_of_group = piece_counters::tiles(static_cast<std::uint32_t>(tiles.divisor()));
+    const std::int64_t group = tile / tiles_of_group, first = group * tiles_of_group;
+    const std::int64_t last =
+        first + tiles_of_group < tiles.divisor() ? first + tiles_of_group : tiles.divisor();
+    // Looked up once more, which costs less than registers in the loop of the sum.
+    const listed_piece work(pool.list, piece, count);
+    piece_arrivals& arrivals = pool.list.arrivals[work.place * pool.list.groups + group];
+    if (!is_last(arrivals, tile == first ? rows : 0, (last - first) * work.cut.count)) return;
+    for (std::int64_t next = first; next < last; ++next)
+      deliver<Tile>(work, arrivals, next * Tile::elements, Tile::elements);
+    pool.list.count_part(count * pool.list.groups);
+  }
+
+  /// All tiles of a piece, on a host.
+  void share_row(std::int64_t piece, std::int64_t count) const {
+    constexpr int most = host_tile::elements;
+    const std::int64_t width = pool.terms.width;
+    const listed_piece work(pool.list, piece, count);
+    std::uint64_t rows = 0;
+    const auto visit = [&](const auto& whole, const auto& rest) {
+      std::int64_t column = 0;
+      for (; column + most <= width; column += most) whole(column);
+      if (column < width) rest(column, static_cast<int>(width - column));
+    };
+    visit([&](std::int64_t column) { rows = sum<whole_host_tile<most>>(work, column, most); },
+          [&](std::int64_t column, int live_columns) { rows = sum<host_tile>(work, column, live_columns); });
+    piece_arrivals& arrivals = pool.list.arrivals[work.place];
+    if (!is_last(arrivals, rows, work.cut.count)) return;
+    visit([&](std::int64_t column) { deliver<whole_host_tile<most>>(work, arrivals, column, most); },
+          [&](std::int64_t column, int live_columns) {
+            deliver<host_tile>(work, arrivals, column, live_columns);
+          });
+    pool.list.count_part(count);
+  }
+
+  /// Sums a tile of a piece. Returns its number of positions with a row, or fewer if that is not all.
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION std::uint64_t sum(const listed_piece& work, std::int64_t column,
+                                                int count) const {
+    typename terms_type::template pooled<Tile> total(count);
+    if constexpr (Tile::host)
+      pool.terms.template add_range<Tile>(total, work.begin(), work.end(), column, count);
+    else
+      pool.terms.template add_ahead<under_way, Tile>(total, work.begin(), work.end(), column, count);
+    store_tile<Tile>(total.value, sums + work.piece * pool.terms.width + column, count);
+    return !terms_type::may_skip && total.marks.misses_row() ? 0 : static_cast<std::uint64_t>(total.rows);
+  }
+
+  /// Counts a sum that is written. True for the last of `terms`: that thread sees the others.
+  KOKKOS_FORCEINLINE_FUNCTION static bool is_last(piece_arrivals& arrivals, std::uint64_t rows,
+                                                  std::int64_t terms) {
+    if (rows != 0) Kokkos::atomic_add(&arrivals.rows, rows);
+    Kokkos::memory_fence();
+    if (Kokkos::atomic_fetch_add(&arrivals.count, 1U) + 1 != static_cast<std::uint32_t>(terms)) return false;
+    Kokkos::memory_fence();
+    return true;
+  }
+
+  /// Adds the sums of all pieces of a bag, and stores the tile.
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION void deliver(const listed_piece& work, piece_arrivals& arrivals,
+                                           std::int64_t column, int count) const {
+    constexpr int at_once = 16 / Tile::elements;
+    const Compute* const first = sums + work.bag.first_piece * pool.terms.width + column;
+    typename terms_type::template pooled<Tile> total(count);
+    for (std::int64_t piece = 0; piece < work.cut.count; piece += at_once) {
+      Compute next[at_once][Tile::elements];
+      for (int k = 0; k < at_once; ++k) {
+        const std::int64_t number = piece + k < work.cut.count ? piece + k : work.cut.count - 1;
+        load_tile<Tile>(next[k], first + number * pool.terms.width, count);
+      }
+      for (int k = 0; k < at_once; ++k)
+        if (piece + k < work.cut.count)
+          for (int e = 0; e < live<Tile>(count); ++e) total.value[e] += next[k][e];
+    }
+    const bag_range range{work.bag.begin, work.bag.end, true};
+    total.rows = static_cast<std::int64_t>(Kokkos::atomic_load(&arrivals.rows));
+    total.marks.miss(total.rows < range.end - range.begin);
+    pool.template finish_tile<Tile>(total, work.bag.bag, range, column, count);
+  }
+
+  /// The threads of a tile pool their bags alone: bags that overlap next to bad offsets need more sums than
+  /// the list has room for.
+  KOKKOS_FORCEINLINE_FUNCTION void pool_alone(std::int64_t i) const {
+    const std::int64_t width = pool.terms.width;
+    for (std::int64_t item = i; item < pool.bags.bags * width; item += threads) {
+      const std::int64_t bag = item / width;
+      const bag_range range = pool.bags.range(bag, false);
+      if (pool.list.takes(range)) pool.template part_of<single_tile>(bag, range, item - bag * width);
+    }
+    pool.list.count_part(threads);
+  }
+};
+
+}  // namespace ferry::kernels
