@@ -28,6 +28,7 @@
 #include "distributed/sharded/chunk_shares.cpp"
 #include "distributed/sharded/dealt.cpp"
 #include "distributed/sharded/explain.cpp"
+#include "distributed/sharded/joined_tables.cpp"
 #include "distributed/sharded/open_shards.cpp"
 #include "distributed/sharded/publish_batch.cpp"
 #include "distributed/sharded/pull_rows.cpp"

@@ -19,6 +19,7 @@
 #include <ferry/distributed/sharded/copy.hpp>
 #include <ferry/distributed/sharded/copy_state.hpp>
 #include <ferry/distributed/sharded/explain.hpp>
+#include <ferry/distributed/sharded/for_each_table.hpp>
 #include <ferry/distributed/sharded/gather.hpp>
 #include <ferry/distributed/sharded/gather_bags.hpp>
 #include <ferry/distributed/sharded/gather_to.hpp>

@@ -97,6 +97,12 @@ void require_separate(const char* verb, const std::vector<untyped_array>& tables
                     by_place[later]->note().describe(), " of for_each_table overlap in memory"}));
 }
 
+void require_states(const char* verb, std::size_t tables, std::size_t states) {
+  if (states != tables)
+    throw invalid_argument(joined(
+        {"ferry::", verb, ": for_each_table has ", tables, " tables, but there are ", states, " states"}));
+}
+
 void require_weights(const char* verb, const untyped_array& weights, std::int64_t positions,
                      const char* meaning) {
   require_rank_one(verb, weights, meaning);

@@ -3,12 +3,12 @@
 
 namespace ferry::detail {
 
-/// The first bad index, or the first bad offset.
-text_piece first_number(std::uint64_t bits, bool is_signed) {
+namespace {
+
+/// A bad index, or an offset.
+text_piece number(std::uint64_t bits, bool is_signed) {
   return is_signed ? text_piece(static_cast<std::int64_t>(bits)) : text_piece(bits);
 }
-
-namespace {
 
 /// The error about values that are not finite, in rows of `width` elements.
 std::exception_ptr nonfinite_error(const index_report& report, const std::string& verb,
@@ -24,19 +24,37 @@ std::exception_ptr nonfinite_error(const index_report& report, const std::string
 
 }  // namespace
 
+std::string describe_offset(const index_report& report, std::int64_t positions, const std::string& owner) {
+  const bool is_signed = report.unsigned_offsets == 0;
+  const std::string offset = joined({"offset ", number(report.first_offset_number, is_signed), " at place ",
+                                     report.first_offset, owner, ", "});
+  switch (report.fault) {
+    case offset_fault::negative:
+      return offset + "which is negative";
+    case offset_fault::beyond:
+      return joined({offset, "which exceeds the ", positions, " positions"});
+    case offset_fault::decreases:
+      return joined(
+          {offset, "which is less than offset ", number(report.offset_before, is_signed), " before it"});
+    case offset_fault::late:
+      return offset + "which leaves positions without a bag: the first bag of a step begins at position 0";
+    case offset_fault::early:
+      break;
+  }
+  return joined(
+      {offset, "which leaves positions without a bag: the last bag of a step ends at position ", positions});
+}
+
 std::exception_ptr found_error(const index_report& report, const std::string& verb, const array_note& table,
                                const array_note& values, std::int64_t width, std::int64_t positions,
                                bool signed_indices) {
   const std::string table_text = table.describe();
   if (report.bad_bags != 0)
-    return std::make_exception_ptr(out_of_range(joined(
-        {"ferry::", verb, ": the offsets of ", report.bad_bags, " bags decrease, are negative or leave the ",
-         positions, " positions for rows of ", table_text,
-         verb == "step_bags" ? ", or leave positions without a bag" : "", "; the first is offset ",
-         first_number(report.first_offset_number, report.unsigned_offsets == 0), " at place ",
-         report.first_offset})));
+    return std::make_exception_ptr(
+        out_of_range(joined({"ferry::", verb, ": the offsets of ", report.bad_bags, " bags for rows of ",
+                             table_text, " are bad; the first is ", describe_offset(report, positions)})));
   if (report.out_of_range != 0) {
-    const text_piece index = first_number(report.first_index, signed_indices);
+    const text_piece index = number(report.first_index, signed_indices);
     return std::make_exception_ptr(out_of_range(
         joined({"ferry::", verb, ": ", report.out_of_range, " of ", positions, " indices are outside of ",
                 table_text, "; the first is index ", index, " at position ", report.first_position})));
@@ -64,17 +82,17 @@ std::exception_ptr found_error(const index_report& report, const std::string& ve
   const std::uint64_t bag = is_last ? place - 1 : place;
   const std::string table = list.tables[static_cast<std::size_t>(bag / bags)].describe();
   if (is_offset)
-    return std::make_exception_ptr(out_of_range(joined(
-        {"ferry::", verb, ": the offsets of ", report.bad_bags, " bags of ", list.tables.size(),
-         " tables decrease, are negative or leave the ", positions, " positions",
-         verb == "step_bags" ? ", or leave positions without a bag" : "", "; the first is offset ",
-         first_number(report.first_offset_number, report.unsigned_offsets == 0), " at place ",
-         report.first_offset, ", where bag ", bag % bags, " of ", table, is_last ? " ends" : " begins"})));
+    return std::make_exception_ptr(out_of_range(
+        joined({"ferry::", verb, ": the offsets of ", report.bad_bags, " bags of ", list.tables.size(),
+                " tables are bad; the first is ",
+                describe_offset(
+                    report, positions,
+                    joined({", where bag ", bag % bags, " of ", table, is_last ? " ends" : " begins"}))})));
   return std::make_exception_ptr(
       out_of_range(joined({"ferry::", verb, ": ", report.out_of_range, " of ", positions,
                            " indices are outside of their tables; the first is index ",
-                           first_number(report.first_index, signed_indices), " at position ",
-                           report.first_position, ", in bag ", bag % bags, " of ", table})));
+                           number(report.first_index, signed_indices), " at position ", report.first_position,
+                           ", in bag ", bag % bags, " of ", table})));
 }
 
 }  // namespace ferry::detail

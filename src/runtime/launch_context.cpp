@@ -124,6 +124,7 @@ report_writer verb_call::host_report() {
 void verb_call::use(const std::shared_ptr<plan_storage>& store) {
   if (!engine_->is_host()) require_plan_device(verb_, engine_->device(), *store);
   state_->sources.use(*store);
+  if (store->values_note.rank != 0) state_->sources.values = store->values_note;
   has_plan_ = true;
   state_->add_use(store, nullptr, false);
   if (store->memory != nullptr) use_block(store->memory);

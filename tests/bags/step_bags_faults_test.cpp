@@ -115,6 +115,15 @@ TEST_CASE("nonfinite policies look at the gradients of bags") {
   const auto grads = make<ferry::device_space>("grads", input.bags, input.width, infinite);
   kit.refuses<ferry::invalid_argument>("inf in column 5 at position 1", input.ids, input.offsets, grads,
                                        ferry::pooling::sum{}, ferry::nonfinite::reject{});
+  // The mean divides a copy of the gradients, in which those of empty bags are 0.
+  const auto shape = " [" + std::to_string(input.bags) + " x " + std::to_string(input.width) + "] in ";
+  const std::vector<float> all_infinite(infinite.size(), infinite[17]);
+  kit.refuses<ferry::invalid_argument>(
+      "'wild'" + shape + "device_space for rows", input.ids, input.offsets,
+      make<ferry::device_space>("wild", input.bags, input.width, all_infinite), ferry::nonfinite::reject{});
+  kit.refuses<ferry::invalid_argument>(
+      "'near'" + shape + "mapped_space for rows", input.ids, input.offsets,
+      make<ferry::mapped_space>("near", input.bags, input.width, all_infinite), ferry::nonfinite::reject{});
   ferry::step_bags(exec_space{}, adam, kit.table, kit.state, input.ids, input.offsets, grads,
                    ferry::pooling::sum{}, ferry::nonfinite::skip{})
       .wait();

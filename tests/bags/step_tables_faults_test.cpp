@@ -101,9 +101,11 @@ TEST_CASE("Bad offsets of many tables name the table and the bag") {
   }
   // Every position must be in a bag.
   CHECK_THAT(kit.refused<ferry::out_of_range>(kit.good, changed(kit.offsets, 6, 5), kit.grads),
-             ContainsSubstring("positions without a bag") && ContainsSubstring("offset 5 at place 6"));
+             ContainsSubstring("offset 5 at place 6") &&
+                 ContainsSubstring("positions without a bag: the last bag of a step ends at position 6"));
   CHECK_THAT(kit.refused<ferry::out_of_range>(kit.good, changed(kit.offsets, 0, 1), kit.grads),
-             ContainsSubstring("offset 1 at place 0"));
+             ContainsSubstring("offset 1 at place 0") &&
+                 ContainsSubstring("positions without a bag: the first bag of a step begins at position 0"));
 }
 
 TEST_CASE("Gradients that are not finite leave all tables as they are") {
@@ -112,7 +114,7 @@ TEST_CASE("Gradients that are not finite leave all tables as they are") {
   infinite[17] = std::numeric_limits<float>::infinity();
   const auto grads = make<ferry::device_space>("grads", 2, 12, infinite);
   CHECK_THAT(kit.refused<ferry::invalid_argument>(kit.good, kit.offsets, grads, ferry::nonfinite::reject{}),
-             ContainsSubstring("'grads'") && ContainsSubstring("of 3 tables") &&
+             ContainsSubstring("'grads' [2 x 12] in device_space") && ContainsSubstring("of 3 tables") &&
                  ContainsSubstring("inf in column 5 at position 1"));
   CHECK_THAT(kit.refused<ferry::invalid_argument>(kit.good, kit.offsets, grads, ferry::pooling::sum{},
                                                   ferry::nonfinite::reject{}),

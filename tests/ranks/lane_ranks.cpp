@@ -5,6 +5,7 @@
 #include "ranks/rank_program.hpp"
 #include "support/process_space.hpp"
 
+#include <ferry/bags.hpp>
 #include <ferry/quantized.hpp>
 
 #include <sys/resource.h>
@@ -238,28 +239,33 @@ void writes(const exec_space& exec, const ferry::communicator& comm) {
   compare_on<float, device>(exec, comm, "step, reject", stepping<ferry::nonfinite::reject>(exec));
 }
 
-/// step_bags and gather_bags, with indices and with plans.
-template <class Pooling>
+/// step_bags with indices and with plans; also with weights, and with gradients of the weights, or under
+/// pooling::max with the positions of the maxima.
+template <class Space, class Pooling>
 void bags(const exec_space& exec, const ferry::communicator& comm, Pooling pooling) {
   std::mt19937_64 random(5);
   constexpr std::size_t rows = 211, width = 12;
-  const std::string name = "bags, " + std::string(Pooling::name);
-  ferry::sharded_table<float, device> big("w", comm, rows, width);
-  ferry::tensor<float, device> table("w", rows, width);
+  const std::string name = "bags in " + std::string(Space::name) + ", " + std::string(Pooling::name);
+  ferry::sharded_table<float, Space> big("w", comm, rows, width);
+  ferry::tensor<float, Space> table("w", rows, width);
   ferry::init::uniform(exec, big, -1, 1, 3);
   ferry::init::uniform(exec, table, -1, 1, 3);
   const ferry::optim::adam rule{.lr = 0.01};
-  auto state = ferry::optim::make_state(rule, big);
-  auto plain = ferry::optim::make_state(rule, table);
+  auto state = ferry::optim::make_state<device>(rule, big);
+  auto plain = ferry::optim::make_state<device>(rule, table);
   for (int turn = 0; turn < 6; ++turn) {
     std::vector<std::int64_t> ids, offsets{0}, all_ids, all_offsets{0};
-    std::vector<float> grads, all_grads;
+    std::vector<float> grads, all_grads, weights, all_weights;
+    std::size_t first = 0;  // position of this rank's among all
     for (int r = 0; r < comm.size(); ++r) {
       const std::size_t count = random() % 3 == 0 ? 0 : random() % (turn == 2 ? 3000 : 50);
+      if (r == world_rank) first = all_ids.size();
       for (std::size_t b = 0; b < count; ++b) {
         for (std::size_t p = random() % 9; p > 0; --p) {
           all_ids.push_back(static_cast<std::int64_t>(random() % rows));
+          all_weights.push_back(static_cast<float>(random() % 17) / 8 - 1);
           if (r == world_rank) ids.push_back(all_ids.back());
+          if (r == world_rank) weights.push_back(all_weights.back());
         }
         all_offsets.push_back(static_cast<std::int64_t>(all_ids.size()));
         if (r == world_rank) offsets.push_back(static_cast<std::int64_t>(ids.size()));
@@ -271,17 +277,135 @@ void bags(const exec_space& exec, const ferry::communicator& comm, Pooling pooli
     }
     const auto near = list_of<device>(exec, ids);
     auto values = array_of<float, device>(exec, grads, width);
+    const auto all_values = array_of<float, device>(exec, all_grads, width);
+    ferry::tensor<float, host> weight_grads("weight_grads", weights.size()),
+        all_weight_grads("weight_grads", all_weights.size());
+    const auto step_by = [&](const auto& named) {
+      ferry::step_bags(exec, rule, big, state, named, offsets, values, pooling).wait();
+      if constexpr (Pooling::selects) {
+        ferry::tensor<float, device> out("out", offsets.size() - 1, width);
+        ferry::tensor<std::int64_t, device> maxima("maxima", offsets.size() - 1, width);
+        ferry::gather_bags(exec, big, named, offsets, out, maxima, pooling).wait();
+        ferry::step_bags(exec, rule, big, state, named, offsets, values, maxima, pooling).wait();
+      } else {
+        ferry::step_bags(exec, rule, big, state, named, offsets, values, weights, pooling).wait();
+        ferry::step_bags(exec, rule, big, state, named, offsets, values, weights, weight_grads, pooling)
+            .wait();
+      }
+    };
     if (turn % 2 == 0)
-      ferry::step_bags(exec, rule, big, state, near, offsets, values, pooling).wait();
+      step_by(near);
     else
-      ferry::step_bags(exec, rule, big, state, ferry::make_plan(exec, near, big), offsets, values, pooling)
-          .wait();
+      step_by(ferry::make_plan(exec, near, big));
     ferry::init::constant(exec, values, 77);
-    ferry::step_bags(exec, rule, table, plain, all_ids, all_offsets,
-                     array_of<float, device>(exec, all_grads, width), pooling)
-        .wait();
+    ferry::step_bags(exec, rule, table, plain, all_ids, all_offsets, all_values, pooling).wait();
+    if constexpr (Pooling::selects) {
+      ferry::step_bags(exec, rule, table, plain, all_ids, all_offsets, all_values, pooling).wait();
+    } else {
+      ferry::step_bags(exec, rule, table, plain, all_ids, all_offsets, all_values, all_weights, pooling)
+          .wait();
+      ferry::step_bags(exec, rule, table, plain, all_ids, all_offsets, all_values, all_weights,
+                       all_weight_grads, pooling)
+          .wait();
+      expect(std::equal(weight_grads.data(), weight_grads.data() + weight_grads.size(),
+                        all_weight_grads.data() + first),
+             name + ", gradients of weights");
+    }
     expect(contents(exec, big) == contents(exec, table), name + ", turn " + std::to_string(turn));
   }
+}
+
+/// Bags of several sharded tables, which are pooled and stepped together, against those of each.
+template <class Space, class Spread>
+void bags_of_tables(const exec_space& exec, const ferry::communicator& comm, const Spread& spread) {
+  std::mt19937_64 random(37);
+  const std::vector<std::size_t> rows{60, 1, 211, 7}, widths{8, 12, 3, 4};
+  const std::string name = "bags of tables in " + std::string(Space::name) + ", ";
+  constexpr std::size_t columns = 27;
+  std::vector<ferry::sharded_table<float, Space, Spread>> big;
+  std::vector<ferry::tensor<float, Space>> tables;
+  const ferry::optim::adam rule{.lr = 0.01};
+  std::vector<decltype(ferry::optim::make_state<device>(rule, big.front()))> states;
+  std::vector<decltype(ferry::optim::make_state<device>(rule, tables.front()))> plain;
+  for (std::size_t t = 0; t < rows.size(); ++t) {
+    big.emplace_back("w", comm, rows[t], widths[t], spread);
+    tables.emplace_back("w", rows[t], widths[t]);
+    ferry::init::uniform(exec, big.back(), -1, 1, t);
+    ferry::init::uniform(exec, tables.back(), -1, 1, t);
+    states.push_back(ferry::optim::make_state<device>(rule, big.back()));
+    plain.push_back(ferry::optim::make_state<device>(rule, tables.back()));
+  }
+  for (int turn = 0; turn < 4; ++turn) {
+    // Of each rank: the bags of all tables, three for each.
+    std::vector<std::vector<std::int64_t>> ids, offsets;
+    std::vector<std::vector<float>> grads, weights;
+    for (int r = 0; r < comm.size(); ++r) {
+      const std::size_t count = r == turn ? 0 : 3;
+      ids.emplace_back();
+      offsets.push_back({0});
+      weights.emplace_back();
+      grads.emplace_back();
+      for (std::size_t t = 0; t < rows.size(); ++t)
+        for (std::size_t b = 0; b < count; ++b) {
+          for (std::size_t p = random() % 5; p > 0; --p) {
+            ids.back().push_back(static_cast<std::int64_t>(random() % rows[t]));
+            weights.back().push_back(static_cast<float>(random() % 17) / 8 - 1);
+          }
+          offsets.back().push_back(static_cast<std::int64_t>(ids.back().size()));
+        }
+      for (std::size_t i = 0; i < count * columns; ++i)
+        grads.back().push_back(static_cast<float>(random() % 2001) / 1000 - 1);
+    }
+    const auto mine = static_cast<std::size_t>(world_rank);
+    const auto list = ferry::for_each_table(big);
+    const auto named = list_of<Space>(exec, ids[mine]);
+    const auto values = array_of<float, Space>(exec, grads[mine], columns);
+    ferry::tensor<float, Space> pooled("pooled", values.rows(), columns),
+        same("same", values.rows(), columns);
+    ferry::gather_bags(exec, ferry::for_each_table(tables), ids[mine], offsets[mine], same).wait();
+    ferry::gather_bags(exec, list, named, offsets[mine], pooled).wait();
+    expect(contents(exec, pooled) == contents(exec, same), name + "pooled");
+    ferry::step_bags(exec, rule, list, states, named, offsets[mine], values).wait();
+    ferry::step_bags(exec, rule, list, states, named, offsets[mine], values, weights[mine],
+                     ferry::pooling::sum{})
+        .wait();
+    std::size_t first_column = 0;
+    for (std::size_t t = 0; t < rows.size(); first_column += widths[t++]) {
+      std::vector<std::int64_t> table_ids, table_offsets{0};
+      std::vector<float> table_weights, table_grads;
+      for (std::size_t r = 0; r < ids.size(); ++r) {
+        const std::size_t count = (offsets[r].size() - 1) / rows.size();
+        for (std::size_t b = 0; b < count; ++b) {
+          for (auto p = offsets[r][t * count + b]; p < offsets[r][t * count + b + 1]; ++p) {
+            table_ids.push_back(ids[r][static_cast<std::size_t>(p)]);
+            table_weights.push_back(weights[r][static_cast<std::size_t>(p)]);
+          }
+          table_offsets.push_back(static_cast<std::int64_t>(table_ids.size()));
+          for (std::size_t c = 0; c < widths[t]; ++c)
+            table_grads.push_back(grads[r][b * columns + first_column + c]);
+        }
+      }
+      const auto of_table = array_of<float, Space>(exec, table_grads, widths[t]);
+      ferry::step_bags(exec, rule, tables[t], plain[t], table_ids, table_offsets, of_table).wait();
+      ferry::step_bags(exec, rule, tables[t], plain[t], table_ids, table_offsets, of_table, table_weights,
+                       ferry::pooling::sum{})
+          .wait();
+      expect(contents(exec, big[t]) == contents(exec, tables[t]),
+             name + "table " + std::to_string(t) + ", turn " + std::to_string(turn));
+    }
+  }
+  // A bad index of one rank for one table: all ranks get it, and nothing is written.
+  const auto untouched = contents(exec, big[0]);
+  const bool last = world_rank == comm.size() - 1;
+  const std::vector<std::int64_t> bad{1, 0, last ? 999 : 3, 2};
+  ferry::tensor<float, Space> ones("ones", 1, columns);
+  ferry::init::constant(exec, ones, 1);
+  const auto text = said<ferry::out_of_range>(
+      [&] { ferry::step_bags(exec, rule, ferry::for_each_table(big), states, bad, 1, ones).wait(); });
+  expect(has(text, "index 999 at position 2, in bag 0 of 'w' [211 x 3]") &&
+             (comm.size() == 1 || has(text, "rank " + std::to_string(comm.size() - 1))),
+         name + text);
+  expect(contents(exec, big[0]) == untouched, name + "a bad index");
 }
 
 /// Gathers by kernels of all ranks, where processes share the shards.
@@ -578,10 +702,14 @@ void lacks(const exec_space& exec, const group_maker& make_group) {
 void batches_in_lanes(const ferry::communicator& comm, const group_maker& make_group) {
   const exec_space exec;
   writes(exec, comm);
-  bags(exec, comm, ferry::pooling::sum{});
-  bags(exec, comm, ferry::pooling::mean{});
-  norms(exec, comm);
   using shared_space = std::conditional_t<ferry::HostExecutionSpace<exec_space>, process_space, device>;
+  bags<device>(exec, comm, ferry::pooling::sum{});
+  bags<shared_space>(exec, comm, ferry::pooling::mean{});
+  bags<shared_space>(exec, comm, ferry::pooling::max{});
+  bags_of_tables<shared_space>(exec, comm, ferry::sharding::cyclic{});
+  bags_of_tables<host>(exec, comm, ferry::sharding::block{});
+  bags_of_tables<device>(exec, comm, ferry::sharding::replicated{});
+  norms(exec, comm);
   gathers<shared_space>(exec, comm);
   gathers_of_codes<ferry::quantization::mxfp8, shared_space>(exec, comm);
   gathers_of_codes<ferry::quantization::rowwise_int8, shared_space>(exec, comm);

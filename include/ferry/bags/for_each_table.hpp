@@ -25,10 +25,22 @@ namespace detail {
 /// Of a range of tables. <ranges> would take a compiler a tenth of a second in every source.
 template <class Range>
 using element_of_range = std::iter_value_t<decltype(std::ranges::begin(std::declval<Range&>()))>;
+/// True for a kind of table that has a for_each_table of its own.
+template <class Table>
+inline constexpr bool has_own_list = false;
+/// True for a range of such tables, or of arrays.
+/// @{
 template <class Range>
-inline constexpr bool is_range_of_tables = requires {
-  typename element_of_range<Range>;
-};
+inline constexpr bool is_range_of_own_lists = false;
+template <class Range>
+  requires requires { typename element_of_range<Range>; }
+inline constexpr bool is_range_of_own_lists<Range> = has_own_list<element_of_range<Range>>;
+template <class Range>
+inline constexpr bool is_range_of_tables = is_range_of_own_lists<Range>;
+template <class Range>
+  requires requires { requires AnArray<element_of_range<Range>>; }
+inline constexpr bool is_range_of_tables<Range> = true;
+/// @}
 }  // namespace detail
 
 /// Tables of one element type and one memory space, of any numbers and widths of rows; made by
@@ -87,11 +99,12 @@ template <class Tables>
 /// Refuses what is no table. Does not compile.
 template <class... Arguments>
   requires(!(sizeof...(Arguments) >= 1 && (detail::holds_elements<Arguments>() && ...)) &&
-           !(sizeof...(Arguments) == 1 && (detail::is_range_of_tables<Arguments> && ...)))
+           !(sizeof...(Arguments) == 1 && (detail::is_range_of_tables<Arguments> && ...)) &&
+           !(sizeof...(Arguments) >= 1 && (detail::has_own_list<Arguments> && ...)))
 table_list<const float, pageable_space> for_each_table(const Arguments&...) {
   static_assert(
       sizeof...(Arguments) > 1000,
-      "ferry: for_each_table takes tables of one element type in one memory space, tensors say, or a range of them; 8-bit, cached and sharded tables are pooled and stepped one by one.");
+      "ferry: for_each_table takes tables of one element type in one memory space, tensors say, or a range of them, and sharded tables of one type; quantized and cached tables are pooled and stepped one by one.");
   return {};
 }
 

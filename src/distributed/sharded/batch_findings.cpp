@@ -35,12 +35,17 @@ std::exception_ptr all_findings::error() const {
 
 std::exception_ptr all_findings::offsets_error() const {
   const std::size_t r = first(&batch_findings::bad_bags);
-  return std::make_exception_ptr(ferry::out_of_range(
-      begin() + "the offsets of " + std::to_string(sum(&batch_findings::bad_bags)) + " bags for rows of " +
-      table_.describe() +
-      " decrease, are negative or leave the positions, or leave positions without a bag; the first is offset " +
-      number_in_words(findings_[r].first_offset_number, findings_[r].unsigned_offsets == 0) + " at place " +
-      std::to_string(findings_[r].first_offset) + of_rank(r)));
+  const batch_findings& findings = findings_[r];
+  std::string owner = of_rank(r);
+  if (!tables_.empty()) {
+    const std::uint64_t place = findings.offsets.first_offset;
+    const bool is_last = place == static_cast<std::uint64_t>(findings.bags) * tables_.size();
+    owner += ", where " + bag_of_table(r, is_last ? place - 1 : place) + (is_last ? " ends" : " begins");
+  }
+  return std::make_exception_ptr(
+      ferry::out_of_range(begin() + "the offsets of " + std::to_string(sum(&batch_findings::bad_bags)) +
+                          " bags for rows of " + rows_of_tables() + " are bad; the first is " +
+                          describe_offset(findings.offsets, findings.positions, owner)));
 }
 
 std::exception_ptr all_findings::bounds_error() const {
@@ -51,8 +56,9 @@ std::exception_ptr all_findings::bounds_error() const {
   const std::string index = number_in_words(findings.first_index, findings.signed_indices != 0);
   return std::make_exception_ptr(ferry::out_of_range(
       begin() + std::to_string(sum(&batch_findings::out_of_range)) + " of " + std::to_string(total) +
-      " indices are outside of " + table_.describe() + "; the first is index " + index + " at position " +
-      std::to_string(findings.first_position) + of_rank(r)));
+      " indices are outside of " + rows_of_tables() + "; the first is index " + index + " at position " +
+      std::to_string(findings.first_position) +
+      (tables_.empty() ? std::string() : ", in " + bag_of_table(r, findings.first_bag)) + of_rank(r)));
 }
 
 std::exception_ptr all_findings::duplicates_error() const {
@@ -69,7 +75,7 @@ std::exception_ptr all_findings::nonfinite_error(std::int64_t width) const {
   const auto wide = static_cast<std::uint64_t>(width < 1 ? 1 : width);
   const std::uint64_t place = findings_[r].first_value / nonfinite_value::kinds;
   return std::make_exception_ptr(invalid_argument(
-      begin() + std::to_string(nonfinite()) + " of the elements for rows of " + table_.describe() +
+      begin() + std::to_string(nonfinite()) + " of the elements for rows of " + rows_of_tables() +
       " are infinite or not a number, which nonfinite::reject forbids; the first is " +
       nonfinite_value::names[findings_[r].first_value % nonfinite_value::kinds] + " in column " +
       std::to_string(place % wide) + " at position " + std::to_string(place / wide) + of_rank(r)));
@@ -91,6 +97,16 @@ std::string all_findings::begin() const { return std::string("ferry::") + verb_ 
 
 std::string all_findings::of_rank(std::size_t r) const {
   return whole_ ? std::string() : " of rank " + std::to_string(r);
+}
+
+std::string all_findings::rows_of_tables() const {
+  return tables_.empty() ? table_.describe() : std::to_string(tables_.size()) + " tables";
+}
+
+std::string all_findings::bag_of_table(std::size_t r, std::uint64_t bag) const {
+  const auto bags = static_cast<std::uint64_t>(findings_[r].bags);
+  return "bag " + std::to_string(bag % bags) + " of " +
+         tables_[static_cast<std::size_t>(bag / bags)].describe();
 }
 
 ticket ticket_of_error(const std::exception_ptr& error) {

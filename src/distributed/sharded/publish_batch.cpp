@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 namespace ferry::detail {
@@ -16,7 +17,7 @@ bool shows_batches(const collective& call) {
   return lanes != nullptr && lanes->serve();
 }
 
-lane_plan plan_lane(const route_groups& route, int rank, bool has_place, bool has_rows,
+lane_plan plan_lane(const route_groups& route, int rank, bool has_place, bool has_rows, bool has_factors,
                     std::int64_t value_rows, std::int64_t step) {
   constexpr std::int64_t unit = 256;  // a part begins where the widest loads of kernels may
   lane_plan plan;
@@ -30,6 +31,7 @@ lane_plan plan_lane(const route_groups& route, int rank, bool has_place, bool ha
   constexpr auto item = static_cast<std::int64_t>(sizeof(std::int64_t));
   if (has_place) append(plan.place, plan.items * item);
   if (has_rows) append(plan.rows, plan.items * item);
+  if (has_factors) append(plan.factors, plan.items * item);
   if (step != 0) append(plan.values, (value_rows < 0 ? plan.items : value_rows) * step);
   plan.bytes = static_cast<std::size_t>(std::max(bytes, unit));
   return plan;
@@ -56,13 +58,12 @@ void localize_offers(const rank_lanes& lanes, int rank, bool on_host, batch_head
     for (int lower = 0; lower < rank; ++lower)
       if (lower != static_cast<int>(r)) before += headers.count(r, lower);
     const std::byte* const lane = offer.lane == 0 ? nullptr : lanes.data(static_cast<int>(r));
-    const auto list = [&](std::int64_t begin) {
-      return lane == nullptr || begin < 0 ? nullptr
-                                          : reinterpret_cast<const std::int64_t*>(lane + begin) + before;
+    const auto list = [&]<class Element>(std::int64_t begin, std::type_identity<Element>) {
+      return lane == nullptr || begin < 0 ? nullptr : reinterpret_cast<const Element*>(lane + begin) + before;
     };
-    offer.place = list(offer.lane_place);
-    offer.rows = list(offer.lane_rows);
-    offer.factors = nullptr;
+    offer.place = list(offer.lane_place, std::type_identity<std::int64_t>{});
+    offer.rows = list(offer.lane_rows, std::type_identity<std::int64_t>{});
+    offer.factors = list(offer.lane_factors, std::type_identity<double>{});
     offer.values = nullptr;
     if (lane != nullptr && offer.lane_values >= 0)
       offer.values = lane + offer.lane_values + (offer.has_all_values != 0 ? 0 : before * offer.lane_step);

@@ -35,6 +35,7 @@ batch_headers exchange_headers(collective& call, const route_groups& route, batc
   scanned.out_of_range = route.report.out_of_range;
   scanned.first_position = route.report.first_position;
   scanned.first_index = route.report.first_index;
+  scanned.first_bag = route.report.first_bag;
   scanned.positions = route.positions;
   scanned.signed_indices = route.signed_indices ? 1 : 0;
   batch_headers headers;

@@ -28,9 +28,10 @@
 /// The arguments that the verbs on bags share.
 namespace ferry::detail {
 
-/// True if the verbs on bags of this folder take the table. A sharded table has verbs of its own.
+/// True if the verbs of this folder on bags of one table take it. A sharded table has verbs of its own.
 template <class Table>
-inline constexpr bool takes_bags = !is_table_object<std::remove_cvref_t<Table>> || HasRowAccess<Table>;
+inline constexpr bool takes_bags = (!is_table_object<std::remove_cvref_t<Table>> ||
+                                    HasRowAccess<Table>)&&!is_table_list<std::remove_cvref_t<Table>>;
 
 /// The table as checks and kernels take it: 8-bit rows are rows of bytes.
 template <class Table>
@@ -117,6 +118,9 @@ std::vector<std::int64_t> columns_of_tables(const char* verb, const std::vector<
 
 /// Checks that no two of the tables that a verb writes to share memory.
 void require_separate(const char* verb, const std::vector<untyped_array>& tables);
+
+/// Checks that there is a state for each table.
+void require_states(const char* verb, std::size_t tables, std::size_t states);
 
 /// Checks the weights of the positions, or their gradients.
 void require_weights(const char* verb, const untyped_array& weights, std::int64_t positions,

@@ -41,9 +41,7 @@ struct bag_list {
     if (!checks || offsets == nullptr) return span;
     const bool bad_begin = span.begin < 0 || span.begin > positions;
     if (!bad_begin && span.end >= span.begin && span.end <= positions) return span;
-    if (record)
-      report.bad_bag(bad_begin ? bag : bag + 1, static_cast<std::uint64_t>(bad_begin ? span.begin : span.end),
-                     std::is_unsigned_v<Offset>);
+    if (record) report_range(bag, span, bad_begin);
     return {0, 0, false};
   }
 
@@ -60,6 +58,23 @@ struct bag_list {
         high = middle;
     }
     return low;
+  }
+
+  KOKKOS_FUNCTION void report_offset(std::int64_t place, std::int64_t offset,
+                                     ferry::detail::offset_fault fault, std::int64_t before = 0) const {
+    report.bad_bag(place, static_cast<std::uint64_t>(offset), std::is_unsigned_v<Offset>, fault,
+                   static_cast<std::uint64_t>(before));
+  }
+
+ private:
+  KOKKOS_FUNCTION void report_range(std::int64_t bag, const bag_range& span, bool bad_begin) const {
+    using ferry::detail::offset_fault;
+    const std::int64_t offset = bad_begin ? span.begin : span.end;
+    // An unsigned offset that turns negative is one of 2^63 or more.
+    const auto fault = offset > positions || (offset < 0 && std::is_unsigned_v<Offset>) ? offset_fault::beyond
+                       : offset < 0 ? offset_fault::negative
+                                    : offset_fault::decreases;
+    report_offset(bad_begin ? bag : bag + 1, offset, fault, span.begin);
   }
 };
 

@@ -41,6 +41,59 @@ consteval void require_table_list() {
       "ferry: bags of rows are pooled by arithmetic, so table and pooled rows must hold numbers.");
 }
 
+/// Enqueues the pools of bags of several tables. `source` gives the rows of positions, `bags` has the bags of
+/// all tables. `packed`: the rows of all consist of whole packets.
+template <class Bag, class Exec, class Entry, class Source, class Bags, class Weights, class Out,
+          class OutSpace>
+void launch_pool_of_tables(launch_context<Exec>& call, const std::string& label,
+                           const std::vector<Entry>& entries, const Source& source, const Bags& bags,
+                           std::int64_t positions, const Weights& weights, bool packed,
+                           const array_ref<Out, OutSpace>& out) {
+  using bounds_policy = typename Source::bounds_type;
+  using table_type = typename Entry::value_type;
+  const auto count = static_cast<std::int64_t>(entries.size());
+  const std::int64_t batch = out.rows(), width = out.width();
+  auto listed = dense_rows<const Entry, pageable_space>(entries.data(), count, 1, "tables");
+  listed.rank = 1;
+  const Entry* entry_list = indices_for_kernels(call, listed);
+  const auto list = bags_for_kernels(call, bags, batch * count, positions,
+                                     !std::is_same_v<bounds_policy, bounds::unchecked>);
+  const auto* scale = weights_for_kernels(call, weights);
+  using weight = std::remove_const_t<std::remove_pointer_t<decltype(scale)>>;
+  using number = pooling_number<Exec, pooling_type<table_type, weight, Out>>;
+  using table_rows = kernels::pooled_table<table_type>;
+  using pool = kernels::pool_rows<number, typename Bag::pooling, table_rows, Source, offset_type<Bags>,
+                                  weight, Out, void>;
+  const bool in_tiles = packed && in_packets<kernels::packed_tile::elements>(out);
+  const std::int64_t tiles = in_tiles ? width / kernels::packed_tile::elements : width;
+  const pool functor{{table_rows::of(nullptr, 0), source, scale, width, positions},
+                     list,
+                     out.data,
+                     out.row_stride(),
+                     nullptr,
+                     0,
+                     fast_divisor(tiles),
+                     in_tiles,
+                     false,
+                     bounds_policy::reports,
+                     true,
+                     nullptr};
+  constexpr bool clamps = std::is_same_v<bounds_policy, bounds::clamp>;
+  launch(call.exec(), label, schedule::flat{}, batch, is_host_exec<Exec> ? 1 : tiles,
+         kernels::pool_tables<pool, Entry, clamps>{functor, entry_list, count, batch});
+}
+
+/// The rows of the positions of bags of several tables. `lacks_rows`: true if a table does.
+template <class Source, class Exec, class Index, class Space>
+Source source_of_tables(launch_context<Exec>& call, const array_ref<Index, Space>& indices, bool lacks_rows) {
+  using bounds_policy = typename Source::bounds_type;
+  Source source;
+  static_cast<kernels::index_rows<std::remove_const_t<Index>, bounds_policy>&>(source) =
+      rows_for_kernels<bounds_policy>(call, indices, 0);
+  if (std::is_same_v<bounds_policy, bounds::clamp> && lacks_rows) source.report = call.report();
+  return source;
+}
+
 template <class Bag, class Exec, class T, class Space, class Index, class IndexSpace, class Bags,
           class Weights, class Out, class OutSpace>
 ticket gather_tables(const Exec& exec, const std::vector<array_ref<T, Space>>& tables,
@@ -51,15 +104,12 @@ ticket gather_tables(const Exec& exec, const std::vector<array_ref<T, Space>>& t
   using plain = std::remove_const_t<Index>;
   using entry = kernels::table_entry<table_type>;
   using bounds_policy = typename Bag::chosen::template get<bounds_category, bounds::check>;
-  constexpr bool clamps = std::is_same_v<bounds_policy, bounds::clamp>;
   const auto count = static_cast<std::int64_t>(tables.size());
   const std::int64_t batch = out.rows(), positions = indices.rows();
   require_rank_one(verb, indices);
   const auto columns = columns_of_tables(verb, std::vector<untyped_array>(tables.begin(), tables.end()), out);
-  const std::int64_t width = out.width();
   std::vector<entry> entries;
-  bool some_empty = false;
-  bool packed = in_packets<kernels::packed_tile::elements>(out);
+  bool some_empty = false, packed = true;
   for (const auto& table : tables) {
     some_empty = some_empty || table.rows() == 0;
     entries.push_back({table.data, table.row_stride(), table.rows(), table.width(), columns[entries.size()]});
@@ -79,37 +129,10 @@ ticket gather_tables(const Exec& exec, const std::vector<array_ref<T, Space>>& t
       call.reads_from(table);
     }
     call.writes_to(out);
-    auto listed = dense_rows<const entry, pageable_space>(entries.data(), count, 1, "tables");
-    listed.rank = 1;
-    const entry* entry_list = indices_for_kernels(call, listed);
-    kernels::bag_index_rows<plain, bounds_policy> source;
-    static_cast<kernels::index_rows<plain, bounds_policy>&>(source) =
-        rows_for_kernels<bounds_policy>(call, indices, 0);
-    if (clamps && some_empty) source.report = call.report();
-    const auto list = bags_for_kernels(call, bags, batch * count, positions,
-                                       !std::is_same_v<bounds_policy, bounds::unchecked>);
-    const auto* scale = weights_for_kernels(call, weights);
-    using weight = std::remove_const_t<std::remove_pointer_t<decltype(scale)>>;
-    using number = pooling_number<Exec, pooling_type<table_type, weight, Out>>;
-    using table_rows = kernels::pooled_table<table_type>;
-    using pool = kernels::pool_rows<number, typename Bag::pooling, table_rows,
-                                    kernels::bag_index_rows<plain, bounds_policy>, offset_type<Bags>, weight,
-                                    Out, void>;
-    const std::int64_t tiles = packed ? width / kernels::packed_tile::elements : width;
-    const pool functor{{table_rows::of(nullptr, 0), source, scale, width, positions},
-                       list,
-                       out.data,
-                       out.row_stride(),
-                       nullptr,
-                       0,
-                       fast_divisor(tiles),
-                       packed,
-                       false,
-                       bounds_policy::reports,
-                       true,
-                       nullptr};
-    launch(exec, label, schedule::flat{}, batch, is_host_exec<Exec> ? 1 : tiles,
-           kernels::pool_tables<pool, table_type, clamps>{functor, entry_list, count, batch});
+    launch_pool_of_tables<Bag>(
+        call, label, entries,
+        source_of_tables<kernels::bag_index_rows<plain, bounds_policy>>(call, indices, some_empty), bags,
+        positions, weights, packed, out);
   }
   call.name_tables(notes_of(tables, batch));
   return call.finish(tables.front(), positions, std::is_signed_v<plain>);

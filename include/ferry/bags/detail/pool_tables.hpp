@@ -16,6 +16,8 @@ namespace ferry::kernels {
 /// index_rows of a list of tables, whose report says in which bag of the list a bad index is.
 template <class Index, class Bounds>
 struct bag_index_rows : index_rows<Index, Bounds> {
+  using bounds_type = Bounds;
+
   std::int64_t bag = 0;
 
   KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool record) const {
@@ -34,14 +36,22 @@ inline constexpr bool may_miss<bag_index_rows<Index, Bounds>> = may_miss<index_r
 template <class Index, class Bounds>
 inline constexpr bool always_strict<bag_index_rows<Index, Bounds>> = always_strict<index_rows<Index, Bounds>>;
 
-/// One of the tables of a launch.
+/// One of the tables of a launch. A kind of entry has rows, width, column, and place(terms), which lets the
+/// terms of a pool read its rows.
 template <class T>
 struct table_entry {
+  using value_type = T;
+
   const T* data;
   std::int64_t stride;
   std::int64_t rows;
   std::int64_t width;
   std::int64_t column;  ///< of the pooled rows, where those of this table begin
+
+  template <class Terms>
+  KOKKOS_FORCEINLINE_FUNCTION void place(Terms& terms) const {
+    terms.table = decltype(terms.table)::of(data, stride);
+  }
 };
 
 /// Pools bags of several tables. Bag t * batch + b of the list is bag b of table t, and goes to row b, from
@@ -52,21 +62,21 @@ struct table_entry {
 ///
 /// Bounds that Clamp give an index a row in any case. If the table has none, the index is reported, and the
 /// part of the row keeps its contents.
-template <class Pool, class T, bool Clamp>
+template <class Pool, class Entry, bool Clamp>
 struct pool_tables {
   static constexpr unsigned int most_threads = Pool::most_threads;
   static constexpr unsigned int blocks_at_once = 4;  ///< see launch: 64 registers
   static constexpr bool takes_runs = true;
 
   Pool pool;
-  const table_entry<T>* tables;
+  const Entry* tables;
   std::int64_t count;
   std::int64_t batch;
 
   /// Of a row of the batch; the pool has the width of all tables.
   [[nodiscard]] std::int64_t bytes_each() const {
     return (batch > 0 ? pool.bags.positions / batch + 1 : 1) * pool.terms.width / (count > 0 ? count : 1) *
-               static_cast<std::int64_t>(sizeof(T)) +
+               static_cast<std::int64_t>(sizeof(typename Entry::value_type)) +
            pool.terms.width * static_cast<std::int64_t>(sizeof(*pool.out));
   }
 
@@ -88,10 +98,10 @@ struct pool_tables {
   }
 
  private:
-  KOKKOS_FORCEINLINE_FUNCTION Pool of_table(const table_entry<T>& table, std::int64_t bag) const {
+  KOKKOS_FORCEINLINE_FUNCTION Pool of_table(const Entry& table, std::int64_t bag) const {
     Pool table_pool = pool;
     table_pool.terms.source.bag = bag;
-    table_pool.terms.table = decltype(table_pool.terms.table)::of(table.data, table.stride);
+    table.place(table_pool.terms);
     table_pool.terms.source.rows = table.rows;
     table_pool.has_rows = table.rows > 0;
     table_pool.terms.width = table.width;
@@ -124,7 +134,7 @@ struct pool_tables {
       else
         high = middle;
     }
-    const table_entry<T> table = tables[low];
+    const Entry table = tables[low];
     const std::int64_t within = column - table.column;
     const std::int64_t bag = low * batch + b;
     const Pool table_pool = of_table(table, bag);

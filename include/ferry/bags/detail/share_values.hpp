@@ -32,9 +32,9 @@ struct check_step_bags {
     if (bag >= bags.bags || !bags.checks || bags.offsets == nullptr) return;
     if (!bags.range(bag, true).is_good) return;
     if (bag == 0 && bags.begin(0) != 0)
-      bags.report.bad_bag(0, static_cast<std::uint64_t>(bags.begin(0)), std::is_unsigned_v<Offset>);
+      bags.report_offset(0, bags.begin(0), ferry::detail::offset_fault::late);
     else if (bag + 1 == bags.bags && bags.end(bag) != bags.positions)
-      bags.report.bad_bag(bags.bags, static_cast<std::uint64_t>(bags.end(bag)), std::is_unsigned_v<Offset>);
+      bags.report_offset(bags.bags, bags.end(bag), ferry::detail::offset_fault::early);
   }
 };
 

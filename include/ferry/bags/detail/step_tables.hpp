@@ -3,6 +3,7 @@
 
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/bag_plan.hpp>
+#include <ferry/bags/detail/launch_steps.hpp>
 #include <ferry/bags/detail/launch_tables.hpp>
 #include <ferry/bags/detail/share_values.hpp>
 #include <ferry/bags/detail/step_on_bags.hpp>
@@ -39,10 +40,11 @@ inline constexpr bool is_state_of_table = false;
 template <class Rule, class T, class Space>
 inline constexpr bool is_state_of_table<optim::state<Rule, T, Space>> = true;
 
-/// Checks the types of step_bags on several tables.
+/// Checks the types of step_bags on several tables, but for the kind of their states. T: the elements of
+/// the tables, const if they may not be written.
 template <class Exec, class Rule, class T, class Space, class States, class Indices, class Offsets,
           class Grads, class Bag>
-consteval void require_table_step() {
+consteval void require_list_step() {
   using chosen = typename Bag::chosen;
   using path_policy = typename chosen::template get<path_category, path::automatic>;
   static_assert(!std::is_const_v<T>,
@@ -66,12 +68,19 @@ consteval void require_table_step() {
   static_assert(
       !std::is_const_v<std::remove_reference_t<decltype(*std::ranges::begin(std::declval<States&>()))>>,
       "ferry: step_bags writes to the states of the tables of for_each_table, so none of them may be const.");
-  static_assert(
-      is_state_of_table<state_type>,
-      "ferry: the tables of for_each_table are not sharded, so their states must not be those of sharded tables; call make_state with each table.");
   require_step_rule<Rule, typename state_type::rule_type>();
   require_row_verb<Exec, tensor<std::remove_const_t<T>, Space>, Indices, Grads, chosen, true, true>();
   require_offsets<Exec, Offsets>();
+}
+
+/// Checks the types of step_bags on several tables that are not sharded.
+template <class Exec, class Rule, class T, class Space, class States, class Indices, class Offsets,
+          class Grads, class Bag>
+consteval void require_table_step() {
+  require_list_step<Exec, Rule, T, Space, States, Indices, Offsets, Grads, Bag>();
+  static_assert(
+      is_state_of_table<std::remove_cv_t<typename std::remove_reference_t<States>::value_type>>,
+      "ferry: the tables of for_each_table are not sharded, so their states must not be those of sharded tables; call make_state with each table.");
 }
 
 /// The plan of bags of several tables, which numbers their rows one after the other.
@@ -116,49 +125,6 @@ auto bags_near(launch_context<Exec>& call, const Bags& bags) {
   }
 }
 
-/// The step of each of several tables, before its launch and after.
-template <class Call>
-class table_steps {
- public:
-  using job_type = typename Call::job_type;
-
-  template <class Value, class Rule, class Table, class States>
-  table_steps(const Rule& rule, const std::vector<Table>& tables, States& states,
-              std::type_identity<Value> value) {
-    const auto count = static_cast<std::size_t>(std::ranges::distance(states));
-    if (count != tables.size())
-      throw invalid_argument("ferry::step_bags: for_each_table has " + std::to_string(tables.size()) +
-                             " tables, but there are " + std::to_string(count) + " states");
-    calls_.reserve(count);
-    auto table = tables.begin();
-    for (auto& state : states) {
-      clocks_.push_back(state.clock());
-      calls_.emplace_back("step_bags", rule, *table, state, value);
-      ++table;
-    }
-  }
-
-  template <class Exec>
-  void take_counters(const Exec& exec) {
-    for (auto& call : calls_) call.take_counters(exec);
-  }
-  [[nodiscard]] std::vector<job_type> jobs() const {
-    std::vector<job_type> list;
-    list.reserve(calls_.size());
-    for (const auto& call : calls_) list.push_back(call.job());
-    return list;
-  }
-  [[nodiscard]] rollback ends(bool skips) const { return optim::rollback_of(clocks_, skips); }
-  template <class Value>
-  void count() {
-    for (auto& call : calls_) call.template count<Value>();
-  }
-
- private:
-  std::vector<Call> calls_;
-  std::vector<std::shared_ptr<optim::step_counts>> clocks_;
-};
-
 template <class Bag, class Exec, class Rule, class T, class Space, class States, class Index,
           class IndexSpace, class Bags, class Value, class ValueSpace, class Extra>
 ticket step_tables(const Exec& exec, const Rule& rule, const std::vector<array_ref<T, Space>>& tables,
@@ -179,9 +145,12 @@ ticket step_tables(const Exec& exec, const Rule& rule, const std::vector<array_r
                               nonfinite::keep, Rule, T, Space, state_type>;
   call_type::template require_types<Exec, share, sum>();
   const std::vector<untyped_array> listed(tables.begin(), tables.end());
-  const auto first_column = columns_of_tables(verb, listed, grads);
+  table_layout layout{{0}, columns_of_tables(verb, listed, grads), {}};
   require_separate(verb, listed);
-  table_steps<call_type> steps(rule, tables, states, std::type_identity<share>{});
+  require_states(verb, tables.size(), static_cast<std::size_t>(std::ranges::distance(states)));
+  table_steps<call_type> steps(tables.size());
+  auto table = tables.begin();
+  for (auto& state : states) steps.add(rule, *table++, state, std::type_identity<share>{});
   const auto count = static_cast<std::int64_t>(tables.size());
   const std::int64_t n = indices.rows(), batch = grads.rows();
   require_rank_one(verb, indices);
@@ -192,63 +161,28 @@ ticket step_tables(const Exec& exec, const Rule& rule, const std::vector<array_r
   launch_context<Exec> call(exec, verb);
   call.refuse_capture("but a graph can't repeat where the bags of a step lie; use gather_bags there");
   const std::string& label = call.label("tables");
-  std::vector<std::int64_t> first_row{0};
   bool lacks_rows = false;
-  for (const auto& table : tables) {
-    first_row.push_back(first_row.back() + table.rows());
-    lacks_rows = lacks_rows || table.rows() == 0;
+  for (const auto& rows : tables) {
+    layout.first_row.push_back(layout.first_row.back() + rows.rows());
+    lacks_rows = lacks_rows || rows.rows() == 0;
   }
-  auto numbers = first_row;
-  numbers.insert(numbers.end(), first_column.begin(), first_column.end());
+  auto numbers = layout.first_row;
+  numbers.insert(numbers.end(), layout.first_column.begin(), layout.first_column.end());
   const std::int64_t* const near_numbers = records_for_kernels(call, std::move(numbers));
-  const kernels::table_ranges ranges{near_numbers, count};
+  layout.ranges = {near_numbers, count};
   const auto near_bags = bags_near(call, bags);
   const auto shares = plan_bags<pooling, bounds_policy, compute>(
       exec, plain_rows(tables.front()),
-      plan_tables<bounds_policy>(exec, indices, near_bags, batch, first_row, ranges, lacks_rows), near_bags,
-      extra, no_array{}, grads, {near_numbers + count + 1, count, fast_divisor(batch)});
+      plan_tables<bounds_policy>(exec, indices, near_bags, batch, layout.first_row, layout.ranges,
+                                 lacks_rows),
+      near_bags, extra, no_array{}, grads, {near_numbers + count + 1, count, fast_divisor(batch)});
   steps.take_counters(exec);
-  const plan_storage& store = *shares.plan.storage();
   call.use(shares.plan.storage());
   call.roll_back_by(steps.ends(nonfinite_policy::looks && !nonfinite_policy::reports));
   call.name_tables(notes_of(tables, batch));
-  if constexpr (nonfinite_policy::reports) call.name_values(shares.gradients.note());
-  if (n != 0) {
-    const auto values = values_for_kernels(call, label, shares.gradients);
-    [[maybe_unused]] const auto moving =
-        moves<path::direct>(call, values, tables.front(), bytes_of_rows(values, batch));
-    require_direct_reach(verb, exec, values);
-    auto jobs = steps.jobs();
-    std::vector<std::remove_cvref_t<decltype(values)>> parts;
-    for (std::size_t t = 0; t < tables.size(); ++t) {
-      call.changes().only(store, first_row[t], tables[t].rows());
-      touch_arrays<path::direct>(call, jobs[t]);
-      parts.push_back(columns_of(values, first_column[t], tables[t].width()));
-    }
-    step_inputs findings;
-    if constexpr (nonfinite_policy::looks) findings.template look_for_nonfinite<false>(call, label, values);
-    std::vector<typename call_type::job_type> ready;
-    for (std::size_t t = 0; t < tables.size(); ++t) {
-      ready.push_back(jobs[t].template prepare<false>(call, label, parts[t]));
-      ready.back().inputs.findings = findings.findings;
-    }
-    const auto labels = update_labels::of<typename call_type::job_type>(call, label);
-    const auto launch_by = [&](auto source) {
-      if constexpr (!is_host_exec<Exec>) {
-        using number = sum_of<typename call_type::job_type, Exec, share>;
-        sum_long_of_tables<combining_number<Exec, sum, number>>(call, label, shares.plan, first_row, ranges,
-                                                                parts, source);
-      }
-      launch_tables<sum>(call, labels, ready,
-                         batch_of_tables<share, typename std::remove_cvref_t<decltype(values)>::memory_space,
-                                         decltype(source)>{shares.plan, source, first_row, ranges, parts},
-                         plan_order<path::direct, Space>(shares.plan));
-    };
-    if constexpr (adjusts_values<sum>)
-      launch_by(sum::source(rows_of_plan(store), store, values.width()));
-    else
-      launch_by(rows_of_plan(store));
-  }
+  if (n != 0)
+    launch_steps<sum, nonfinite_policy::looks>(call, label, steps, tables, shares.plan, layout,
+                                               shares.gradients);
   ticket launched = call.finish(tables.front(), n, std::is_signed_v<std::remove_const_t<Index>>);
   steps.template count<share>();
   return launched;

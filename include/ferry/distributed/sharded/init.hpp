@@ -5,6 +5,7 @@
 #include <ferry/distributed/sharded/detail/placed_value.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/detail/verb_on_shards.hpp>
+#include <ferry/distributed/sharded/sharded_quantized_table.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/rows/init.hpp>
 #include <ferry/tensor/tensor.hpp>
@@ -75,6 +76,13 @@ void init_sharded(const char* name, const Exec& exec, sharded_table<T, Space, Sp
   verb.call.run(verb).drop();
 }
 
+template <class Exec>
+consteval void refuse_quantized_init() {
+  static_assert(
+      sizeof(Exec) == 0,
+      "ferry: init fills tables of numbers; initialise a sharded_table of them, and quantize it into the sharded_quantized_table.");
+}
+
 }  // namespace detail
 
 /// Initial values for a sharded table, collective: the same bits as those of an ordinary table, for every
@@ -124,6 +132,32 @@ void custom(const Exec& exec, sharded_table<T, Space, Spread>& table, const Func
       "init::custom", exec, table, [](auto&) {},
       [&] { return kernels::custom_value<T, Function>{function}; });
 }
+
+/// Refuse quantized rows. Do not compile.
+/// @{
+template <class Exec, class Q, class Space, class ScaleSpace, class Spread>
+void zeros(const Exec&, const sharded_quantized_table<Q, Space, ScaleSpace, Spread>&) {
+  ferry::detail::refuse_quantized_init<Exec>();
+}
+template <class Exec, class Q, class Space, class ScaleSpace, class Spread, class Value>
+void constant(const Exec&, const sharded_quantized_table<Q, Space, ScaleSpace, Spread>&, const Value&) {
+  ferry::detail::refuse_quantized_init<Exec>();
+}
+template <class Exec, class Q, class Space, class ScaleSpace, class Spread>
+void uniform(const Exec&, const sharded_quantized_table<Q, Space, ScaleSpace, Spread>&, double, double,
+             std::uint64_t) {
+  ferry::detail::refuse_quantized_init<Exec>();
+}
+template <class Exec, class Q, class Space, class ScaleSpace, class Spread>
+void normal(const Exec&, const sharded_quantized_table<Q, Space, ScaleSpace, Spread>&, double, double,
+            std::uint64_t) {
+  ferry::detail::refuse_quantized_init<Exec>();
+}
+template <class Exec, class Q, class Space, class ScaleSpace, class Spread, class Function>
+void custom(const Exec&, const sharded_quantized_table<Q, Space, ScaleSpace, Spread>&, const Function&) {
+  ferry::detail::refuse_quantized_init<Exec>();
+}
+/// @}
 
 }  // namespace init
 }  // namespace ferry

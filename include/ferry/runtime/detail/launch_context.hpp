@@ -105,8 +105,11 @@ class verb_call {
   [[nodiscard]] event_handle mark() { return engine_->record_on(exec_); }
 
   void roll_back_by(const rollback& ends) { state_->ends = ends; }
-  /// Describes the values in the error about values that are not finite.
-  void name_values(const array_note& values) { state_->sources.values = values; }
+  /// Describes the values in the error about values that are not finite, unless a plan has named those that
+  /// its positions share: kernels may read a copy of these.
+  void name_values(const array_note& values) {
+    if (state_->sources.values.rank == 0) state_->sources.values = values;
+  }
   void name_tables(std::shared_ptr<const table_notes> list) { state_->sources.tables = std::move(list); }
 
   /// Ends the call: the ticket covers everything enqueued so far. The indices name rows of `table`.

@@ -4,6 +4,7 @@
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/runtime/detail/report.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -44,6 +45,7 @@ struct plan_storage {
   unsigned int* counters = nullptr;
   instance_id counters_of = 0;
   shared_values values{};
+  array_note values_note{};            ///< the caller's array that these values come from
   std::shared_ptr<plan_storage> base;  ///< the plan whose arrays this one shares
   std::shared_ptr<report_writer> report;
   bool checked = true;

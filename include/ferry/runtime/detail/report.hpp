@@ -13,6 +13,15 @@ struct long_bag_counts {
   unsigned int completed = 0;  ///< groups of their tiles
 };
 
+/// The fault of an offset of bags.
+enum class offset_fault : std::uint32_t {
+  negative,
+  beyond,     ///< of the positions
+  decreases,  ///< is less than the offset before it
+  late,       ///< the first bag of a step begins behind position 0
+  early       ///< the last bag of a step ends before the last position
+};
+
 /// Errors in a batch that kernels found. Lies in the memory of the kernel; clean between uses.
 struct index_report {
   static constexpr std::uint64_t none = ~std::uint64_t{0};
@@ -25,10 +34,12 @@ struct index_report {
   std::uint64_t nonfinite = 0;          ///< number of values that are infinite or not a number
   std::uint64_t first_value = none;  ///< the lowest place of such a value (row-major) times 4, plus its kind
   std::uint64_t bad_bags = 0;  ///< number of bags whose offsets name no positions; counted above as well
-  std::uint64_t first_offset = none;      ///< the lowest place of such an offset
-  std::uint64_t first_offset_number = 0;  ///< its bits, sign-extended
-  std::uint64_t first_bag = 0;            ///< of a list of tables: the bag of first_position
-  unsigned int unsigned_offsets = 0;      ///< true if first_offset_number is of an unsigned type
+  std::uint64_t first_offset = none;            ///< the lowest place of such an offset
+  std::uint64_t first_offset_number = 0;        ///< its bits, sign-extended
+  std::uint64_t offset_before = 0;              ///< that of the place before, if the offset decreases
+  std::uint64_t first_bag = 0;                  ///< of a list of tables: the bag of first_position
+  unsigned int unsigned_offsets = 0;            ///< true if first_offset_number is of an unsigned type
+  offset_fault fault = offset_fault::negative;  ///< of that offset
   unsigned int lock = 0;
   unsigned int arrived = 0;  ///< blocks of the kernel that sorts a plan; 0 between kernels
   long_bag_counts long_bags;
@@ -59,14 +70,19 @@ struct report_writer {
           [&] { Kokkos::atomic_store(&findings->first_bag, static_cast<std::uint64_t>(bag)); });
   }
 
-  /// Reports a bag that names no positions of the batch, with the place and the value of its bad offset. It
-  /// counts as out of range, so that what refuses to write for a bad index does so for a bad offset.
-  KOKKOS_FUNCTION void bad_bag(std::int64_t place, std::uint64_t offset_bits, bool is_unsigned) const {
+  /// Reports a bag that names no positions of the batch, with the place and the value of its bad offset, and
+  /// the value of the one before if it decreases. It counts as out of range, so that what refuses to write
+  /// for a bad index does so for a bad offset.
+  KOKKOS_FUNCTION void bad_bag(std::int64_t place, std::uint64_t offset_bits, bool is_unsigned,
+                               offset_fault fault, std::uint64_t before = 0) const {
     Kokkos::atomic_inc(&findings->out_of_range);
     Kokkos::atomic_inc(&findings->bad_bags);
     *static_cast<volatile unsigned int*>(raised) = 1u;
     if (is_unsigned) Kokkos::atomic_store(&findings->unsigned_offsets, 1u);
-    lower(findings->first_offset, findings->first_offset_number, place, offset_bits);
+    lower(findings->first_offset, findings->first_offset_number, place, offset_bits, [&] {
+      findings->fault = fault;
+      Kokkos::atomic_store(&findings->offset_before, before);
+    });
   }
 
   KOKKOS_FUNCTION void duplicate(std::int64_t row) const {

@@ -28,8 +28,8 @@
 
 namespace ferry::kernels {
 
-/// out[k] = the bag of position place[k], factors[k] = its weight, numbers[k] = k unless it is null. One
-/// thread for each item. `Weight` is void if positions have no weights.
+/// out[k] = the row of the gradients that position place[k] gets, factors[k] = its weight, numbers[k] = k
+/// unless it is null. One thread for each item. `Weight` is void if positions have no weights.
 template <class Offset, class Weight>
 struct find_bags {
   bag_list<Offset> bags;
@@ -38,11 +38,12 @@ struct find_bags {
   std::int64_t* out;
   double* factors;
   std::int64_t* numbers;
+  tables_of_bags tables{};
 
   static std::int64_t bytes_each() { return 4 * sizeof(std::int64_t); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t k) const {
-    out[k] = bags.bag_of(place[k]);
+    out[k] = tables.row_of(bags.bag_of(place[k]));
     if constexpr (!std::is_void_v<Weight>) factors[k] = convert<double>(weights[place[k]]);
     if (numbers != nullptr) numbers[k] = k;
   }
@@ -79,7 +80,7 @@ namespace ferry::detail {
 template <class Compute, class Payload>
 struct bag_lists {
   std::shared_ptr<void> memory{};
-  const std::int64_t* bags = nullptr;     ///< [routed] the bag of each item of the route
+  const std::int64_t* bags = nullptr;     ///< [routed] the row of the gradients of each item of the route
   const double* factors = nullptr;        ///< [routed] the weight of each item; null: 1
   const std::int64_t* numbers = nullptr;  ///< [routed] the number of each item, if the pooling selects
   tensor<Compute, Payload> divided{};     ///< the gradients divided by the sizes of the bags, if it divides
@@ -88,13 +89,14 @@ struct bag_lists {
 
 /// Makes such lists by kernels, and checks the offsets if `checks`. `place` has the positions of the items,
 /// `row_of` the row of each position, or is null if all positions have rows. `weights` may be no_array.
-/// Blocks.
+/// `tables`: of bags of several tables, for kernels of `exec`. Blocks.
 template <class Pooling, class Compute, class Payload, class Exec, class Bags, class Weights, class Value,
           class Space>
 bag_lists<Compute, Payload> list_bags(const Exec& exec, const std::int64_t* place, std::int64_t items,
                                       const std::int64_t* row_of, const Bags& bags, std::int64_t positions,
                                       bool checks, const Weights& weights,
-                                      const array_ref<Value, Space>& grads) {
+                                      const array_ref<Value, Space>& grads,
+                                      const kernels::tables_of_bags& tables = {}) {
   using weight = std::remove_const_t<typename Weights::value_type>;
   constexpr bool weighs = !std::is_void_v<weight>;
   using value = std::remove_const_t<Value>;
@@ -118,15 +120,15 @@ bag_lists<Compute, Payload> list_bags(const Exec& exec, const std::int64_t* plac
   if constexpr (!std::is_same_v<Bags, std::int64_t>) offsets = indices_for_kernels(call, bags);
   const weight* near_weights = nullptr;
   if constexpr (weighs) near_weights = indices_for_kernels(call, weights);
-  const std::int64_t count = grads.rows();
-  const auto list = list_of_bags(bags, offsets, count, positions, checks, report);
-  if (checks && count > 0)
-    launch(exec, call.label_part(label, "check"), count,
+  const std::int64_t count = grads.rows(), bag_count = count * tables.tables;
+  const auto list = list_of_bags(bags, offsets, bag_count, positions, checks, report);
+  if (checks && bag_count > 0)
+    launch(exec, call.label_part(label, "check"), bag_count,
            kernels::check_step_bags<offset_type<Bags>>{list, nullptr});
   if (items > 0)
     launch(exec, call.label_part(label, "find"), items,
            kernels::find_bags<offset_type<Bags>, weight>{list, place, near_weights, bag_of_item, factors,
-                                                         numbers});
+                                                         numbers, tables});
   if constexpr (Pooling::divides) {
     lists.divided = payload<Compute, Payload>(exec, "divided gradients", count, grads.width());
     const auto near_grads = values_for_kernels(call, label, grads);
@@ -136,7 +138,7 @@ bag_lists<Compute, Payload> list_bags(const Exec& exec, const std::int64_t* plac
       launch(exec, call.label_part(label, "divide"), count * grads.width(),
              kernels::divide_by_sizes<number, Compute, offset_type<Bags>, value>{
                  list, sizes, near_grads.data, near_grads.row_stride(), lists.divided.data(),
-                 fast_divisor(grads.width())});
+                 fast_divisor(grads.width()), tables});
     }
   }
   execution_backend<Exec>::fence(exec, label);

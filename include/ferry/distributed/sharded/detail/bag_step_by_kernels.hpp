@@ -69,8 +69,9 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
       routes_by_kernels<Exec> && finds_owners_in_kernels<Table> && reads_rows == may_read_rows;
   /// True if those of this rank may, which depends on the space of its gradients.
   static constexpr bool may_pull = may_offer && (is_host_exec<Exec> || !home::is_host_accessible);
-  /// True if owners in other processes find all of it in lanes, see publish_batch.
-  static constexpr bool shows_to_processes = !weighs && !pooling::selects && !reads_rows;
+  /// True if owners in other processes find all of it in lanes, see publish_batch. Shares of maxima that this
+  /// call finds come after the meeting.
+  static constexpr bool shows_to_processes = !finds_maxima;
   static constexpr bool may_read_in_place = reads_other_memory<Exec, typename Table::memory_space>;
 
   const Rule& rule;
@@ -177,9 +178,12 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
   [[nodiscard]] batch_offer own_offer(routed_lists items, const route_groups& route) const {
     if (listed.memory == nullptr) return {};
     items.place = pooling::selects ? listed.numbers : listed.bags;
-    batch_offer offer = show_batch<Parts>(call, exec, this->instance(call.rank()), items, route, offered());
-    offer.factors = listed.factors;
-    return offer;
+    // Each item has a share of its own under pooling::max.
+    constexpr lane_parts parts = !pooling::selects             ? Parts
+                                 : Parts == lane_parts::shared ? lane_parts::rows
+                                                               : lane_parts::values;
+    return show_batch<parts>(call, exec, this->instance(call.rank()), items, route, offered(),
+                             listed.factors);
   }
   /// The offers of a plan whose lists lie on the devices of all ranks.
   void agree_on_bags() {

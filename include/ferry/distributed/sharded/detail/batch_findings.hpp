@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/detail/report.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -16,18 +17,19 @@ namespace ferry::detail {
 /// The findings of a rank in its batch. Ranks send it to each other as it is.
 struct batch_findings {
   std::uint64_t out_of_range = 0, first_position = 0, first_index = 0;
+  std::uint64_t first_bag = 0;  ///< that of first_position, if the verb has several tables
   std::uint64_t nonfinite = 0, first_value = 0;
   std::uint64_t duplicates = 0, first_row = ~std::uint64_t{0};  ///< of the rows that the rank owns
   std::int64_t positions = 0;
   std::int64_t signed_indices = 1;
-  std::uint64_t bad_bags = 0, first_offset = 0, first_offset_number = 0, unsigned_offsets = 0;
+  std::uint64_t bad_bags = 0;
+  index_report offsets{};  ///< of the bags
+  std::int64_t bags = 0;   ///< of each table, if the verb has several
 
   /// Takes what is wrong with the offsets of the batch's bags.
   void take_offsets(const index_report& report) {
     bad_bags = report.bad_bags;
-    first_offset = report.first_offset;
-    first_offset_number = report.first_offset_number;
-    unsigned_offsets = report.unsigned_offsets;
+    offsets = report;
   }
   /// Takes the values of another scan that are infinite or not a number.
   void take_values(const batch_findings& scanned) {
@@ -39,9 +41,10 @@ struct batch_findings {
 /// The findings of all ranks in the order of a verb's errors. With `is_whole` one thread acts for all.
 class all_findings {
  public:
+  /// Of a verb on one table, or on several, which `tables` has then.
   all_findings(const char* verb, const array_note& table, const std::vector<batch_findings>& findings,
-               bool is_whole)
-      : verb_(verb), table_(table), findings_(findings), whole_(is_whole) {}
+               bool is_whole, const std::vector<array_note>& tables = {})
+      : verb_(verb), table_(table), findings_(findings), whole_(is_whole), tables_(tables) {}
 
   /// True if error() has one.
   [[nodiscard]] bool has_error() const;
@@ -60,11 +63,16 @@ class all_findings {
   [[nodiscard]] std::size_t first(count_of count) const;
   [[nodiscard]] std::string begin() const;
   [[nodiscard]] std::string of_rank(std::size_t r) const;
+  /// The tables, as the rest of a sentence about their rows.
+  [[nodiscard]] std::string rows_of_tables() const;
+  /// "bag 1 of 'users' ..." for a bag of the batch of a rank.
+  [[nodiscard]] std::string bag_of_table(std::size_t r, std::uint64_t bag) const;
 
   const char* verb_;
   array_note table_;
   const std::vector<batch_findings>& findings_;
   bool whole_;
+  std::vector<array_note> tables_;
 };
 
 /// A ticket of work that has ended; wait() throws the error. Without an error an empty one.

@@ -30,6 +30,7 @@ struct batch_offer {
   std::uint64_t lane = 0;           ///< number of the memory of the lane; 0: it has nothing
   std::int64_t lane_place = -1;     ///< bytes from the first of the lane to each list; -1: it has none
   std::int64_t lane_rows = -1;
+  std::int64_t lane_factors = -1;
   std::int64_t lane_values = -1;
   std::int64_t lane_step = 0;  ///< bytes from a row of the values in the lane to the next
 };

@@ -43,13 +43,13 @@ lane_functions lane_functions_of() {
 /// The parts of a lane, in bytes from its first.
 struct lane_plan {
   std::int64_t items = 0;  ///< of the other ranks
-  std::int64_t place = -1, rows = -1, values = -1;
+  std::int64_t place = -1, rows = -1, factors = -1, values = -1;
   std::size_t bytes = 0;
 };
 /// Places of the lists that are asked for. The values have `value_rows` rows of `step` bytes; of the items if
 /// `value_rows` is negative.
 [[nodiscard]] lane_plan plan_lane(const route_groups& route, int rank, bool has_place, bool has_rows,
-                                  std::int64_t value_rows, std::int64_t step);
+                                  bool has_factors, std::int64_t value_rows, std::int64_t step);
 
 /// The parts of a batch that its lane is to have.
 enum class lane_parts {
@@ -88,8 +88,8 @@ void publish_batch(const collective& call, const Exec& exec, const route_groups&
   }
   const std::int64_t width = values.width();
   const std::int64_t step = has_values ? width * static_cast<std::int64_t>(sizeof(value)) : 0;
-  const lane_plan plan =
-      plan_lane(route, call.rank(), is_shared, has_rows, is_shared ? values.rows() : -1, step);
+  const lane_plan plan = plan_lane(route, call.rank(), is_shared, has_rows, offer.factors != nullptr,
+                                   is_shared ? values.rows() : -1, step);
   if (plan.items == 0) return;
   const int device = backend::device_of(exec);
   std::byte* const lane = lanes->reserve(plan.bytes, device, lane_functions_of<Exec>());
@@ -100,6 +100,7 @@ void publish_batch(const collective& call, const Exec& exec, const route_groups&
   offer.lane = lanes->number();
   offer.lane_place = plan.place;
   offer.lane_rows = plan.rows;
+  offer.lane_factors = plan.factors;
   offer.lane_values = plan.values;
   offer.lane_step = step;
   offer.has_all_values = is_shared ? 1 : 0;
@@ -111,6 +112,8 @@ void publish_batch(const collective& call, const Exec& exec, const route_groups&
       backend::copy_async(exec, label, lane + plan.place + begin * item, offer.place + first, bytes);
     if (plan.rows >= 0)
       backend::copy_async(exec, label, lane + plan.rows + begin * item, offer.rows + first, bytes);
+    if (plan.factors >= 0)
+      backend::copy_async(exec, label, lane + plan.factors + begin * item, offer.factors + first, bytes);
     if constexpr (has_values && !is_shared) {
       if (step == 0) return;
       const tensor_view<const std::int64_t, home> places(offer.place + first, last - first);
@@ -128,12 +131,13 @@ void publish_batch(const collective& call, const Exec& exec, const route_groups&
 }
 
 /// The offer of a rank whose batch route_by_kernels has routed, for the owners of its rows. `shard_exec`
-/// works on the shard of the rank. Blocks.
+/// works on the shard of the rank. `factors`: of the items, null for 1. Blocks.
 template <lane_parts Parts, class Exec, class Value, class Space>
 [[nodiscard]] batch_offer show_batch(const collective& call, const Exec& exec, const Exec& shard_exec,
                                      const routed_lists& lists, const route_groups& route,
-                                     const array_ref<Value, Space>& values) {
+                                     const array_ref<Value, Space>& values, const double* factors = nullptr) {
   batch_offer offer = offer_batch(exec, shard_exec, lists, values);
+  offer.factors = factors;
   publish_batch<Parts>(call, exec, route, values, offer);
   return offer;
 }

@@ -79,7 +79,10 @@ struct sharded_call {
       findings = call.all_gather(std::span<const batch_findings>(&batch, 1));
   }
   [[nodiscard]] all_findings joint_findings() const {
-    return {verb, whole_ref(table).note(), findings, call.is_whole()};
+    if constexpr (requires { table.part_notes(); })
+      return {verb, whole_ref(table).note(), findings, call.is_whole(), table.part_notes()};
+    else
+      return {verb, whole_ref(table).note(), findings, call.is_whole()};
   }
   /// Refuses batches with bad offsets or indices, or with rows that duplicates::reject forbids.
   [[nodiscard]] bool refuse_batches() {
@@ -101,7 +104,7 @@ struct sharded_call {
       if constexpr (Nonfinite::reports)
         result = ticket_of_error(all_batches.nonfinite_error(width()));
       else
-        for (int r = call.first(); r < call.last(); ++r) ++state.shard(r).clock()->skipped;
+        for (int r = call.first(); r < call.last(); ++r) count_skipped(state, r);
       return true;
     }
   }
@@ -140,6 +143,14 @@ struct sharded_call {
   }
 
  private:
+  /// Counts a skipped step of the state of a shard, or of the shards of several tables.
+  template <class State>
+  static void count_skipped(State& state, int rank) {
+    if constexpr (requires { state.shard(rank); })
+      ++state.shard(rank).clock()->skipped;
+    else
+      for (auto& part : state) count_skipped(part, rank);
+  }
   template <class Reader, class Rows>
   void read_shard(const Reader& reader, int rank, const Rows& out) const {
     const row_route<wire>& route = current_routes().batch;

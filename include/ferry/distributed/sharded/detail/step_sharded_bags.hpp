@@ -39,10 +39,12 @@
 /// The parts of step_bags on a sharded table.
 namespace ferry::detail {
 
-/// The gradients of bags divided by the number of their rows, as step_bags divides them. Blocks.
+/// The gradients of bags divided by the number of their rows, as step_bags divides them. `tables`: of bags of
+/// several tables, for kernels of `exec`. Blocks.
 template <class Compute, class Payload, class Exec, class Wire, class Bags, class Value, class Space>
 tensor<Compute, Payload> divided_gradients(const Exec& exec, const row_route<Wire>& rows, const Bags& list,
-                                           const array_ref<Value, Space>& grads) {
+                                           const array_ref<Value, Space>& grads,
+                                           const kernels::tables_of_bags& tables = {}) {
   static const std::string label = "ferry::step_bags::divide";
   using value = std::remove_const_t<Value>;
   const auto sizes = sizes_of_bags(rows, list);
@@ -53,8 +55,9 @@ tensor<Compute, Payload> divided_gradients(const Exec& exec, const row_route<Wir
   const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
   const kernels::bag_list<std::int64_t> bags{sizes.data(), 0, list.bags, rows.routed(), false, false, {}};
   launch(exec, label, static_cast<std::int64_t>(quotients.size()),
-         kernels::divide_by_sizes<number, Compute, std::int64_t, value>{
-             bags, nullptr, undivided.data(), grads.width(), quotients.data(), fast_divisor(grads.width())});
+         kernels::divide_by_sizes<number, Compute, std::int64_t, value>{bags, nullptr, undivided.data(),
+                                                                        grads.width(), quotients.data(),
+                                                                        fast_divisor(grads.width()), tables});
   execution_backend<Exec>::fence(exec, label);
   return quotients;
 }
@@ -116,9 +119,7 @@ struct sharded_bag_step
         if (named.storage().on_devices) this->agree_on_bags();
       batch_findings batch = this->own_findings();
       batch.bad_bags = scanned.bad_bags;
-      batch.first_offset = scanned.first_offset;
-      batch.first_offset_number = scanned.first_offset_number;
-      batch.unsigned_offsets = scanned.unsigned_offsets;
+      batch.offsets = scanned.offsets;
       batch.take_values(scanned);
       this->exchange_findings(batch);
     } else {
@@ -153,20 +154,10 @@ struct sharded_bag_step
     call.agree();  // no rank returns before all have written
   }
 
- private:
-  void make_list() {
-    list.emplace(exec, bags, grads.rows(), routed_positions(named),
+ protected:
+  void make_list(std::int64_t count) {
+    list.emplace(exec, bags, count, routed_positions(named),
                  !std::is_same_v<bounds_policy, bounds::unchecked>);
-  }
-  void route_on_host() {
-    if constexpr (!base::is_planned)
-      routes.batch = route_batch<bounds_policy>(this->verb, exec, table, named);
-    make_list();
-    scanned.take_offsets(list->look_for_step());
-    if (scanned.bad_bags != 0) return;
-    if constexpr (divides)
-      listed.divided =
-          divided_gradients<compute, home>(exec, this->current_routes().batch, list->list(), grads);
   }
   void agree_on_routes() {
     batch_offer offer;
@@ -183,23 +174,35 @@ struct sharded_bag_step
     }
     exchange_rows(call, table.label(), routes);
   }
-  /// The rows of the batch, as they come from their owners.
-  [[nodiscard]] auto fetch_rows_of_batch() {
-    return this->template fetch<home, element>(
-        shard_reader<shard_read_path_t<chosen, Exec, typename Table::memory_space>>{}, this->width());
-  }
   /// The weights in the order of the route.
   void take_weights() {
     const row_route<wire>& route = this->current_routes().batch;
     weights.batch = tensor<weight, wire>("weights", route.routed());
     gather(exec, extra, route.place, weights.batch, bounds::unchecked{}).join();
   }
+
+ private:
+  void route_on_host() {
+    if constexpr (!base::is_planned)
+      routes.batch = route_batch<bounds_policy>(this->verb, exec, table, named);
+    make_list(grads.rows());
+    scanned.take_offsets(list->look_for_step());
+    if (scanned.bad_bags != 0) return;
+    if constexpr (divides)
+      listed.divided =
+          divided_gradients<compute, home>(exec, this->current_routes().batch, list->list(), grads);
+  }
+  /// The rows of the batch, as they come from their owners.
+  [[nodiscard]] auto fetch_rows_of_batch() {
+    return this->template fetch<home, element>(
+        shard_reader<shard_read_path_t<chosen, Exec, typename Table::memory_space>>{}, this->width());
+  }
   /// Writes the gradients of the weights before any row is stepped, also over the weights.
   void read_for_weights() {
     if constexpr (weighs)
       if (!pulls) take_weights();
     bool by_peers = false;
-    if (!call.is_whole() && call.passes_device_memory())
+    if (may_reach_shards(call, table))
       by_peers = agree_to_read(call, exec, this->instance(call.rank()), reaches_rows);
     if constexpr (may_read_rows)
       if (by_peers) {
@@ -225,7 +228,7 @@ struct sharded_bag_step
   void move_shares() {
     const row_route<wire>& route = this->current_routes().batch;
     gradients.batch = payload<sent, home>(exec, "shares of maxima", route.routed(), this->width());
-    if (!list) make_list();
+    if (!list) make_list(grads.rows());
     tensor<std::int64_t, wire> bags_of_items("bags of positions", route.routed());
     for (std::int64_t k = 0; k < route.routed(); ++k)
       bags_of_items.data()[k] = list->list().bag_of(route.place.data()[k]);
@@ -242,7 +245,7 @@ struct sharded_bag_step
   }
   /// Sends the bags of this batch to the owners of their rows, and the weights of the positions.
   void move_bags() {
-    if (!list) make_list();
+    if (!list) make_list(grads.rows());
     const row_route<wire>& route = this->current_routes().batch;
     bag_routes = complete_routing(call, table.label(), route_bags(route, list->list()));
     const Exec shard_exec = this->instance(call.first());
