@@ -77,9 +77,11 @@ void for_some_shardings(const Test& test) {
 
 /// verb(exec, table, indices, values) on a sharded table by all ranks, several times with fresh batches, and
 /// on an ordinary table by one batch. `spoil` changes the indices of a rank. With `Mixes` for all shardings,
-/// with batches that some ranks have in other spaces, and with plans.
+/// with batches that some ranks have in other spaces, and with plans. Tables and batches are `scale` times as
+/// large.
 template <class Space, bool Mixes = false, class Verb, class Spoil>
-void compare(std::uint64_t salt, const Verb& verb, const Spoil& spoil, bool repeats = true) {
+void compare(std::uint64_t salt, const Verb& verb, const Spoil& spoil, bool repeats = true,
+             std::size_t scale = 1) {
   if (!instances_work) return;
   const watchdog guard("verbs by kernels");
   auto random = generator(salt);
@@ -88,7 +90,7 @@ void compare(std::uint64_t salt, const Verb& verb, const Spoil& spoil, bool repe
     const auto check = [&](auto spread) {
       const auto ranks = static_cast<int>(ids.size());
       const auto comm = group_on(ids);
-      const std::size_t rows = 1 + random() % 150;
+      const std::size_t rows = scale * (1 + random() % 150);
       INFO(ranks << " ranks, the last on device " << ids.back() << ", " << rows << " rows, "
                  << decltype(spread)::name);
       ferry::tensor<float, Space> table("w", rows, width);
@@ -98,7 +100,7 @@ void compare(std::uint64_t salt, const Verb& verb, const Spoil& spoil, bool repe
       auto plain_verb = verb(table);
       auto sharded_verb = verb(big);
       for (int call = 0; call < 3; ++call) {
-        batches<float> batch(random, ranks, rows, call == 1 ? 700 : 40, repeats);
+        batches<float> batch(random, ranks, rows, scale * (call == 1 ? 700 : 40), repeats);
         std::vector<std::int64_t> together;
         for (auto& list : batch.rows_of) {
           spoil(random, list, rows);
@@ -195,6 +197,12 @@ TEST_CASE("a scatter of ranks on devices gives the bits of an ordinary one", "[d
   compare<host>(405, scattering<ferry::duplicates::mean>{}, untouched{});
   compare<device>(406, scattering<ferry::duplicates::reject>{}, untouched{}, false);
   compare<device>(407, scattering<ferry::duplicates::assume_unique>{}, untouched{}, false);
+}
+
+TEST_CASE("large scatters of ranks on devices give the bits of an ordinary one", "[distributed][kernels]") {
+  compare<device>(408, scattering<>{}, untouched{}, true, 25);
+  compare<device>(409, scattering<ferry::duplicates::first, ferry::bounds::skip>{}, outside{}, true, 25);
+  compare<device>(410, scattering<ferry::duplicates::assume_unique>{}, untouched{}, false, 100);
 }
 
 TEST_CASE("elements larger than their alignment are scattered whole", "[distributed][kernels]") {

@@ -40,6 +40,7 @@ class socket_transport final : public message_transport {
   bool pump(std::vector<outgoing_part>& outgoing, std::vector<incoming_part>& incoming,
             clock::time_point until, int& lost);
 
+  const bool watches_;      ///< each rank may have a processor
   std::vector<int> peers_;  ///< descriptor by rank, -1 for this one
 };
 

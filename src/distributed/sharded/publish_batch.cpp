@@ -18,7 +18,7 @@ bool shows_batches(const collective& call) {
 }
 
 lane_plan plan_lane(const route_groups& route, int rank, bool has_place, bool has_rows, bool has_factors,
-                    std::int64_t value_rows, std::int64_t step) {
+                    std::int64_t value_rows, std::int64_t step, bool has_wins) {
   constexpr std::int64_t unit = 256;  // a part begins where the widest loads of kernels may
   lane_plan plan;
   const auto [first, last] = route.group(rank);
@@ -33,6 +33,7 @@ lane_plan plan_lane(const route_groups& route, int rank, bool has_place, bool ha
   if (has_rows) append(plan.rows, plan.items * item);
   if (has_factors) append(plan.factors, plan.items * item);
   if (step != 0) append(plan.values, (value_rows < 0 ? plan.items : value_rows) * step);
+  if (has_wins) append(plan.wins, route.routed());
   plan.bytes = static_cast<std::size_t>(std::max(bytes, unit));
   return plan;
 }
@@ -57,13 +58,16 @@ void localize_offers(const rank_lanes& lanes, int rank, bool on_host, batch_head
     std::int64_t before = 0;  // items of lower owners in the lane
     for (int lower = 0; lower < rank; ++lower)
       if (lower != static_cast<int>(r)) before += headers.count(r, lower);
-    const std::byte* const lane = offer.lane == 0 ? nullptr : lanes.data(static_cast<int>(r));
+    std::byte* const lane = offer.lane == 0 ? nullptr : lanes.data(static_cast<int>(r));
     const auto list = [&]<class Element>(std::int64_t begin, std::type_identity<Element>) {
       return lane == nullptr || begin < 0 ? nullptr : reinterpret_cast<const Element*>(lane + begin) + before;
     };
     offer.place = list(offer.lane_place, std::type_identity<std::int64_t>{});
     offer.rows = list(offer.lane_rows, std::type_identity<std::int64_t>{});
     offer.factors = list(offer.lane_factors, std::type_identity<double>{});
+    offer.wins = nullptr;
+    if (lane != nullptr && offer.lane_wins >= 0)
+      offer.wins = reinterpret_cast<std::uint8_t*>(lane + offer.lane_wins);
     offer.values = nullptr;
     if (lane != nullptr && offer.lane_values >= 0)
       offer.values = lane + offer.lane_values + (offer.has_all_values != 0 ? 0 : before * offer.lane_step);

@@ -23,6 +23,7 @@ struct winner_table {
   slot* slots = nullptr;
   int slot_bits = 1;
   int position_bits = 0;
+  bool by_row = false;  ///< a row's slot is that of its number: the table has as many slots as rows
 
   /// The bits of a slot's number in a table for `positions` > 0 positions.
   static int slot_bits_for(std::int64_t positions) {
@@ -43,7 +44,8 @@ struct winner_table {
     // Mixed twice: one product leaves rows at some equal distances (Fibonacci numbers) next to each other.
     slot mixed = static_cast<slot>(row) * 0x9e3779b97f4a7c15ull;
     mixed = (mixed ^ mixed >> 32) * 0x9e3779b97f4a7c15ull;
-    for (slot place = mixed >> (64 - slot_bits);; place = (place + 1) & mask) {
+    for (slot place = by_row ? static_cast<slot>(row) : mixed >> (64 - slot_bits);;
+         place = (place + 1) & mask) {
       slot entry = Atomics::atomic_read(slots + place);
       if (entry == empty) entry = Kokkos::atomic_compare_exchange(slots + place, empty, mine);
       if (entry == empty) return static_cast<std::uint32_t>(place);

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 /// Scatter under duplicates::last and first without sorting. A slot per row tells which position wins it,
 /// then the winners are written: the rows of a sort's result, in the order of the batch.
@@ -41,6 +42,19 @@ bool winners_beat_a_plan(const Exec& exec, const Job& job, std::int64_t position
          kernels::winner_table::fits(positions, job.table.rows());
 }
 
+/// A table of winners for `items` items that name rows of `rows`, and the number of its slots, which the
+/// caller clears.
+template <class Exec>
+std::pair<kernels::winner_table, std::int64_t> winners_for(launch_context<Exec>& call, std::int64_t items,
+                                                           std::int64_t rows) {
+  const int slot_bits = kernels::winner_table::slot_bits_for(items);
+  const bool by_row = rows <= std::int64_t{1} << slot_bits;
+  const std::int64_t slots = by_row ? rows : std::int64_t{1} << slot_bits;
+  return {{call.template scratch<kernels::winner_table::slot>(slots), slot_bits,
+           static_cast<int>(std::bit_width(static_cast<std::uint64_t>(items) - 1)), by_row},
+          slots};
+}
+
 template <class Path, class Bounds, class Duplicates, class Exec, class Job, class Index, class IndexSpace,
           class Value, class Space>
 ticket update_by_winners(const Exec& exec, const char* verb, const Job& job,
@@ -65,10 +79,7 @@ ticket update_by_winners(const Exec& exec, const char* verb, const Job& job,
   else
     call.changes().any_row();
   const report_writer report = Bounds::reports ? call.report() : report_writer{};
-  const int slot_bits = kernels::winner_table::slot_bits_for(n);
-  const std::int64_t slots = std::int64_t{1} << slot_bits;
-  const kernels::winner_table table{call.template scratch<kernels::winner_table::slot>(slots), slot_bits,
-                                    static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n) - 1))};
+  const auto [table, slots] = winners_for(call, n, job.table.rows());
   auto* const slot_of = call.template scratch<std::uint32_t>(n);
   launch(exec, call.label(Path::name, "clear"), slots, kernels::clear_slots{table.slots});
   launch(exec, call.label(Path::name, "claim"), n,

@@ -65,6 +65,8 @@ void launch_route(launch_context<Exec>& call, kernels::owned_positions<Source, S
   // Short chunks for many threads; with many owners longer ones, so that the counts are no more than the
   // positions.
   positions.length = std::max<std::int64_t>(16, positions.ranks);
+  positions.is_packed = positions.ranks <= kernels::packed_counts::most_owners &&
+                        positions.length <= kernels::packed_counts::most;
   positions.chunks = (positions.positions + positions.length - 1) / positions.length;
   const std::int64_t cells = positions.chunks * positions.ranks;
   auto* const counts = call.template scratch<std::uint32_t>(cells);

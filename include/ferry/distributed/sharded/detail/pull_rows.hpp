@@ -27,6 +27,19 @@
 
 namespace ferry::kernels {
 
+/// The last of `count` ranks whose items do not begin behind item i.
+KOKKOS_FORCEINLINE_FUNCTION int group_of_item(const std::int64_t* begin, int count, std::int64_t i) {
+  int rank = 0;
+  for (int last = count - 1; rank < last;) {
+    const int middle = (rank + last + 1) / 2;
+    if (begin[middle] <= i)
+      rank = middle;
+    else
+      last = middle - 1;
+  }
+  return rank;
+}
+
 /// Item i is the position of all ranks' batches that comes i-th for one owner, in the order (rank, position).
 /// Writes its row in the owner's shard, if `rows` is not null, where its values begin, in units after the
 /// lowest of all values, and its factor, if `factors` is not null. One thread for each item: neighbours read
@@ -43,19 +56,16 @@ struct join_lists {
   double* factors;
   int ranks;
 
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    int rank = 0;  // the last rank that does not begin behind the item
-    for (int last = ranks - 1; rank < last;) {
-      const int middle = (rank + last + 1) / 2;
-      if (begin[middle] <= i)
-        rank = middle;
-      else
-        last = middle - 1;
-    }
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const { (void)join(i); }
+  /// Returns the row of the item in the owner's shard; 0 without `rows`.
+  KOKKOS_FUNCTION std::int64_t join(std::int64_t i) const {
+    const int rank = group_of_item(begin, ranks, i);
     const std::int64_t k = i - begin[rank];
-    if (rows != nullptr) rows[i] = local[rank][k];
+    const std::int64_t row = rows != nullptr ? local[rank][k] : 0;
+    if (rows != nullptr) rows[i] = row;
     if (factors != nullptr) factors[i] = factor[rank][k];
     begins[i] = values[rank] + (place[rank] == nullptr ? k : place[rank][k]) * step[rank];
+    return row;
   }
 };
 

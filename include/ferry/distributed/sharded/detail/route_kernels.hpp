@@ -24,6 +24,7 @@ struct owned_positions {
   std::int64_t length;  ///< of a chunk
   std::int64_t chunks;
   int ranks;
+  bool is_packed = false;  ///< few ranks and short chunks: a thread counts in one word, see packed_counts
 
   /// Calls use(owner, position, row) for the positions of a chunk that have a row, in their order.
   template <class Use>
@@ -41,6 +42,20 @@ struct owned_positions {
   KOKKOS_FUNCTION std::int64_t cell(int owner, std::int64_t chunk) const { return owner * chunks + chunk; }
 };
 
+/// Counts of at most 8 owners in a register, each below 256: counts in memory would be a chain of loads and
+/// stores.
+struct packed_counts {
+  static constexpr int most_owners = 8;
+  static constexpr std::int64_t most = 255;
+
+  std::uint64_t word = 0;
+
+  KOKKOS_FORCEINLINE_FUNCTION std::uint32_t of(int owner) const {
+    return static_cast<std::uint32_t>(word >> 8 * owner & 255);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void add(int owner) { word += std::uint64_t{1} << 8 * owner; }
+};
+
 /// counts[cell(owner, chunk)] = the positions of the chunk whose rows the owner has. Reports bad indices.
 template <class Source, class Spread>
 struct count_owned {
@@ -55,7 +70,20 @@ struct count_owned {
       ++kernel.counts[kernel.positions.cell(owner, chunk)];
     }
   };
+  /// Adds a position.
+  struct add_packed {
+    packed_counts& tally;
+    KOKKOS_FORCEINLINE_FUNCTION void operator()(int owner, std::int64_t, std::int64_t) const {
+      tally.add(owner);
+    }
+  };
   KOKKOS_FUNCTION void operator()(std::int64_t chunk) const {
+    if (positions.is_packed) {
+      packed_counts tally;
+      positions.for_each(chunk, true, add_packed{tally});
+      for (int r = 0; r < positions.ranks; ++r) counts[positions.cell(r, chunk)] = tally.of(r);
+      return;
+    }
     for (int r = 0; r < positions.ranks; ++r) counts[positions.cell(r, chunk)] = 0;
     positions.for_each(chunk, true, add{*this, chunk});
   }
@@ -69,7 +97,7 @@ struct owned_counts {
 };
 
 /// Writes the positions and their rows in the shards of their owners, in groups by owner, and where the group
-/// of each owner ends. `counts` tells how many of a cell are still to come, and is 0 afterwards.
+/// of each owner ends. `counts` tells how many of a cell are still to come.
 template <class Source, class Spread>
 struct place_owned {
   owned_positions<Source, Spread> positions;
@@ -85,16 +113,33 @@ struct place_owned {
     std::int64_t chunk;
     KOKKOS_FORCEINLINE_FUNCTION void operator()(int owner, std::int64_t position, std::int64_t row) const {
       const std::int64_t cell = kernel.positions.cell(owner, chunk);
-      const auto item = static_cast<std::int64_t>(kernel.sums[cell] - kernel.counts[cell]--);
-      kernel.place[item] = position;
-      kernel.local[item] =
-          kernel.positions.spread.local_row(row, kernel.positions.rows, kernel.positions.ranks);
+      kernel.put(static_cast<std::int64_t>(kernel.sums[cell] - kernel.counts[cell]--), position, row);
     }
   };
+  struct write_packed {
+    const place_owned& kernel;
+    std::int64_t chunk;
+    packed_counts& tally;
+    KOKKOS_FORCEINLINE_FUNCTION void operator()(int owner, std::int64_t position, std::int64_t row) const {
+      const std::int64_t cell = kernel.positions.cell(owner, chunk);
+      const std::uint32_t before = kernel.counts[cell] - tally.of(owner);
+      tally.add(owner);
+      kernel.put(static_cast<std::int64_t>(kernel.sums[cell] - before), position, row);
+    }
+  };
+  KOKKOS_FORCEINLINE_FUNCTION void put(std::int64_t item, std::int64_t position, std::int64_t row) const {
+    place[item] = position;
+    local[item] = positions.spread.local_row(row, positions.rows, positions.ranks);
+  }
   KOKKOS_FUNCTION void operator()(std::int64_t chunk) const {
     for (std::int64_t r = chunk; r < positions.ranks; r += positions.chunks)
       ends[r] = static_cast<std::int64_t>(sums[(r + 1) * positions.chunks - 1]);
-    positions.for_each(chunk, false, write{*this, chunk});
+    if (positions.is_packed) {
+      packed_counts tally;
+      positions.for_each(chunk, false, write_packed{*this, chunk, tally});
+    } else {
+      positions.for_each(chunk, false, write{*this, chunk});
+    }
   }
 };
 

@@ -1,116 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
-#include <ferry/distributed/sharded/detail/batch_findings.hpp>
 #include <ferry/distributed/sharded/detail/batch_offer.hpp>
-#include <ferry/distributed/sharded/detail/kernel_route.hpp>
-#include <ferry/distributed/sharded/detail/publish_batch.hpp>
+#include <ferry/distributed/sharded/detail/coded_shard.hpp>
 #include <ferry/distributed/sharded/detail/pull_rows.hpp>
+#include <ferry/distributed/sharded/detail/push_values.hpp>
+#include <ferry/distributed/sharded/detail/routed_write.hpp>
 #include <ferry/distributed/sharded/detail/routing.hpp>
 #include <ferry/distributed/sharded/detail/rows_once.hpp>
-#include <ferry/distributed/sharded/detail/sharded_call.hpp>
 #include <ferry/distributed/sharded/detail/values_in_place.hpp>
+#include <ferry/distributed/sharded/detail/winning_values.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
-#include <ferry/distributed/sharded/detail/write_choice.hpp>
-#include <ferry/plan/row_plan.hpp>
-#include <ferry/plan/unique.hpp>
-#include <ferry/policy/bounds.hpp>
-#include <ferry/policy/duplicates.hpp>
-#include <ferry/rows/copy.hpp>
-#include <ferry/rows/scatter.hpp>
-#include <ferry/runtime/detail/array_device.hpp>
-#include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
-#include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <string>
 #include <type_traits>
 
 namespace ferry::detail {
 
-/// A verb that writes. Verb derives from it and has update(rank, rows, values), the verb on a shard. Nothing
-/// is written anywhere if a rank has a bad index, or a row that duplicates::reject forbids.
+/// A verb that writes. Verb derives from it and has update(rank, rows, values), the verb on a shard.
 ///
 /// Owners pull their rows and values by kernels if all ranks can, and else the ranks send them.
 template <class Verb, class Choice, class Exec, class Table, class Named, class Values>
-struct sharded_write : sharded_call<Exec, Table, Named> {
-  using base = sharded_call<Exec, Table, Named>;
-  using base::call, base::exec, base::findings, base::named, base::routes, base::table;
-  using duplicates_policy = typename Choice::duplicates;
-  using bounds_policy = typename Choice::bounds_policy;
-  using value = std::remove_const_t<typename Values::value_type>;
-  using space = typename Values::memory_space;
-  using home = payload_space<Exec, typename Table::memory_space, space>;
-  static constexpr bool is_planned = base::is_planned;
-  /// True if a rank sums the values of a row before it sends them.
-  static constexpr bool sums = Choice::reduce::sums_locally;
-  using sent = std::conditional_t<sums, accumulation_t<value>, value>;
-  /// Rows that come from host memory and go there pass through host memory alone.
-  static constexpr bool may_pull = routes_by_kernels<Exec> && finds_owners_in_kernels<Table> &&
-                                   (is_host_exec<Exec> || !home::is_host_accessible);
-  /// True if the verb on a shard sorts its rows whatever they are: while the values come.
-  static constexpr bool sorts =
-      duplicates_policy::combines && duplicates_policy::needs_plan && !in_any_order<duplicates_policy>;
-  /// Values of several ranks lie whole elements apart only if these are as large as their alignment.
-  static constexpr bool may_read_in_place = sizeof(sent) == alignof(sent) && Choice::reads_in_place &&
-                                            !in_any_order<duplicates_policy> &&
-                                            reads_other_memory<Exec, typename Table::memory_space>;
+struct sharded_write : routed_write<Choice, Exec, Table, Named, Values> {
+  using base = routed_write<Choice, Exec, Table, Named, Values>;
+  using base::call, base::exec, base::headers, base::lists, base::owned, base::pulls, base::pushes,
+      base::routes, base::table, base::values;
+  using base::is_planned, base::may_pull, base::may_push, base::may_read_in_place, base::moves_winners,
+      base::sorts, base::sums;
+  using typename base::duplicates_policy, typename base::home, typename base::sent;
 
-  const Values& values;
-  batch_findings scanned{};  ///< of the values of this rank
-  routed_lists lists{};
-  batch_headers headers{};
-  bool pulls = false;
   bool in_place = false;
-  tensor<sent, home> local_sums{};     ///< of the rows of a plan of the batch, if `sums` and kernels route
-  owned_batch joined{};                ///< of this call, if it looks for duplicates before it pulls
-  const owned_batch* owned = nullptr;  ///< the rows of the shard, if they are known before values are pulled
+  bool by_winners = false;
+  std::optional<claimed_shard<Exec>> claims{};
   moved_values<sent, home> moved{};
   pulled_rows<sent> pulled{};
   values_in_place<sent> found_values{};
 
-  sharded_write(const char* name, const Exec& instance, Table& rows, const Named& indices,
-                const Values& sources, const call_note& note)
-      : base(name, instance, rows, indices, sums, note), values(sources) {}
+  using base::routed_write;
 
-  void check() {
-    require_sharded_batch<Exec, typename Choice::chosen>(this->verb, call, table, named, values);
-    require_array_device(this->verb, exec, values);
-  }
-  void route() {
-    this->routes_anew = sums && is_on_devices();
-    if constexpr (may_pull && sums) {
-      if (shows_batches(call) && (!is_planned || this->routes_anew) && kernels_read_batch(exec, named))
-        sum_by_kernels();
-    } else if constexpr (may_pull && !is_planned) {
-      if (shows_batches(call) && kernels_read(exec, named)) {
-        routes.batch = route_by_kernels<bounds_policy>(this->verb, exec, table, named, lists, values);
-        call.keep(lists.memory);
-      }
-    } else if constexpr (may_pull) {
-      if (is_on_devices()) await_values();
-    }
-    if (lists.memory == nullptr) route_by_host();
-  }
-  void agree() {
-    if (!is_planned || this->routes_anew)
-      agree_on_routes();
-    else
-      agree_on_plan();
-    if constexpr ((is_planned && Choice::scans) || duplicates_policy::forbids) {
-      batch_findings batch = this->own_findings();
-      batch.take_values(scanned);
-      if constexpr (duplicates_policy::forbids) count_forbidden(batch);
-      this->exchange_findings(batch);
-    }
-  }
-  [[nodiscard]] bool refuse() { return this->refuse_batches(); }
   void move() {
     if (pulls)
       pull();
@@ -124,8 +57,15 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
         const int rank = call.rank();
         const Exec shard_exec = this->instance(rank);
         const waited_when_thrown<Exec> reads(shard_exec);  // memory of other ranks
+        if constexpr (may_push)
+          if (pushes) return push();
+        if constexpr (moves_winners)
+          if (by_winners)
+            write_winning_values<duplicates_policy>(this->verb, shard_exec, rank, headers,
+                                                    make_ref(shard_of(table, rank)))
+                .join();
         if constexpr (may_read_in_place)
-          if (in_place) self.update_in_place(rank, found_values);
+          if (in_place && !by_winners) self.update_in_place(rank, found_values);
         if (!in_place) update_pulled(self, rank);
         call.agree();  // no rank returns before all have written
         return;
@@ -143,120 +83,21 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
   }
 
  private:
-  /// True if the lists of the plan lie on the devices of all ranks.
-  [[nodiscard]] bool is_on_devices() const {
-    if constexpr (is_planned)
-      return named.storage().on_devices;
-    else
-      return false;
-  }
-  /// Waits for the work that makes the values of the batch.
-  void await_values() const {
-    static const std::string label = "ferry::distributed::made";
-    launch_context<Exec> work(exec, this->verb);
-    work.reads_from(values, true);
-    execution_backend<Exec>::fence(exec, label);
-    work.finish().drop();
-  }
-  void route_by_host() {
-    if constexpr (!is_planned) {
-      routes.batch = route_batch<bounds_policy>(this->verb, exec, table, named);
-      if constexpr (sums) routes.batch = route_once(routes.batch);
-    } else if (this->routes_anew) {
-      routes.batch = route_once(named.storage().routes_on_host(exec).batch);
-    }
-  }
-  /// Sums the values of each row of the batch, and routes the different rows.
-  void sum_by_kernels() {
-    row_plan plan;
-    if constexpr (is_planned)
-      plan = named.storage().batch;
-    else
-      plan = plan_of_list<bounds_policy>(exec, named, static_cast<std::int64_t>(table.rows()));
-    using list_space = space_of_plans<Exec>;
-    const std::int64_t count = plan.unique_count();
-    local_sums = payload<sent, home>(exec, "sums", count, this->width());
-    scatter(exec, local_sums, plan.inverse<list_space>(), values, bounds::skip{}, duplicates::sum{}).drop();
-    const auto different = plan.unique_rows<list_space>();
-    routes.batch = route_by_kernels<bounds::unchecked>(this->verb, exec, table, index_ref(different), lists,
-                                                       read_only(make_ref(local_sums)));
-    call.keep(lists.memory);
-    routes.batch.positions = plan.positions();
-    routes.batch.signed_indices = plan.storage()->signed_indices;
-    if (plan.storage()->checked) routes.batch.report = plan.storage()->read_report();
-  }
-  template <lane_parts Parts>
-  [[nodiscard]] batch_offer own_offer(const routed_lists& offered, const route_groups& route) const {
-    const Exec shard_exec = this->instance(call.rank());
-    if constexpr (sums)
-      return show_batch<Parts>(call, exec, shard_exec, offered, route, read_only(make_ref(local_sums)));
-    else
-      return show_batch<Parts>(call, exec, shard_exec, offered, route, values);
-  }
-  /// The headers of all batches. The routes are complete afterwards, unless owners pull, or a rank has a bad
-  /// index, for which nothing is written.
-  void agree_on_routes() {
-    batch_offer offer;
-    if constexpr (may_pull)
-      if (lists.memory != nullptr) offer = own_offer<lane_parts::rows>(lists, routes.batch);
-    headers = exchange_headers(call, routes.batch, scanned, offer);
-    take_headers(routes, call.is_whole(), headers);
-    findings = headers.findings;
-    if (call.is_whole()) return;
-    if constexpr (may_pull) {
-      pulls = agree_to_pull<Exec>(call, headers);
-      if (pulls) return;
-    }
-    for (const batch_findings& rank : findings)
-      if (rank.out_of_range != 0) return;
-    if constexpr (may_pull)
-      if (lists.memory != nullptr) bring_to_host(exec, lists, routes.batch);
-    exchange_rows(call, table.label(), routes);
-  }
-  /// The findings of a plan. If its lists lie on devices the ranks offer their values, if their space allows.
-  void agree_on_plan() {
-    if constexpr (is_planned) {
-      const auto& plan = named.storage();
-      findings = plan.routes.findings;
-      if (!plan.on_devices) return;
-      batch_offer offer;
-      if constexpr (may_pull) offer = own_offer<lane_parts::values>(plan.lists, plan.routes.batch);
-      headers = plan.headers;
-      call.begin_reads();
-      headers.offers = call.all_gather(std::span<const batch_offer>(&offer, 1));
-      pulls = agree_to_pull<Exec>(call, headers);
-      if (pulls) owned = &plan.owned;
-    }
-  }
-  /// Adds the rows of the shards of this thread that duplicates::reject forbids.
-  void count_forbidden(batch_findings& batch) {
-    if constexpr (may_pull)
-      if (pulls) {
-        const int rank = call.rank();
-        if (this->joint_findings().has_error()) return;
-        if (owned == nullptr) {
-          joined = join_batches(this->verb, this->instance(rank), rank, headers,
-                                static_cast<std::int64_t>(table.rows_of(rank)));
-          owned = &joined;
-          call.agree();  // the reads have ended
-        }
-        if (owned->plan.unique_count() == owned->plan.positions()) return;
-        routing<typename base::wire> named_rows;
-        named_rows.is_whole = false;
-        named_rows.rows_in = tensor<std::int64_t, typename base::wire>("rows", owned->rows.rows());
-        copy(this->instance(rank), owned->rows, named_rows.rows_in).join();
-        return count_duplicates(call, table, named_rows, batch);
-      }
-    count_duplicates(call, table, this->current_routes(), batch);
-  }
   /// Rows and values of the shard of this rank, out of the batches of all.
   void pull() {
     if constexpr (may_pull) {
       const int rank = call.rank();
       const Exec shard_exec = this->instance(rank);
+      if constexpr (may_push)
+        if (pushes) return claim_rows(shard_exec);
       if constexpr (may_read_in_place) {
         in_place = is_host_exec<Exec> ||
                    values_for(rank, headers, 1).on_devices;  // few threads pull from host memory
+        if constexpr (moves_winners) {
+          by_winners =
+              in_place && winners_beat_a_plan(shard_exec, headers, table.rows_of(rank), this->width());
+          if (by_winners) return;
+        }
         if (in_place) {
           found_values = find_values<sent>(this->verb, shard_exec, rank, headers, table.rows_of(rank),
                                            this->width(), owned);
@@ -266,6 +107,26 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
       pulled = pull_rows<sent, sorts>(this->verb, shard_exec, rank, headers, this->width(),
                                       table.rows_of(rank), owned);
     }
+  }
+  /// Tells all ranks which of their items win rows of the shard of this rank. They may write to it then: what
+  /// else this process has enqueued on it has ended, and later work comes after push().
+  void claim_rows(const Exec& shard_exec) {
+    static const std::string label = "ferry::distributed::claimed";
+    const waited_when_thrown<Exec> reads(shard_exec);  // lists of other ranks
+    claims.emplace(std::type_identity<duplicates_policy>(), this->verb, shard_exec, call.rank(), headers,
+                   make_ref(shard_of(table, call.rank())));
+    execution_backend<Exec>::fence(shard_exec, label);
+    call.agree();
+  }
+  /// The values of this batch that win, to the shards.
+  void push() {
+    const waited_when_thrown<Exec> writes(exec);  // to memory of other ranks
+    push_values(this->verb, exec, table, lists, routes.batch,
+                headers.offers[static_cast<std::size_t>(call.rank())].wins, values)
+        .join();
+    call.agree();  // all ranks have written
+    call.close();
+    claims->finish();
   }
   void update_pulled(Verb& self, int rank) {
     const auto sources = pulled.values.first(pulled.values.rows());
@@ -281,7 +142,7 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
   void send() {
     if constexpr (sums) {
       if (lists.memory != nullptr)
-        moved.batch = values_by_route<home>(exec, routes.batch, read_only(make_ref(local_sums)));
+        moved.batch = values_by_route<home>(exec, routes.batch, read_only(make_ref(this->local_sums)));
       else
         moved.batch = sums_by_route<home>(exec, this->current_routes().batch, values);
     } else {

@@ -99,9 +99,7 @@ class rank_lanes {
   [[nodiscard]] bool open(collective& call, std::span<const std::uint64_t> numbers,
                           std::span<const int> devices, const lane_functions& functions);
   /// The memory of another rank.
-  [[nodiscard]] const std::byte* data(int rank) const {
-    return opened_[static_cast<std::size_t>(rank)].data.get();
-  }
+  [[nodiscard]] std::byte* data(int rank) const { return opened_[static_cast<std::size_t>(rank)].data.get(); }
 
  private:
   struct opened_lane {
