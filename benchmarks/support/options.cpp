@@ -49,7 +49,7 @@ options parse_options(int argc, char** argv, std::optional<int>& exit_status) {
     return chosen;
   }
   if (chosen.quick) {
-    chosen.repeats = 3;
+    chosen.repeats = 2;
     chosen.warm_up = 1;
     chosen.index_sets = 4;
     chosen.n = 4096;

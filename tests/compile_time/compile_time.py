@@ -6,10 +6,11 @@
 
 Compiles the programs of FOLDER: kokkos.cpp includes Kokkos alone, the others ferry as well. With g++ also as a user who
 precompiles ferry.hpp does. A cost is the user time of the compiler over that for kokkos.cpp, the least of RUNS. The first run
-within the bound is the last: no other one would change the verdict. A machine's speed changes from minute to minute, so both
-programs are timed again, one after the other, before a ratio is judged too large. Where other programs keep processors busy
-ratios are printed and not judged. The memory that g++ allocates is the same in every run, and is always judged. nvcc makes
-PTX, whose kernels are counted, too: those of kokkos.cpp are not ferry's.
+within the bound is the last: no other one would change the verdict. Two programs are compiled at a time, and kokkos.cpp next to
+itself: a processor is as fast as its neighbour lets it. A machine's speed changes from minute to minute, so both programs are
+timed again, one after the other, before a ratio is judged too large. Where other programs keep processors busy ratios are printed
+and not judged. The memory that g++ allocates is the same in every run, and is always judged. nvcc makes PTX, whose kernels are
+counted, too: those of kokkos.cpp are not ferry's.
 
 With RUNS of at most 2 a compilation is timed and its memory counted at once: g++ then collects no garbage, and ratios are some
 tenth smaller. Programs of which others of their kind are timed are not.
@@ -22,6 +23,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -49,12 +51,15 @@ KERNELS = {"umbrella": 0, "gather": 7, "step": 7, "gather+": 0, "step+": 0}
 
 
 def compile_by(command):
-    """The user time of the compiler, and what it said."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    if done.returncode != 0:
-        raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout}")
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before, done.stdout
+    """The user time of the compiler and of what it started, and what it said."""
+    compiler = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    with compiler.stdout:
+        said = compiler.stdout.read()
+    _, status, usage = os.wait4(compiler.pid, 0)
+    compiler.returncode = os.waitstatus_to_exitcode(status)
+    if compiler.returncode != 0:
+        raise SystemExit(f"{' '.join(command)} failed:\n{said}")
+    return usage.ru_utime, said
 
 
 def busy_seconds():
@@ -128,9 +133,11 @@ class Program:
     def seconds(self, runs=1, enough=0.0):
         """The least of the runs, of which none follows one that took at most `enough`."""
         least = float("inf")
+        private = f"{self.out}.{threading.get_ident()}"  # two threads may time the same program
         for _ in range(runs):
             if least > enough:
-                seconds, said = compile_by(self.timed_words)
+                seconds, said = compile_by([private if word == self.out else word for word in self.timed_words])
+                os.replace(private, self.out)
                 least = min(least, seconds)
                 if self.reports:
                     self.bytes = reported_bytes(said)
@@ -153,15 +160,14 @@ class Program:
 
 
 def ratio_to(base, base_seconds, program, runs, most):
-    """The least seconds of the program and their ratio to the base's, and whether other programs were busy."""
-    others = OtherPrograms()
+    """The least seconds of the program and their ratio to the base's."""
     seconds = program.seconds(runs, enough=most * base_seconds)
     ratio = seconds / base_seconds
     for _ in range(PAIRS):
         if ratio > most:
             again = program.seconds()
             seconds, ratio = min(seconds, again), min(ratio, again / base.seconds())
-    return seconds, ratio, others.processors() > MOST_OTHERS
+    return seconds, ratio
 
 
 def main(arguments):
@@ -176,25 +182,24 @@ def main(arguments):
         precompiled = {}
         made = (folder, command, ptx, short and not ptx, scratches, precompiled)
         base = Program("kokkos", *made)
-        base_seconds = base.seconds(runs)
-        base_disturbed = others.processors() > MOST_OTHERS
-        timed = []
-        for name in RATIOS[compiler]:
-            program = Program(name, *made)
-            if short and name in LESS_TIMED[compiler]:
-                timed.append((name, program, float("nan"), float("nan"), False))
-            else:
-                timed.append((name, program, *ratio_to(base, base_seconds, program, runs, RATIOS[compiler][name])))
+        programs = {name: Program(name, *made) for name in RATIOS[compiler]}
+        timed = {name: (float("nan"), float("nan")) for name in programs}
+        with ThreadPoolExecutor(min(2, os.cpu_count())) as pool:
+            base_seconds = min(pool.map(lambda _: base.seconds(), range(max(runs, 2))))
+            ratios = {name: pool.submit(ratio_to, base, base_seconds, programs[name], runs, most)
+                      for name, most in RATIOS[compiler].items() if not (short and name in LESS_TIMED[compiler])}
+            timed.update((name, ratio.result()) for name, ratio in ratios.items())
+        disturbed = others.processors() > MOST_OTHERS
         # Memory and kernels do not depend on what else runs.
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            base_allocated, *allocated = pool.map(Program.count, [base] + [program for _, program, *_ in timed])
-        kernels = [program.kernels() - base.kernels() for _, program, *_ in timed]
+            base_allocated, *allocated = pool.map(Program.count, [base, *programs.values()])
+        kernels = [program.kernels() - base.kernels() for program in programs.values()]
     what = "kernels" if ptx else "memory"
     print(f"{'source':10} {'user s':>8} {'ratio':>7} {'at most':>8} {what:>8} {'at most':>8}")
     print(f"{'kokkos':10} {base_seconds:8.2f}")
-    for (name, _, seconds, ratio, disturbed), memory, own_kernels in zip(timed, allocated, kernels):
+    for (name, (seconds, ratio)), memory, own_kernels in zip(timed.items(), allocated, kernels):
         most = RATIOS[compiler][name]
-        if ratio > most and (disturbed or base_disturbed):
+        if ratio > most and disturbed:
             unjudged = True
         elif ratio > most:
             failed = True

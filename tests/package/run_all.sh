@@ -34,6 +34,8 @@ if grep -q '^set(Kokkos_DEVICES .*CUDA' "$kokkos/KokkosConfigCommon.cmake"; then
   fi
 fi
 export OMP_PROC_BIND=${OMP_PROC_BIND:-false}
+# Other programs compile next to these.
+export CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-2}
 
 run_program() {
   if [ "$cuda" = 1 ] && ! { nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }; then

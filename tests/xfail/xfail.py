@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles programs that must be refused.
 
-    xfail.py --compile-commands FILE --probe SOURCE [--without-fixed] [--refused LIST] PROGRAM...
+    xfail.py --compile-commands FILE --probe SOURCE [--without-fixed] PROGRAM...
     xfail.py --compile-commands FILE --probe SOURCE --fixed PROGRAM...
-    xfail.py --compile-commands FILE --probe SOURCE --together LIST --place before|after PROGRAM...
+    xfail.py --compile-commands FILE --probe SOURCE --together --place before|after PROGRAM...
     xfail.py --compile-commands FILE --probe SOURCE --self-test
 
 A program says how it must be refused, once or more often:
@@ -18,10 +18,10 @@ It passes when the compiler fails and all of these are true. A program that ment
 when that macro is defined, so that the test shows that the one illegal combination and nothing else is refused. With
 --fixed that is all that is tested, of all the programs in one compilation, which is much faster than one for each.
 
---together compiles programs as they are in one compilation, and writes into LIST those that are refused with their
-expected-error there, by an error within or required by the program. --place says where the compiler names the program:
-gcc before an error's text, nvcc and clang after it. With --refused that suffices; a program that is not in LIST, or says
-more than expected-error, is compiled alone. So is every program where a header is newer than LIST.
+--together compiles programs as they are in one compilation first, without their legal forms. It suffices for those that are
+refused with their expected-error there, by an error within or required by the program. --place says where the compiler names
+the program: gcc before an error's text, nvcc and clang after it. A program that is not refused there, or says more than
+expected-error, is compiled alone.
 """
 
 import argparse
@@ -188,13 +188,6 @@ def shorten(output, lines=40):
     return "\n".join(kept[:lines] + ([f"... and {len(kept) - lines} more lines"] if len(kept) > lines else []))
 
 
-def is_newer_than_sources(made, program):
-    """Whether a file is newer than the program and every header of the library."""
-    root = Path(__file__).resolve().parents[2]
-    sources = [program] + [header for folder in ("include", "backends") for header in (root / folder).rglob("*.hpp")]
-    return made.exists() and made.stat().st_mtime >= max(source.stat().st_mtime for source in sources)
-
-
 # What compilers say of an error in a.cpp and of one in a template that b.cpp requires.
 GCC_OUTPUT = """In file included from /t/together.cpp:3:
 /p/a.cpp: In function 'void program_0::refused()':
@@ -294,9 +287,8 @@ def main():
     parser.add_argument("--self-test", action="store_true")
     parser.add_argument("--fixed", action="store_true")
     parser.add_argument("--without-fixed", action="store_true")
-    parser.add_argument("--together", metavar="LIST", type=Path)
+    parser.add_argument("--together", action="store_true")
     parser.add_argument("--place", choices=("before", "after"), default="before")
-    parser.add_argument("--refused", metavar="LIST", type=Path)
     parser.add_argument("programs", nargs="*")
     arguments = parser.parse_args()
     compiler = Compiler(arguments.compile_commands, arguments.probe)
@@ -307,27 +299,18 @@ def main():
         print("\n".join(f"{len(arguments.programs)} programs {problem}" for problem in problems) or
               f"{len(arguments.programs)} programs compile with {FIXED}")
         return 1 if problems else 0
-    if arguments.together:
-        # A list of an earlier run must not speak for this one.
-        arguments.together.unlink(missing_ok=True)
-        programs = [Path(program).resolve() for program in arguments.programs]
-        refused = refused_together(compiler, programs, arguments.place)
-        arguments.together.write_text("".join(f"{program}\n" for program in refused), encoding="utf-8")
-        print(f"{len(refused)} of {len(programs)} programs are refused together")
-        return 0
+    programs = [Path(program).resolve() for program in arguments.programs]
     refused = set()
-    if arguments.refused and arguments.refused.exists():
-        refused = set(arguments.refused.read_text(encoding="utf-8").splitlines())
+    if arguments.together:
+        refused = {program for program in refused_together(compiler, programs, arguments.place)
+                   if suffices_together(program.read_text(encoding="utf-8"))}
+        print(f"{len(refused)} of {len(programs)} programs are refused together as they say")
     failed = False
-    for program in arguments.programs:
-        path = Path(program).resolve()
-        if (arguments.without_fixed and str(path) in refused and suffices_together(path.read_text(encoding="utf-8"))
-                and is_newer_than_sources(arguments.refused, path)):
-            print(f"{program} is refused as it says, together with others")
-            continue
-        problems = refuse(compiler, path, not arguments.without_fixed)
-        failed = failed or bool(problems)
-        print("\n".join(f"{program} {problem}" for problem in problems) or f"{program} is refused as it says")
+    for program in programs:
+        if program not in refused:
+            problems = refuse(compiler, program, not (arguments.together or arguments.without_fixed))
+            failed = failed or bool(problems)
+            print("\n".join(f"{program} {problem}" for problem in problems) or f"{program} is refused as it says")
     return 1 if failed else 0
 
 

@@ -4,6 +4,7 @@
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
+#include <ferry/plan/detail/own_bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
