@@ -64,19 +64,6 @@ class rounded {
 struct arithmetic_functions {
   template <class T>
   using number = rounded<T>;
-
-  /// 1 / value to 2^-50, for a number whose reciprocal is not subnormal. A division in double calls a function,
-  /// around which the caller's registers spill.
-  KOKKOS_FORCEINLINE_FUNCTION static double reciprocal(double value) {
-    double inverse = 0;
-    KOKKOS_IF_ON_DEVICE((asm("rcp.approx.ftz.f64 %0, %1;"
-                             : "=d"(inverse)
-                             : "d"(value));
-                         inverse = fma(fma(-value, inverse, 1.0), inverse, inverse);
-                         inverse = fma(fma(-value, inverse, 1.0), inverse, inverse);))
-    KOKKOS_IF_ON_HOST((inverse = 1.0 / value;))
-    return inverse;
-  }
 };
 
 }  // namespace ferry::cuda

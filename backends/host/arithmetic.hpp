@@ -9,8 +9,6 @@ namespace ferry::host {
 struct arithmetic_functions {
   template <class T>
   using number = T;
-
-  static double reciprocal(double value) { return 1.0 / value; }
 };
 
 }  // namespace ferry::host

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/backend.hpp>
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/tensor/detail/bit_cast.hpp>
@@ -78,11 +77,10 @@ struct rowwise_int8_code {
       KOKKOS_IF_ON_HOST((return above / scale;))
     }
   };
-  template <class Dependent = void>
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION encoder by_steps() const {
     const auto step = static_cast<double>(scale);
     double inverse = 0;  // hosts divide
-    KOKKOS_IF_ON_DEVICE((inverse = device_backend<Dependent>::reciprocal(step);))
+    KOKKOS_IF_ON_DEVICE((inverse = reciprocal(step);))
     return {static_cast<double>(offset), step, inverse};
   }
 
@@ -92,7 +90,7 @@ struct rowwise_int8_code {
   KOKKOS_FORCEINLINE_FUNCTION void encode_tile(std::uint8_t (&codes)[Tile::elements], int count,
                                                const Encode& encode) const {
     if (has_steps()) {
-      const encoder steps = by_steps<Tile>();
+      const encoder steps = by_steps();
       // A bound that the compiler knows: GCC at -O3 warns of writes past the tile otherwise.
       for (int e = 0; e < Tile::elements; ++e)
         if (e < live<Tile>(count)) codes[e] = encode(steps, e);
@@ -136,6 +134,13 @@ struct rowwise_int8_code {
   }
 
  private:
+  /// 1 / step to 2^-50, of a positive normal number. A division in double calls a function, around which the
+  /// caller's registers spill. Newton's iterations double the number of bits, from 3.
+  KOKKOS_FORCEINLINE_FUNCTION static double reciprocal(double step) {
+    auto inverse = detail::bit_cast<double>(0x7fde623822fc16e6u - detail::bit_cast<std::uint64_t>(step));
+    for (int k = 0; k < 5; ++k) inverse = std::fma(std::fma(-step, inverse, 1.0), inverse, inverse);
+    return inverse;
+  }
   /// range / 255, see encoder::place.
   KOKKOS_FORCEINLINE_FUNCTION static double quotient_by_255(double range) {
     KOKKOS_IF_ON_DEVICE((constexpr double inverse = 1.0 / 255.0; const double quotient = range * inverse;
