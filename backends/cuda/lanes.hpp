@@ -11,6 +11,11 @@ class lane_group {
  public:
   KOKKOS_FORCEINLINE_FUNCTION explicit lane_group(int lanes) : lanes_(lanes) {}
 
+  /// The lanes of a thread in this launch: at least those of its row, which may be narrower than others.
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION static int lanes() {
+    KOKKOS_IF_ON_DEVICE((return static_cast<int>(blockDim.x);))
+    KOKKOS_IF_ON_HOST((return 1;))
+  }
   /// The number of the calling lane.
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION static int lane() {
     KOKKOS_IF_ON_DEVICE((return static_cast<int>(threadIdx.x);))

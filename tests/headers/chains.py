@@ -32,8 +32,10 @@ def included_by(header, root):
         found = INCLUDE.match(line)
         if depth == 0 and found:
             system, relative = found.groups()
-            if system and system.startswith("Kokkos_"):
+            if system == "Kokkos_Core.hpp":
                 included.add(KOKKOS)
+            elif system and system.startswith("Kokkos_"):
+                continue
             elif system:
                 included.add(os.path.normpath(os.path.join(root, "include", system)))
             else:

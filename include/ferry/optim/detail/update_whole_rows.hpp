@@ -22,8 +22,9 @@ namespace ferry::kernels {
 /// the row, for transforms that use the norm of its gradient or of its new weights, and for tables of codes.
 /// Each of these walks over the row once: it combines the gradients and recomputes its inputs, which later
 /// walks find in the first level of cache; the last one updates. If keeps_tiles, a row of one tile a lane
-/// stays in registers: on a device up to 128 elements. Device: the vector lanes of a thread share a row; a
-/// team has a contiguous piece. Host: an iteration a row.
+/// stays in registers: on a device up to 128 elements. Device: the vector lanes of a thread share a row;
+/// neighbouring teams have neighbouring rows, so that rows of many gradients, which are neighbours if they are
+/// popular, do not meet in one team. Host: an iteration a row.
 template <class Compute, class Tile, class Duplicates, class Source, class Value, class Weights, class State,
           class Schedule, class Transforms, int Fields, int RowFields>
 struct update_whole_rows {
@@ -51,7 +52,7 @@ struct update_whole_rows {
   /// and more rows under way (rowwise_adagrad, 131072 rows of 512 bytes, H100: 0.119 ms, not 0.137).
   static constexpr bool keeps_tiles = (needs_scales || Transforms::clip_norms + Transforms::norm_limits != 0);
   static constexpr bool takes_teams = true;  ///< on a device, see schedule
-  /// The teams of a small row's kernel stay for a piece of the rows: to begin costs a tenth of a row's time.
+  /// The teams of a small row's kernel stay for several rows: to begin costs a tenth of a row's time.
   static constexpr bool teams_stay = keeps_tiles;
   /// A row waits for memory several times: half of a multiprocessor's threads must fit, more of small rows.
   static constexpr int flat_teams = sizeof(Compute) > sizeof(float) ? 2 : keeps_tiles || Fields != 0 ? 4 : 5;
@@ -75,11 +76,10 @@ struct update_whole_rows {
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     if (is_refused()) return;
-    const std::int64_t count = source.items(items), teams = team.league_size();
-    const std::int64_t piece = (count + teams - 1) / teams, begin = piece * team.league_rank();
-    const std::int64_t end = begin + piece < count ? begin + piece : count;
+    const std::int64_t count = source.items(items), size = team.team_size();
     const lane_walk<Compute, Tile, Member> walk(team, width);
-    for (std::int64_t item = begin + team.team_rank(); item < end; item += team.team_size()) {
+    for (std::int64_t item = team.league_rank() * size + team.team_rank(); item < count;
+         item += team.league_size() * size) {
       const row_segment rows = source.segment_within(item);
       if (rows.row >= 0 && transforms.takes(rows.row)) update_one(rows, walk);
     }

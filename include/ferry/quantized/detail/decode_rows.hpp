@@ -275,7 +275,8 @@ struct decode_rows {
         float word_value[word_numbers];
         const std::uint32_t word = unit.value[(part + e) / word_numbers];
         decoded = decoded && Q::decode_word(word >> (part + e) % word_numbers * bits, step, word_value);
-        for (int k = 0; k < count; ++k) value[e + k] = word_value[k];
+        if (decoded)
+          for (int k = 0; k < count; ++k) value[e + k] = word_value[k];
       }
       if (decoded) return;
     }

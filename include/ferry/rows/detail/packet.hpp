@@ -109,7 +109,7 @@ KOKKOS_FORCEINLINE_FUNCTION packet<T, N> load_packet(const T* source) {
 
 /// Rounds floats to numbers of 16 bits by the instructions of a device, two at a time, the first one in the
 /// lower half of a word. Returns false if it has none, or if a float is no number, whose bits would be lost.
-/// `Products`: floats that are no numbers are results of arithmetic, whose bits these instructions keep.
+/// `Products`: floats that are no numbers are results of arithmetic, whose bits survive as a bfloat16.
 template <class Out, bool Products, class Value, int N>
 KOKKOS_FORCEINLINE_FUNCTION bool narrow_pairs([[maybe_unused]] const Value (&value)[N],
                                               [[maybe_unused]] packet<std::uint32_t, N / 2>& words) {
@@ -117,7 +117,7 @@ KOKKOS_FORCEINLINE_FUNCTION bool narrow_pairs([[maybe_unused]] const Value (&val
                 (std::is_same_v<Out, half_t> || std::is_same_v<Out, bhalf_t>)) {
     KOKKOS_IF_ON_DEVICE(({
       bool all_numbers = true;
-      if constexpr (!Products)
+      if constexpr (!(Products && std::is_same_v<Out, bhalf_t>))
         for (int e = 0; e < N; ++e) all_numbers = all_numbers && value[e] == value[e];
       if (!all_numbers) return false;
       for (int w = 0; w < N / 2; ++w)

@@ -101,7 +101,7 @@ template <class Compute, class Tile, class Member, bool OneTile = false>
 class lane_walk {
  public:
   KOKKOS_FORCEINLINE_FUNCTION lane_walk(const Member&, std::int64_t width)
-      : width_(width), lanes_(lanes_for(width)), group_(lanes_) {}
+      : width_(width), lanes_(group::lanes()), group_(lanes_) {}
 
   /// This walk over a row that is in_one_tile, without loops.
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION lane_walk<Compute, Tile, Member, true> over_one_tile() const {

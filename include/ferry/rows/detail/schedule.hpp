@@ -38,7 +38,7 @@ consteval int flat_teams_at_once() {
 template <class Exec>
 using tuning_of = std::remove_cvref_t<decltype(execution_backend<Exec>::tuning(std::declval<const Exec&>()))>;
 
-/// The most flat teams of such a kernel: those that fit at once, if teams stay for a piece of the rows.
+/// The most flat teams of such a kernel: those that fit at once, if teams stay for several rows.
 template <class Functor, class Tuning>
 std::int64_t most_teams([[maybe_unused]] const Tuning& tuning) {
   if constexpr (requires { requires Functor::teams_stay; })
