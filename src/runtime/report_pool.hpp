@@ -70,14 +70,18 @@ class report_pool {
   }
 
   /// Resets a report for later kernels.
-  static void clean(const report_writer& report) {
+  static void clean(const report_writer& report) { clean(report, sizeof(index_report)); }
+  /// Resets what was found, and not the counts that kernels reset themselves: a graph may run them again.
+  static void clean_findings(const report_writer& report) { clean(report, offsetof(index_report, lock)); }
+
+ private:
+  static void clean(const report_writer& report, std::size_t bytes) {
     if (!is_raised(report)) return;
     const index_report nothing{};
-    Backend::write(report.findings, &nothing, sizeof nothing);
+    Backend::write(report.findings, &nothing, bytes);
     *static_cast<volatile unsigned int*>(report.raised) = 0u;
   }
 
- private:
   /// Adds a batch of reports. All or nothing. Allocates without the lock, because a user's allocation
   /// observer may call verbs.
   [[gnu::cold]] void grow() {

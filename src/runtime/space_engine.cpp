@@ -154,7 +154,7 @@ index_report read_report(const report_writer& report) {
 }
 template <ExecutionSpace Exec>
 void clean_report(const report_writer& report) {
-  report_pool<execution_backend<Exec>>::clean(report);
+  report_pool<execution_backend<Exec>>::clean_findings(report);
 }
 
 #define FERRY_ENGINE_OF(EXEC)                                    \

@@ -148,7 +148,7 @@ void launch_with_list(const Exec& exec, const std::string& label, Pool& pool, st
   const std::string& long_label = resources.label(label, "long_bags");
   auto& list = pool.list;
   list.least = least;
-  list.most_bags = positions / least;
+  list.most_bags = std::min(pool.bags.bags, positions / least);
   list.most_pieces =
       std::min(positions / kernels::sum_pieces::least, list.most_bags * kernels::sum_pieces::greatest_count);
   list.groups = (long_tiles + tiles_of_group - 1) / tiles_of_group;

@@ -44,7 +44,7 @@ struct pool_long_bags {
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const listed_counts listed = pool.list.counts();
-    if (listed.bags == 0) return;
+    if (listed.pieces == 0) return;
     if (pool.list.exceeds(listed)) return pool_alone(i);
     const std::int64_t number = i / warp;
     const std::int64_t place = number % warps * (threads / most_threads) + number / warps;
@@ -59,7 +59,7 @@ struct pool_long_bags {
 
   void operator()(const ferry::detail::host_run& run) const {
     const listed_counts listed = pool.list.counts();
-    if (listed.bags == 0) return;
+    if (listed.pieces == 0) return;
     if (pool.list.exceeds(listed)) {
       for (std::int64_t bag = run.begin(pool.bags.bags); bag < run.end(pool.bags.bags); ++bag)
         if (const bag_range range = pool.bags.range(bag, false); pool.list.takes(range))
