@@ -16,7 +16,6 @@
 #include <ferry/distributed/sharded/detail/values_in_place.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/detail/write_choice.hpp>
-#include <ferry/memory/detail/without.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/plan/unique.hpp>
 #include <ferry/policy/bounds.hpp>
@@ -177,8 +176,7 @@ struct routed_write : sharded_call<Exec, Table, Named> {
   /// batches.
   [[nodiscard]] bool offers_to_push() const {
     if constexpr (may_push) {
-      static const bool is_off = without("pushes");
-      return !is_off && rank_lanes_of(call) != nullptr && pushes_units(values) &&
+      return rank_lanes_of(call) != nullptr && pushes_units(values) &&
              may_reach_shards(call, table) && reaches_shards(exec, table);
     } else {
       return false;

@@ -3,7 +3,6 @@
 
 #include <ferry/distributed/sharded/detail/batch_offer.hpp>
 #include <ferry/distributed/sharded/detail/pull_rows.hpp>
-#include <ferry/memory/detail/without.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/policy/path.hpp>
@@ -108,8 +107,7 @@ bool winners_beat_a_plan(const Exec& exec, const batch_headers& headers, std::in
   } else {
     const auto& tuning = execution_backend<Exec>::tuning(exec);
     const std::int64_t items = headers.in_begin.back();
-    static const bool is_off = without("winners");
-    return !is_off && items >= tuning.fewest_claims && items <= tuning.most_claims && width != 0 &&
+    return items >= tuning.fewest_claims && items <= tuning.most_claims && width != 0 &&
            kernels::winner_table::fits(items, shard_rows);
   }
 }
