@@ -169,6 +169,28 @@ TEST_CASE("bags of several sharded tables are the sums of their rows", "[distrib
     }
 }
 
+TEST_CASE("a rank without bags pools several sharded tables with the others", "[distributed][lists]") {
+  const watchdog guard("a rank without bags");
+  // Shardings by hand are routed by hosts. The offsets of rank 1 leave its positions without a bag.
+  const auto comm = ferry::communicator::threads(2);
+  ferry::sharding::dealt deal(4, [](std::int64_t row) { return static_cast<int>(row % 2); });
+  using table_type = ferry::sharded_table<float, host, ferry::sharding::dealt>;
+  table_type first("first", comm, 4, 3, deal), second("second", comm, 4, 2, deal);
+  const exec_space exec;
+  ferry::init::constant(exec, first, 1);
+  ferry::init::constant(exec, second, 2);
+  comm.run([&](int rank) {
+    const std::vector<std::int64_t> ids{0, 1};
+    const auto offsets = rank == 0 ? std::vector<std::int64_t>{0, 1, 2} : std::vector<std::int64_t>{0};
+    ferry::tensor<float, host> out("out", rank == 0 ? 1 : 0, 5);
+    ferry::init::constant(exec, out, -7);
+    ferry::gather_bags(exec, ferry::for_each_table(first, second), ids, offsets, out, ferry::pooling::sum{})
+        .wait();
+    if (rank == 0)
+      for (std::size_t c = 0; c < 5; ++c) expect(out(0, c) == (c < 3 ? 1.0f : 2.0f), "the row of a bag");
+  });
+}
+
 TEST_CASE("bags of several sharded tables are pooled as those of each", "[distributed][lists]") {
   compare<float, float, std::int64_t>(951, ferry::pooling::mean{}, ferry::bounds::check{});
   compare<float, double, std::int32_t>(952, ferry::pooling::sum{}, ferry::bounds::skip{});

@@ -20,9 +20,11 @@ bool can_push(const batch_headers& headers, std::int64_t rows) {
   return true;
 }
 
-bool any_pushes(const batch_headers& headers) {
-  return std::any_of(headers.offers.begin(), headers.offers.end(),
-                     [](const batch_offer& offer) { return offer.pushes != 0; });
+bool lacks_values(const batch_headers& headers) {
+  const auto is_made = [](const batch_offer& offer) { return offer.is_made != 0; };
+  const auto pushes = [](const batch_offer& offer) { return offer.pushes != 0; };
+  return std::all_of(headers.offers.begin(), headers.offers.end(), is_made) &&
+         std::any_of(headers.offers.begin(), headers.offers.end(), pushes);
 }
 
 }  // namespace ferry::detail

@@ -85,7 +85,8 @@ class joined_tables {
     }
     for (int r = 0; r < comm().size(); ++r) {
       std::vector<std::int64_t> first{0};
-      for (const Table* table : tables) first.push_back(first.back() + table->rows_of(r));
+      for (const Table* table : tables)  // require_joined refuses those of other groups
+        first.push_back(first.back() + (table->comm() == comm() ? table->rows_of(r) : 0));
       first_local_.push_back(std::move(first));
     }
   }

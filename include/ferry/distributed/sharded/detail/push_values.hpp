@@ -88,8 +88,9 @@ namespace ferry::detail {
 /// True if all ranks push: all have offered to, and a table of winners serves each owner, whose shard has at
 /// most `rows`. The same on all ranks.
 [[nodiscard]] bool can_push(const batch_headers& headers, std::int64_t rows);
-/// True if a rank has offered to, so that its lane lacks the values.
-[[nodiscard]] bool any_pushes(const batch_headers& headers);
+/// True if owners could pull, but a rank has offered to push, so that its lane lacks the values. The same on
+/// all ranks.
+[[nodiscard]] bool lacks_values(const batch_headers& headers);
 
 /// The owner's part: its call, which writes to the shard from the claims to finish(), so that other work on
 /// the shard is before or after what all ranks write there.

@@ -80,10 +80,10 @@ row_route<wire_space<Exec>> route_tables_on_host(const Exec& exec, const joined_
   row_route<wire_space<Exec>> route;
   std::vector<plain> room;
   const plain* const values = host_values(exec, indices, room);
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(indices.rows()));
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(indices.rows()), -1);
   unsigned int raised = 0;
   const report_writer report{&route.report, &raised};
-  for (std::int64_t p = 0; p < indices.rows(); ++p) {
+  for (std::int64_t p = 0; batch != 0 && p < indices.rows(); ++p) {  // without bags no position has a table
     const std::int64_t bag = list.bag_of(p);
     const auto table = static_cast<std::size_t>(bag / batch);
     const std::int64_t first = tables.first_row()[table], count = tables.first_row()[table + 1] - first;

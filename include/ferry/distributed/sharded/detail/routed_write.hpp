@@ -176,8 +176,8 @@ struct routed_write : sharded_call<Exec, Table, Named> {
   /// batches.
   [[nodiscard]] bool offers_to_push() const {
     if constexpr (may_push) {
-      return rank_lanes_of(call) != nullptr && pushes_units(values) &&
-             may_reach_shards(call, table) && reaches_shards(exec, table);
+      return rank_lanes_of(call) != nullptr && pushes_units(values) && may_reach_shards(call, table) &&
+             reaches_shards(exec, table);
     } else {
       return false;
     }
@@ -206,8 +206,11 @@ struct routed_write : sharded_call<Exec, Table, Named> {
     if (call.is_whole()) return;
     if constexpr (may_pull) {
       pushes = can_push(headers, static_cast<std::int64_t>(table.rows()));
-      if (!pushes && any_pushes(headers)) {
-        if (offer.pushes != 0) offer = own_offer<lane_parts::rows>(lists, routes.batch);
+      if (!pushes && lacks_values(headers)) {
+        if (offer.pushes != 0) {
+          rank_lanes_of(call)->end_reads();  // nobody has opened what this call put there
+          offer = own_offer<lane_parts::rows>(lists, routes.batch);
+        }
         headers.offers = call.all_gather(std::span<const batch_offer>(&offer, 1));
       }
       pulls = agree_to_pull<Exec>(call, headers);
