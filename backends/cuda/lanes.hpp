@@ -21,8 +21,8 @@ class lane_group {
     KOKKOS_IF_ON_DEVICE((return static_cast<int>(threadIdx.x);))
     KOKKOS_IF_ON_HOST((return 0;))
   }
-  /// join(join(...)) over the values of all lanes, in every lane: those of lanes l and l ^ 16 first, then of l
-  /// and l ^ 8, 4, 2, 1. Value: of 4 or 8 bytes; join is commutative.
+  /// The values of all lanes joined, in every lane: those of l and l ^ 16 first, then of l and l ^ 8, 4, 2,
+  /// 1. Value: of 4 or 8 bytes; join is commutative.
   template <class Value, class Join>
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION Value joined(Value value,
                                                          [[maybe_unused]] const Join& join) const {

@@ -15,6 +15,7 @@
 #include "identity.hpp"
 #include "interop.hpp"
 #include "interprocess.hpp"
+#include "lanes.hpp"
 #include "launch.hpp"
 #include "link.hpp"
 #include "several_devices.hpp"
@@ -43,6 +44,7 @@ struct host_backend : host::device_functions,
                       host::capture_functions,
                       host::timeline_functions,
                       host::annotation_functions,
+                      host::lane_functions,
                       host::link_functions,
                       host::launch_functions,
                       host::sort_functions,

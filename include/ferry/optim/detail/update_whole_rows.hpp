@@ -22,9 +22,8 @@ namespace ferry::kernels {
 /// the row, for transforms that use the norm of its gradient or of its new weights, and for tables of codes.
 /// Each of these walks over the row once: it combines the gradients and recomputes its inputs, which later
 /// walks find in the first level of cache; the last one updates. If keeps_tiles, a row of one tile a lane
-/// stays in registers: on a device up to 128 elements. Device: the vector lanes of a thread share a row;
-/// neighbouring teams have neighbouring rows, so that rows of many gradients, which are neighbours if they are
-/// popular, do not meet in one team. Host: an iteration a row.
+/// stays in registers: on a device up to 128 elements. Device: the vector lanes of a thread share a row. Rows
+/// of many gradients, often neighbours, lie in different teams. Host: an iteration a row.
 template <class Compute, class Tile, class Duplicates, class Source, class Value, class Weights, class State,
           class Schedule, class Transforms, int Fields, int RowFields>
 struct update_whole_rows {

@@ -73,8 +73,8 @@ struct dequantize_rows {
                                                   Out* target, std::uint32_t unit) const {
     const auto columns = static_cast<std::uint32_t>(width),
                apart = static_cast<std::uint32_t>(units.divisor());
-    // Whole packets even at the end of a row: 8 more bytes follow the codes. Beyond it the first packet again:
-    // loads without a condition stay ahead of the arithmetic.
+    // Whole packets even at the end of a row: 8 more bytes follow the codes. Beyond it the first packet is
+    // loaded again: loads without a condition stay ahead of the arithmetic.
     std::uint32_t codes[parts];
     for (std::uint32_t p = 0; p < parts; ++p) {
       const std::uint32_t column = (unit + p * apart) * tile;

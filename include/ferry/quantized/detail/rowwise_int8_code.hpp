@@ -169,8 +169,8 @@ struct rowwise_int8_code {
   /// The 32 bits of two words from bit `shift` on; shift < 32.
   KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t word_at(std::uint32_t low, std::uint32_t high,
                                                            unsigned shift) {
-    const std::uint64_t both = static_cast<std::uint64_t>(high) << 32 | low;
-    return static_cast<std::uint32_t>(both >> shift);
+    const std::uint64_t words = static_cast<std::uint64_t>(high) << 32 | low;
+    return static_cast<std::uint32_t>(words >> shift);
   }
   /// A code as a double. A device converts a quarter as many numbers as it adds: 2^52 with the code as its
   /// lowest bits, less 2^52.

@@ -111,7 +111,7 @@ class lane_walk {
       : width_(width), lanes_(lanes), group_(lanes) {}
 
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool in_one_tile() const {
-    return Tile::elements == row_sum_order::lane_width && width_ <= row_sum_order::places;
+    return Tile::elements == row_sum_order::lane_width && width_ <= lanes_ * row_sum_order::lane_width;
   }
   template <class Visit>
   KOKKOS_FORCEINLINE_FUNCTION void for_each_tile(const Visit& visit) const {
