@@ -17,7 +17,8 @@
 
 namespace ferry::detail {
 
-/// Makes a verb's error. The most severe finding comes first.
+/// Makes a verb's error, null for none. The most severe finding comes first. Calls rollback::skip instead for
+/// values that are not finite, if the verb has one.
 template <class Exec>
 std::exception_ptr error_of_kernels(ticket_state& state) {
   const finding_sources& sources = state.sources;

@@ -74,7 +74,7 @@ class records : public step_counted<Rule, Space> {
   /// torch.optim's name of active field i.
   [[nodiscard]] std::string_view field_name(int i) const { return names_.at(static_cast<std::size_t>(i)); }
   /// The active field or the row field (rows() x 1) with torch.optim's name, such as "exp_avg". Throws
-  /// invalid_argument where there is none.
+  /// invalid_argument if there is none.
   [[nodiscard]] ferry::detail::array_ref<StateType, Space> field(std::string_view name) {
     for (int i = 0; i < fields_; ++i)
       if (names_[static_cast<std::size_t>(i)] == name) return field_ref(i);

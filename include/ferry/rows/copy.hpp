@@ -62,7 +62,7 @@ ticket copy_array(const Exec& exec, const array_ref<From, FromSpace>& source,
 
 }  // namespace detail
 
-/// to = from, element by element, with conversion where the element types differ.
+/// to = from, element by element, with conversion if the element types differ.
 ///
 ///   exec      the execution space instance that the copy is enqueued on
 ///   from, to  arrays of equal extents in any memory spaces, with any strides, as those of a transpose or of

@@ -39,7 +39,7 @@ void gather_sorted(launch_context<Exec>& call, const std::string& label, const A
     call.wait_for_host_access(rows);  // the host reads the table as well
     gather_cooperative(call, rows, source, out);
   } else if constexpr (std::is_same_v<typename Access::memory_space, device_space>) {
-    // Few teams could not saturate its memory.
+    // Without team_chunks: few teams could not saturate device memory.
     launch_gather(call.exec(), label, rows, out, access.places(call, source, n, plan), n);
   } else {
     launch_gather(call.exec(), label, rows, out, access.places(call, source, n, plan), n,
@@ -99,7 +99,8 @@ ticket gather_on(const Exec& exec, const Access& access, const Named& named,
         gather_sorted<Path>(call, label, access, sorted_places_of<Bounds>(call, access, named), plan, out);
       } else {
         decltype(auto) rows = access.rows(call);
-        // A block of threads moves some of these rows: it reads each line of indices about once.
+        // A block of threads moves several of these rows, so it reads each line of indices about once: see
+        // indices_for_kernels.
         const bool reads_once = Access::is_strided &&
                                 std::is_same_v<typename Access::memory_space, device_space> &&
                                 access.row_bytes() <= 4096;
@@ -138,7 +139,7 @@ ticket gather_by(const Exec& exec, const Access& access, const Named& named,
 
 }  // namespace detail
 
-/// out[p] = table[indices[p]] for each position p, with conversion where the element types differ.
+/// out[p] = table[indices[p]] for each position p, with conversion if the element types differ.
 ///
 ///   exec      the execution space instance that the work is enqueued on
 ///   table     rows x width, any memory space

@@ -28,7 +28,7 @@ consteval void require_replacing() {
 
 }  // namespace detail
 
-/// table[indices[p]] = values[p] for each position p, with conversion where the element types differ.
+/// table[indices[p]] = values[p] for each position p, with conversion if the element types differ.
 ///
 ///   exec      the execution space instance that the work is enqueued on
 ///   table     rows x width, any memory space

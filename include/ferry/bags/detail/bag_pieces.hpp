@@ -33,7 +33,7 @@ struct sum_of_pieces {
   kept<std::int64_t> size, left;
   kept<bits> total[Elements];
 
-  /// The sum of no bag. A device's stores nothing in memory.
+  /// The sum of no bag. On a device nothing is set, so that threads of short bags write no memory.
   KOKKOS_FORCEINLINE_FUNCTION sum_of_pieces() {
     if constexpr (!InMemory) {
       size = left = 0;
@@ -48,7 +48,7 @@ struct sum_of_pieces {
     for (int e = 0; e < count; ++e) total[e] = ferry::detail::bit_cast<bits>(Compute(0));
     return range.begin + piece;
   }
-  /// The end of the piece that begins at `end`; `end` if there is none.
+  /// The end of the piece that begins at `end`; `end` if there is none. The last piece takes the rest, too.
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t next_end(std::int64_t end) {
     const std::int64_t rest = left, piece = size;
     const std::int64_t positions = rest < 2 * piece ? rest : piece;

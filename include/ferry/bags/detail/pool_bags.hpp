@@ -40,7 +40,7 @@ void require_bag_batch(const Access& access, const Named& named, const Bags& bag
   require_extra_output<typename Bag::pooling>(verb, extra, positions, pooled);
 }
 
-/// True if a bag with a position without a row keeps its contents.
+/// True if a bag keeps its contents when one of its positions has no row.
 template <class Bounds, class Named>
 bool is_strict(const Named& named) {
   if constexpr (is_plan<Named>)
@@ -70,8 +70,8 @@ auto* weights_for_kernels([[maybe_unused]] launch_context<Exec>& call, const Wei
     return indices_for_kernels(call, weights);
 }
 
-/// Who pools: kernels of the execution space that write the pooled rows, kernels whose rows then travel
-/// through the ring, or the host's threads, so that pooled rows travel only.
+/// The side that pools: kernels of the execution space that write the pooled rows, kernels whose rows then
+/// travel through the ring, or the host's threads, so that only pooled rows travel.
 enum class pool_side : std::uint8_t { kernels, kernels_and_ring, host };
 
 /// The rows that kernels write: `rows`, or with Detour temporary ones of their size.
@@ -90,7 +90,7 @@ auto written_rows([[maybe_unused]] launch_context<Exec>& call, const Array& rows
       return near_rows<element>(call, count, width, label);
   }
 }
-/// Moves the temporary rows of the bags that changed.
+/// Moves the temporary rows of the bags that changed. changed[b] is b, or -1 if bag b keeps its contents.
 template <class Path, class Exec, class T, class Space, class Out, class OutSpace>
 void deliver_rows(launch_context<Exec>& call, const array_ref<T, Space>& rows, const std::int64_t* changed,
                   const array_ref<Out, OutSpace>& out) {
@@ -189,7 +189,7 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
   if constexpr (out_detours) deliver_rows<delivery>(call, pooled, changed, out);
 }
 
-/// gather_bags after the checks. Under path::automatic the execution space pools, but for tables in pageable
+/// gather_bags after the checks. Under path::automatic the execution space pools, except tables in pageable
 /// memory, which a device reads slowly or not at all.
 template <class Path, class Pooling, class Bounds, class Exec, class Access, class Named, class Bags,
           class Weights, class Chosen, class Out, class OutSpace>

@@ -40,7 +40,7 @@ inline constexpr bool is_state_of_table = false;
 template <class Rule, class T, class Space>
 inline constexpr bool is_state_of_table<optim::state<Rule, T, Space>> = true;
 
-/// Checks the types of step_bags on several tables, but for the kind of their states. T: the elements of
+/// Checks the types of step_bags on several tables, except the kind of their states. T: the elements of
 /// the tables, const if they may not be written.
 template <class Exec, class Rule, class T, class Space, class States, class Indices, class Offsets,
           class Grads, class Bag>
@@ -83,7 +83,8 @@ consteval void require_table_step() {
       "ferry: the tables of for_each_table are not sharded, so their states must not be those of sharded tables; call make_state with each table.");
 }
 
-/// The plan of bags of several tables, which numbers their rows one after the other.
+/// The plan of bags of several tables, which numbers their rows one after the other. `lacks_rows`: true if a
+/// table does.
 template <class Bounds, class Exec, class Index, class IndexSpace, class Bags>
 row_plan plan_tables(const Exec& exec, const array_ref<Index, IndexSpace>& indices, const Bags& bags,
                      std::int64_t batch, const std::vector<std::int64_t>& first_row,
@@ -139,7 +140,7 @@ ticket step_tables(const Exec& exec, const Rule& rule, const std::vector<array_r
   using state_type = typename States::value_type;
   using compute = step_type<T, typename state_type::value_type, Value>;
   using share = std::conditional_t<pooling::divides, const compute, const Value>;
-  // The gradients of all tables are looked at once, here.
+  // nonfinite::keep, because launch_steps looks at the gradients of all tables at once.
   using call_type = step_call<typename chosen::template get<step_count_category, step_count::global>,
                               typename chosen::template get<rounding_category, rounding::nearest>,
                               nonfinite::keep, Rule, T, Space, state_type>;
@@ -166,7 +167,7 @@ ticket step_tables(const Exec& exec, const Rule& rule, const std::vector<array_r
     layout.first_row.push_back(layout.first_row.back() + rows.rows());
     lacks_rows = lacks_rows || rows.rows() == 0;
   }
-  auto numbers = layout.first_row;
+  auto numbers = layout.first_row;  // count + 1 first rows, then the first columns
   numbers.insert(numbers.end(), layout.first_column.begin(), layout.first_column.end());
   const std::int64_t* const near_numbers = records_for_kernels(call, std::move(numbers));
   layout.ranges = {near_numbers, count};

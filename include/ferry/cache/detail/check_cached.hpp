@@ -35,7 +35,7 @@ consteval void require_writable() {
                 "ferry: the backing table of this cached_table is read-only, so verbs can't write to it.");
 }
 
-/// Runs a verb on the table itself, with all changes written to it. Where `writes`, the cached rows are read
+/// Runs a verb on the table itself, with all changes written to it. If `writes`, the cached rows are read
 /// again afterwards. Returns the verb's result; later verbs of any instance come after all of it.
 template <class Exec, class Run>
 auto run_on_table(const Exec& exec, const char* verb, row_cache& cache, bool writes, const Run& run) {

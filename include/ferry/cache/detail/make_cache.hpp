@@ -28,10 +28,11 @@
 #include <utility>
 #include <vector>
 
-/// The life of a row cache apart from verbs. What has no instance from the caller runs on the default one.
+/// The life of a row cache apart from verbs. Functions without an instance from the caller use the default
+/// one.
 namespace ferry::detail {
 
-/// Clears the book of new memory, whose slots are to get the rows `kept`. Takes all memory that this needs.
+/// Clears the book of new memory, whose slots are to get `initial_rows`. Takes all memory that this needs.
 void open_book(cache_memory& memory, const std::vector<std::int64_t>& initial_rows);
 
 /// Loads the rows that open_book() has listed.
@@ -40,9 +41,9 @@ void fill_cache(row_cache& cache, const std::vector<std::int64_t>& initial_rows)
 template <class Directory, class T, class Space>
 cache_memory memory_for(const array_ref<T, Space>& table, std::int64_t most) {
   const std::int64_t row_bytes = table.row_stride() * static_cast<std::int64_t>(sizeof(T));
-  const bool none = most == 0 || row_bytes == 0 || table.rows() == 0;  // then few slots, and no directory
-  return {std::string(table.label), table.rows(), none ? 0 : most,
-          !none && Directory::is_dense(table.rows(), most * row_bytes)};
+  const bool is_empty = most == 0 || row_bytes == 0 || table.rows() == 0;  // then the directory is one set
+  return {std::string(table.label), table.rows(), is_empty ? 0 : most,
+          !is_empty && Directory::is_dense(table.rows(), most * row_bytes)};
 }
 
 template <class Exec, class Policy>
@@ -59,8 +60,8 @@ void count_uses(row_cache& cache, const Policy& policy, std::int64_t most) {
   }
 }
 
-/// True if host threads bring the rows of the table. Throws invalid_argument where they can't: rows of 8 bits
-/// become numbers in the device.
+/// True if host threads bring the rows of the table, because kernels do not reach it. Throws invalid_argument
+/// if neither can: host threads bring no codes, which the device decodes.
 template <class Exec, bool Codes, class T, class Space>
 bool is_staged(const array_ref<T, Space>& table) {
   if constexpr (!is_host_exec<Exec> && std::is_same_v<Space, pageable_space> && !Codes)
@@ -93,7 +94,7 @@ void attach_arrays(const std::string& label, const Array& array, const More&... 
 }
 
 /// The cache of a table, with its first rows. `more`: other arrays with a row for each row of the table,
-/// which are cached with it. Kernels reach them, too.
+/// which are cached with it. Throws if kernels do not reach them.
 template <class Directory, bool Codes, class Exec = Kokkos::DefaultExecutionSpace, class T, class Space,
           class Policy, class... More>
 std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int64_t row_bytes,

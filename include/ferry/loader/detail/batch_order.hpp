@@ -9,7 +9,7 @@
 
 namespace ferry::detail {
 
-/// Which samples a batch has. The order of an epoch is cut into steps of batch x ranks samples; each rank
+/// The samples of each batch. The order of an epoch is cut into steps of batch x ranks samples; each rank
 /// takes its part of a step. So all ranks have equally many batches, which keeps collectives together, and no
 /// sample is served twice in an epoch. A last step with fewer samples is shared evenly, so a rank may get an
 /// empty batch of it.
@@ -33,11 +33,11 @@ class batch_order {
   [[nodiscard]] std::int64_t epoch_of(std::int64_t batch) const {
     return options_.first_epoch + batch / batches_;
   }
-  /// Samples of the epochs' batch `batch`, counted from the first epoch, into `samples`.
+  /// Writes the samples of a batch, numbered from the first epoch on, to `samples`.
   void list(std::int64_t batch, std::vector<std::int64_t>& samples) const;
 
  private:
-  /// The begin of the part of a rank of `count` samples.
+  /// The place of the first of `count` samples that is a rank's.
   [[nodiscard]] std::int64_t share(std::int64_t count, std::int64_t rank) const;
 
   std::int64_t samples_;

@@ -42,7 +42,7 @@ struct adadelta {
       state[1] = rho * state[1] + fresh * delta * delta;
       weight -= lr * delta;
     }
-    /// Without a gradient only the averages decay.
+    /// Without a gradient and weight decay only the averages decay.
     template <int N>
     KOKKOS_FUNCTION bool at_rest(Compute, const Compute (&)[N]) const {
       return weight_decay == Compute(0);

@@ -60,7 +60,8 @@ struct rmsprop {
         }
       weight -= lr * direction;
     }
-    /// Without a gradient only the averages decay. Momentum would continue to change the weight.
+    /// Without a gradient and weight decay only the averages decay. Momentum would continue to change the
+    /// weight.
     template <int N>
     KOKKOS_FUNCTION bool at_rest(Compute, const Compute (&)[N]) const {
       return weight_decay == Compute(0) && momentum == Compute(0);

@@ -22,7 +22,8 @@ namespace ferry::quantization {
 ///
 /// All in float. A block of zeros has the scale 2^-6. Infinity becomes 6 with the scale 448. A block with NaN
 /// has the scale NaN, and is restored as NaN; its codes are 6. The bits are those of torchao's
-/// nvfp4_quantize, except for the codes of NaN. The float of a table is usually its largest magnitude / 2688.
+/// nvfp4_quantize, except for the codes of NaN. table.scale() is usually the table's largest magnitude /
+/// 2688.
 struct nvfp4 {
   /// See ferry::Quantization.
   /// @{

@@ -38,7 +38,7 @@
 /// makes a list of rows.
 namespace ferry::kernels {
 
-/// Item i is the row of a table that row i of a shard is.
+/// Item i is row numbers(i) of a table, which goes to row i of a shard.
 struct numbered_rows {
   global_rows numbers;
 
@@ -54,7 +54,7 @@ struct rows_from {
   KOKKOS_FUNCTION static std::int64_t position(std::int64_t k) { return k; }
 };
 
-/// Item i is row i of a shard, which goes to its row of the table.
+/// Item i is row i of a shard, which goes to row numbers(i) of a table.
 struct numbered_places {
   static constexpr bool spreads_positions = true;
 
@@ -105,8 +105,8 @@ inline constexpr bool finds_rows_to_copy =
   requires Table::sharding_type::in_kernels;
 };
 
-/// True if the instance copies between its own memory and that of a device, -1 for host memory, by a path
-/// that takes `peers`.
+/// True if the instance copies between its own memory and that of `device`, -1 for host memory. `peers`: also
+/// if its kernels reach the memory of another device.
 template <class Exec>
 bool copies_memory_of([[maybe_unused]] const Exec& exec, [[maybe_unused]] int device,
                       [[maybe_unused]] bool peers) {
@@ -117,7 +117,7 @@ bool copies_memory_of([[maybe_unused]] const Exec& exec, [[maybe_unused]] int de
            (peers && execution_backend<Exec>::reaches_device(exec, device));
 }
 
-/// Orders work of another instance after all work of the caller's.
+/// Waits for all work of the caller's instance, so that work of another one comes after it.
 template <class Exec>
 void begin_on(const Exec& instance, const Exec& exec) {
   static const std::string label = "ferry::copy::begin";
@@ -162,7 +162,7 @@ ticket copy_numbered(const Exec& exec, const Access& access, const array_ref<Out
 /// The shard of a rank, as the other ranks of its process read it.
 struct shard_offer {
   const void* data = nullptr;
-  std::int64_t is_ready = 0;  ///< true if the rank copies without lists
+  std::int64_t is_ready = 0;  ///< 1 if the rank copies without lists, else 0
 };
 
 /// A verb that copies out of the shards of all ranks, without lists if every rank can.
@@ -175,14 +175,14 @@ struct reads_whole_shards : verb_on_shards<Table> {
   static constexpr bool replicates = Table::sharding_type::replicates;
 
   const Exec& exec;
-  std::vector<row_series> series{};  ///< of the shards; empty if they are none
+  std::vector<row_series> series{};  ///< one per shard; empty if a shard is none
   std::vector<shard_offer> offers{};
   bool has_lists = true;  ///< the ranks copy by lists
 
   reads_whole_shards(Table& shards, const Exec& instance, const call_note& note)
       : base(shards, note), exec(instance) {}
 
-  /// The way to an array or shard in ToSpace that `home` writes. `in_series`: its rows are a series, too.
+  /// The way to an array or shard in ToSpace that `home` writes. `in_series`: the rows written are a series.
   template <class ToSpace>
   [[nodiscard]] copy_way way_to(const Exec& home, bool in_series = true) const {
     if constexpr (finds_rows_to_copy<Exec, Table, ToSpace>) {
@@ -257,7 +257,7 @@ struct reads_whole_shards : verb_on_shards<Table> {
   [[nodiscard]] bool is_unknown(int rank) const {
     return !is_host_exec<Exec> && is_of_devices<space> && table.comm().device(rank).id < 0;
   }
-  /// Waits for the writes of this rank's shard, those of kernels of the caller's too: other ranks' instances
+  /// Waits for the writes to this rank's shard, also by the caller's kernels: other ranks' instances
   /// are not ordered after them.
   template <class Shard>
   void end_writes([[maybe_unused]] const Shard& shard) const {
