@@ -47,12 +47,13 @@ struct block_range {
 ///   step_of(scale, tensor_scale)
 ///                      a block's step_type. `tensor_scale` is 1 unless has_tensor_scale
 ///   decode(code, step) the value, as float or double
-///   decode_word<N>(word, step, values)
-///                      optional, if decode returns float: values[k] = decode of code k of the N codes of a
-///                      word of 32 bits, with one step, or false to have decode called. For devices whose
-///                      instructions convert several codes
+///   decode_word(word, step, values)
+///                      optional, if decode returns float and 32 is a multiple of code_bits: sets values[k],
+///                      of float (&)[32 / code_bits], to decode of word >> (k * code_bits), or returns false
+///                      to have decode called. For devices whose instructions convert several codes; hosts
+///                      call decode alone
 ///   encode(value, step)
-///                      the code of a float
+///                      the code of a float, below 2^code_bits
 ///   encode_at_random(value, step, random)
 ///                      optional: one of the two neighbouring codes by 32 random bits, for
 ///                      rounding::stochastic

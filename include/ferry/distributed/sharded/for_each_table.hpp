@@ -190,8 +190,8 @@ template <class Exec, class Table, class Indices, class Offsets, class Pooled, c
 /// gradients of the bags of all ranks. The ranks meet as often as for one table.
 ///
 /// Arguments and policies are those of step_bags on several tables; each rank passes a batch of its own, in
-/// which all tables have as many bags. The states are those that make_state made for the tables, in their
-/// order. The bits are those of a step_bags for each table.
+/// which all tables have the same number of bags. The states are those that make_state made for the tables,
+/// in their order. The bits are those of a step_bags for each table.
 ///
 /// Collective, see sharded_table: all ranks name the same tables in the same order. Blocks until all ranks
 /// have written. If the batch of one rank for one table is bad, ticket::wait() throws on all ranks what the
