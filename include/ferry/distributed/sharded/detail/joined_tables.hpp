@@ -139,9 +139,9 @@ class joined_tables {
     std::vector<std::int64_t> numbers = first_row_;
     numbers.insert(numbers.end(), first_column_.begin(), first_column_.end());
     for (const auto& first : first_local_) numbers.insert(numbers.end(), first.begin(), first.end() - 1);
-    const std::int64_t* const near = records_for_kernels(call, std::move(numbers));
-    sharding_.tables = {near, count};
-    near_columns_ = near + count + 1;
+    const std::int64_t* const records = records_for_kernels(call, std::move(numbers));
+    sharding_.tables = {records, count};
+    near_columns_ = records + count + 1;
     sharding_.first_local = near_columns_ + count + 1;
     if constexpr (sharding_type::in_kernels) {
       std::vector<spread_type> spreads;

@@ -125,10 +125,10 @@ struct sharded_tables_step
     scanned.bags = grads.rows();
     launch_context<Exec> work(exec, verb);
     table.bring(work);
-    const kernels::tables_of_bags near{table.near_columns(), tables(), fast_divisor(grads.rows())};
+    const kernels::tables_of_bags layout{table.near_columns(), tables(), fast_divisor(grads.rows())};
     bool is_listed = false;
     if constexpr (routes_by_kernels<Exec> && finds_owners_in_kernels<joined_tables<Table>>)
-      if (kernels_read(exec, named)) is_listed = route_on_device(work, near);
+      if (kernels_read(exec, named)) is_listed = route_on_device(work, layout);
     if (!is_listed) {
       make_bags();
       if (routes.batch.begin.empty())
@@ -136,7 +136,7 @@ struct sharded_tables_step
       scanned.take_offsets(list->look_for_step());
       if constexpr (divides)
         if (scanned.bad_bags == 0)
-          listed.divided = divided_gradients<compute, home>(exec, routes.batch, list->list(), grads, near);
+          listed.divided = divided_gradients<compute, home>(exec, routes.batch, list->list(), grads, layout);
     }
     work.finish().drop();
     if (scanned.bad_bags != 0) return;
@@ -174,7 +174,7 @@ struct sharded_tables_step
   [[nodiscard]] std::int64_t tables() const { return static_cast<std::int64_t>(table.parts().size()); }
   void make_bags() { this->make_list(grads.rows() * tables()); }
   /// Kernels route the positions. True if they have listed the bags, too, for owners that read them.
-  bool route_on_device(launch_context<Exec>& work, const kernels::tables_of_bags& near) {
+  bool route_on_device(launch_context<Exec>& work, const kernels::tables_of_bags& layout) {
     const auto near_bags = bags_near(work, bags);
     const auto rows = route_tables<bounds_policy>(work, table, named, near_bags, lists, routes.batch, grads);
     call.keep(rows.memory);
@@ -184,7 +184,7 @@ struct sharded_tables_step
         const std::int64_t* const row_of = std::is_same_v<bounds_policy, bounds::skip> ? rows.data : nullptr;
         const auto list_by = [&](const auto& factors) {
           return list_bags<pooling, compute, home>(exec, lists.place, routes.batch.routed(), row_of,
-                                                   near_bags, named.rows(), checks, factors, grads, near);
+                                                   near_bags, named.rows(), checks, factors, grads, layout);
         };
         if constexpr (weighs)
           listed = list_by(extra);
