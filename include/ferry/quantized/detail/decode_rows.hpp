@@ -68,7 +68,8 @@ struct decode_rows {
   }
   /// Threads of a device for each row, or iterations of a host.
   static std::int64_t units_of(const Memory& table, std::int64_t width, bool by_parts = false) {
-    if (by_parts) return (width + parts_at_once * packet_numbers - 1) / (parts_at_once * packet_numbers);
+    constexpr auto thread_numbers = std::int64_t{parts_at_once} * packet_numbers;
+    if (by_parts) return (width + thread_numbers - 1) / thread_numbers;
     if constexpr (Host)
       return (width + host_block - 1) / host_block;
     else if constexpr (in_units)

@@ -111,7 +111,8 @@ class lane_walk {
       : width_(width), lanes_(lanes), group_(lanes) {}
 
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool in_one_tile() const {
-    return Tile::elements == row_sum_order::lane_width && width_ <= lanes_ * row_sum_order::lane_width;
+    return Tile::elements == row_sum_order::lane_width &&
+           width_ <= std::int64_t{lanes_} * row_sum_order::lane_width;
   }
   template <class Visit>
   KOKKOS_FORCEINLINE_FUNCTION void for_each_tile(const Visit& visit) const {
@@ -207,7 +208,7 @@ class lane_walk {
   KOKKOS_FORCEINLINE_FUNCTION void visit_tiles_of(std::int64_t first, std::int64_t end,
                                                   const Visit& visit) const {
     if constexpr (OneTile) {
-      if (const std::int64_t column = group::lane() * row_sum_order::lane_width;
+      if (const std::int64_t column = std::int64_t{group::lane()} * row_sum_order::lane_width;
           column >= first && column < end)
         visit(column, Tile::elements);
       return;
