@@ -66,7 +66,7 @@ struct long_bag_list {
     for (std::int64_t group = 0; group < groups; ++group) arrivals[before.bags * groups + group] = {0, 0};
   }
 
-  /// Loaded by all threads of a device's kernel: Kokkos loads by an addition, which takes 40 us for so many.
+  /// All threads of a device's kernel load the word: Kokkos' loop of compare-and-exchange takes them 40 us.
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION listed_counts counts() const {
     KOKKOS_IF_ON_DEVICE(
         (return listed_counts::from(*static_cast<const volatile std::uint64_t*>(&state->listed));))

@@ -39,7 +39,7 @@ struct pool_long_bags {
   bool packed;           ///< true if a tile is a packet
   std::int64_t threads;  ///< of a device
 
-  /// Of a piece, on a host.
+  /// The bytes of a piece, on a host.
   [[nodiscard]] std::int64_t bytes_each() const { return sum_pieces::least * pool.terms.row_bytes(); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
