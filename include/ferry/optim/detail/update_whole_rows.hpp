@@ -51,8 +51,7 @@ struct update_whole_rows {
   /// and more rows under way (rowwise_adagrad, 131072 rows of 512 bytes, H100: 0.119 ms, not 0.137).
   static constexpr bool keeps_tiles = (needs_scales || Transforms::clip_norms + Transforms::norm_limits != 0);
   static constexpr bool takes_teams = true;  ///< on a device, see schedule
-  /// The teams of a small row's kernel stay for several rows: to begin costs a tenth of a row's time.
-  static constexpr bool teams_stay = keeps_tiles;
+  static constexpr bool teams_stay = keeps_tiles;  ///< for several small rows: to begin costs a tenth of one
   /// A row waits for memory several times: half of a multiprocessor's threads must fit, more of small rows.
   static constexpr int flat_teams = sizeof(Compute) > sizeof(float) ? 2 : keeps_tiles || Fields != 0 ? 4 : 5;
   [[nodiscard]] static std::int64_t per_item() { return 1; }

@@ -41,7 +41,7 @@ struct batch_findings {
 /// The findings of all ranks in the order of a verb's errors. With `is_whole` one thread acts for all.
 class all_findings {
  public:
-  /// Of a verb on one table, or on several, which `tables` has then.
+  /// `tables`: those of a verb on several, else empty.
   all_findings(const char* verb, const array_note& table, const std::vector<batch_findings>& findings,
                bool is_whole, const std::vector<array_note>& tables = {})
       : verb_(verb), table_(table), findings_(findings), whole_(is_whole), tables_(tables) {}

@@ -94,7 +94,7 @@ class joined_tables {
   [[nodiscard]] const std::vector<Table*>& parts() const { return parts_; }
   [[nodiscard]] const communicator& comm() const { return parts_.front()->comm(); }
   [[nodiscard]] std::size_t rows() const { return static_cast<std::size_t>(first_row_.back()); }
-  /// Of the rows of all tables side by side.
+  /// The width of the rows of all tables side by side.
   [[nodiscard]] std::size_t width() const { return static_cast<std::size_t>(first_column_.back()); }
   [[nodiscard]] std::int64_t widest() const { return widest_; }
   [[nodiscard]] bool lacks_rows() const { return lacks_rows_; }  ///< true if a table does
@@ -159,7 +159,7 @@ class joined_tables {
   }
 
  private:
-  /// Of the tables that begin at the row or before, the last.
+  /// The last of the tables that begin at the row or before it.
   [[nodiscard]] std::size_t table_of(std::int64_t row) const {
     return static_cast<std::size_t>(std::upper_bound(first_row_.begin(), first_row_.end() - 1, row) -
                                     first_row_.begin() - 1);
