@@ -50,7 +50,7 @@ struct update_whole_rows {
   /// True if a tile of a row may stay in registers. Rules that only measure a row are faster with two walks
   /// and more rows under way (rowwise_adagrad, 131072 rows of 512 bytes, H100: 0.119 ms, not 0.137).
   static constexpr bool keeps_tiles = (needs_scales || Transforms::clip_norms + Transforms::norm_limits != 0);
-  static constexpr bool takes_teams = true;  ///< on a device, see schedule
+  static constexpr bool takes_teams = true;        ///< on a device, see schedule
   static constexpr bool teams_stay = keeps_tiles;  ///< for several small rows: to begin costs a tenth of one
   /// A row waits for memory several times: half of a multiprocessor's threads must fit, more of small rows.
   static constexpr int flat_teams = sizeof(Compute) > sizeof(float) ? 2 : keeps_tiles || Fields != 0 ? 4 : 5;
