@@ -100,7 +100,7 @@ struct pool_long_bags {
     }
   };
 
-  /// Sums a tile of the pieces [piece, end) that one bag has. Returns the first piece of the next bag, or end.
+  /// Sums a tile of the pieces [piece, end) of one bag. Returns the first piece of the next bag, or end.
   template <class Tile>
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t share(std::int64_t piece, std::int64_t end, std::int64_t tile,
                                                  std::int64_t count) const {
