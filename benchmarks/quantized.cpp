@@ -4,6 +4,7 @@
 #include "support/tables.hpp"
 #include "support/traffic.hpp"
 
+#include <ferry/bags.hpp>
 #include <ferry/cache.hpp>
 #include <ferry/distributed.hpp>
 #include <ferry/quantized.hpp>
@@ -16,7 +17,7 @@
 #include <type_traits>
 
 /// Gathers that decode: from host memory by the rows of language models' lookup tables, also with a cache,
-/// within the device, and from the memory of several devices.
+/// within the device, and from the memory of several devices. 8-bit records: encoded and pooled.
 namespace ferry_bench::quantized_cases {
 namespace {
 
@@ -222,6 +223,101 @@ void quantized_device(session& run) {
   time_device<quantization::mxfp8, float>(run, "mxfp8_to_float");
 }
 
+/// Numbers that 8-bit records hold exactly: each row has the codes 0 and 255, so 2^-7 is its scale.
+struct record_value {
+  std::int64_t width;
+
+  KOKKOS_FUNCTION float operator()(std::int64_t row, std::int64_t column) const {
+    const unsigned code = column < 2 ? static_cast<unsigned>(column) * 255u
+                                     : formulas_of<quantization::rowwise_int8>().code(row * width + column);
+    return static_cast<float>(code) * 0x1p-7f - 1.0f;
+  }
+};
+
+struct wrong_record_values {
+  const float* out;
+  record_value expected;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i, std::int64_t& wrong) const {
+    if (out[i] != expected(i / expected.width, i % expected.width)) ++wrong;
+  }
+};
+
+/// Sums of `hotness` rows of the records that fill_records writes.
+struct wrong_sums {
+  const float* out;
+  const std::int64_t* rows;
+  std::int64_t width;
+  std::int64_t hotness;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i, std::int64_t& wrong) const {
+    const std::int64_t bag = i / width, column = i % width;
+    float sum = 0.0f;  // exact in any order
+    for (std::int64_t k = bag * hotness; k < (bag + 1) * hotness; ++k)
+      sum += static_cast<float>(formulas_of<quantization::rowwise_int8>().code(rows[k] * width + column)) *
+                 0x1p-7f -
+             1.0f;
+    if (out[i] != sum) ++wrong;
+  }
+};
+
+/// Records of 8-bit rows within the device: encoded by a scatter and by quantize, and pooled.
+void quantized_records(session& run) {
+  run.limit_calls(8, 2);
+  constexpr std::int64_t width = 128, hotness = 10;
+  const exec_space& exec = run.exec();
+  const auto n = std::min<std::int64_t>(1048576, run.chosen().device_n), rows = 8 * n;
+  auto table = filled<quantization::rowwise_int8, ferry::device_space, ferry::device_space>(run, rows, width);
+  const auto row_bytes = static_cast<double>(table.row_bytes());
+  const traffic moved = inside_the_device();
+  ferry::tensor<float, ferry::device_space> values("values", n, width), out("out", n, width);
+  const auto time = [&](const std::string& verb, std::int64_t count, double bytes, const auto& call,
+                        const auto& read_back, const auto& wrong, std::int64_t elements) {
+    figure result;
+    result.name = "quantized.records." + verb;
+    result.setting = {{"rows", rows}, {"n", count}, {"width", width}, {"burst", std::int64_t{4}}};
+    result.counts = moved.counts;
+    result.ceiling = run.ceiling(moved.ceiling);
+    result.bytes = bytes;
+    result.time = measure(run, 4, call);
+    read_back();
+    conclude(run, result, count_of(exec, "ferry_bench::check", elements, wrong));
+  };
+  {
+    const std::int64_t bags = std::max<std::int64_t>(1, n / 16);
+    const auto sets = index_sets::make<any_row>(run, bags * hotness, table.rows());
+    ferry::tensor<float, ferry::device_space> pooled("pooled", bags, width);
+    const auto pool = [&](int call) {
+      return ferry::gather_bags(exec, table, sets[call], hotness, pooled, ferry::pooling::sum{});
+    };
+    time(
+        "bags", bags, static_cast<double>(bags) * (hotness * row_bytes + 4.0 * width), pool,
+        [&] { pool(1).wait(); }, wrong_sums{pooled.data(), sets[1].data(), width, hotness}, bags * width);
+  }
+  ferry::init::custom(exec, values, record_value{width});
+  const double bytes = static_cast<double>(n) * (row_bytes + 4.0 * width);
+  const wrong_record_values wrong{out.data(), {width}};
+  const auto distinct = index_sets::make<distinct_row>(run, n, table.rows());
+  const auto encode = [&](int call) {
+    return ferry::scatter(exec, table, distinct[call], values, ferry::duplicates::assume_unique{});
+  };
+  time(
+      "scatter", n, bytes, encode,
+      [&] {
+        encode(1).wait();
+        ferry::gather(exec, table, distinct[1], out).wait();
+      },
+      wrong, n * width);
+  ferry::quantized_tensor<quantization::rowwise_int8, ferry::device_space> whole("whole", n, width);
+  time(
+      "quantize", n, bytes, [&](int) { return ferry::quantize(exec, values, whole); },
+      [&] {
+        ferry::init::zeros(exec, out);
+        ferry::dequantize(exec, whole, out).wait();
+      },
+      wrong, n * width);
+}
+
 /// Nine of ten rows among the first tenth of a table.
 struct hot_row {
   std::uint64_t seed;
@@ -285,6 +381,7 @@ const registration behind_cache{"quantized.cached", quantized_cached};
 const registration of_peers{"quantized.peer", quantized_peer};
 const registration mapped{"quantized.mapped", quantized_mapped};
 const registration device{"quantized.device", quantized_device};
+const registration records{"quantized.records", quantized_records};
 
 }  // namespace
 }  // namespace ferry_bench::quantized_cases
