@@ -52,8 +52,8 @@ batch_headers exchange_headers(collective& call, const route_groups& route, batc
     const std::int64_t count = last - first;
     std::memcpy(message.data() + sizeof own_header + r * sizeof count, &count, sizeof count);
   }
+  const auto messages = call.agree_on(std::span<const std::byte>(message));
   if (offer.is_made != 0) call.begin_reads();
-  const auto messages = call.all_gather(std::span<const std::byte>(message));
   headers.counts.resize(ranks * ranks);
   headers.in_begin.assign(ranks + 1, 0);
   for (std::size_t r = 0; r < ranks; ++r) {

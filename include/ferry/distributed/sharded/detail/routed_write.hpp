@@ -182,9 +182,12 @@ struct routed_write : sharded_call<Exec, Table, Named> {
       return false;
     }
   }
-  /// The lists of the batch, with room for what their owners say.
+  /// The lists of the batch, with room for what their owners say. A batch that alone does not make the ranks
+  /// push has its values in the lane, too: owners pull if all batches are small.
   [[nodiscard]] batch_offer offer_to_push() {
-    batch_offer offer = own_offer<lane_parts::claims>(lists, routes.batch);
+    batch_offer offer = routes.batch.routed() < fewest_pushed
+                            ? own_offer<lane_parts::claimed_rows>(lists, routes.batch)
+                            : own_offer<lane_parts::claims>(lists, routes.batch);
     if (offer.is_made != 0 && offer.wins == nullptr) {  // the lane has nothing: all items are the rank's own
       const auto items = static_cast<std::size_t>(routes.batch.routed());
       wins = engine::get(exec)->device_scratch(items < 1 ? 1 : items);
@@ -207,7 +210,7 @@ struct routed_write : sharded_call<Exec, Table, Named> {
     if constexpr (may_pull) {
       pushes = can_push(headers, static_cast<std::int64_t>(table.rows()));
       if (!pushes && lacks_values(headers)) {
-        if (offer.pushes != 0) {
+        if (offer.lacks_values != 0) {
           rank_lanes_of(call)->end_reads();  // nobody has opened what this call put there
           offer = own_offer<lane_parts::rows>(lists, routes.batch);
         }
@@ -248,7 +251,6 @@ struct routed_write : sharded_call<Exec, Table, Named> {
           joined = join_batches(this->verb, this->instance(rank), rank, headers,
                                 static_cast<std::int64_t>(table.rows_of(rank)));
           owned = &joined;
-          call.agree();  // the reads have ended
         }
         if (owned->plan.unique_count() == owned->plan.positions()) return;
         routing<typename base::wire> named_rows;
