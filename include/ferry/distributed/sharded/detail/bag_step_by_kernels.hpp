@@ -182,15 +182,15 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
     return show_batch<parts>(call, exec, this->instance(call.rank()), items, route, offered(),
                              listed.factors);
   }
-  /// The offers of a plan whose lists lie on the devices of all ranks.
-  void agree_on_bags() {
+  /// The findings and offers of a plan whose lists lie on the devices of all ranks.
+  void agree_on_bags(const batch_findings& batch) {
     if constexpr (base::is_planned) {
       const auto& plan = named.storage();
       batch_offer offer;
       if constexpr (may_pull) offer = own_offer<lane_parts::shared_values>(plan.lists, plan.routes.batch);
       headers = plan.headers;
-      headers.offers = call.agree_on(std::span<const batch_offer>(&offer, 1));
-      call.begin_reads();
+      exchange_offers(call, batch, offer, headers);
+      this->findings = headers.findings;
       pulls = agree_to_pull<Exec>(call, headers);
       shard_plan.plan = plan.owned.plan;
       owned = &shard_plan;

@@ -112,10 +112,9 @@ struct routed_write : sharded_call<Exec, Table, Named> {
       agree_on_routes();
     else
       agree_on_plan();
-    if constexpr ((is_planned && Choice::scans) || duplicates_policy::forbids) {
+    if constexpr (duplicates_policy::forbids) {
       batch_findings batch = this->own_findings();
-      batch.take_values(scanned);
-      if constexpr (duplicates_policy::forbids) count_forbidden(batch);
+      count_forbidden(batch);
       this->exchange_findings(batch);
     }
   }
@@ -226,17 +225,23 @@ struct routed_write : sharded_call<Exec, Table, Named> {
       if (lists.memory != nullptr) bring_to_host(exec, lists, routes.batch);
     exchange_rows(call, table.label(), routes);
   }
-  /// The findings of a plan. If its lists lie on devices the ranks offer their values, if their space allows.
+  /// The findings of a plan and of the values. If its lists lie on devices the ranks offer their values, if
+  /// their space allows.
   void agree_on_plan() {
     if constexpr (is_planned) {
       const auto& plan = named.storage();
       findings = plan.routes.findings;
-      if (!plan.on_devices) return;
+      batch_findings batch = this->own_findings();
+      batch.take_values(scanned);
+      if (!plan.on_devices) {
+        if constexpr (Choice::scans) this->exchange_findings(batch);
+        return;
+      }
       batch_offer offer;
       if constexpr (may_pull) offer = own_offer<lane_parts::values>(plan.lists, plan.routes.batch);
       headers = plan.headers;
-      call.begin_reads();
-      headers.offers = call.all_gather(std::span<const batch_offer>(&offer, 1));
+      exchange_offers(call, batch, offer, headers);
+      findings = headers.findings;
       pulls = agree_to_pull<Exec>(call, headers);
       if (pulls) owned = &plan.owned;
     }

@@ -116,12 +116,12 @@ struct sharded_bag_step
   void agree() {
     if constexpr (base::is_planned) {
       this->findings = named.storage().routes.findings;
-      if constexpr (base::may_offer)
-        if (named.storage().on_devices) this->agree_on_bags();
       batch_findings batch = this->own_findings();
       batch.bad_bags = scanned.bad_bags;
       batch.offsets = scanned.offsets;
       batch.take_values(scanned);
+      if constexpr (base::may_offer)
+        if (named.storage().on_devices) return this->agree_on_bags(batch);
       this->exchange_findings(batch);
     } else {
       agree_on_routes();
