@@ -81,22 +81,22 @@ TEST_CASE("ranks whose kernels route their batches meet as often as docs/distrib
     auto states = ferry::optim::make_state(rule, big);
     comm.run([&](int rank) {
       const exec_space exec;
-      const auto count = [&](int expected, const char* what, const auto& verb) {
+      const auto count = [&](int expected, const char* name, const auto& verb) {
         comm.barrier();
         const int before = group->meetings;
         verb();
-        const int taken = group->meetings - before;  // of rank 0, which no other thread changes
-        const std::string text = std::string(what) + ": " + std::to_string(taken);
-        if (rank == 0) expect(taken == expected, text.c_str());
+        const int meetings = group->meetings - before;  // of rank 0, which no other thread changes
+        const std::string text = std::string(name) + ": " + std::to_string(meetings);
+        if (rank == 0) expect(meetings == expected, text.c_str());
       };
       std::vector<std::int64_t> list;
       for (std::size_t p = 0; p < bags * size; ++p)
         list.push_back(static_cast<std::int64_t>((p * 7 + static_cast<std::size_t>(rank) * 20) % rows));
       std::vector<std::int64_t> apart;  // no row of another rank
       for (std::int64_t row = rank; row < static_cast<std::int64_t>(rows); row += ranks) apart.push_back(row);
-      const auto ids = on_device(exec, list), others = on_device(exec, apart);
+      const auto ids = on_device(exec, list), separate = on_device(exec, apart);
       const auto values = on_device(exec, std::vector<float>(list.size() * columns, 0.5f), columns);
-      const auto of_others = on_device(exec, std::vector<float>(apart.size() * columns, 0.5f), columns);
+      const auto separate_values = on_device(exec, std::vector<float>(apart.size() * columns, 0.5f), columns);
       const auto grads = on_device(exec, std::vector<float>(bags * columns, 0.25f), columns);
       const std::vector<float> weights(list.size(), 0.5f);
       ferry::tensor<float, host> weight_grads("weight_grads", weights.size());
@@ -114,8 +114,9 @@ TEST_CASE("ranks whose kernels route their batches meet as often as docs/distrib
       count(2, "gather with a plan", [&] { ferry::gather(exec, big, *plan, out).wait(); });
       count(2, "gather_bags", [&] { ferry::gather_bags(exec, big, ids, offsets, pooled).wait(); });
       count(2, "scatter", [&] { ferry::scatter(exec, big, ids, values).wait(); });
-      count(3, "scatter, reject",
-            [&] { ferry::scatter(exec, big, others, of_others, ferry::duplicates::reject{}).wait(); });
+      count(3, "scatter, reject", [&] {
+        ferry::scatter(exec, big, separate, separate_values, ferry::duplicates::reject{}).wait();
+      });
       count(2, "scatter_add", [&] { ferry::scatter_add(exec, big, ids, values).wait(); });
       count(2, "scatter_add with a plan", [&] { ferry::scatter_add(exec, big, *plan, values).wait(); });
       count(2, "scatter_add, by rank",
@@ -159,11 +160,11 @@ TEST_CASE("values that ranks pass after reads reach all, or the error of a rank 
             const auto addresses = call.all_gather(std::span(&mine, 1));
             if (rank == failing) throw std::runtime_error("lost a page");
             const std::array<int, 2> read{*addresses[(self + 1) % addresses.size()], rank};
-            const auto all = call.agree_on(std::span<const int>(read));
-            bool right = all.size() == 2 * addresses.size();
+            const auto gathered = call.agree_on(std::span<const int>(read));
+            bool right = gathered.size() == 2 * addresses.size();
             for (std::size_t r = 0; right && r < addresses.size(); ++r)
-              right = all[2 * r] == 10 * static_cast<int>((r + 1) % addresses.size()) &&
-                      all[2 * r + 1] == static_cast<int>(r);
+              right = gathered[2 * r] == 10 * static_cast<int>((r + 1) % addresses.size()) &&
+                      gathered[2 * r + 1] == static_cast<int>(r);
             expect(right, "values after reads");
             call.agree();
           });

@@ -645,9 +645,9 @@ void finds_maxima(const exec_space& exec, const group_maker& make_group) {
       step_by(near);
     else
       step_by(plan);
-    const int taken = group->meetings - before;
+    const int meetings = group->meetings - before;
     if (comm.size() > 1 && turn > 1)  // lanes are open
-      expect(taken == 3, "meetings of a step that finds maxima: " + std::to_string(taken));
+      expect(meetings == 3, "meetings of a step that finds maxima: " + std::to_string(meetings));
     ferry::step_bags(exec, rule, table, plain, all_ids, 4, all_grads, ferry::pooling::max{}).wait();
     expect(contents(exec, big) == contents(exec, table), "maxima found, turn " + std::to_string(turn));
   }

@@ -15,9 +15,9 @@ bool can_push(const batch_headers& headers, std::int64_t rows) {
     const batch_offer& offer = headers.offers[r];
     if (offer.is_made == 0 || offer.pushes == 0) return false;
     std::int64_t own_items = 0, items = 0;  // of the batch of the rank, and for its shard
-    for (std::size_t other = 0; other < ranks; ++other) {
-      own_items += headers.count(r, static_cast<int>(other));
-      items += headers.count(other, static_cast<int>(r));
+    for (std::size_t partner = 0; partner < ranks; ++partner) {
+      own_items += headers.count(r, static_cast<int>(partner));
+      items += headers.count(partner, static_cast<int>(r));
     }
     if (items != 0 && !kernels::winner_table::fits(items, rows)) return false;
     most = std::max(most, own_items);

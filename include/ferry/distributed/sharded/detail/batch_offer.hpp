@@ -52,9 +52,9 @@ struct batch_headers {
   }
 };
 
-/// The ranks tell each other their findings, the positions for each owner, and an offer: one phase, which also
-/// ends reads of the call before. `scanned` has the findings besides those of the route. Others may read what
-/// is offered, up to agree() or cancel_reads() of the call.
+/// The ranks tell each other their findings, the positions for each owner, and an offer: one phase, which
+/// also ends reads of the call before. `scanned` has the findings besides those of the route. Others may read
+/// what is offered, up to agree() or cancel_reads() of the call.
 [[nodiscard]] batch_headers exchange_headers(collective& call, const route_groups& route,
                                              batch_findings scanned, const batch_offer& offer);
 

@@ -85,10 +85,10 @@ struct pushed_values {
 
 namespace ferry::detail {
 
-/// Ranks push if one of them has at least this many positions: a number of ferry's own, as ranks whose devices
-/// differ decide alike. Pushing takes a meeting more, and saves the packing of values. Two processes with an
-/// H200 each, rows of 512 bytes, ms: 1024 positions a rank take 0.33 by pushing and 0.26 by pulling, 131072
-/// take 0.33 and 0.37. A line between both differences passes through 0 at 84 thousand.
+/// Ranks push if one of them has at least this many positions: one number for all devices, as ranks whose
+/// devices differ decide alike. Pushing takes a meeting more, and saves the packing of values. Two processes
+/// with an H200 each, rows of 512 bytes, ms: 1024 positions a rank take 0.33 by pushing and 0.26 by pulling,
+/// 131072 take 0.33 and 0.37. A line through both differences has its zero at 84 thousand.
 inline constexpr std::int64_t fewest_pushed = std::int64_t{1} << 16;
 
 /// True if all ranks push: all have offered to, a rank has enough positions, and a table of winners serves

@@ -182,8 +182,8 @@ struct sharded_bag_step
   }
 
  private:
-  /// The route by kernels, if those of all ranks read the shards: then the shares of this batch are there, and
-  /// the next phase is one that ends reads. One phase.
+  /// The route by kernels, if those of all ranks read the shards: then the shares of this batch are there,
+  /// and the next phase is one that ends reads. One phase.
   void find_shares_together([[maybe_unused]] bool by_kernels) {
     if constexpr (finds_owners_in_kernels<Table>) {
       if (!may_reach_shards(call, table)) return;
