@@ -35,8 +35,9 @@ class slow_reader final : public forwarding_transport {
     std::this_thread::sleep_for(4 * deadline);
     read_late = first_has_left.load();
   }
-  void end_reads(int rank, const ferry::detail::call_note& note, const char* failed) override {
-    inner().end_reads(rank, note, failed);
+  void end_reads(int rank, const ferry::detail::call_note& note, const char* failed,
+                 std::span<const std::byte> mine, std::byte* theirs) override {
+    inner().end_reads(rank, note, failed, mine, theirs);
   }
 };
 

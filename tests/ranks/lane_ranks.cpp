@@ -6,6 +6,7 @@
 #include "support/process_space.hpp"
 
 #include <ferry/bags.hpp>
+#include <ferry/distributed/sharded/detail/push_values.hpp>
 #include <ferry/quantized.hpp>
 
 #include <sys/resource.h>
@@ -36,6 +37,8 @@ namespace {
 using exec_space = Kokkos::DefaultExecutionSpace;
 using device = ferry::device_space;
 using host = ferry::mapped_space;
+/// Memory of shards that kernels of other processes read.
+using shared_space = std::conditional_t<ferry::HostExecutionSpace<exec_space>, process_space, device>;
 
 template <class T, class Space>
 ferry::tensor<T, Space> array_of(const exec_space& exec, const std::vector<T>& numbers, std::size_t columns) {
@@ -590,6 +593,115 @@ void leave_early(const exec_space& exec, const group_maker& make_group) {
   ends.barrier();
 }
 
+/// A group that counts its meetings.
+class counting_group final : public forwarding_transport {
+ public:
+  using forwarding_transport::forwarding_transport;
+  int meetings = 0;
+  void all_gather(int rank, const ferry::detail::call_note& note, std::span<const std::byte> mine,
+                  std::byte* theirs) override {
+    ++meetings;
+    inner().all_gather(rank, note, mine, theirs);
+  }
+  void exchange(int rank, const ferry::detail::call_note& note,
+                std::span<const ferry::detail::outgoing_part> targets,
+                std::span<const ferry::detail::incoming_part> sources) override {
+    ++meetings;
+    inner().exchange(rank, note, targets, sources);
+  }
+};
+
+/// Kernels find the maxima of bags in the shards of other processes, and show the shares: with as few meetings
+/// as between threads. A rank with a bad index looks for none.
+template <class Space>
+void finds_maxima(const exec_space& exec, const group_maker& make_group) {
+  const auto group = std::make_shared<counting_group>(make_group({.deadline = std::chrono::seconds(30)}));
+  const ferry::communicator comm(group);
+  constexpr std::size_t rows = 40, width = 4;
+  ferry::sharded_table<float, Space> big("w", comm, rows, width);
+  ferry::tensor<float, Space> table("w", rows, width);
+  ferry::init::uniform(exec, big, -1, 1, 9);
+  ferry::init::uniform(exec, table, -1, 1, 9);
+  const ferry::optim::sgd rule{.lr = 0.5};
+  auto state = ferry::optim::make_state<device>(rule, big);
+  auto plain = ferry::optim::make_state<device>(rule, table);
+  std::vector<std::int64_t> ids, all_ids;
+  for (int r = 0; r < comm.size(); ++r)
+    for (std::int64_t p = 0; p < 12; ++p) {
+      all_ids.push_back((p * 11 + r * 5) % static_cast<std::int64_t>(rows));
+      if (r == world_rank) ids.push_back(all_ids.back());
+    }
+  const auto grads = array_of<float, device>(exec, std::vector<float>(3 * width, 0.25F), width);
+  const auto all_grads = array_of<float, device>(
+      exec, std::vector<float>(3 * width * static_cast<std::size_t>(comm.size()), 0.25F), width);
+  const auto step_by = [&](const auto& named) {
+    ferry::step_bags(exec, rule, big, state, named, 4, grads, ferry::pooling::max{}).wait();
+  };
+  const auto near = list_of<device>(exec, ids);
+  const auto plan = ferry::make_plan(exec, near, big);
+  for (int turn = 0; turn < 4; ++turn) {
+    const int before = group->meetings;
+    if (turn % 2 == 0)
+      step_by(near);
+    else
+      step_by(plan);
+    const int meetings = group->meetings - before;
+    if (comm.size() > 1 && turn > 1)  // lanes are open
+      expect(meetings == 3, "meetings of a step that finds maxima: " + std::to_string(meetings));
+    ferry::step_bags(exec, rule, table, plain, all_ids, 4, all_grads, ferry::pooling::max{}).wait();
+    expect(contents(exec, big) == contents(exec, table), "maxima found, turn " + std::to_string(turn));
+  }
+  auto bad = ids;
+  if (world_rank == comm.size() - 1) bad.back() = static_cast<std::int64_t>(rows);
+  const auto text = said<ferry::out_of_range>([&] { step_by(list_of<device>(exec, bad)); });
+  expect(has(text, "index 40 at position 11"), "a bad index of bags: " + text);
+  expect(contents(exec, big) == contents(exec, table) && state.steps() == 4, "bags after a refused batch");
+}
+
+/// A scatter by ranks that have few positions, whose values owners read, and of some that have many, which
+/// write the values to the shards of all. A rank may have values that its kernels do not write there.
+template <class Duplicates>
+void scatters_of_many(const exec_space& exec, const ferry::communicator& comm) {
+  constexpr auto most = static_cast<std::size_t>(ferry::detail::fewest_pushed);
+  constexpr std::size_t rows = 50000, width = 4;
+  ferry::sharded_table<float, device> big("w", comm, rows, width);
+  ferry::tensor<float, device> table("w", rows, width);
+  ferry::init::zeros(exec, big);
+  ferry::init::zeros(exec, table);
+  std::mt19937_64 random(77);
+  enum class sizes { few, one_has_many, all_have_many };
+  for (const sizes kind : {sizes::few, sizes::one_has_many, sizes::all_have_many})
+    for (const bool is_near : {true, false}) {
+      std::vector<std::int64_t> ids, all_ids;
+      std::vector<float> values, all_values;
+      for (int r = 0; r < comm.size(); ++r) {
+        const std::size_t count = kind == sizes::few             ? most - 1 - static_cast<std::size_t>(r)
+                                  : kind == sizes::all_have_many ? most + static_cast<std::size_t>(r)
+                                  : r == comm.size() - 1         ? most
+                                                                 : static_cast<std::size_t>(r) * 40;
+        for (std::size_t p = 0; p < count; ++p) {
+          all_ids.push_back(static_cast<std::int64_t>(random() % rows));
+          if (r == world_rank) ids.push_back(all_ids.back());
+          for (std::size_t c = 0; c < width; ++c) {
+            all_values.push_back(static_cast<float>(random() % 100000));
+            if (r == world_rank) values.push_back(all_values.back());
+          }
+        }
+      }
+      if (is_near || world_rank != 0)
+        ferry::scatter(exec, big, ids, array_of<float, device>(exec, values, width), Duplicates{}).wait();
+      else
+        ferry::scatter(exec, big, ids, array_of<float, ferry::pinned_space>(exec, values, width),
+                       Duplicates{})
+            .wait();
+      ferry::scatter(exec, table, all_ids, array_of<float, device>(exec, all_values, width), Duplicates{})
+          .wait();
+      expect(contents(exec, big) == contents(exec, table),
+             "scatter of many, " + std::string(Duplicates::name) + ", case " +
+                 std::to_string(static_cast<int>(kind)) + (is_near ? "" : ", values in host memory"));
+    }
+}
+
 /// A limit of this process is lower for a while.
 template <auto Resource>
 struct lower_limit {
@@ -702,10 +814,12 @@ void lacks(const exec_space& exec, const group_maker& make_group) {
 void batches_in_lanes(const ferry::communicator& comm, const group_maker& make_group) {
   const exec_space exec;
   writes(exec, comm);
-  using shared_space = std::conditional_t<ferry::HostExecutionSpace<exec_space>, process_space, device>;
   bags<device>(exec, comm, ferry::pooling::sum{});
   bags<shared_space>(exec, comm, ferry::pooling::mean{});
   bags<shared_space>(exec, comm, ferry::pooling::max{});
+  finds_maxima<shared_space>(exec, make_group);
+  scatters_of_many<ferry::duplicates::last>(exec, comm);
+  scatters_of_many<ferry::duplicates::first>(exec, comm);
   bags_of_tables<shared_space>(exec, comm, ferry::sharding::cyclic{});
   bags_of_tables<host>(exec, comm, ferry::sharding::block{});
   bags_of_tables<device>(exec, comm, ferry::sharding::replicated{});
@@ -721,18 +835,24 @@ void write_until_killed(const ferry::communicator& comm, int killed) {
   const exec_space exec;
   constexpr std::size_t rows = 5000, width = 32, count = 20000;
   ferry::sharded_table<float, device> big("w", comm, rows, width);
+  ferry::sharded_table<float, shared_space> read("read", comm, rows, width);
   ferry::init::zeros(exec, big);
+  ferry::init::uniform(exec, read, -1, 1, 3);
   const ferry::optim::adam rule{.lr = 0.01};
   auto state = ferry::optim::make_state(rule, big);
+  auto state_of_read = ferry::optim::make_state<device>(rule, read);
   std::vector<std::int64_t> ids(count);
   std::mt19937_64 random(static_cast<unsigned>(world_rank));
   for (auto& id : ids) id = static_cast<std::int64_t>(random() % rows);
   const auto near = list_of<device>(exec, ids);
   ferry::tensor<float, device> values("values", count, width);
   ferry::init::constant(exec, values, 0.5);
+  ferry::tensor<float, device> grads("grads", count / 4, width);
+  ferry::init::constant(exec, grads, 0.25);
   const auto write = [&] {
     ferry::scatter(exec, big, near, values).wait();
     ferry::step(exec, rule, big, state, near, values).wait();
+    ferry::step_bags(exec, rule, read, state_of_read, near, 4, grads, ferry::pooling::max{}).wait();
   };
   for (int turn = 0; turn < 3; ++turn) write();
   if (world_rank == killed)

@@ -6,6 +6,7 @@
 #include "ranks/lane_ranks.hpp"
 #include "ranks/shared_and_dense.hpp"
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -84,6 +85,24 @@ void train(const exec_space& exec, const ferry::communicator& comm, Spread sprea
 }
 
 /// `another(options)` makes a new group of all ranks.
+/// Values that go with the words of a call, and those that are too large for it.
+template <std::size_t Bytes>
+void gather_values(const ferry::communicator& comm) {
+  std::array<unsigned char, Bytes> mine{};
+  const auto byte_of = [](std::size_t rank, std::size_t i) {
+    return static_cast<unsigned char>((rank * 37 + i * 11 + Bytes) % 251);
+  };
+  for (std::size_t i = 0; i < Bytes; ++i) mine[i] = byte_of(static_cast<std::size_t>(world_rank), i);
+  for (int turn = 0; turn < 3; ++turn) {
+    const auto values = comm.all_gather(mine);
+    bool holds = std::ssize(values) == comm.size();
+    for (std::size_t r = 0; holds && r < values.size(); ++r)
+      for (std::size_t i = 0; i < Bytes; ++i) holds = holds && values[r][i] == byte_of(r, i);
+    expect(holds, "all_gather of " + std::to_string(Bytes) + " bytes");
+    comm.barrier();
+  }
+}
+
 void fail(const exec_space& exec, const ferry::communicator& comm, const group_maker& make_group) {
   const bool last = world_rank == comm.size() - 1;
   const std::string name = "rank " + std::to_string(comm.size() - 1);
@@ -156,6 +175,11 @@ void run_all(const group_maker& make_group) {
   const exec_space exec;
   try {
     const ferry::communicator comm = make_group({.deadline = std::chrono::seconds(30)});
+    gather_values<1>(comm);
+    gather_values<1023>(comm);
+    gather_values<1024>(comm);
+    gather_values<1025>(comm);
+    gather_values<70000>(comm);
     train(exec, comm, ferry::sharding::cyclic{});
     train(exec, comm, ferry::sharding::hashed<5>{});
     train(exec, comm, ferry::sharding::replicated{});

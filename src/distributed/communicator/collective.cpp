@@ -17,12 +17,15 @@ void collective::all_gather_bytes(std::span<const std::byte> mine, std::byte* th
 }
 
 void collective::agree() {
-  if (is_whole()) return;
+  if (!is_whole()) agree_on_bytes({}, nullptr);
+}
+
+void collective::agree_on_bytes(std::span<const std::byte> mine, std::byte* theirs) {
   phase([&](const call_note& note) {
     if (reads_)
-      group_->end_reads(rank_, note, nullptr);
+      group_->end_reads(rank_, note, nullptr, mine, theirs);
     else
-      group_->all_gather(rank_, note, {}, nullptr);
+      group_->all_gather(rank_, note, mine, theirs);
   });
 }
 
@@ -73,7 +76,7 @@ void collective::tell() noexcept {
     with_message_of(std::current_exception(), [this](const char* message) {
       const call_note note = call_note(note_).add(", exchange").add_number(phases_);
       if (reads_)
-        group_->end_reads(rank_, note, message);
+        group_->end_reads(rank_, note, message, {}, nullptr);
       else
         group_->fail(rank_, note, message);
     });

@@ -22,10 +22,17 @@ namespace ferry::detail {
 
 void message_transport::all_gather(int, const call_note& note, std::span<const std::byte> mine,
                                    std::byte* theirs) {
+  const std::size_t bytes = mine.size();
+  if (bytes <= call_header::room) {
+    meet(call_header::kind::all_gather, note, bytes, nullptr,
+         [&](call_header& header) { std::copy_n(mine.data(), bytes, header.data.data()); });
+    for (std::size_t r = 0; r < headers_.size(); ++r)
+      std::copy_n(headers_[r].data.data(), bytes, theirs + r * bytes);
+    return;
+  }
   std::vector<outgoing_part> outgoing;
   std::vector<incoming_part> incoming;
-  const std::size_t bytes = mine.size();
-  meet(call_header::kind::all_gather, note, bytes, nullptr, [&] {
+  meet(call_header::kind::all_gather, note, bytes, nullptr, [&](call_header&) {
     outgoing.assign(static_cast<std::size_t>(size_), {mine.data(), bytes});
     for (std::size_t r = 0; r < outgoing.size(); ++r) incoming.push_back({theirs + r * bytes, bytes});
     make_room(outgoing);
@@ -35,7 +42,7 @@ void message_transport::all_gather(int, const call_note& note, std::span<const s
 
 void message_transport::exchange(int, const call_note& note, std::span<const outgoing_part> outgoing,
                                  std::span<const incoming_part> incoming) {
-  meet(call_header::kind::exchange, note, 0, nullptr, [&] { make_room(outgoing); });
+  meet(call_header::kind::exchange, note, 0, nullptr, [&](call_header&) { make_room(outgoing); });
   or_break([&] { move(note, outgoing, incoming); });
 }
 
@@ -117,7 +124,7 @@ std::string message_transport::waited(const call_note& note) const {
 
 void message_transport::say_last(call_header::kind kind, const char* said) noexcept {
   try {
-    call_header last{call_header::header_mark, call_note("abort"), kind, 0, calls_, {}};
+    call_header last{call_header::header_mark, call_note("abort"), kind, 0, calls_, {}, {}};
     last.said.set(said);
     send_last(last, clock::now() + std::min<std::chrono::nanoseconds>(deadline_, std::chrono::seconds(1)));
   } catch (...) {
@@ -126,9 +133,9 @@ void message_transport::say_last(call_header::kind kind, const char* said) noexc
 }
 
 void message_transport::meet(call_header::kind kind, const call_note& note, std::uint64_t bytes,
-                             const char* said, function_ref<void()> prepare) {
+                             const char* said, function_ref<void(call_header&)> prepare) {
   if (is_broken()) trouble_.fail();
-  call_header header{call_header::header_mark, note, kind, bytes, ++calls_, {}};
+  call_header header{call_header::header_mark, note, kind, bytes, ++calls_, {}, {}};
   if (said != nullptr) header.said.set(said);
   const std::exception_ptr lost = get_ready(header, prepare);
   std::string missing;
@@ -148,12 +155,13 @@ void message_transport::meet(call_header::kind kind, const call_note& note, std:
 
 void message_transport::meet(call_header::kind kind, const call_note& note, std::uint64_t bytes,
                              const char* said) {
-  meet(kind, note, bytes, said, [] {});
+  meet(kind, note, bytes, said, [](call_header&) {});
 }
 
-std::exception_ptr message_transport::get_ready(call_header& header, function_ref<void()> prepare) {
+std::exception_ptr message_transport::get_ready(call_header& header,
+                                                function_ref<void(call_header&)> prepare) {
   try {
-    prepare();
+    prepare(header);
     for (const awaited& work : awaited_) {
       const auto alive = work.tracker.lock();
       if (alive == nullptr) continue;

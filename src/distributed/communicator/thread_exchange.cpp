@@ -59,9 +59,10 @@ void thread_transport::exchange_by(int rank, const call_note& note, std::span<co
   if (trouble_.is_broken()) trouble_.fail();  // another rank lacks what it should have got
 }
 
-void thread_transport::end_reads(int rank, const call_note& note, const char* failed) {
+void thread_transport::end_reads(int rank, const call_note& note, const char* failed,
+                                 std::span<const std::byte> mine, std::byte* theirs) {
   std::unique_lock lock = changed_.lock(guard_);
-  bring(seat_of(rank), {}, failed);
+  bring(seat_of(rank), mine, failed);
   try {
     meet(lock, rank, note);
   } catch (...) {
@@ -73,7 +74,9 @@ void thread_transport::end_reads(int rank, const call_note& note, const char* fa
     });
     throw;
   }
-  if (failed == nullptr) throw_failed(rank);
+  if (failed != nullptr) return;
+  throw_failed(rank);
+  if (!gathered_.empty()) std::memcpy(theirs, gathered_.data(), gathered_.size());
 }
 
 }  // namespace ferry::detail

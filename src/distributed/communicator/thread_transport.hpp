@@ -48,7 +48,8 @@ class thread_transport final : public transport {
                         std::span<const incoming_part> incoming, device_lane& lane) override {
     exchange_by(rank, note, outgoing, incoming, &lane);
   }
-  void end_reads(int rank, const call_note& note, const char* failed) override;
+  void end_reads(int rank, const call_note& note, const char* failed, std::span<const std::byte> mine,
+                 std::byte* theirs) override;
   void fail(int rank, const call_note& note, const char* message) noexcept override;
   void abort(int rank, const char* message) noexcept override;
   void enter(int rank) override;

@@ -63,9 +63,10 @@ void transport::exchange_device_memory(int, const call_note&, std::span<const ou
   throw invalid_argument("ferry::communicator: its messages can't lie in memory of devices");
 }
 
-void transport::end_reads(int rank, const call_note& note, const char* failed) {
+void transport::end_reads(int rank, const call_note& note, const char* failed,
+                          std::span<const std::byte> mine, std::byte* theirs) {
   if (failed == nullptr)
-    all_gather(rank, note, {}, nullptr);
+    all_gather(rank, note, mine, theirs);
   else
     fail(rank, note, failed);
 }

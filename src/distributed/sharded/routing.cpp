@@ -10,6 +10,16 @@
 
 namespace ferry::detail {
 
+namespace {
+
+/// A rank's words to the others.
+struct header {
+  batch_findings findings;
+  batch_offer offer;
+};
+
+}  // namespace
+
 route_parts parts_of(bool back, const route_groups& route, const std::vector<std::int64_t>& in_begin,
                      std::byte* batch, std::byte* shard, std::size_t row_bytes) {
   const std::size_t ranks = in_begin.size() - 1;
@@ -28,10 +38,6 @@ route_parts parts_of(bool back, const route_groups& route, const std::vector<std
 
 batch_headers exchange_headers(collective& call, const route_groups& route, batch_findings scanned,
                                const batch_offer& offer) {
-  struct header {
-    batch_findings findings;
-    batch_offer offer;
-  };
   scanned.out_of_range = route.report.out_of_range;
   scanned.first_position = route.report.first_position;
   scanned.first_index = route.report.first_index;
@@ -52,8 +58,8 @@ batch_headers exchange_headers(collective& call, const route_groups& route, batc
     const std::int64_t count = last - first;
     std::memcpy(message.data() + sizeof own_header + r * sizeof count, &count, sizeof count);
   }
+  const auto messages = call.agree_on(std::span<const std::byte>(message));
   if (offer.is_made != 0) call.begin_reads();
-  const auto messages = call.all_gather(std::span<const std::byte>(message));
   headers.counts.resize(ranks * ranks);
   headers.in_begin.assign(ranks + 1, 0);
   for (std::size_t r = 0; r < ranks; ++r) {
@@ -68,6 +74,19 @@ batch_headers exchange_headers(collective& call, const route_groups& route, batc
         headers.in_begin[r] + headers.counts[r * ranks + static_cast<std::size_t>(call.rank())];
   }
   return headers;
+}
+
+void exchange_offers(collective& call, const batch_findings& batch, const batch_offer& offer,
+                     batch_headers& headers) {
+  const header own_header{batch, offer};
+  const auto arrived = call.agree_on(std::span<const header>(&own_header, 1));
+  call.begin_reads();
+  headers.findings.clear();
+  headers.offers.clear();
+  for (const header& rank_header : arrived) {
+    headers.findings.push_back(rank_header.findings);
+    headers.offers.push_back(rank_header.offer);
+  }
 }
 
 bool can_pull(const std::vector<batch_offer>& offers, bool (*reach)(int device, int memory)) {

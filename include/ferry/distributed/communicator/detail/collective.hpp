@@ -50,12 +50,23 @@ class collective {
   void all_gather_bytes(std::span<const std::byte> mine, std::byte* theirs);
   /// Waits for all ranks, which have succeeded up to here. Does nothing in a call for the whole group.
   void agree();
+  /// all_gather and agree() in one phase: as agree() it comes after reads.
+  /// @{
+  template <class T>
+  [[nodiscard]] std::vector<T> agree_on(std::span<const T> mine) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::vector<T> values(mine.size() * static_cast<std::size_t>(ranks()));
+    agree_on_bytes(std::as_bytes(mine), reinterpret_cast<std::byte*>(values.data()));
+    return values;
+  }
+  void agree_on_bytes(std::span<const std::byte> mine, std::byte* theirs);
+  /// @}
   /// A number for a new table, plan or state, the same on all ranks. Take it before anything can fail, so
   /// that the ranks stay in step.
   [[nodiscard]] std::uint64_t next_number();
-  /// Before an all_gather of addresses, as others may read when it returns, whatever happens here: no rank
-  /// leaves the verb before all have ended their reads, also if one throws or the group breaks. agree() comes
-  /// after reads; others may follow it.
+  /// Next to an all_gather of addresses, as others may read when it returns, whatever happens here: no rank
+  /// leaves the verb before all have ended their reads, also if one throws or the group breaks. agree() or
+  /// agree_on() comes after reads; others may follow it.
   void begin_reads() { reads_ = true; }
   /// After that all_gather, if no rank reads.
   void cancel_reads() { reads_ = false; }

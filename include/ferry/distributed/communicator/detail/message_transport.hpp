@@ -84,13 +84,13 @@ class message_transport : public transport {
   [[nodiscard]] std::string waited(const call_note& note) const;
   void say_last(call_header::kind kind, const char* said) noexcept;
 
-  /// prepare() runs before the headers are sent; the others are told if it throws.
+  /// prepare(header) runs before the headers are sent; the others are told if it throws.
   void meet(call_header::kind kind, const call_note& note, std::uint64_t bytes, const char* said,
-            function_ref<void()> prepare);
+            function_ref<void(call_header&)> prepare);
   void meet(call_header::kind kind, const call_note& note, std::uint64_t bytes, const char* said);
 
   /// See wait_before_calls. Work that failed, and memory that is lacking, are told to the others.
-  std::exception_ptr get_ready(call_header& header, function_ref<void()> prepare);
+  std::exception_ptr get_ready(call_header& header, function_ref<void(call_header&)> prepare);
 
   /// All ranks judge the same headers.
   void judge();

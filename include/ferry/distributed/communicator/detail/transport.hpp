@@ -112,9 +112,10 @@ class transport {
                                       std::span<const outgoing_part> outgoing,
                                       std::span<const incoming_part> incoming);
   /// A call after an all_gather of addresses, where the ranks are threads of this process and have read
-  /// each other's memory in between: all_gather of nothing, or with `failed` what fail() does. If the
-  /// group breaks, no rank leaves before all others have ended their reads, too, by a call or by leave().
-  virtual void end_reads(int rank, const call_note& note, const char* failed);
+  /// each other's memory in between: all_gather, or with `failed` what fail() does. If the group breaks, no
+  /// rank leaves before all others have ended their reads, too, by a call or by leave().
+  virtual void end_reads(int rank, const call_note& note, const char* failed, std::span<const std::byte> mine,
+                         std::byte* theirs);
   /// True if pass_descriptor serves.
   [[nodiscard]] virtual bool passes_descriptors() const { return false; }
   /// Collective: the file descriptor of rank `owner` on the others, which own theirs; -1 on `from` itself.

@@ -69,9 +69,6 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
       routes_by_kernels<Exec> && finds_owners_in_kernels<Table> && reads_rows == may_read_rows;
   /// True if those of this rank may, which depends on the space of its gradients.
   static constexpr bool may_pull = may_offer && (is_host_exec<Exec> || !home::is_host_accessible);
-  /// True if owners in other processes find all of it in lanes, see publish_batch. Shares of maxima that this
-  /// call finds come after the meeting.
-  static constexpr bool shows_to_processes = !finds_maxima;
   static constexpr bool may_read_in_place = reads_other_memory<Exec, typename Table::memory_space>;
 
   const Rule& rule;
@@ -185,15 +182,15 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
     return show_batch<parts>(call, exec, this->instance(call.rank()), items, route, offered(),
                              listed.factors);
   }
-  /// The offers of a plan whose lists lie on the devices of all ranks.
-  void agree_on_bags() {
+  /// The findings and offers of a plan whose lists lie on the devices of all ranks.
+  void agree_on_bags(const batch_findings& batch) {
     if constexpr (base::is_planned) {
       const auto& plan = named.storage();
       batch_offer offer;
       if constexpr (may_pull) offer = own_offer<lane_parts::shared_values>(plan.lists, plan.routes.batch);
       headers = plan.headers;
-      call.begin_reads();
-      headers.offers = call.all_gather(std::span<const batch_offer>(&offer, 1));
+      exchange_offers(call, batch, offer, headers);
+      this->findings = headers.findings;
       pulls = agree_to_pull<Exec>(call, headers);
       shard_plan.plan = plan.owned.plan;
       owned = &shard_plan;
@@ -234,11 +231,18 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
       write_weight_gradients<bounds_policy>(exec, rows, list, bags, shared(), weight_grads);
     });
   }
-  /// Finds the maxima, and the shares of the items.
+  /// True if this rank knows of a flaw of its batch, for which all ranks will refuse the step.
+  [[nodiscard]] bool has_flaw() const {
+    if (scanned.bad_bags != 0) return true;
+    if constexpr (base::is_planned)
+      return named.storage().routes.findings[static_cast<std::size_t>(call.rank())].out_of_range != 0;
+    else
+      return routes.batch.report.out_of_range != 0;
+  }
+  /// Finds the maxima of a batch without flaws, and the shares of the items, by kernels that read the shards
+  /// of all ranks.
   void find_shares() {
     using maximum = pooling_type<element, void, float>;
-    // Each rank reaches them, or it would have offered nothing.
-    static_cast<void>(agree_to_read(call, exec, this->instance(call.rank()), reaches_rows));
     auto positions =
         payload<std::int64_t, device_space>(exec, "positions of maxima", grads.rows(), this->width());
     auto maxima = payload<maximum, device_space>(exec, "maxima", grads.rows(), this->width());
@@ -251,7 +255,6 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
     const std::int64_t* place = lists.place;
     if constexpr (base::is_planned) place = named.storage().lists.place;
     share_gradients(exec, place, listed.bags, read_only(make_ref(positions)), grads, shares);
-    call.agree();  // the rows have been read, and the shares are there
   }
   void step_pulled() {
     const int rank = call.rank();

@@ -28,6 +28,7 @@ struct batch_offer {
   std::int32_t is_made = 0;         ///< true if kernels may read all this: the work that makes it has ended
   std::int32_t is_share = 0;        ///< true if the lists have the items of one owner alone
   std::int32_t pushes = 0;          ///< true if the rank can write to all shards the values that win
+  std::int32_t lacks_values = 0;    ///< true if the lane has the rows of items alone, since the rank may push
   std::int32_t has_all_values = 0;  ///< true if the lane has all rows of the values, not those of the items
   std::uint64_t lane = 0;           ///< number of the memory of the lane; 0: it has nothing
   std::int64_t lane_place = -1;     ///< bytes from the first of the lane to each list; -1: it has none
@@ -51,11 +52,16 @@ struct batch_headers {
   }
 };
 
-/// The ranks tell each other their findings, the positions for each owner, and an offer: one phase. `scanned`
-/// has the findings besides those of the route. Others may read what is offered, up to agree() or
-/// cancel_reads() of the call.
+/// The ranks tell each other their findings, the positions for each owner, and an offer: one phase, which
+/// also ends reads of the call before. `scanned` has the findings besides those of the route. Others may read
+/// what is offered, up to agree() or cancel_reads() of the call.
 [[nodiscard]] batch_headers exchange_headers(collective& call, const route_groups& route,
                                              batch_findings scanned, const batch_offer& offer);
+
+/// As above, of a plan: `headers` have the counts, and get the findings and the offers. Others may read what
+/// is offered.
+void exchange_offers(collective& call, const batch_findings& batch, const batch_offer& offer,
+                     batch_headers& headers);
 
 /// True if each owner can pull its rows of all batches by a kernel; the same on all ranks. `reach` tells
 /// whether kernels of a device reach the memory of another one.

@@ -56,6 +56,7 @@ struct lane_plan {
 enum class lane_parts {
   lists,          ///< the rows of the items
   claims,         ///< the same, and room for a byte of each item
+  claimed_rows,   ///< the same, and their values
   rows,           ///< the rows of the items and their values
   values,         ///< their values: the owners have the rows
   shared,         ///< places, rows, and all values: several items have one value
@@ -81,6 +82,7 @@ void publish_batch(const collective& call, const Exec& exec, const route_groups&
   static constexpr const char* label = "ferry::distributed::publish";
   constexpr bool is_shared = Parts == lane_parts::shared || Parts == lane_parts::shared_values;
   constexpr bool has_rows = Parts != lane_parts::values && Parts != lane_parts::shared_values;
+  constexpr bool has_claims = Parts == lane_parts::claims || Parts == lane_parts::claimed_rows;
   constexpr bool has_values = Parts != lane_parts::lists && Parts != lane_parts::claims;
   rank_lanes* const lanes = rank_lanes_of(call);
   if (lanes == nullptr || offer.is_made == 0) return;
@@ -91,7 +93,7 @@ void publish_batch(const collective& call, const Exec& exec, const route_groups&
   const std::int64_t width = values.width();
   const std::int64_t step = has_values ? width * static_cast<std::int64_t>(sizeof(value)) : 0;
   const lane_plan plan = plan_lane(route, call.rank(), is_shared, has_rows, offer.factors != nullptr,
-                                   is_shared ? values.rows() : -1, step, Parts == lane_parts::claims);
+                                   is_shared ? values.rows() : -1, step, has_claims);
   if (plan.items == 0) return;
   const int device = backend::device_of(exec);
   std::byte* const lane = lanes->reserve(plan.bytes, device, lane_functions_of<Exec>());
@@ -108,6 +110,7 @@ void publish_batch(const collective& call, const Exec& exec, const route_groups&
   if (plan.wins >= 0) offer.wins = reinterpret_cast<std::uint8_t*>(lane + plan.wins);
   offer.lane_step = step;
   offer.has_all_values = is_shared ? 1 : 0;
+  offer.lacks_values = Parts == lane_parts::claims ? 1 : 0;
   const waited_for<Exec> waits(exec);
   for_items_of_others(route, call.rank(), [&](std::int64_t first, std::int64_t last, std::int64_t begin) {
     constexpr auto item = static_cast<std::int64_t>(sizeof(std::int64_t));

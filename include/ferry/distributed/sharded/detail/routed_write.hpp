@@ -112,10 +112,9 @@ struct routed_write : sharded_call<Exec, Table, Named> {
       agree_on_routes();
     else
       agree_on_plan();
-    if constexpr ((is_planned && Choice::scans) || duplicates_policy::forbids) {
+    if constexpr (duplicates_policy::forbids) {
       batch_findings batch = this->own_findings();
-      batch.take_values(scanned);
-      if constexpr (duplicates_policy::forbids) count_forbidden(batch);
+      count_forbidden(batch);
       this->exchange_findings(batch);
     }
   }
@@ -182,9 +181,12 @@ struct routed_write : sharded_call<Exec, Table, Named> {
       return false;
     }
   }
-  /// The lists of the batch, with room for what their owners say.
+  /// The lists of the batch, with room for what their owners say. A batch that alone does not make the ranks
+  /// push has its values in the lane, too: owners pull if all batches are small.
   [[nodiscard]] batch_offer offer_to_push() {
-    batch_offer offer = own_offer<lane_parts::claims>(lists, routes.batch);
+    batch_offer offer = routes.batch.routed() < fewest_pushed
+                            ? own_offer<lane_parts::claimed_rows>(lists, routes.batch)
+                            : own_offer<lane_parts::claims>(lists, routes.batch);
     if (offer.is_made != 0 && offer.wins == nullptr) {  // the lane has nothing: all items are the rank's own
       const auto items = static_cast<std::size_t>(routes.batch.routed());
       wins = engine::get(exec)->device_scratch(items < 1 ? 1 : items);
@@ -207,7 +209,7 @@ struct routed_write : sharded_call<Exec, Table, Named> {
     if constexpr (may_pull) {
       pushes = can_push(headers, static_cast<std::int64_t>(table.rows()));
       if (!pushes && lacks_values(headers)) {
-        if (offer.pushes != 0) {
+        if (offer.lacks_values != 0) {
           rank_lanes_of(call)->end_reads();  // nobody has opened what this call put there
           offer = own_offer<lane_parts::rows>(lists, routes.batch);
         }
@@ -223,17 +225,23 @@ struct routed_write : sharded_call<Exec, Table, Named> {
       if (lists.memory != nullptr) bring_to_host(exec, lists, routes.batch);
     exchange_rows(call, table.label(), routes);
   }
-  /// The findings of a plan. If its lists lie on devices the ranks offer their values, if their space allows.
+  /// The findings of a plan and of the values. If its lists lie on devices the ranks offer their values, if
+  /// their space allows.
   void agree_on_plan() {
     if constexpr (is_planned) {
       const auto& plan = named.storage();
       findings = plan.routes.findings;
-      if (!plan.on_devices) return;
+      batch_findings batch = this->own_findings();
+      batch.take_values(scanned);
+      if (!plan.on_devices) {
+        if constexpr (Choice::scans) this->exchange_findings(batch);
+        return;
+      }
       batch_offer offer;
       if constexpr (may_pull) offer = own_offer<lane_parts::values>(plan.lists, plan.routes.batch);
       headers = plan.headers;
-      call.begin_reads();
-      headers.offers = call.all_gather(std::span<const batch_offer>(&offer, 1));
+      exchange_offers(call, batch, offer, headers);
+      findings = headers.findings;
       pulls = agree_to_pull<Exec>(call, headers);
       if (pulls) owned = &plan.owned;
     }
@@ -248,7 +256,6 @@ struct routed_write : sharded_call<Exec, Table, Named> {
           joined = join_batches(this->verb, this->instance(rank), rank, headers,
                                 static_cast<std::int64_t>(table.rows_of(rank)));
           owned = &joined;
-          call.agree();  // the reads have ended
         }
         if (owned->plan.unique_count() == owned->plan.positions()) return;
         routing<typename base::wire> named_rows;

@@ -71,12 +71,12 @@ struct sharded_call {
   [[nodiscard]] batch_findings own_findings() const {
     return findings[call.is_whole() ? 0 : static_cast<std::size_t>(call.rank())];
   }
-  /// A phase: the ranks tell each other their findings once more.
+  /// A phase, which ends reads: the ranks tell each other their findings once more.
   void exchange_findings(const batch_findings& batch) {
     if (call.is_whole())
       findings.assign(1, batch);
     else
-      findings = call.all_gather(std::span<const batch_findings>(&batch, 1));
+      findings = call.agree_on(std::span<const batch_findings>(&batch, 1));
   }
   [[nodiscard]] all_findings joint_findings() const {
     if constexpr (requires { table.part_notes(); })

@@ -102,12 +102,13 @@ struct sharded_bag_step
   moved_values<weight, wire> weights{};
 
   void route() {
-    if (shows_batches(call) && (call.passes_device_memory() || base::shows_to_processes) &&
-        kernels_read_batch(exec, named)) {
-      if constexpr (may_read_rows) reaches_rows = reaches_shards(exec, table);
-      if constexpr (may_pull)
-        if (!reads_rows || reaches_rows) this->route_on_device();
-    }
+    bool by_kernels = shows_batches(call) && kernels_read_batch(exec, named);
+    if constexpr (may_read_rows) reaches_rows = by_kernels && reaches_shards(exec, table);
+    if constexpr (reads_rows) by_kernels = reaches_rows;
+    if constexpr (finds_maxima)
+      find_shares_together(by_kernels);
+    else if constexpr (may_pull)
+      if (by_kernels) this->route_on_device();
     if (listed.memory == nullptr) route_on_host();
     if (scanned.bad_bags != 0) return;
     if constexpr (nonfinite_policy::looks) scanned.take_values(scan_values(exec, this->shared()));
@@ -115,12 +116,12 @@ struct sharded_bag_step
   void agree() {
     if constexpr (base::is_planned) {
       this->findings = named.storage().routes.findings;
-      if constexpr (base::may_offer)
-        if (named.storage().on_devices) this->agree_on_bags();
       batch_findings batch = this->own_findings();
       batch.bad_bags = scanned.bad_bags;
       batch.offsets = scanned.offsets;
       batch.take_values(scanned);
+      if constexpr (base::may_offer)
+        if (named.storage().on_devices) return this->agree_on_bags(batch);
       this->exchange_findings(batch);
     } else {
       agree_on_routes();
@@ -134,7 +135,6 @@ struct sharded_bag_step
   void move() {
     if constexpr (may_pull)
       if (pulls) {
-        if constexpr (finds_maxima) this->find_shares();
         return this->pull();
       }
     if constexpr (pooling::selects)
@@ -182,6 +182,20 @@ struct sharded_bag_step
   }
 
  private:
+  /// The route by kernels, if those of all ranks read the shards: then the shares of this batch are there,
+  /// and the next phase is one that ends reads. One phase.
+  void find_shares_together([[maybe_unused]] bool by_kernels) {
+    if constexpr (finds_owners_in_kernels<Table>) {
+      if (!may_reach_shards(call, table)) return;
+      if constexpr (base::is_planned) by_kernels = by_kernels && named.storage().on_devices;
+      by_kernels = agree_to_read(call, exec, this->instance(call.rank()), may_pull && by_kernels);
+      if constexpr (may_pull)
+        if (by_kernels) {
+          this->route_on_device();
+          if (!this->has_flaw()) this->find_shares();
+        }
+    }
+  }
   void route_on_host() {
     if constexpr (!base::is_planned)
       routes.batch = route_batch<bounds_policy>(this->verb, exec, table, named);

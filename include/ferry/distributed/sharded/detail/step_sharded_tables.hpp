@@ -180,7 +180,7 @@ struct sharded_tables_step
     call.keep(rows.memory);
     call.keep(lists.memory);
     if constexpr (may_pull)
-      if (shows_batches(call) && (call.passes_device_memory() || base::shows_to_processes)) {
+      if (shows_batches(call)) {
         const std::int64_t* const row_of = std::is_same_v<bounds_policy, bounds::skip> ? rows.data : nullptr;
         const auto list_by = [&](const auto& factors) {
           return list_bags<pooling, compute, home>(exec, lists.place, routes.batch.routed(), row_of,
