@@ -8,7 +8,7 @@
 namespace ferry::cuda {
 
 /// Atomics on global memory that Kokkos lacks, or has as loops of compare-and-exchange. The additions return
-/// false where the device that is compiled for has no such instruction.
+/// false if the device that is compiled for has no such instruction.
 struct atomic_functions {
   /// Reads what other threads write by atomics.
   KOKKOS_FORCEINLINE_FUNCTION static unsigned long long atomic_read(const unsigned long long* word) {

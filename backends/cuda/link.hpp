@@ -95,7 +95,7 @@ struct link_functions {
   static void launch_blocks(const Kokkos::Cuda& exec, std::string_view label, int teams, int size,
                             const Functor& functor) {
     const detail::device_span<Kokkos::Cuda> span(exec, label, "kernel");
-    const device_guard on(exec);
+    const device_guard guard(exec);
     const dim3 blocks(static_cast<unsigned>(teams));
     const dim3 threads(static_cast<unsigned>(std::min(size, largest_block)));
     void* arguments[] = {const_cast<Functor*>(&functor)};

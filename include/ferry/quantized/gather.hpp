@@ -101,7 +101,7 @@ ticket gather_apart(const Exec& exec, const rowwise_int8_tensor<Space>& table, c
 
 /// out[p] = the values of row indices[p] of an 8-bit table, computed in double and rounded once to float,
 /// double, half_t or bhalf_t. Indices, policies, ordering and errors are those of gather for any table.
-/// Records travel, and the execution space converts them: in the gathering kernel itself where the table is
+/// Records travel, and the execution space converts them: in the gathering kernel itself if the table is
 /// in its memory and the path is direct.
 template <class Exec, class Space, class Indices, class Out, class... Policies>
   requires(detail::AnArray<Out>&&

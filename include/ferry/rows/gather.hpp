@@ -83,7 +83,7 @@ ticket gather_on(const Exec& exec, const Access& access, const Named& named,
   const auto& table = access.table();
   const auto& plan = plan_of(named);
   launch_context<Exec> call(exec, "gather");
-  if constexpr (splits_rows<Path>) call.refuse_capture(two_ends_need_the_host);
+  if constexpr (splits_rows<Path>) call.refuse_capture(cooperative_needs_the_host);
   if constexpr (is_plan<Named>) call.use(plan);
   if (out.size() != 0) {
     const std::string& label = call.label(Access::template path_label<Path>);

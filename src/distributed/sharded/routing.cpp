@@ -70,6 +70,12 @@ batch_headers exchange_headers(collective& call, const route_groups& route, batc
   return headers;
 }
 
+batch_headers exchange_offers(collective& call, batch_headers planned, const batch_offer& offer) {
+  call.begin_reads();
+  planned.offers = call.all_gather(std::span<const batch_offer>(&offer, 1));
+  return planned;
+}
+
 bool can_pull(const std::vector<batch_offer>& offers, bool (*reach)(int device, int memory)) {
   constexpr int most = 64;
   std::bitset<most> owners, memories;

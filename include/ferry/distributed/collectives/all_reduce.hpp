@@ -89,7 +89,7 @@ template <class Exec, class Array>
     }
     detail::exchange_payload<home>(call, exec, exec, outgoing, incoming);
     static const std::string label = "ferry::all_reduce::in_order";
-    const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
+    const typename execution_backend<Exec>::device_guard guard(exec);  // Kokkos leaves its own device current
     detail::launch(exec, label, mine, kernels::sum_of_ranks<value>{slices.data(), mine, ranks, sum.data()});
     execution_backend<Exec>::fence(exec, label);
     for (int r = 0; r < ranks; ++r) {

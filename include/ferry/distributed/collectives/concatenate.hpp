@@ -70,16 +70,17 @@ template <class Exec, class Part, class Whole>
     like.data = part_payload.data();
     copy(exec, source, like).join();
     std::vector<detail::outgoing_part> out(static_cast<std::size_t>(call.ranks()));
-    std::vector<detail::incoming_part> in(out.size());
+    std::vector<detail::incoming_part> incoming(out.size());
     std::int64_t begin = 0;
     for (std::size_t r = 0; r < out.size(); ++r) {
       if (counts[2 * r + 1] != 0)
         out[r] = {reinterpret_cast<const std::byte*>(part_payload.data()),
                   part_payload.size() * sizeof(value)};
-      if (takes) in[r] = {dense.bytes(begin), static_cast<std::size_t>(counts[2 * r]) * dense.row_bytes()};
+      if (takes)
+        incoming[r] = {dense.bytes(begin), static_cast<std::size_t>(counts[2 * r]) * dense.row_bytes()};
       begin += counts[2 * r];
     }
-    detail::exchange_payload<home>(call, exec, exec, out, in);
+    detail::exchange_payload<home>(call, exec, exec, out, incoming);
     call.close();
     if (takes) dense.give(exec, sink);
     return {};

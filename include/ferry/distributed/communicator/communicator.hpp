@@ -135,7 +135,7 @@ class communicator {
     };
     const auto act = [&](int rank) {
       if (group_->devices() == nullptr) return call(rank);
-      const typename execution_backend<Exec>::device_guard on(exec<Exec>(rank));
+      const typename execution_backend<Exec>::device_guard guard(exec<Exec>(rank));
       call(rank);
     };
     detail::run_ranks(*group_, act);

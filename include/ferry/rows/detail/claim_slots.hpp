@@ -71,7 +71,7 @@ struct clear_slots {
   KOKKOS_FUNCTION void operator()(std::int64_t i) const { slots[i] = winner_table::empty; }
 };
 
-/// slot_of[p] = the slot that position p competed for, or `none` where it has no row. Fills the report as
+/// slot_of[p] = the slot that position p competed for, or `none` if it has no row. Fills the report as
 /// resolve_indices does. One thread per position.
 template <class Atomics, class Index, class Bounds, bool Last>
 struct claim_slots {

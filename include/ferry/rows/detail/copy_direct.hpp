@@ -47,7 +47,7 @@ void require_copy_devices(launch_context<Exec>& call, const array_ref<From, From
   }
 }
 
-/// One transfer where both sides are blocks of one type and equal layout, a pitched one where they are long
+/// One transfer if both sides are blocks of one type and equal layout, a pitched one if they are long
 /// rows of such, else one kernel.
 template <class Exec, class From, class FromSpace, class To, class ToSpace>
 void copy_direct(launch_context<Exec>& call, const array_ref<From, FromSpace>& source,

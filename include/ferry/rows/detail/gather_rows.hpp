@@ -20,7 +20,7 @@ namespace ferry::kernels {
 /// Device mapping: one thread per element (or 16-byte unit) of the batch, row-major, so that neighbouring
 /// threads read neighbouring bytes of one row. One row of 512 bytes is one warp's load. No shared memory, no
 /// teams: the flat range measured as fast as hand-written CUDA. Units are of type `Unit`, or of 16 bytes
-/// where `wide` is set: one kernel, so its launch is compiled once. Strides and width are in units.
+/// if `wide` is set: one kernel, so its launch is compiled once. Strides and width are in units.
 template <class Unit, class Source>
 struct gather_rows {
   const void* table;

@@ -35,7 +35,7 @@ struct ring_words {
 /// The device's side of a ring: moves the items of one post after the other between its slot and device
 /// memory, until the worker declares the end. The mover knows where items are on the device:
 ///
-///   unit, wide_unit, wide       a thread moves one unit at a time, or one wide_unit where `wide` is set
+///   unit, wide_unit, wide       a thread moves one unit at a time, or one wide_unit if `wide` is set
 ///   units()                     units per item
 ///   load<unit>(slot, post, i)   unit i of the post's items
 ///   store<unit>(slot, post, i, value)

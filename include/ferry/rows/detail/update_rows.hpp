@@ -32,7 +32,7 @@ template <class Path, class Duplicates, class Exec, class Access, class Job, cla
 ticket update_by_plan(const Exec& exec, const char* verb, const Access& access, const Job& job,
                       const row_plan& plan, const array_ref<Value, Space>& values, const rollback& ends) {
   launch_context<Exec> call(exec, verb);
-  if constexpr (splits_rows<Path>) call.refuse_capture(two_ends_need_the_host);
+  if constexpr (splits_rows<Path>) call.refuse_capture(cooperative_needs_the_host);
   const std::string& label = call.label(Access::template path_label<Path>);
   call.use(plan.storage());
   call.changes().only(*plan.storage());

@@ -51,7 +51,7 @@ template <class Path, class Exec, class From, class FromSpace, class To, class T
     return nothing_over_link{};
 }
 
-/// Of the bytes counted by moves(), those that kernels moved where they share the rows with host threads.
+/// Of the bytes counted by moves(), those that kernels moved when they share the rows with host threads.
 template <class Path, class From, class FromSpace, class To, class ToSpace>
 void moved_by_kernels(const array_ref<From, FromSpace>&, const array_ref<To, ToSpace>&, std::int64_t bytes) {
   transfer_counters::get().template counter_of<FromSpace, ToSpace, Path>().zero_copy_bytes.fetch_add(

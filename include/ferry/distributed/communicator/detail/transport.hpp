@@ -111,7 +111,7 @@ class transport {
   virtual void exchange_device_memory(int rank, const call_note& note,
                                       std::span<const outgoing_part> outgoing,
                                       std::span<const incoming_part> incoming);
-  /// A call after an all_gather of addresses, where the ranks are threads of this process and have read
+  /// A call after an all_gather of addresses, if the ranks are threads of this process and have read
   /// each other's memory in between: all_gather of nothing, or with `failed` what fail() does. If the
   /// group breaks, no rank leaves before all others have ended their reads, too, by a call or by leave().
   virtual void end_reads(int rank, const call_note& note, const char* failed);

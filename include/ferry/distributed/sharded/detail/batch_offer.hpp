@@ -57,6 +57,10 @@ struct batch_headers {
 [[nodiscard]] batch_headers exchange_headers(collective& call, const route_groups& route,
                                              batch_findings scanned, const batch_offer& offer);
 
+/// The headers of a plan, with what the ranks offer for a verb. Others may read it, as above.
+[[nodiscard]] batch_headers exchange_offers(collective& call, batch_headers planned,
+                                            const batch_offer& offer);
+
 /// True if each owner can pull its rows of all batches by a kernel; the same on all ranks. `reach` tells
 /// whether kernels of a device reach the memory of another one.
 [[nodiscard]] bool can_pull(const std::vector<batch_offer>& offers, bool (*reach)(int device, int memory));

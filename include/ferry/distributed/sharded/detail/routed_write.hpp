@@ -231,9 +231,7 @@ struct routed_write : sharded_call<Exec, Table, Named> {
       if (!plan.on_devices) return;
       batch_offer offer;
       if constexpr (may_pull) offer = own_offer<lane_parts::values>(plan.lists, plan.routes.batch);
-      headers = plan.headers;
-      call.begin_reads();
-      headers.offers = call.all_gather(std::span<const batch_offer>(&offer, 1));
+      headers = exchange_offers(call, plan.headers, offer);
       pulls = agree_to_pull<Exec>(call, headers);
       if (pulls) owned = &plan.owned;
     }

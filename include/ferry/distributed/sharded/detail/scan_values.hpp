@@ -23,8 +23,8 @@ batch_findings scan_values(const Exec& exec, const array_ref<Value, Space>& valu
   if (values.size() == 0) return findings;
   static const std::string label = "ferry::step::find_nonfinite";
   if (values.accesses != nullptr) values.accesses->wait_for_all();
-  const auto look = [&](const auto& on, const report_writer& report) {
-    launch(on, label, values.size(),
+  const auto look = [&](const auto& instance, const report_writer& report) {
+    launch(instance, label, values.size(),
            kernels::find_nonfinite<plain>{values.data, values.row_stride(), fast_divisor(values.width()),
                                           report});
   };

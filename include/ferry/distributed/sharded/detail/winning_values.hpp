@@ -31,7 +31,7 @@ namespace ferry::kernels {
 
 /// join_lists, after which each item competes for its row. One thread for each item.
 template <class Atomics, bool Last>
-struct claim_joined {
+struct join_and_claim {
   join_lists lists;
   winner_table table;
   std::uint32_t* slot_of;
@@ -61,7 +61,8 @@ struct item_strands {
   }
 };
 
-/// Number k is an item, which goes to its row if it has won it: from the place of its values.
+/// The source of the gather that writes the shard: item order(k) reads its values, which begin at
+/// begins[item], and writes its row if it has won that.
 struct winning_values {
   winner_table table;
   const std::uint32_t* slot_of;
@@ -141,7 +142,7 @@ ticket write_winning_values(const char* verb, const Exec& shard_exec, int rank, 
   join.begins = begins;
   launch(shard_exec, call.label(path::name, "clear"), slots, kernels::clear_slots{table.slots});
   launch(shard_exec, call.label(path::name, "claim"), items,
-         kernels::claim_joined<backend, last>{join, table, slot_of});
+         kernels::join_and_claim<backend, last>{join, table, slot_of});
   const kernels::item_strands order(items);
   launch_gather(shard_exec, label, offered_rows<T>{values.data, static_cast<std::int64_t>(unit)}, shard,
                 kernels::winning_values{table, slot_of, begins, order}, order.numbers());
