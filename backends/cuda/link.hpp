@@ -37,9 +37,9 @@ class block_team {
   /// Threads of a warp. They call the functions below together.
   static constexpr int lanes = 32;
   /// Bit l is set where lane l passes true.
-  [[nodiscard]] KOKKOS_FUNCTION std::uint32_t vote([[maybe_unused]] bool mine) const {
-    KOKKOS_IF_ON_DEVICE((return __ballot_sync(0xffffffffu, mine);))
-    KOKKOS_IF_ON_HOST((return mine ? 1u : 0u;))
+  [[nodiscard]] KOKKOS_FUNCTION std::uint32_t vote([[maybe_unused]] bool bit) const {
+    KOKKOS_IF_ON_DEVICE((return __ballot_sync(0xffffffffu, bit);))
+    KOKKOS_IF_ON_HOST((return bit ? 1u : 0u;))
   }
   /// The value of the first lane.
   template <class T>

@@ -84,10 +84,11 @@ class ranked_load {
       std::uintptr_t object;
       std::int64_t local_ranks;
     };
-    const place mine{reinterpret_cast<std::uintptr_t>(call_.object), comm_.group()->local_count()};
-    const auto ranks = call.all_gather(std::span<const place>(&mine, 1));
+    const place own_place{reinterpret_cast<std::uintptr_t>(call_.object), comm_.group()->local_count()};
+    const auto ranks = call.all_gather(std::span<const place>(&own_place, 1));
     int leader = comm_.group()->first_local();
-    while (leader < call.rank() && ranks[static_cast<std::size_t>(leader)].object != mine.object) ++leader;
+    while (leader < call.rank() && ranks[static_cast<std::size_t>(leader)].object != own_place.object)
+      ++leader;
     leads_ = leader == call.rank();
     for (const place& rank_place : ranks)
       rounds_ = std::max(rounds_, static_cast<int>(rank_place.local_ranks));

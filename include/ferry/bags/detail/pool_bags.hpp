@@ -181,8 +181,8 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
       require_direct_reach(call.verb(), call.exec(), chosen);
       call.writes_to(chosen);
     }
-    [[maybe_unused]] const auto transfer =
-        moves<path::direct>(call, table, pooled, bytes_of_rows(table, positions));
+    [[maybe_unused]] const auto traffic =
+        count_transfer<path::direct>(call, table, pooled, bytes_of_rows(table, positions));
     const auto source = rows_for_kernels<Bounds>(call, named, table.rows());
     const auto& places = access.places(call, source, positions, plan_of(named));
     launch_pool<Pooling>(call.exec(), label, inputs_of(rows, places), pooled, changed, resources);

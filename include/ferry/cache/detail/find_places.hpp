@@ -158,9 +158,9 @@ struct find_places {
       if (counts == nullptr) continue;
       if (const std::int64_t uses = source.uses(i); uses != 0) count_row(row[k], uses);
     }
-    std::uint64_t* mine = tallies + (thread & (detail::tally_room - 1));
-    if (hits != 0) Kokkos::atomic_add(mine, hits);
-    if (misses != 0) Kokkos::atomic_add(mine + detail::tally_room, misses);
+    std::uint64_t* counter = tallies + (thread & (detail::tally_room - 1));
+    if (hits != 0) Kokkos::atomic_add(counter, hits);
+    if (misses != 0) Kokkos::atomic_add(counter + detail::tally_room, misses);
   }
 
   KOKKOS_FORCEINLINE_FUNCTION void mark(std::int64_t item, std::int64_t slot) const {

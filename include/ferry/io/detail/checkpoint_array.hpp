@@ -125,10 +125,10 @@ struct checkpoint_array {
     if (is_dense()) return visit(offset, std::size_t{0}, bytes);
     for (std::size_t position = 0; position < bytes;) {
       const std::uint64_t row = (offset + position) / row_bytes;
-      const std::uint64_t within = (offset + position) % row_bytes;
+      const std::uint64_t row_offset = (offset + position) % row_bytes;
       const auto count =
-          static_cast<std::size_t>(std::min<std::uint64_t>(row_bytes - within, bytes - position));
-      visit(row * row_stride + within, position, count);
+          static_cast<std::size_t>(std::min<std::uint64_t>(row_bytes - row_offset, bytes - position));
+      visit(row * row_stride + row_offset, position, count);
       position += count;
     }
   }

@@ -122,9 +122,9 @@ class changed_rows {
 
   /// For each array written: where its rows lie in this one.
   [[nodiscard]] row_shift shift_of(const rows_in_memory& written) const {
-    const std::int64_t apart = written.data - array_.data;
-    return {floor_of(apart - array_.row_bytes, array_.stride) + 1,
-            -floor_of(-(apart + written.row_bytes), array_.stride) - 1};
+    const std::int64_t distance = written.data - array_.data;
+    return {floor_of(distance - array_.row_bytes, array_.stride) + 1,
+            -floor_of(-(distance + written.row_bytes), array_.stride) - 1};
   }
   /// True if rows that were written by their numbers are known by number here.
   [[nodiscard]] bool is_like(const rows_in_memory& written) const {

@@ -182,9 +182,9 @@ struct apply_rows {
     const auto owned = [&](std::int64_t i) {
       const row_segment rows = batch.source.segment_within(i);
       const auto mixed = static_cast<std::uint64_t>(rows.row) * 0x9e3779b97f4a7c15u >> 32;
-      const bool mine =
+      const bool is_owned =
           static_cast<std::int64_t>(mixed * static_cast<std::uint64_t>(run.runs) >> 32) == run.number;
-      return rows.row >= 0 && mine ? rows : row_segment{};
+      return rows.row >= 0 && is_owned ? rows : row_segment{};
     };
     for (std::int64_t i = 0; i < count; ++i) {
       const row_segment later = owned(i + ahead < count ? i + ahead : count - 1);

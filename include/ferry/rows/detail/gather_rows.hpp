@@ -93,8 +93,8 @@ struct gather_row_pairs {
   KOKKOS_FORCEINLINE_FUNCTION void move(std::int64_t i) const {
     const std::int64_t pair = width.quotient(i);
     const std::int64_t column = i - pair * width.divisor();
-    const std::int64_t within = pair & (step - 1);
-    const std::int64_t first = 2 * (pair - within) + within;
+    const std::int64_t lane = pair & (step - 1);
+    const std::int64_t first = 2 * (pair - lane) + lane;
     std::int64_t row[2], place[2];
     Any unit[2];
     for (int k = 0; k < 2; ++k) {

@@ -92,8 +92,8 @@ class transport {
   [[nodiscard]] virtual std::string_view name() const = 0;
 
   /// theirs[r * mine.size()] .. = what rank r passed; all pass the same number of bytes.
-  virtual void all_gather(int rank, const call_note& note, std::span<const std::byte> mine,
-                          std::byte* theirs) = 0;
+  virtual void all_gather(int rank, const call_note& note, std::span<const std::byte> part,
+                          std::byte* parts) = 0;
   /// Sends outgoing[r] to rank r and receives incoming[r]; size() parts each. The sizes of both ends agree.
   virtual void exchange(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
                         std::span<const incoming_part> incoming) = 0;

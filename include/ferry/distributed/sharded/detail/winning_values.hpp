@@ -129,7 +129,8 @@ ticket write_winning_values(const char* verb, const Exec& shard_exec, int rank, 
   const std::string& label = call.label(path::name);
   array_ref<const T, device_space> values;
   values.data = reinterpret_cast<const T*>(offered.lowest);
-  [[maybe_unused]] const auto moving = moves<path>(call, values, shard, bytes_of_rows(shard, items));
+  [[maybe_unused]] const auto traffic =
+      count_transfer<path>(call, values, shard, bytes_of_rows(shard, items));
   call.touches(shard);
   auto* const list = call.template scratch<std::int64_t>(items);
   auto* const begins = call.template scratch<std::int64_t>(items);
