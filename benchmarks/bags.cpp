@@ -2,6 +2,7 @@
 #include "baseline/baseline.hpp"
 #include "support/gather_case.hpp"
 #include "support/step_case.hpp"
+#include "support/zipf.hpp"
 
 #include <ferry/bags.hpp>
 
@@ -12,16 +13,17 @@
 #include <utility>
 #include <vector>
 
-/// Bags of ten random rows: pooled, and stepped on. Peers: peers/bags.py, of the same sizes. Few long bags: pooled.
+/// Bags of ten random rows: pooled, and stepped on. Peers of the same sizes: peers/bags.py, peers/cuembed.cu. Few long
+/// bags: pooled.
 namespace ferry_bench {
 namespace {
 
 constexpr std::int64_t hotness = 10;
 
-/// Elements that are not the sum of a bag's rows of T in their order, divided by `divisor`.
-template <class T = float>
+/// Elements that are not the sum of a bag's rows of T in their order, divided by `divisor`, as Out.
+template <class T, class Out>
 struct wrong_pooled {
-  const float* out;
+  const Out* out;
   const std::int64_t* rows;
   const std::int64_t* offsets;
   element_value expected;
@@ -39,7 +41,7 @@ struct wrong_pooled {
       for (; k < piece_end; ++k) sum += static_cast<float>(T(expected(rows[k], column)));
       total += sum;
     }
-    if (out[i] != total / divisor) ++wrong;
+    if (static_cast<float>(out[i]) != static_cast<float>(Out(total / divisor))) ++wrong;
   }
 };
 
@@ -48,6 +50,15 @@ struct different_elements {
   const float* second;
   KOKKOS_FUNCTION void operator()(std::int64_t i, std::int64_t& wrong) const {
     if (first[i] != second[i]) ++wrong;
+  }
+};
+
+/// Rows by Zipf's law. The popular rows are the same in all sets.
+struct popular_row {
+  std::uint64_t seed;
+  std::uint64_t rows;
+  KOKKOS_FUNCTION std::int64_t operator()(std::int64_t position, std::int64_t column) const {
+    return zipf_row{seed, rows, 1}(position, column);
   }
 };
 
@@ -80,9 +91,9 @@ std::vector<std::int64_t> equal_bags(std::int64_t bags, std::int64_t positions =
 }
 
 /// `source` is `offsets`, or the number of positions of every bag.
-template <class Table, class Source, class... Policies>
+template <class Table, class Source, class Pooled, class... Policies>
 void time_bags(session& run, const std::string& name, const facts& setting, const Table& table,
-               const index_sets& sets, const row_indices& offsets, const Source& source, batch_tensor& pooled,
+               const index_sets& sets, const row_indices& offsets, const Source& source, Pooled& pooled,
                const traffic& moved, bool counts_output, int burst, float divisor, Policies... policies) {
   const auto bags = static_cast<std::int64_t>(pooled.rows()),
              width = static_cast<std::int64_t>(pooled.width()),
@@ -90,8 +101,10 @@ void time_bags(session& run, const std::string& name, const facts& setting, cons
   figure result = figure_of(run, name, setting, pooled, burst, moved);
   result.setting.emplace_back("hotness", positions / bags);
   using element = std::remove_const_t<typename Table::value_type>;
-  result.bytes = static_cast<double>(
-      width * (static_cast<std::int64_t>(sizeof(element)) * positions + (counts_output ? 4 * bags : 0)));
+  using sum = typename Pooled::value_type;
+  const std::int64_t output_bytes = counts_output ? static_cast<std::int64_t>(sizeof(sum)) * bags : 0;
+  result.bytes =
+      static_cast<double>(width * (static_cast<std::int64_t>(sizeof(element)) * positions + output_bytes));
   result.time = measure(run, burst, [&](int call) {
     return ferry::gather_bags(run.exec(), table, sets[call], source, pooled, policies...);
   });
@@ -99,8 +112,8 @@ void time_bags(session& run, const std::string& name, const facts& setting, cons
   ferry::gather_bags(run.exec(), table, sets[1], source, pooled, policies...).wait();
   conclude(run, result,
            count_of(run.exec(), "ferry_bench::check", bags * width,
-                    wrong_pooled<element>{pooled.data(), sets[1].data(), offsets.data(), element_value{width},
-                                          divisor}));
+                    wrong_pooled<element, sum>{pooled.data(), sets[1].data(), offsets.data(),
+                                               element_value{width}, divisor}));
 }
 
 std::int64_t bags_of(const session& run) { return run.chosen().step_n / 2; }
@@ -112,19 +125,23 @@ void pool_device(session& run) {
   const auto view = table.rows_of(width * 4);
   const auto sets = index_sets::make<any_row>(run, bags * hotness, view.rows());
   const auto offsets = offsets_of(run, equal_bags(bags));
+  const auto popular = index_sets::make<popular_row>(run, bags * hotness, view.rows());
   batch_tensor pooled("pooled", bags, width);
-  const auto time = [&](const std::string& variant, const auto& source, float divisor, auto... policies) {
-    time_bags(run, "bags.device." + variant, table.setting(), view, sets, offsets, source, pooled,
+  const auto time = [&](const std::string& variant, const index_sets& rows, const auto& source, float divisor,
+                        auto... policies) {
+    time_bags(run, "bags.device." + variant, table.setting(), view, rows, offsets, source, pooled,
               inside_the_device(), true, burst, divisor, policies...);
   };
   using namespace ferry;
-  time("sum", offsets, 1.0F, pooling::sum{});
-  time("mean", offsets, static_cast<float>(hotness), pooling::mean{});
-  time("sum.unchecked", offsets, 1.0F, pooling::sum{}, bounds::unchecked{});
-  time("sum.fixed", hotness, 1.0F, pooling::sum{});
+  time("sum", sets, offsets, 1.0F, pooling::sum{});
+  time("mean", sets, offsets, static_cast<float>(hotness), pooling::mean{});
+  time("sum.unchecked", sets, offsets, 1.0F, pooling::sum{}, bounds::unchecked{});
+  time("sum.fixed", sets, hotness, 1.0F, pooling::sum{});
+  time("sum.zipf_1.05", popular, offsets, 1.0F, pooling::sum{});
+  time("sum.fixed.zipf_1.05", popular, hotness, 1.0F, pooling::sum{});
 }
 
-/// Rows of 16-bit numbers, pooled as floats.
+/// Rows of 16-bit numbers, pooled as floats and as such numbers.
 template <class T>
 void pool_narrow(session& run, const std::string& type) {
   const std::int64_t bags = bags_of(run), width = run.chosen().width, rows = run.chosen().step_rows;
@@ -132,9 +149,16 @@ void pool_narrow(session& run, const std::string& type) {
   ferry::init::custom(run.exec(), table, element_value{width});
   const auto sets = index_sets::make<any_row>(run, bags * hotness, static_cast<std::size_t>(rows));
   const auto offsets = offsets_of(run, equal_bags(bags));
-  batch_tensor pooled("pooled", bags, width);
-  time_bags(run, "bags.device." + type, {{"rows", rows}}, table, sets, offsets, offsets, pooled,
-            inside_the_device(), true, 8, 1.0F, ferry::pooling::sum{});
+  const auto time = [&](const std::string& variant, const index_sets& selection, auto& pooled) {
+    time_bags(run, "bags.device." + type + variant, {{"rows", rows}}, table, selection, offsets, offsets,
+              pooled, inside_the_device(), true, 8, 1.0F, ferry::pooling::sum{});
+  };
+  batch_tensor floats("pooled", bags, width);
+  time("", sets, floats);
+  ferry::tensor<T, ferry::device_space> narrow_sums("pooled", bags, width);
+  time(".to_" + type, sets, narrow_sums);
+  const auto popular = index_sets::make<popular_row>(run, bags * hotness, static_cast<std::size_t>(rows));
+  time(".to_" + type + ".zipf_1.05", popular, narrow_sums);
 }
 void pool_16_bits(session& run) {
   pool_narrow<ferry::half_t>(run, "half");
@@ -191,10 +215,12 @@ void pool_mapped(session& run) {
 }
 
 constexpr ferry::optim::adam rule{.lr = 0.1, .eps = 0.25};
+constexpr ferry::optim::sgd plain_rule{.lr = 0.1};
 
-template <class Pooling, class Which>
-void time_step(session& run, const std::string& name, const std::string& ceiling, const index_sets& sets,
-               const Which& selection, const row_indices& offsets, const batch_tensor& grads) {
+template <class Pooling, class Rule, class Which>
+void time_step(session& run, const std::string& name, const Rule& optimizer, const std::string& ceiling,
+               const index_sets& sets, const Which& selection, const row_indices& offsets,
+               const batch_tensor& grads) {
   const auto& exec = run.exec();
   const std::int64_t rows = run.chosen().step_rows, width = run.chosen().width;
   const named_rows named(run, sets[1]);
@@ -208,26 +234,26 @@ void time_step(session& run, const std::string& name, const std::string& ceiling
   ferry::tensor<float, ferry::device_space> table("weights", rows, width), second("weights", rows, width);
   ferry::init::custom(exec, table, element_value{width});
   {
-    auto state = ferry::optim::make_state(rule, table);
-    result.bytes = 4.0 * static_cast<double>(6 * width * named.count() +
+    auto state = ferry::optim::make_state(optimizer, table);
+    result.bytes = 4.0 * static_cast<double>(2 * (1 + state.fields()) * width * named.count() +
                                              width * static_cast<std::int64_t>(grads.rows()));
     result.time = measure(run, 4, [&](int call) {
-      return ferry::step_bags(exec, rule, table, state, selection[call], offsets, grads, Pooling{});
+      return ferry::step_bags(exec, optimizer, table, state, selection[call], offsets, grads, Pooling{});
     });
   }
   // Once more by a step on gradients of positions.
   ferry::init::custom(exec, table, element_value{width});
   ferry::init::custom(exec, second, element_value{width});
   {
-    auto state = ferry::optim::make_state(rule, table);
-    ferry::step_bags(exec, rule, table, state, selection[1], offsets, grads, Pooling{}).wait();
+    auto state = ferry::optim::make_state(optimizer, table);
+    ferry::step_bags(exec, optimizer, table, state, selection[1], offsets, grads, Pooling{}).wait();
   }
   {
-    auto state = ferry::optim::make_state(rule, second);
+    auto state = ferry::optim::make_state(optimizer, second);
     batch_tensor of_positions("grads", static_cast<std::int64_t>(grads.rows()) * hotness, width);
     ferry::init::custom(exec, of_positions,
                         expanded_gradient{{width}, Pooling::divides ? static_cast<float>(hotness) : 1.0F});
-    ferry::step(exec, rule, second, state, sets[1], of_positions).wait();
+    ferry::step(exec, optimizer, second, state, sets[1], of_positions).wait();
   }
   conclude(
       run, result,
@@ -242,10 +268,18 @@ void step_bags(session& run) {
   batch_tensor grads("grads", bags, width);
   ferry::init::custom(run.exec(), grads, gradient_value{width});
   using namespace ferry;
-  time_step<pooling::sum>(run, "bags.step.sum", ceiling, sets, sets, offsets, grads);
-  time_step<pooling::mean>(run, "bags.step.mean", ceiling, sets, sets, offsets, grads);
-  const plan_sets plans(run, sets, static_cast<std::size_t>(rows));
-  time_step<pooling::sum>(run, "bags.step.sum.plan_ready", ceiling, sets, plans, offsets, grads);
+  const auto time = [&]<class Pooling>(Pooling, const std::string& variant, const auto& optimizer,
+                                       const index_sets& rows_of_sets, const auto& selection) {
+    time_step<Pooling>(run, "bags.step." + variant, optimizer, ceiling, rows_of_sets, selection, offsets,
+                       grads);
+  };
+  time(pooling::sum{}, "sum", rule, sets, sets);
+  time(pooling::mean{}, "mean", rule, sets, sets);
+  time(pooling::sum{}, "sum.plan_ready", rule, sets, plan_sets(run, sets, static_cast<std::size_t>(rows)));
+  time(pooling::sum{}, "sum.sgd", plain_rule, sets, sets);
+  const auto popular = index_sets::make<popular_row>(run, bags * hotness, static_cast<std::size_t>(rows));
+  time(pooling::sum{}, "sum.zipf_1.05", rule, popular, popular);
+  time(pooling::sum{}, "sum.sgd.zipf_1.05", plain_rule, popular, popular);
 }
 
 /// Tables of one model, with their states.

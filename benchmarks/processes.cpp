@@ -39,7 +39,7 @@
 namespace ferry_bench {
 namespace {
 
-enum class verb { gather, scatter, scatter_add, step };
+enum class verb { gather, scatter, scatter_unique, scatter_add, step };
 
 struct job {
   verb kind;
@@ -48,7 +48,8 @@ struct job {
 
   [[nodiscard]] bool writes() const { return kind != verb::gather; }
   [[nodiscard]] std::string name(int ranks) const {
-    static constexpr const char* names[] = {"gather.peer", "scatter", "scatter_add", "step"};
+    static constexpr const char* names[] = {"gather.peer", "scatter", "scatter_unique", "scatter_add",
+                                            "step"};
     return "processes." + std::to_string(ranks) + "." + names[static_cast<int>(kind)] + "." +
            bytes_text(row_bytes) + "." + std::to_string(n);
   }
@@ -59,6 +60,16 @@ struct never_added {
   const float* rows;
   KOKKOS_FUNCTION void operator()(std::int64_t i, std::int64_t& wrong) const {
     if (!(rows[i] >= 1)) ++wrong;
+  }
+};
+
+/// The distinct rows from `first` on.
+struct part_row {
+  std::uint64_t seed, rows;
+  std::int64_t first;
+
+  KOKKOS_FUNCTION std::int64_t operator()(std::int64_t position, std::int64_t column) const {
+    return distinct_row{seed, rows}(first + position, column);
   }
 };
 
@@ -81,7 +92,11 @@ std::vector<double> time_rank(const options& chosen, const exec_space& exec, con
   for (int s = 0; s < chosen.index_sets; ++s) {
     sets.emplace_back("indices", home, task.n);
     const auto seed = salt + static_cast<std::uint64_t>(rank * chosen.index_sets + s);
-    ferry::init::custom(exec, sets.back(), any_row{seed, table.rows()});
+    if (task.kind == verb::scatter_unique)  // distinct over all ranks
+      ferry::init::custom(exec, sets.back(),
+                          part_row{salt + static_cast<std::uint64_t>(s), table.rows(), rank * task.n});
+    else
+      ferry::init::custom(exec, sets.back(), any_row{seed, table.rows()});
   }
   batch_tensor values("values", home, task.writes() ? task.n : 0, table.width());
   const ferry::optim::sgd rule{.lr = 1};
@@ -93,6 +108,8 @@ std::vector<double> time_rank(const options& chosen, const exec_space& exec, con
         return ferry::gather(exec, table, set, out, ferry::path::peer{});
       case verb::scatter:
         return ferry::scatter(exec, table, set, values);
+      case verb::scatter_unique:
+        return ferry::scatter(exec, table, set, values, ferry::duplicates::assume_unique{});
       case verb::scatter_add:
         return ferry::scatter_add(exec, table, set, values);
       case verb::step:
@@ -118,7 +135,8 @@ std::vector<double> time_rank(const options& chosen, const exec_space& exec, con
         count_of(exec, "ferry_bench::check", static_cast<std::int64_t>(out.size()), is_wrong));
   };
   ferry::init::custom(exec, out, poison_value{});
-  if (task.kind == verb::scatter) {  // values of the formula to rows that have lost theirs
+  if (task.kind == verb::scatter ||
+      task.kind == verb::scatter_unique) {  // values of the formula to rows that have lost theirs
     ferry::init::custom(exec, table, element_value{width});
     ferry::gather(exec, table, last_set, values, ferry::path::peer{}).wait();
     ferry::init::custom(exec, table, poison_value{});
@@ -137,9 +155,11 @@ std::vector<double> time_rank(const options& chosen, const exec_space& exec, con
   return readings;
 }
 
+/// As many as 8 ranks with distinct rows need, at least.
 std::size_t rows_for(const options& chosen, const job& task) {
   const double bytes = chosen.quick ? 0x1p20 : chosen.device_table_gib.value_or(8) * 0x1p30;
-  return static_cast<std::size_t>(bytes) / static_cast<std::size_t>(task.row_bytes);
+  return std::max(static_cast<std::size_t>(bytes) / static_cast<std::size_t>(task.row_bytes),
+                  static_cast<std::size_t>(8 * task.n));
 }
 
 /// All jobs on one rank that is a process, then those that write once more by messages.
@@ -320,7 +340,8 @@ int run(const options& chosen, int devices) {
   std::vector<job> jobs;
   for (const std::int64_t row_bytes : chosen.rows_bytes)
     for (const std::int64_t n : {chosen.step_n, 8 * chosen.step_n})
-      for (const verb kind : {verb::gather, verb::scatter, verb::scatter_add, verb::step})
+      for (const verb kind :
+           {verb::gather, verb::scatter, verb::scatter_unique, verb::scatter_add, verb::step})
         jobs.push_back({kind, row_bytes, n});
   report results;
   results.describe("machine", describe_machine());

@@ -35,6 +35,7 @@ class small_batches {
       moves(n, sets, named);
       steps(n, sets, named);
     }
+    for (const std::int64_t n : {1024, 4096, 16384}) unique_moves(n);
   }
 
  private:
@@ -121,6 +122,40 @@ class small_batches {
         "scatter", n, [&](int call) { return ferry::scatter(exec, table_, sets[call], salted); },
         [&] {
           return wrong_after_scatter(run_, table_.view(), sets[1], sets[1], winners(run_, sets[1]), salted);
+        });
+    refill();
+  }
+
+  /// Distinct rows under the promise that they are: checked, and taken at its word.
+  void unique_moves(std::int64_t n) {
+    const auto sets = index_sets::make<distinct_row>(run_, n, table_.rows());
+    const named_rows named(run_, sets[1]);
+    using namespace ferry;
+    unique_moves(".unique", n, sets, named, duplicates::assume_unique{});
+    unique_moves(".unique_unchecked", n, sets, named, duplicates::assume_unique{}, bounds::unchecked{});
+  }
+  template <class... Policies>
+  void unique_moves(const std::string& variant, std::int64_t n, const index_sets& sets,
+                    const named_rows& named, Policies... policies) {
+    const auto& exec = run_.exec();
+    const auto salted = salted_batch(run_, n, static_cast<std::size_t>(width_));
+    time(
+        "scatter" + variant, n,
+        [&](int call) { return ferry::scatter(exec, table_, sets[call], salted, policies...); },
+        [&] {
+          return wrong_after_scatter(run_, table_.view(), sets[1], sets[1], winners(run_, sets[1]), salted,
+                                     policies...);
+        });
+    batch_tensor grads("grads", n, width_);
+    ferry::init::custom(exec, grads, gradient_value{width_});
+    time(
+        "scatter_add" + variant, n,
+        [&](int call) { return ferry::scatter_add(exec, table_, sets[call], grads, policies...); },
+        [&] {
+          refill();
+          ferry::scatter_add(exec, table_, sets[1], grads, policies...).wait();
+          return wrong_in_table(run_, table_.data(), static_cast<std::int64_t>(table_.size()), before(),
+                                first_sgd_step{-1.0}, named);
         });
     refill();
   }

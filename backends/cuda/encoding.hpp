@@ -85,6 +85,21 @@ struct encoding_functions {
 #endif
   }
 
+  /// The numbers of the format binary16 in the halves of a word, the lower one first. NaN loses its bits.
+  KOKKOS_FORCEINLINE_FUNCTION static bool widen_two([[maybe_unused]] std::uint32_t word,
+                                                    [[maybe_unused]] float& first,
+                                                    [[maybe_unused]] float& second) {
+#if defined(__CUDA_ARCH__)
+    __half2 halves;
+    std::memcpy(&halves, &word, sizeof halves);
+    first = __low2float(halves);
+    second = __high2float(halves);
+    return true;
+#else
+    return false;
+#endif
+  }
+
   /// The bits of the nearest bfloat16 (`Brain`), else binary16, of two numbers, the first one in the lower
   /// half: ties to even. Returns false if the device that is compiled for has no such instruction. The
   /// bits of NaN are unspecified.

@@ -38,7 +38,7 @@ struct tuning_numbers {
   std::int64_t most_claims = std::int64_t{1} << 21;
   /// Most positions of a batch without a plan whose indices are checked by all teams of the kernel that
   /// writes. Of more, a kernel of its own checks them: a launch more.
-  std::int64_t positions_checked_in_place = std::int64_t{1} << 14;
+  std::int64_t positions_checked_in_place = std::int64_t{1} << 13;
   /// Teams of such a kernel, each of which reads all indices: two for each multiprocessor. Computed from
   /// their number.
   std::int64_t teams_that_check = 264;

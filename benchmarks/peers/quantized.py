@@ -10,6 +10,8 @@ batch. It decodes to bfloat16. A figure quantized.mapped.mxfp8.256.<scales>.n<ro
 best of several grids; `.sorted` has the batch's rows in ascending order, and the sort is not counted.
 """
 
+import cupy
+import numpy
 import torch
 import triton
 import triton.language as tl
@@ -41,11 +43,17 @@ def expected(codes, scales, rows):
     return (numbers * factors).to(torch.bfloat16)
 
 
+def page_locked_bytes(rows, width):
+    """Rows of bytes in page-locked memory of that size. PyTorch's allocator would round it to a power of two."""
+    memory = cupy.cuda.alloc_pinned_memory(rows * width)
+    return torch.from_numpy(numpy.frombuffer(memory, dtype=numpy.uint8, count=rows * width).reshape(rows, width))
+
+
 def page_locked(gigabytes):
     """Codes and scales of about so many bytes. One column in 16 differs from row to row; the rest only has to be there."""
     rows = int(gigabytes * 2**30) // WIDTH
-    codes = torch.full((rows, WIDTH), 0x35, dtype=torch.uint8, pin_memory=True)
-    scales = torch.full((rows, WIDTH // BLOCK), 126, dtype=torch.uint8, pin_memory=True)
+    codes = page_locked_bytes(rows, WIDTH).fill_(0x35)
+    scales = page_locked_bytes(rows, WIDTH // BLOCK).fill_(126)
     codes[:, ::16] = (torch.arange(rows) % 120).to(torch.uint8)[:, None]
     scales[:, 0] = (torch.arange(rows) % 7 + 120).to(torch.uint8)
     return codes, scales

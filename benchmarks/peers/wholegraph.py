@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""WholeGraph's gathers from a table over the memory of 1, 2, 4 ... devices, one process for each.
+"""WholeGraph's gathers from a table over the memory of 1, 2, 4 ... devices and scatters to it, one process for each.
 
-    wholegraph.py [--wheels FOLDER] [--devices 1,2,4] [--json REPORT.json]
+    wholegraph.py [--wheels FOLDER] [--devices 1,2,4] [--verbs gather scatter scatter_unique] [--json REPORT.json]
 
 FOLDER holds the unpacked wheels pylibwholegraph, libwholegraph, librmm and rapids_logger (PyPI, written for 26.10);
 without it they must be installed. Needs torch with CUDA and NCCL. A figure wholegraph.<N>.gather.<type>.<row>.<n> is
 bench_ranks' ranks.<N>.gather.shared.<row>.<n>: random rows, as many rows of the table on each device, the time of a
-call and its wait on the slowest process. Types: continuous and chunked read the others' memory by a kernel,
+call and its wait on the slowest process. A figure wholegraph.<N>.scatter.<type>.<row>.<n> is bench_processes'
+processes.<N>.scatter.<row>.<n>.processes: random rows, some of them more than once, whose values WholeGraph writes in any
+order; scatter_unique is that of distinct rows, over all processes. bench_processes' table has 8 GiB over all devices:
+--gib 4 is the same on two. Types: continuous and chunked read the others' memory by a kernel,
 distributed exchanges rows by NCCL.
 """
 
 import ctypes
+import math
 import os
 import sys
 import time
@@ -22,6 +26,7 @@ import torch
 
 SETS = 16
 SIZES = (1024, 131_072, 1_048_576)
+VERBS = ("gather", "scatter", "scatter_unique")
 
 
 def load(wheels):
@@ -39,9 +44,7 @@ def timed(options, work):
     """Milliseconds of this process' calls; all begin together."""
     readings = []
     for call in range(options.warm_up + options.repeats):
-        torch.cuda.synchronize()
-        torch.distributed.barrier()
-        torch.cuda.synchronize()
+        meet()
         begin = time.perf_counter()
         work(call)
         torch.cuda.synchronize()
@@ -56,27 +59,75 @@ def slowest(readings):
     return mine.tolist()
 
 
+def on_all(right):
+    """Whether it is right on every process."""
+    alike = torch.tensor([int(right)], device="cuda")
+    torch.distributed.all_reduce(alike, op=torch.distributed.ReduceOp.MIN)
+    return bool(alike.item())
+
+
+def meet():
+    torch.cuda.synchronize()
+    torch.distributed.barrier()
+    torch.cuda.synchronize()
+
+
+def random_rows(rows, n):
+    return [torch.randint(0, rows, (n,), device="cuda") for _ in range(SETS)]
+
+
+def distinct_rows(rows, n, rank, ranks):
+    """Rows that no process names twice in one call, nor another one: a stride that has no factor of their number."""
+    stride = 2_654_435_761
+    while math.gcd(stride, rows) != 1:
+        stride += 2
+    order = [torch.randperm(n, device="cuda") + (call * ranks + rank) * n for call in range(SETS)]
+    return [one % rows * (stride % rows) % rows for one in order]
+
+
+def values_of(chosen, width, rest):
+    """A row's values tell the row, so that any order of equal rows leaves the same."""
+    values = torch.full((chosen.numel(), width), rest, device="cuda")
+    values[:, 0] = (chosen % 65_536).float()
+    return values
+
+
+def gathered_right(table, chosen, width, rest):
+    return on_all(torch.equal(table.gather(chosen), values_of(chosen, width, rest)))
+
+
 def measure(options, wholegraph, comm, rank, ranks, kind, width):
-    """(name, setting, readings or the reason why there are none) of each size."""
+    """(name, setting, readings or the reason why there are none) of each verb and size."""
     rows = int(options.gib * 2**30) // (4 * width) * ranks
     table = wholegraph.create_wholememory_tensor(comm, kind, "cuda", [rows, width], torch.float32, None)
     local, first = table.get_local_tensor()
     local.fill_(0.5)
     local[:, 0] = (torch.arange(local.shape[0], device="cuda") + first) % 65_536
-    torch.cuda.synchronize()
-    torch.distributed.barrier()
-    for n in (4096,) if options.quick else SIZES:
-        sets = [torch.randint(0, rows, (n,), device="cuda") for _ in range(SETS)]
-        name = f"wholegraph.{ranks}.gather.{kind}.{4 * width}B.{n}"
-        got = table.gather(sets[0])
-        right = torch.equal(got[:, 0], (sets[0] % 65_536).float()) and bool((got[:, 1:] == 0.5).all())
-        alike = torch.tensor([int(right)], device="cuda")
-        torch.distributed.all_reduce(alike, op=torch.distributed.ReduceOp.MIN)
-        if not alike.item():
-            yield name, None, "elements are wrong"
-            continue
-        readings = slowest(timed(options, lambda call: table.gather(sets[call % SETS])))
-        yield name, {"n": n, "row_bytes": 4 * width, "ranks": ranks, "rows": rows, "type": kind}, readings
+    meet()
+    for verb in sorted(options.verbs):  # gathers come first: they read what was filled in
+        for n in (4096,) if options.quick else SIZES:
+            name = f"wholegraph.{ranks}.{verb}.{kind}.{4 * width}B.{n}"
+            unique = verb == "scatter_unique"
+            if unique and n * ranks > rows:
+                yield name, None, "the table has too few rows"
+                continue
+            sets = distinct_rows(rows, n, rank, ranks) if unique else random_rows(rows, n)
+            if verb == "gather":
+                right = gathered_right(table, sets[0], width, 0.5)
+                work = lambda call: table.gather(sets[call % SETS])
+            else:
+                local.fill_(-1.0)
+                values = values_of(sets[0], width, 0.25)
+                meet()
+                table.scatter(values, sets[0])
+                meet()
+                right = gathered_right(table, sets[0], width, 0.25)
+                work = lambda call: table.scatter(values, sets[call % SETS])
+            if not right:
+                yield name, None, "elements are wrong"
+                continue
+            readings = slowest(timed(options, work))
+            yield name, {"n": n, "row_bytes": 4 * width, "ranks": ranks, "rows": rows, "type": kind}, readings
     del local
     wholegraph.destroy_wholememory_tensor(table)
 
@@ -94,7 +145,7 @@ def process(rank, ranks, options, lists):
                         lists.put(figure)
             except (RuntimeError, ValueError, TypeError, AttributeError) as error:
                 if rank == 0:
-                    lists.put((f"wholegraph.{ranks}.gather.{kind}.{row_bytes}B", None, f"{type(error).__name__}: {error}"))
+                    lists.put((f"wholegraph.{ranks}.{kind}.{row_bytes}B", None, f"{type(error).__name__}: {error}"))
     if rank == 0:
         lists.put(None)
     torch.distributed.barrier()
@@ -135,6 +186,7 @@ def main():
     parser.add_argument("--devices", type=lambda text: [int(n) for n in text.split(",")], help="numbers of devices")
     parser.add_argument("--rows-bytes", type=lambda text: [int(n) for n in text.split(",")], default=[512])
     parser.add_argument("--types", nargs="*", default=["chunked", "continuous", "distributed"])
+    parser.add_argument("--verbs", nargs="*", choices=VERBS, default=list(VERBS))
     parser.add_argument("--gib", type=float, default=8.0, help="GiB of the table on each device")
     parser.add_argument("--port", type=int, default=23450)
     options = common.read(parser)

@@ -5,6 +5,7 @@
 #include "session.hpp"
 #include "tables.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -23,15 +24,17 @@ inline traffic back_over_the_link() { return {1.0, "payload", "ceiling.d2h"}; }
 inline traffic inside_the_device() { return {2.0, "read + write", "ceiling.device_copy"}; }
 
 /// The figure of a verb on `batch`, still to be timed.
-inline figure figure_of(session& run, std::string name, facts setting, const batch_tensor& batch, int burst,
-                        const traffic& moved) {
+template <class Batch>
+figure figure_of(session& run, std::string name, facts setting, const Batch& batch, int burst,
+                 const traffic& moved) {
+  constexpr std::size_t element_bytes = sizeof(typename Batch::value_type);
   figure result;
   result.name = std::move(name);
   result.setting =
       std::move(setting) + facts{{"n", static_cast<std::int64_t>(batch.rows())},
-                                 {"row_bytes", static_cast<std::int64_t>(batch.width() * sizeof(float))},
+                                 {"row_bytes", static_cast<std::int64_t>(batch.width() * element_bytes)},
                                  {"burst", std::int64_t{burst}}};
-  result.bytes = static_cast<double>(batch.size() * sizeof(float)) * moved.factor;
+  result.bytes = static_cast<double>(batch.size() * element_bytes) * moved.factor;
   result.counts = moved.counts;
   result.ceiling = run.ceiling(moved.ceiling);
   return result;

@@ -15,7 +15,7 @@ from pathlib import Path
 
 LINE = "SPDX-License-Identifier: Apache-2.0"
 # Comment sign by the end of a file's name.
-SIGNS = [(re.compile(r"\.[chi]pp(\.in)?$"), "//"),
+SIGNS = [(re.compile(r"\.([chi]pp(\.in)?|cu)$"), "//"),
          (re.compile(r"(\.(py|sh|cmake|cmake\.in|yml|yaml)|/CMakeLists\.txt|^CMakeLists\.txt|^\.ci/run)$"), "#")]
 SKIPPED = ("build/", ".cache/")
 

@@ -24,6 +24,19 @@ inline constexpr bool may_miss<index_rows<Index, bounds::unchecked>> = false;
 template <class Index>
 inline constexpr bool may_miss<index_rows<Index, bounds::clamp>> = false;
 
+/// Sets the row of a position. False if it has none, and then the row is 0.
+template <class Source>
+KOKKOS_FORCEINLINE_FUNCTION bool find_row(const Source& source, std::int64_t position, std::int64_t& row) {
+  if constexpr (requires { source.find_row(position, row); }) {
+    return source.find_row(position, row);
+  } else {
+    row = source.row(position, false);
+    if (!may_miss<Source> || row >= 0) return true;
+    row = 0;
+    return false;
+  }
+}
+
 /// True if a bag with such a position always keeps its contents, so that its sum does not matter.
 template <class Source>
 inline constexpr bool always_strict = false;
@@ -166,12 +179,11 @@ struct bag_terms {
     found_rows<N> rows = {};
     for (int j = 0; j < N; ++j)
       if (Whole || k + j < end) {
-        rows.row[j] = source.row(k + j, false);
+        [[maybe_unused]] const bool has_row = find_row(source, k + j, rows.row[j]);
         if constexpr (may_miss<Source>)
-          if (rows.row[j] < 0) {
+          if (!has_row) {
             if constexpr (may_skip) rows.missing |= 1u << j;
             sum.marks.miss();
-            rows.row[j] = 0;
           }
         if constexpr (weighs) rows.weight[j] = convert<Compute>(weights[k + j]);
       }
@@ -187,7 +199,7 @@ struct bag_terms {
     const auto has = [&]([[maybe_unused]] int j) { return Whole || k + j < end; };
     Compute value[N][Tile::elements];
     for (int j = 0; j < N; ++j)
-      if (has(j)) table.row(rows.row[j], width).template load<Tile>(value[j], column, count);
+      if (has(j)) load<Tile>(value[j], rows.row[j], column, count);
     proceed();
     for (int j = 0; j < N; ++j) {
       if (!has(j)) continue;
@@ -206,6 +218,16 @@ struct bag_terms {
       }
       ++sum.rows;
     }
+  }
+
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION void load(Compute (&value)[Tile::elements], std::int64_t row,
+                                        std::int64_t column, int count) const {
+    const auto view = table.row(row, width);
+    if constexpr (!Selects && requires { view.template load_addends<Tile>(value, column, count); })
+      view.template load_addends<Tile>(value, column, count);
+    else
+      view.template load<Tile>(value, column, count);
   }
 
   template <int N, class Tile, bool Whole = true>

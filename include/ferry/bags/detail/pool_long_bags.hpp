@@ -16,10 +16,12 @@ namespace ferry::kernels {
 /// Pools the bags that a launch of `Pool` has listed. No thread waits for another one: the last of the
 /// threads that sum pieces of a group of tiles adds their sums in order and stores the tiles.
 ///
-/// Device mapping: a fixed number of threads, which end at once if no bag is listed, walk over (piece, tile),
-/// row-major, a warp over 32 neighbours. Neighbouring warps take items far apart, so that few pieces occupy
-/// all multiprocessors. A bag of all positions has 256 pieces, whose threads need 16 rows in flight, and the
-/// indices of the next ones, to read at the memory's rate.
+/// Device mapping: a fixed number of threads, which end at once if no bag is listed, walk over (run, tile),
+/// row-major, a warp over 32 neighbours. A run has one piece if there are few, up to `longest_run` if there
+/// are many: then pieces are short, and each run costs a fence and a search of the list. Neighbouring warps
+/// take items far apart, so that few pieces occupy all multiprocessors. A bag of all positions has 256
+/// pieces, whose threads need 16 rows in flight, and the indices of the next ones, to read at the memory's
+/// rate.
 ///
 /// Host mapping: one run of pieces per thread.
 template <class Compute, class Pool>
@@ -29,6 +31,7 @@ struct pool_long_bags {
   static constexpr bool takes_runs = true;           ///< on a host, see launch
   /// The number of threads is a multiple of the size of a block.
   static constexpr std::int64_t warp = 32, warps = most_threads / warp;
+  static constexpr std::int64_t longest_run = 8;  ///< pieces
 
   using terms_type = typename Pool::terms_type;
   static constexpr int under_way = sizeof(Compute) > 4 || terms_type::weighs ? 8 : 16;
@@ -48,12 +51,18 @@ struct pool_long_bags {
     if (pool.list.exceeds(listed)) return pool_alone(i);
     const std::int64_t number = i / warp;
     const std::int64_t place = number % warps * (threads / most_threads) + number / warps;
-    for (std::int64_t item = place * warp + i % warp; item < listed.pieces * tiles.divisor();
-         item += threads) {
-      if (packed)
-        share<packed_tile>(item, listed.bags);
-      else
-        share<single_tile>(item, listed.bags);
+    // Each thread has two runs or more, so that the slowest ones do not wait for a whole long one.
+    const std::int64_t share_of_thread = listed.pieces * tiles.divisor() / (2 * threads);
+    const std::int64_t length = share_of_thread < 1             ? 1
+                                : share_of_thread < longest_run ? share_of_thread
+                                                                : longest_run;
+    const std::int64_t runs = (listed.pieces + length - 1) / length;
+    for (std::int64_t item = place * warp + i % warp; item < runs * tiles.divisor(); item += threads) {
+      const std::int64_t run = tiles.quotient(item), tile = item - run * tiles.divisor();
+      const std::int64_t end = (run + 1) * length < listed.pieces ? (run + 1) * length : listed.pieces;
+      for (std::int64_t piece = run * length; piece < end;)
+        piece = packed ? share<packed_tile>(piece, end, tile, listed.bags)
+                       : share<single_tile>(piece, end, tile, listed.bags);
     }
   }
 
@@ -91,22 +100,30 @@ struct pool_long_bags {
     }
   };
 
+  /// Sums a tile of the pieces [piece, end) of one bag. Returns the first piece of the next bag, or end.
   template <class Tile>
-  KOKKOS_FORCEINLINE_FUNCTION void share(std::int64_t item, std::int64_t count) const {
-    const std::int64_t piece = tiles.quotient(item), tile = item - piece * tiles.divisor();
-    const std::uint64_t rows =
-        sum<Tile>(listed_piece(pool.list, piece, count), tile * Tile::elements, Tile::elements);
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t share(std::int64_t piece, std::int64_t end, std::int64_t tile,
+                                                 std::int64_t count) const {
+    const std::int64_t begin = piece;
+    std::uint64_t rows = 0;
+    {
+      listed_piece work(pool.list, piece, count);
+      if (work.bag.first_piece + work.cut.count < end) end = work.bag.first_piece + work.cut.count;
+      for (; work.piece < end; ++work.piece) rows += sum<Tile>(work, tile * Tile::elements, Tile::elements);
+    }
     const std::int64_t tiles_of_group = piece_counters::tiles(static_cast<std::uint32_t>(tiles.divisor()));
     const std::int64_t group = tile / tiles_of_group, first = group * tiles_of_group;
     const std::int64_t last =
         first + tiles_of_group < tiles.divisor() ? first + tiles_of_group : tiles.divisor();
     // Looked up once more, which costs less than registers in the loop of the sum.
-    const listed_piece work(pool.list, piece, count);
+    const listed_piece work(pool.list, begin, count);
     piece_arrivals& arrivals = pool.list.arrivals[work.place * pool.list.groups + group];
-    if (!is_last(arrivals, tile == first ? rows : 0, (last - first) * work.cut.count)) return;
+    if (!is_last(arrivals, tile == first ? rows : 0, end - begin, (last - first) * work.cut.count))
+      return end;
     for (std::int64_t next = first; next < last; ++next)
       deliver<Tile>(work, arrivals, next * Tile::elements, Tile::elements);
     pool.list.count_part(count * pool.list.groups);
+    return end;
   }
 
   /// All tiles of a piece, on a host.
@@ -123,7 +140,7 @@ struct pool_long_bags {
     visit([&](std::int64_t column) { rows = sum<whole_host_tile<most>>(work, column, most); },
           [&](std::int64_t column, int live_columns) { rows = sum<host_tile>(work, column, live_columns); });
     piece_arrivals& arrivals = pool.list.arrivals[work.place];
-    if (!is_last(arrivals, rows, work.cut.count)) return;
+    if (!is_last(arrivals, rows, 1, work.cut.count)) return;
     visit([&](std::int64_t column) { deliver<whole_host_tile<most>>(work, arrivals, column, most); },
           [&](std::int64_t column, int live_columns) {
             deliver<host_tile>(work, arrivals, column, live_columns);
@@ -144,12 +161,14 @@ struct pool_long_bags {
     return !terms_type::may_skip && total.marks.misses_row() ? 0 : static_cast<std::uint64_t>(total.rows);
   }
 
-  /// Counts a sum that is written. True for the last of `terms`: that thread sees the others.
+  /// Counts sums that are written. True if they are the last of `terms`: that thread sees the others.
   KOKKOS_FORCEINLINE_FUNCTION static bool is_last(piece_arrivals& arrivals, std::uint64_t rows,
-                                                  std::int64_t terms) {
+                                                  std::int64_t written, std::int64_t terms) {
     if (rows != 0) Kokkos::atomic_add(&arrivals.rows, rows);
     Kokkos::memory_fence();
-    if (Kokkos::atomic_fetch_add(&arrivals.count, 1U) + 1 != static_cast<std::uint32_t>(terms)) return false;
+    const auto arrived = static_cast<std::uint32_t>(written);
+    if (Kokkos::atomic_fetch_add(&arrivals.count, arrived) + arrived != static_cast<std::uint32_t>(terms))
+      return false;
     Kokkos::memory_fence();
     return true;
   }

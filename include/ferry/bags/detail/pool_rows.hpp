@@ -166,7 +166,10 @@ struct pool_rows {
       if (rows > 0)
         for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] /= static_cast<Compute>(rows);
     }
-    store_tile<Tile>(sum.value, out + bag * out_stride + column, count);
+    if constexpr (Pooling::selects)
+      store_tile<Tile>(sum.value, out + bag * out_stride + column, count);
+    else
+      store_results<Tile>(sum.value, out + bag * out_stride + column, count);
     if constexpr (!std::is_void_v<Chosen>)
       for (int e = 0; e < live<Tile>(count); ++e)
         chosen[bag * chosen_stride + column + e] = static_cast<Chosen>(sum.origin[e]);

@@ -75,12 +75,9 @@ struct step_inputs {
   template <bool Staged, class Exec, class Value, class Space>
   void look_for_nonfinite(launch_context<Exec>& call, const std::string& label,
                           const array_ref<Value, Space>& values) {
-    using plain = std::remove_const_t<Value>;
     if (values.size() == 0) return;
     const auto look = [&](const auto& exec, const report_writer& report) {
-      launch(exec, call.label_part(label, "find_nonfinite"), values.size(),
-             kernels::find_nonfinite<plain>{values.data, values.row_stride(), fast_divisor(values.width()),
-                                            report});
+      launch_find_nonfinite(exec, call.label_part(label, "find_nonfinite"), values, report);
     };
     if constexpr (!Staged || is_host_exec<Exec>) {
       const report_writer report = call.report();

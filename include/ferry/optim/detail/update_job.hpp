@@ -16,6 +16,7 @@
 #include <ferry/quantized/detail/rowwise_int8_weights.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/detail/row_kernels.hpp>
+#include <ferry/rows/detail/row_sums.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
 
 #include <array>
@@ -52,8 +53,8 @@ struct step_arrays {
   array_ref<std::uint32_t, Space> row_steps;  ///< if rows count
 };
 
-/// Updates weights and state of a row by the combined gradient in one pass; a job of update_rows. A table of
-/// 8-bit rows is passed as its records, rows of bytes; one of other quantized rows as coded_weights.
+/// Updates weights and state of a row by the combined gradient in one pass; a job of update_rows. A table
+/// of 8-bit rows is passed as its records; one of other quantized rows as coded_weights.
 template <class T, class TableSpace, class State, class StateSpace, class Optimizer, class StepCount,
           class Rounding, class Nonfinite, class Table = array_ref<T, TableSpace>>
 struct update_job {
@@ -188,6 +189,22 @@ struct update_job {
         return kernels::per_row_schedule<update>{inputs.template updates_for<Exec, update>(), last, counts};
       }
     }
+  }
+
+  /// True if lanes may have eight elements: most instructions of a step of 8-bit rows serve the row, once a
+  /// lane. Sums over a row have an order of lanes of four.
+  template <class Value>
+  static constexpr bool takes_wide_tiles =
+      is_encoded && !is_coded_weights<Table> && !RowOptimizer<rule_type> &&
+      transforms_type<float>::clip_norms == 0 && transforms_type<float>::norm_limits == 0 &&
+      sizeof(compute_type<Value>) <= sizeof(float);
+  [[nodiscard]] bool packs_wide(const auto& values) const {
+    constexpr int elements = kernels::wide_packed_tile::elements;
+    bool packable = values.width() <= std::int64_t{kernels::row_sum_order::lanes} * elements &&
+                    in_packets<elements>(table, values);
+    for (int f = 0; f < fields; ++f)
+      packable = packable && in_packets<elements>(arrays.state[static_cast<std::size_t>(f)]);
+    return packable;
   }
 
   /// True if a device's kernels can work in packets.

@@ -22,8 +22,9 @@ namespace ferry::kernels {
 /// the row, for transforms that use the norm of its gradient or of its new weights, and for tables of codes.
 /// Each of these walks over the row once: it combines the gradients and recomputes its inputs, which later
 /// walks find in the first level of cache; the last one updates. If keeps_tiles, a row of one tile a lane
-/// stays in registers: on a device up to 128 elements. Device: the vector lanes of a thread share a row. Rows
-/// of many gradients, often neighbours, lie in different teams. Host: an iteration a row.
+/// stays in registers: on a device up to 128 elements, 256 in wide tiles. Device: the vector lanes of a
+/// thread share a row. Rows of many gradients, often neighbours, lie in different teams. Host: an iteration a
+/// row.
 template <class Compute, class Tile, class Duplicates, class Source, class Value, class Weights, class State,
           class Schedule, class Transforms, int Fields, int RowFields>
 struct update_whole_rows {
@@ -61,8 +62,15 @@ struct update_whole_rows {
         1 + Transforms::clip_norms + Transforms::norm_limits + (measures ? 1 : 0) + (needs_scales ? 1 : 0);
     return width * static_cast<std::int64_t>(sizeof(Value) + (2 + 2 * Fields) * sizeof(Compute)) * walks;
   }
+  /// True if each lane has one tile of more elements than lanes have at a time elsewhere.
+  static constexpr bool has_wide_tiles = !Tile::host && Tile::elements > row_sum_order::lane_width;
   /// Vector lanes per row.
-  [[nodiscard]] int lanes() const { return lanes_for(width); }
+  [[nodiscard]] int lanes() const {
+    if constexpr (has_wide_tiles)
+      return lanes_for(width / (Tile::elements / row_sum_order::lane_width));
+    else
+      return lanes_for(width);
+  }
 
   KOKKOS_FUNCTION void operator()(std::int64_t item) const {
     const bool refused = is_refused();
@@ -98,35 +106,10 @@ struct update_whole_rows {
   /// The states of a tile during a step, in order.
   enum class phase { unread, combined, loaded, transformed, stepped, scaled };
 
-  /// A lane's tile of a row that needs no second one: it stays in registers and enters each phase once.
-  struct kept_tile {
-    tile current;
-
-    template <phase From, phase To, class Walk>
-    KOKKOS_FORCEINLINE_FUNCTION void enter(const update_whole_rows& kernel, const row_numbers& row,
-                                           const Walk& walk) {
-      walk.for_each_tile([&](std::int64_t column, int count) {
-        kernel.template advance<From, To>(current, row, column, count);
-      });
-    }
-    template <phase>
-    KOKKOS_FORCEINLINE_FUNCTION const tile& at(const update_whole_rows&, const row_numbers&, std::int64_t,
-                                               int) const {
-      return current;
-    }
-  };
-  /// The tiles of a longer row: each walk computes them from memory.
-  struct recomputed_tiles {
-    template <phase, phase, class Walk>
-    KOKKOS_FORCEINLINE_FUNCTION void enter(const update_whole_rows&, const row_numbers&, const Walk&) {}
-    template <phase To>
-    KOKKOS_FORCEINLINE_FUNCTION tile at(const update_whole_rows& kernel, const row_numbers& row,
-                                        std::int64_t column, int count) const {
-      tile computed;
-      kernel.template advance<phase::unread, To>(computed, row, column, count);
-      return computed;
-    }
-  };
+  using one_tile = kept_tile<tile>;
+  using many_tiles = recomputed_tiles<tile, phase::unread>;
+  friend one_tile;
+  friend many_tiles;
 
   KOKKOS_FORCEINLINE_FUNCTION bool is_refused() const {
     return source.blocked() || (refusal != nullptr && refusal->nonfinite != 0);
@@ -135,9 +118,13 @@ struct update_whole_rows {
   template <class Walk>
   KOKKOS_FORCEINLINE_FUNCTION void update_one(const row_segment& segment, const Walk& walk) const {
     row_numbers row = numbers_of(segment);
-    if constexpr (keeps_tiles)
-      if (walk.in_one_tile()) return update_tiles<kept_tile>(row, walk.over_one_tile());
-    update_tiles<recomputed_tiles>(row, walk);
+    if constexpr (has_wide_tiles) {
+      update_tiles<one_tile>(row, walk.over_one_tile());
+    } else {
+      if constexpr (keeps_tiles)
+        if (walk.in_one_tile()) return update_tiles<one_tile>(row, walk.over_one_tile());
+      update_tiles<many_tiles>(row, walk);
+    }
   }
 
   KOKKOS_FORCEINLINE_FUNCTION row_numbers numbers_of(const row_segment& segment) const {

@@ -291,7 +291,8 @@ struct apply_rows {
       operation.load(inputs, rows.row, column, count);
     } else {
       operation.load(inputs, rows.row, column, count);
-      combine_segment<Part, Duplicates>(value, source, rows, values, values_stride, column, count);
+      combine_segment < Part, Duplicates, requires { Operation::adds; }
+      > (value, source, rows, values, values_stride, column, count);
     }
     operation.finish(inputs, item, rows.row, column, value, count);
   }

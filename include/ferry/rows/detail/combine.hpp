@@ -44,8 +44,8 @@ KOKKOS_FORCEINLINE_FUNCTION void sum_segment(
 }
 
 /// tile = the values of one segment, combined by `Duplicates`, for columns [column, column + count). The
-/// order of additions is that of sum_pieces on every backend.
-template <class Tile, class Duplicates, class Compute, class Source, class Value>
+/// order of additions is that of sum_pieces on every backend. Adds: the result is added to something.
+template <class Tile, class Duplicates, bool Adds = false, class Compute, class Source, class Value>
 KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements], const Source& source,
                                                  const row_segment& rows, const Value* values,
                                                  std::int64_t stride, std::int64_t column, int count) {
@@ -64,14 +64,17 @@ KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements]
                         count);
     }
     const auto load = [&](std::int64_t k) {
-      load_tile<Tile>(tile, value_of(k), count);
+      if constexpr (Adds)
+        load_addends<Tile>(tile, value_of(k), count);
+      else
+        load_tile<Tile>(tile, value_of(k), count);
       if constexpr (requires { Source::adjusts; }) source.template adjust<Tile>(tile, k, column, count);
     };
     if (!summed) load(rows.begin);
     const auto add = [&](std::int64_t k) {
       if constexpr (requires { Source::adjusts; }) {
         Compute next[Tile::elements];
-        load_tile<Tile>(next, value_of(k), count);
+        load_addends<Tile>(next, value_of(k), count);
         source.template adjust<Tile>(next, k, column, count);
         for (int e = 0; e < live<Tile>(count); ++e) tile[e] += next[e];
       } else if constexpr (Tile::partial) {
@@ -79,7 +82,7 @@ KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements]
         for (int e = 0; e < live<Tile>(count); ++e) tile[e] += convert<Compute>(next[e]);
       } else {
         Compute next[Tile::elements];
-        load_tile<Tile>(next, value_of(k), count);
+        load_addends<Tile>(next, value_of(k), count);
         for (int e = 0; e < live<Tile>(count); ++e) tile[e] += next[e];
       }
     };

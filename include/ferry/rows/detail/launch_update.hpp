@@ -28,6 +28,9 @@
 ///   min_fields, max_fields, fields   state arrays: the fewest and the most possible, and the actual number
 ///   packs<Duplicates>(values)        whether alignment lets a device's kernels work in packets
 ///   packed_tile<Value>               the tile of these kernels
+///   takes_wide_tiles<Value>, packs_wide(values)
+///                                    whether its kernels can have wide packed tiles, and these rows too; may
+///                                    be absent
 ///   kernel<Exec, Duplicates, Tile, Fields>(source, items, values)
 ///                                    the kernel, see row_kernels.hpp; `per_item()` work items per item
 ///   takes_masks<Duplicates, Source>
@@ -66,6 +69,13 @@ template <class Job, class Duplicates, class Source>
 using loose_tile_of = std::conditional_t<Job::template takes_masks<Duplicates, Source>, kernels::masked_tile,
                                          kernels::single_tile>;
 
+/// True if a job's kernels can have wide packed tiles.
+template <class Job, class Value>
+inline constexpr bool takes_wide_tiles = false;
+template <class Job, class Value>
+  requires(Job::template takes_wide_tiles<Value>)
+inline constexpr bool takes_wide_tiles<Job, Value> = true;
+
 /// Launches the job's kernels on the items of a source. Rows without elements are only counted.
 template <class Duplicates, int Fields = -1, class Exec, class Job, class Source, class Value, class Space,
           class Order = schedule::flat>
@@ -75,20 +85,20 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
   if constexpr (fields < Job::max_fields)
     if (job.fields != fields)
       return launch_update<Duplicates, fields + 1>(exec, labels, job, source, items, values, order);
+  const auto launch_tiles = [&]<class Tile>(Tile) {
+    const auto kernel = job.template kernel<Exec, Duplicates, Tile, fields>(source, items, values);
+    launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
+  };
   if (values.width() == 0) {
   } else if constexpr (is_host_exec<Exec>) {
-    const auto kernel =
-        job.template kernel<Exec, Duplicates, kernels::host_tile, fields>(source, items, values);
-    launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
+    launch_tiles(kernels::host_tile{});
   } else if (job.template packs<Duplicates>(values)) {
-    const auto kernel =
-        job.template kernel<Exec, Duplicates, typename Job::template packed_tile<Value>, fields>(
-            source, items, values);
-    launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
+    bool wide = false;
+    if constexpr (takes_wide_tiles<Job, std::remove_const_t<Value>>)
+      if (wide = job.packs_wide(values); wide) launch_tiles(kernels::wide_packed_tile{});
+    if (!wide) launch_tiles(typename Job::template packed_tile<Value>{});
   } else {
-    const auto kernel = job.template kernel<Exec, Duplicates, loose_tile_of<Job, Duplicates, Source>, fields>(
-        source, items, values);
-    launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
+    launch_tiles(loose_tile_of<Job, Duplicates, Source>{});
   }
   if constexpr (Job::counts_rows)
     launch(exec, labels.count, items, job.template counting_kernel<Exec, std::remove_const_t<Value>>(source));

@@ -12,7 +12,8 @@
 /// table), column, the tile and its live elements. `load` reads the other inputs of `finish`, so that these
 /// loads are issued before values are summed. `prefetch` prefetches a later row on a host. On a host an
 /// operation with `by_vectors` gets rows of one value in tiles of one vector. `arrays` is the number of rows
-/// that it reads or writes. `target(item, row)` is the row that it writes, for masked tiles.
+/// that it reads or writes. `target(item, row)` is the row that it writes, for masked tiles. One with `adds`
+/// adds the value to something.
 namespace ferry::kernels {
 
 /// An operation that reads nothing and never refuses.
@@ -55,6 +56,7 @@ struct replace_row : plain_operation {
 /// table[row] += value, added in the accumulation type and rounded once.
 template <class T>
 struct add_row {
+  static constexpr bool adds = true;
   static constexpr bool by_vectors = true;
   static constexpr bool is_lean = true;
   static constexpr int arrays = 2;
@@ -76,14 +78,14 @@ struct add_row {
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void load(held<Tile, Compute>& inputs, std::int64_t row, std::int64_t column,
                                         int count) const {
-    load_tile<Tile>(inputs.sum, table + row * stride + column, count);
+    load_addends<Tile>(inputs.sum, table + row * stride + column, count);
   }
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void finish(held<Tile, Compute>& inputs, std::int64_t, std::int64_t row,
                                           std::int64_t column, const Compute (&value)[Tile::elements],
                                           int count) const {
     for (int e = 0; e < live<Tile>(count); ++e) inputs.sum[e] += value[e];
-    store_tile<Tile>(inputs.sum, table + row * stride + column, count);
+    store_results<Tile>(inputs.sum, table + row * stride + column, count);
   }
 };
 

@@ -95,7 +95,7 @@ KOKKOS_FUNCTION inline int lanes_for(std::int64_t width) {
 
 /// The vector lanes of one thread of a device's team share the row, row_sum_order::lane_width elements of a
 /// lane at a time. Lane l has elements 4 l to 4 l + 3, then those 4 lanes() further. Only these lanes
-/// synchronise. OneTile: no lane has more than one tile.
+/// synchronise. OneTile: no lane has more than one tile, which may be wider; such walks have no sums.
 template <class Compute, class Tile, class Member, bool OneTile = false>
 class lane_walk {
  public:
@@ -110,8 +110,7 @@ class lane_walk {
       : width_(width), lanes_(lanes), group_(lanes) {}
 
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool in_one_tile() const {
-    return Tile::elements == row_sum_order::lane_width &&
-           width_ <= std::int64_t{lanes_} * row_sum_order::lane_width;
+    return Tile::elements >= row_sum_order::lane_width && width_ <= std::int64_t{lanes_} * lane_width;
   }
   template <class Visit>
   KOKKOS_FORCEINLINE_FUNCTION void for_each_tile(const Visit& visit) const {
@@ -172,6 +171,8 @@ class lane_walk {
 
  private:
   using group = typename execution_backend<typename Member::execution_space>::lane_group;
+  static constexpr int lane_width =
+      Tile::elements > row_sum_order::lane_width ? Tile::elements : row_sum_order::lane_width;
 
   KOKKOS_FORCEINLINE_FUNCTION static auto plain(const Compute& value) {
     if constexpr (ferry::detail::WrappedNumber<Compute>)
@@ -191,7 +192,7 @@ class lane_walk {
   template <class Visit>
   KOKKOS_FORCEINLINE_FUNCTION void visit_tiles(const Visit& visit) const {
     if constexpr (OneTile) {
-      if (const int column = group::lane() * row_sum_order::lane_width; column < static_cast<int>(width_))
+      if (const int column = group::lane() * lane_width; column < static_cast<int>(width_))
         visit(std::int64_t{column}, Tile::elements);
       return;
     }
@@ -207,7 +208,7 @@ class lane_walk {
   KOKKOS_FORCEINLINE_FUNCTION void visit_tiles_of(std::int64_t first, std::int64_t end,
                                                   const Visit& visit) const {
     if constexpr (OneTile) {
-      if (const std::int64_t column = std::int64_t{group::lane()} * row_sum_order::lane_width;
+      if (const std::int64_t column = std::int64_t{group::lane()} * lane_width;
           column >= first && column < end)
         visit(column, Tile::elements);
       return;

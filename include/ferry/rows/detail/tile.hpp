@@ -183,6 +183,50 @@ KOKKOS_FORCEINLINE_FUNCTION void store_tile(const Compute (&tile)[Tile::elements
   }
 }
 
+/// True if instructions of a device convert packets of T from and to floats, two numbers at a time.
+template <class Tile, class Compute, class T>
+inline constexpr bool converts_pairs = Tile::packed&& Tile::elements % 2 == 0 &&
+                                       ferry::detail::is_float_number<Compute> &&
+                                       sizeof(T) == 2 && is_extended_number<T>;
+
+/// load_tile of numbers that are added next: the bits of one that is no number are lost anyway.
+template <class Tile, class Compute, class T>
+KOKKOS_FORCEINLINE_FUNCTION void load_addends(Compute (&tile)[Tile::elements], const T* source, int count) {
+  if constexpr (converts_pairs<Tile, Compute, T> && std::is_same_v<T, half_t>) {
+    KOKKOS_IF_ON_DEVICE(({
+      const auto words =
+          load_packet<std::uint32_t, Tile::elements / 2>(reinterpret_cast<const std::uint32_t*>(source));
+      bool converts = true;
+      for (int w = 0; w < Tile::elements / 2; ++w) {
+        float first = 0, second = 0;
+        converts = converts && device_backend<T>::widen_two(words.value[w], first, second);
+        tile[2 * w] = Compute(first);
+        tile[2 * w + 1] = Compute(second);
+      }
+      if (converts) return;
+    }))
+  }
+  load_tile<Tile>(tile, source, count);
+}
+
+/// store_tile of results of arithmetic. Those of a device that are no numbers all have one pattern of bits,
+/// which its conversions keep.
+template <class Tile, class Compute, class T>
+KOKKOS_FORCEINLINE_FUNCTION void store_results(const Compute (&tile)[Tile::elements], T* target, int count) {
+  if constexpr (converts_pairs<Tile, Compute, T>) {
+    KOKKOS_IF_ON_DEVICE(({
+      packet<std::uint32_t, Tile::elements / 2> words;
+      bool converts = true;
+      for (int w = 0; w < Tile::elements / 2; ++w)
+        converts = converts &&
+                   device_backend<T>::template narrow_two<std::is_same_v<T, bhalf_t>>(
+                       static_cast<float>(tile[2 * w]), static_cast<float>(tile[2 * w + 1]), words.value[w]);
+      if (converts) return store_packet(reinterpret_cast<std::uint32_t*>(target), words);
+    }))
+  }
+  store_tile<Tile>(tile, target, count);
+}
+
 /// Host: visit(tile, column) for whole tiles of Most, 4 and 1 elements, which cover `width` columns. Evenly
 /// is 0, or a divisor of the width: the columns of one iteration.
 template <int Most, int Evenly, int Registers, class Visit>

@@ -38,6 +38,12 @@ template <class T>
 concept WrappedNumber = requires {
   typename T::plain_number;
 };
+
+/// True of float, also wrapped.
+template <class T>
+inline constexpr bool is_float_number = std::is_same_v<T, float>;
+template <WrappedNumber T>
+inline constexpr bool is_float_number<T> = std::is_same_v<typename T::plain_number, float>;
 }  // namespace detail
 
 /// Converts between element types as static_cast; half_t, bhalf_t and numbers of 8 bits convert like float.

@@ -11,28 +11,21 @@
 
 #include <cstdint>
 #include <string>
-#include <type_traits>
 
 namespace ferry::detail {
 
 /// The values of a batch that are infinite or not a number. Blocks.
 template <class Exec, class Value, class Space>
 batch_findings scan_values(const Exec& exec, const array_ref<Value, Space>& values) {
-  using plain = std::remove_const_t<Value>;
   batch_findings findings;
   if (values.size() == 0) return findings;
   static const std::string label = "ferry::step::find_nonfinite";
   if (values.accesses != nullptr) values.accesses->wait_for_all();
-  const auto look = [&](const auto& instance, const report_writer& report) {
-    launch(instance, label, values.size(),
-           kernels::find_nonfinite<plain>{values.data, values.row_stride(), fast_divisor(values.width()),
-                                          report});
-  };
   if constexpr (is_host_exec<Exec> || Space::is_device_mapped) {
     launch_context<Exec> call(exec, "step");
     require_array_device("step", exec, values);
     const report_writer writer = call.report();
-    look(exec, writer);
+    launch_find_nonfinite(exec, label, values, writer);
     execution_backend<Exec>::fence(exec, label);
     const index_report report = read_report<Exec>(writer);
     findings.nonfinite = report.nonfinite;
@@ -43,7 +36,7 @@ batch_findings scan_values(const Exec& exec, const array_ref<Value, Space>& valu
     index_report report;
     unsigned int raised = 0;
     const auto host = host_side(exec);
-    look(host, report_writer{&report, &raised});
+    launch_find_nonfinite(host, label, values, report_writer{&report, &raised});
     host.fence(label);
     findings.nonfinite = report.nonfinite;
     findings.first_value = report.first_value;
