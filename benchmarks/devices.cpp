@@ -60,9 +60,9 @@ void time_tables(session& run, const ferry::communicator& comm, std::int64_t n, 
     moved.setting = setting_of(comm, "far") + facts{{"n", n}, {"row_bytes", row_bytes}};
     moved.counts = "payload";
     const auto part = far.shard(comm.size() - 1).first(std::min(static_cast<std::size_t>(n), rows));
-    auto into = batch.first(part.rows());
-    moved.bytes = static_cast<double>(into.rows() * width * sizeof(float));
-    moved.time = measure(run, 4, [&](int) { return ferry::copy(run.exec(), part, into); });
+    auto target = batch.first(part.rows());
+    moved.bytes = static_cast<double>(target.rows() * width * sizeof(float));
+    moved.time = measure(run, 4, [&](int) { return ferry::copy(run.exec(), part, target); });
     moved.verified = true;  // time_payload checks what kernels read
     run.results().add(moved);
     time_payload(run, group + "gather.far." + size, setting_of(comm, "far"), sets, batch, [&](int call) {

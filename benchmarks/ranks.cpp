@@ -38,8 +38,8 @@ class pulls {
       group_.comm().barrier();
       // ferry lets the devices reach each other's memory at the first copy.
       for (std::size_t r = 0; r < size(); ++r) {
-        auto into = target_[mine].first(1);
-        ferry::copy(exec, source_[r].first(1), into).wait();
+        auto target = target_[mine].first(1);
+        ferry::copy(exec, source_[r].first(1), target).wait();
       }
     });
   }

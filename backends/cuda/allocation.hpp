@@ -115,12 +115,12 @@ inline std::size_t in_whole_units(std::size_t bytes) {
   return bytes > static_cast<std::size_t>(-16) ? bytes : (bytes + 15) / 16 * 16;
 }
 
-/// `device` of the functions that allocate: where device memory lies and near which host memory is placed; -1
-/// means the default device. Page-locked and managed memory is that of all devices.
+/// `device` of the functions that allocate: device memory lies there, and host memory is placed near it; -1
+/// means the default device. All devices reach page-locked and managed memory.
 struct allocation_functions {
   static memory_block allocate(device_space space, std::size_t bytes, const std::string& label, int device) {
-    device = begin(device);
-    const device_guard on(device);
+    device = enter(device);
+    const device_guard guard(device);
     const capture_pause pause(true);
     void* data = nullptr;
     if (const cudaError_t status = cudaMalloc(&data, in_whole_units(bytes)); status != cudaSuccess)
@@ -129,15 +129,15 @@ struct allocation_functions {
   }
 
   static memory_block allocate(pinned_space space, std::size_t bytes, const std::string& label, int device) {
-    device = begin(device);
-    const device_guard on(device);
+    device = enter(device);
+    const device_guard guard(device);
     const capture_pause pause(true);
     return page_locked(space.name.data(), bytes, label, device);
   }
 
   static memory_block allocate(mapped_space space, std::size_t bytes, const std::string& label, int device) {
-    device = begin(device);
-    const device_guard on(device);
+    device = enter(device);
+    const device_guard guard(device);
     const capture_pause pause(true);
     if (!shares_managed(device)) return page_locked(space.name.data(), bytes, label, device);
     void* data = nullptr;
@@ -172,7 +172,7 @@ struct allocation_functions {
 
   template <class Space>
   static void deallocate(Space, const memory_block& block) noexcept {
-    const device_guard on(block.device >= 0 ? block.device : default_device(), std::nothrow);
+    const device_guard guard(block.device >= 0 ? block.device : default_device(), std::nothrow);
     const capture_pause pause(true);
     switch (block.provenance) {
       case managed_pages:
@@ -196,11 +196,11 @@ struct allocation_functions {
   /// Page-locks memory of the user in place.
   static void lock_pages(void* data, std::size_t bytes) {
     const int device = default_device();
-    const device_guard on(device);
+    const device_guard guard(device);
     const capture_pause pause(true);
-    if (const char* why = why_not_registered(facts_of(device)))
+    if (const char* reason = why_not_registered(facts_of(device)))
       throw device_error("ferry::adopt: the " + std::to_string(bytes) +
-                         " bytes of 'ferry::adopted' can't be page-locked in place: " + why +
+                         " bytes of 'ferry::adopted' can't be page-locked in place: " + reason +
                          "; copy them into a ferry::tensor in pinned_space, or adopt them as pageable_space");
     const cudaError_t status =
         cudaHostRegister(data, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
@@ -213,7 +213,7 @@ struct allocation_functions {
         " bytes of 'ferry::adopted' are page-locked already: by code other than ferry (cudaHostRegister, cudaHostAlloc), or for adopted memory that begins or ends in the same page");
   }
   static void unlock_pages(void* data) noexcept {
-    const device_guard on(default_device(), std::nothrow);
+    const device_guard guard(default_device(), std::nothrow);
     const capture_pause pause(true);
     cudaHostUnregister(data);
   }
@@ -243,10 +243,10 @@ struct allocation_functions {
   }
 
  private:
-  /// The device to allocate for. One that is not the default is in use from here on.
-  static int begin(int device) {
-    const int usual = default_device();
-    if (device < 0 || device == usual) return usual;
+  /// The device to allocate for. Marks it as in use if it is not the default.
+  static int enter(int device) {
+    const int standard = default_device();
+    if (device < 0 || device == standard) return standard;
     device_use::get().enter(device);
     return device;
   }

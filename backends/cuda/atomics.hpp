@@ -8,19 +8,19 @@
 namespace ferry::cuda {
 
 /// Atomics on global memory that Kokkos lacks, or has as loops of compare-and-exchange. The additions return
-/// false where the device that is compiled for has no such instruction.
+/// false if the device that is compiled for has no such instruction.
 struct atomic_functions {
   /// Reads what other threads write by atomics.
   KOKKOS_FORCEINLINE_FUNCTION static unsigned long long atomic_read(const unsigned long long* word) {
     return *static_cast<const volatile unsigned long long*>(word);
   }
-  /// *to = max(*to, value).
+  /// *target = max(*target, value).
   KOKKOS_FORCEINLINE_FUNCTION static void atomic_raise([[maybe_unused]] unsigned long long* target,
                                                        [[maybe_unused]] unsigned long long value) {
     KOKKOS_IF_ON_DEVICE((atomicMax(target, value);))
     KOKKOS_IF_ON_HOST((Kokkos::atomic_max(target, value);))
   }
-  /// *to = min(*to, value).
+  /// *target = min(*target, value).
   KOKKOS_FORCEINLINE_FUNCTION static void atomic_lower([[maybe_unused]] unsigned long long* target,
                                                        [[maybe_unused]] unsigned long long value) {
     KOKKOS_IF_ON_DEVICE((atomicMin(target, value);))

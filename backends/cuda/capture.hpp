@@ -15,7 +15,7 @@
 namespace ferry::cuda {
 
 /// Lets the calling thread allocate, query events and wait for them while a stream is being captured; none of
-/// that becomes part of a graph. Without it, CUDA refuses these calls and invalidates the capture where the
+/// that becomes part of a graph. Without it, CUDA refuses these calls and invalidates the capture if the
 /// thread itself captures a stream, or another thread does so with cudaStreamCaptureModeGlobal.
 class capture_pause {
  public:
@@ -36,7 +36,7 @@ struct capture_functions {
   using capture_pause = cuda::capture_pause;
 
   static bool capturing(const Kokkos::Cuda& exec) {
-    const device_guard on(exec);
+    const device_guard guard(exec);
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     check(cudaStreamIsCapturing(exec.cuda_stream(), &status), "cudaStreamIsCapturing");
     return status != cudaStreamCaptureStatusNone;
@@ -45,7 +45,7 @@ struct capture_functions {
   /// Passes the ownership of `resources` to the graph that the instance is being captured into, and to all
   /// executable graphs made of it. They drop them in a thread that must not call CUDA.
   static void retain(const Kokkos::Cuda& exec, std::shared_ptr<void> resources) {
-    const device_guard on(exec);
+    const device_guard guard(exec);
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     cudaGraph_t graph = nullptr;
     check(graph_of(exec.cuda_stream(), &status, &graph), "cudaStreamGetCaptureInfo");

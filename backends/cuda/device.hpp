@@ -17,7 +17,7 @@
 namespace ferry::cuda {
 
 /// The device of memory, and of work without an instance: that of Kokkos' default instance. Before
-/// Kokkos::initialize and after Kokkos::finalize, the current device of the calling thread; -1 where there is
+/// Kokkos::initialize and after Kokkos::finalize, the current device of the calling thread; -1 if there is
 /// none.
 inline int default_device() {
   if (Kokkos::is_initialized()) {

@@ -14,8 +14,8 @@ namespace ferry::cuda {
 
 /// Conversions from and to numbers of 8 and 16 bits by instructions.
 struct encoding_functions {
-  /// The bits of the nearest number of the format E5M2 (`Five`), else E4M3 without infinity: ties to even,
-  /// the largest number beyond it. Returns false where the device that is compiled for has no such
+  /// The bits of the nearest number of the format E5M2 (`Five`), else E4M3 without infinity: ties go to even,
+  /// values beyond the largest number to that. Returns false if the device that is compiled for has no such
   /// instruction. The bits of NaN are unspecified.
   template <bool Five>
   KOKKOS_FORCEINLINE_FUNCTION static bool encode_byte([[maybe_unused]] float value,
@@ -29,7 +29,7 @@ struct encoding_functions {
   }
 
   /// The number of the format E5M2 (`Five`), else E4M3 without infinity, with these bits. NaN loses its sign.
-  /// Returns false where the device that is compiled for has no such instruction.
+  /// Returns false if the device that is compiled for has no such instruction.
   template <bool Five>
   KOKKOS_FORCEINLINE_FUNCTION static bool decode_byte([[maybe_unused]] std::uint32_t bits,
                                                       [[maybe_unused]] float& value) {
@@ -44,7 +44,7 @@ struct encoding_functions {
   }
 
   /// The numbers of the format E5M2 (`Five`), else E4M3 without infinity, in the bytes of a word, lowest
-  /// first. NaN loses its sign. Returns false where the device that is compiled for has no such instruction.
+  /// first. NaN loses its sign. Returns false if the device that is compiled for has no such instruction.
   template <bool Five>
   KOKKOS_FORCEINLINE_FUNCTION static bool decode_four_bytes([[maybe_unused]] std::uint32_t word,
                                                             [[maybe_unused]] float (&value)[4]) {
@@ -62,13 +62,13 @@ struct encoding_functions {
 #endif
   }
 
-  /// The numbers of the format E2M1 in the halves of the bytes of a word, lowest first. Returns false where
+  /// The numbers of the format E2M1 in the halves of the bytes of a word, lowest first. Returns false if
   /// the device that is compiled for has no such instruction.
   KOKKOS_FORCEINLINE_FUNCTION static bool decode_eight_nibbles([[maybe_unused]] std::uint32_t word,
                                                                [[maybe_unused]] float (&value)[8]) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    // 2^14 times the binary16 with exponent, mantissa and sign of nibble k in its lower half, and with those
-    // of nibble k + 4 in its upper half.
+    // Exponent, mantissa and sign of nibble k in the lower half and of nibble k + 4 in the upper one: as
+    // binary16 they are 2^-14 of the numbers.
     const __half2 factor = __half2half2(__ushort_as_half(0x7400));
     for (int k = 0; k < 4; ++k) {
       const std::uint32_t magnitudes = k < 3 ? word << (9 - 4 * k) : word >> 3;
@@ -101,7 +101,7 @@ struct encoding_functions {
   }
 
   /// The bits of the nearest bfloat16 (`Brain`), else binary16, of two numbers, the first one in the lower
-  /// half: ties to even. Returns false where the device that is compiled for has no such instruction. The
+  /// half: ties to even. Returns false if the device that is compiled for has no such instruction. The
   /// bits of NaN are unspecified.
   template <bool Brain>
   KOKKOS_FORCEINLINE_FUNCTION static bool narrow_two([[maybe_unused]] float first,

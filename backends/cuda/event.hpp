@@ -30,14 +30,14 @@ class stream_event final : public ferry::detail::event {
   stream_event(const stream_event&) = delete;
   stream_event& operator=(const stream_event&) = delete;
   ~stream_event() override {
-    const device_guard on(device_, std::nothrow);
+    const device_guard guard(device_, std::nothrow);
     cudaEventDestroy(event_);
   }
 
   /// Records the event in the stream of an instance. A CUDA event belongs to one device, so an event from the
   /// pool that belongs to another device is made anew.
   void record(const Kokkos::Cuda& exec) {
-    const device_guard on(exec);
+    const device_guard guard(exec);
     if (device_ != exec.cuda_device()) {
       const cudaEvent_t fresh = make();
       cudaEventDestroy(std::exchange(event_, fresh));
@@ -47,12 +47,12 @@ class stream_event final : public ferry::detail::event {
   }
   void wait() override {
     const detail::trace_span waiting("ferry::wait::event", {}, "wait");
-    const device_guard on(device_);
+    const device_guard guard(device_);
     const capture_pause pause(true);
     check(cudaEventSynchronize(event_), "cudaEventSynchronize");
   }
   [[nodiscard]] bool ready() override {
-    const device_guard on(device_);
+    const device_guard guard(device_);
     const capture_pause pause(true);
     const cudaError_t status = cudaEventQuery(event_);
     if (status == cudaErrorNotReady) {
@@ -87,14 +87,14 @@ struct event_functions {
   /// record() in two steps; the second one needs no memory.
   static std::shared_ptr<stream_event> take_event(const Kokkos::Cuda& exec,
                                                   ferry::detail::event_pool<stream_event>& events) {
-    const device_guard on(exec);  // an empty pool makes events
+    const device_guard guard(exec);  // an empty pool makes events
     return events.take();
   }
   static void record_at(const Kokkos::Cuda& exec, stream_event& point) { point.record(exec); }
 
   /// Waits on the device for an event of the device, else in the calling thread.
   static void wait_for(const Kokkos::Cuda& exec, ferry::detail::event& before) {
-    const device_guard on(exec);
+    const device_guard guard(exec);
     if (auto* point = dynamic_cast<stream_event*>(&before))
       check(cudaStreamWaitEvent(exec.cuda_stream(), point->native(), 0), "cudaStreamWaitEvent");
     else
@@ -102,7 +102,7 @@ struct event_functions {
   }
 
   static void fence(const Kokkos::Cuda& exec, const std::string& label) {
-    const device_guard on(exec);
+    const device_guard guard(exec);
     exec.fence(label);
   }
 
@@ -111,7 +111,7 @@ struct event_functions {
   /// The id of the stream. Unlike its handle, CUDA does not reuse it for a later stream. Not for a stream
   /// that is being captured: CUDA refuses, and ends the capture.
   static ferry::detail::instance_id id_of(const Kokkos::Cuda& exec) {
-    const device_guard on(exec);
+    const device_guard guard(exec);
     unsigned long long id = 0;
     check(cudaStreamGetId(exec.cuda_stream(), &id), "cudaStreamGetId");
     return id;

@@ -15,7 +15,7 @@
 namespace ferry::cuda {
 
 struct identity_functions {
-  /// The name of the default device, the version of the driver where the system shows it, and its CUDA
+  /// The name of the default device, the version of the driver if the system shows it, and its CUDA
   /// version.
   static device_id device_identity() {
     cudaDeviceProp properties{};

@@ -19,7 +19,7 @@ struct interop_functions {
   /// the host counts as ordinary memory, because kernels don't reach it by this address; so does null.
   static memory_place place_of(const void* data) {
     if (data == nullptr) return {memory_kind::host, default_device()};
-    const device_guard on(default_device());
+    const device_guard guard(default_device());
     const capture_pause pause(true);
     cudaPointerAttributes known{};
     check(cudaPointerGetAttributes(&known, data), "cudaPointerGetAttributes");

@@ -23,10 +23,10 @@ namespace ferry::cuda {
 struct interprocess_functions {
   static constexpr bool shares_memory = true;
 
-  /// The bytes open the whole of what cudaMalloc gave, so where `data` lies in it is told as well.
+  /// The token opens the whole allocation of cudaMalloc, so the offset of `data` comes with it.
   static exported_memory export_memory(void* data, int device) {
     static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(exported_memory::token));
-    const device_guard on(device);
+    const device_guard guard(device);
     const capture_pause pause(true);
     CUdeviceptr base = 0;
     std::size_t bytes = 0;
@@ -42,11 +42,11 @@ struct interprocess_functions {
     return exported;
   }
 
-  /// Memory of device `uuid`, for work of `device`. Throws device_error where that does not reach it. No
+  /// Memory of device `uuid`, for work of `device`. Throws device_error if that does not reach it. No
   /// context is made on the device of the memory, which may be one that this process does not see.
   static void* import_memory(const std::array<unsigned char, 64>& token, const device_uuid& uuid,
                              int device) {
-    const device_guard on(device);
+    const device_guard guard(device);
     const capture_pause pause(true);
     int count = 0, reaches = 0;
     check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
@@ -64,7 +64,7 @@ struct interprocess_functions {
     return data;
   }
   static void end_import(void* data, int device) noexcept {
-    const device_guard on(device, std::nothrow);
+    const device_guard guard(device, std::nothrow);
     const capture_pause pause(true);
     if (cudaIpcCloseMemHandle(data) != cudaSuccess) cudaGetLastError();
   }

@@ -37,9 +37,9 @@ class block_team {
   /// Threads of a warp. They call the functions below together.
   static constexpr int lanes = 32;
   /// Bit l is set where lane l passes true.
-  [[nodiscard]] KOKKOS_FUNCTION std::uint32_t vote([[maybe_unused]] bool mine) const {
-    KOKKOS_IF_ON_DEVICE((return __ballot_sync(0xffffffffu, mine);))
-    KOKKOS_IF_ON_HOST((return mine ? 1u : 0u;))
+  [[nodiscard]] KOKKOS_FUNCTION std::uint32_t vote([[maybe_unused]] bool bit) const {
+    KOKKOS_IF_ON_DEVICE((return __ballot_sync(0xffffffffu, bit);))
+    KOKKOS_IF_ON_HOST((return bit ? 1u : 0u;))
   }
   /// The value of the first lane.
   template <class T>
@@ -95,7 +95,7 @@ struct link_functions {
   static void launch_blocks(const Kokkos::Cuda& exec, std::string_view label, int teams, int size,
                             const Functor& functor) {
     const detail::device_span<Kokkos::Cuda> span(exec, label, "kernel");
-    const device_guard on(exec);
+    const device_guard guard(exec);
     const dim3 blocks(static_cast<unsigned>(teams));
     const dim3 threads(static_cast<unsigned>(std::min(size, largest_block)));
     void* arguments[] = {const_cast<Functor*>(&functor)};

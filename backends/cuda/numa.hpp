@@ -11,7 +11,7 @@
 
 namespace ferry::cuda::numa {
 
-/// The NUMA node of the device; -1 where the system does not tell.
+/// The NUMA node of the device; -1 if the system does not tell.
 inline int device_node(int device) {
   char address[32] = "";
   if (cudaDeviceGetPCIBusId(address, static_cast<int>(sizeof address), device) != cudaSuccess) {

@@ -41,7 +41,7 @@ struct several_devices_functions {
   /// Begins to use a device; the engine of a device calls it once.
   static void enter_device(int device) { device_use::get().enter(device); }
 
-  /// The name and memory of a device. The driver tells the free memory only within a context, so where the
+  /// The name and memory of a device. The driver tells the free memory only within a context, so if the
   /// process has none on the device, one is made for the query. By functions of the driver, as those of the
   /// runtime would keep it.
   static device_summary summary_of(int device) {
@@ -86,7 +86,7 @@ struct several_devices_functions {
     return *std::move(instance);
   }
 
-  /// Lets work of the instance reach the memory of another device; false where the machine can't.
+  /// Lets work of the instance reach the memory of another device; false if the machine can't.
   static bool reaches_device(const Kokkos::Cuda& exec, int device) {
     return device_use::get().connect(exec.cuda_device(), device);
   }
@@ -119,7 +119,7 @@ struct several_devices_functions {
 
   static Kokkos::Cuda make_instance(int device) {
     const capture_pause pause(true);
-    const device_guard on(device);
+    const device_guard guard(device);
     if (device == cuda::default_device()) return Kokkos::Experimental::partition_space(Kokkos::Cuda(), 1)[0];
     const own_stream stream;
     const Kokkos::Cuda base(stream.native);  // an instance is on the device of its stream

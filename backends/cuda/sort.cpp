@@ -35,7 +35,7 @@ std::size_t sort_functions::sort_bytes(std::int64_t count, int first_bit, int bi
 void sort_functions::sort_pairs(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
                                 std::int64_t*& values, std::int64_t* other_values, std::int64_t count,
                                 int first_bit, int bits, void* workspace, std::size_t workspace_bytes) {
-  const device_guard on(exec);
+  const device_guard guard(exec);
   cub::DoubleBuffer<std::uint64_t> key_buffers(keys, other_keys);
   cub::DoubleBuffer<std::int64_t> value_buffers(values, other_values);
   check(cub::DeviceRadixSort::SortPairs(workspace, workspace_bytes, key_buffers, value_buffers, count,
@@ -57,7 +57,7 @@ std::size_t sort_functions::sort_keys_bytes(std::int64_t count, int first_bit, i
 void sort_functions::sort_keys(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
                                std::int64_t count, int first_bit, int bits, void* workspace,
                                std::size_t workspace_bytes) {
-  const device_guard on(exec);
+  const device_guard guard(exec);
   cub::DoubleBuffer<std::uint64_t> buffers(keys, other_keys);
   check(cub::DeviceRadixSort::SortKeys(workspace, workspace_bytes, buffers, static_cast<std::uint32_t>(count),
                                        first_bit, bits, exec.cuda_stream()),
@@ -83,7 +83,7 @@ std::size_t sort_functions::sum_bytes(std::int64_t count) {
 template <class Term>
 void sort_functions::inclusive_sum(const Kokkos::Cuda& exec, const Term& term, std::uint64_t* sums,
                                    std::int64_t count, void* workspace, std::size_t workspace_bytes) {
-  const device_guard on(exec);
+  const device_guard guard(exec);
   check(cub::DeviceScan::InclusiveSum(workspace, workspace_bytes, terms_of(term), sums,
                                       static_cast<std::uint32_t>(count), exec.cuda_stream()),
         "cub::DeviceScan");

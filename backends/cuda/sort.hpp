@@ -47,9 +47,8 @@ struct sort_functions {
   ///
   /// `keys` and `other_keys` are scratch memory; by place() the second one is free. The workspace is as for
   /// sort_keys; none is needed for keys that sorts_without_scratch. `arrived` is a word that is 0, and 0
-  /// again when the kernel has ended. Returns false, and does nothing, for too many keys, and where the
-  /// device can't run all blocks at once.
-  /// Kernels of other types need detail/sort_and_place.hpp.
+  /// again when the kernel has ended. Returns false, and does nothing, for too many keys, and if the device
+  /// can't run all blocks at once. Kernels of other types need detail/sort_and_place.hpp.
   template <class Keys, class Segments>
   static bool sort_and_place(const Kokkos::Cuda& exec, const Keys& key_of, const Segments& segments,
                              std::uint64_t* keys, std::uint64_t* other_keys, unsigned int* arrived,

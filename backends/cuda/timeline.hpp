@@ -23,7 +23,7 @@
 /// Times of work in a stream, by the clock of the host. Used only while a trace is written.
 namespace ferry::cuda {
 
-/// An event with a time. Destroyed on any thread, also where the device is gone.
+/// An event with a time. Destroyed on any thread, also if the device is gone.
 class timed_event {
  public:
   /// Makes an event of the current device.
@@ -31,7 +31,7 @@ class timed_event {
   timed_event(const timed_event&) = delete;
   timed_event& operator=(const timed_event&) = delete;
   ~timed_event() {
-    const device_guard on(device_, std::nothrow);
+    const device_guard guard(device_, std::nothrow);
     if (cudaEventDestroy(event_) != cudaSuccess) cudaGetLastError();
   }
   void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "cudaEventRecord"); }
@@ -92,14 +92,14 @@ class stream_timer final : public detail::timed_work {
   void stop(cudaStream_t stream) { end_.record(stream); }
 
   [[nodiscard]] bool ended() noexcept override {
-    const device_guard on(device_, std::nothrow);
+    const device_guard guard(device_, std::nothrow);
     const capture_pause pause(true);
     const cudaError_t status = cudaEventQuery(end_.native());
     if (status != cudaSuccess) cudaGetLastError();
     return status != cudaErrorNotReady;
   }
   [[nodiscard]] bool times(std::int64_t& begin, std::int64_t& end) noexcept override {
-    const device_guard on(device_, std::nothrow);
+    const device_guard guard(device_, std::nothrow);
     const capture_pause pause(true);
     float to_begin = 0, length = 0;
     if (cudaEventSynchronize(end_.native()) != cudaSuccess ||
@@ -133,14 +133,14 @@ struct timeline_functions {
   /// Begins to time what is enqueued from here on; null while the instance is being captured.
   static std::unique_ptr<detail::timed_work> start_timer(const Kokkos::Cuda& exec) {
     if (capture_functions::capturing(exec)) return nullptr;
-    const device_guard on(exec);
+    const device_guard guard(exec);
     const capture_pause pause(true);
     return std::make_unique<stream_timer>(exec.cuda_device(), exec.cuda_stream());
   }
-  /// Ends it. False where a capture has begun meanwhile.
+  /// Ends it. False if a capture has begun meanwhile.
   static bool stop_timer(const Kokkos::Cuda& exec, detail::timed_work& timer) {
     if (capture_functions::capturing(exec)) return false;
-    const device_guard on(exec);
+    const device_guard guard(exec);
     static_cast<stream_timer&>(timer).stop(exec.cuda_stream());
     return true;
   }

@@ -22,23 +22,23 @@ namespace ferry::cuda {
 struct transfer_functions {
   static void copy_async(const Kokkos::Cuda& exec, const char*, void* target, const void* source,
                          std::size_t bytes) {
-    const device_guard on(exec);
+    const device_guard guard(exec);
     check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault, exec.cuda_stream()), "cudaMemcpyAsync");
   }
-  /// Copies memory of another device to memory of the instance's own: over their link where they have one,
+  /// Copies memory of another device to memory of the instance's own: over their link if they have one,
   /// else the runtime takes it through host memory.
   static void copy_from_device_async(const Kokkos::Cuda& exec, const char* label, void* target,
                                      const void* source, int from_device, std::size_t bytes) {
     const int device = exec.cuda_device();
     if (from_device < 0 || from_device == device) return copy_async(exec, label, target, source, bytes);
     static_cast<void>(device_use::get().connect(device, from_device));
-    const device_guard on(exec);
+    const device_guard guard(exec);
     check(cudaMemcpyPeerAsync(target, device, source, from_device, bytes, exec.cuda_stream()),
           "cudaMemcpyPeerAsync");
   }
   /// Copies rows at equal distances: one 2-d or 3-d transfer, or a 2-d one for each slice.
   static void copy_pitched_async(const Kokkos::Cuda& exec, const char*, const pitched_block& block) {
-    const device_guard on(exec);
+    const device_guard guard(exec);
     const cudaStream_t stream = exec.cuda_stream();
     if (block.rows * block.slices == 1) {
       check(cudaMemcpyAsync(block.target, block.source, block.row_bytes, cudaMemcpyDefault, stream),
@@ -62,7 +62,7 @@ struct transfer_functions {
                               block.source_pitch, block.row_bytes, block.rows, cudaMemcpyDefault, stream),
             "cudaMemcpy2DAsync");
   }
-  /// The number of transfers that copy_pitched_async needs; 0 where it can't copy the block.
+  /// The number of transfers that copy_pitched_async needs; 0 if it can't copy the block.
   static std::size_t pitched_transfers(const Kokkos::Cuda& exec, const pitched_block& block) {
     if (block.rows * block.slices == 1) return 1;
     const auto most = static_cast<std::size_t>(attribute(cudaDevAttrMaxPitch, exec.cuda_device()));
@@ -75,7 +75,7 @@ struct transfer_functions {
   /// Copies a batch. Its copies may run in any order; the batch as a whole runs in the order of the stream.
   static void copy_batch_async(const Kokkos::Cuda& exec, const char* label, void* const* target,
                                const void* const* source, const std::size_t* bytes, std::size_t count) {
-    const device_guard on(exec);
+    const device_guard guard(exec);
 #if CUDART_VERSION >= 13000
     const cudaStream_t stream = exec.cuda_stream();
     if (count > 1 && stream != nullptr && stream != cudaStreamLegacy) {  // the legacy stream takes none
@@ -109,7 +109,7 @@ struct transfer_functions {
   static int device_with(const void* memory) {
     const int usual = default_device();
     if (device_use::get().count() < 2) return usual;
-    const device_guard on(usual);
+    const device_guard guard(usual);
     const capture_pause pause(true);
     cudaPointerAttributes known{};
     check(cudaPointerGetAttributes(&known, memory), "cudaPointerGetAttributes");
@@ -119,7 +119,7 @@ struct transfer_functions {
   /// for all work of the legacy default stream. A capture_pause keeps the copy out of any capture of the
   /// process.
   static void copy_now(void* target, const void* source, std::size_t bytes, cudaMemcpyKind kind, int device) {
-    const device_guard on(device);
+    const device_guard guard(device);
     const capture_pause pause(true);
     const copy_stream stream(device);
     check(cudaMemcpyAsync(target, source, bytes, kind, stream.native()), "cudaMemcpyAsync");

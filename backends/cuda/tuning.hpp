@@ -12,7 +12,7 @@ struct tuning_numbers {
   /// Threads per team of path::ordered and of the kernels that serve a ring: with 16 teams, 512 threads have
   /// enough rows in flight to fill the link.
   static constexpr int ordered_team_size = 512;
-  /// Threads per team where a team works on whole rows, all teams at once.
+  /// Threads per team if a team works on whole rows, all teams at once.
   static constexpr int flat_team_size = 256;
   /// Teams of such a launch. The teams loop over the rows beyond.
   static constexpr std::int64_t most_flat_teams = std::int64_t{1} << 20;

@@ -14,7 +14,7 @@
 namespace ferry::host {
 
 /// The value of the first `key` in a file of "key : value" lines; for an empty key the first line. Empty
-/// where there is none.
+/// if there is none.
 inline std::string line_of(const char* path, std::string_view key) {
   const detail::file_stream file(std::fopen(path, "re"));
   if (file == nullptr) return {};

@@ -10,12 +10,12 @@ namespace ferry::host {
 
 /// The calling thread returns from a launch when the kernel has ended.
 struct launch_functions {
-  /// Called after parallel_for: waits until the functor has run, where Kokkos does not. Its Serial, OpenMP
+  /// Called after parallel_for: waits until the functor has run, if Kokkos does not. Its Serial, OpenMP
   /// and Threads do, its HPX need not.
   template <HostExecutionSpace Exec>
   static void end_launch(const Exec& exec, const std::string& label) {
-    static const bool goes_on = std::string_view(Exec::name()) == "HPX";
-    if (goes_on) exec.fence(label);
+    static const bool is_asynchronous = std::string_view(Exec::name()) == "HPX";
+    if (is_asynchronous) exec.fence(label);
   }
 };
 

@@ -18,12 +18,13 @@ std::vector<int> parse_node_list(std::string_view text) {
   constexpr int most = 1 << 16;
   std::vector<int> nodes;
   std::size_t position = 0;
-  const auto number = [&](int& into) {
+  const auto number = [&](int& result) {
     const std::size_t begin = position;
-    for (into = 0; position < text.size() && text[position] >= '0' && text[position] <= '9' && into < most;
+    for (result = 0;
+         position < text.size() && text[position] >= '0' && text[position] <= '9' && result < most;
          ++position)
-      into = 10 * into + (text[position] - '0');
-    return position != begin && into < most;
+      result = 10 * result + (text[position] - '0');
+    return position != begin && result < most;
   };
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
   while (position < text.size()) {

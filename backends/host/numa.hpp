@@ -30,16 +30,16 @@ struct placement {
 /// The numbers of a list in the form of Linux ("0-2,7\n"), ascending. Empty for text that is not a list.
 std::vector<int> parse_node_list(std::string_view text);
 
-/// The node of a device in the form of Linux ("1\n"); -1 where it is unknown, as in Linux.
+/// The node of a device in the form of Linux ("1\n"); -1 if it is unknown, as in Linux.
 int parse_node(std::string_view text);
 
-/// The first line of a small file; empty where it can't be read.
+/// The first line of a small file; empty if it can't be read.
 std::string first_line(const std::string& path);
 
 /// The nodes of the machine that have memory; read once.
 const std::vector<int>& nodes_with_memory();
 
-/// For memory that one device reads: the node of the device, where there are several nodes.
+/// For memory that one device reads: the node of the device, if there are several nodes.
 placement near_device(int device_node, const std::vector<int>& nodes);
 
 /// For tables whose random rows the threads of all nodes read: interleaved over all nodes, so that the links

@@ -29,7 +29,7 @@ struct copy_block {
 };
 
 /// Copies by stores that neither read the destination's lines nor keep them in the caches: a third less
-/// traffic for memory that is not read soon. Ordinary copies where the processor has no such stores.
+/// traffic for memory that is not read soon. Ordinary copies if the processor has no such stores.
 inline void copy_past_caches(void* target, const void* source, std::size_t bytes) {
 #if defined(__SSE2__)
   constexpr std::size_t line = 64, unit = 16;
@@ -67,7 +67,7 @@ struct transfer_functions {
                     static_cast<const char*>(block.source) + s * block.source_slice + r * block.source_pitch,
                     block.row_bytes);
   }
-  /// The number of transfers that copy_pitched_async needs; 0 where it can't copy the block.
+  /// The number of transfers that copy_pitched_async needs; 0 if it can't copy the block.
   template <HostExecutionSpace Exec>
   static std::size_t pitched_transfers(const Exec&, const pitched_block&) {
     return 1;

@@ -9,9 +9,9 @@ namespace ferry::host {
 /// loops over one memory, so only the ring's slots and the runs that bypass it remain.
 struct tuning_numbers {
   /// A kernel that reads and writes at most this many bytes runs in the calling thread. To wake a second
-  /// thread took 8 us where threads sleep and 1.5 us where they spin (two cores of an AMD Zen 4, other work
-  /// on both). One thread gathers these bytes in 6 us. A smaller number gains where threads spin, a larger
-  /// one where they sleep.
+  /// thread took 8 us when threads sleep and 1.5 us when they spin (two cores of an AMD Zen 4, other work
+  /// on both). One thread gathers these bytes in 6 us. A smaller number gains when threads spin, a larger
+  /// one when they sleep.
   std::int64_t caller_bytes = std::int64_t{1} << 17;
   std::int64_t locality_bytes = std::int64_t{1} << 21;
   int staging_workers = 16;

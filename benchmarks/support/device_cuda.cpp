@@ -11,7 +11,7 @@ struct stopwatch::state {
   cudaEvent_t begin = nullptr;
   cudaEvent_t end = nullptr;
 
-  explicit state(cudaStream_t on) : stream(on) {
+  explicit state(cudaStream_t handle) : stream(handle) {
     check_cuda(cudaEventCreate(&begin), "cudaEventCreate");
     check_cuda(cudaEventCreate(&end), "cudaEventCreate");
   }

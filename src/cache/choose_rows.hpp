@@ -65,7 +65,7 @@ struct tally_scores {
 
   KOKKOS_FUNCTION void operator()(std::int64_t thread) const {
     constexpr std::int64_t bins = detail::cache_memory::bins;
-    std::uint32_t* mine = histogram + thread % detail::cache_memory::copies * bins;
+    std::uint32_t* bin_counts = histogram + thread % detail::cache_memory::copies * bins;
     const int shift = score_digits::shift(digit);
     std::uint64_t last = 0;
     std::uint32_t run = 0;
@@ -74,13 +74,13 @@ struct tally_scores {
       if (score == 0 || score >> (shift + score_digits::bits) != so_far->prefix) continue;
       const std::uint64_t bin = score >> shift & (bins - 1);
       if (bin != last && run != 0) {
-        Kokkos::atomic_add(mine + last, run);
+        Kokkos::atomic_add(bin_counts + last, run);
         run = 0;
       }
       last = bin;
       ++run;
     }
-    if (run != 0) Kokkos::atomic_add(mine + last, run);
+    if (run != 0) Kokkos::atomic_add(bin_counts + last, run);
   }
 };
 

@@ -50,20 +50,20 @@ struct choose_ways {
     }
     const auto row_of = [&](std::uint32_t number) { return std::int64_t{number - 1} * sets + set + 1; };
     std::uint32_t stays = 0;  // one bit per chosen row
-    std::int64_t* mine = next_rows + set * ways;
+    std::int64_t* set_rows = next_rows + set * ways;
     for (int w = 0; w < ways; ++w) {
-      mine[w] = 0;
+      set_rows[w] = 0;
       for (int f = 0; f < entries; ++f)
         if (tag[f] == tags[w] && tags[w] != 0) {
-          mine[w] = row_of(tag[f]);
+          set_rows[w] = row_of(tag[f]);
           stays |= std::uint32_t{1} << f;
         }
     }
     int way = 0;
     for (int f = 0; f < entries; ++f) {
       if ((stays >> f & 1u) != 0) continue;
-      while (mine[way] != 0) ++way;
-      mine[way] = row_of(tag[f]);
+      while (set_rows[way] != 0) ++way;
+      set_rows[way] = row_of(tag[f]);
     }
   }
 };

@@ -45,13 +45,15 @@ struct clear_moving {
   KOKKOS_FUNCTION void operator()(std::int64_t) const { *count = 0; }
 };
 
-/// From now on verbs that write are told apart from earlier ones.
+/// Marks changed slots as dirty, so that those that verbs change from now on stand out as dirty again. One
+/// thread per slot.
 struct age_changes {
   std::uint8_t* changed;
   KOKKOS_FUNCTION void operator()(std::int64_t slot) const {
-    if (changed[slot] != 0) changed[slot] = detail::changed_before;
+    if (changed[slot] != 0) changed[slot] = detail::slot_dirty;
   }
 };
+/// Marks slots as equal to host memory; one thread per slot.
 struct forget_changes {
   std::uint8_t* changed;
   KOKKOS_FUNCTION void operator()(std::int64_t slot) const { changed[slot] = 0; }
@@ -96,7 +98,7 @@ struct halve_counts {
 
 namespace ferry::detail {
 
-/// The later work of this call reads and writes slots; `host`: also all rows in host memory.
+/// Declares that later work of this call reads and writes slots and, with `host`, all rows in host memory.
 template <ExecutionSpace Exec>
 void use_slots(launch_context<Exec>& call, const row_cache& cache, bool host) {
   if (const int device = cache.accesses()->device();
@@ -110,9 +112,9 @@ void use_slots(launch_context<Exec>& call, const row_cache& cache, bool host) {
     if (auto alive = array.accesses.lock()) call.writes_to(tracked(std::move(alive)));
 }
 
-/// Takes the instance of the exchange; false where Kokkos has no memory for one.
+/// Takes an instance for the exchange if it has none. False if Kokkos has no memory for one.
 template <class Exec>
-bool has_instance_aside([[maybe_unused]] launch_context<Exec>& call, [[maybe_unused]] row_cache& cache) {
+bool acquire_exchange_stream([[maybe_unused]] launch_context<Exec>& call, [[maybe_unused]] row_cache& cache) {
   if constexpr (!is_host_exec<Exec>) {
     using backend = execution_backend<Exec>;
     try {
@@ -129,7 +131,7 @@ bool has_instance_aside([[maybe_unused]] launch_context<Exec>& call, [[maybe_unu
 /// Enqueues work(instance) on the instance of the exchange, after all work of this call so far. A host works
 /// on its own instance.
 template <class Exec, class Work>
-void run_aside(launch_context<Exec>& call, row_cache& cache, const Work& work) {
+void run_on_exchange_stream(launch_context<Exec>& call, row_cache& cache, const Work& work) {
   using backend = execution_backend<Exec>;
   if constexpr (is_host_exec<Exec>) {
     work(call.exec());
@@ -146,12 +148,12 @@ void run_aside(launch_context<Exec>& call, row_cache& cache, const Work& work) {
 
 /// Orders this call after the part of the exchange that is under way.
 template <class Exec>
-void come_after_part(launch_context<Exec>& call, row_cache& cache) {
+void wait_for_exchange(launch_context<Exec>& call, row_cache& cache) {
   if (cache.exchange.completion == nullptr) return;
   execution_backend<Exec>::wait_for(call.exec(), *cache.exchange.completion);
 }
 
-/// Frees the slots of leaving rows, which host memory has but for late changes.
+/// Writes leaving rows to host memory, `leaving` says which of them, and frees their slots.
 template <class Exec>
 void free_slots(launch_context<Exec>& call, row_cache& cache, const std::string& label,
                 kernels::slot_move leaving) {
@@ -162,7 +164,7 @@ void free_slots(launch_context<Exec>& call, row_cache& cache, const std::string&
   });
 }
 
-/// The free slots have the rows that enter.
+/// Enters the rows that the free slots have got into the directory.
 template <class Exec>
 void insert_rows(launch_context<Exec>& call, row_cache& cache, const std::string& label) {
   cache.with_directory([&](const auto& directory) {
@@ -171,7 +173,7 @@ void insert_rows(launch_context<Exec>& call, row_cache& cache, const std::string
   });
 }
 
-/// Lists the slots whose rows in `wanted` are new.
+/// Lists the slots whose rows in `next_rows` are new.
 template <class Exec>
 void list_moving(launch_context<Exec>& call, const row_cache& cache, const std::string& label) {
   launch(call.exec(), label, 1, kernels::clear_moving{cache.memory.book.moving_count});
@@ -191,13 +193,13 @@ void exchange_now(launch_context<Exec>& call, row_cache& cache) {
   insert_rows(call, cache, label);
 }
 
-/// Moves slots on the instance of the exchange, timed. A host does it at once, so that where `within` is set
-/// the time around it has it.
+/// Moves slots on the instance of the exchange, timed. A host does it at once; `caller_times` if its time is
+/// part of one that the caller takes.
 template <class Exec>
-void move_aside(launch_context<Exec>& call, row_cache& cache, const std::string& label,
-                kernels::slot_move move, bool within) {
-  run_aside(call, cache, [&](const Exec& side) {
-    if (is_host_exec<Exec> && within)
+void move_on_exchange_stream(launch_context<Exec>& call, row_cache& cache, const std::string& label,
+                             kernels::slot_move move, bool caller_times) {
+  run_on_exchange_stream(call, cache, [&](const Exec& side) {
+    if (is_host_exec<Exec> && caller_times)
       move_slots(side, label, cache, move);
     else
       timed(side, label, cache, true, [&] { move_slots(side, label, cache, move); });
@@ -206,8 +208,9 @@ void move_aside(launch_context<Exec>& call, row_cache& cache, const std::string&
 
 /// Begins to load rows into free slots.
 template <class Exec>
-void load_aside(launch_context<Exec>& call, row_cache& cache, bool within) {
-  move_aside(call, cache, call.label("cached", "load"), kernels::slot_move::entering_to_slot, within);
+void load_on_exchange_stream(launch_context<Exec>& call, row_cache& cache, bool caller_times) {
+  move_on_exchange_stream(call, cache, call.label("cached", "load"), kernels::slot_move::entering_to_slot,
+                          caller_times);
   cache.exchange.part = exchange_part::entering;
 }
 
@@ -217,11 +220,11 @@ void end_part(launch_context<Exec>& call, row_cache& cache) {
   auto& exchange = cache.exchange;
   const std::string& label = call.label("cached", "exchange");
   use_slots(call, cache, true);
-  come_after_part(call, cache);
+  wait_for_exchange(call, cache);
   if (exchange.part == exchange_part::leaving) {
     timed(call.exec(), label, cache, false,
           [&] { free_slots(call, cache, label, kernels::slot_move::late_to_host); });
-    load_aside(call, cache, false);
+    load_on_exchange_stream(call, cache, false);
     exchange.due += exchange.lag;
   } else {
     timed(call.exec(), label, cache, false, [&] {
@@ -239,7 +242,7 @@ void end_exchange(launch_context<Exec>& call, row_cache& cache) {
 }
 
 /// Chooses the rows used most and begins to exchange the cached ones for them; `next`: the batches up to the
-/// next exchange. Where that comes soon, or host threads have to bring the rows, does it at once.
+/// next exchange. Does it at once if that comes soon, or if host threads have to bring the rows.
 template <class Exec>
 void begin_exchange(launch_context<Exec>& call, row_cache& cache, std::int64_t next) {
   if (cache.memory.sets != 0)
@@ -247,7 +250,7 @@ void begin_exchange(launch_context<Exec>& call, row_cache& cache, std::int64_t n
   else
     choose_rows(call, cache);
   auto& exchange = cache.exchange;
-  if (next < row_cache::parts_from || cache.stage != nullptr || !has_instance_aside(call, cache)) {
+  if (next < row_cache::parts_from || cache.stage != nullptr || !acquire_exchange_stream(call, cache)) {
     exchange_now(call, cache);
     return;
   }
@@ -257,11 +260,11 @@ void begin_exchange(launch_context<Exec>& call, row_cache& cache, std::int64_t n
   list_moving(call, cache, label);
   if (cache.changed || cache.captured) {
     launch(call.exec(), label, cache.memory.slots, kernels::age_changes{cache.memory.book.changed});
-    move_aside(call, cache, label, kernels::slot_move::leaving_to_host, true);
+    move_on_exchange_stream(call, cache, label, kernels::slot_move::leaving_to_host, true);
     exchange.part = exchange_part::leaving;
   } else {
     free_slots(call, cache, label, kernels::slot_move::late_to_host);
-    load_aside(call, cache, true);
+    load_on_exchange_stream(call, cache, true);
   }
 }
 

@@ -59,7 +59,7 @@ struct move_slots {
         if (current_row < 0 || current_row == next_row || book.changed[slot] == 0) return;
         break;
       case slot_move::late_to_host:
-        if (current_row < 0 || current_row == next_row || book.changed[slot] != detail::changed_lately)
+        if (current_row < 0 || current_row == next_row || book.changed[slot] != detail::slot_dirty_again)
           return;
         break;
       case slot_move::changed_to_host:

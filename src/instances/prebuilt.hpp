@@ -13,7 +13,7 @@ template <class Exec, class T, class Space, class Named>
 ticket prebuilt_gather(const Exec& exec, const array_ref<const T, Space>& table, const Named& named,
                        const array_ref<T, device_space>& out) {
   require_batch<Exec, chosen_policies<>>("gather", table, named, out);
-  return gather_by<path::automatic, bounds::check>(exec, plain_rows(table), named, out);
+  return dispatch_gather<path::automatic, bounds::check>(exec, plain_rows(table), named, out);
 }
 
 template <class Exec, class T, class Space, class Named>

@@ -74,27 +74,27 @@ memory_place place_of_nothing() {
 }
 
 template <MemorySpace Space>
-bool may_present(memory_place place, DLDevice as) {
+bool may_present(memory_place place, DLDevice device) {
   constexpr dlpack_codes codes = device_backend<Space>::dlpack_devices();
   const DLDevice actual = own_device<Space>(place);
-  if (as.device_type == actual.device_type) return as.device_id == actual.device_id;
+  if (device.device_type == actual.device_type) return device.device_id == actual.device_id;
   if (place.kind == memory_kind::host || place.kind == memory_kind::device) return false;
-  if (as.device_type == kDLCPU || as.device_type == codes.page_locked) return as.device_id == 0;
-  return as.device_type == codes.device && as.device_id == place.device;
+  if (device.device_type == kDLCPU || device.device_type == codes.page_locked) return device.device_id == 0;
+  return device.device_type == codes.device && device.device_id == place.device;
 }
 
 template <MemorySpace Space>
-void require_place(const std::string& subject, DLDevice on, const void* bytes_at) {
+void require_place(const std::string& subject, DLDevice device, const void* bytes_at) {
   using backend = device_backend<Space>;
   constexpr dlpack_codes codes = backend::dlpack_devices();
-  const bool of_host = on.device_type == kDLCPU || on.device_type == kDLCUDAHost ||
-                       on.device_type == kDLROCMHost || on.device_type == kDLCUDAManaged;
+  const bool of_host = device.device_type == kDLCPU || device.device_type == kDLCUDAHost ||
+                       device.device_type == kDLROCMHost || device.device_type == kDLCUDAManaged;
   const bool known = backend::device_is_host
                          ? of_host
-                         : on.device_type == kDLCPU || on.device_type == codes.device ||
-                               on.device_type == codes.page_locked || on.device_type == codes.managed;
+                         : device.device_type == kDLCPU || device.device_type == codes.device ||
+                               device.device_type == codes.page_locked || device.device_type == codes.managed;
   if (!known)
-    throw invalid_argument(subject + " on " + device_text(on) +
+    throw invalid_argument(subject + " on " + device_text(device) +
                            ": this build of ferry reaches no such device");
   if (backend::device_is_host || bytes_at == nullptr) return;
   const memory_place place = backend::place_of(bytes_at);
@@ -114,7 +114,7 @@ void require_place(const std::string& subject, DLDevice on, const void* bytes_at
                                                 : "is not page-locked: take it as pageable_space";
   }
   if (!fits)
-    throw invalid_argument(subject + " on " + device_text(on) + " is no memory of " +
+    throw invalid_argument(subject + " on " + device_text(device) + " is no memory of " +
                            std::string(Space::name) + ": it is " + kind_text(place.kind) + " of device " +
                            std::to_string(place.device) + ", which " + std::string(instead));
 }

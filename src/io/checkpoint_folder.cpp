@@ -70,7 +70,7 @@ bool is_unfinished(const std::string& name) {
           name.starts_with(named_manifest));
 }
 
-/// The files of a folder; none if it does not exist. Throws where it can't be listed.
+/// The files of a folder; none if it does not exist. Throws if it can't be listed.
 std::vector<std::string> listed(const std::string& folder) {
   struct stat status {};
   if (::stat(folder.c_str(), &status) != 0) {
@@ -97,7 +97,7 @@ std::string bytes_of_manifest(const std::string& path, bool& missing) {
   return {};
 }
 
-/// 0 where the bytes have none.
+/// 0 if the bytes have none.
 std::uint64_t number_of_manifest(std::string_view bytes) {
   std::uint64_t number = 0;
   if (bytes.size() >= 24) std::memcpy(&number, bytes.data() + 16, sizeof number);

@@ -80,9 +80,9 @@ void checkpoint_save::snapshot(std::size_t begin, std::size_t end, std::byte* ta
                if (job.units) {
                  job.read_units(target + places[i], bounce, scratch);
                } else if (job.source->read_device != nullptr) {
-                 std::byte* const between = bounce.room(bytes);
-                 job.source->read(job.offset(), bytes, between, scratch);
-                 std::memcpy(target + places[i], between, bytes);
+                 std::byte* const room = bounce.room(bytes);
+                 job.source->read(job.offset(), bytes, room, scratch);
+                 std::memcpy(target + places[i], room, bytes);
                } else {
                  job.source->read(job.offset(), bytes, target + places[i], scratch);
                }

@@ -11,7 +11,7 @@
 /// Texts of JSON, for the headers of files.
 namespace ferry::detail {
 
-/// The place of the first byte that is not part of valid UTF-8; the size of the text where all is. Overlong
+/// The place of the first byte that is not part of valid UTF-8; the size of the text if all is. Overlong
 /// forms, surrogates and code points above 10FFFF are invalid.
 std::size_t valid_utf8(std::string_view text);
 
@@ -23,7 +23,7 @@ std::string json_number(double value);
 
 struct json_content;
 
-/// A value of JSON. nlohmann's own takes memory in its destructor, and ends the process where there is none.
+/// A value of JSON. nlohmann's own takes memory in its destructor, and ends the process if there is none.
 struct json_value {
   enum class type : std::uint8_t { null, boolean, natural, negative, real, text, list, object };
 

@@ -52,7 +52,7 @@ class body_reader {
     throw_io_error("checkpoint", path_, "not a manifest that can be read: " + problem);
   }
 
-  /// Null where the value has no such member.
+  /// Null if the value has no such member.
   static const json_value* member(const json_value& value, std::string_view name) {
     if (value.kind != type::object) return nullptr;
     const auto& names = value.content->names;
@@ -84,7 +84,7 @@ class body_reader {
   Number natural(const json_value& object, const char* name) const {
     return natural<Number>(*member(object, name));
   }
-  /// A text, or its bytes where they are no UTF-8.
+  /// A text, or its bytes if they are no UTF-8.
   [[nodiscard]] std::string words(const json_value& value) const {
     if (value.kind == type::text) return value.content->text;
     std::string bytes;

@@ -93,7 +93,7 @@ class marks_on final : public device_marks {
     if (result.empty()) return;
     static const std::string label = "ferry::checkpoint::take_marks";
     const Exec home;
-    const typename backend::device_guard on(home);  // Kokkos leaves its own device current
+    const typename backend::device_guard guard(home);  // Kokkos leaves its own device current
     const auto side = engine::get(home)->side_streams().take(home);
     launch(*side, label, rows(), kernels::take_marks{marks_.data(), result_.data()});
     backend::fence(*side, label);
@@ -108,7 +108,7 @@ class marks_on final : public device_marks {
   tensor<unsigned char, device_space> result_;
 };
 
-/// Marks that kernels of Kokkos' default execution space set; null where that runs on the host.
+/// Marks that kernels of Kokkos' default execution space set; null if that runs on the host.
 template <class Exec>
 std::unique_ptr<device_marks> device_marks_for([[maybe_unused]] std::int64_t rows) {
   if constexpr (is_host_exec<Exec>)

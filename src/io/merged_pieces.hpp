@@ -12,10 +12,9 @@
 
 namespace ferry::detail {
 
-/// The data files that a save of changes empties, because there are too many: those of which the checkpoint
-/// needs the fewest bytes, until half of most_data_files are left. A file of many saves has many bytes, so a
-/// byte is moved once each time that files of its size have come together, and not with each save. None while
-/// there is room for one file more.
+/// The data files that a save of changes empties, by number. None while there is room for one file more, else
+/// those of which the checkpoint needs the fewest bytes, until half of most_data_files are left. So files of
+/// one size are merged when many of them have gathered, and a byte is not moved with each save.
 std::vector<bool> files_to_empty(const manifest& content);
 
 /// Moves what a chunk has in files that a save empties into the save's own file. Thread-safe.
@@ -25,12 +24,13 @@ class merged_pieces {
   merged_pieces(std::vector<bool>&& empties, const checkpoint_files& source, piece_file& target)
       : empties_(std::move(empties)), source_(source), target_(target) {}
 
-  /// `chunk`: that of the current checkpoint. Patches that follow each other become one. What is damaged
-  /// stays where it is, for load() to name it: a save does not look at old bytes otherwise. Throws where the
-  /// new file can't be written.
+  /// Moves the pieces of `chunk`, which is that of the current checkpoint; patches that follow each other
+  /// become one. Damaged pieces stay in their file, because load() names it. Throws if the new file can't be
+  /// written.
   void move(const manifest_array& array, std::size_t place, manifest_chunk& chunk) const;
 
  private:
+  /// True if the file of the piece is emptied.
   [[nodiscard]] bool leaves(const manifest_piece& piece) const;
 
   /// Writes a chunk with its patches as one piece.

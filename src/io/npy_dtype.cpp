@@ -41,26 +41,26 @@ std::string npy_descr(const dtype& type) {
   return "|V" + bytes;
 }
 
-bool python_string(text_cursor& cursor, std::string& into) {
+bool python_string(text_cursor& cursor, std::string& result) {
   cursor.skip_space();
   const char quote = cursor.peek();
   if (quote != '\'' && quote != '"') return cursor.fail("a string is missing");
   cursor.advance();
-  into.clear();
+  result.clear();
   while (!cursor.at_end() && cursor.peek() != quote) {
     if (cursor.peek() == '\n') return cursor.fail("a string ends at a line's end");
     if (cursor.peek() == '\\') {
-      into.push_back('\\');
+      result.push_back('\\');
       cursor.advance();
       if (cursor.at_end()) break;
     }
-    into.push_back(cursor.peek());
+    result.push_back(cursor.peek());
     cursor.advance();
   }
   return cursor.expect(quote);
 }
 
-bool npy_scalar(text_cursor& cursor, const std::string& text, dtype& into) {
+bool npy_scalar(text_cursor& cursor, const std::string& text, dtype& result) {
   const auto refuse = [&](const char* why) { return cursor.fail("the element type '" + text + "' " + why); };
   if (text.size() < 2) return refuse("is unknown");
   char order = text[0];
@@ -77,37 +77,37 @@ bool npy_scalar(text_cursor& cursor, const std::string& text, dtype& into) {
   std::uint64_t count = 0;
   if (!digits.number(count) || !digits.at_end() || count > (std::uint64_t{1} << 31))
     return refuse("is unknown");
-  into.bytes = static_cast<std::size_t>(count);
+  result.bytes = static_cast<std::size_t>(count);
   bool known = true;
   switch (kind) {
     case 'b':
-      into.kind = dtype_kind::boolean;
+      result.kind = dtype_kind::boolean;
       known = count == 1;
       break;
     case 'i':
     case 'u':
-      into.kind = kind == 'i' ? dtype_kind::integer : dtype_kind::unsigned_integer;
+      result.kind = kind == 'i' ? dtype_kind::integer : dtype_kind::unsigned_integer;
       known = count == 1 || count == 2 || count == 4 || count == 8;
       break;
     case 'f':
-      into.kind = dtype_kind::real;
+      result.kind = dtype_kind::real;
       known = count == 1 || count == 2 || count == 4 || count == 8 || count == 16;
-      if (count == 1) into.kind = dtype_kind::e5m2;  // of ml_dtypes
+      if (count == 1) result.kind = dtype_kind::e5m2;  // of ml_dtypes
       break;
     case 'c':
-      into.kind = dtype_kind::complex;
+      result.kind = dtype_kind::complex;
       known = count == 8 || count == 16 || count == 32;
       break;
     case 'V':
       // NumPy writes plain records with '|'; '<' comes from a type of its own, which ml_dtypes.bfloat16 is.
-      into.kind = order == '<' && count == 2 ? dtype_kind::brain : dtype_kind::record;
+      result.kind = order == '<' && count == 2 ? dtype_kind::brain : dtype_kind::record;
       return true;
     case 'S':
-      into.kind = dtype_kind::record;
+      result.kind = dtype_kind::record;
       return true;
     case 'U':
-      into.kind = dtype_kind::record;
-      into.bytes *= 4;
+      result.kind = dtype_kind::record;
+      result.bytes *= 4;
       return true;
     default:
       known = false;
@@ -116,11 +116,11 @@ bool npy_scalar(text_cursor& cursor, const std::string& text, dtype& into) {
   return order == '<' || count == 1 || refuse("does not say its byte order");
 }
 
-bool npy_type(text_cursor& cursor, dtype& into, int depth) {
+bool npy_type(text_cursor& cursor, dtype& result, int depth) {
   cursor.skip_space();
   if (cursor.peek() != '[') {
     std::string text;
-    return python_string(cursor, text) && npy_scalar(cursor, text, into);
+    return python_string(cursor, text) && npy_scalar(cursor, text, result);
   }
   if (depth == 16) return cursor.fail("element types are nested too deeply");
   cursor.advance();
@@ -152,7 +152,7 @@ bool npy_type(text_cursor& cursor, dtype& into, int depth) {
     if (!cursor.expect(')')) return false;
     if (!cursor.take(',') && cursor.peek() != ']') return cursor.expect(']');
   }
-  into = {dtype_kind::record, static_cast<std::size_t>(record_bytes)};
+  result = {dtype_kind::record, static_cast<std::size_t>(record_bytes)};
   return true;
 }
 

@@ -16,7 +16,7 @@ namespace ferry::detail {
 std::string npy_descr(const dtype& type);
 
 /// A string of a Python literal, without the meaning of its escapes.
-bool python_string(text_cursor& cursor, std::string& into);
+bool python_string(text_cursor& cursor, std::string& result);
 
 /// A tuple of numbers: "()", "(3,)", "(3, 4)". Calls each(number). Python 2 wrote "3L".
 template <class Each>
@@ -35,10 +35,10 @@ bool python_tuple(text_cursor& cursor, const Each& visit) {
 }
 
 /// The type of one string, "<f4" say.
-bool npy_scalar(text_cursor& cursor, const std::string& text, dtype& into);
+bool npy_scalar(text_cursor& cursor, const std::string& text, dtype& result);
 
 /// An element type: a string, or a list of fields ('name', type) or ('name', type, (extents)), whose bytes
 /// are those of a record.
-bool npy_type(text_cursor& cursor, dtype& into, int depth = 0);
+bool npy_type(text_cursor& cursor, dtype& result, int depth = 0);
 
 }  // namespace ferry::detail

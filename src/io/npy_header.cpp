@@ -25,7 +25,7 @@ constexpr std::string_view npy_magic = "\x93NUMPY";
 constexpr std::size_t longest_npy_dictionary = std::size_t{1} << 20;
 
 /// Reads the dictionary. Returns an empty string, or why it can't be used.
-std::string parse_npy_dictionary(std::string_view text, stored_array& into) {
+std::string parse_npy_dictionary(std::string_view text, stored_array& array) {
   text_cursor cursor(text);
   bool has_type = false;
   bool has_order = false;
@@ -39,19 +39,19 @@ std::string parse_npy_dictionary(std::string_view text, stored_array& into) {
     if (key == "descr") {
       cursor.skip_space();
       const std::size_t begin = cursor.place();
-      if (!first_time(has_type) || !npy_type(cursor, into.elements)) return false;
-      into.type_text = text.substr(begin, std::min<std::size_t>(cursor.place() - begin, 80));
+      if (!first_time(has_type) || !npy_type(cursor, array.elements)) return false;
+      array.type_text = text.substr(begin, std::min<std::size_t>(cursor.place() - begin, 80));
       return true;
     }
     if (key == "fortran_order") {
-      into.column_major = cursor.take("True");
-      return first_time(has_order) && (into.column_major || cursor.take("False") ||
+      array.column_major = cursor.take("True");
+      return first_time(has_order) && (array.column_major || cursor.take("False") ||
                                        cursor.fail("fortran_order is neither True nor False"));
     }
     if (key == "shape")
       return first_time(has_shape) && python_tuple(cursor, [&](std::uint64_t extent) {
-               if (into.rank == max_rank) return cursor.fail("the shape has more than 8 extents");
-               into.extents[into.rank++] = static_cast<std::size_t>(extent);
+               if (array.rank == max_rank) return cursor.fail("the shape has more than 8 extents");
+               array.extents[array.rank++] = static_cast<std::size_t>(extent);
                return true;
              });
     return cursor.fail("the key '" + key.substr(0, 40) + "' is unknown");

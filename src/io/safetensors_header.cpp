@@ -43,7 +43,7 @@ class header_events final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit header_events(safetensors_header& header) : header_(header) {}
 
-  /// The first failure; empty where there was none.
+  /// The first failure; empty if there was none.
   [[nodiscard]] const std::string& why() const { return why_; }
 
   bool key(string_t& name) override {
@@ -145,14 +145,14 @@ class header_events final : public nlohmann::json_sax<nlohmann::json> {
 
 }  // namespace
 
-std::string parse_safetensors(std::string_view text, std::uint64_t bytes, safetensors_header& into) {
+std::string parse_safetensors(std::string_view text, std::uint64_t bytes, safetensors_header& header) {
   if (const std::size_t valid = valid_utf8(text); valid != text.size())
     return "byte " + std::to_string(valid) + " of the header is not UTF-8";
   if (text.empty() || text.front() != '{') return "the header does not begin with '{'";
   // The parser would take it for the end of the text.
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
     return "byte " + std::to_string(zero) + " of the header is no JSON";
-  header_events events(into);
+  header_events events(header);
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &events)) return events.why();
 
   const auto repeated = [](auto& names) {
@@ -161,17 +161,17 @@ std::string parse_safetensors(std::string_view text, std::uint64_t bytes, safete
     return twice == names.end() ? std::string() : json_quoted(twice->substr(0, 200)) + " comes twice";
   };
   std::vector<std::string_view> names;
-  for (const auto& [key, value] : into.metadata) names.push_back(key);
+  for (const auto& [key, value] : header.metadata) names.push_back(key);
   if (auto why = repeated(names); !why.empty()) return "the metadata " + why;
   names.clear();
-  for (const auto& entry : into.entries) names.push_back(entry.name);
+  for (const auto& entry : header.entries) names.push_back(entry.name);
   if (auto why = repeated(names); !why.empty()) return "the tensor " + why;
 
-  std::sort(into.entries.begin(), into.entries.end(), [](const auto& a, const auto& b) {
+  std::sort(header.entries.begin(), header.entries.end(), [](const auto& a, const auto& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
   std::uint64_t end = 0;
-  for (const auto& entry : into.entries) {
+  for (const auto& entry : header.entries) {
     const auto say = [&](const char* problem) {
       return "the tensor " + json_quoted(entry.name) + " " + problem;
     };

@@ -54,7 +54,7 @@ void save_job::use(const std::vector<unsigned char>& changed) {
     units = std::move(changed_units);
 }
 
-void save_job::read_units(std::byte* into, bounce_buffer& bounce, std::vector<std::byte>& scratch) const {
+void save_job::read_units(std::byte* output, bounce_buffer& bounce, std::vector<std::byte>& scratch) const {
   if (units->empty()) return;
   const std::size_t unit = target->unit_bytes, length = chunk_bytes();
   const auto end_of = [&](std::uint32_t index) { return std::min((index + std::size_t{1}) * unit, length); };
@@ -69,11 +69,11 @@ void save_job::read_units(std::byte* into, bounce_buffer& bounce, std::vector<st
   for (const std::uint32_t index : *units) {
     const std::size_t begin = index * unit, bytes = end_of(index) - begin;
     if (at_device != nullptr)
-      std::memcpy(into, at_device + (begin - first), bytes);
+      std::memcpy(output, at_device + (begin - first), bytes);
     else
-      source->read(offset() + begin, bytes, into, scratch);
-    std::memset(into + bytes, 0, unit - bytes);
-    into += unit;
+      source->read(offset() + begin, bytes, output, scratch);
+    std::memset(output + bytes, 0, unit - bytes);
+    output += unit;
   }
 }
 

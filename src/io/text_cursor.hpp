@@ -31,7 +31,7 @@ class text_cursor {
 
   bool fail(std::string_view problem);
   [[nodiscard]] bool failed() const { return !why_.empty(); }
-  /// The first failure; empty where there was none.
+  /// The first failure; empty if there was none.
   [[nodiscard]] const std::string& why() const { return why_; }
 
  private:

@@ -48,7 +48,7 @@ class lane_of final : public lane {
   std::int64_t send(slot& target, const slot_layout& layout, std::int64_t rows) override {
     std::int64_t sent = 0;
     if constexpr (!on_host) {
-      const typename backend::device_guard on(*side_);
+      const typename backend::device_guard guard(*side_);
       const auto move = [&](std::size_t offset, std::size_t bytes) {
         transfer(*side_, "ferry::prefetch::transfer", target.device + offset, device_space::name,
                  target.host + offset, pinned_space::name, static_cast<std::int64_t>(bytes));
@@ -74,7 +74,7 @@ class lane_of final : public lane {
   }
 
   void order(event& before) override {
-    const typename backend::device_guard on(*exec_);
+    const typename backend::device_guard guard(*exec_);
     backend::wait_for(*exec_, before);
   }
 

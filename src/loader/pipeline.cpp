@@ -132,7 +132,7 @@ class pipeline::inside {
   /// A loop that took the end of an epoch for that of all epochs trains less than it should.
   void say_epochs_left() const noexcept {
     const bool ends_epoch =
-        ring_.served > ring_.first && epochs_told_ == ring_.served && ring_.served < ring_.batches;
+        ring_.served > ring_.first && announced_end_ == ring_.served && ring_.served < ring_.batches;
     if (!ends_epoch || options_.epochs == 0 || std::uncaught_exceptions() > 0) return;
     const std::int64_t left = (ring_.batches - ring_.served) / order().batches();
     try {
@@ -170,13 +170,13 @@ class pipeline::inside {
     std::unique_lock lock(ring_.guard);
     const auto begin = clock::now();
     const std::int64_t number = ring_.served;
-    const bool ends = number > ring_.first && number % order().batches() == 0 && epochs_told_ != number;
+    const bool ends = number > ring_.first && number % order().batches() == 0 && announced_end_ != number;
     if (ends || number == ring_.batches) {
       if (ends) {
         auto& last = ring_.clock_of(number - 1);
         last.times.wall = slot_ring::seconds(begin - last.begin);
       }
-      epochs_told_ = number;
+      announced_end_ = number;
       bar_.end();
       return pulled::end;
     }
@@ -253,7 +253,7 @@ class pipeline::inside {
   slot_ring ring_;
   batch_mover mover_;
   progress_bar bar_;
-  std::int64_t epochs_told_ = 0;  ///< number of the batch before which next() has told that an epoch ended
+  std::int64_t announced_end_ = 0;  ///< number of the batch before which next() has told that an epoch ended
   std::atomic<bool> in_next_{false};
   processor_set processors_;
   std::vector<std::unique_ptr<worker_thread>> threads_;  ///< the workers, then the mover

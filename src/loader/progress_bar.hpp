@@ -29,7 +29,7 @@ inline std::string progress_line(const epoch_times& times, std::int64_t served, 
   return line;
 }
 
-/// Draws progress_line on stderr, ten times a second at most, where that is a terminal.
+/// Draws progress_line on stderr, ten times a second at most, if that is a terminal.
 class progress_bar {
  public:
   explicit progress_bar(bool shown) : shown_(shown && ::isatty(STDERR_FILENO) != 0) {}

@@ -16,6 +16,7 @@ namespace ferry::detail {
 
 namespace {
 
+/// Ends a call of next().
 struct leaving_next_rows {
   std::atomic<bool>& flag;
   ~leaving_next_rows() { flag = false; }
@@ -49,7 +50,7 @@ class row_pipeline::inside {
           "ferry::row_prefetcher: two threads call next() at the same time, but a batch is valid only until the next call; give each thread a prefetcher of its own with rank and ranks");
     const leaving_next_rows leaving{in_next_};
     ring_->throw_finding();
-    reader_->come_after();  // the step of the batch before has been enqueued
+    reader_->order_after_steps();  // the step of the batch before has been enqueued
     current_.reset();
     if (queue_.empty()) pull(true);
     row_entry& front = queue_.front();
@@ -77,14 +78,14 @@ class row_pipeline::inside {
   }
 
  private:
-  /// Takes a batch and begins to read its rows. Returns false when none is ready. An error that the ring
-  /// throws comes again with the next call, so that of a look ahead is left for its turn.
+  /// Takes a batch and begins to read its rows. Returns false if none is ready. A look ahead (not
+  /// `may_block`) drops an error of the ring, which throws it again when the batch is due.
   bool pull(bool may_block) {
     if (broken_ != nullptr) std::rethrow_exception(broken_);
-    slot* got = nullptr;
+    slot* batch = nullptr;
     pulled result = pulled::nothing;
     try {
-      result = ring_->pull(may_block, got);
+      result = ring_->pull(may_block, batch);
     } catch (...) {
       if (may_block) throw;
       return false;
@@ -96,7 +97,7 @@ class row_pipeline::inside {
       return true;
     }
     try {
-      read_ahead(*got);
+      read_ahead(*batch);
     } catch (...) {  // the batch is lost
       broken_ = std::current_exception();
       if (may_block) throw;
@@ -117,7 +118,7 @@ class row_pipeline::inside {
     ++batches_;
   }
 
-  std::size_t ahead_;
+  std::size_t ahead_;  ///< most batches in the queue
   std::unique_ptr<pipeline> ring_;
   std::unique_ptr<row_reader> reader_;  ///< null after close
   std::vector<row_entry> queue_;

@@ -138,9 +138,9 @@ class device_row_reader final : public row_reader_of<Exec> {
     return this->plan_on(*side_, batch, indices);
   }
 
-  void come_after() override {
+  void order_after_steps() override {
     const Exec& exec = this->exec_;
-    const typename backend::device_guard on(exec);
+    const typename backend::device_guard guard(exec);
     if (const event_handle before = engine::get(exec)->record(exec)) backend::wait_for(*side_, *before);
     if (this->request_.table.accesses == nullptr) return;
     for (const event_handle& write : this->request_.table.accesses->before_read(backend::id_of(*side_)))
@@ -216,7 +216,7 @@ class host_row_reader final : public row_reader_of<Exec> {
   }
 
   /// Steps have ended when they return; work of a device may not have.
-  void come_after() override {
+  void order_after_steps() override {
     if (accesses_ != nullptr) accesses_->wait_for_writes();
   }
 

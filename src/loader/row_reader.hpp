@@ -28,8 +28,8 @@ class row_reader {
   [[nodiscard]] virtual std::size_t rooms() const = 0;
   /// The plan of a slot's indices.
   [[nodiscard]] virtual row_plan plan(const slot& batch, const slot_field& indices) const = 0;
-  /// The steps before this point, and the writes of other instances, have ended when later early reads begin.
-  virtual void come_after() = 0;
+  /// Lets later early reads begin after the steps before this point and the writes of other instances.
+  virtual void order_after_steps() = 0;
   /// Begins the early read of a batch whose use comes after the steps of `window`.
   virtual void begin(std::size_t room, const row_plan& plan, const std::vector<row_plan>& window) = 0;
   /// Enqueues the late read on the user's instance. It writes to the same array as the early one, so it comes

@@ -17,7 +17,7 @@ inline constexpr const char* loader_category = "loader";
 
 /// Describes the batch in the event of a stage.
 inline void note_batch(trace_span& event, std::int64_t epoch, std::int64_t batch, const slot& batch_slot) {
-  if (!event.is_heard()) return;
+  if (!event.is_recording()) return;
   event.note("epoch", epoch);
   event.note("batch", batch);
   event.note("samples", static_cast<std::int64_t>(batch_slot.samples.size()));

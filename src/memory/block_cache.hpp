@@ -43,7 +43,7 @@ class block_cache {
   /// Waits for the work that uses idle blocks. Leases that live longer free their memory themselves.
   ~block_cache() { shelf_->close(); }
 
-  /// At least `bytes` bytes that no work uses, so the host may write to them. Waits only where
+  /// At least `bytes` bytes that no work uses, so the host may write to them. Waits only if
   /// in_flight_limit blocks of this size are in flight.
   [[nodiscard]] lease take(std::size_t bytes) {
     return hand_out(bytes, nullptr, [](event& before) { before.wait(); });

@@ -107,7 +107,7 @@ class block_shelf final : public idle_memory {
 /// A block in use, which returns to its shelf with the uses that may still be in flight.
 class shelf_loan final : public used_object {
  public:
-  /// To instance `*who`, or to the host where it is null.
+  /// To instance `*who`, or to the host if it is null.
   shelf_loan(std::shared_ptr<block_shelf> home, block_shelf::block lent, const instance_id* who);
   shelf_loan(const shelf_loan&) = delete;
   shelf_loan& operator=(const shelf_loan&) = delete;

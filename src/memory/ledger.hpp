@@ -61,7 +61,7 @@ class ledger {
 
   [[nodiscard]] std::string_view space() const noexcept { return space_; }
 
-  /// Claims bytes. Above the budget, frees idle blocks first; throws budget_exceeded where that is not
+  /// Claims bytes. Above the budget, frees idle blocks first; throws budget_exceeded if that is not
   /// enough.
   account& claim(const std::string& label, std::size_t bytes);
   void confirm(account& entry, std::size_t bytes) noexcept;
@@ -73,7 +73,7 @@ class ledger {
   void add_pool(std::weak_ptr<idle_memory> pool);
   [[nodiscard]] std::size_t idle_bytes() const;
   std::size_t trim(std::size_t enough, in_flight effort);
-  /// Frees idle blocks. Waits for blocks in flight only where there are no others. Returns whether any were
+  /// Frees idle blocks. Waits for blocks in flight only if there are no others. Returns whether any were
   /// freed.
   /// Another thread may be freeing the last of them: waits for it, and returns true if any were freed since
   /// freed_bytes() was `freed_before`, when memory was short.
@@ -97,7 +97,7 @@ class ledger {
 
   [[nodiscard]] std::vector<std::shared_ptr<idle_memory>> pools() const;
 
-  /// Adds an account where the label has none.
+  /// Adds an account if the label has none.
   account& account_of_label(const std::string& label);
   /// Drops an account without allocations, or keeps it for its peak.
   void rest(account& entry) noexcept;

@@ -28,7 +28,7 @@ class page_ranges {
   /// Adds memory of ferry. It is new from the system, so it can't overlap.
   entry add(const std::string& label, const void* data, std::size_t bytes);
 
-  /// Adds memory of the user. Throws invalid_argument where it overlaps a known range.
+  /// Adds memory of the user. Throws invalid_argument if it overlaps a known range.
   entry add_adopted(const std::string& label, const void* data, std::size_t bytes);
 
   void remove(entry range) noexcept;

@@ -42,7 +42,7 @@ transfer_region::transfer_region(std::string_view target, const void* target_dat
                                  const void* source_data, std::size_t bytes, std::string_view label,
                                  bool enabled)
     : span_(label, {}, "transfer", enabled), listened_(enabled && tools_listen()) {
-  if (span_.is_heard()) {
+  if (span_.is_recording()) {
     span_.note("from", source);
     span_.note("to", target);
     span_.note("bytes", static_cast<std::int64_t>(bytes));

@@ -12,7 +12,7 @@
 
 namespace ferry::detail {
 
-struct trace_span::heard {
+struct trace_span::recording {
   unsigned who;
   const char* category;
   std::int64_t begin = 0;
@@ -21,31 +21,32 @@ struct trace_span::heard {
 };
 
 void trace_span::note(std::string_view key, std::string_view value) {
-  if (on_ != nullptr) on_->arguments.append_member(key, value);
+  if (recording_ != nullptr) recording_->arguments.append_member(key, value);
 }
 
 void trace_span::note(std::string_view key, std::int64_t value) {
-  if (on_ != nullptr) on_->arguments.append_member(key, value);
+  if (recording_ != nullptr) recording_->arguments.append_member(key, value);
 }
 
 void trace_span::begin(unsigned who, std::string_view first, std::string_view second,
                        const char* category) noexcept {
-  on_ = new (std::nothrow) heard{who, category};
-  if (on_ == nullptr) return;  // no memory for the event: the work matters more
-  on_->name.append_escaped(first);
-  on_->name.append_escaped(second);
-  if ((who & trace_ranges) != 0) trace_home::get().ranges.load()->begin(on_->name.data);
-  on_->begin = trace_now();
+  recording_ = new (std::nothrow) recording{who, category};
+  if (recording_ == nullptr) return;  // no memory for the event: the work matters more
+  recording_->name.append_escaped(first);
+  recording_->name.append_escaped(second);
+  if ((who & trace_ranges) != 0) trace_home::get().ranges.load()->begin(recording_->name.data);
+  recording_->begin = trace_now();
 }
 
 void trace_span::end() noexcept {
   const std::int64_t now = trace_now();
-  if ((on_->who & trace_ranges) != 0) trace_home::get().ranges.load()->end();
-  if ((on_->who & trace_file) != 0) try {
-      trace_home::get().log.load()->add(on_->name, on_->category, on_->begin, now, on_->arguments);
+  if ((recording_->who & trace_ranges) != 0) trace_home::get().ranges.load()->end();
+  if ((recording_->who & trace_file) != 0) try {
+      trace_home::get().log.load()->add(recording_->name, recording_->category, recording_->begin, now,
+                                        recording_->arguments);
     } catch (...) {  // no memory for the event, as above
     }
-  delete on_;
+  delete recording_;
 }
 
 }  // namespace ferry::detail

@@ -19,7 +19,7 @@ KOKKOS_FUNCTION inline std::uint64_t key_of_row(std::int64_t row, std::int64_t r
          static_cast<std::uint64_t>(position);
 }
 
-/// Resolves raw indices to rows and keys. The call that records is the one that reports a bad index.
+/// Resolves raw indices to rows and keys. A call with `record` also stores the row and reports a bad index.
 template <class Index, class Bounds>
 struct row_keys {
   index_rows<Index, Bounds> source;
@@ -50,7 +50,8 @@ struct any_row_keys {
   int position_bits = 0;
   std::int64_t* long_found = nullptr;  ///< as that of row_keys
 
-  /// The bits of an index, sign-extended. Inside of [0, rows) exactly if they are a number below `rows`.
+  /// The bits of an index, sign-extended. As an unsigned number they are below `rows` if and only if the index
+  /// is in [0, rows).
   [[nodiscard]] KOKKOS_FUNCTION std::uint64_t bits(std::int64_t i) const {
     if (index_bytes == 8) return static_cast<const std::uint64_t*>(indices)[i];
     if (is_signed)

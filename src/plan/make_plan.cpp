@@ -27,7 +27,7 @@ struct sort_room {
   [[nodiscard]] int last_bit() const { return layout.position_bits + layout.key_bits; }
 };
 
-/// Makes the arrays of a plan in one launch, where the backend of a device has one for that many positions.
+/// Makes the arrays of a plan in one launch, if the backend of a device has one for that many positions.
 template <class Exec>
 bool place_in_one_launch([[maybe_unused]] launch_context<Exec>& call,
                          [[maybe_unused]] const kernels::any_row_keys& key_of,
@@ -116,7 +116,7 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
   const std::int64_t rows = request.rows;
   const auto home = engine::get(exec);
   launch_context<Exec> call(exec, "make_plan");
-  if (call.span().is_heard()) {
+  if (call.span().is_recording()) {
     call.span().note("rows", rows);
     call.span().note("positions", n);
   }

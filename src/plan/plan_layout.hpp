@@ -31,7 +31,7 @@ struct plan_layout {
   std::size_t take(std::size_t size);
 };
 
-/// Scratch bytes of the sort: none where the backend compares all keys.
+/// Scratch bytes of the sort: none if the backend compares all keys.
 template <class Backend>
 std::size_t sort_scratch_bytes(std::int64_t positions, int first_bit, int bits) {
   if constexpr (requires { Backend::sorts_without_scratch(positions); })

@@ -39,7 +39,7 @@ plan_layout plan_layout::of_arrays(std::int64_t positions, std::int64_t rows) {
 
 template <ExecutionSpace Exec>
 std::size_t bytes_of_plan(const Exec& exec, std::int64_t positions, std::int64_t rows) {
-  const typename execution_backend<Exec>::device_guard on(exec);
+  const typename execution_backend<Exec>::device_guard guard(exec);
   return layout_of_plan<execution_backend<Exec>>(positions, rows).bytes;
 }
 

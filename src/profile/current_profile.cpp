@@ -18,7 +18,7 @@ namespace ferry::detail {
 template <ExecutionSpace Exec>
 machine_identity identity_of(const Exec& exec) {
   using backend = execution_backend<Exec>;
-  const typename backend::device_guard on(exec);
+  const typename backend::device_guard guard(exec);
   machine_identity identity;
   auto id = backend::device_identity();
   identity.device = std::move(id.device);
@@ -71,7 +71,7 @@ known_profile load_profile(const Exec& exec) {
 
 /// The profiles of an execution space by device.
 template <class Exec>
-struct profile_residence {
+struct process_profiles {
   std::mutex guard;
   std::map<int, std::shared_ptr<const known_profile>> known;
 };
@@ -79,7 +79,7 @@ struct profile_residence {
 template <ExecutionSpace Exec>
 std::shared_ptr<const known_profile> profile_holder<Exec>::get(const Exec& exec) {
   require_kokkos("ferry: the profile of the machine");  // has the number of threads
-  const auto home = until_finalize<profile_residence<Exec>>();
+  const auto home = until_finalize<process_profiles<Exec>>();
   const std::lock_guard lock(home->guard);
   auto& known = home->known[execution_backend<Exec>::device_of(exec)];
   if (known == nullptr) known = std::make_shared<const known_profile>(load_profile(exec));
@@ -88,7 +88,7 @@ std::shared_ptr<const known_profile> profile_holder<Exec>::get(const Exec& exec)
 
 template <ExecutionSpace Exec>
 void profile_holder<Exec>::set(const Exec& exec, known_profile known) {
-  const auto home = until_finalize<profile_residence<Exec>>();
+  const auto home = until_finalize<process_profiles<Exec>>();
   auto entry = std::make_shared<const known_profile>(std::move(known));
   const std::lock_guard lock(home->guard);
   home->known[execution_backend<Exec>::device_of(exec)] = std::move(entry);
@@ -96,7 +96,7 @@ void profile_holder<Exec>::set(const Exec& exec, known_profile known) {
 
 template <ExecutionSpace Exec>
 void profile_holder<Exec>::forget() {
-  const auto home = until_finalize<profile_residence<Exec>>();
+  const auto home = until_finalize<process_profiles<Exec>>();
   const std::lock_guard lock(home->guard);
   home->known.clear();
 }

@@ -15,7 +15,7 @@ void count_move(trace_span& event, const move_places& places, std::int64_t bytes
   counter.calls.fetch_add(1, std::memory_order_relaxed);
   counter.bytes.fetch_add(moved, std::memory_order_relaxed);
   if (zero_copy) counter.zero_copy_bytes.fetch_add(moved, std::memory_order_relaxed);
-  if (!event.is_heard()) return;
+  if (!event.is_recording()) return;
   event.note("path", path);
   event.note("from", source);
   event.note("to", target);

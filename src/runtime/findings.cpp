@@ -26,16 +26,17 @@ std::exception_ptr nonfinite_error(const index_report& report, const std::string
 
 std::string describe_offset(const index_report& report, std::int64_t positions, const std::string& owner) {
   const bool is_signed = report.unsigned_offsets == 0;
-  const std::string offset = joined({"offset ", number(report.first_offset_number, is_signed), " at place ",
-                                     report.first_offset, owner, ", "});
+  const std::string offset = joined(
+      {"offsets[", report.first_offset, "] = ", number(report.first_offset_number, is_signed), owner, ", "});
   switch (report.fault) {
     case offset_fault::negative:
       return offset + "which is negative";
     case offset_fault::beyond:
       return joined({offset, "which exceeds the ", positions, " positions"});
     case offset_fault::decreases:
-      return joined(
-          {offset, "which is less than offset ", number(report.offset_before, is_signed), " before it"});
+      // Either of the two may be the wrong one.
+      return joined({offset, "which is less than offsets[", report.first_offset - 1,
+                     "] = ", number(report.offset_before, is_signed)});
     case offset_fault::late:
       return offset + "which leaves positions without a bag: the first bag of a step begins at position 0";
     case offset_fault::early:

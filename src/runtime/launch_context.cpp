@@ -146,7 +146,7 @@ void verb_call::note_indices(const untyped_array& table, std::int64_t positions,
 }
 
 ticket verb_call::finish(const untyped_array& table, std::int64_t positions, bool signed_indices) {
-  if (span_.is_heard()) note_rows(span_, table, positions, has_plan_);
+  if (span_.is_recording()) note_rows(span_, table, positions, has_plan_);
   if (checks_indices()) note_indices(table, positions, signed_indices);
   return finish();
 }

@@ -14,7 +14,7 @@
 
 namespace ferry::detail {
 
-/// A set of processors that threads may run on; empty where the system does not tell.
+/// A set of processors that threads may run on; empty if the system does not tell.
 class processor_set {
  public:
   /// The processors of all threads of the process. Those of the calling thread are too few: an OpenMP library

@@ -44,7 +44,7 @@ class report_pool {
   [[nodiscard]] lease take() {
     report_writer* slot = state_->idle.take();
     for (; slot == nullptr; slot = state_->idle.take()) grow();
-    // Made without the lock: where there is no memory for the lease, the slot returns at once. The lease
+    // Made without the lock: if there is no memory for the lease, the slot returns at once. The lease
     // shares the memory, so it may outlive the pool.
     const auto give_back = [owner = state_](report_writer* lent) noexcept {
       try {

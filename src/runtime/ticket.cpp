@@ -10,7 +10,7 @@ void ticket::wait() {
 void ticket::join() {
   if (state_ == nullptr) return;
   detail::trace_span waiting("ferry::wait", {}, "wait");
-  if (waiting.is_heard()) state_->note_verb(waiting);
+  if (waiting.is_recording()) state_->note_verb(waiting);
   if (state_->mark) {
     if (const auto now = state_->mark()) now->wait();
     if (state_->find_error == nullptr) return;

@@ -40,7 +40,7 @@ class worker_pool {
   }
 
   /// A list of at most `count` threads, awake or waking up. The pool has at most `most` threads, but a
-  /// worker team gets at least one. The list is shorter where the system starts no more threads. Thread-safe.
+  /// worker team gets at least one. The list is shorter if the system starts no more threads. Thread-safe.
   [[nodiscard]] worker_thread* hire(int count, int most);
   void give_back(worker_thread* hired);
 

@@ -18,7 +18,7 @@ class worker_thread {
  public:
   using work = void (*)(void* context, int worker) noexcept;
 
-  /// Throws std::system_error where the system starts no more threads.
+  /// Throws std::system_error if the system starts no more threads.
   explicit worker_thread(const processor_set& processors);
   worker_thread(const worker_thread&) = delete;
   worker_thread& operator=(const worker_thread&) = delete;
@@ -46,7 +46,7 @@ class worker_thread {
 
   void run();
 
-  /// Waits for the next piece of work. Returns true where the thread is to end.
+  /// Waits for the next piece of work. Returns true if the thread is to end.
   bool next_is_to_leave();
 
   const processor_set& processors_;

@@ -176,13 +176,12 @@ TEST_CASE("Messages about several tables name the table, its bag and the positio
   for (std::size_t p = 0; p < offsets.size(); ++p) {
     const auto text = said_for(good, check(offsets, p, -3));
     const std::size_t bag = p < 6 ? p : 5;
-    CHECK_THAT(text, ContainsSubstring("offset -3 at place " + std::to_string(p) + ", where bag " +
+    CHECK_THAT(text, ContainsSubstring("offsets[" + std::to_string(p) + "] = -3, where bag " +
                                        std::to_string(bag % 2) + " of " + names[bag / 2]));
     CHECK_THAT(text, ContainsSubstring(p < 6 ? " begins" : " ends"));
   }
   const std::vector<std::uint64_t> large{0, 1, 2, 3, ~std::uint64_t{0} - 1, 5, 6};
-  CHECK_THAT(said_for(good, large),
-             ContainsSubstring("offset 18446744073709551614 at place 4, where bag 0 of"));
+  CHECK_THAT(said_for(good, large), ContainsSubstring("offsets[4] = 18446744073709551614, where bag 0 of"));
 }
 
 TEST_CASE("Arguments of many tables that do not fit are refused") {

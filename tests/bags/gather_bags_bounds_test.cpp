@@ -122,8 +122,8 @@ TEST_CASE("Bad offsets are reported by their place, and their bags keep their co
         ferry::gather_bags(exec, input.table, input.ids, offsets, input.out, policy).wait(),
         ferry::out_of_range,
         MessageMatches(ContainsSubstring("ferry::gather_bags: the offsets of ") &&
-                       ContainsSubstring("offset " + std::to_string(offsets[reported]) + " at place " +
-                                         std::to_string(reported) +
+                       ContainsSubstring("offsets[" + std::to_string(reported) +
+                                         "] = " + std::to_string(offsets[reported]) +
                                          (value < 0 ? ", which is negative" : ", which exceeds the "))));
     const auto result = take(input.out);
     for (std::size_t b = 0; b < bags; ++b) {
@@ -147,7 +147,7 @@ TEST_CASE("Bad offsets are reported by their place, and their bags keep their co
   large[7] = ~std::uint64_t{0} - 1;
   CHECK_THROWS_MATCHES(ferry::gather_bags(exec, input.table, input.ids, large, input.out).wait(),
                        ferry::out_of_range,
-                       MessageMatches(ContainsSubstring("offset 18446744073709551614 at place 7")));
+                       MessageMatches(ContainsSubstring("offsets[7] = 18446744073709551614")));
 
   // Offsets that decrease inside of the batch.
   const std::vector<std::int64_t> ids{1, 2, 3, 4};
@@ -157,7 +157,7 @@ TEST_CASE("Bad offsets are reported by their place, and their bags keep their co
   CHECK_THROWS_MATCHES(
       ferry::gather_bags(exec, input.table, ids, offsets, out).wait(), ferry::out_of_range,
       MessageMatches(ContainsSubstring("the offsets of 1 bags for rows of 'table'") &&
-                     ContainsSubstring("offset 1 at place 2, which is less than offset 3 before it")));
+                     ContainsSubstring("offsets[2] = 1, which is less than offsets[1] = 3")));
   const auto result = take(out);
   for (std::size_t c = 0; c < width; ++c) CHECK(result[width + c] == 77.0F);
   CHECK(result[0] != 77.0F);

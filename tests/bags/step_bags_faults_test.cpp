@@ -67,24 +67,24 @@ TEST_CASE("Bad indices and bad offsets leave table, state and gradients of weigh
     return result;
   };
   const auto total = static_cast<std::int64_t>(input.ids.size());
-  kit.refuses<ferry::out_of_range>("offset -2 at place 4", input.ids, changed_offsets(4, -2), kit.grads);
+  kit.refuses<ferry::out_of_range>("offsets[4] = -2", input.ids, changed_offsets(4, -2), kit.grads);
   auto large = as_offsets<std::uint64_t>(input.offsets);
   large[4] = ~std::uint64_t{0} - 1;
-  kit.refuses<ferry::out_of_range>("offset 18446744073709551614 at place 4", input.ids, large, kit.grads);
-  kit.refuses<ferry::out_of_range>("at place 5", input.ids, changed_offsets(5, total + 9), kit.grads,
+  kit.refuses<ferry::out_of_range>("offsets[4] = 18446744073709551614", input.ids, large, kit.grads);
+  kit.refuses<ferry::out_of_range>("offsets[5] = ", input.ids, changed_offsets(5, total + 9), kit.grads,
                                    ferry::bounds::skip{});
   // After an empty first bag it is the next offset that decreases.
-  kit.refuses<ferry::out_of_range>(input.offsets[1] == 0 ? "offset 0 at place 1" : "offset 1 at place 0",
-                                   input.ids, changed_offsets(0, 1), kit.grads);
-  kit.refuses<ferry::out_of_range>("at place 31", input.ids, changed_offsets(31, total - 1), kit.grads,
+  kit.refuses<ferry::out_of_range>(input.offsets[1] == 0 ? "offsets[1] = 0" : "offsets[0] = 1", input.ids,
+                                   changed_offsets(0, 1), kit.grads);
+  kit.refuses<ferry::out_of_range>("offsets[31] = ", input.ids, changed_offsets(31, total - 1), kit.grads,
                                    weights, weight_grads);
-  kit.refuses<ferry::out_of_range>("at place 31", input.ids, changed_offsets(31, -1), kit.grads,
+  kit.refuses<ferry::out_of_range>("offsets[31] = ", input.ids, changed_offsets(31, -1), kit.grads,
                                    ferry::pooling::sum{});
   CHECK(take(weight_grads) == std::vector<float>(input.ids.size(), 77.0F));
 
   // A plan of good indices does not keep the fault of a batch's offsets.
   const auto good = ferry::make_plan(exec_space{}, input.ids, input.rows);
-  kit.refuses<ferry::out_of_range>("offset -2 at place 4", good, changed_offsets(4, -2), kit.grads);
+  kit.refuses<ferry::out_of_range>("offsets[4] = -2", good, changed_offsets(4, -2), kit.grads);
   ferry::step_bags(exec_space{}, adam, kit.table, kit.state, good, input.offsets, kit.grads).wait();
   CHECK(kit.state.steps() == 1);
   CHECK_FALSE(same_bits(take(kit.table), input.values));

@@ -91,7 +91,7 @@ TEST_CASE("Bad offsets of many tables name the table and the bag") {
   const char* const names[] = {"'users'", "'items'", "'shops'"};
   for (std::size_t p = 0; p <= 6; ++p) {
     const std::size_t bag = p < 6 ? p : 5;
-    const auto text = "offset -3 at place " + std::to_string(p) + ", where bag " + std::to_string(bag % 2) +
+    const auto text = "offsets[" + std::to_string(p) + "] = -3, where bag " + std::to_string(bag % 2) +
                       " of " + names[bag / 2];
     CHECK_THAT(kit.refused<ferry::out_of_range>(kit.good, changed(kit.offsets, p, -3), kit.grads),
                ContainsSubstring(text));
@@ -101,10 +101,10 @@ TEST_CASE("Bad offsets of many tables name the table and the bag") {
   }
   // Every position must be in a bag.
   CHECK_THAT(kit.refused<ferry::out_of_range>(kit.good, changed(kit.offsets, 6, 5), kit.grads),
-             ContainsSubstring("offset 5 at place 6") &&
+             ContainsSubstring("offsets[6] = 5") &&
                  ContainsSubstring("positions without a bag: the last bag of a step ends at position 6"));
   CHECK_THAT(kit.refused<ferry::out_of_range>(kit.good, changed(kit.offsets, 0, 1), kit.grads),
-             ContainsSubstring("offset 1 at place 0") &&
+             ContainsSubstring("offsets[0] = 1") &&
                  ContainsSubstring("positions without a bag: the first bag of a step begins at position 0"));
 }
 

@@ -44,13 +44,13 @@ struct golden_bags {
   std::map<std::string, std::vector<double>> arrays;
 
   static golden_bags read(const std::string& path) {
-    std::ifstream in(path);
-    REQUIRE(in.good());
+    std::ifstream input(path);
+    REQUIRE(input.good());
     golden_bags result;
     std::string line;
-    std::getline(in, line);
+    std::getline(input, line);
     REQUIRE(line.starts_with("# torch "));
-    for (std::string name, value; in >> name >> value;) {
+    for (std::string name, value; input >> name >> value;) {
       if (name == "mode") {
         result.mode = value;
       } else if (name == "weights" || name == "padding" || name == "nan" || name == "adam") {
@@ -59,11 +59,11 @@ struct golden_bags {
         auto& values = result.arrays[name];
         for (std::size_t i = std::stoul(value); i > 0; --i) {
           std::string word;
-          in >> word;
+          input >> word;
           values.push_back(
               std::strtod(word.c_str(), nullptr));  // hexadecimal, which operator>> does not read
         }
-        REQUIRE(in.good());
+        REQUIRE(input.good());
       }
     }
     REQUIRE(result.arrays.at("pooled").size() == bags * width);

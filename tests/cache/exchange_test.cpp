@@ -61,10 +61,10 @@ void trains_alike(std::size_t cached, int refresh, std::uint64_t salt) {
     ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = refresh}, Directory{});
     CHECK(hot.statistics().refresh_seconds == 0.0);
     for (std::size_t b = 0; b < batches.size(); ++b) {
-      const auto& on = instances[b / 3 % 2];
+      const auto& instance = instances[b / 3 % 2];
       auto& turn = batches[b];
-      ferry::gather(on, hot, turn.plan, turn.mine).detach();
-      ferry::step(on, rule, hot, state, turn.plan, turn.grads).detach();
+      ferry::gather(instance, hot, turn.plan, turn.mine).detach();
+      ferry::step(instance, rule, hot, state, turn.plan, turn.grads).detach();
       if (b % 17 == 16) hot.flush(instances[b % 2]).detach();
       if (b == 41) {
         const double before = hot.statistics().refresh_seconds;

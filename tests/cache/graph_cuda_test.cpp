@@ -50,7 +50,7 @@ void replay(int capture_at, std::uint64_t salt) {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreate(&stream));
   {
-    const exec_space on(stream);
+    const exec_space instance(stream);
     const auto start = values<float>(random, rows * width);
     auto table = make<ferry::mapped_space>("table", rows, width, start);
     auto twin = make<ferry::mapped_space>("twin", rows, width, start);
@@ -61,7 +61,7 @@ void replay(int capture_at, std::uint64_t salt) {
     auto twin_out = make<ferry::device_space>("its", n, width, std::vector<float>(n * width, -2.0f));
     const auto plan_of = [&](int batch) {
       return ferry::make_plan(
-          on, skewed<std::int32_t>(random, n, rows, static_cast<std::size_t>(batch) * 60, 200), rows);
+          instance, skewed<std::int32_t>(random, n, rows, static_cast<std::size_t>(batch) * 60, 200), rows);
     };
     const auto captured_plan = plan_of(3);
     static_cast<void>(captured_plan.unique_count());
@@ -69,40 +69,40 @@ void replay(int capture_at, std::uint64_t salt) {
       ferry::cached_table hot(table, ferry::cache::frequency{.rows = 220, .refresh = 16}, Directory{});
       const auto train = [&](int batch) {
         const auto plan = plan_of(batch);
-        ferry::gather(on, hot, plan, mine).detach();
-        ferry::gather(on, twin, plan, twin_out).detach();
-        ferry::step(on, rule, hot, state, plan, grads).detach();
-        ferry::step(on, rule, twin, twin_state, plan, grads).detach();
+        ferry::gather(instance, hot, plan, mine).detach();
+        ferry::gather(instance, twin, plan, twin_out).detach();
+        ferry::step(instance, rule, hot, state, plan, grads).detach();
+        ferry::step(instance, rule, twin, twin_state, plan, grads).detach();
       };
       for (int b = 0; b < capture_at; ++b) train(b);
-      on.fence("before the capture");
+      instance.fence("before the capture");
       const recorded cached(stream, [&] {
-        ferry::gather(on, hot, captured_plan, mine).detach();
-        ferry::step(on, rule, hot, state, captured_plan, grads).detach();
+        ferry::gather(instance, hot, captured_plan, mine).detach();
+        ferry::step(instance, rule, hot, state, captured_plan, grads).detach();
       });
       const recorded plain(stream, [&] {
-        ferry::gather(on, twin, captured_plan, twin_out).detach();
-        ferry::step(on, rule, twin, twin_state, captured_plan, grads).detach();
+        ferry::gather(instance, twin, captured_plan, twin_out).detach();
+        ferry::step(instance, rule, twin, twin_state, captured_plan, grads).detach();
       });
       for (int b = capture_at; b < capture_at + 24; ++b) {
         CAPTURE(b);
         cached.launch();
         plain.launch();
         if (b % 5 == 0) {
-          on.fence("launches");
+          instance.fence("launches");
           REQUIRE(same_bits(take(mine), take(twin_out)));
         }
         train(b);
         if (b % 3 == 0) cached.launch();
         if (b % 3 == 0) plain.launch();
       }
-      hot.flush(on).wait();
+      hot.flush(instance).wait();
       CHECK(same_bits(take(table), take(twin)));
       cached.launch();
       plain.launch();
-      hot.flush(on).wait();
+      hot.flush(instance).wait();
     }
-    on.fence("end");
+    instance.fence("end");
     CHECK(same_bits(take(table), take(twin)));
     CHECK(same_bits(take(state.field(1)), take(twin_state.field(1))));
   }

@@ -31,7 +31,7 @@ void add_by_threads(std::size_t n, std::size_t width, std::size_t cached, std::u
     auto batch = make<ferry::device_space>("batch", n, width, values<float>(random, n * width));
     const auto plan = ferry::make_plan(exec, ids, rows);
     {
-      const detail::cache_use in(hot.core(), "scatter_add");
+      const detail::cache_use use(hot.core(), "scatter_add");
       detail::launch_context<exec_space> call(exec, "scatter_add");
       const auto count = static_cast<std::int64_t>(n);
       call.use(plan.storage());

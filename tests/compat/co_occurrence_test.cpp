@@ -26,14 +26,14 @@ using ferry::speedtorch::co_occurrence_options;
 using entry_map = std::map<std::pair<std::int64_t, std::int64_t>, double>;
 
 template <class Token>
-void count_plainly(entry_map& into, const std::vector<Token>& tokens, const co_occurrence_options& how) {
+void count_plainly(entry_map& counts, const std::vector<Token>& tokens, const co_occurrence_options& how) {
   for (std::size_t right = 0; right < tokens.size(); ++right) {
     if (tokens[right] < 0) continue;
     for (std::size_t distance = 1; distance <= static_cast<std::size_t>(how.window); ++distance) {
       if (distance > right || tokens[right - distance] < 0) break;
       const double weight = how.by_distance ? 1.0 / static_cast<double>(distance) : 1.0;
-      into[{tokens[right - distance], tokens[right]}] += weight;
-      if (how.symmetric) into[{tokens[right], tokens[right - distance]}] += weight;
+      counts[{tokens[right - distance], tokens[right]}] += weight;
+      if (how.symmetric) counts[{tokens[right], tokens[right - distance]}] += weight;
     }
   }
 }

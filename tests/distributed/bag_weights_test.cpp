@@ -401,8 +401,7 @@ TEST_CASE("an error of one rank leaves rows and gradients of weights as they are
             CHECK_THAT(messages[r],
                        ContainsSubstring("index 77 at position 2 of rank " + std::to_string(ranks - 1)));
           else if (wrong == flaw::offset)
-            CHECK_THAT(messages[r],
-                       ContainsSubstring("offset 9 at place 1 of rank " + std::to_string(ranks - 1)));
+            CHECK_THAT(messages[r], ContainsSubstring("offsets[1] = 9 of rank " + std::to_string(ranks - 1)));
           else
             CHECK_THAT(messages[r], ContainsSubstring("of rank " + std::to_string(ranks - 1)));
           // One table looks for bad gradients when it steps, too: after the gradients of weights.

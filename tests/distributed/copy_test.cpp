@@ -362,11 +362,11 @@ TEST_CASE("a rank whose array does not fit ends the copy of all ranks", "[distri
   spaced_array<float> source(rows, width, 0);
   fill_rows_of(source);
   ferry::copy(exec, source.rows(), table).wait();
-  for (const bool into : {false, true}) {
+  for (const bool into_shards : {false, true}) {
     comm.run([&](int rank) {
       spaced_array<float> array(rank == 1 ? rows - 1 : rows, width, 0);
       const auto act = [&] {
-        if (into)
+        if (into_shards)
           ferry::copy(exec, array.rows(), table).wait();
         else
           ferry::copy(exec, table, array.rows()).wait();

@@ -92,14 +92,14 @@ class fake_stream {
 /// Throws in the copy with this number.
 class fake_lane final : public ferry::detail::device_lane {
  public:
-  explicit fake_lane(fake_stream& on, int fails_at = -1) : on_(on), fails_at_(fails_at) {}
-  void publish() override { published_ = on_.record(); }
+  explicit fake_lane(fake_stream& stream, int fails_at = -1) : stream_(stream), fails_at_(fails_at) {}
+  void publish() override { published_ = stream_.record(); }
   [[nodiscard]] const ferry::detail::event_handle& published() const override { return published_; }
   [[nodiscard]] int device() const override { return 0; }
   void take(const device_lane* sender, std::byte* target, const std::byte* source,
             std::size_t bytes) override {
     if (fails_at_-- == 0) throw ferry::device_error("the copy failed as planned");
-    on_.enqueue([target, source, bytes, before = sender == nullptr ? nullptr : sender->published()] {
+    stream_.enqueue([target, source, bytes, before = sender == nullptr ? nullptr : sender->published()] {
       if (before != nullptr) before->wait();
       std::this_thread::yield();
       std::memcpy(target, source, bytes);
@@ -109,16 +109,16 @@ class fake_lane final : public ferry::detail::device_lane {
     published_->wait();
     std::memcpy(target, source, bytes);
   }
-  void finish() override { on_.fence(); }
+  void finish() override { stream_.fence(); }
   void abandon() noexcept override {
-    on_.fence();
+    stream_.fence();
     abandoned = true;
   }
 
   bool abandoned = false;
 
  private:
-  fake_stream& on_;
+  fake_stream& stream_;
   int fails_at_;
   ferry::detail::event_handle published_;
 };
@@ -126,33 +126,39 @@ class fake_lane final : public ferry::detail::device_lane {
 /// Of each rank for each: `count` numbers.
 struct buffers {
   std::size_t ranks, count;
-  std::vector<std::uint32_t> out, in;
+  std::vector<std::uint32_t> departures, arrivals;
 
   buffers(int rank_count, std::size_t size)
-      : ranks(static_cast<std::size_t>(rank_count)), count(size), out(ranks * count), in(ranks * count, 7u) {}
+      : ranks(static_cast<std::size_t>(rank_count)),
+        count(size),
+        departures(ranks * count),
+        arrivals(ranks * count, 7u) {}
   static std::uint32_t value(int sender, std::size_t receiver, int round) {
     return static_cast<std::uint32_t>(sender * 1000 + static_cast<int>(receiver) * 100 + round);
   }
   void fill(int rank, int round) {
     for (std::size_t r = 0; r < ranks; ++r)
-      for (std::size_t i = 0; i < count; ++i) out[r * count + i] = value(rank, r, round);
+      for (std::size_t i = 0; i < count; ++i) departures[r * count + i] = value(rank, r, round);
   }
   [[nodiscard]] bool has_come(int rank, std::size_t sender, int round) const {
     for (std::size_t i = 0; i < count; ++i)
-      if (in[sender * count + i] != value(static_cast<int>(sender), static_cast<std::size_t>(rank), round))
+      if (arrivals[sender * count + i] !=
+          value(static_cast<int>(sender), static_cast<std::size_t>(rank), round))
         return false;
     return true;
   }
   [[nodiscard]] std::vector<outgoing_part> to() const {
     std::vector<outgoing_part> parts;
     for (std::size_t r = 0; r < ranks; ++r)
-      parts.push_back({reinterpret_cast<const std::byte*>(out.data() + r * count), count * sizeof(out[0])});
+      parts.push_back(
+          {reinterpret_cast<const std::byte*>(departures.data() + r * count), count * sizeof(departures[0])});
     return parts;
   }
   [[nodiscard]] std::vector<incoming_part> from() {
     std::vector<incoming_part> parts;
     for (std::size_t r = 0; r < ranks; ++r)
-      parts.push_back({reinterpret_cast<std::byte*>(in.data() + r * count), count * sizeof(in[0])});
+      parts.push_back(
+          {reinterpret_cast<std::byte*>(arrivals.data() + r * count), count * sizeof(arrivals[0])});
     return parts;
   }
 };
@@ -260,7 +266,7 @@ TEST_CASE("nothing is copied where a rank fails before the exchange, or does not
       else
         expect(said<ferry::communication_error>(act).find("waited for") != std::string::npos, "the delay");
       stream.fence();
-      expect(mine.in == std::vector<std::uint32_t>(mine.in.size(), 7u), "nothing has come");
+      expect(mine.arrivals == std::vector<std::uint32_t>(mine.arrivals.size(), 7u), "nothing has come");
       ++left;
     });
   }
@@ -287,15 +293,15 @@ class device_messages final : public without_lanes {
     ++calls;
     std::vector<std::vector<std::byte>> leaving(targets.size()), come(sources.size());
     std::vector<outgoing_part> parts(targets.size());
-    std::vector<incoming_part> into(sources.size());
+    std::vector<incoming_part> incoming(sources.size());
     for (std::size_t r = 0; r < targets.size(); ++r) {
       leaving[r].resize(targets[r].bytes);
       come[r].resize(sources[r].bytes);
       if (targets[r].bytes != 0) backend::read(leaving[r].data(), targets[r].data, targets[r].bytes);
       parts[r] = {leaving[r].data(), targets[r].bytes};
-      into[r] = {come[r].data(), sources[r].bytes};
+      incoming[r] = {come[r].data(), sources[r].bytes};
     }
-    exchange(rank, note, parts, into);
+    exchange(rank, note, parts, incoming);
     const exec_space exec;
     for (std::size_t r = 0; r < sources.size(); ++r)
       if (sources[r].bytes != 0)
@@ -331,11 +337,11 @@ struct fence_counter {
 TEST_CASE("an instance is waited for where an exception ends a block, and only there", "[distributed]") {
   const exec_space exec;
   const fence_counter counts;
-  { const ferry::detail::waited_when_thrown<exec_space> waits(exec); }
+  { const ferry::detail::fence_on_exception<exec_space> waits(exec); }
   CHECK(payload_fences == 0);
   CHECK_THROWS_AS(
       [&] {
-        const ferry::detail::waited_when_thrown<exec_space> waits(exec);
+        const ferry::detail::fence_on_exception<exec_space> waits(exec);
         throw std::runtime_error("in between");
       }(),
       std::runtime_error);
@@ -361,19 +367,20 @@ TEST_CASE("buffers of instances pass by lanes, by messages and by host memory", 
         const auto count = static_cast<std::size_t>(ranks) * length;
         std::vector<double> host_out(count), host_in(count, -1);
         for (std::size_t i = 0; i < count; ++i) host_out[i] = rank * 1e6 + static_cast<double>(i);
-        auto out = ferry::detail::payload<double, device>(exec, "out", count);
-        auto in = ferry::detail::payload<double, device>(exec, "in", count);
-        ferry::copy(exec, host_out, out).wait();
+        auto departures = ferry::detail::payload<double, device>(exec, "out", count);
+        auto arrivals = ferry::detail::payload<double, device>(exec, "in", count);
+        ferry::copy(exec, host_out, departures).wait();
         std::vector<outgoing_part> targets;
         std::vector<incoming_part> sources;
         for (std::size_t r = 0; r < static_cast<std::size_t>(ranks); ++r) {
-          targets.push_back({reinterpret_cast<const std::byte*>(out.data() + (same ? 0 : r) * length),
+          targets.push_back({reinterpret_cast<const std::byte*>(departures.data() + (same ? 0 : r) * length),
                              length * sizeof(double)});
-          sources.push_back({reinterpret_cast<std::byte*>(in.data() + r * length), length * sizeof(double)});
+          sources.push_back(
+              {reinterpret_cast<std::byte*>(arrivals.data() + r * length), length * sizeof(double)});
         }
         ferry::detail::collective call(comm, ferry::detail::call_note("payloads"));
         ferry::detail::exchange_payload<device>(call, exec, exec, targets, sources);
-        ferry::copy(exec, in, host_in).wait();
+        ferry::copy(exec, arrivals, host_in).wait();
         for (std::size_t r = 0; r < static_cast<std::size_t>(ranks); ++r)
           for (std::size_t i = 0; i < length; ++i)
             expect(host_in[r * length + i] ==

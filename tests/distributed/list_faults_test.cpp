@@ -116,14 +116,14 @@ TEST_CASE("bad offsets of one rank name the table, the bag and the fault", "[dis
     const char* text;
   };
   const fault faults[] = {
-      {3, -3, "the first is offset -3 at place 3 of rank 1, where bag 1 of 'items' [10 x 3]"},
+      {3, -3, "the first is offsets[3] = -3 of rank 1, where bag 1 of 'items' [10 x 3]"},
       {3, -3, "begins, which is negative"},
-      {2, 9, "offset 9 at place 2 of rank 1, where bag 0 of 'items' [10 x 3]"},
+      {2, 9, "offsets[2] = 9 of rank 1, where bag 0 of 'items' [10 x 3]"},
       {2, 9, "begins, which exceeds the 6 positions"},
-      {5, 2, "offset 2 at place 5 of rank 1, where bag 1 of 'shops'"},
-      {5, 2, "begins, which is less than offset 4 before it"},
+      {5, 2, "offsets[5] = 2 of rank 1, where bag 1 of 'shops'"},
+      {5, 2, "begins, which is less than offsets[4] = 4"},
       {0, 1, "begins, which leaves positions without a bag: the first bag of a step begins at position 0"},
-      {6, 5, "offset 5 at place 6 of rank 1, where bag 1 of 'shops' [500 x 5]"},
+      {6, 5, "offsets[6] = 5 of rank 1, where bag 1 of 'shops' [500 x 5]"},
       {6, 5, "ends, which leaves positions without a bag: the last bag of a step ends at position 6"},
   };
   for (const bool messages : {false, true}) {
@@ -326,8 +326,8 @@ TEST_CASE("bad bags of a gather from several sharded tables are the rank's own",
       }
       if (rank == 2) {
         const auto text = said<ferry::out_of_range>([&] { pool(kit.good, changed(kit.offsets, 5, 3)); });
-        expect(has(text, "offset 3 at place 5, where bag 1 of 'shops' [500 x 5]") &&
-                   has(text, "begins, which is less than offset 4 before it"),
+        expect(has(text, "offsets[5] = 3, where bag 1 of 'shops' [500 x 5]") &&
+                   has(text, "begins, which is less than offsets[4] = 4"),
                text.c_str());
       } else {
         pool(kit.good, kit.offsets);

@@ -90,7 +90,9 @@ std::vector<std::string> way_to(const std::string& label, const Verb& verb) {
   verb();
   observed = nullptr;
   Kokkos::Tools::Experimental::set_begin_parallel_for_callback(nullptr);
-  INFO("kernels: " << counts.size());
+  std::vector<std::string> labels;
+  for (const auto& kernel : counts) labels.push_back(kernel.first);
+  INFO("kernels:" << listed(labels));
   REQUIRE(counts.count(label) == 1);
   return counts[label];
 }
@@ -146,6 +148,34 @@ TEST_CASE("a step on a sharded table reaches its kernel in ten calls", "[frames]
     CHECK(way.back() == "ferry::step");
     CHECK(way.size() <= 10 - launches_of_library);
   }
+}
+
+TEST_CASE("gathers and plans of a sharded table reach their kernels in ten calls", "[frames]") {
+  const Kokkos::DefaultExecutionSpace exec;
+  const auto comm = ferry::communicator::threads(2);
+  ferry::sharded_table<float, ferry::device_space> table("table", comm, 50, 8);
+  ferry::init::zeros(exec, table);
+  const std::vector<std::int64_t> offsets{0, 1, 3};
+  const auto check = [&](const char* label, const char* name, const auto& verb) {
+    const auto way = way_to(label, [&] { comm.run([&](int) { verb(); }); });
+    INFO(label << listed(way));
+    REQUIRE(way.size() >= 2);
+    CHECK(way.back() == name);
+    CHECK(way.size() <= 10 - launches_of_library);
+  };
+  check("ferry::gather::peer", "ferry::gather", [&] {
+    batch rank;
+    ferry::gather(rank.exec, table, rank.indices, rank.rows).wait();
+  });
+  check("ferry::gather_bags::direct", "ferry::gather_bags", [&] {
+    const batch rank;
+    ferry::tensor<float, ferry::device_space> pooled("pooled", 2, 8);
+    ferry::gather_bags(rank.exec, table, rank.indices, offsets, pooled).wait();
+  });
+  check("ferry::make_plan::resolve", "ferry::make_plan", [&] {
+    const batch rank;
+    static_cast<void>(ferry::make_plan(rank.exec, rank.indices, table));
+  });
 }
 
 TEST_CASE("a scatter reaches its kernel in six calls", "[frames]") {

@@ -100,20 +100,20 @@ TEMPLATE_TEST_CASE("a tensor travels through DLPack and back without a copy", "[
   CHECK((array.strides[0] == 4 && array.strides[1] == 1));
   CHECK(array.byte_offset == 0);
 
-  auto in = ferry::from_dlpack<float, TestType>(out, "in");
-  STATIC_CHECK(std::is_same_v<decltype(in), ferry::tensor<float, TestType>>);
-  CHECK(in.data() == data);
-  CHECK(in.label() == "in");
-  CHECK(take(in) == contents);
+  auto imported = ferry::from_dlpack<float, TestType>(out, "in");
+  STATIC_CHECK(std::is_same_v<decltype(imported), ferry::tensor<float, TestType>>);
+  CHECK(imported.data() == data);
+  CHECK(imported.label() == "in");
+  CHECK(take(imported) == contents);
 
   // A verb takes it, on both sides.
   const exec_space exec;
   const std::vector<std::int64_t> rows{5, 0, 5};
   ferry::tensor<float, ferry::device_space> batch("batch", 3, 4);
   if constexpr (!std::is_same_v<TestType, ferry::pageable_space> || ferry::detail::device_is_host<TestType>) {
-    ferry::gather(exec, in, rows, batch, ferry::path::direct{}).wait();
+    ferry::gather(exec, imported, rows, batch, ferry::path::direct{}).wait();
   } else {
-    ferry::gather(exec, in, rows, batch).wait();
+    ferry::gather(exec, imported, rows, batch).wait();
   }
   const auto got = take(batch);
   for (std::size_t p = 0; p < 3; ++p)
@@ -121,7 +121,7 @@ TEMPLATE_TEST_CASE("a tensor travels through DLPack and back without a copy", "[
       CHECK(got[4 * p + j] == contents[4 * static_cast<std::size_t>(rows[p]) + j]);
 
   // And out again, to a consumer from before DLPack 1.0.
-  legacy* const round_trip = ferry::to_dlpack<legacy>(std::move(in));
+  legacy* const round_trip = ferry::to_dlpack<legacy>(std::move(imported));
   CHECK(round_trip->dl_tensor.data == data);
   round_trip->deleter(round_trip);
 }
@@ -174,11 +174,11 @@ TEST_CASE("numbers of 8 and 4 bits travel through DLPack as themselves", "[dlpac
 TEMPLATE_TEST_CASE("the deleter runs once when the tensor dies", "[dlpack]", versioned, legacy) {
   producer<TestType, double> other({3, 5});
   {
-    auto in = ferry::from_dlpack<double, ferry::pageable_space>(&other.managed);
-    CHECK(in.data() == other.memory.data());
-    CHECK((in.rows() == 3 && in.width() == 5 && in(2, 4) == 14.0));
-    auto moved = std::move(in);
-    in = ferry::tensor<double, ferry::pageable_space>();
+    auto imported = ferry::from_dlpack<double, ferry::pageable_space>(&other.managed);
+    CHECK(imported.data() == other.memory.data());
+    CHECK((imported.rows() == 3 && imported.width() == 5 && imported(2, 4) == 14.0));
+    auto moved = std::move(imported);
+    imported = ferry::tensor<double, ferry::pageable_space>();
     CHECK(other.deleted == 0);
     auto* const out = ferry::to_dlpack(std::move(moved));
     CHECK(other.deleted == 0);
@@ -294,20 +294,20 @@ TEST_CASE("legal oddities of DLPack", "[dlpack]") {
     none.strides = {9, 9};
     none.managed.dl_tensor.strides = none.strides.data();
     none.managed.dl_tensor.data = nullptr;
-    const auto in = ferry::from_dlpack<float, ferry::pageable_space>(&none.managed);
-    CHECK((in.rows() == 0 && in.width() == 3 && in.data() == nullptr));
+    const auto imported = ferry::from_dlpack<float, ferry::pageable_space>(&none.managed);
+    CHECK((imported.rows() == 0 && imported.width() == 3 && imported.data() == nullptr));
   }
   SECTION("no extents: one element") {
     producer<versioned, float> other({});
     other.memory[0] = 42.0f;
-    const auto in = ferry::from_dlpack<float, ferry::pageable_space>(&other.managed);
-    CHECK((in.rank() == 1 && in.rows() == 1 && in(0) == 42.0f));
+    const auto imported = ferry::from_dlpack<float, ferry::pageable_space>(&other.managed);
+    CHECK((imported.rank() == 1 && imported.rows() == 1 && imported(0) == 42.0f));
   }
   SECTION("extents of the type") {
     using fixed = ferry::extents<ferry::dyn, 4>;
     producer<versioned, float> other({3, 4});
-    const auto in = ferry::from_dlpack<float, ferry::pageable_space, fixed>(&other.managed);
-    CHECK(in.rows() == 3);
+    const auto imported = ferry::from_dlpack<float, ferry::pageable_space, fixed>(&other.managed);
+    CHECK(imported.rows() == 3);
     producer<versioned, float> wide({3, 5});
     CHECK_THROWS_AS((ferry::from_dlpack<float, ferry::pageable_space, fixed>(&wide.managed)),
                     ferry::invalid_argument);
@@ -323,16 +323,17 @@ TEST_CASE("read-only arrays stay read-only", "[dlpack]") {
       MessageMatches(ContainsSubstring("is read-only; take it as from_dlpack<const T, Space>")));
   CHECK(other.deleted == 1);
   other.deleted = 0;
-  auto in = ferry::from_dlpack<const float, ferry::pageable_space>(&other.managed);
-  STATIC_CHECK(std::is_same_v<decltype(in), ferry::read_only_tensor<float, ferry::pageable_space>>);
-  STATIC_CHECK(std::is_same_v<decltype(ferry::make_ref(in))::value_type, const float>);
-  CHECK((in.rows() == 3 && in.width() == 4 && in(1, 2) == 6.0f && in.first(2).rows() == 2));
+  auto imported = ferry::from_dlpack<const float, ferry::pageable_space>(&other.managed);
+  STATIC_CHECK(std::is_same_v<decltype(imported), ferry::read_only_tensor<float, ferry::pageable_space>>);
+  STATIC_CHECK(std::is_same_v<decltype(ferry::make_ref(imported))::value_type, const float>);
+  CHECK((imported.rows() == 3 && imported.width() == 4 && imported(1, 2) == 6.0f &&
+         imported.first(2).rows() == 2));
 
   std::vector<float> got(12, -1.0f);
-  ferry::copy(Kokkos::DefaultHostExecutionSpace{}, in, got).wait();
+  ferry::copy(Kokkos::DefaultHostExecutionSpace{}, imported, got).wait();
   CHECK(got == other.memory);
 
-  versioned* const out = ferry::to_dlpack(std::move(in));
+  versioned* const out = ferry::to_dlpack(std::move(imported));
   CHECK(out->flags == DLPACK_FLAG_BITMASK_READ_ONLY);
   CHECK(other.deleted == 0);
   out->deleter(out);
@@ -378,8 +379,8 @@ TEST_CASE("what can't be exported keeps its memory", "[dlpack]") {
   CHECK(out->dl_tensor.data == nullptr);
   CHECK((out->dl_tensor.shape[0] == 0 && out->dl_tensor.shape[1] == 3));
   CHECK(out->dl_tensor.device.device_type == expected_device<ferry::device_space>().device_type);
-  const auto in = ferry::from_dlpack<float, ferry::device_space>(out);
-  CHECK((in.rows() == 0 && in.width() == 3));
+  const auto imported = ferry::from_dlpack<float, ferry::device_space>(out);
+  CHECK((imported.rows() == 0 && imported.width() == 3));
 }
 
 TEMPLATE_TEST_CASE("host memory that a device reaches can be presented as either's", "[dlpack]",
@@ -392,8 +393,8 @@ TEMPLATE_TEST_CASE("host memory that a device reaches can be presented as either
   versioned* const as_device = ferry::to_dlpack(exec_space(), table, device);
   CHECK(as_device->dl_tensor.device.device_type == device.device_type);
   // Whatever the producer calls it, the memory is what its address says.
-  const auto in = ferry::from_dlpack<float, TestType>(as_device);
-  CHECK(in.data() == table->data());
+  const auto imported = ferry::from_dlpack<float, TestType>(as_device);
+  CHECK(imported.data() == table->data());
 }
 
 namespace {

@@ -281,12 +281,12 @@ TEST_CASE("slices mark the rows of their tensor, and whole writes all of them", 
     const auto batch =
         make<ferry::device_space>("batch", count, width, values<double>(random, count * width));
     ferry::scatter(exec, slice, named, batch).wait();
-    rows_of expected, within;
+    rows_of expected, expected_part;
     for (const auto row : named) expected.insert(row + static_cast<std::int64_t>(begin));
     for (const auto row : expected)
-      if (row >= 50 && row < 120) within.insert(row - 50);
+      if (row >= 50 && row < 120) expected_part.insert(row - 50);
     CHECK(marked(*table_marks) == expected);
-    CHECK(marked(*part) == within);
+    CHECK(marked(*part) == expected_part);
 
     const auto first = static_cast<std::int64_t>(begin), last = static_cast<std::int64_t>(end);
     rows_of clipped;

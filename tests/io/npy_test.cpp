@@ -116,9 +116,9 @@ TEMPLATE_TEST_CASE("every byte but 0 of a file of booleans is true", "[io][npy][
     bytes += '\0';
     write_bytes(path, bytes + dictionary + data);
     CHECK(is_right(content(ferry::io::load_npy<bool, TestType>(path)), turned));
-    ferry::tensor<bool, TestType> into("into", 7, 3);
-    ferry::io::load_npy(path, into);
-    CHECK(is_right(content(into), turned));
+    ferry::tensor<bool, TestType> loaded("into", 7, 3);
+    ferry::io::load_npy(path, loaded);
+    CHECK(is_right(content(loaded), turned));
   }
   const std::string json = R"({"flags":{"dtype":"BOOL","shape":[7,3],"data_offsets":[0,21]}})";
   std::string bytes(8, '\0');

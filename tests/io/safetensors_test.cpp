@@ -59,7 +59,7 @@ TEST_CASE("one tensor of an unknown type leaves the others of a file readable", 
     CHECK(file.names() == std::vector<std::string>{"weights", "scales"});
     CHECK(file.shape("scales") == std::vector<std::size_t>{3});
     CHECK(file.dtype("scales") == name);
-    std::vector<std::uint8_t> into(3, 7);
+    std::vector<std::uint8_t> loaded(3, 7);
     const auto is_refused = [&](const auto& call) {
       try {
         call();
@@ -73,9 +73,9 @@ TEST_CASE("one tensor of an unknown type leaves the others of a file readable", 
     CHECK(is_refused([&] { static_cast<void>(file.load<std::uint8_t>("scales")); }));
     CHECK(is_refused([&] { static_cast<void>(file.load<float>("scales", ferry::io::convert_dtype{})); }));
     CHECK(is_refused([&] { static_cast<void>(file.load<code>("scales", 0, 1)); }));
-    CHECK(is_refused([&] { file.load("scales", into); }));
+    CHECK(is_refused([&] { file.load("scales", loaded); }));
     CHECK(is_refused([&] { static_cast<void>(file.map<std::uint8_t>("scales")); }));
-    CHECK(into == std::vector<std::uint8_t>(3, 7));
+    CHECK(loaded == std::vector<std::uint8_t>(3, 7));
   }
 }
 

@@ -26,11 +26,11 @@ constexpr std::size_t huge = std::size_t{1} << 21;
 
 /// A number of the kernel's, -1 where it does not say.
 long long number_in(const char* file, const std::string& key) {
-  std::ifstream in(file);
-  for (std::string word; in >> word;)
+  std::ifstream input(file);
+  for (std::string word; input >> word;)
     if (long long value = 0; key.empty()) {
       return std::stoll(word);
-    } else if (word == key && in >> value) {
+    } else if (word == key && input >> value) {
       return value;
     }
   return -1;

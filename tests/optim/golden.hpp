@@ -42,21 +42,21 @@ struct golden {
   }
 
   static golden read(const std::filesystem::path& path) {
-    std::ifstream in(path);
+    std::ifstream input(path);
     golden result;
     std::string line;
-    std::getline(in, line);
+    std::getline(input, line);
     REQUIRE(line.starts_with("# torch "));
-    for (std::string name, value; in >> name >> value;) {
+    for (std::string name, value; input >> name >> value;) {
       if (name == "weight") {
         auto& values = result.weights[std::stoul(value)];
         for (std::size_t i = 0; i < result.rows * result.width; ++i) {
           std::string word;
-          in >> word;
+          input >> word;
           values.push_back(
               std::strtod(word.c_str(), nullptr));  // hexadecimal, which operator>> does not read
         }
-        REQUIRE(in.good());
+        REQUIRE(input.good());
       } else if (name == "rule") {
         result.rule = value;
       } else if (name == "rows") {

@@ -45,7 +45,7 @@ void replay(const Rule& rule, const Rule& second_rule) {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreate(&stream));
   {
-    const Kokkos::Cuda on(stream), other_stream;
+    const Kokkos::Cuda instance(stream), other_stream;
     const auto start = values<double>(random, rows * width);
     const auto ids = indices<std::int64_t>(random, n, rows);
     const auto grads = make<ferry::device_space>("grads", n, width, values<double>(random, n * width));
@@ -54,18 +54,18 @@ void replay(const Rule& rule, const Rule& second_rule) {
     auto crowd = make<Space>("crowd", rows, width, start);
     auto state = ferry::optim::make_state(rule, table);
     auto crowd_state = ferry::optim::make_state(second_rule, crowd);
-    const auto plan = ferry::make_plan(on, ids, rows);
+    const auto plan = ferry::make_plan(instance, ids, rows);
     static_cast<void>(plan.unique_count());
     {
       auto plain_state = ferry::optim::make_state(rule, plain);
-      ferry::step(on, rule, plain, plain_state, plan, grads, Path{}).wait();
+      ferry::step(instance, rule, plain, plain_state, plan, grads, Path{}).wait();
     }
     const auto expected = take(plain);
 
     ferry::ticket ticket;
     cudaGraph_t captured = nullptr;
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    ticket = ferry::step(on, rule, table, state, plan, grads, Path{});
+    ticket = ferry::step(instance, rule, table, state, plan, grads, Path{});
     check(cudaStreamEndCapture(stream, &captured));
     cudaGraphExec_t graph = nullptr;
     check(cudaGraphInstantiate(&graph, captured, 0));
@@ -111,7 +111,7 @@ TEST_CASE("steps with large kernels do not wait for the device", "[large]") {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   {
-    const Kokkos::Cuda on(stream);
+    const Kokkos::Cuda instance(stream);
     const auto rule = ferry::optim::adam{.amsgrad = true};
     const auto start = values<double>(random, rows * width);
     const auto ids = indices<std::int64_t>(random, n, rows);
@@ -120,11 +120,11 @@ TEST_CASE("steps with large kernels do not wait for the device", "[large]") {
     auto plain = make<ferry::pinned_space>("plain", rows, width, start);
     auto state = ferry::optim::make_state(rule, table);
     auto plain_state = ferry::optim::make_state(rule, plain);
-    const auto plan = ferry::make_plan(on, ids, rows);
+    const auto plan = ferry::make_plan(instance, ids, rows);
     static_cast<void>(plan.unique_count());
     const auto three_steps = [&](auto& weights, auto& moments) {
       for (int step = 0; step < 3; ++step)
-        ferry::step(on, rule, weights, moments, plan, grads, ferry::path::ordered{},
+        ferry::step(instance, rule, weights, moments, plan, grads, ferry::path::ordered{},
                     ferry::step_count::catch_up{})
             .detach();
     };
@@ -132,7 +132,7 @@ TEST_CASE("steps with large kernels do not wait for the device", "[large]") {
     three_steps(plain, plain_state);
     three_steps(table, state);
     three_steps(plain, plain_state);
-    on.fence("ferry_test::large");
+    instance.fence("ferry_test::large");
     const auto expected = take(plain);
     std::atomic<bool> go{false};
     check(cudaLaunchHostFunc(
@@ -143,7 +143,7 @@ TEST_CASE("steps with large kernels do not wait for the device", "[large]") {
         &go));
     three_steps(table, state);
     go = true;
-    on.fence("ferry_test::large");
+    instance.fence("ferry_test::large");
     CHECK(same_bits(take(table), expected));
   }
   check(cudaStreamDestroy(stream));

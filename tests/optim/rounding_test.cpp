@@ -109,7 +109,7 @@ TEMPLATE_TEST_CASE("a weight becomes a neighbour, by the bits of its seed, step,
     }
     const auto every = in_order(rows);
     const auto plan = ferry::make_plan(exec, every, rows);
-    const auto on = [&]<class Space>(Space) {
+    const auto check_in = [&]<class Space>(Space) {
       for_each_path<Space, ferry::device_space, work::changes>([&](auto path) {
         CAPTURE(Space::name, path.name, width);
         CHECK(stepped<Space>(rule, start, gradients, width, seed, before, every, path, at_random) ==
@@ -122,9 +122,9 @@ TEMPLATE_TEST_CASE("a weight becomes a neighbour, by the bits of its seed, step,
         }
       });
     };
-    on(ferry::device_space{});
-    on(ferry::mapped_space{});
-    on(ferry::pageable_space{});
+    check_in(ferry::device_space{});
+    check_in(ferry::mapped_space{});
+    check_in(ferry::pageable_space{});
     if (width < 64) continue;
     using space = ferry::mapped_space;
     CHECK(stepped<space>(rule, start, gradients, width, seed, before + 1, every, at_random) != expected);

@@ -95,13 +95,13 @@ struct combined_batch {
       }
       counts[index] += 1.0;
       for (std::size_t j = 0; j < width; ++j) {
-        double& into = gradients[index * width + j];
+        double& gradient = gradients[index * width + j];
         const double value = grads[p * width + j];
         if (std::is_same_v<Duplicates, ferry::duplicates::last> ||
             (fresh && std::is_same_v<Duplicates, ferry::duplicates::first>))
-          into = value;
+          gradient = value;
         else if (Duplicates::combines || fresh)
-          into += value;
+          gradient += value;
       }
     }
     if (std::is_same_v<Duplicates, ferry::duplicates::mean>)

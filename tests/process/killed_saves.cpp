@@ -124,7 +124,7 @@ int main() {
   auto& state = *new (memory) progress;
   std::mt19937 random(std::random_device{}());
   std::int64_t saves = 0;
-  int within = 0;
+  int killed_in_saves = 0;
   for (int kill = 0; kill < kills && failures == 0; ++kill) {
     const std::int64_t begun = state.begun;
     std::fflush(nullptr);
@@ -142,7 +142,7 @@ int main() {
     int status = 0;
     const bool ended_before = ::waitpid(child, &status, 0) != child || !WIFSIGNALED(status);
     FERRY_TEST_CHECK(!ended_before);
-    within += state.begun > state.ended ? 1 : 0;
+    killed_in_saves += state.begun > state.ended ? 1 : 0;
     saves = state.ended;
     check(path, state);
     // A save that was killed after its rename is a save, too.
@@ -158,9 +158,9 @@ int main() {
       state.begun = state.ended.load();
     }
   }
-  std::printf("%d kills, %d of them within a save, %lld saves\n", kills, within,
+  std::printf("%d kills, %d of them within a save, %lld saves\n", kills, killed_in_saves,
               static_cast<long long>(saves));
-  FERRY_TEST_CHECK(within > 0);
+  FERRY_TEST_CHECK(killed_in_saves > 0);
   for (const auto& name : ferry::detail::names_in(path)) ::unlink((path + "/" + name).c_str());
   ::rmdir(path.c_str());
   ::rmdir(folder.c_str());

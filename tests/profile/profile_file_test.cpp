@@ -52,8 +52,8 @@ machine_profile some_profile() {
 }
 
 /// Why the text is refused, empty where it is taken.
-std::string refusal(std::string_view text, machine_profile& into, bool& malformed) {
-  return from_text(text, some_machine(), into, malformed);
+std::string refusal(std::string_view text, machine_profile& profile, bool& malformed) {
+  return from_text(text, some_machine(), profile, malformed);
 }
 
 void replace(std::string& text, const std::string& pattern, const std::string& text_instead) {

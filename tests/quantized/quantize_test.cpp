@@ -76,7 +76,7 @@ TEST_CASE("a quantised row is off by half a step at most, a constant one not at 
     ferry::quantize(exec, source, table).wait();
     ferry::dequantize(exec, table, back).wait();
     const auto got = take(back);
-    bool within = true;
+    bool is_close = true;
     for (std::size_t row = 0; row < rows; ++row) {
       const auto row_values = row_at(content, width, row);
       const double least = *std::min_element(row_values.begin(), row_values.end());
@@ -84,10 +84,10 @@ TEST_CASE("a quantised row is off by half a step at most, a constant one not at 
       // The scale is rounded to a float, so 255 steps may miss the range by as much as it has lost.
       const double bound = (most - least) / 255.0 * (0.5 + 255.0 * 0x1p-23);
       for (std::size_t c = 0; c < width; ++c)
-        within =
-            within && std::abs(got[row * width + c] - static_cast<double>(content[row * width + c])) <= bound;
+        is_close = is_close &&
+                   std::abs(got[row * width + c] - static_cast<double>(content[row * width + c])) <= bound;
     }
-    CHECK(within);
+    CHECK(is_close);
   }
 }
 

@@ -46,17 +46,17 @@ template <class FromSpace, class ToSpace>
 void replay(const layout& source, const layout& sink, std::size_t transfers) {
   CAPTURE(FromSpace::name, ToSpace::name, source.text(), sink.text());
   auto random = generator(130);
-  const stream on;
+  const stream queue;
   auto expected = values<float>(random, static_cast<std::size_t>(sink.size));
   auto source_memory = make<FromSpace>("from", values<float>(random, static_cast<std::size_t>(source.size)));
   auto sink_memory = make<ToSpace>("to", expected);
   const auto source_array = array_in(source_memory, source);
   const auto sink_array = array_in(sink_memory, sink);
-  ferry::copy(on.exec(), source_array, sink_array).wait();  // loads the kernels
-  check(cudaStreamBeginCapture(on.handle(), cudaStreamCaptureModeThreadLocal));
-  ferry::ticket ticket = ferry::copy(on.exec(), source_array, sink_array);
+  ferry::copy(queue.exec(), source_array, sink_array).wait();  // loads the kernels
+  check(cudaStreamBeginCapture(queue.handle(), cudaStreamCaptureModeThreadLocal));
+  ferry::ticket ticket = ferry::copy(queue.exec(), source_array, sink_array);
   cudaGraph_t captured = nullptr;
-  check(cudaStreamEndCapture(on.handle(), &captured));
+  check(cudaStreamEndCapture(queue.handle(), &captured));
   std::size_t nodes = 0;
   check(cudaGraphGetNodes(captured, nullptr, &nodes));
   CHECK(nodes == transfers);
@@ -66,7 +66,7 @@ void replay(const layout& source, const layout& sink, std::size_t transfers) {
   for (int launch = 0; launch < 2; ++launch) {
     const auto content = values<float>(random, static_cast<std::size_t>(source.size));
     put(source_memory, content);
-    check(cudaGraphLaunch(graph, on.handle()));
+    check(cudaGraphLaunch(graph, queue.handle()));
     ticket.wait();
     const auto near = source.places(), far = sink.places();
     for (std::size_t i = 0; i < near.size(); ++i) expected[far[i]] = content[near[i]];
@@ -104,19 +104,19 @@ TEST_CASE("a graph repeats transfers of rows, and kernels of other layouts", "[c
 }
 
 TEST_CASE("a copy through slots is refused in a capture, which goes on", "[copy][graph]") {
-  const stream on;
+  const stream queue;
   const std::vector<float> host_array(1000, 1.0f);
   ferry::tensor<float, ferry::device_space> device_array("there", host_array.size()),
       twin("twin", host_array.size());
-  ferry::copy(on.exec(), host_array, device_array).wait();
-  ferry::copy(on.exec(), device_array, twin).wait();
-  check(cudaStreamBeginCapture(on.handle(), cudaStreamCaptureModeThreadLocal));
+  ferry::copy(queue.exec(), host_array, device_array).wait();
+  ferry::copy(queue.exec(), device_array, twin).wait();
+  check(cudaStreamBeginCapture(queue.handle(), cudaStreamCaptureModeThreadLocal));
   CHECK_THROWS_MATCHES(
-      ferry::copy(on.exec(), host_array, device_array), ferry::invalid_argument,
+      ferry::copy(queue.exec(), host_array, device_array), ferry::invalid_argument,
       Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("is being captured into a graph")));
-  ferry::ticket ticket = ferry::copy(on.exec(), device_array, twin);
+  ferry::ticket ticket = ferry::copy(queue.exec(), device_array, twin);
   cudaGraph_t captured = nullptr;
-  check(cudaStreamEndCapture(on.handle(), &captured));
+  check(cudaStreamEndCapture(queue.handle(), &captured));
   REQUIRE(captured != nullptr);
   check(cudaGraphDestroy(captured));
 }

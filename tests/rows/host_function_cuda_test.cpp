@@ -99,14 +99,14 @@ TEST_CASE("a host function that computes, before a cooperative gather of its str
           "[ring][host_function]") {
   const watchdog dog("a host function before a cooperative gather");
   operands<ferry::pinned_space> problem(91);
-  const side_stream on;
-  ferry::gather(on.exec(), problem.table, problem.device_ids, problem.batch, ferry::path::cooperative{})
+  const side_stream queue;
+  ferry::gather(queue.exec(), problem.table, problem.device_ids, problem.batch, ferry::path::cooperative{})
       .wait();
   for (int round = 0; round < 3; ++round) {
     put(problem.batch, std::vector<float>(n * width, -1.0f));
     std::atomic<std::int64_t> sum{0};
-    check(cudaLaunchHostFunc(on.handle(), compute_late, &sum));
-    ferry::gather(on.exec(), problem.table, problem.device_ids, problem.batch, ferry::path::cooperative{})
+    check(cudaLaunchHostFunc(queue.handle(), compute_late, &sum));
+    ferry::gather(queue.exec(), problem.table, problem.device_ids, problem.batch, ferry::path::cooperative{})
         .wait();
     CHECK(sum == 1000);
     CHECK(same_bits(take(problem.batch), problem.expected));
@@ -116,12 +116,12 @@ TEST_CASE("a host function that computes, before a cooperative gather of its str
 TEST_CASE("a host function that computes, before a staged gather of its stream", "[ring][host_function]") {
   const watchdog dog("a host function before a staged gather");
   operands<ferry::pageable_space> problem(92);
-  const side_stream on;
+  const side_stream queue;
   for (int round = 0; round < 3; ++round) {
     put(problem.batch, std::vector<float>(n * width, -1.0f));
     std::atomic<std::int64_t> sum{0};
-    check(cudaLaunchHostFunc(on.handle(), compute_late, &sum));
-    ferry::gather(on.exec(), problem.table, problem.ids, problem.batch, ferry::path::staged{}).wait();
+    check(cudaLaunchHostFunc(queue.handle(), compute_late, &sum));
+    ferry::gather(queue.exec(), problem.table, problem.ids, problem.batch, ferry::path::staged{}).wait();
     CHECK(sum == 1000);
     CHECK(same_bits(take(problem.batch), problem.expected));
   }
@@ -149,14 +149,14 @@ TEST_CASE("a staged gather into what another stream reads after a host function"
 TEST_CASE("a cooperative scatter after a host function that computes", "[ring][host_function]") {
   const watchdog dog("a cooperative scatter after a host function");
   operands<ferry::pinned_space> problem(94);
-  const side_stream on;
-  const auto plan = ferry::make_plan(on.exec(), problem.ids, rows);
+  const side_stream queue;
+  const auto plan = ferry::make_plan(queue.exec(), problem.ids, rows);
   static_cast<void>(plan.unique_count());
   put(problem.batch, problem.expected);
   put(problem.table, std::vector<float>(rows * width, -1.0f));
   std::atomic<std::int64_t> sum{0};
-  check(cudaLaunchHostFunc(on.handle(), compute_late, &sum));
-  ferry::scatter(on.exec(), problem.table, plan, problem.batch, ferry::path::cooperative{}).wait();
+  check(cudaLaunchHostFunc(queue.handle(), compute_late, &sum));
+  ferry::scatter(queue.exec(), problem.table, plan, problem.batch, ferry::path::cooperative{}).wait();
   CHECK(sum == 1000);
   auto expected = std::vector<float>(rows * width, -1.0f);
   for (const auto row : problem.ids)
@@ -170,15 +170,15 @@ TEST_CASE("a cooperative scatter after a host function that computes", "[ring][h
 TEST_CASE("other threads compute while a verb waits for its stream", "[ring][host_function]") {
   const watchdog dog("host kernels next to a gather that waits");
   operands<ferry::pageable_space> problem(95);
-  const side_stream on;
+  const side_stream queue;
   std::atomic<bool> word{false};
-  check(cudaLaunchHostFunc(on.handle(), wait_for_word, &word));
+  check(cudaLaunchHostFunc(queue.handle(), wait_for_word, &word));
   std::thread computes([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     for (int kernel = 0; kernel < 100; ++kernel) static_cast<void>(compute_on_host());
     word = true;
   });
-  ferry::gather(on.exec(), problem.table, problem.ids, problem.batch, ferry::path::staged{}).wait();
+  ferry::gather(queue.exec(), problem.table, problem.ids, problem.batch, ferry::path::staged{}).wait();
   computes.join();
   CHECK(same_bits(take(problem.batch), problem.expected));
 }
@@ -188,7 +188,7 @@ TEMPLATE_TEST_CASE("memory is allocated and freed while verbs have their kernels
                    "[ring][host_function]", ferry::path::staged, ferry::path::cooperative) {
   const watchdog dog("memory next to verbs", std::chrono::seconds(120));
   operands<ferry::pinned_space> problem(96);
-  const side_stream on;
+  const side_stream queue;
   std::atomic<bool> over{false};
   std::atomic<int> failures{0};
   std::thread allocates([&] {
@@ -206,8 +206,9 @@ TEMPLATE_TEST_CASE("memory is allocated and freed while verbs have their kernels
     // Now and then the kernel waits for long enough that a thread asks about it.
     if (round % 20 == 7)
       check(cudaLaunchHostFunc(
-          on.handle(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(1500)); }, nullptr));
-    ferry::gather(on.exec(), problem.table, problem.ids, problem.batch, TestType{}).wait();
+          queue.handle(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(1500)); },
+          nullptr));
+    ferry::gather(queue.exec(), problem.table, problem.ids, problem.batch, TestType{}).wait();
     good = good && same_bits(take(problem.batch), problem.expected);
   }
   over = true;

@@ -61,7 +61,7 @@ TEST_CASE("gains are torch's", "[init]") {
 TEST_CASE("Xavier and Kaiming values have torch's bounds and deviations", "[init]") {
   const exec_space exec;
   const std::uint64_t seed = generator()();
-  const double out = 300, in = 200;
+  const double outputs = 300, inputs = 200;
   ferry::tensor<float, ferry::mapped_space> array("array", 300, 200);
   const auto expect_uniform = [&](double bound) {
     const auto got = moments_of(take(array));
@@ -77,17 +77,17 @@ TEST_CASE("Xavier and Kaiming values have torch's bounds and deviations", "[init
     CHECK_THAT(got.mean, WithinAbs(0, 0.03 * deviation));
   };
   ferry::init::xavier_uniform(exec, array, 1.5, seed);
-  expect_uniform(1.5 * std::sqrt(6.0 / (in + out)));
+  expect_uniform(1.5 * std::sqrt(6.0 / (inputs + outputs)));
   ferry::init::xavier_normal(exec, array, 1.5, seed);
-  expect_normal(1.5 * std::sqrt(2.0 / (in + out)));
+  expect_normal(1.5 * std::sqrt(2.0 / (inputs + outputs)));
   ferry::init::kaiming_uniform(exec, array, {}, seed);
-  expect_uniform(std::sqrt(3.0) * std::sqrt(2.0) / std::sqrt(in));
+  expect_uniform(std::sqrt(3.0) * std::sqrt(2.0) / std::sqrt(inputs));
   ferry::init::kaiming_uniform(exec, array, {.a = std::sqrt(5.0), .mode = fan_mode::fan_out}, seed);
-  expect_uniform(1 / std::sqrt(out));
+  expect_uniform(1 / std::sqrt(outputs));
   ferry::init::kaiming_normal(exec, array, {.after = nonlinearity::relu}, seed);
-  expect_normal(std::sqrt(2.0 / in));
+  expect_normal(std::sqrt(2.0 / inputs));
   ferry::init::kaiming_normal(exec, array, {.mode = fan_mode::fan_out, .after = nonlinearity::tanh}, seed);
-  expect_normal(5.0 / 3 / std::sqrt(out));
+  expect_normal(5.0 / 3 / std::sqrt(outputs));
 }
 
 TEST_CASE("the receptive field counts into the fans", "[init]") {

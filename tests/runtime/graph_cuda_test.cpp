@@ -57,11 +57,11 @@ class stream {
 class graph {
  public:
   template <class Work>
-  graph(const stream& on, const Work& work) : on_(on.handle()) {
-    check(cudaStreamBeginCapture(on_, cudaStreamCaptureModeThreadLocal));
+  graph(const stream& queue, const Work& work) : stream_(queue.handle()) {
+    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
     work();
     cudaGraph_t captured = nullptr;
-    check(cudaStreamEndCapture(on_, &captured));
+    check(cudaStreamEndCapture(stream_, &captured));
     check(cudaGraphInstantiate(&executable_, captured, 0));
     check(cudaGraphDestroy(captured));
   }
@@ -70,10 +70,10 @@ class graph {
   ~graph() {
     if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
   }
-  void launch() { check(cudaGraphLaunch(executable_, on_)); }
+  void launch() { check(cudaGraphLaunch(executable_, stream_)); }
 
  private:
-  cudaStream_t on_;
+  cudaStream_t stream_;
   cudaGraphExec_t executable_ = nullptr;
 };
 
@@ -89,14 +89,15 @@ struct operands {
 
 TEST_CASE("a captured gather reads what lies there at each launch", "[graph]") {
   auto random = generator(81);
-  const stream on;
+  const stream queue;
   operands arrays;
   put(arrays.table, values<float>(random, rows * width));
   put(arrays.ids, indices<std::int64_t>(random, n, rows));
-  ferry::gather(on.exec(), arrays.table, arrays.ids, arrays.batch)
+  ferry::gather(queue.exec(), arrays.table, arrays.ids, arrays.batch)
       .wait();  // kernels are loaded before the capture
   ferry::ticket ticket;
-  graph replayed(on, [&] { ticket = ferry::gather(on.exec(), arrays.table, arrays.ids, arrays.batch); });
+  graph replayed(queue,
+                 [&] { ticket = ferry::gather(queue.exec(), arrays.table, arrays.ids, arrays.batch); });
   for (int launch = 0; launch < 3; ++launch) {
     const auto content = values<float>(random, rows * width);
     const auto ids = indices<std::int64_t>(random, n, rows);
@@ -111,13 +112,13 @@ TEST_CASE("a captured gather reads what lies there at each launch", "[graph]") {
 
 TEST_CASE("a captured gather on the ordered path sorts at each launch", "[graph]") {
   auto random = generator(87);
-  const stream on;
+  const stream queue;
   operands arrays;
   put(arrays.ids, indices<std::int64_t>(random, n, rows));
-  ferry::gather(on.exec(), arrays.table, arrays.ids, arrays.batch, ferry::path::ordered{}).wait();
+  ferry::gather(queue.exec(), arrays.table, arrays.ids, arrays.batch, ferry::path::ordered{}).wait();
   ferry::ticket ticket;
-  graph replayed(on, [&] {
-    ticket = ferry::gather(on.exec(), arrays.table, arrays.ids, arrays.batch, ferry::path::ordered{});
+  graph replayed(queue, [&] {
+    ticket = ferry::gather(queue.exec(), arrays.table, arrays.ids, arrays.batch, ferry::path::ordered{});
   });
   for (int launch = 0; launch < 3; ++launch) {
     const auto content = values<float>(random, rows * width);
@@ -132,23 +133,23 @@ TEST_CASE("a captured gather on the ordered path sorts at each launch", "[graph]
 
 TEST_CASE("a captured scatter writes, and adds, at each launch", "[graph]") {
   auto random = generator(82);
-  const stream on;
+  const stream queue;
   operands arrays;
   const ferry::duplicates::assume_unique unique;
   const auto with_repeats = indices<std::int64_t>(random, n, rows);
   put(arrays.table, values<float>(random, rows * width));
   put(arrays.ids, unique_indices<std::int64_t>(random, n, rows));
   put(arrays.batch, values<float>(random, n * width));
-  const auto plan = ferry::make_plan(on.exec(), with_repeats, rows);
+  const auto plan = ferry::make_plan(queue.exec(), with_repeats, rows);
   const auto verbs = [&](auto& first, auto& second) {
-    first = ferry::scatter(on.exec(), arrays.table, arrays.ids, arrays.batch, unique);
-    second = ferry::scatter_add(on.exec(), arrays.table, plan, arrays.batch);
+    first = ferry::scatter(queue.exec(), arrays.table, arrays.ids, arrays.batch, unique);
+    second = ferry::scatter_add(queue.exec(), arrays.table, plan, arrays.batch);
   };
   ferry::ticket replaced, added;
   verbs(replaced, added);
   replaced.wait();
   added.wait();
-  graph replayed(on, [&] { verbs(replaced, added); });
+  graph replayed(queue, [&] { verbs(replaced, added); });
   for (int launch = 0; launch < 3; ++launch) {
     const auto content = values<float>(random, rows * width);
     const auto ids = unique_indices<std::int64_t>(random, n, rows);
@@ -169,17 +170,17 @@ TEST_CASE("a captured scatter writes, and adds, at each launch", "[graph]") {
 TEST_CASE("a bad index of one launch is thrown by the wait after it, and the next launch starts anew",
           "[graph]") {
   auto random = generator(83);
-  const stream on;
+  const stream queue;
   operands arrays;
   put(arrays.table, values<float>(random, rows * width));
   put(arrays.batch, values<float>(random, n * width));
   const auto good = unique_indices<std::int64_t>(random, n, rows);
   put(arrays.ids, good);
   const ferry::duplicates::assume_unique unique;
-  ferry::scatter(on.exec(), arrays.table, arrays.ids, arrays.batch, unique).wait();
+  ferry::scatter(queue.exec(), arrays.table, arrays.ids, arrays.batch, unique).wait();
   ferry::ticket ticket;
-  graph replayed(on,
-                 [&] { ticket = ferry::scatter(on.exec(), arrays.table, arrays.ids, arrays.batch, unique); });
+  graph replayed(
+      queue, [&] { ticket = ferry::scatter(queue.exec(), arrays.table, arrays.ids, arrays.batch, unique); });
   auto bad = good;
   bad[77] = rows;
   for (int round = 0; round < 3; ++round) {
@@ -198,15 +199,15 @@ TEST_CASE("a bad index of one launch is thrown by the wait after it, and the nex
 TEST_CASE("the errors of launches without a ticket come with the next wait on the captured instance",
           "[graph]") {
   auto random = generator(86);
-  const stream on;
+  const stream queue;
   operands arrays;
   put(arrays.table, values<float>(random, rows * width));
   const auto good = unique_indices<std::int64_t>(random, n, rows);
   put(arrays.ids, good);
-  ferry::gather(on.exec(), arrays.table, arrays.ids, arrays.batch).wait();
+  ferry::gather(queue.exec(), arrays.table, arrays.ids, arrays.batch).wait();
   const bool destroyed = GENERATE(false, true);
-  graph replayed(on, [&] {
-    auto ticket = ferry::gather(on.exec(), arrays.table, arrays.ids, arrays.batch);
+  graph replayed(queue, [&] {
+    auto ticket = ferry::gather(queue.exec(), arrays.table, arrays.ids, arrays.batch);
     if (!destroyed) ticket.detach();
   });
   ferry::tensor<float, ferry::device_space> spare("spare", n, width);
@@ -219,12 +220,12 @@ TEST_CASE("the errors of launches without a ticket come with the next wait on th
     put(arrays.ids, bad);
     replayed.launch();
     CHECK_NOTHROW(wait_for_other_work(Kokkos::Cuda{}));
-    CHECK_THROWS_MATCHES(wait_for_other_work(on.exec()), ferry::out_of_range,
+    CHECK_THROWS_MATCHES(wait_for_other_work(queue.exec()), ferry::out_of_range,
                          MessageMatches(ContainsSubstring("index 400 at position 77")));
-    CHECK_NOTHROW(wait_for_other_work(on.exec()));
+    CHECK_NOTHROW(wait_for_other_work(queue.exec()));
     put(arrays.ids, good);
     replayed.launch();
-    CHECK_NOTHROW(wait_for_other_work(on.exec()));
+    CHECK_NOTHROW(wait_for_other_work(queue.exec()));
   }
 }
 
@@ -236,10 +237,11 @@ TEST_CASE("a stream may end before the findings of its graph are thrown", "[grap
   bad[77] = rows;
   put(arrays.ids, bad);
   {
-    const stream on;
-    graph replayed(on, [&] { ferry::gather(on.exec(), arrays.table, arrays.ids, arrays.batch).detach(); });
+    const stream queue;
+    graph replayed(queue,
+                   [&] { ferry::gather(queue.exec(), arrays.table, arrays.ids, arrays.batch).detach(); });
     replayed.launch();
-    on.exec().fence("ferry_test::graph");
+    queue.exec().fence("ferry_test::graph");
   }
   for (int i = 0; i < 3; ++i) {
     const stream later;
@@ -251,17 +253,17 @@ TEST_CASE("a stream may end before the findings of its graph are thrown", "[grap
 
 TEST_CASE("what a captured verb uses belongs to the graph", "[graph]") {
   auto random = generator(84);
-  const stream on;
+  const stream queue;
   operands arrays;
   const auto content = values<float>(random, rows * width);
   put(arrays.table, content);
   ferry::tensor<std::int64_t, ferry::pinned_space> ids("which", n);
   put(ids, indices<std::int64_t>(random, n, rows));
-  ferry::gather(on.exec(), arrays.table, ids, arrays.batch).wait();
+  ferry::gather(queue.exec(), arrays.table, ids, arrays.batch).wait();
   {
-    graph replayed(on, [&] {
-      ferry::gather(on.exec(), arrays.table, ids, arrays.batch).detach();
-      static_cast<void>(ferry::gather(on.exec(), arrays.table, ids, arrays.batch));
+    graph replayed(queue, [&] {
+      ferry::gather(queue.exec(), arrays.table, ids, arrays.batch).detach();
+      static_cast<void>(ferry::gather(queue.exec(), arrays.table, ids, arrays.batch));
     });
     for (int launch = 0; launch < 3; ++launch) {
       const auto now = indices<std::int64_t>(random, n, rows);
@@ -272,21 +274,21 @@ TEST_CASE("what a captured verb uses belongs to the graph", "[graph]") {
       const std::vector<std::int64_t> zeros(n, 0);
       ferry::tensor<float, ferry::device_space> second("other", n, width);
       for (int i = 0; i < 10; ++i) ferry::gather(Kokkos::Cuda{}, arrays.table, zeros, second).detach();
-      on.exec().fence("ferry_test::graph");
+      queue.exec().fence("ferry_test::graph");
       CHECK(same_bits(take(arrays.batch), gathered(content, width, now, std::vector<float>(n * width))));
     }
   }
-  ferry::gather(on.exec(), arrays.table, ids, arrays.batch).wait();
+  ferry::gather(queue.exec(), arrays.table, ids, arrays.batch).wait();
 }
 
 TEST_CASE("captured copies run at each launch", "[graph]") {
   auto random = generator(85);
-  const stream on;
+  const stream queue;
   operands arrays;
   ferry::tensor<float, ferry::device_space> near("near", rows, width);
-  ferry::copy(on.exec(), arrays.table, near).wait();
+  ferry::copy(queue.exec(), arrays.table, near).wait();
   ferry::ticket ticket;
-  graph replayed(on, [&] { ticket = ferry::copy(on.exec(), arrays.table, near); });
+  graph replayed(queue, [&] { ticket = ferry::copy(queue.exec(), arrays.table, near); });
   for (int launch = 0; launch < 3; ++launch) {
     const auto content = values<float>(random, rows * width);
     put(arrays.table, content);
@@ -298,7 +300,7 @@ TEST_CASE("captured copies run at each launch", "[graph]") {
 
 TEST_CASE("what a graph can't repeat is refused, and the capture goes on", "[graph]") {
   auto random = generator(86);
-  const stream on;
+  const stream queue;
   operands arrays;
   const auto content = values<float>(random, rows * width);
   const auto ids = indices<std::int64_t>(random, n, rows);
@@ -306,36 +308,38 @@ TEST_CASE("what a graph can't repeat is refused, and the capture goes on", "[gra
   put(arrays.ids, ids);
   ferry::tensor<float, ferry::pinned_space> host("host", n, width);
   ferry::rowwise_int8_tensor<ferry::pageable_space> codes("codes", rows, width);
-  ferry::gather(on.exec(), arrays.table, arrays.ids, arrays.batch).wait();
+  ferry::gather(queue.exec(), arrays.table, arrays.ids, arrays.batch).wait();
   const auto refuses = [](const auto& verb, const char* why) {
     CHECK_THROWS_MATCHES(
         verb(), ferry::invalid_argument,
         MessageMatches(ContainsSubstring("is being captured into a graph") && ContainsSubstring(why)));
   };
   ferry::ticket ticket;
-  graph replayed(on, [&] {
+  graph replayed(queue, [&] {
     refuses(
         [&] {
-          ferry::gather(on.exec(), arrays.table, arrays.ids, arrays.batch, ferry::path::staged{}).wait();
+          ferry::gather(queue.exec(), arrays.table, arrays.ids, arrays.batch, ferry::path::staged{}).wait();
         },
         "host code takes part");
-    refuses([&] { ferry::gather(on.exec(), arrays.table, ids, arrays.batch).wait(); }, "read once only");
-    refuses([&] { ferry::scatter(on.exec(), arrays.table, arrays.ids, arrays.batch).wait(); },
+    refuses([&] { ferry::gather(queue.exec(), arrays.table, ids, arrays.batch).wait(); }, "read once only");
+    refuses([&] { ferry::scatter(queue.exec(), arrays.table, arrays.ids, arrays.batch).wait(); },
             "make the plan before");
-    refuses([&] { static_cast<void>(ferry::make_plan(on.exec(), arrays.ids, rows)); },
+    refuses([&] { static_cast<void>(ferry::make_plan(queue.exec(), arrays.ids, rows)); },
             "make the plan before");
     refuses(
-        [&] { static_cast<void>(ferry::gather<ferry::pinned_space>(on.exec(), arrays.table, arrays.ids)); },
+        [&] {
+          static_cast<void>(ferry::gather<ferry::pinned_space>(queue.exec(), arrays.table, arrays.ids));
+        },
         "made once only");
-    refuses([&] { ferry::gather(on.exec(), codes, arrays.ids, arrays.batch).wait(); },
+    refuses([&] { ferry::gather(queue.exec(), codes, arrays.ids, arrays.batch).wait(); },
             "the host's threads each time");
     refuses(
         [&] {
-          ferry::scatter(on.exec(), codes, arrays.ids, arrays.batch, ferry::duplicates::assume_unique{})
+          ferry::scatter(queue.exec(), codes, arrays.ids, arrays.batch, ferry::duplicates::assume_unique{})
               .wait();
         },
         "the host's threads each time");
-    ticket = ferry::gather(on.exec(), arrays.table, arrays.ids, arrays.batch);
+    ticket = ferry::gather(queue.exec(), arrays.table, arrays.ids, arrays.batch);
     CHECK_THROWS_AS(ticket.wait(), ferry::invalid_argument);
   });
   replayed.launch();

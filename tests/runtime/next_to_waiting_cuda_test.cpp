@@ -101,8 +101,8 @@ TEST_CASE("what the host reads does not wait for the legacy default stream", "[w
 }
 
 TEST_CASE("a bad index is told while others' work fills the legacy default stream", "[waiting]") {
-  const own_stream on(cudaStreamNonBlocking);  // a blocking one comes after the legacy stream by itself
-  const exec_space exec(on.handle());
+  const own_stream queue(cudaStreamNonBlocking);  // a blocking one comes after the legacy stream by itself
+  const exec_space exec(queue.handle());
   const auto table = make<ferry::device_space>("table", 10, 1, std::vector<float>(10, 1.0f));
   ferry::tensor<float, ferry::device_space> out("out", 2, 1);
   const auto bad = make<ferry::device_space>("bad", std::vector<std::int64_t>{3, 10});

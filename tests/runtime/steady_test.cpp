@@ -33,8 +33,8 @@ void on_allocation(Kokkos_Profiling_SpaceHandle space, const char* name, const v
 /// Notes allocations while it lives, and fences where asked.
 class watch {
  public:
-  watch(std::vector<std::string>& into, bool fences) {
-    notes = &into;
+  watch(std::vector<std::string>& list, bool fences) {
+    notes = &list;
     tools::set_allocate_data_callback(on_allocation);
     if (fences) tools::set_begin_fence_callback(on_fence);
   }

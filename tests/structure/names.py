@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 REFUSED = set("""
-of to from at by its each own one made found taken told met here there aside once all with other others given asked kept
+of to from at by on in into onto as within its each own one made found taken told met here there aside once all with other others given asked kept
 held seen wanted done used then that these those this_ another anew again also both either any_ whose which what where when
 """.split())
 

@@ -14,7 +14,7 @@ template <class Space>
 struct training_step {
   static constexpr std::size_t rows = 5000, width = 16, n = 3000;
 
-  explicit training_step(const exec_space& on) : exec(on) {
+  explicit training_step(const exec_space& instance) : exec(instance) {
     auto random = generator(91);
     put(table, values<float>(random, rows * width));
     put(grads, values<float>(random, n * width));

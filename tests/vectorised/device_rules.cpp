@@ -9,7 +9,7 @@
 namespace ferry_test {
 
 using exec = Kokkos::DefaultExecutionSpace;
-using number = ferry::detail::number_t<exec, float>;
+using number = ferry::detail::exact_number<exec, float>;
 
 template <class Rule, int Fields>
 using step_on_packet = ferry::kernels::apply_rows<

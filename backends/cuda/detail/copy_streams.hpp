@@ -26,7 +26,7 @@ class copy_streams {
   copy_streams& operator=(const copy_streams&) = delete;
   ~copy_streams() {
     for (const auto& idle : idle_.close()) {
-      const device_guard on(idle.device, std::nothrow);
+      const device_guard guard(idle.device, std::nothrow);
       cudaStreamDestroy(idle.stream);
     }
   }

@@ -70,7 +70,7 @@ class device_use {
     std::erase_if(managed_, [data](const auto& memory) { return memory.first == data; });
   }
 
-  /// Lets kernels and DMA of each of two devices reach the other's memory, from here on; false where the
+  /// Lets kernels and DMA of each of two devices reach the other's memory, from here on; false if the
   /// machine can't.
   [[nodiscard]] bool connect(int first, int second) {
     if (first == second) return true;
@@ -93,7 +93,7 @@ class device_use {
   };
 
   static void advise(void* data, std::size_t bytes, int device) noexcept {
-    const device_guard on(device, std::nothrow);
+    const device_guard guard(device, std::nothrow);
     const capture_pause pause(true);
     if (advise_reader(data, bytes, device) != cudaSuccess) cudaGetLastError();
   }
@@ -103,7 +103,7 @@ class device_use {
       cudaGetLastError();
       return false;
     }
-    const device_guard on(device, std::nothrow);
+    const device_guard guard(device, std::nothrow);
     const cudaError_t status = cudaDeviceEnablePeerAccess(peer, 0);
     if (status != cudaSuccess) cudaGetLastError();
     return status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled;

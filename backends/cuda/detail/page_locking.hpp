@@ -25,7 +25,7 @@ constexpr page_locking page_locking_for(const host_memory_facts& device) {
   return device.unified_addressing ? page_locking::allocated : page_locking::impossible;
 }
 
-/// Why existing memory can't be locked for a device, as the end of a sentence; null where it can.
+/// Why existing memory can't be locked for a device, as the end of a sentence; null if it can.
 constexpr const char* why_not_registered(const host_memory_facts& device) {
   if (!device.can_map_host_memory)
     return "the device can't map host memory (cudaDevAttrCanMapHostMemory is 0)";

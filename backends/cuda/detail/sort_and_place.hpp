@@ -30,7 +30,7 @@ bool sort_functions::sort_and_place(const Kokkos::Cuda& exec, const Keys& key_of
                                     std::int64_t count, int first_bit, int bits, void* workspace,
                                     std::size_t workspace_bytes) {
   if (sorts_without_scratch(count)) {
-    const device_guard on(exec);
+    const device_guard guard(exec);
     check(launch_counting_sort(exec.cuda_stream(),
                                sort_by_counting<Keys, Segments>{key_of, segments, keys, arrived,
                                                                 static_cast<std::uint32_t>(count)}),
@@ -41,7 +41,7 @@ bool sort_functions::sort_and_place(const Kokkos::Cuda& exec, const Keys& key_of
   if (passes == 0 || workspace_bytes < grid_sort::bytes(count) ||
       reinterpret_cast<std::uintptr_t>(workspace) % 16 != 0)
     return false;
-  const device_guard on(exec);
+  const device_guard guard(exec);
   const auto launched = [&]<int Items, bool OneCluster>(std::integral_constant<int, Items>,
                                                         std::bool_constant<OneCluster>) {
     const std::int64_t blocks = OneCluster ? grid_sort::cluster_blocks : grid_sort::blocks_for(count, Items);

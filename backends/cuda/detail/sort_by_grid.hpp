@@ -57,13 +57,13 @@ struct sort_by_grid {
     std::uint64_t* target = passes % 2 != 0 ? buffer : other_buffer;
     std::uint64_t* source = passes % 2 != 0 ? other_buffer : buffer;
     for (int pass = 0; pass < passes; ++pass) {
-      tile mine;
-      load(mine, source, pass);
-      rank(block, mine, pass);
+      tile keys;
+      load(keys, source, pass);
+      rank(block, keys, pass);
       publish_digits(block);
       meet();
       find_places(block);
-      store(block, mine, target, pass);
+      store(block, keys, target, pass);
       meet();
       std::uint64_t* const sorted = target;
       target = source;
@@ -96,26 +96,26 @@ struct sort_by_grid {
   }
 
   // Other blocks wrote keys and counts, so loads bypass the first-level cache, which may hold older values.
-  __device__ void load(tile& mine, const std::uint64_t* source, int pass) const {
+  __device__ void load(tile& keys, const std::uint64_t* source, int pass) const {
     for (int i = 0; i < Items; ++i) {
       const std::uint32_t position = place(i);
       if (position >= count)
-        mine.key[i] = 0;
+        keys.key[i] = 0;
       else if (pass == 0)
-        mine.key[i] = key_of(position, true);
+        keys.key[i] = key_of(position, true);
       else
-        mine.key[i] = __ldcg(source + position);
+        keys.key[i] = __ldcg(source + position);
     }
   }
 
-  __device__ void rank(shared& block, tile& mine, int pass) const {
+  __device__ void rank(shared& block, tile& keys, int pass) const {
     auto* words = reinterpret_cast<std::uint32_t*>(block.key_counts);
     for (int i = static_cast<int>(threadIdx.x); i < warps * grid_sort::bins / 2; i += threads) words[i] = 0;
     __syncthreads();
     const unsigned int lower_lanes = (1u << lane()) - 1u;
     for (int i = 0; i < Items; ++i) {
       const bool live = place(i) < count;
-      const unsigned int bin = digit(mine.key[i], pass);
+      const unsigned int bin = digit(keys.key[i], pass);
       unsigned int peers = __ballot_sync(all_lanes, live);
       for (int b = 0; b < width; ++b) {
         const bool set = (bin >> b & 1u) != 0;
@@ -123,7 +123,7 @@ struct sort_by_grid {
         peers &= set ? votes : ~votes;
       }
       const std::uint32_t before = live ? block.key_counts[warp()][bin] : 0;
-      mine.rank[i] = static_cast<std::uint16_t>(before + __popc(peers & lower_lanes));
+      keys.rank[i] = static_cast<std::uint16_t>(before + __popc(peers & lower_lanes));
       __syncwarp();
       if (live && (peers & lower_lanes) == 0)
         block.key_counts[warp()][bin] = static_cast<std::uint16_t>(before + __popc(peers));
@@ -192,12 +192,12 @@ struct sort_by_grid {
     __syncthreads();
   }
 
-  __device__ void store(shared& block, const tile& mine, std::uint64_t* target, int pass) const {
+  __device__ void store(shared& block, const tile& keys, std::uint64_t* target, int pass) const {
     for (int i = 0; i < Items; ++i) {
-      const unsigned int bin = digit(mine.key[i], pass);
+      const unsigned int bin = digit(keys.key[i], pass);
       if (place(i) >= count) continue;
-      const std::uint32_t position = block.first[bin] + block.key_counts[warp()][bin] + mine.rank[i];
-      __stcg(target + position, mine.key[i]);
+      const std::uint32_t position = block.first[bin] + block.key_counts[warp()][bin] + keys.rank[i];
+      __stcg(target + position, keys.key[i]);
     }
   }
 

@@ -162,7 +162,7 @@ class lanes {
   [[gnu::always_inline]] friend mask operator||(const mask& a, const mask& b) {
     return {a.numbers | b.numbers};
   }
-  /// a where the condition holds, else b.
+  /// a if the condition holds, else b.
   [[gnu::always_inline]] friend lanes either(const mask& condition, const lanes& a, const lanes& b) {
     return of_numbers(condition.numbers ? a.numbers_ : b.numbers_);
   }

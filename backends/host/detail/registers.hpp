@@ -7,7 +7,7 @@
 #include <ferry/runtime/detail/backend.hpp>
 
 /// Sources with FERRY_DISPATCH_AVX2, which ferry::instances defines, compile the loops of the host's kernels
-/// for AVX2 as well, and take them where the processor has it. They cost a step a seventh of its compile
+/// for AVX2 as well, and take them if the processor has it. They cost a step a seventh of its compile
 /// time. AVX2 without fused multiply-add: a sum of products has the bits of the other version, so it does not
 /// matter from which source of a program an instantiation comes. Sources that are compiled for AVX2 or more
 /// have one version.

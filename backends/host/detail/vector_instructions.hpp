@@ -2,7 +2,7 @@
 #pragma once
 
 /// x86 instructions that vector types have no operator for, by gcc's own names: its headers would take it 15
-/// milliseconds a source, and most of a second where AVX may be used.
+/// milliseconds a source, and most of a second if AVX may be used.
 #if defined(__SSE2__)
 #if defined(__clang__)
 #include <immintrin.h>

@@ -64,11 +64,11 @@ struct point {
 
 /// The points of a curve file: a first line about the text, a line of names, then "batches,loss".
 std::vector<point> read_curve(const std::string& file, std::string& text) {
-  std::ifstream in(file);
+  std::ifstream input(file);
   std::vector<point> curve;
   std::string line;
-  if (!std::getline(in, text)) throw std::runtime_error("cannot read '" + file + "'");
-  for (std::getline(in, line); std::getline(in, line);) {
+  if (!std::getline(input, text)) throw std::runtime_error("cannot read '" + file + "'");
+  for (std::getline(input, line); std::getline(input, line);) {
     std::istringstream fields(line);
     point next{};
     char comma = 0;

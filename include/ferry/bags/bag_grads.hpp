@@ -48,7 +48,7 @@ namespace ferry::optim {
 ///   optim::clip_grad_norm(exec, 1.0, optim::bag_grads(plan, offsets, pooled_grads, pooling::sum{}), dense);
 ///   step_bags(exec, adam, table, state, plan, offsets, pooled_grads, pooling::sum{}).wait();
 ///
-///   plan          of the batch's indices, made by the type of the execution space
+///   plan          of the batch's indices, made on an execution space of the verb's type
 ///   offsets       as in step_bags, in memory that indices may be in
 ///   pooled_grads  one row of numbers for each bag; clip_grad_norm scales them, and so the shares
 ///   extra         optional: the weights of the positions. Of pooling::max the positions of the maxima, which

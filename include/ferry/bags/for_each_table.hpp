@@ -167,7 +167,7 @@ template <class Exec, class T, class Space, class Indices, class Offsets, class 
 ///
 /// The bits are those of a step_bags for each table. The rest is as in step_bags: if the batch of one table
 /// is bad, wait() throws, and all tables and states are unchanged. Messages about bad indices and offsets
-/// name the table and the bag within it. Throws invalid_argument also where tables share memory with each
+/// name the table and the bag within it. Throws invalid_argument also if tables share memory with each
 /// other or with the gradients. Under bounds::clamp wait() throws out_of_range for the indices of a table
 /// without rows. nonfinite::reject and nonfinite::skip look at the gradients of all tables, also of those
 /// without positions: under skip one number that is not finite skips the step of all tables. The scratch

@@ -76,7 +76,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
 ///   weights       rank-1 array of numbers, one per position
 ///   weight_grads  rank-1 array of floating-point numbers: element p becomes the sum over the columns of the
 ///                 bag's gradient times the row of position p before the step, divided by the number of rows
-///                 under pooling::mean; 0 for positions without a row. Written also where the step then
+///                 under pooling::mean; 0 for positions without a row. Written also if the step then
 ///                 throws for its state or its options
 ///
 /// The sums have the order of additions that ferry::step uses for sums over a row. Table and weight_grads

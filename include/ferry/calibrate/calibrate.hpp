@@ -41,7 +41,7 @@ inline std::size_t quarter_of_free_memory() {
 /// that time. Readings that time or memory did not allow keep their defaults; the bits of `measured` tell
 /// which were taken.
 ///
-/// Throws invalid_argument where max_seconds is negative or not a number, and io_error where FERRY_PROFILE
+/// Throws invalid_argument if max_seconds is negative or not a number, and io_error if FERRY_PROFILE
 /// names a file that can't be written; the readings are then in use. Where it names something other than a
 /// regular file (a device, a pipe, a folder, a symbolic link), io_error is thrown before the measurement and
 /// the file is left alone. A cache file that can't be written is not an error, see profile_origin.

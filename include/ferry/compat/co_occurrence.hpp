@@ -56,7 +56,7 @@ struct co_occurrence_entries {
 /// Deterministic: the same sums on every backend, since pairs are combined in the order of the text, in
 /// pieces of a fixed size. It needs about 60 bytes for each pair of a piece (2^22 pairs) next to the entries.
 /// add() blocks. Throws out_of_range for a token that is not below `classes`; the entries are then as before.
-/// Throws invalid_argument where the bits of classes^2 and of the number of entries exceed 64.
+/// Throws invalid_argument if the bits of classes^2 and of the number of entries exceed 64.
 template <MemorySpace Space = device_space>
 class co_occurrence {
  public:

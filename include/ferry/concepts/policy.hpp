@@ -109,7 +109,7 @@ concept PoolingPolicy = PolicyOf<T, pooling_category> && requires {
   { T::selects } -> std::convertible_to<bool>;
 };
 
-/// In which order ranks sum; `sums_locally` where each sums its own batch first.
+/// In which order ranks sum; `sums_locally` if each sums its own batch first.
 template <class T>
 concept ReducePolicy = PolicyOf<T, reduce_category> && requires {
   { T::sums_locally } -> std::convertible_to<bool>;

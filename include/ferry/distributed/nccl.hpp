@@ -59,13 +59,13 @@ class any_order {
       struct {
         ncclUniqueId id;
         int device;
-      } mine{};
-      mine.device = device_;
+      } rank_note{};
+      rank_note.device = device_;
       if (rank_ == 0)
-        if (const ncclResult_t code = ncclGetUniqueId(&mine.id); code != ncclSuccess)
+        if (const ncclResult_t code = ncclGetUniqueId(&rank_note.id); code != ncclSuccess)
           throw communication_error(std::string("ferry::nccl: ncclGetUniqueId failed: ") +
                                     ncclGetErrorString(code));
-      const auto notes = call.all_gather(std::span<const decltype(mine)>(&mine, 1));
+      const auto notes = call.all_gather(std::span<const decltype(rank_note)>(&rank_note, 1));
       if (group_->local_count() == group_->size())
         for (std::size_t r = 0; r < notes.size(); ++r)
           for (std::size_t earlier = 0; earlier < r; ++earlier)

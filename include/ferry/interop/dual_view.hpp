@@ -34,7 +34,7 @@ void require_synced(const Dual& array) {
 
 /// A DualView: verbs use the device's side. A verb that writes to it marks that side as modified
 /// (modify_device), when it is called. The host's side is then brought up to date by sync_host(), which waits
-/// for all work of the device. Throws invalid_argument where the host's side is newer. For the host's side
+/// for all work of the device. Throws invalid_argument if the host's side is newer. For the host's side
 /// give the verb view_host().
 template <class Dual>
   requires(Kokkos::is_dual_view_v<Dual>)

@@ -43,7 +43,7 @@ void* dlpack_data(const std::string& subject, const DLTensor& source, std::size_
 ///   Space    where the memory lies: device_space (kDLCUDA), pinned_space and mapped_space (page-locked or
 ///            managed memory, whatever the producer calls it), pageable_space (any host memory)
 ///   Extents  ferry::extents to fix extents in the type, which are then checked; default dynamic_rank
-///   managed  a DLManagedTensorVersioned of DLPack 1, or a DLManagedTensor. Taken over, also where this
+///   managed  a DLManagedTensorVersioned of DLPack 1, or a DLManagedTensor. Taken over, also if this
 ///            throws: its deleter runs once, when the tensor is destroyed.
 ///   label    name of the tensor in messages
 ///

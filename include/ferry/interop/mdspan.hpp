@@ -2,7 +2,7 @@
 #pragma once
 
 /// @file
-/// mdspans as arguments of verbs, and tensors as mdspans: std::mdspan where the standard library has it,
+/// mdspans as arguments of verbs, and tensors as mdspans: std::mdspan if the standard library has it,
 /// else that of Kokkos. Opt-in: include it next to ferry.hpp.
 
 #include <ferry/memory/spaces.hpp>
@@ -159,7 +159,7 @@ inline constexpr std::size_t rank_or_default = Rank == 0 ? default_rank<Extents>
 ///
 ///   Rank  rank of the mdspan; default the static rank of the array, or 2 (rows x width) for a dynamic rank
 ///
-/// Waits for nothing. Throws invalid_argument where Rank is neither the rank of the array nor 2, and where
+/// Waits for nothing. Throws invalid_argument if Rank is neither the rank of the array nor 2, and if
 /// rank 2 is requested of an array of rank 1.
 /// @{
 template <std::size_t Rank = 0, class T, class Space, class Extents>

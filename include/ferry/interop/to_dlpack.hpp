@@ -86,7 +86,7 @@ struct dlpack_export {
 };
 
 template <class Managed, class Owner, class Order>
-Managed* export_by_dlpack(Owner& owner, std::optional<DLDevice> as, const Order& order) {
+Managed* export_by_dlpack(Owner& owner, std::optional<DLDevice> target, const Order& order) {
   using exported = dlpack_export<Managed, Owner>;
   using facts = typename exported::facts;
   using space = typename facts::memory_space;
@@ -103,7 +103,7 @@ Managed* export_by_dlpack(Owner& owner, std::optional<DLDevice> as, const Order&
     throw invalid_argument("ferry::to_dlpack: the tensor is an empty handle without extents");
   const bool some = array.size() != 0;
   const memory_place place = some ? device_backend<space>::place_of(array.data()) : place_of_nothing<space>();
-  const DLDevice device = as.value_or(own_device<space>(place));
+  const DLDevice device = target.value_or(own_device<space>(place));
   if (!may_present<space>(place, device))
     throw invalid_argument("ferry::to_dlpack: '" + std::string(array.label()) + "' is " +
                            kind_text(place.kind) + " (" + device_text(own_device<space>(place)) +
@@ -155,13 +155,13 @@ consteval void require_dlpack_export() {
 
 /// Takes a tensor, or shares one.
 template <class Managed, class Array, class Order>
-Managed* hand_over(Array&& array, std::optional<DLDevice> as, const Order& order) {
+Managed* hand_over(Array&& array, std::optional<DLDevice> target, const Order& order) {
   require_dlpack_export<Managed, Array>();
   if constexpr (dlpack_owner<std::remove_cvref_t<Array>>::is_shared) {
     std::remove_cvref_t<Array> share(array);
-    return export_by_dlpack<Managed>(share, as, order);
+    return export_by_dlpack<Managed>(share, target, order);
   } else {
-    return export_by_dlpack<Managed>(array, as, order);
+    return export_by_dlpack<Managed>(array, target, order);
   }
 }
 
@@ -187,19 +187,19 @@ Managed* hand_over(Array&& array, std::optional<DLDevice> as, const Order& order
 template <class Managed = DLManagedTensorVersioned, class Array>
   requires(!ExecutionSpace<Array>)
 [[nodiscard("the caller owns the DLPack object and must call its deleter")]] Managed* to_dlpack(
-    Array&& array, std::optional<DLDevice> as = {}) {
-  return detail::hand_over<Managed>(std::forward<Array>(array), as, [](const auto& accesses, bool writes) {
-    detail::wait_for_tracked(accesses, writes);
-  });
+    Array&& array, std::optional<DLDevice> target = {}) {
+  return detail::hand_over<Managed>(
+      std::forward<Array>(array), target,
+      [](const auto& accesses, bool writes) { detail::wait_for_tracked(accesses, writes); });
 }
 
 /// As above, for a consumer that works on the stream of `exec`: work that is enqueued on `exec` after this
 /// call comes after that of earlier verbs on the array. On a device nothing blocks. Throws invalid_argument
-/// where `exec` is being captured into a graph.
+/// if `exec` is being captured into a graph.
 template <class Managed = DLManagedTensorVersioned, ExecutionSpace Exec, class Array>
 [[nodiscard("the caller owns the DLPack object and must call its deleter")]] Managed* to_dlpack(
-    const Exec& exec, Array&& array, std::optional<DLDevice> as = {}) {
-  return detail::hand_over<Managed>(std::forward<Array>(array), as,
+    const Exec& exec, Array&& array, std::optional<DLDevice> target = {}) {
+  return detail::hand_over<Managed>(std::forward<Array>(array), target,
                                     [&exec](const auto& accesses, bool writes) {
                                       detail::wait_for_tracked(exec, accesses, writes, "to_dlpack");
                                     });

@@ -120,7 +120,7 @@ class checkpoint {
     add_entry(ferry::detail::make_variable_entry(name, variable, ""));
   }
   /// Adds a trivially copyable struct, and the name of its layout: one of your own, which you change with the
-  /// struct. load() compares the name and the size, and throws io_error where one of them differs.
+  /// struct. load() compares the name and the size, and throws io_error if one of them differs.
   template <class Struct>
     requires(ferry::detail::kind_of_variable<Struct>() == ferry::detail::variable_kind::record)
   void add(const std::string& name, Struct& object, const std::string& layout) {
@@ -133,7 +133,7 @@ class checkpoint {
   /// mask of frozen_rows, are yours to add.
   ///
   /// load() sets the options of a rule that is passed as a variable. It compares those of a const or
-  /// temporary one, and throws where they differ.
+  /// temporary one, and throws if they differ.
   template <class Rule, Optimizer StateRule, class T, MemorySpace Space>
   void add(const std::string& name, Rule&& rule, optim::state<StateRule, T, Space>& state) {
     add_state<StateRule>(name, rule, std::is_lvalue_reference_v<Rule>, state);
@@ -187,7 +187,7 @@ class checkpoint {
   /// From now on verbs keep which rows of the tensors of an entry they change. save({.changes = true}) then
   /// writes these rows, and reads neither the others nor the old checkpoint. For a state: of all its fields.
   /// Costs a small kernel per verb on these tensors, and 2 bytes of host memory per row; 2 more bytes of the
-  /// device's memory where there is one.
+  /// device's memory if there is one.
   ///
   /// Kept are the rows that scatter, scatter_add, step and step_bags name, and all rows of what copy, init,
   /// catch_up, gather, quantize, clip_grad_norm and loads write: tensors and their slices, in graphs, too.
@@ -195,8 +195,8 @@ class checkpoint {
   /// mark_changed(). The first save, one after another object has saved into the folder, and one after work
   /// on another device than Kokkos' default compare every byte, as without track().
   ///
-  /// Call it while no other thread calls verbs on these tensors. Throws invalid_argument where nothing was
-  /// added under this name, and where that has no tensor; bad_alloc and budget_exceeded.
+  /// Call it while no other thread calls verbs on these tensors. Throws invalid_argument if nothing was
+  /// added under this name, and if that has no tensor; bad_alloc and budget_exceeded.
   void track(const std::string& name);
   /// Rows of a tracked entry that were written without a verb, after the writes have ended: any number of row
   /// numbers in host memory, in any order. Throws out_of_range for a row that is none and marks nothing then;
@@ -254,7 +254,7 @@ class checkpoint {
   /// objects are then as they were. Waits for work in flight on the tensors; blocks.
   void load(const load_options& options = {});
 
-  /// True if load(options) would find a checkpoint: if (run.exists()) run.load(). Throws io_error where the
+  /// True if load(options) would find a checkpoint: if (run.exists()) run.load(). Throws io_error if the
   /// folder can't be read. If objects of several ranks were added, a rank's call is collective.
   [[nodiscard]] bool exists(const load_options& options = {}) const;
   /// The generations of the folder, in ascending order: load_options::generation takes one of them.

@@ -133,7 +133,7 @@ namespace detail {
 template <class T>
 inline constexpr bool owns_elements<io::file_table<T>> = true;
 
-/// The table over an array of a file. Throws invalid_argument where kernels can't read the file's bytes.
+/// The table over an array of a file. Throws invalid_argument if kernels can't read the file's bytes.
 template <class T>
 io::file_table<T> map_stored(const file& source, const std::string& label, const stored_array& stored) {
   require_loadable<T, false>(source, stored);

@@ -8,7 +8,7 @@ namespace ferry::io {
 
 /// Options of checkpoint::load.
 struct load_options {
-  /// Converts floating-point elements where the file has another type than the array: f64, f32, f16, bf16 and
+  /// Converts floating-point elements if the file has another type than the array: f64, f32, f16, bf16 and
   /// those of 8 bits into each other, rounded to nearest. Without it another type is an error.
   bool convert = false;
   /// Ignores entries of the file that were not added. Without it they are an error, since training would go

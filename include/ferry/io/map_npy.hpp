@@ -23,7 +23,7 @@ namespace ferry::io {
 ///   T      the element type, which must be the file's, see load_npy
 ///   label  the table's name; without it, the path
 ///
-/// A gather travels on path::staged, the default, or on path::direct where `exec` reaches pageable memory.
+/// A gather travels on path::staged, the default, or on path::direct if `exec` reaches pageable memory.
 /// Throws io_error as load_npy; invalid_argument for other elements, a column-major file of several rows, and
 /// for elements that are not aligned in the file: load_npy takes both.
 /// @{

@@ -60,7 +60,7 @@ class safetensors_file {
   ///   exec     the instance that copies to a device
   ///   convert_dtype{}  as the last argument: numbers of another type are converted, as ferry::copy does
   ///
-  /// Throws out_of_range where there is no tensor of the name, or no such rows; invalid_argument for elements
+  /// Throws out_of_range if there is no tensor of the name, or no such rows; invalid_argument for elements
   /// or extents that are not those of the types, and for elements of an unknown type; io_error; bad_alloc and
   /// budget_exceeded.
   /// @{
@@ -97,7 +97,7 @@ class safetensors_file {
 
   /// Fills an array that exists with a tensor of the file, or with its rows [begin, end), which have the same
   /// extents. Returns when it is filled. Arguments and errors are those of load_npy into an array; throws
-  /// out_of_range, too, where there is no tensor of the name, or no such rows.
+  /// out_of_range, too, if there is no tensor of the name, or no such rows.
   /// @{
   template <class Array, class... Convert>
     requires ArrayLike<std::remove_reference_t<Array>>

@@ -9,7 +9,7 @@ namespace ferry::io {
 
 /// Options of checkpoint::save and checkpoint::save_async.
 struct save_options {
-  /// Writes only what differs from the newest generation: rows, or whole pieces of 4 MiB where more than
+  /// Writes only what differs from the newest generation: rows, or whole pieces of 4 MiB if more than
   /// half of one differs. Entries that checkpoint::track() was called for know the rows that verbs have
   /// changed. Of other entries every byte is compared with the newest generation, so nothing is missed. At
   /// most 64 data files remain: a save that finds as many moves what the smaller ones hold into its own.

@@ -84,7 +84,7 @@ class prefetcher {
   ///   options  see prefetch_options
   ///
   /// Throws invalid_argument for options outside of their range, bad_alloc, budget_exceeded, and
-  /// std::system_error where no thread can be started.
+  /// std::system_error if no thread can be started.
   prefetcher(const Exec& exec, Source source, const prefetch_options& options = {})
       : pipeline_(start(exec, std::move(source), options)) {
     detail::require_execution_space<Exec>();
@@ -94,7 +94,7 @@ class prefetcher {
   /// call after the end of an epoch returns the first batch of the next one, which was prefetched meanwhile.
   /// Blocks until the batch is made; not for its transfer, which later work of the instance comes after.
   /// Gives the batch before it back. Throws what the source has thrown; invalid_argument in a forked process,
-  /// where another thread is in next(), after Kokkos::finalize, and while the instance is being captured into
+  /// if another thread is in next(), after Kokkos::finalize, and while the instance is being captured into
   /// a graph; error after the timeout, after which it may be called again.
   [[nodiscard]] std::optional<batch_type> next() {
     detail::slot* const got = pipeline_->next();

@@ -7,7 +7,7 @@
 
 namespace ferry::optim {
 
-/// torch.nn.utils.clip_grad_norm_ with norm_type 2: scales all gradients by max_norm / (total + 1e-6) where
+/// torch.nn.utils.clip_grad_norm_ with norm_type 2: scales all gradients by max_norm / (total + 1e-6) if
 /// that is below 1, `total` being their norm together, see grad_norm.
 ///
 ///   exec      the execution space instance that the work is enqueued on

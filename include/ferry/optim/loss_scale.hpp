@@ -73,7 +73,7 @@ class loss_scale {
     return step_within(exec, steps, max_norm, grads...);
   }
 
-  /// Adapts the scale, once for each iteration: times backoff_factor where a step() since the last update()
+  /// Adapts the scale, once for each iteration: times backoff_factor if a step() since the last update()
   /// was left out, times growth_factor after growth_interval iterations without one. It goes no further than
   /// min_scale, and a scale that would exceed 2^126 stays, as torch's that would be infinite.
   void update();

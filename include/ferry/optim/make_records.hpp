@@ -25,7 +25,7 @@ namespace ferry::optim {
 ///              step that needs them makes them
 ///
 /// Blocks until the values are set. Throws invalid_argument for options outside of their range and for
-/// extents that are negative or overflow; bad_alloc and budget_exceeded where the memory is not available.
+/// extents that are negative or overflow; bad_alloc and budget_exceeded if the memory is not available.
 template <class T, MemorySpace Space, class StateType = accumulation_t<T>, class Rule, std::integral Rows,
           std::integral Width, class StepCount = step_count::global>
 [[nodiscard]] auto make_records(const Rule& rule, const std::string& label, Rows rows, Width width,

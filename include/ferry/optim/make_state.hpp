@@ -145,7 +145,7 @@ template <MemorySpace Space, class StateType, class Rule, class Table, class Ste
 ///              step that needs them makes them
 ///
 /// Blocks until the values are set. Throws invalid_argument for options outside of their range; bad_alloc and
-/// budget_exceeded where the memory is not available.
+/// budget_exceeded if the memory is not available.
 template <MemorySpace Space, class StateType, class Rule, class Table, class StepCount = step_count::global>
 [[nodiscard]] auto make_state(const Rule& rule, const Table& table, StepCount policy = {}) {
   return detail::make_state_on<Space, StateType>(device{detail::described(table).device()}, rule, table,

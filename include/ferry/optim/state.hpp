@@ -53,7 +53,7 @@ class state : public step_counted<Rule, Space>, public detail::state_arrays<T, S
 
   using detail::state_arrays<T, Space>::field;
   /// The active field or the row field with torch.optim's name, such as "exp_avg". Throws invalid_argument
-  /// where there is none.
+  /// if there is none.
   /// @{
   [[nodiscard]] tensor_type& field(std::string_view name) { return this->named(Rule::name, name); }
   [[nodiscard]] const tensor_type& field(std::string_view name) const {

@@ -42,9 +42,9 @@ void require_plan_shapes(const untyped_array& indices, std::int64_t rows, bool c
 ///   rows      rows of the tables that the plan is for, or one of these tables
 ///   policies  bounds  default bounds::check; a verb that uses the plan reports the bad indices
 ///
-/// Does not wait for the device. Equal rows keep the order of their positions. Throws invalid_argument where
-/// the indices are not a contiguous rank-1 array, where `rows` is negative, for more than 2^31 indices, where
-/// the bits of a row number and of a position exceed 64, and where `exec` is being captured into a graph.
+/// Does not wait for the device. Equal rows keep the order of their positions. Throws invalid_argument if
+/// the indices are not a contiguous rank-1 array, if `rows` is negative, for more than 2^31 indices, if
+/// the bits of a row number and of a position exceed 64, and if `exec` is being captured into a graph.
 template <class Exec, class Indices, class Rows, class... Policies>
   requires(detail::Fits<detail::make_plan_arguments, const Exec&, const Indices&, const Rows&, Policies...>)
 [[nodiscard]] row_plan make_plan(const Exec& exec, const Indices& indices, const Rows& rows, Policies...) {
@@ -65,7 +65,7 @@ template <class Exec, class Indices, class Rows, class... Policies>
 ///              plan_workspace_bytes(exec, number of indices, rows) bytes
 ///
 /// The workspace must live until the plan is destroyed and all verbs with it have ended. It may be passed to
-/// the next make_plan once the last of those verbs is enqueued: on any instance where the workspace is a
+/// the next make_plan once the last of those verbs is enqueued: on any instance if the workspace is a
 /// ferry::tensor, else on the same instance. The library still allocates a report from a pool, and for
 /// pageable indices and a device a page-locked copy. Throws invalid_argument for a workspace that is too
 /// small or misaligned.

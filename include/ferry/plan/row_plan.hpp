@@ -22,7 +22,7 @@ namespace ferry {
 
 namespace detail {
 
-/// The memory space of a plan's arrays: Space, or the device's scratch space where Space is void.
+/// The memory space of a plan's arrays: Space, or the device's scratch space if Space is void.
 template <class Space>
 consteval auto plan_space_of() {
   if constexpr (std::is_void_v<Space>)

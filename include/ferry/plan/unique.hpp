@@ -60,6 +60,9 @@ template <class Exec, class Indices, class Rows, class... Policies>
   requires(detail::Fits<detail::unique_arguments, const Exec&, const Indices&, const Rows&, Policies...>)
 [[nodiscard]] auto unique(const Exec& exec, const Indices& indices, const Rows& rows, Policies... policies) {
   using space = detail::space_of_plans<Exec>;
+  static_assert(
+      std::is_same_v<decltype(make_plan(exec, indices, rows, policies...)), row_plan>,
+      "ferry: unique counts the rows of one batch on its device; give it the number of rows of a sharded table.");
   row_plan plan = make_plan(exec, indices, rows, policies...);
   const std::int64_t count = plan.unique_count();
   detail::require_indices_inside("unique", plan);

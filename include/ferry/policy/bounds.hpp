@@ -74,7 +74,7 @@ struct skip {
 };
 static_assert(BoundsPolicy<skip>);
 
-/// The caller promises that every index is inside. Undefined behaviour where one is not.
+/// The caller promises that every index is inside. Undefined behaviour if one is not.
 struct unchecked {
   /// Facts about the policy, see ferry::BoundsPolicy.
   /// @{

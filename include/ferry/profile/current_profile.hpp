@@ -83,7 +83,7 @@ template <class Exec>
 }
 
 /// Replaces the profile for all later verbs of this program on the device of `exec`. Throws invalid_argument,
-/// naming the number, for one that is not finite, is negative, or is zero where it divides. Thread-safe.
+/// naming the number, for one that is not finite, is negative, or is zero and divides. Thread-safe.
 template <class Exec>
 void use_profile(const Exec& exec, const machine_profile& profile) {
   detail::require_usable(profile);

@@ -55,7 +55,7 @@ struct explain_arguments {
 ///   action      verb::gather, scatter, scatter_add, step or copy; for copy, `table` is the source
 ///   table       any table that the verb takes
 ///   n           rows of the batch
-///   BatchSpace  memory space of the batch; default device_space where `exec` reaches it, else pageable_space
+///   BatchSpace  memory space of the batch; default device_space if `exec` reaches it, else pageable_space
 ///   exec        the execution space instance of the call
 ///   options     see explain_options
 ///

@@ -32,7 +32,7 @@ void gather_records(launch_context<Exec>& call, const std::string& label,
     const auto stored = make_ref(table.records());
     require_direct_reach("gather", call.exec(), stored);
     call.reads_from(stored);
-    [[maybe_unused]] const auto transfer = moves<path::direct>(call, stored, out, out.rows() * bytes);
+    [[maybe_unused]] const auto traffic = count_transfer<path::direct>(call, stored, out, out.rows() * bytes);
     launch_dequantize(call.exec(), label, stored.data, bytes, out, kernels::listed_rows{rows});
   } else {
     const auto records = near_rows<std::byte>(call, out.rows(), bytes, "records");
@@ -101,7 +101,7 @@ ticket gather_apart(const Exec& exec, const rowwise_int8_tensor<Space>& table, c
 
 /// out[p] = the values of row indices[p] of an 8-bit table, computed in double and rounded once to float,
 /// double, half_t or bhalf_t. Indices, policies, ordering and errors are those of gather for any table.
-/// Records travel, and the execution space converts them: in the gathering kernel itself where the table is
+/// Records travel, and the execution space converts them: in the gathering kernel itself if the table is
 /// in its memory and the path is direct.
 template <class Exec, class Space, class Indices, class Out, class... Policies>
   requires(detail::AnArray<Out>&&
@@ -121,7 +121,7 @@ template <class Exec, class Space, class Indices, class Out, class... Policies>
   const auto& named = detail::rows_named_by(indices);
   detail::require_batch<Exec, chosen>("gather", detail::codes_of(table), named, batch);
   if constexpr (detail::decodes_in_place<path_policy, Exec, Space, batch_space>)
-    return detail::gather_on<path::direct, bounds_policy>(
+    return detail::run_gather<path::direct, bounds_policy>(
         exec, detail::table_access<rowwise_int8_tensor<Space>>(table, "gather"), named, batch);
   else
     return detail::gather_apart<path_policy, bounds_policy>(exec, table, named, batch);
@@ -162,7 +162,7 @@ template <class Exec, class Q, class Space, class ScaleSpace, class Indices, cla
   if constexpr (detail::decodes_at_once<path_policy, Exec, typename decltype(batch)::memory_space, Space,
                                         ScaleSpace>) {
     using way = std::conditional_t<path_policy::chosen_at_run_time, path::direct, path_policy>;
-    return detail::gather_on<way, bounds_policy>(exec, access, named, batch);
+    return detail::run_gather<way, bounds_policy>(exec, access, named, batch);
   } else {
     return detail::gather_and_decode<path_policy, bounds_policy>(exec, table, named, batch);
   }

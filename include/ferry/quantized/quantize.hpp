@@ -44,13 +44,13 @@ void quantize_table(launch_context<Exec>& call, const array_ref<Value, FromSpace
   if constexpr (!target_is_near) records = near_rows<std::byte>(call, chunk, bytes, "records");
   for (std::int64_t first = 0; first < source.rows(); first += chunk) {
     const std::int64_t count = std::min(chunk, source.rows() - first);
-    std::byte* into = target_is_near ? target.data + first * bytes : records.data;
+    std::byte* encoded = target_is_near ? target.data + first * bytes : records.data;
     if constexpr (source_is_near) {
-      launch_quantize(call.exec(), label, piece_of(source, first, count), into, bytes);
+      launch_quantize(call.exec(), label, piece_of(source, first, count), encoded, bytes);
     } else {
       const auto block = rows_from(values, 0, count);
       copy(call.exec(), piece_of(source, first, count), block, Path{}).drop();
-      launch_quantize(call.exec(), label, block, into, bytes);
+      launch_quantize(call.exec(), label, block, encoded, bytes);
     }
     if constexpr (!target_is_near)
       copy(call.exec(), rows_from(records, 0, count), piece_of(target, first, count), Path{}).drop();
@@ -65,7 +65,7 @@ void quantize_table(launch_context<Exec>& call, const array_ref<Value, FromSpace
 ///   table     the extents of `values`, any memory space
 ///   policies  path  default path::automatic, for data that travels to or from the execution space
 ///
-/// Enqueued on `exec`, in chunks where a side is not in its memory. Through the ring it occupies the calling
+/// Enqueued on `exec`, in chunks if a side is not in its memory. Through the ring it occupies the calling
 /// thread. The operands must live until the work has ended, see ferry::ticket. Throws invalid_argument for
 /// shapes that differ.
 template <class Exec, class From, class Space, class... Policies>

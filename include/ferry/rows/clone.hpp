@@ -53,7 +53,7 @@ struct cloned_extents<tensor_view<T, Space, Extents>> {
 /// A copy in device_space lies on the device of the array, else on that of `exec`.
 /// The new tensor has the array's element type and extents; from a tensor, slice or view also its extents
 /// type. Enqueued on `exec` as ferry::copy. The array must live until the work has ended, see ferry::future.
-/// Throws invalid_argument for an empty handle and where `exec` is being captured into a graph, and
+/// Throws invalid_argument for an empty handle and if `exec` is being captured into a graph, and
 /// bad_alloc.
 template <MemorySpace Space, class Exec, class Array>
   requires(detail::Fits<detail::clone_arguments, const Exec&, const Array&>)

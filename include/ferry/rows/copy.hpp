@@ -51,8 +51,8 @@ ticket copy_array(const Exec& exec, const array_ref<From, FromSpace>& source,
     copy_direct(call, source, sink);
   } else {
     wait_for_host_access(call, "ferry::copy::staged", source, sink);
-    [[maybe_unused]] const auto moving =
-        moves<Path>(call, source, sink, source.size() * static_cast<std::int64_t>(sizeof(From)));
+    [[maybe_unused]] const auto traffic =
+        count_transfer<Path>(call, source, sink, source.size() * static_cast<std::int64_t>(sizeof(From)));
     copy_staged(call, source, sink, how, meter);
   }
   ticket work = call.finish();

@@ -77,17 +77,17 @@ kernels::sorted_places sorted_places_of(launch_context<Exec>& call, const Access
 }
 
 template <class Path, class Bounds, class Exec, class Access, class Named, class Out, class OutSpace>
-ticket gather_on(const Exec& exec, const Access& access, const Named& named,
-                 const array_ref<Out, OutSpace>& out) {
+ticket run_gather(const Exec& exec, const Access& access, const Named& named,
+                  const array_ref<Out, OutSpace>& out) {
   const std::int64_t n = positions_of(named);
   const auto& table = access.table();
   const auto& plan = plan_of(named);
   launch_context<Exec> call(exec, "gather");
-  if constexpr (splits_rows<Path>) call.refuse_capture(two_ends_need_the_host);
+  if constexpr (splits_rows<Path>) call.refuse_capture(cooperative_needs_the_host);
   if constexpr (is_plan<Named>) call.use(plan);
   if (out.size() != 0) {
     const std::string& label = call.label(Access::template path_label<Path>);
-    [[maybe_unused]] const auto moving = moves<Path>(call, table, out, n * access.row_bytes());
+    [[maybe_unused]] const auto traffic = count_transfer<Path>(call, table, out, n * access.row_bytes());
     if constexpr (by_host_alone<Path>) {
       access.template gather_by_host<Bounds>(call, named, out);
     } else if constexpr (is_plan<Named> && !Path::sorts && Access::template gathers_once<OutSpace>) {
@@ -119,21 +119,22 @@ ticket gather_on(const Exec& exec, const Access& access, const Named& named,
 
 /// Chooses the path and gathers. `named` comes from rows_named_by; require_batch has checked the arguments.
 template <class Asked, class Bounds, class Exec, class Access, class Named, class Out, class OutSpace>
-ticket gather_by(const Exec& exec, const Access& access, const Named& named,
-                 const array_ref<Out, OutSpace>& out) {
+ticket dispatch_gather(const Exec& exec, const Access& access, const Named& named,
+                       const array_ref<Out, OutSpace>& out) {
   if constexpr (requires { access.needs_host(); })
-    if (access.needs_host()) return gather_on<path::staged, Bounds>(exec, access, named, out);
+    if (access.needs_host()) return run_gather<path::staged, Bounds>(exec, access, named, out);
   constexpr auto paths = paths_to<Access, Asked, verb::gather, Exec, OutSpace>();
   const path_kind best =
       choose_path<paths, verb::gather, OutSpace>(exec, access.table(), positions_of(named), is_plan<Named>);
   if constexpr (paths.contains(path_kind::ordered))
-    if (best == path_kind::ordered) return gather_on<path::ordered, Bounds>(exec, access, named, out);
+    if (best == path_kind::ordered) return run_gather<path::ordered, Bounds>(exec, access, named, out);
   if constexpr (paths.contains(path_kind::staged))
-    if (best == path_kind::staged) return gather_on<path::staged, Bounds>(exec, access, named, out);
+    if (best == path_kind::staged) return run_gather<path::staged, Bounds>(exec, access, named, out);
   if constexpr (paths.contains(path_kind::cooperative))
-    if (best == path_kind::cooperative) return gather_on<path::cooperative, Bounds>(exec, access, named, out);
+    if (best == path_kind::cooperative)
+      return run_gather<path::cooperative, Bounds>(exec, access, named, out);
   if constexpr (paths.contains(path_kind::direct))
-    if (best == path_kind::direct) return gather_on<path::direct, Bounds>(exec, access, named, out);
+    if (best == path_kind::direct) return run_gather<path::direct, Bounds>(exec, access, named, out);
   return {};  // not reached: the path is one of these
 }
 
@@ -172,7 +173,7 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
     return detail::prebuilt_gather(exec, source, named, batch);
   } else {
     detail::require_batch<Exec, chosen>("gather", source, named, batch);
-    return detail::gather_by<asked, bounds_policy>(exec, detail::plain_rows(source), named, batch);
+    return detail::dispatch_gather<asked, bounds_policy>(exec, detail::plain_rows(source), named, batch);
   }
 }
 
@@ -212,7 +213,7 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
   const auto& named = detail::rows_named_by(indices);
   detail::require_batch<Exec, chosen>("gather", access.table(), named, batch);
   access.require_foreign("gather", named, batch);
-  return detail::gather_by<asked, bounds_policy>(exec, access, named, batch);
+  return detail::dispatch_gather<asked, bounds_policy>(exec, access, named, batch);
 }
 
 }  // namespace ferry

@@ -104,7 +104,7 @@ future<tensor<T, Space>> gather_into_new(const Exec& exec, const Table& table, c
 ///
 /// The tensor has one row per index, and the element type and the extents of the table's rows. Positions
 /// without a row (bounds::skip) are zero. Table and indices must live until the work has ended, see
-/// ferry::future. Throws as the gather into an existing batch; bad_alloc; invalid_argument where `exec` is
+/// ferry::future. Throws as the gather into an existing batch; bad_alloc; invalid_argument if `exec` is
 /// being captured into a graph. get() throws out_of_range under bounds::check.
 template <MemorySpace Space, class Exec, class Table, class Indices, class... Policies>
   requires((!detail::is_table_object<Table> ||

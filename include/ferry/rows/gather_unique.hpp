@@ -32,8 +32,8 @@ ticket gather_unique_on(const Exec& exec, const Access& access, const row_plan& 
     // A refused verb counts no transfer.
     require_direct_reach(call.verb(), call.exec(), access.table());
     require_direct_reach(call.verb(), call.exec(), out);
-    [[maybe_unused]] const auto moving =
-        moves<path::direct>(call, access.table(), out, n * access.row_bytes());
+    [[maybe_unused]] const auto traffic =
+        count_transfer<path::direct>(call, access.table(), out, n * access.row_bytes());
     gather_once(call, fetch, expand, access, plan, out);
   }
   return call.finish(access.table(), n, plan.storage()->signed_indices);

@@ -25,7 +25,7 @@ namespace ferry {
 
 namespace detail {
 
-/// Fills an array by `generator`, on `exec` where it reaches the memory, else on the host. Blocks until it is
+/// Fills an array by `generator`, on `exec` if it reaches the memory, else on the host. Blocks until it is
 /// done.
 template <class Exec, class T, class Space, class Generator>
 void generate(const Exec& exec, const std::string& label, const array_ref<T, Space>& array,
@@ -38,7 +38,7 @@ void generate(const Exec& exec, const std::string& label, const array_ref<T, Spa
   const marked_write marking(array);
   const fill_target<T> target{array.data, array.rows(), array.width(), array.row_stride()};
   if constexpr (is_host_exec<Exec> || Space::is_device_mapped) {
-    const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
+    const typename execution_backend<Exec>::device_guard guard(exec);  // Kokkos leaves its own device current
     launch_fill(exec, label, target, generator);
     execution_backend<Exec>::fence(exec, label);
   } else {
@@ -71,7 +71,7 @@ using element_of = std::remove_cvref_t<decltype(*make_ref(std::declval<Array&>()
   throw invalid_argument(std::string("ferry::init::") + verb + " of " + array.describe() + ": " + why);
 }
 
-/// Throws where T can't hold uniform integers of [low, high), see init::uniform.
+/// Throws if T can't hold uniform integers of [low, high), see init::uniform.
 template <class T>
 void require_integers(double low, double high, const array_note& array) {
   constexpr auto least = static_cast<double>(std::numeric_limits<T>::min());
@@ -123,7 +123,7 @@ void zeros(const Exec& exec, Array&& array) {
 }
 
 /// Every element = `value`, which has the element type or, for elements that are numbers, is a number.
-/// Floating-point elements take the nearest number, integers drop the fraction. Throws invalid_argument where
+/// Floating-point elements take the nearest number, integers drop the fraction. Throws invalid_argument if
 /// integer elements can't hold the value.
 template <class Exec, class Array, class Value>
   requires(
@@ -142,7 +142,7 @@ void constant(const Exec& exec, Array&& array, const Value& value) {
 
 /// Uniform numbers of [low, high); integer elements take each integer of it with equal probability. Floats
 /// are among 2^24 equally distant numbers. low == high gives that value. Throws invalid_argument unless low
-/// <= high and the length is finite; for integer elements also where the interval holds no integer, exceeds
+/// <= high and the length is finite; for integer elements also if the interval holds no integer, exceeds
 /// the range of the type, or holds more than 2^53 integers.
 template <class Exec, class Array>
   requires(detail::AnArray<Array>&&
@@ -179,7 +179,7 @@ void normal(const Exec& exec, Array&& array, double mean, double deviation, std:
 }
 
 /// array(row, column) = function(row, column), for std::int64_t row and column. Kernels of `exec` call the
-/// function where they reach the array's memory space; for pageable_space and a device instance the host
+/// function if they reach the array's memory space; for pageable_space and a device instance the host
 /// calls it.
 template <class Exec, class Array, class Function>
   requires(

@@ -16,8 +16,8 @@ namespace detail {
 
 /// torch's fan_in and fan_out: an array is [out x in x receptive field...].
 struct fans {
-  double in = 0.0;
-  double out = 0.0;
+  double inputs = 0.0;
+  double outputs = 0.0;
 };
 
 template <class T, class Space>
@@ -73,7 +73,8 @@ template <class Exec, class Array>
 void xavier_uniform(const Exec& exec, Array&& array, double gain, std::uint64_t seed) {
   const auto fan = detail::fans_of("xavier_uniform", make_ref(array));
   detail::require_gain("xavier_uniform", gain);
-  const double bound = fan.in + fan.out > 0.0 ? gain * std::sqrt(6.0 / (fan.in + fan.out)) : 0.0;
+  const double bound =
+      fan.inputs + fan.outputs > 0.0 ? gain * std::sqrt(6.0 / (fan.inputs + fan.outputs)) : 0.0;
   uniform(exec, array, -bound, bound, seed);
 }
 
@@ -84,7 +85,8 @@ template <class Exec, class Array>
 void xavier_normal(const Exec& exec, Array&& array, double gain, std::uint64_t seed) {
   const auto fan = detail::fans_of("xavier_normal", make_ref(array));
   detail::require_gain("xavier_normal", gain);
-  const double deviation = fan.in + fan.out > 0.0 ? gain * std::sqrt(2.0 / (fan.in + fan.out)) : 0.0;
+  const double deviation =
+      fan.inputs + fan.outputs > 0.0 ? gain * std::sqrt(2.0 / (fan.inputs + fan.outputs)) : 0.0;
   normal(exec, array, 0.0, deviation, seed);
 }
 
@@ -101,10 +103,10 @@ template <class Exec, class Array>
   requires(detail::Fits<detail::kaiming_arguments, const Exec&, Array, kaiming_options, std::uint64_t>)
 void kaiming_uniform(const Exec& exec, Array&& array, const kaiming_options& options, std::uint64_t seed) {
   const auto fan = detail::fans_of("kaiming_uniform", make_ref(array));
-  const double over = options.mode == fan_mode::fan_in ? fan.in : fan.out;
+  const double connections = options.mode == fan_mode::fan_in ? fan.inputs : fan.outputs;
   const double gain = gain_of(options.after, options.a);
   detail::require_gain("kaiming_uniform", gain);
-  const double bound = over > 0.0 ? std::sqrt(3.0) * (gain / std::sqrt(over)) : 0.0;
+  const double bound = connections > 0.0 ? std::sqrt(3.0) * (gain / std::sqrt(connections)) : 0.0;
   uniform(exec, array, -bound, bound, seed);
 }
 
@@ -113,17 +115,17 @@ template <class Exec, class Array>
   requires(detail::Fits<detail::kaiming_arguments, const Exec&, Array, kaiming_options, std::uint64_t>)
 void kaiming_normal(const Exec& exec, Array&& array, const kaiming_options& options, std::uint64_t seed) {
   const auto fan = detail::fans_of("kaiming_normal", make_ref(array));
-  const double over = options.mode == fan_mode::fan_in ? fan.in : fan.out;
+  const double connections = options.mode == fan_mode::fan_in ? fan.inputs : fan.outputs;
   const double gain = gain_of(options.after, options.a);
   detail::require_gain("kaiming_normal", gain);
-  normal(exec, array, 0.0, over > 0.0 ? gain / std::sqrt(over) : 0.0, seed);
+  normal(exec, array, 0.0, connections > 0.0 ? gain / std::sqrt(connections) : 0.0, seed);
 }
 
 /// torch.nn.init.trunc_normal_: the normal distribution with `mean` and `deviation`, restricted to [low,
 /// high] and computed from one uniform number by the inverse of its distribution function. torch's defaults
 /// are mean 0, deviation 1, low -2 and high 2. Floats are computed in double if the interval has less than a
 /// 256th of the probability. Throws invalid_argument unless deviation > 0 and low <= high,
-/// and where the interval is so far from the mean that it has no probability in double.
+/// and if the interval is so far from the mean that it has no probability in double.
 template <class Exec, class Array>
   requires(detail::Fits<detail::trunc_normal_arguments, const Exec&, Array, double, double, double, double,
                         std::uint64_t>)

@@ -21,7 +21,7 @@ inline constexpr bool is_earlier_work = ExecutionSpace<T> || std::is_same_v<T, t
 template <class Result>
 inline constexpr bool is_earlier_work<future<Result>> = true;
 
-/// Throws where `earlier` is an instance that is being captured.
+/// Throws if `earlier` is an instance that is being captured.
 template <class Earlier>
 void require_no_capture([[maybe_unused]] const Earlier& earlier) {
   if constexpr (ExecutionSpace<Earlier>)
@@ -61,8 +61,8 @@ void follow(const Exec& exec, const Earlier& earlier) {
 /// An instance is always ordered after itself. After the ticket of a captured verb means after the launches
 /// of its graph so far.
 ///
-/// Throws invalid_argument where an instance is being captured into a graph, whose order is its own; then
-/// nothing is ordered. Throws it, too, where the capture of a ticket's verb has not ended.
+/// Throws invalid_argument if an instance is being captured into a graph, whose order is its own; then
+/// nothing is ordered. Throws it, too, if the capture of a ticket's verb has not ended.
 template <class Exec, class... Earlier>
 void after(const Exec& exec, const Earlier&... earlier) {
   static_assert(

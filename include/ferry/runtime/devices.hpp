@@ -31,7 +31,7 @@ struct device_info {
 ///   for (const auto& each : ferry::devices()) std::printf("%d %s\n", each.id, each.name.c_str());
 ///
 /// On CUDA, a device that the process has not used yet is opened for the query, which takes some tenths of a
-/// second and some memory of the device meanwhile. Throws device_error where the driver fails. Thread-safe.
+/// second and some memory of the device meanwhile. Throws device_error if the driver fails. Thread-safe.
 template <class Dependent = void>
 [[nodiscard]] std::vector<device_info> devices() {
   using backend = device_backend<Dependent>;
@@ -48,7 +48,7 @@ template <class Dependent = void>
 }
 
 /// The device of an execution space instance; an instance of a host execution space has device{0} on a host
-/// backend, and no device, device{-1}, where another device exists.
+/// backend, and no device, device{-1}, if another device exists.
 template <ExecutionSpace Exec>
 [[nodiscard]] device device_of(const Exec& exec) {
   if constexpr (detail::is_host_exec<Exec> && !detail::device_is_host<Exec>)

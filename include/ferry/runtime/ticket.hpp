@@ -46,7 +46,7 @@ class ticket {
   /// Blocks until the work of the verb has ended. Then the host may read outputs in host memory, and the
   /// operands may be freed. Throws the errors that kernels found: out_of_range for bad indices under
   /// bounds::check, invalid_argument for repeated rows under duplicates::reject and for gradients under
-  /// nonfinite::reject; device_error where the device failed. A second call does nothing.
+  /// nonfinite::reject; device_error if the device failed. A second call does nothing.
   ///
   /// Where this verb has no error, it throws the oldest one of detached work of the instance, once.
   ///

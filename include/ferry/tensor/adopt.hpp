@@ -52,9 +52,9 @@ class locked_pages {
 ///   memory  the elements in row-major order; must outlive the tensor
 ///   sizes   the extents, rows first; their product must be the size of the span
 ///
-/// Throws invalid_argument where the span's size is not the product of the extents, and where some pages are
+/// Throws invalid_argument if the span's size is not the product of the extents, and if some pages are
 /// locked already, by another adoption, by a tensor of ferry (the message names it) or by other code. Throws
-/// budget_exceeded; bad_alloc where the pages can't be locked; device_error for a device that does not accept
+/// budget_exceeded; bad_alloc if the pages can't be locked; device_error for a device that does not accept
 /// existing memory, or maps it to another address than the host's.
 template <MemorySpace Space, Element T, std::integral... Sizes>
 [[nodiscard]] tensor<T, Space> adopt(const std::string& label, std::span<T> memory, Sizes... sizes) {

@@ -24,9 +24,9 @@ namespace ferry {
 
 /// How a type becomes an argument of the verbs. Specialise it for your own arrays.
 ///
-///   value_type    element type, const where the array is
+///   value_type    element type, const if the array is
 ///   memory_space  one of ferry's spaces
-///   static_width  elements of a row where the type fixes them, else ferry::dyn
+///   static_width  elements of a row if the type fixes them, else ferry::dyn
 ///   ref(array)    the array_ref that describes it; takes a const array too, then with const elements
 ///
 /// An array_ref needs data, rank, extents, strides in elements (make_dense() sets those of a row-major array)
@@ -253,7 +253,7 @@ template <class Array>
 inline constexpr bool owns_elements_briefly =
     !std::is_lvalue_reference_v<Array> && owns_elements<std::remove_cvref_t<Array>>;
 
-/// Refuses a temporary where the caller's object outlives the statement and refers to the elements.
+/// Refuses a temporary if the caller's object outlives the statement and refers to the elements.
 template <class Array>
 consteval void require_lasting() {
   static_assert(

@@ -28,7 +28,7 @@ struct extents {
   static constexpr bool has_static_rank = true;
   /// Number of extents.
   static constexpr std::size_t rank = sizeof...(Sizes);
-  /// Extent i, `dyn` where it is known at run time only.
+  /// Extent i, `dyn` if it is known at run time only.
   KOKKOS_FUNCTION static constexpr std::size_t value(std::size_t i) {
     std::size_t position = 0;
     std::size_t size = dyn;
@@ -119,7 +119,7 @@ class shape {
   }
 
   /// A shape from all extents, or from the dynamic ones of Extents only. Throws invalid_argument, naming
-  /// `label`, where a size contradicts a static extent, or where that number of elements of `element_bytes`
+  /// `label`, if a size contradicts a static extent, or if that number of elements of `element_bytes`
   /// bytes exceeds the address space.
   static shape make(std::span<const std::size_t> sizes, const std::string& label, std::size_t element_bytes) {
     shape result;

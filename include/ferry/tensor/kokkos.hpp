@@ -68,7 +68,7 @@ auto unmanaged_view(T* data, const Shaped& array) {
 ///   array  a tensor, a slice or a view; a const tensor gives a view of const elements
 ///
 /// A view of rank 2 of an array of higher rank is rows x width. Waits for nothing. Throws invalid_argument
-/// where Rank is neither the rank of the array nor 2, and where rank 2 is requested of an array of rank 1,
+/// if Rank is neither the rank of the array nor 2, and if rank 2 is requested of an array of rank 1,
 /// which stays one.
 template <std::size_t Rank = 0, class T, class Space, class Extents>
 [[nodiscard]] auto to_kokkos(tensor<T, Space, Extents>& array) {

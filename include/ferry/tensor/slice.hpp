@@ -90,15 +90,15 @@ tensor_slice<T, Space, extents<dyn>> flat_elements(const array_label& label, T* 
 
 /// Consecutive rows of a tensor, from tensor::first and tensor::rows_between. Verbs take it where they take
 /// the tensor. Copyable and non-owning: the memory of the tensor must outlive it; the tensor object may be
-/// moved. The elements are const where T is.
+/// moved. The elements are const if T is.
 ///
 /// A slice has the label of the tensor and shares its record of reads and writes in flight. Verbs on slices
-/// of one tensor are therefore ordered like verbs on the whole tensor, also where the slices have no row in
+/// of one tensor are therefore ordered like verbs on the whole tensor, also if the slices have no row in
 /// common.
 template <Element T, MemorySpace Space, class Extents = dynamic_rank>
 class tensor_slice {
  public:
-  using value_type = T;          ///< elements, const where the slice is read-only
+  using value_type = T;          ///< elements, const if the slice is read-only
   using memory_space = Space;    ///< where they lie
   using extents_type = Extents;  ///< ferry::extents or dynamic_rank
 

@@ -51,9 +51,9 @@ class tensor {
   /// An empty handle: no memory, no label.
   tensor() = default;
 
-  /// Allocates an array with these extents, rows first; where the type fixes some of them, all or only the
+  /// Allocates an array with these extents, rows first; if the type fixes some of them, all or only the
   /// others. `label` names the tensor in messages and statistics. Throws invalid_argument for extents that
-  /// are negative, contradict the type or overflow; bad_alloc where the memory is not available;
+  /// are negative, contradict the type or overflow; bad_alloc if the memory is not available;
   /// budget_exceeded.
   template <std::integral... Sizes>
     requires(sizeof...(Sizes) >= 1 || detail::is_fixed<Extents>())
@@ -76,7 +76,7 @@ class tensor {
   /// @}
 
   /// A tensor over existing memory, see adopt. `owner` is released with the tensor. `where` is the device
-  /// that works on the memory, where it is known.
+  /// that works on the memory, if it is known.
   tensor(std::string label, const shape<Extents>& extents, T* data, std::shared_ptr<void> owner,
          ferry::device placement = {})
       : memory_(std::move(label), std::move(owner), placement), shape_(extents), data_(data) {}
@@ -151,8 +151,8 @@ class tensor {
 
   /// @}
 
-  /// Rows [begin, end), as an argument of verbs. Throws out_of_range where one of the two is negative or
-  /// above rows(), and invalid_argument where begin > end. Does not compile for a temporary tensor.
+  /// Rows [begin, end), as an argument of verbs. Throws out_of_range if one of the two is negative or
+  /// above rows(), and invalid_argument if begin > end. Does not compile for a temporary tensor.
   /// @{
   template <std::integral Begin, std::integral End>
   [[nodiscard]] detail::slice_of<T, Space, Extents> rows_between(Begin begin, End end) & {
@@ -217,7 +217,7 @@ class tensor {
   /// Label, extents and how the memory was obtained, with fallbacks, as text.
   [[nodiscard]] std::string describe() const { return memory_.describe(shape_.to_string(), data_); }
 
-  /// The memory; null for an empty handle, and where the tensor has not allocated it. For ferry::share.
+  /// The memory; null for an empty handle, and if the tensor has not allocated it. For ferry::share.
   [[nodiscard]] const std::shared_ptr<detail::allocation<Space>>& memory() const noexcept {
     return memory_.memory();
   }

@@ -16,21 +16,21 @@
 namespace ferry {
 
 /// Non-owning, trivially copyable view of a row-major array, for kernels of execution spaces that reach
-/// Space. The elements are const where T is. It does not know of reads and writes in flight.
+/// Space. The elements are const if T is. It does not know of reads and writes in flight.
 template <Element T, MemorySpace Space, class Extents = dynamic_rank>
 class tensor_view {
  public:
-  using value_type = T;          ///< elements, const where the view is read-only
+  using value_type = T;          ///< elements, const if the view is read-only
   using memory_space = Space;    ///< where they lie
   using extents_type = Extents;  ///< ferry::extents or dynamic_rank
 
   /// An empty view: no extents, null data.
   tensor_view() = default;
-  /// Of dense rows with these extents. The label, where there is one, must live as long as the data.
+  /// Of dense rows with these extents. The label, if there is one, must live as long as the data.
   KOKKOS_FUNCTION constexpr tensor_view(T* data, const shape<Extents>& extents,
                                         const std::string* label = nullptr)
       : data_(data), shape_(extents), label_(label) {}
-  /// Of dense rows; the sizes are the extents, rows first; where the type fixes some of them, all or only the
+  /// Of dense rows; the sizes are the extents, rows first; if the type fixes some of them, all or only the
   /// others. Throws invalid_argument for a negative one, and for one that contradicts the type.
   template <std::integral... Sizes>
     requires(sizeof...(Sizes) >= 1)
@@ -64,7 +64,7 @@ class tensor_view {
   KOKKOS_FUNCTION constexpr std::size_t size() const { return shape_.size(); }
   /// Rank and extents.
   KOKKOS_FUNCTION constexpr const shape<Extents>& extents_of() const { return shape_; }
-  /// For host code: the label of the tensor, where the view is of a whole tensor that allocated its memory;
+  /// For host code: the label of the tensor, if the view is of a whole tensor that allocated its memory;
   /// else "view". Like data() it lives as long as that tensor.
   [[nodiscard]] const std::string& label() const {
     static const std::string none = unnamed;

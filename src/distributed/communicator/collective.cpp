@@ -12,8 +12,8 @@ namespace ferry::detail {
 collective::collective(const communicator& comm, const call_note& note)
     : group_(comm.group()), rank_(comm.acting_rank()), note_(note) {}
 
-void collective::all_gather_bytes(std::span<const std::byte> mine, std::byte* theirs) {
-  phase([&](const call_note& note) { group_->all_gather(rank_, note, mine, theirs); });
+void collective::all_gather_bytes(std::span<const std::byte> part, std::byte* parts) {
+  phase([&](const call_note& note) { group_->all_gather(rank_, note, part, parts); });
 }
 
 void collective::agree() {
@@ -57,9 +57,11 @@ void collective::exchange_devices(std::span<const outgoing_part> outgoing,
 }
 
 int collective::pass_descriptor(int owner, int descriptor) {
-  int mine = -1;
-  phase([&](const call_note& note) { mine = group_->pass_descriptor(rank_, note, owner, descriptor); });
-  return mine;
+  int own_descriptor = -1;
+  phase([&](const call_note& note) {
+    own_descriptor = group_->pass_descriptor(rank_, note, owner, descriptor);
+  });
+  return own_descriptor;
 }
 
 void collective::phase(function_ref<void(const call_note&)> act) {

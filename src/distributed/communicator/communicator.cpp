@@ -69,10 +69,10 @@ void communicator::require_rank(int rank) const {
                        std::to_string(size()));
 }
 
-std::vector<std::byte> communicator::gather_bytes(int rank, std::span<const std::byte> mine) const {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(size()) * mine.size());
+std::vector<std::byte> communicator::gather_bytes(int rank, std::span<const std::byte> part) const {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(size()) * part.size());
   detail::call_note note("all_gather of");
-  group_->all_gather(rank, note.add_number(mine.size()).add(" bytes"), mine, bytes.data());
+  group_->all_gather(rank, note.add_number(part.size()).add(" bytes"), part, bytes.data());
   return bytes;
 }
 

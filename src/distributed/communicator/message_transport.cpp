@@ -20,21 +20,21 @@
 
 namespace ferry::detail {
 
-void message_transport::all_gather(int, const call_note& note, std::span<const std::byte> mine,
-                                   std::byte* theirs) {
-  const std::size_t bytes = mine.size();
+void message_transport::all_gather(int, const call_note& note, std::span<const std::byte> part,
+                                   std::byte* parts) {
+  const std::size_t bytes = part.size();
   if (bytes <= call_header::room) {
     meet(call_header::kind::all_gather, note, bytes, nullptr,
-         [&](call_header& header) { std::copy_n(mine.data(), bytes, header.data.data()); });
+         [&](call_header& header) { std::copy_n(part.data(), bytes, header.data.data()); });
     for (std::size_t r = 0; r < headers_.size(); ++r)
-      std::copy_n(headers_[r].data.data(), bytes, theirs + r * bytes);
+      std::copy_n(headers_[r].data.data(), bytes, parts + r * bytes);
     return;
   }
   std::vector<outgoing_part> outgoing;
   std::vector<incoming_part> incoming;
   meet(call_header::kind::all_gather, note, bytes, nullptr, [&](call_header&) {
-    outgoing.assign(static_cast<std::size_t>(size_), {mine.data(), bytes});
-    for (std::size_t r = 0; r < outgoing.size(); ++r) incoming.push_back({theirs + r * bytes, bytes});
+    outgoing.assign(static_cast<std::size_t>(size_), {part.data(), bytes});
+    for (std::size_t r = 0; r < outgoing.size(); ++r) incoming.push_back({parts + r * bytes, bytes});
     make_room(outgoing);
   });
   or_break([&] { move(note, outgoing, incoming); });
@@ -59,9 +59,9 @@ void message_transport::exchange_device_memory(int, const call_note& note,
 int message_transport::pass_descriptor(int, const call_note& note, int owner, int descriptor) {
   if (!passes_descriptors()) return transport::pass_descriptor(rank_, note, owner, descriptor);
   meet(call_header::kind::exchange, note, 0, nullptr);
-  int mine = -1;
-  or_break([&] { mine = move_descriptor(owner, descriptor, clock::now() + deadline_); });
-  return mine;
+  int own_descriptor = -1;
+  or_break([&] { own_descriptor = move_descriptor(owner, descriptor, clock::now() + deadline_); });
+  return own_descriptor;
 }
 
 void message_transport::wait_before_calls(const std::shared_ptr<access_tracker>& tracker, bool reads) {

@@ -127,7 +127,7 @@ void socket_transport::connect_all(const std::string& key, clock::time_point unt
       ::listen(door.socket, size()) != 0)
     stop("rank " + std::to_string(rank()) + " of the key '" + key +
          "' can't be reached: " + std::strerror(errno));
-  const greeting mine{.rank = rank(), .size = size()};
+  const greeting own_greeting{.rank = rank(), .size = size()};
   const auto keep = [&](int socket, int peer) {
     peers_[static_cast<std::size_t>(peer)] = socket;
     ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) | O_NONBLOCK);
@@ -139,7 +139,8 @@ void socket_transport::connect_all(const std::string& key, clock::time_point unt
         ::close(socket);
         stop("rank " + std::to_string(r) + " of the key '" + key + "' is of another user");
       }
-      if (::send(socket, &mine, sizeof mine, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof mine) &&
+      if (::send(socket, &own_greeting, sizeof own_greeting, MSG_NOSIGNAL) ==
+              static_cast<ssize_t>(sizeof own_greeting) &&
           answered(socket, until)) {
         keep(socket, r);
         break;
@@ -159,20 +160,21 @@ void socket_transport::connect_all(const std::string& key, clock::time_point unt
              "' have not come to rank " + std::to_string(rank()));
       continue;
     }
-    greeting theirs;
+    greeting peer_greeting;
     pollfd reads{socket, POLLIN, 0};
     // A rank sends its greeting at once and in one piece.
-    const bool spoke =
-        is_own_user(socket) && ::poll(&reads, 1, left_ms(until)) == 1 &&
-        ::recv(socket, &theirs, sizeof theirs, MSG_DONTWAIT) == static_cast<ssize_t>(sizeof theirs);
-    const bool fits = spoke && theirs.magic == mine.magic && theirs.header_bytes == mine.header_bytes &&
-                      theirs.size == size() && theirs.rank > rank() && theirs.rank < size() &&
-                      peers_[static_cast<std::size_t>(theirs.rank)] < 0;
+    const bool spoke = is_own_user(socket) && ::poll(&reads, 1, left_ms(until)) == 1 &&
+                       ::recv(socket, &peer_greeting, sizeof peer_greeting, MSG_DONTWAIT) ==
+                           static_cast<ssize_t>(sizeof peer_greeting);
+    const bool fits = spoke && peer_greeting.magic == own_greeting.magic &&
+                      peer_greeting.header_bytes == own_greeting.header_bytes &&
+                      peer_greeting.size == size() && peer_greeting.rank > rank() &&
+                      peer_greeting.rank < size() && peers_[static_cast<std::size_t>(peer_greeting.rank)] < 0;
     if (!fits || ::send(socket, "y", 1, MSG_NOSIGNAL) != 1) {  // no rank of this group
       ::close(socket);
       continue;
     }
-    keep(socket, theirs.rank);
+    keep(socket, peer_greeting.rank);
     --left;
   }
 }

@@ -33,7 +33,7 @@ void thread_transport::exchange_by(int rank, const call_note& note, std::span<co
   std::unique_lock lock = changed_.lock(guard_);
   seat& own_seat = seat_of(rank);
   if (!own_seat.has_come) {
-    own_seat.mine = {};
+    own_seat.part = {};
     own_seat.outgoing = outgoing;
     own_seat.incoming = incoming;
     own_seat.lane = lane;

@@ -64,7 +64,7 @@ std::exception_ptr thread_transport::end_round(int rank) {
   for (const seat& rank_seat : seats_)
     same = same && (rank_seat.failed || first.failed
                         ? rank_seat.note.reads_like(first.note)
-                        : rank_seat.note == first.note && rank_seat.mine.size() == first.mine.size());
+                        : rank_seat.note == first.note && rank_seat.part.size() == first.part.size());
   if (!same) {
     break_by(group_trouble::kind::protocol, [&] {
       return "ferry::communicator: the ranks called different verbs, or with arguments that differ: " +
@@ -79,15 +79,15 @@ std::exception_ptr thread_transport::end_round(int rank) {
       failed_said_ = seats_[r].said;
     }
   if (failed_rank_ < 0) try {
-      gathered_.resize(first.mine.size() * seats_.size());
+      gathered_.resize(first.part.size() * seats_.size());
     } catch (const std::exception& said) {
       lost = std::current_exception();
       failed_rank_ = rank;
       failed_said_.set(said.what());
     }
   if (failed_rank_ < 0) {
-    for (std::size_t r = 0; r < seats_.size() && !first.mine.empty(); ++r)
-      std::memcpy(gathered_.data() + r * first.mine.size(), seats_[r].mine.data(), first.mine.size());
+    for (std::size_t r = 0; r < seats_.size() && !first.part.empty(); ++r)
+      std::memcpy(gathered_.data() + r * first.part.size(), seats_[r].part.data(), first.part.size());
     readers_ = size();
     for (seat& rank_seat : seats_) rank_seat.reads = true;
   }
@@ -99,19 +99,19 @@ std::exception_ptr thread_transport::end_round(int rank) {
 }
 
 void thread_transport::meet(std::unique_lock<std::mutex>& lock, int rank, const call_note& note) {
-  seat& mine = seat_of(rank);
-  mine.reads = false;
+  seat& part = seat_of(rank);
+  part.reads = false;
   if (trouble_.is_broken()) {
     changed_.notify_all();  // end_reads waits
     trouble_.fail();
   }
-  if (mine.has_come)
+  if (part.has_come)
     throw invalid_argument("ferry::communicator: two threads act for rank " + std::to_string(rank) +
                            " at the same time");
-  mine.note = note;
-  mine.reached = true;
-  mine.has_come = true;
-  ++mine.calls;
+  part.note = note;
+  part.reached = true;
+  part.has_come = true;
+  ++part.calls;
   ++arrived_;
   const std::uint64_t round = round_;
   if (arrived_ == size()) {
@@ -148,9 +148,9 @@ void thread_transport::throw_failed(int rank) const {
 }
 
 /// The part of a rank in a round that is no exchange.
-void thread_transport::bring(seat& own_seat, std::span<const std::byte> mine, const char* failed) {
+void thread_transport::bring(seat& own_seat, std::span<const std::byte> part, const char* failed) {
   if (own_seat.has_come) return;  // meet() refuses a second thread of the rank
-  own_seat.mine = mine;
+  own_seat.part = part;
   own_seat.outgoing = {};
   own_seat.incoming = {};
   own_seat.lane = nullptr;
@@ -158,13 +158,13 @@ void thread_transport::bring(seat& own_seat, std::span<const std::byte> mine, co
   if (failed != nullptr) own_seat.said.set(failed);
 }
 
-void thread_transport::all_gather(int rank, const call_note& note, std::span<const std::byte> mine,
-                                  std::byte* theirs) {
+void thread_transport::all_gather(int rank, const call_note& note, std::span<const std::byte> part,
+                                  std::byte* parts) {
   std::unique_lock lock = changed_.lock(guard_);
-  bring(seat_of(rank), mine, nullptr);
+  bring(seat_of(rank), part, nullptr);
   meet(lock, rank, note);
   throw_failed(rank);
-  if (!gathered_.empty()) std::memcpy(theirs, gathered_.data(), gathered_.size());
+  if (!gathered_.empty()) std::memcpy(parts, gathered_.data(), gathered_.size());
 }
 
 void thread_transport::fail(int rank, const call_note& note, const char* message) noexcept {

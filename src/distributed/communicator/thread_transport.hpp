@@ -37,8 +37,8 @@ class thread_transport final : public transport {
   [[nodiscard]] int local_count() const override { return size(); }
   [[nodiscard]] std::string_view name() const override { return "threads"; }
 
-  void all_gather(int rank, const call_note& note, std::span<const std::byte> mine,
-                  std::byte* theirs) override;
+  void all_gather(int rank, const call_note& note, std::span<const std::byte> part,
+                  std::byte* parts) override;
   void exchange(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
                 std::span<const incoming_part> incoming) override {
     exchange_by(rank, note, outgoing, incoming, nullptr);
@@ -73,7 +73,7 @@ class thread_transport final : public transport {
     call_note note;      ///< of the call that it is in, or of its last one
     std::uint64_t calls = 0;
     std::uint64_t numbers = 0;
-    std::span<const std::byte> mine;
+    std::span<const std::byte> part;
     std::span<const outgoing_part> outgoing;
     std::span<const incoming_part> incoming;
     device_lane* lane = nullptr;  ///< if `outgoing` and `incoming` lie in memory of devices
@@ -81,7 +81,7 @@ class thread_transport final : public transport {
     failure_text said;
   };
 
-  void bring(seat& own_seat, std::span<const std::byte> mine, const char* failed);
+  void bring(seat& own_seat, std::span<const std::byte> part, const char* failed);
   void exchange_by(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
                    std::span<const incoming_part> incoming, device_lane* lane);
   void copy_parts(int rank, std::span<const incoming_part> incoming, device_lane* lane);

@@ -27,15 +27,15 @@ opened_shards open_shards(collective& call, const communicator& comm,
                           function_ref<shared_handle()> share_own,
                           std::shared_ptr<std::byte> (*open)(const shared_record&, int device)) {
   opened_shards opened;
-  shard_offer mine;
+  shard_offer own_offer;
   opened.device = device;
   comm.group()->wait_before_calls(accesses, false);
   try {
-    mine.handle = share_own();
+    own_offer.handle = share_own();
   } catch (const std::exception& lost) {
-    mine.trouble = short_text<256>(lost.what());
+    own_offer.trouble = short_text<256>(lost.what());
   }
-  const auto offers = call.all_gather(std::span<const shard_offer>(&mine, 1));
+  const auto offers = call.all_gather(std::span<const shard_offer>(&own_offer, 1));
   const auto open_all = [&] {
     opened.data.resize(offers.size());
     for (std::size_t r = 0; r < offers.size(); ++r) {

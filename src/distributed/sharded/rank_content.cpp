@@ -107,8 +107,8 @@ std::vector<agreed_property> properties_of(const checkpoint_content& content,
   return properties;
 }
 
-std::string difference_of_ranks(collective& call, const std::vector<agreed_property>& mine) {
-  const std::string bytes = packed(mine);
+std::string difference_of_ranks(collective& call, const std::vector<agreed_property>& properties) {
+  const std::string bytes = packed(properties);
   const std::array<std::uint64_t, 2> digest{call_note(bytes).digest, bytes.size()};
   const auto digests = call.all_gather(std::span<const std::uint64_t>(digest));
   const auto ranks = static_cast<std::size_t>(call.ranks());
@@ -129,9 +129,9 @@ std::string difference_of_ranks(collective& call, const std::vector<agreed_prope
   while (i < first.size() && i < second.size() && first[i].name == second[i].name &&
          first[i].value == second[i].value)
     ++i;
-  const auto words_of = [&](std::size_t r, const std::vector<agreed_property>& properties) {
+  const auto words_of = [&](std::size_t r, const std::vector<agreed_property>& facts) {
     const std::string who = "rank " + std::to_string(r) + " has ";
-    return i < properties.size() ? who + properties[i].name + " " + properties[i].value : who + "no more";
+    return i < facts.size() ? who + facts[i].name + " " + facts[i].value : who + "no more";
   };
   return words_of(0, first) + ", " + words_of(rank, second);
 }

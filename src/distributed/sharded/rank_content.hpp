@@ -39,7 +39,8 @@ struct agreed_property {
                                                          const std::vector<checkpoint_entry*>& objects);
 
 /// Collective: why the ranks' properties differ, the same text on all; empty if they agree.
-[[nodiscard]] std::string difference_of_ranks(collective& call, const std::vector<agreed_property>& mine);
+[[nodiscard]] std::string difference_of_ranks(collective& call,
+                                              const std::vector<agreed_property>& properties);
 
 /// Throws protocol_error on all ranks, and breaks the group, unless `difference` is empty.
 void require_no_difference(const communicator& comm, const call_note& note, const std::string& difference);

@@ -69,7 +69,7 @@ class ranked_load {
       call.agree();
       // Ranks of one process may have added the same variable: one after the other.
       const int turn = comm_.acting_rank() - comm_.group()->first_local();
-      for (int i = 0; i < turns_; ++i) {
+      for (int i = 0; i < rounds_; ++i) {
         if (i == turn) commit();
         call.agree();
       }
@@ -84,12 +84,14 @@ class ranked_load {
       std::uintptr_t object;
       std::int64_t local_ranks;
     };
-    const place mine{reinterpret_cast<std::uintptr_t>(call_.object), comm_.group()->local_count()};
-    const auto ranks = call.all_gather(std::span<const place>(&mine, 1));
+    const place own_place{reinterpret_cast<std::uintptr_t>(call_.object), comm_.group()->local_count()};
+    const auto ranks = call.all_gather(std::span<const place>(&own_place, 1));
     int leader = comm_.group()->first_local();
-    while (leader < call.rank() && ranks[static_cast<std::size_t>(leader)].object != mine.object) ++leader;
+    while (leader < call.rank() && ranks[static_cast<std::size_t>(leader)].object != own_place.object)
+      ++leader;
     leads_ = leader == call.rank();
-    for (const place& rank_place : ranks) turns_ = std::max(turns_, static_cast<int>(rank_place.local_ranks));
+    for (const place& rank_place : ranks)
+      rounds_ = std::max(rounds_, static_cast<int>(rank_place.local_ranks));
   }
   /// Arrays that are not spread, and what else the objects have.
   void commit() {
@@ -114,9 +116,9 @@ class ranked_load {
         outgoing[r] = {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()};
       if (call.rank() != 0) incoming[0] = {reinterpret_cast<std::byte*>(bytes.data()), bytes.size()};
       call.exchange(outgoing, incoming);
-      says_ = manifest_reader(bytes, manifest_path(call_.path)).read();
+      manifest_ = manifest_reader(bytes, manifest_path(call_.path)).read();
       bool gone = false;
-      files_ = std::make_unique<checkpoint_files>(call_.path, says_, tries < 7 ? &gone : nullptr);
+      files_ = std::make_unique<checkpoint_files>(call_.path, manifest_, tries < 7 ? &gone : nullptr);
       const std::uint64_t lacks = gone ? 1 : 0;
       std::uint64_t lacking = 0;
       for (const auto lack : call.all_gather(std::span<const std::uint64_t>(&lacks, 1))) lacking += lack;
@@ -130,12 +132,12 @@ class ranked_load {
       if (const auto* ranked = as_ranked(*entry)) {
         properties_.push_back(number_of(*ranked));
         acting_.push_back(ranked->acting(leads_));
-        prepare_entry(source, says_, *acting_.back(), sharded_);
+        prepare_entry(source, manifest_, *acting_.back(), sharded_);
       } else if (leads_) {
-        prepare_entry(source, says_, *entry, rank_steps_);
+        prepare_entry(source, manifest_, *entry, rank_steps_);
       }
     }
-    if (!options_.partial) require_all_added(source, says_, call_.entries);
+    if (!options_.partial) require_all_added(source, manifest_, call_.entries);
     for (const auto& step : sharded_) {
       rows_of_shards(step.target)->wait_for_all();
       rows_of_shards(step.target)->begin_writes();
@@ -184,8 +186,8 @@ class ranked_load {
   const io::load_options& options_;
   int threads_;
   bool leads_ = true;
-  int turns_ = 1;  ///< ranks of a process
-  manifest says_;
+  int rounds_ = 1;  ///< ranks of a process
+  manifest manifest_;
   std::unique_ptr<checkpoint_files> files_;
   std::vector<std::unique_ptr<checkpoint_entry>> acting_;  ///< the sharded objects
   std::vector<load_step> sharded_, rank_steps_;

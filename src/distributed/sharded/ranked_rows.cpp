@@ -126,9 +126,9 @@ void ranked_rows::for_each_chunk_of(int r, std::size_t round, buffers& room,
 void ranked_rows::unpack(const chunk_rows& rows, const std::byte* packed, std::size_t bytes,
                          buffers& room) const {
   if (rows_.is_on_device()) {
-    std::byte* const between = room.bounce.room(bytes);
-    std::memcpy(between, packed, bytes);
-    packed = between;
+    std::byte* const copied_bytes = room.bounce.room(bytes);
+    std::memcpy(copied_bytes, packed, bytes);
+    packed = copied_bytes;
   }
   rows_.unpack(rows, rank_, packed, room.scratch);
 }

@@ -113,8 +113,8 @@ class ranked_save {
     const int own_rank = call_.rank();
     rank_buffers moved(call_.ranks());
     for (std::size_t round = 0; round < shares.rounds(); ++round) {
-      const auto mine = shares.places_of(own_rank, round);
-      std::vector<chunk_rows> located(mine.size());
+      const auto places = shares.places_of(own_rank, round);
+      std::vector<chunk_rows> located(places.size());
       std::vector<std::size_t> expected(static_cast<std::size_t>(call_.ranks()), 0);
       moved.clear();
       if (rows != nullptr) {
@@ -125,7 +125,7 @@ class ranked_save {
           for (int r = 0; r < call_.ranks(); ++r) expected[static_cast<std::size_t>(r)] += chunk.bytes_of(r);
       }
       moved.exchange(call_, expected);
-      if (!mine.empty()) write_chunks(array, shares, mine, located, moved);
+      if (!places.empty()) write_chunks(array, shares, places, located, moved);
     }
   }
   /// The rows of this rank in the chunks that `rank` writes in a round.
@@ -141,16 +141,16 @@ class ranked_save {
       const std::size_t bytes = chunk.bytes_of(own_rank);
       auto& buffer = moved.out[static_cast<std::size_t>(rank)];
       if (bytes != 0 && rows.is_on_device()) {
-        std::byte* const between = bounce_.room(bytes);
-        rows.pack(chunk, own_rank, between);
-        buffer.insert(buffer.end(), between, between + bytes);
+        std::byte* const packed = bounce_.room(bytes);
+        rows.pack(chunk, own_rank, packed);
+        buffer.insert(buffer.end(), packed, packed + bytes);
       } else if (bytes != 0) {
         rows.pack(chunk, own_rank, rank_buffers::more(buffer, bytes));
       }
     }
   }
   void write_chunks(const checkpoint_array& array, const chunk_shares& shares,
-                    std::span<const std::size_t> mine, const std::vector<chunk_rows>& located,
+                    std::span<const std::size_t> places, const std::vector<chunk_rows>& located,
                     const rank_buffers& moved) {
     if (data_ == nullptr) {
       data_ = std::make_unique<piece_file>(folder_, number_of(call_.rank()));
@@ -165,12 +165,12 @@ class ranked_save {
         before[r] += located[i].bytes_of(static_cast<int>(r));
       }
     const std::size_t first = stored_.size();
-    stored_.resize(first + mine.size());
-    parallel(static_cast<std::int64_t>(mine.size()), 1, threads_for_chunks(threads_),
+    stored_.resize(first + places.size());
+    parallel(static_cast<std::int64_t>(places.size()), 1, threads_for_chunks(threads_),
              [&](front_queue& turns, int) {
                std::vector<std::byte> bytes, scratch;
                for (std::size_t i = 0; turns.take(i);) {
-                 const chunk_span span = shares.span_of(mine[i]);
+                 const chunk_span span = shares.span_of(places[i]);
                  const std::byte* whole = array.in_place(span.offset);
                  if (whole == nullptr) {
                    bytes.resize(span.bytes);

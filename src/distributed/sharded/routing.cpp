@@ -76,17 +76,18 @@ batch_headers exchange_headers(collective& call, const route_groups& route, batc
   return headers;
 }
 
-void exchange_offers(collective& call, const batch_findings& batch, const batch_offer& offer,
-                     batch_headers& headers) {
-  const header own_header{batch, offer};
-  const auto arrived = call.agree_on(std::span<const header>(&own_header, 1));
+batch_headers exchange_offers(collective& call, batch_headers planned, const batch_findings& batch,
+                              const batch_offer& offer) {
+  const header rank_facts{batch, offer};
+  const auto arrived = call.agree_on(std::span<const header>(&rank_facts, 1));
   call.begin_reads();
-  headers.findings.clear();
-  headers.offers.clear();
+  planned.findings.clear();
+  planned.offers.clear();
   for (const header& rank_header : arrived) {
-    headers.findings.push_back(rank_header.findings);
-    headers.offers.push_back(rank_header.offer);
+    planned.findings.push_back(rank_header.findings);
+    planned.offers.push_back(rank_header.offer);
   }
+  return planned;
 }
 
 bool can_pull(const std::vector<batch_offer>& offers, bool (*reach)(int device, int memory)) {

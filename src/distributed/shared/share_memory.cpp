@@ -23,8 +23,8 @@ namespace {
 
 /// The descriptor of rank 0 on the other ranks, which are processes of their own. A transport that can't pass
 /// it on gets help from local sockets.
-owned_descriptor descriptor_of_first(collective& call, const communicator& comm, int mine) {
-  if (comm.group()->passes_descriptors()) return owned_descriptor(call.pass_descriptor(0, mine));
+owned_descriptor descriptor_of_first(collective& call, const communicator& comm, int descriptor) {
+  if (comm.group()->passes_descriptors()) return owned_descriptor(call.pass_descriptor(0, descriptor));
   struct proposal {
     machine_mark machine;
     std::uint64_t key = 0;
@@ -36,7 +36,7 @@ owned_descriptor descriptor_of_first(collective& call, const communicator& comm,
           "ferry::shared_tensor: the ranks are on several machines, which share no memory; use a sharded_table");
   socket_transport local(call.rank(), call.ranks(), "shared." + std::to_string(proposals.front().key),
                          std::chrono::seconds(60));
-  return owned_descriptor(local.pass_descriptor(call.rank(), call_note("shared_tensor"), 0, mine));
+  return owned_descriptor(local.pass_descriptor(call.rank(), call_note("shared_tensor"), 0, descriptor));
 }
 
 constexpr const char* shared_tensor_call = "ferry::shared_tensor";

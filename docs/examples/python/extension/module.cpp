@@ -111,12 +111,13 @@ NB_MODULE(_ferry, module) {
       .def("optimizer", &table::make_optimizer, nb::arg("rule"), nb::arg("lr"), release())
       .def(
           "share",
-          [](table& source, bool versioned, std::optional<std::int64_t> stream, std::optional<device> as) {
+          [](table& source, bool versioned, std::optional<std::int64_t> stream,
+             std::optional<device> dl_device) {
             const auto how = !stream       ? table::order::wait
                              : *stream < 0 ? table::order::none
                                            : table::order::of_stream;
             const auto number = static_cast<std::uintptr_t>(stream.value_or(0));
-            const device* const target = as ? &*as : nullptr;
+            const device* const target = dl_device ? &*dl_device : nullptr;
             dlpack_object exported = [&] {
               const nb::gil_scoped_release others_may_run;
               return source.share(versioned, how, number, target);

@@ -72,7 +72,7 @@ class table {
   virtual std::unique_ptr<optimizer> make_optimizer(const std::string& rule, double lr) = 0;
   /// The whole table, for a consumer on `stream`; 0 and less: as `order` says.
   enum class order { of_stream, none, wait };
-  virtual dlpack_object share(bool versioned, order how, std::uintptr_t stream, const device* as) = 0;
+  virtual dlpack_object share(bool versioned, order how, std::uintptr_t stream, const device* target) = 0;
   virtual void save(const std::string& path) = 0;
 };
 

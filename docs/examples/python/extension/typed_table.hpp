@@ -159,9 +159,9 @@ class typed_table final : public table {
     throw ferry::invalid_argument("there is no rule '" + rule + "'; take sgd, adagrad or sparse_adam");
   }
 
-  dlpack_object share(bool versioned, order how, std::uintptr_t stream, const device* as) override {
+  dlpack_object share(bool versioned, order how, std::uintptr_t stream, const device* target) override {
     std::optional<DLDevice> device_type;
-    if (as != nullptr) device_type = DLDevice{static_cast<DLDeviceType>(as->first), as->second};
+    if (target != nullptr) device_type = DLDevice{static_cast<DLDeviceType>(target->first), target->second};
     const auto shared = [&]<class Managed>(std::type_identity<Managed>) {
       if (how == order::wait) return dlpack_object(ferry::to_dlpack<Managed>(rows_, device_type), versioned);
       // Without an order the consumer takes care itself: it gets the order of an instance that it does not use.

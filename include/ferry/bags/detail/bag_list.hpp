@@ -46,7 +46,7 @@ struct bag_list {
   }
 
   /// The bag of a position that some bag has: of the bags that begin there or before, the last. Some bag of
-  /// the list where the offsets are bad.
+  /// the list if the offsets are bad.
   KOKKOS_FUNCTION std::int64_t bag_of(std::int64_t position) const {
     if (offsets == nullptr) return position / hotness;
     std::int64_t low = 0, high = bags;

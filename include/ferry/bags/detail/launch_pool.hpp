@@ -172,12 +172,12 @@ void launch_with_list(const Exec& exec, const std::string& label, Pool& pool, st
 template <class Pooling, class Exec, class Rows, class Source, class Offset, class Weight, class Chosen,
           class Out, class OutSpace, class Resources>
 void launch_pool(const Exec& exec, const std::string& label,
-                 const pooling_inputs<Rows, Source, Offset, Weight, Chosen>& in,
+                 const pooling_inputs<Rows, Source, Offset, Weight, Chosen>& inputs,
                  const array_ref<Out, OutSpace>& out, std::int64_t* changed, const Resources& resources) {
-  const auto& rows = pooled_rows(in.rows);
+  const auto& rows = pooled_rows(inputs.rows);
   using element = typename pooled_number<Rows>::type;
   using number = pooling_number<Exec, pooling_type<element, Weight, Out>>;
-  const auto operands = pooling_operands_of(in.rows, in.source);
+  const auto operands = pooling_operands_of(inputs.rows, inputs.source);
   using kernel = kernels::pool_rows<number, Pooling, decltype(operands.table), decltype(operands.source),
                                     Offset, std::remove_const_t<Weight>, Out, Chosen>;
   const bool packed = in_packets<kernels::packed_tile::elements>(rows, out);
@@ -186,26 +186,27 @@ void launch_pool(const Exec& exec, const std::string& label,
   const std::int64_t tiles = out.width() / (wide     ? kernels::wide_packed_tile::elements
                                             : packed ? kernels::packed_tile::elements
                                                      : 1);
-  kernel pool{{operands.table, operands.source, in.weights, out.width(), in.bags.positions},
-              in.bags,
+  kernel pool{{operands.table, operands.source, inputs.weights, out.width(), inputs.bags.positions},
+              inputs.bags,
               out.data,
               out.row_stride(),
-              in.chosen,
-              in.chosen_stride,
+              inputs.chosen,
+              inputs.chosen_stride,
               fast_divisor(tiles),
               packed,
               wide,
-              in.strict,
-              in.has_rows,
+              inputs.strict,
+              inputs.has_rows,
               changed};
   const std::int64_t threads_of_bag = is_host_exec<Exec> ? 1 : tiles;
   if constexpr (!Pooling::selects) {
     const std::int64_t at_once = pooling_threads(exec);
-    const std::int64_t least =
-        in.has_rows ? least_listed(in.bags, threads_of_bag, at_once, large_batch<Exec>(tiles, at_once)) : 0;
+    const std::int64_t least = inputs.has_rows ? least_listed(inputs.bags, threads_of_bag, at_once,
+                                                              large_batch<Exec>(tiles, at_once))
+                                               : 0;
     if (least != 0) return launch_with_list(exec, label, pool, threads_of_bag, least, resources);
   }
-  launch(exec, label, schedule::flat{}, in.bags.bags, threads_of_bag, pool);
+  launch(exec, label, schedule::flat{}, inputs.bags.bags, threads_of_bag, pool);
 }
 
 }  // namespace ferry::detail

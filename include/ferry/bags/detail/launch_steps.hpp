@@ -79,8 +79,8 @@ void launch_steps(launch_context<Exec>& call, const std::string& label, const ta
   using job_type = typename Call::job_type;
   const plan_storage& store = *plan.storage();
   const auto values = values_for_kernels(call, label, shared);
-  [[maybe_unused]] const auto moving =
-      moves<path::direct>(call, values, tables.front(), bytes_of_rows(values, values.rows()));
+  [[maybe_unused]] const auto traffic =
+      count_transfer<path::direct>(call, values, tables.front(), bytes_of_rows(values, values.rows()));
   require_direct_reach(call.verb(), call.exec(), values);
   auto jobs = steps.jobs();
   std::vector<std::remove_cvref_t<decltype(values)>> parts;

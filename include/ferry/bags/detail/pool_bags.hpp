@@ -154,21 +154,22 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
   // Before the first kernel: in a capture, offsets and weights may be refused.
   const auto bag_list = bags_for_kernels<on_host>(call, bags, count, positions, checks);
   const auto* const factors = weights_for_kernels<on_host>(call, weights);
-  const auto launch_on = [&](const auto& space, const auto& rows, const auto& source) {
-    const pooling_inputs inputs{rows,
-                                source,
-                                bag_list,
-                                factors,
-                                maxima.data,
-                                maxima.row_stride(),
-                                is_strict<Bounds>(named),
-                                table.rows() > 0};
-    launch_pool<Pooling>(space, label, inputs, pooled, changed,
-                         pooling_resources<on_host, launch_context<Exec>>{call});
+  const auto inputs_of = [&](const auto& rows, const auto& source) {
+    return pooling_inputs{rows,
+                          source,
+                          bag_list,
+                          factors,
+                          maxima.data,
+                          maxima.row_stride(),
+                          is_strict<Bounds>(named),
+                          table.rows() > 0};
   };
+  const pooling_resources<on_host, launch_context<Exec>> resources{call};
   if constexpr (on_host) {
     const auto host = host_side(call.exec());
-    launch_on(host, rows_on_host(call, access), rows_for_host<Bounds>(call, named, table.rows()));
+    const auto& rows = rows_on_host(call, access);
+    const auto source = rows_for_host<Bounds>(call, named, table.rows());
+    launch_pool<Pooling>(host, label, inputs_of(rows, source), pooled, changed, resources);
     host.fence(label);
   } else {
     decltype(auto) rows = access.rows(call);
@@ -180,10 +181,11 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
       require_direct_reach(call.verb(), call.exec(), chosen);
       call.writes_to(chosen);
     }
-    [[maybe_unused]] const auto transfer =
-        moves<path::direct>(call, table, pooled, bytes_of_rows(table, positions));
+    [[maybe_unused]] const auto traffic =
+        count_transfer<path::direct>(call, table, pooled, bytes_of_rows(table, positions));
     const auto source = rows_for_kernels<Bounds>(call, named, table.rows());
-    launch_on(call.exec(), rows, access.places(call, source, positions, plan_of(named)));
+    const auto& places = access.places(call, source, positions, plan_of(named));
+    launch_pool<Pooling>(call.exec(), label, inputs_of(rows, places), pooled, changed, resources);
   }
   if constexpr (chosen_detours) deliver_rows<delivery>(call, maxima, changed, chosen);
   if constexpr (out_detours) deliver_rows<delivery>(call, pooled, changed, out);

@@ -135,11 +135,12 @@ struct pool_tables {
         high = middle;
     }
     const Entry table = tables[low];
-    const std::int64_t within = column - table.column;
+    const std::int64_t table_column = column - table.column;
     const std::int64_t bag = low * batch + b;
     const Pool table_pool = of_table(table, bag);
-    const bag_range range = pool.bags.range(bag, within == 0);
-    if (!lacks_row(table_pool, range, within == 0)) table_pool.template part_of<Tile>(b, range, within);
+    const bag_range range = pool.bags.range(bag, table_column == 0);
+    if (!lacks_row(table_pool, range, table_column == 0))
+      table_pool.template part_of<Tile>(b, range, table_column);
   }
 };
 

@@ -65,7 +65,7 @@ struct tables_of_bags {
 };
 
 /// For each place of a plan: the row of its gradient, which is the bag of its position, and the weight of
-/// the position. One thread per place. `Weight` is void where positions have no weights.
+/// the position. One thread per place. `Weight` is void if positions have no weights.
 template <class Offset, class Weight>
 struct place_bags {
   bag_list<Offset> bags;

@@ -25,7 +25,7 @@
 namespace ferry::kernels {
 
 /// out[p] = gradient of the bag of position p times row of position p, summed over the columns in the order
-/// of row_sum_order; 0 for positions without a row, of which `source` has -1. Nothing is written where the
+/// of row_sum_order; 0 for positions without a row, of which `source` has -1. Nothing is written if the
 /// batch was found faulty.
 ///
 /// Device mapping, by teams: the vector lanes of one thread share a position, one lane per packet, up to a

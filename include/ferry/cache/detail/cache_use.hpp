@@ -33,7 +33,7 @@ void require_foreign_array(const char* verb, const row_cache& cache, const array
     if (entry.accesses.lock() == operand.accesses) refuse_own_rows(verb, cache, operand.note());
 }
 
-/// Throws invalid_argument where one of the other operands of a verb on the cached table is an array of the
+/// Throws invalid_argument if one of the other operands of a verb on the cached table is an array of the
 /// cache: the verb would miss, or undo, changes in device memory. Plans, numbers of indices and what is
 /// left out have no such memory. The caller holds a cache_use.
 template <class... Operands>

@@ -257,7 +257,7 @@ class table_access<cached_table<Table, Policy, Directory>> {
     return addressed_job<Job, std::remove_const_t<decltype(addresser)>>(job, addresser);
   }
 
-  /// The place of each item's row, -1 where it has none. Reports bad indices.
+  /// The place of each item's row, -1 if it has none. Reports bad indices.
   template <class Exec, class Source>
   auto found(launch_context<Exec>& call, const Source& source, std::int64_t n,
              const std::shared_ptr<plan_storage>& plan, const kernels::place_rule& rule) const {

@@ -40,7 +40,7 @@ consteval void require_writable() {
 template <class Exec, class Run>
 auto run_on_table(const Exec& exec, const char* verb, row_cache& cache, bool writes, const Run& run) {
   require_cached_verb<Exec, chosen_policies<>>();
-  const cache_use in(cache, verb);
+  const cache_use use(cache, verb);
   {
     launch_context<Exec> call(exec, verb);
     call.refuse_capture(

@@ -46,9 +46,9 @@ struct counted_positions {
 
 /// True if several items may have the same row.
 template <class Source>
-inline constexpr bool names_rows_often = false;
+inline constexpr bool may_repeat_rows = false;
 template <class Source>
-inline constexpr bool names_rows_often<counted_positions<Source>> = true;
+inline constexpr bool may_repeat_rows<counted_positions<Source>> = true;
 
 /// The segments of a plan: its rows with the number of positions of each.
 struct counted_segments {
@@ -78,7 +78,7 @@ struct team_counts {
     row[entry] = none;
     uses[entry] = 0;
   }
-  /// False where another row has the entry.
+  /// False if another row has the entry.
   KOKKOS_FORCEINLINE_FUNCTION bool add(std::int64_t number, std::int64_t more) {
     const auto key = static_cast<unsigned long long>(number);
     const auto entry = static_cast<int>(key * 0x9e3779b97f4a7c15u >> (64 - bits));
@@ -89,8 +89,8 @@ struct team_counts {
   }
 };
 
-/// Looks every item's row up in the directory and writes its place, -1 where it has no row. Counts the uses
-/// of rows, and hits and misses. A verb that writes marks the slots, and lists its misses where it is given
+/// Looks every item's row up in the directory and writes its place, -1 if it has no row. Counts the uses
+/// of rows, and hits and misses. A verb that writes marks the slots, and lists its misses if it is given
 /// lists.
 ///
 /// One thread takes a few items at equal distances, so neighbouring threads read neighbouring items, and the
@@ -158,14 +158,14 @@ struct find_places {
       if (counts == nullptr) continue;
       if (const std::int64_t uses = source.uses(i); uses != 0) count_row(row[k], uses);
     }
-    std::uint64_t* mine = tallies + (thread & (detail::tally_room - 1));
-    if (hits != 0) Kokkos::atomic_add(mine, hits);
-    if (misses != 0) Kokkos::atomic_add(mine + detail::tally_room, misses);
+    std::uint64_t* counter = tallies + (thread & (detail::tally_room - 1));
+    if (hits != 0) Kokkos::atomic_add(counter, hits);
+    if (misses != 0) Kokkos::atomic_add(counter + detail::tally_room, misses);
   }
 
   KOKKOS_FORCEINLINE_FUNCTION void mark(std::int64_t item, std::int64_t slot) const {
     if (slot >= 0) {
-      changed[slot] = detail::changed_lately;
+      changed[slot] = detail::slot_dirty_again;
       return;
     }
     if (slot < -1) stale[coming(slot)] = 1;
@@ -218,7 +218,7 @@ void find_places(launch_context<Exec>& call, row_cache& cache, const Source& sou
                       book.stale,
                       book.tallies,
                       missed};
-    if constexpr (!is_host_exec<Exec> && kernels::names_rows_often<Source>) {
+    if constexpr (!is_host_exec<Exec> && kernels::may_repeat_rows<Source>) {
       if (counts && items > kernel::team_size) {
         const tool_kernel reported(call.exec(), label);
         execution_backend<Exec>::launch_blocks(

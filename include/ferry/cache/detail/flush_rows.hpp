@@ -28,7 +28,7 @@ void flush_rows(launch_context<Exec>& call, row_cache& cache);
 template <ExecutionSpace Exec>
 void reload_rows(launch_context<Exec>& call, row_cache& cache);
 
-/// Begins a verb on rows: a part of an exchange comes first where one is due. `plan`: that of the batch, or
+/// Begins a verb on rows: a part of an exchange comes first if one is due. `plan`: that of the batch, or
 /// null. Returns whether the batch is to be counted.
 template <ExecutionSpace Exec>
 bool begin_batch(launch_context<Exec>& call, row_cache& cache, const std::shared_ptr<plan_storage>& plan,

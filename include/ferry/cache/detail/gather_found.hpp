@@ -66,11 +66,11 @@ struct gather_found {
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t look_up(std::int64_t item) const {
     const std::int64_t row = source.row(item, true);
     const std::int64_t slot = row < 0 ? -1 : directory.find(row);
-    std::uint64_t* mine = tallies + (item & (detail::tally_room - 1));
-    if (item == 0) Kokkos::atomic_add(mine, static_cast<std::uint64_t>(items));
+    std::uint64_t* counter = tallies + (item & (detail::tally_room - 1));
+    if (item == 0) Kokkos::atomic_add(counter, static_cast<std::uint64_t>(items));
     if (slot < 0) {
-      Kokkos::atomic_sub(mine, std::uint64_t{1});
-      if (row >= 0) Kokkos::atomic_add(mine + detail::tally_room, std::uint64_t{1});
+      Kokkos::atomic_sub(counter, std::uint64_t{1});
+      if (row >= 0) Kokkos::atomic_add(counter + detail::tally_room, std::uint64_t{1});
     }
     return row < 0 ? -1 : rule.of(row, slot);
   }

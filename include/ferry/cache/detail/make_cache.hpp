@@ -138,7 +138,7 @@ ticket flush_cache(const Exec& exec, row_cache& cache) {
   static_assert(
       may_dereference<Exec, device_space>(),
       "ferry: a host execution space can't dereference cached rows in device_space; pass an instance of the device's execution space.");
-  const cache_use in(cache, "flush");
+  const cache_use use(cache, "flush");
   launch_context<Exec> call(exec, "flush");
   call.refuse_capture("but a flush ends what later verbs see as changes; flush before the capture");
   flush_rows(call, cache);
@@ -157,7 +157,7 @@ cache::statistics read_statistics(row_cache& cache);
 /// Gives the cache `rows` rows. `current` is the policy that all threads share.
 template <class Directory, class Exec = Kokkos::DefaultExecutionSpace, class T, class Space, class Policy>
 void resize_cache(row_cache& cache, const array_ref<T, Space>& table, Policy& current, std::int64_t rows) {
-  const cache_use in(cache, "cached_table");
+  const cache_use use(cache, "cached_table");
   Policy policy = current.resized(rows);
   const std::int64_t most = policy.most_rows(cache.rows);
   const auto initial_rows = policy.rows_from_start(cache.rows);

@@ -22,20 +22,20 @@ struct missed_items {
   std::int64_t room = 0;
 
   /// A counter per sector of the device's cache.
-  static constexpr std::int64_t apart = 8;
+  static constexpr std::int64_t distance = 8;
 
   static std::int64_t room_for(std::int64_t items) {
     return (items + lists * group - 1) / (lists * group) * group;
   }
   KOKKOS_FORCEINLINE_FUNCTION void add(std::int64_t item) const {
     const std::int64_t list = item / group % lists;
-    items[list * room + Kokkos::atomic_fetch_add(counts + list * apart, std::uint32_t{1})] = item;
+    items[list * room + Kokkos::atomic_fetch_add(counts + list * distance, std::uint32_t{1})] = item;
   }
   /// Of the kernel that changes rows: few threads of a device work on host memory, see plan_order. They have
   /// the first numbers, or the first teams.
   static constexpr std::int64_t threads_per_list = 128, threads = lists * threads_per_list, teams = 32;
 
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t count(std::int64_t list) const { return counts[list * apart]; }
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t count(std::int64_t list) const { return counts[list * distance]; }
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t item(std::int64_t list, std::int64_t i) const {
     return items[list * room + i];
   }
@@ -57,8 +57,8 @@ kernels::missed_items empty_lists(launch_context<Exec>& call, std::int64_t items
   lists misses;
   misses.room = lists::room_for(items);
   misses.items = call.template scratch<std::int64_t>(lists::lists * misses.room);
-  misses.counts = call.template scratch<std::uint32_t>(lists::lists * lists::apart);
-  launch(call.exec(), call.label("cached", "clear"), lists::lists * lists::apart,
+  misses.counts = call.template scratch<std::uint32_t>(lists::lists * lists::distance);
+  launch(call.exec(), call.label("cached", "clear"), lists::lists * lists::distance,
          kernels::clear_lists{misses.counts});
   return misses;
 }

@@ -61,13 +61,13 @@ struct slot_book {
   std::uint64_t* moving_count;
   std::uint32_t* histogram;  ///< see choose_rows
   std::uint64_t* choice;     ///< see choose_rows
-  std::uint8_t* changed;     ///< [slots] 0: as in host memory; changed_before or changed_lately: newer
+  std::uint8_t* changed;     ///< [slots] 0: as in host memory; slot_dirty or slot_dirty_again: newer
   std::uint8_t* stale;       ///< [slots] whether the row that is being loaded was written to in host memory
 };
 
 /// Verbs that write mark slots with the second one. An exchange turns that into the first one when it begins
 /// to write rows back, and so finds those that verbs change in the meantime.
-inline constexpr std::uint8_t changed_before = 1, changed_lately = 2;
+inline constexpr std::uint8_t slot_dirty = 1, slot_dirty_again = 2;
 
 /// Counters of hits, and of misses, so that threads of a device do not all add to one. The threads of a warp
 /// add to neighbouring ones.
@@ -102,7 +102,7 @@ struct exchange_under_way {
   exchange_part part = exchange_part::none;
   std::int64_t lag = 0;          ///< batches that a part takes
   std::int64_t due = 0;          ///< the part ends after this many batches in all
-  event_handle completion;       ///< the end of the part; null where the instance's own order suffices
+  event_handle completion;       ///< the end of the part; null if the instance's own order suffices
   std::shared_ptr<void> stream;  ///< the instance that it is on
 };
 
@@ -139,12 +139,12 @@ struct row_cache {
   /// A use counts 16 in `counts`, so that halving keeps what is left of few uses.
   static constexpr std::uint32_t use = 16;
 
-  /// The extra count of a cached row that has been used of late. Most rows of a large cache are used less
+  /// The score bonus of a cached row that was used recently. Most rows of a large cache are used less
   /// than once in an interval, so their counts differ by chance. In a simulation (540000 rows, 10 % cached,
   /// batches of 2110 or 6430 positions by Zipf's law with exponent 1.05) exchanges loaded 93 or 30 % as
   /// many rows as verbs missed; with the bonus 2 or 6 %, and hit rates were lower by half or one percent.
-  /// The first exchanges give none: rows that came first have no merit yet. What was not used for two
-  /// intervals has none, so that changes of popularity are followed.
+  /// The first exchanges give none, because the first rows were cached without a history. Rows that were
+  /// not used for two intervals have none, so that changes of popularity are followed.
   [[nodiscard]] std::uint32_t bonus() const {
     return batches / 2 >= interval ? 2 * use * static_cast<std::uint32_t>(counted_every) : 0;
   }

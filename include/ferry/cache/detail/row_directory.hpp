@@ -10,7 +10,7 @@
 
 /// The directories of a row cache, as its kernels use them. A directory says which slot of device memory has
 /// a row:
-///   find(row)           the slot; negative where the row is to be read from and written to host memory: -1,
+///   find(row)           the slot; negative if the row is to be read from and written to host memory: -1,
 ///                       or coming(slot) while the row is being loaded into that slot
 ///   announce(row, slot) the row is about to be loaded into that slot
 ///   insert(row, slot)   the row is in that slot from now on

@@ -67,7 +67,7 @@ class calibration : row_timer<Exec, Clock> {
   }
 
  private:
-  /// Takes readings, or leaves them out where the memory is not available.
+  /// Takes readings, or leaves them out if the memory is not available.
   template <class Readings>
   void attempt(const Readings& readings) {
     try {

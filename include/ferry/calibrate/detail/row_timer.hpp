@@ -82,7 +82,7 @@ class row_timer {
     }
   }
 
-  /// The first `bytes` bytes of a block as a table; fewer where the block is smaller. Always a power of two.
+  /// The first `bytes` bytes of a block as a table; fewer if the block is smaller. Always a power of two.
   template <class Space>
   auto table_of(tensor<float, Space>& block, std::size_t bytes, std::size_t row_bytes) {
     const std::size_t width = row_bytes / sizeof(float);

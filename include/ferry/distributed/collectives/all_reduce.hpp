@@ -65,10 +65,10 @@ template <class Exec, class Array>
       }
     const std::int64_t size = ref.size();
     const auto begin = [&](int r) { return size / ranks * r + size % ranks * r / ranks; };
-    const std::int64_t mine = begin(call.rank() + 1) - begin(call.rank());
+    const std::int64_t slice_elements = begin(call.rank() + 1) - begin(call.rank());
     auto summands = detail::payload<value, home>(exec, "all_reduce", size);
-    auto slices = detail::payload<value, home>(exec, "slices of all ranks", ranks * mine);
-    auto sum = detail::payload<value, home>(exec, "sum", mine);
+    auto slices = detail::payload<value, home>(exec, "slices of all ranks", ranks * slice_elements);
+    auto sum = detail::payload<value, home>(exec, "sum", slice_elements);
     detail::array_ref<value, home> like;
     like.rank = ref.rank;
     like.extents = ref.extents;
@@ -85,16 +85,17 @@ template <class Exec, class Array>
       const auto place = static_cast<std::size_t>(r);
       const auto slice = part(summands.data(), begin(r), begin(r + 1) - begin(r));
       outgoing[place] = {slice.data, slice.bytes};
-      incoming[place] = part(slices.data(), r * mine, mine);
+      incoming[place] = part(slices.data(), r * slice_elements, slice_elements);
     }
     detail::exchange_payload<home>(call, exec, exec, outgoing, incoming);
     static const std::string label = "ferry::all_reduce::in_order";
-    const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
-    detail::launch(exec, label, mine, kernels::sum_of_ranks<value>{slices.data(), mine, ranks, sum.data()});
+    const typename execution_backend<Exec>::device_guard guard(exec);  // Kokkos leaves its own device current
+    detail::launch(exec, label, slice_elements,
+                   kernels::sum_of_ranks<value>{slices.data(), slice_elements, ranks, sum.data()});
     execution_backend<Exec>::fence(exec, label);
     for (int r = 0; r < ranks; ++r) {
       const auto place = static_cast<std::size_t>(r);
-      const auto slice = part(sum.data(), 0, mine);
+      const auto slice = part(sum.data(), 0, slice_elements);
       outgoing[place] = {slice.data, slice.bytes};
       incoming[place] = part(summands.data(), begin(r), begin(r + 1) - begin(r));
     }

@@ -48,12 +48,12 @@ template <class Exec, class Part, class Whole>
   auto note = detail::note_of_array<value>("concatenate", source, 1);
   detail::collective call(comm, note);
   return call.guarded([&]() -> ticket {
-    const std::array<std::int64_t, 2> mine{source.rows(), !call.is_whole() && sink.rows() == 0 ? 0 : 1};
-    std::vector<std::int64_t> counts(mine.begin(), mine.end());
-    if (!call.is_whole()) counts = call.all_gather(std::span<const std::int64_t>(mine));
+    const std::array<std::int64_t, 2> lengths{source.rows(), !call.is_whole() && sink.rows() == 0 ? 0 : 1};
+    std::vector<std::int64_t> counts(lengths.begin(), lengths.end());
+    if (!call.is_whole()) counts = call.all_gather(std::span<const std::int64_t>(lengths));
     std::int64_t rows = 0;
     for (std::size_t r = 0; r < counts.size(); r += 2) rows += counts[r];
-    const bool takes = mine[1] != 0;
+    const bool takes = lengths[1] != 0;
     if (takes && (sink.rows() != rows || (rows != 0 && sink.width() != source.width())))
       throw invalid_argument("ferry::concatenate: " + sink.describe() + " was given for the " +
                              std::to_string(rows) + " rows of all parts, of which " + source.describe() +
@@ -70,16 +70,17 @@ template <class Exec, class Part, class Whole>
     like.data = part_payload.data();
     copy(exec, source, like).join();
     std::vector<detail::outgoing_part> out(static_cast<std::size_t>(call.ranks()));
-    std::vector<detail::incoming_part> in(out.size());
+    std::vector<detail::incoming_part> incoming(out.size());
     std::int64_t begin = 0;
     for (std::size_t r = 0; r < out.size(); ++r) {
       if (counts[2 * r + 1] != 0)
         out[r] = {reinterpret_cast<const std::byte*>(part_payload.data()),
                   part_payload.size() * sizeof(value)};
-      if (takes) in[r] = {dense.bytes(begin), static_cast<std::size_t>(counts[2 * r]) * dense.row_bytes()};
+      if (takes)
+        incoming[r] = {dense.bytes(begin), static_cast<std::size_t>(counts[2 * r]) * dense.row_bytes()};
       begin += counts[2 * r];
     }
-    detail::exchange_payload<home>(call, exec, exec, out, in);
+    detail::exchange_payload<home>(call, exec, exec, out, incoming);
     call.close();
     if (takes) dense.give(exec, sink);
     return {};

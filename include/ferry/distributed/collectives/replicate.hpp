@@ -47,11 +47,11 @@ template <class Exec, class Array>
     if (sends) array_copy.take(exec, ref);
     const std::size_t bytes = array_copy.buffer.size() * sizeof(value);
     std::vector<detail::outgoing_part> outgoing(static_cast<std::size_t>(call.ranks()));
-    std::vector<detail::incoming_part> in(outgoing.size());
+    std::vector<detail::incoming_part> incoming(outgoing.size());
     for (std::size_t r = 0; r < outgoing.size(); ++r)
       if (sends && static_cast<int>(r) != root) outgoing[r] = {array_copy.bytes(0), bytes};
-    if (!sends) in[static_cast<std::size_t>(root)] = {array_copy.bytes(0), bytes};
-    detail::exchange_payload<home>(call, exec, exec, outgoing, in);
+    if (!sends) incoming[static_cast<std::size_t>(root)] = {array_copy.bytes(0), bytes};
+    detail::exchange_payload<home>(call, exec, exec, outgoing, incoming);
     call.close();
     if (!sends) array_copy.give(exec, ref);
     return {};

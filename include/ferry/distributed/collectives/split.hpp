@@ -91,7 +91,7 @@ template <class Exec, class Batch, class Part>
     detail::wire_copy<value, home> part_copy(exec, sink);
     auto whole = detail::payload<value, home>(exec, "batch", sends ? source.size() : 0);
     std::vector<detail::outgoing_part> out(static_cast<std::size_t>(call.ranks()));
-    std::vector<detail::incoming_part> in(out.size());
+    std::vector<detail::incoming_part> incoming(out.size());
     if (sends) {
       auto dense = part_copy.like;
       dense.extents = source.extents;
@@ -105,8 +105,8 @@ template <class Exec, class Batch, class Part>
                   static_cast<std::size_t>(end - begin) * part_copy.row_bytes()};
       }
     }
-    in[static_cast<std::size_t>(root)] = {part_copy.bytes(0), part_copy.buffer.size() * sizeof(value)};
-    detail::exchange_payload<home>(call, exec, exec, out, in);
+    incoming[static_cast<std::size_t>(root)] = {part_copy.bytes(0), part_copy.buffer.size() * sizeof(value)};
+    detail::exchange_payload<home>(call, exec, exec, out, incoming);
     call.close();
     part_copy.give(exec, sink);
     return {};

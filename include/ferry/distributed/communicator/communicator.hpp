@@ -135,7 +135,7 @@ class communicator {
     };
     const auto act = [&](int rank) {
       if (group_->devices() == nullptr) return call(rank);
-      const typename execution_backend<Exec>::device_guard on(exec<Exec>(rank));
+      const typename execution_backend<Exec>::device_guard guard(exec<Exec>(rank));
       call(rank);
     };
     detail::run_ranks(*group_, act);
@@ -168,15 +168,15 @@ class communicator {
   /// The values that the ranks pass, by rank; of a small trivially copyable type. Collective; see the class
   /// for errors. A thread that acts for the group as a whole gets its value once.
   template <class T>
-  [[nodiscard]] std::vector<T> all_gather(const T& mine) const {
+  [[nodiscard]] std::vector<T> all_gather(const T& part) const {
     static_assert(
         std::is_trivially_copyable_v<T>,
         "ferry: communicator::all_gather sends the bytes of a value, so it must be trivially copyable.");
     const int rank = acting_rank();
-    if (rank < 0) return {mine};
-    std::vector<T> values(static_cast<std::size_t>(size()), mine);
-    const std::vector<std::byte> bytes = gather_bytes(rank, std::as_bytes(std::span<const T>(&mine, 1)));
-    T value = mine;
+    if (rank < 0) return {part};
+    std::vector<T> values(static_cast<std::size_t>(size()), part);
+    const std::vector<std::byte> bytes = gather_bytes(rank, std::as_bytes(std::span<const T>(&part, 1)));
+    T value = part;
     for (std::size_t r = 0; r < values.size(); ++r) {  // vector<bool> has no elements to copy into
       std::memcpy(static_cast<void*>(&value), bytes.data() + r * sizeof(T), sizeof(T));
       values[r] = value;
@@ -194,7 +194,7 @@ class communicator {
   [[nodiscard]] static communicator on_devices(const std::vector<int>& ids,
                                                const communicator_options& options);
   /// The bytes of all ranks, one after the other.
-  [[nodiscard]] std::vector<std::byte> gather_bytes(int rank, std::span<const std::byte> mine) const;
+  [[nodiscard]] std::vector<std::byte> gather_bytes(int rank, std::span<const std::byte> part) const;
   void require_rank(int rank) const;
 
   std::shared_ptr<detail::transport> group_;

@@ -80,6 +80,9 @@ struct sharded_catch_up : verb_on_shards<Table> {
 /// for an ordinary table. Collective, see sharded_table. Blocks until all ranks have written.
 template <class Exec, class Rule, class T, class Space, class Spread, class StateRule, class StateType,
           class StateSpace, class... Policies>
+  requires(
+      detail::Fits<detail::catch_up_arguments, const Exec&, const Rule&, sharded_table<T, Space, Spread>&,
+                   sharded_state<StateRule, StateType, StateSpace>&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
     const Exec& exec, const Rule& rule, sharded_table<T, Space, Spread>& table,
     sharded_state<StateRule, StateType, StateSpace>& state, Policies...) {
@@ -96,6 +99,9 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
 /// `out`. Errors are those of gather for a sharded table.
 template <class Exec, class Rule, class T, class Space, class Spread, class StateRule, class StateType,
           class StateSpace, class Indices, class Out, class... Policies>
+  requires(
+      detail::Fits<detail::gather_arguments, const Exec&, const Rule&, const sharded_table<T, Space, Spread>&,
+                   sharded_state<StateRule, StateType, StateSpace>&, const Indices&, Out, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Rule& rule, const sharded_table<T, Space, Spread>& table,
     sharded_state<StateRule, StateType, StateSpace>& state, const Indices& indices, Out&& out, Policies...) {

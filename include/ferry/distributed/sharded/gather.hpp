@@ -59,6 +59,8 @@ ticket gather_sharded(const Exec& exec, const Table& table, const Indices& indic
 /// inside of communicator::run, or other processes have not shared theirs), if the device does not reach a
 /// shard, and for more than 64 ranks.
 template <class Exec, detail::ShardedRows Table, class Indices, class Out, class... Policies>
+  requires(
+      detail::Fits<detail::gather_arguments, const Exec&, const Table&, const Indices&, Out, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
   detail::require_output<Out>();

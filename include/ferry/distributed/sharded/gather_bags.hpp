@@ -52,7 +52,9 @@ ticket pool_sharded_bags(const Exec& exec, const Table& table, const Indices& in
 /// rank.
 template <class Exec, detail::ShardedRows Table, class Indices, class Offsets, class Pooled,
           class... Policies>
-  requires(!detail::AnArray<Policies> && ...)
+  requires(detail::Fits<detail::gather_bags_arguments, const Exec&, const Table&, const Indices&,
+                        const Offsets&, Pooled, Policies...> &&
+           (!detail::AnArray<Policies> && ...))
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(
     const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets, Pooled&& pooled,
     Policies...) {
@@ -64,7 +66,8 @@ template <class Exec, detail::ShardedRows Table, class Indices, class Offsets, c
 /// of the maxima, in this rank's batch.
 template <class Exec, detail::ShardedRows Table, class Indices, class Offsets, class Pooled, class Extra,
           class... Policies>
-  requires(detail::AnArray<Extra> && (!detail::AnArray<Policies> && ...))
+  requires(detail::AnArray<Extra>&& detail::Fits<detail::gather_bags_arguments, const Exec&, const Table&,
+                                                 const Indices&, const Offsets&, Pooled, Extra, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(
     const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets, Pooled&& pooled,
     Extra&& extra, Policies...) {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/distributed/communicator/detail/call_note.hpp>
+#include <ferry/distributed/sharded/detail/batch_offer.hpp>
 #include <ferry/distributed/sharded/detail/kernel_route.hpp>
 #include <ferry/distributed/sharded/detail/publish_batch.hpp>
+#include <ferry/distributed/sharded/detail/pull_rows.hpp>
 #include <ferry/distributed/sharded/detail/routing.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
+#include <ferry/distributed/sharded/detail/verb_on_shards.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/distributed/sharded/sharded_quantized_table.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
@@ -14,49 +18,78 @@
 
 #include <cstdint>
 #include <memory>
-#include <utility>
+#include <type_traits>
 
 namespace ferry {
 
 namespace detail {
 
-/// Routes a batch by kernels of all ranks: the lists stay on their devices, and each owner joins and sorts
-/// those of its shard. By the host, in which case the lists travel through its memory, if a rank can't.
+/// make_plan on a sharded table. Kernels of all ranks route the batches if they can: the lists stay on their
+/// devices, and each owner joins and sorts those of its shard. Else the lists travel through host memory.
 template <class Bounds, class Exec, class Table, class Indices>
-void route_for_plan(collective& call, const Exec& exec, const Table& table, const Indices& indices,
-                    sharded_plan_storage<Exec>& storage) {
-  constexpr const char* verb = "make_plan";
-  constexpr bool may_pull = routes_by_kernels<Exec> && finds_owners_in_kernels<Table>;
-  const auto ref = index_ref(indices);
-  const int rank = call.first();
-  if constexpr (may_pull)
-    if (shows_batches(call) && kernels_read(exec, ref)) {
-      storage.batch = make_plan(exec, indices, static_cast<std::int64_t>(table.rows()), Bounds{});
-      storage.routes.batch = route_by_kernels<Bounds>(verb, exec, table, storage.batch, storage.lists);
-      call.keep(storage.lists.memory);
-    }
-  if (storage.lists.memory == nullptr) storage.routes.batch = route_batch<Bounds>(verb, exec, table, ref);
-  batch_offer offer;
-  if constexpr (may_pull)
-    offer =
-        show_lists(call, exec, shard_instance(table.comm(), rank, exec), storage.lists, storage.routes.batch);
-  storage.headers = exchange_headers(call, storage.routes.batch, {}, offer);
-  take_headers(storage.routes, call.is_whole(), storage.headers);
-  if constexpr (may_pull)
-    if (!call.is_whole() && agree_to_pull<Exec>(call, storage.headers)) {
-      storage.owned = join_batches(verb, shard_instance(table.comm(), rank, exec), rank, storage.headers,
-                                   static_cast<std::int64_t>(table.rows_of(rank)));
-      storage.on_devices = true;
-      storage.plans.push_back(storage.owned.plan);
-      return;
-    }
-  if constexpr (may_pull)
-    if (storage.lists.memory != nullptr) bring_to_host(exec, storage.lists, storage.routes.batch);
-  if (!call.is_whole()) exchange_rows(call, table.label(), storage.routes);
-  for (int r = call.first(); r < call.last(); ++r)
-    storage.plans.push_back(make_plan(shard_instance(table.comm(), r, exec), storage.routes.rows_for(r),
-                                      static_cast<std::int64_t>(table.rows_of(r)), bounds::unchecked{}));
-}
+struct sharded_planning : verb_on_shards<const Table> {
+  using base = verb_on_shards<const Table>;
+  using base::call, base::table;
+  static constexpr const char* verb = "make_plan";
+  static constexpr bool may_pull = routes_by_kernels<Exec> && finds_owners_in_kernels<Table>;
+
+  const Exec& exec;
+  const Indices& indices;
+  std::shared_ptr<sharded_plan_storage<Exec>> result{};
+
+  sharded_planning(const Exec& instance, const Indices& list, const Table& rows, const call_note& note)
+      : base(rows, note), exec(instance), indices(list) {}
+
+  void check() {
+    const std::uint64_t number = call.next_number();
+    require_plan_shapes(index_ref(indices), this->rows(), std::is_same_v<Bounds, bounds::clamp>);
+    result = std::make_shared<sharded_plan_storage<Exec>>(planned_tables{
+        table.comm(), digest_of(table.sharding()), this->rows(), Bounds::name, call.first(), number});
+  }
+  void route() {
+    const auto list = index_ref(indices);
+    if constexpr (may_pull)
+      if (shows_batches(call) && kernels_read(exec, list)) {
+        result->batch = make_plan(exec, indices, this->rows(), Bounds{});
+        result->routes.batch = route_by_kernels<Bounds>(verb, exec, table, result->batch, result->lists);
+        call.keep(result->lists.memory);
+      }
+    if (result->lists.memory == nullptr) result->routes.batch = route_batch<Bounds>(verb, exec, table, list);
+  }
+  void agree() {
+    batch_offer offer;
+    if constexpr (may_pull)
+      offer = show_lists(call, exec, instance(call.first()), result->lists, result->routes.batch);
+    result->headers = exchange_headers(call, result->routes.batch, {}, offer);
+    take_headers(result->routes, call.is_whole(), result->headers);
+    if constexpr (may_pull)
+      result->on_devices = !call.is_whole() && agree_to_pull<Exec>(call, result->headers);
+  }
+  void move() {
+    if (result->on_devices) return;
+    if constexpr (may_pull)
+      if (result->lists.memory != nullptr) bring_to_host(exec, result->lists, result->routes.batch);
+    if (!call.is_whole()) exchange_rows(call, table.label(), result->routes);
+  }
+  void apply() {
+    for (int r = call.first(); r < call.last(); ++r) plan_shard(r);
+    call.agree();
+  }
+
+ private:
+  [[nodiscard]] Exec instance(int rank) const { return shard_instance(table.comm(), rank, exec); }
+  void plan_shard(int rank) {
+    const auto shard_rows = static_cast<std::int64_t>(table.rows_of(rank));
+    if constexpr (may_pull)
+      if (result->on_devices) {
+        result->owned = join_batches(verb, instance(rank), rank, result->headers, shard_rows);
+        result->plans.push_back(result->owned.plan);
+        return;
+      }
+    result->plans.push_back(
+        make_plan(instance(rank), result->routes.rows_for(rank), shard_rows, bounds::unchecked{}));
+  }
+};
 
 }  // namespace detail
 
@@ -77,20 +110,9 @@ template <class Exec, class Indices, class T, class Space, class Spread, class..
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_plan_arguments<Exec, Indices, chosen>();
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  const auto ref = detail::index_ref(indices);
-  detail::collective call(table.comm(), detail::note_of<chosen>("make_plan", table));
-  return call.guarded([&] {
-    const std::uint64_t number = call.next_number();
-    detail::require_plan_shapes(ref, static_cast<std::int64_t>(table.rows()),
-                                std::is_same_v<bounds_policy, bounds::clamp>);
-    auto storage = std::make_shared<detail::sharded_plan_storage<Exec>>(detail::planned_tables{
-        table.comm(), detail::digest_of(table.sharding()), static_cast<std::int64_t>(table.rows()),
-        bounds_policy::name, call.first(), number});
-    detail::route_for_plan<bounds_policy>(call, exec, table, indices, *storage);
-    call.agree();
-    call.close();
-    return sharded_plan<Exec>(std::move(storage));
-  });
+  detail::sharded_planning<bounds_policy, Exec, sharded_table<T, Space, Spread>, Indices> verb(
+      exec, indices, table, detail::note_of<chosen>("make_plan", table));
+  return sharded_plan<Exec>(verb.call.run(verb));
 }
 template <class Exec, class Indices, class Q, class Space, class ScaleSpace, class Spread, class... Policies>
 [[nodiscard]] sharded_plan<Exec> make_plan(const Exec& exec, const Indices& indices,

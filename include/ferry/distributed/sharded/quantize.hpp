@@ -153,6 +153,13 @@ struct dequantize_shards : verb_on_shards<Table> {
   void apply() const {}
 };
 
+template <class Exec>
+consteval void refuse_copy_of_codes() {
+  static_assert(
+      sizeof(Exec) == 0,
+      "ferry: copy moves numbers, or codes and scales, as they are; quantize(exec, table, quantized) encodes the rows of a sharded_table, and dequantize(exec, quantized, array) decodes them into an array.");
+}
+
 /// Calls copy_part(source, target) for records, or for codes and scales; the target gets the factor.
 template <class Source, class Target, class CopyPart>
 void copy_parts(const Source& source, Target& target, const CopyPart& copy_part) {
@@ -250,6 +257,24 @@ template <class Exec, class Q, class Space, class ScaleSpace, class Spread, clas
     const Exec& exec, const sharded_quantized_table<Q, Space, ScaleSpace, Spread>& source,
     sharded_quantized_table<Q, ToSpace, ToScaleSpace, ToSpread>& target) {
   detail::copy_parts(source, target, [&](const auto& rows, auto& sink) { copy(exec, rows, sink).join(); });
+  return {};
+}
+/// @}
+
+/// Refuse a copy between numbers and codes. Do not compile.
+/// @{
+template <class Exec, class T, class FromSpace, class FromSpread, class Q, class Space, class ScaleSpace,
+          class Spread>
+ticket copy(const Exec&, const sharded_table<T, FromSpace, FromSpread>&,
+            const sharded_quantized_table<Q, Space, ScaleSpace, Spread>&) {
+  detail::refuse_copy_of_codes<Exec>();
+  return {};
+}
+template <class Exec, class T, class ToSpace, class ToSpread, class Q, class Space, class ScaleSpace,
+          class Spread>
+ticket copy(const Exec&, const sharded_quantized_table<Q, Space, ScaleSpace, Spread>&,
+            const sharded_table<T, ToSpace, ToSpread>&) {
+  detail::refuse_copy_of_codes<Exec>();
   return {};
 }
 /// @}

@@ -65,6 +65,8 @@ struct sharded_scatter
 /// naming the rank, and invalid_argument on all under duplicates::reject; nothing is then written anywhere.
 /// Throws invalid_argument for shapes that do not fit, and peer_error if that happened to another rank.
 template <class Exec, detail::ShardedRows Table, class Indices, class Values, class... Policies>
+  requires(detail::Fits<detail::scatter_arguments, const Exec&, Table&, const Indices&, const Values&,
+                        Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
     const Exec& exec, Table& table, const Indices& indices, const Values& values, Policies...) {
   using asked = detail::writing_policies<Policies...>;

@@ -47,6 +47,8 @@ struct sharded_scatter_add : sharded_write<sharded_scatter_add<Choice, Exec, Tab
 /// naming the rank, and invalid_argument on all under duplicates::reject; nothing is then written anywhere.
 /// Throws invalid_argument for shapes that do not fit, and peer_error if that happened to another rank.
 template <class Exec, class T, class Space, class Spread, class Indices, class Values, class... Policies>
+  requires(detail::Fits<detail::scatter_add_arguments, const Exec&, sharded_table<T, Space, Spread>&,
+                        const Indices&, const Values&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter_add(
     const Exec& exec, sharded_table<T, Space, Spread>& table, const Indices& indices, const Values& values,
     Policies...) {

@@ -62,7 +62,10 @@ ticket step_sharded_bags(const Exec& exec, const Rule& rule, Table& table, State
 /// for shapes or options that do not fit, and peer_error if that happened to another rank.
 template <class Exec, class Rule, class T, class Space, class Spread, class StateRule, class StateType,
           class StateSpace, class Indices, class Offsets, class Grads, class... Policies>
-  requires(!detail::AnArray<Policies> && ...)
+  requires(detail::Fits<detail::step_bags_arguments, const Exec&, const Rule&,
+                        sharded_table<T, Space, Spread>&, sharded_state<StateRule, StateType, StateSpace>&,
+                        const Indices&, const Offsets&, const Grads&, Policies...> &&
+           (!detail::AnArray<Policies> && ...))
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
     const Exec& exec, const Rule& rule, sharded_table<T, Space, Spread>& table,
     sharded_state<StateRule, StateType, StateSpace>& state, const Indices& indices, const Offsets& offsets,
@@ -76,7 +79,11 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
 /// gather_bags wrote them.
 template <class Exec, class Rule, class T, class Space, class Spread, class StateRule, class StateType,
           class StateSpace, class Indices, class Offsets, class Grads, class Extra, class... Policies>
-  requires(detail::AnArray<Extra> && (!detail::AnArray<Policies> && ...))
+  requires(detail::AnArray<Extra>&& detail::Fits<
+               detail::step_bags_arguments, const Exec&, const Rule&, sharded_table<T, Space, Spread>&,
+               sharded_state<StateRule, StateType, StateSpace>&, const Indices&, const Offsets&, const Grads&,
+               const Extra&, Policies...> &&
+           (!detail::AnArray<Policies> && ...))
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
     const Exec& exec, const Rule& rule, sharded_table<T, Space, Spread>& table,
     sharded_state<StateRule, StateType, StateSpace>& state, const Indices& indices, const Offsets& offsets,
@@ -94,7 +101,10 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
 template <class Exec, class Rule, class T, class Space, class Spread, class StateRule, class StateType,
           class StateSpace, class Indices, class Offsets, class Grads, class Weights, class WeightGrads,
           class... Policies>
-  requires(detail::AnArray<Weights>&& detail::AnArray<WeightGrads> && (!detail::AnArray<Policies> && ...))
+  requires(detail::AnArray<Weights>&& detail::AnArray<WeightGrads>&& detail::Fits<
+           detail::step_bags_arguments, const Exec&, const Rule&, sharded_table<T, Space, Spread>&,
+           sharded_state<StateRule, StateType, StateSpace>&, const Indices&, const Offsets&, const Grads&,
+           const Weights&, WeightGrads, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
     const Exec& exec, const Rule& rule, sharded_table<T, Space, Spread>& table,
     sharded_state<StateRule, StateType, StateSpace>& state, const Indices& indices, const Offsets& offsets,

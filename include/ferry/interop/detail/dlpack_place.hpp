@@ -24,11 +24,11 @@ memory_place place_of_nothing();
 /// True if memory may be presented as that of `as`. Host memory that the device reaches may be given to other
 /// libraries as either's.
 template <MemorySpace Space>
-bool may_present(memory_place place, DLDevice as);
+bool may_present(memory_place place, DLDevice device);
 
-/// Throws invalid_argument where memory that a producer says to be of `on` can't be memory of Space.
+/// Throws invalid_argument if memory that a producer says to be of `on` can't be memory of Space.
 /// `bytes_at` is null for an array without elements, whose address tells nothing.
 template <MemorySpace Space>
-void require_place(const std::string& subject, DLDevice on, const void* bytes_at);
+void require_place(const std::string& subject, DLDevice device, const void* bytes_at);
 
 }  // namespace ferry::detail

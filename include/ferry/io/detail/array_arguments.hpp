@@ -49,7 +49,7 @@ std::string file_verb(const char* verb);
 template <class Exec>
 void fence_for_file(const Exec& exec, const char* verb) {
   if (execution_backend<Exec>::capturing(exec)) refuse_captured(verb);
-  const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
+  const typename execution_backend<Exec>::device_guard guard(exec);  // Kokkos leaves its own device current
   execution_backend<Exec>::fence(exec, file_verb(verb));
 }
 

@@ -102,7 +102,7 @@ struct checkpoint_array {
   std::uint64_t row_bytes = 0;
   std::uint64_t row_stride = 0;  ///< bytes
   bool read_only = false;
-  /// Copies of a device's memory, which block; null where the host reaches the memory.
+  /// Copies of a device's memory, which block; null if the host reaches the memory.
   void (*read_device)(void* host, const void* device, std::size_t bytes) = nullptr;
   void (*write_device)(void* device, const void* host, std::size_t bytes) = nullptr;
   /// See convert_from_file; null for elements that are not floating-point numbers.
@@ -110,12 +110,12 @@ struct checkpoint_array {
                   std::size_t count) = nullptr;
   std::shared_ptr<access_tracker> accesses;
   std::shared_ptr<void> owner;              ///< of memory that belongs to the file's part of the work
-  std::shared_ptr<const rows_apart> apart;  ///< has the rows in the place of `data`, where it is not null
-  /// One byte per row, not 0 for those that differ from the current checkpoint; null where that is not known.
+  std::shared_ptr<const rows_apart> apart;  ///< has the rows in the place of `data`, if it is not null
+  /// One byte per row, not 0 for those that differ from the current checkpoint; null if that is not known.
   const std::vector<unsigned char>* changed = nullptr;
 
   [[nodiscard]] bool is_dense() const { return row_stride == row_bytes; }
-  /// The bytes themselves where the host may use them in place, else null.
+  /// The bytes themselves if the host may use them in place, else null.
   [[nodiscard]] std::byte* in_place(std::uint64_t offset) const;
 
   /// Calls visit(bytes in the array, bytes in the file's order, count) for the runs of adjacent bytes of
@@ -125,10 +125,10 @@ struct checkpoint_array {
     if (is_dense()) return visit(offset, std::size_t{0}, bytes);
     for (std::size_t position = 0; position < bytes;) {
       const std::uint64_t row = (offset + position) / row_bytes;
-      const std::uint64_t within = (offset + position) % row_bytes;
+      const std::uint64_t row_offset = (offset + position) % row_bytes;
       const auto count =
-          static_cast<std::size_t>(std::min<std::uint64_t>(row_bytes - within, bytes - position));
-      visit(row * row_stride + within, position, count);
+          static_cast<std::size_t>(std::min<std::uint64_t>(row_bytes - row_offset, bytes - position));
+      visit(row * row_stride + row_offset, position, count);
       position += count;
     }
   }
@@ -151,7 +151,7 @@ struct checkpoint_array {
 /// The rows of such an array.
 rows_in_memory memory_of_rows(const checkpoint_array& array);
 
-/// Chunks of about 4 MiB. Units are rows, or about 4 KiB where rows are longer than 64 KiB.
+/// Chunks of about 4 MiB. Units are rows, or about 4 KiB if rows are longer than 64 KiB.
 void choose_chunks(manifest_array& array, std::uint64_t row_bytes);
 
 /// Throws invalid_argument for an empty handle, or for rows whose elements are not adjacent.

@@ -48,7 +48,7 @@ class checkpoint_entry {
   [[nodiscard]] const std::string& name() const { return name_; }
   /// The object as it is now: facts and arrays, and the arrays' memory in the same order.
   virtual void describe(manifest_entry& description, std::vector<checkpoint_array>& arrays) const = 0;
-  /// Throws where the file's entry does not fit the object, which stays as it is. Takes the memory that
+  /// Throws if the file's entry does not fit the object, which stays as it is. Takes the memory that
   /// commit() needs and lists the arrays to load.
   virtual void prepare(const load_source& source, const manifest_entry& stored,
                        std::vector<load_step>& steps) = 0;
@@ -100,7 +100,7 @@ class kept_array {
   explicit kept_array(checkpoint_array array);
 
   [[nodiscard]] const manifest_array& schema() const { return array_.schema; }
-  /// For the entry of this name. Throws invalid_argument where the tensor has ended or has other memory.
+  /// For the entry of this name. Throws invalid_argument if the tensor has ended or has other memory.
   [[nodiscard]] checkpoint_array current(const std::string& entry) const;
 
  private:

@@ -54,10 +54,10 @@ class checkpoint_files {
     data_file& data_;
   };
 
-  /// False with errno where it can't be opened. Takes no memory: an object may be half loaded.
+  /// False with errno if it can't be opened. Takes no memory: an object may be half loaded.
   bool open(data_file& data) const noexcept;
   [[noreturn]] static void fail_to_open(const file& data);
-  /// Closes the file that nobody has used for the longest time; false where all open ones are in use.
+  /// Closes the file that nobody has used for the longest time; false if all open ones are in use.
   bool close_oldest() const noexcept;
 
   mutable std::mutex guard_;

@@ -23,10 +23,10 @@ std::string manifest_path(const std::string& folder);
 std::string manifest_path(const std::string& folder, const checkpoint_choice& choice);
 std::string data_path(const std::string& folder, std::uint64_t number);
 
-/// Names of the files in a folder; none where it can't be listed.
+/// Names of the files in a folder; none if it can't be listed.
 std::vector<std::string> names_in(const std::string& folder);
 
-/// Makes the folder where it is missing. Throws io_error where the path names something else.
+/// Makes the folder if it is missing. Throws io_error if the path names something else.
 void make_folder(const std::string& path);
 
 /// Keeps other objects and processes from saving into the same folder. Released by the destructor, and by the
@@ -67,7 +67,7 @@ class folder_guard {
   bool refused_ = false;
 };
 
-/// The bytes of a manifest of a folder. Throws not_found; `missing`, where given, is set instead if there is
+/// The bytes of a manifest of a folder. Throws not_found; `missing`, if given, is set instead if there is
 /// none.
 std::string manifest_bytes(const std::string& folder, bool* missing = nullptr,
                            const checkpoint_choice& choice = {});
@@ -76,7 +76,7 @@ std::string manifest_bytes(const std::string& folder, bool* missing = nullptr,
 manifest read_manifest(const std::string& folder, bool* missing = nullptr,
                        const checkpoint_choice& choice = {});
 
-/// True if a folder has the checkpoint. Throws io_error where nobody can tell.
+/// True if a folder has the checkpoint. Throws io_error if nobody can tell.
 bool has_checkpoint(const std::string& folder, const checkpoint_choice& choice);
 /// Numbers of the generations of a folder, in ascending order, and the names of its named checkpoints.
 /// @{
@@ -96,7 +96,7 @@ void remove_generations(const std::string& folder, const manifest& current,
 
 /// Removes data files that no manifest names, and temporary files of saves that were killed. Files that can't
 /// be removed are left, without memory for one, as are all while somebody reads an older checkpoint, and data
-/// files where a manifest can't be read: the next save looks again.
+/// files if a manifest can't be read: the next save looks again.
 void remove_leftovers(const std::string& folder, const manifest& current) noexcept;
 
 /// The number of the next save: above those of all files that any save has left.

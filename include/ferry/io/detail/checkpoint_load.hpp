@@ -67,11 +67,11 @@ class load_memory {
   std::vector<std::unique_ptr<marked_write>> marking_;
 };
 
-/// Lists what an entry loads from the file. Throws where the file does not fit it.
+/// Lists what an entry loads from the file. Throws if the file does not fit it.
 void prepare_entry(const load_source& source, const manifest& says, checkpoint_entry& entry,
                    std::vector<load_step>& steps);
 
-/// Throws where the file has entries that were not added.
+/// Throws if the file has entries that were not added.
 void require_all_added(const load_source& source, const manifest& says,
                        std::span<checkpoint_entry* const> entries);
 
@@ -79,7 +79,7 @@ void require_all_added(const load_source& source, const manifest& says,
 const std::byte* as_elements(const load_step& step, const std::vector<std::byte>& bytes,
                              std::vector<std::byte>& elements);
 
-/// Reads an array of the file, and compares it with memory that is read only. Throws io_error where it is
+/// Reads an array of the file, and compares it with memory that is read only. Throws io_error if it is
 /// damaged or differs.
 void check_array(const std::string& folder, const checkpoint_files& files, const load_step& step,
                  load_memory& memory);

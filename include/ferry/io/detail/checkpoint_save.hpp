@@ -66,7 +66,7 @@ class checkpoint_save {
 
   void write_chunk(const save_job& job, buffers& memory);
 
-  /// Writes the units that differ from the current checkpoint. False where the whole chunk had better be
+  /// Writes the units that differ from the current checkpoint. False if the whole chunk had better be
   /// written: most of it has changed, its patches would outgrow half of it, or the old bytes are damaged.
   bool write_changes(const save_job& job, const std::byte* now, std::size_t bytes, buffers& memory,
                      manifest_chunk& chunk);

@@ -60,7 +60,7 @@ void set_optimizer(Optimizer& optimizer, const std::vector<manifest_fact>& facts
 /// True if a fact of an entry is about its rule and transforms.
 bool is_optimizer_fact(const manifest_fact& fact);
 
-/// Why the facts of the file are not those of the optimizer; empty where they are. Numbers are compared where
+/// Why the facts of the file are not those of the optimizer; empty if they are. Numbers are compared if
 /// `values` is set; their types and names always are.
 std::string optimizer_difference(const std::vector<manifest_fact>& saved,
                                  const std::vector<manifest_fact>& current, bool values);

@@ -41,7 +41,7 @@ void convert_stored(const std::byte* source, void* target, std::size_t count) {
 
 using stored_converter = void (*)(const std::byte* source, void* target, std::size_t count);
 
-/// The function that converts elements of a file to T; null where one of the two is no number.
+/// The function that converts elements of a file to T; null if one of the two is no number.
 template <class To>
 stored_converter converter_of(const dtype& source) {
   stored_converter converter = nullptr;
@@ -64,7 +64,7 @@ stored_converter converter_of(const dtype& source) {
 [[noreturn]] void refuse_elements(const file& source, const stored_array& stored, const dtype& expected,
                                   bool converts);
 
-/// Throws invalid_argument where the elements of the file are not T's and are not converted to it.
+/// Throws invalid_argument if the elements of the file are not T's and are not converted to it.
 template <class T, bool Convert>
 void require_loadable(const file& source, const stored_array& stored) {
   constexpr dtype expected = dtype_of<T>();

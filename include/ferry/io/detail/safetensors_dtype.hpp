@@ -35,7 +35,7 @@ inline constexpr std::array<safetensors_dtype, 22> safetensors_dtypes{{
     {"I64", 64, dtype_kind::integer},          {"U64", 64, dtype_kind::unsigned_integer},
 }};
 
-/// The place of an element type in the table; the table's size where the format has none.
+/// The place of an element type in the table; the table's size if the format has none.
 constexpr std::size_t safetensors_place(const dtype& type) {
   for (std::size_t i = 0; i < safetensors_dtypes.size(); ++i) {
     const auto& entry = safetensors_dtypes[i];

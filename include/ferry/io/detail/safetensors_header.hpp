@@ -45,7 +45,7 @@ bool has_bytes(const safetensors_entry& entry);
 
 /// Reads the JSON text. Returns an empty string, or why it can't be used. `bytes` is the size of what
 /// follows the header.
-std::string parse_safetensors(std::string_view text, std::uint64_t bytes, safetensors_header& into);
+std::string parse_safetensors(std::string_view text, std::uint64_t bytes, safetensors_header& header);
 
 /// Reads and checks the header of a file. Throws io_error.
 safetensors_header read_safetensors_header(const file& source);

@@ -34,7 +34,7 @@ struct save_job {
   const checkpoint_array* source;
   std::size_t place;
   const std::byte* snapshot = nullptr;
-  /// The units to write where the changed rows are known; none: the chunk stays as it is. Without a value the
+  /// The units to write if the changed rows are known; none: the chunk stays as it is. Without a value the
   /// whole chunk is read.
   std::optional<std::vector<std::uint32_t>> units{};
 
@@ -47,7 +47,7 @@ struct save_job {
   void use(const std::vector<unsigned char>& changed);
 
   /// Copies the units into memory, one after the other; a unit that the end of the array cuts is filled up.
-  void read_units(std::byte* into, bounce_buffer& bounce, std::vector<std::byte>& scratch) const;
+  void read_units(std::byte* output, bounce_buffer& bounce, std::vector<std::byte>& scratch) const;
 };
 
 }  // namespace ferry::detail

@@ -27,7 +27,7 @@ namespace ferry::detail {
 
 /// An optimizer with its state.
 ///
-///   Optimizer  a rule or a chain; const where its options are compared on load instead of set
+///   Optimizer  a rule or a chain; const if its options are compared on load instead of set
 ///   Space      of the state
 template <class Optimizer, class Space>
 class state_entry : public stored_state {

@@ -14,7 +14,7 @@ namespace ferry::detail {
 
 /// The place of an array in a file, as its header says and the file's size allows.
 struct stored_array {
-  std::string name;  ///< in messages; empty where the file has one array only
+  std::string name;  ///< in messages; empty if the file has one array only
   dtype elements;
   std::string type_text;  ///< the file's own name of the element type
   std::size_t rank = 0;
@@ -26,7 +26,7 @@ struct stored_array {
   [[nodiscard]] std::size_t size() const;
 };
 
-/// Multiplies `bytes` by an extent. Returns false where a later product of extents other than zero does not
+/// Multiplies `bytes` by an extent. Returns false if a later product of extents other than zero does not
 /// fit the address space.
 bool grow_bytes(std::uint64_t& bytes, std::uint64_t extent);
 

@@ -39,7 +39,7 @@ constexpr std::int64_t piece_of(std::size_t element_bytes) {
 template <class Space>
 inline constexpr bool streams_in_place = Space::is_host_accessible || device_is_host<Space>;
 
-/// The instance for arrays of Space where the user gave none.
+/// The instance for arrays of Space if the user gave none.
 template <class Space>
 auto default_exec_for() {
   if constexpr (streams_in_place<Space>)

@@ -31,9 +31,9 @@ class lane {
   virtual std::int64_t send(slot& batch_slot, const slot_layout& layout, std::int64_t rows) = 0;
   /// Orders later work of the user's instance after an event.
   virtual void order(event& before) = 0;
-  /// Throws where batches can't be given to the user's instance now.
+  /// Throws if batches can't be given to the user's instance now.
   virtual void require_usable() const {}
-  /// The end of the work that the user's instance has been given; null where it has ended.
+  /// The end of the work that the user's instance has been given; null if it has ended.
   [[nodiscard]] virtual event_handle mark() = 0;
   /// The error of detached work of the user's instance, see ticket::detach; null for none.
   [[nodiscard]] virtual std::exception_ptr take_finding() { return nullptr; }

@@ -33,7 +33,7 @@ enum class pulled {
   nothing  ///< the next batch is not ready
 };
 
-/// A prefetcher without its types: the ring, its workers and, where batches travel, its mover.
+/// A prefetcher without its types: the ring, its workers and, if batches travel, its mover.
 class pipeline final : public closable {
  public:
   /// `batches_held`: how many batches the user has at a time.

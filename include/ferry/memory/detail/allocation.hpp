@@ -22,7 +22,7 @@ namespace ferry::detail {
 class block_shelf;
 
 /// Owning, move-only block of exactly the requested bytes in one memory space. Counted in memory_statistics,
-/// reported to allocation_progress and to Kokkos Tools. Throws budget_exceeded, and bad_alloc where the
+/// reported to allocation_progress and to Kokkos Tools. Throws budget_exceeded, and bad_alloc if the
 /// memory is not available even after the pools freed their idle blocks. Both name the space, the label, the
 /// size and the bytes held.
 template <MemorySpace Space>
@@ -34,7 +34,7 @@ class allocation {
   allocation() = default;
 
   /// On `device`, or on the host near it; -1 means Kokkos' device. Throws invalid_argument for a device that
-  /// there is none of. Delegates, so the destructor runs where the rest throws.
+  /// there is none of. Delegates, so the destructor runs if the rest throws.
   [[gnu::cold]] allocation(std::string label, std::size_t bytes, int device = -1);
 
   allocation(allocation&& source) noexcept;

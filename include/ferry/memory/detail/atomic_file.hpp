@@ -21,7 +21,7 @@ std::string behind_links(const std::string& verb, const std::string& path);
 /// those of the umask.
 class atomic_file {
  public:
-  /// Throws io_error where the path names a folder, device or pipe, or where its folder takes no new file.
+  /// Throws io_error if the path names a folder, device or pipe, or if its folder takes no new file.
   atomic_file(const std::string& verb, const std::string& path);
   atomic_file(const atomic_file&) = delete;
   atomic_file& operator=(const atomic_file&) = delete;

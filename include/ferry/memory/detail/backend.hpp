@@ -22,7 +22,7 @@ struct memory_block {
   int provenance = 0;
   /// Which NUMA placement the backend requested; 0 for the default of the system.
   int placement = 0;
-  /// The device of the memory, or the one that it was placed near; -1 where the backend has only one.
+  /// The device of the memory, or the one that it was placed near; -1 if the backend has only one.
   int device = -1;
 };
 

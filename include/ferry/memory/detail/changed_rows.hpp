@@ -96,7 +96,7 @@ class device_marks {
   device_marks& operator=(const device_marks&) = delete;
   virtual ~device_marks() = default;
 
-  /// Enqueues the marking of rows on `exec`, the instance of device `device`. False where it can't be done
+  /// Enqueues the marking of rows on `exec`, the instance of device `device`. False if it can't be done
   /// there.
   virtual bool mark(const void* exec, int device, const std::string& label, const listed_numbers& numbers,
                     const row_shift& shift) = 0;
@@ -111,7 +111,7 @@ class device_marks {
 /// distrust() of the owner.
 class changed_rows {
  public:
-  /// `device`: null where no device's kernels write to the array.
+  /// `device`: null if no device's kernels write to the array.
   changed_rows(const rows_in_memory& array, std::unique_ptr<device_marks> device)
       : array_(array),
         by_host_(static_cast<std::size_t>(array.rows)),
@@ -122,9 +122,9 @@ class changed_rows {
 
   /// For each array written: where its rows lie in this one.
   [[nodiscard]] row_shift shift_of(const rows_in_memory& written) const {
-    const std::int64_t apart = written.data - array_.data;
-    return {floor_of(apart - array_.row_bytes, array_.stride) + 1,
-            -floor_of(-(apart + written.row_bytes), array_.stride) - 1};
+    const std::int64_t distance = written.data - array_.data;
+    return {floor_of(distance - array_.row_bytes, array_.stride) + 1,
+            -floor_of(-(distance + written.row_bytes), array_.stride) - 1};
   }
   /// True if rows that were written by their numbers are known by number here.
   [[nodiscard]] bool is_like(const rows_in_memory& written) const {

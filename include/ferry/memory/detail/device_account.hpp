@@ -28,7 +28,7 @@ consteval bool lies_on_device() {
 
 [[noreturn]] void refuse_device(const std::string& label, int device, int count);
 
-/// The device that memory of the space gets where `device` is asked for, -1 for host memory. Throws
+/// The device that memory of the space gets if `device` is asked for, -1 for host memory. Throws
 /// invalid_argument for a device that there is none of.
 template <MemorySpace Space>
 int device_of_memory(const std::string& label, int device) {

@@ -23,7 +23,7 @@ class event {
 
 using event_handle = std::shared_ptr<event>;
 
-/// True if work has ended; false where the query fails. A wait will throw the failure.
+/// True if work has ended; false if the query fails. A wait will throw the failure.
 inline bool has_ended(event& work) noexcept {
   try {
     return work.ready();

@@ -41,7 +41,7 @@ class file {
   static file open_to_read(const std::string& verb, const std::string& path);
 
   /// open(2), which replaces a descriptor that the file has; `path` may differ from that for messages. False
-  /// where it fails, with errno.
+  /// if it fails, with errno.
   [[nodiscard]] bool open(const char* path, int flags, unsigned mode = 0) noexcept;
   [[nodiscard]] bool is_open() const noexcept { return descriptor_ >= 0; }
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
@@ -71,7 +71,7 @@ class file {
 
   /// Closes the file, whatever the system says.
   void drop() noexcept;
-  /// Closes the file and throws where the system reports a late error.
+  /// Closes the file and throws if the system reports a late error.
   void close();
 
   [[noreturn]] void fail(std::string_view problem) const;

@@ -48,7 +48,7 @@ class free_list {
   [[nodiscard]] Item take() {
     return take([](const std::vector<Item>& idle) { return idle.size() - 1; });
   }
-  /// The item at place select(idle), none where that is no place in the list.
+  /// The item at place select(idle), none if that is no place in the list.
   template <class Select>
   [[nodiscard]] Item take(const Select& select) {
     const std::lock_guard lock(guard_);

@@ -53,7 +53,7 @@ class page_lock_note {
 
   page_lock_note() = default;
   page_lock_note(const std::string& label, const void* data, std::size_t bytes);
-  /// For adopted memory. Throws invalid_argument where the range overlaps another one.
+  /// For adopted memory. Throws invalid_argument if the range overlaps another one.
   page_lock_note(adopted, const std::string& label, const void* data, std::size_t bytes);
 
  private:

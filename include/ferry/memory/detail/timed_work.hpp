@@ -18,7 +18,7 @@ class timed_work {
   timed_work& operator=(const timed_work&) = delete;
   virtual ~timed_work() = default;
   [[nodiscard]] virtual bool ended() noexcept = 0;
-  /// Waits, then gives begin and end by trace_now's clock. False where the device failed.
+  /// Waits, then gives begin and end by trace_now's clock. False if the device failed.
   [[nodiscard]] virtual bool times(std::int64_t& begin, std::int64_t& end) noexcept = 0;
 };
 

@@ -48,7 +48,7 @@ class kernel_region {
   tool_kernel tool_;
 };
 
-/// Reports one transfer between two spaces, for its lifetime: of the call that enqueues it, where it is
+/// Reports one transfer between two spaces, for its lifetime: of the call that enqueues it, if it is
 /// enqueued. With `enabled` false it reports nothing.
 class transfer_region {
  public:

@@ -19,22 +19,22 @@ class trace_span {
   trace_span(const trace_span&) = delete;
   trace_span& operator=(const trace_span&) = delete;
   ~trace_span() {
-    if (on_ != nullptr) end();
+    if (recording_ != nullptr) end();
   }
 
-  [[nodiscard]] bool is_heard() const { return on_ != nullptr; }
+  [[nodiscard]] bool is_recording() const { return recording_ != nullptr; }
 
-  /// Notes a fact about the event. Callers with several facts ask is_heard() first.
+  /// Notes a fact about the event. Callers with several facts ask is_recording() first.
   void note(std::string_view key, std::string_view value);
   void note(std::string_view key, std::int64_t value);
 
  private:
-  struct heard;
+  struct recording;
 
   void begin(unsigned who, std::string_view first, std::string_view second, const char* category) noexcept;
   void end() noexcept;
 
-  heard* on_ = nullptr;
+  recording* recording_ = nullptr;
 };
 
 }  // namespace ferry::detail

@@ -10,7 +10,7 @@
 
 namespace ferry::kernels {
 
-/// Lanes in which a tile's elements are updated on a host: 0 where the update takes one number at a time.
+/// Lanes in which a tile's elements are updated on a host: 0 if the update takes one number at a time.
 template <class Tile, class Update, class Compute>
 consteval int lanes_in_tile() {
   if constexpr (Tile::host && requires { requires Update::by_lanes; }) {

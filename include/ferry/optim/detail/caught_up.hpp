@@ -46,7 +46,7 @@ void launch_caught_up(launch_context<Exec>& call, const On& space_exec, const st
   using job =
       update_job<std::remove_const_t<T>, Space, typename State::value_type, typename State::memory_space,
                  Rule, step_count::catch_up, rounding::nearest, nonfinite::keep>;
-  using number = number_t<On, Compute>;
+  using number = exact_number<On, Compute>;
   auto& log = state.clock()->updates;
   const std::int64_t step = state.clock()->steps;
   step_inputs inputs;

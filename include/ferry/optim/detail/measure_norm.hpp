@@ -124,7 +124,7 @@ class norm_job {
     launch(call_.exec(), call_.label("zero"), 1, kernels::set_zero{total_});
   }
 
-  /// Adds the squares of one argument to the total. Orders the verb after the writes in flight; where
+  /// Adds the squares of one argument to the total. Orders the verb after the writes in flight; if
   /// `Writes`, after the reads, too.
   template <bool Writes, class Grads>
   void add(Grads& grads) {

@@ -47,7 +47,7 @@ struct square_ranges {
   }
 };
 
-/// Adds x^2. The square of a float or of 16 bits is exact in double, where their sums do not overflow.
+/// Adds x^2. The square of a float or of 16 bits is exact in double, and their sums do not overflow.
 KOKKOS_FORCEINLINE_FUNCTION void add_square(double& sum, double x) { sum += x * x; }
 /// With one rounding.
 KOKKOS_FORCEINLINE_FUNCTION void add_square(square_ranges& sum, double x) {

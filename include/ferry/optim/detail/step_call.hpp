@@ -65,7 +65,7 @@ consteval void require_step_policies() {
                 "ferry: at most one transform may limit the norm of the weights.");
 }
 
-/// Refuses duplicates::sum_any_order where the gradients of a row can't be applied one by one.
+/// Refuses duplicates::sum_any_order if the gradients of a row can't be applied one by one.
 template <class Rule, class Table, class Duplicates, class StepCount, class Rounding>
 consteval void require_any_order() {
   static_assert(

@@ -29,7 +29,7 @@ inline constexpr std::string_view counts_each_step =
 
 [[noreturn]] void refuse_counting_capture(const char* verb);
 
-/// launch_context::refuse_capture with that reason, where there is no launch context yet.
+/// launch_context::refuse_capture with that reason, if there is no launch context yet.
 template <class Exec>
 void refuse_counting_capture(const Exec& exec, const char* verb) {
   if (execution_backend<Exec>::capturing(exec)) refuse_counting_capture(verb);

@@ -27,7 +27,7 @@ struct global_schedule {
 
   KOKKOS_FORCEINLINE_FUNCTION const Update& of(std::int64_t) const { return now; }
 
-  /// run(schedule), with an equivalent update that omits the terms its options switch off, where there is
+  /// run(schedule), with an equivalent update that omits the terms its options switch off, if there is
   /// one. Both updates give the same bits.
   template <class Run>
   void visit_plain(const Run& run) const {

@@ -36,14 +36,14 @@ using step_type = std::conditional_t<(std::is_same_v<std::remove_const_t<Ts>, do
 
 /// The step's type in kernels of Exec: its operations are rounded one by one.
 template <class Exec, class Compute>
-consteval auto number_for() {
+consteval auto exact_number_for() {
   if constexpr (is_host_exec<Exec>)
     return std::type_identity<Compute>{};
   else
     return std::type_identity<typename execution_backend<Exec>::template number<Compute>>{};
 }
 template <class Exec, class Compute>
-using number_t = typename decltype(number_for<Exec, Compute>())::type;
+using exact_number = typename decltype(exact_number_for<Exec, Compute>())::type;
 
 /// The arrays of a state as a step's kernels take them.
 template <class State, class Space>
@@ -101,7 +101,7 @@ struct update_job {
   template <class Value, class Duplicates>
   using wire_type = compute_type<Value>;
   template <class Exec, class Value>
-  using sum_type = number_t<Exec, compute_type<Value>>;
+  using sum_type = exact_number<Exec, compute_type<Value>>;
   template <class>
   static constexpr bool replaces_by = false;
   /// True if the gradients of a row may be applied one by one.
@@ -165,7 +165,7 @@ struct update_job {
   template <class Exec, class Compute>
   auto schedule() const {
     const auto& rule = optim::detail::transforms_of<Optimizer>::rule_in(optimizer);
-    using number = number_t<Exec, Compute>;
+    using number = exact_number<Exec, Compute>;
     using update = decltype(rule.template coefficients<number>(step));
     if constexpr (!StepCount::counts_rows) {
       return kernels::global_schedule<update>{rule.template coefficients<number>(step)};
@@ -181,7 +181,7 @@ struct update_job {
                                                   step,
                                                   counts};
       } else if constexpr (ScheduledOptimizer<rule_type>) {
-        const auto options = rule.template options<number, number_t<Exec, double>>();
+        const auto options = rule.template options<number, exact_number<Exec, double>>();
         using terms = decltype(rule.by_step().template at<number>(step));
         return kernels::per_row_by_step_schedule<std::remove_const_t<decltype(options)>, terms>{
             options, inputs.template updates_for<Exec, terms>(), last, counts};
@@ -223,7 +223,7 @@ struct update_job {
                             const array_ref<Value, Space>& values) const {
     if constexpr (LinearOptimizer<Optimizer> && in_any_order<Duplicates> && kernels::by_positions<Source> &&
                   !is_host_exec<Exec>) {
-      using compute = number_t<Exec, compute_type<Value>>;
+      using compute = exact_number<Exec, compute_type<Value>>;
       const kernels::scaled<compute> change{optimizer.template weight_per_gradient<compute>()};
       return apply_kernel<compute, Tile, Duplicates>(
           source, items, const_data(values), values.row_stride(), values.width(),
@@ -232,7 +232,7 @@ struct update_job {
     } else if constexpr (needs_whole_rows) {
       return whole_rows_kernel<Exec, Tile, Duplicates, Fields>(source, items, values);
     } else {
-      using compute = number_t<Exec, compute_type<Value>>;
+      using compute = exact_number<Exec, compute_type<Value>>;
       const auto row_schedule = schedule<Exec, compute_type<Value>>();
       const auto transforms = transforms_in<compute>(optimizer);
       const auto weights = weights_of_table();
@@ -255,7 +255,7 @@ struct update_job {
   [[nodiscard]] auto counting_kernel(const Source& source) const {
     using compute = compute_type<Value>;
     const auto row_schedule = schedule<Exec, compute>();
-    const auto transforms = transforms_in<number_t<Exec, compute>>(optimizer);
+    const auto transforms = transforms_in<exact_number<Exec, compute>>(optimizer);
     return kernels::count_rows<Source, std::remove_const_t<decltype(row_schedule)>,
                                std::remove_const_t<decltype(transforms)>>{source, row_schedule, transforms,
                                                                           inputs.findings};
@@ -275,7 +275,7 @@ struct update_job {
   template <class Exec, class Tile, class Duplicates, int Fields, class Source, class Value, class Space>
   auto whole_rows_kernel(const Source& source, std::int64_t items,
                          const array_ref<Value, Space>& values) const {
-    using compute = number_t<Exec, compute_type<Value>>;
+    using compute = exact_number<Exec, compute_type<Value>>;
     const auto row_schedule = schedule<Exec, compute_type<Value>>();
     const auto transforms = transforms_in<compute>(optimizer);
     const auto weights = weights_of_table();

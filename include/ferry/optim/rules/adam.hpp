@@ -53,7 +53,7 @@ struct adam {
       }
       weight -= step_size * (state[0] / (square_root(square) / root_correction2 + eps));
     }
-    /// Without a gradient the weight changes by a multiple of m / sqrt(v), which decays where b1^2 <= b2.
+    /// Without a gradient the weight changes by a multiple of m / sqrt(v), which decays if b1^2 <= b2.
     template <int N>
     KOKKOS_FUNCTION bool at_rest(Compute weight, const Compute (&state)[N]) const {
       if (weight_decay != Compute(0) || beta1 * beta1 > beta2) return false;

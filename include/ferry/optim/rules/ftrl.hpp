@@ -10,7 +10,7 @@ namespace ferry::optim {
 ///   s = (sqrt(n + g^2) - sqrt(n)) / alpha
 ///   z += g - s w
 ///   n += g^2
-///   w = 0 where |z| <= l1, else -(z - sign(z) l1) / ((beta + sqrt(n)) / alpha + l2)
+///   w = 0 if |z| <= l1, else -(z - sign(z) l1) / ((beta + sqrt(n)) / alpha + l2)
 ///
 /// The weights of the paper start at zero. A weight with another start value takes the formula's value at its
 /// first gradient, because z starts at zero.
@@ -45,12 +45,12 @@ struct ftrl {
       const Number root = square_root(state[0]);
       state[1] += g - (root - before) * inverse_lr * weight;
       const Number z = state[1];
-      Number within = either(z > Number(l1), Number(l1), z);
-      within = either(within < Number(-l1), Number(-l1), within);
+      Number clamp = either(z > Number(l1), Number(l1), z);
+      clamp = either(clamp < Number(-l1), Number(-l1), clamp);
       const Number divisor = (beta + root) * inverse_lr + l2;
-      // The divisor is zero where there was no gradient yet and beta and l2 are zero. So is the dividend:
+      // The divisor is zero if there was no gradient yet and beta and l2 are zero. So is the dividend:
       // divide by 1.
-      weight = (within - z) / (divisor + (Number(Compute(1)) - sign_of(divisor)));
+      weight = (clamp - z) / (divisor + (Number(Compute(1)) - sign_of(divisor)));
     }
     /// @}
   };

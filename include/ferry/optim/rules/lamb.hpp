@@ -11,7 +11,7 @@ namespace ferry::optim {
 ///   m = b1 m + (1 - b1) g
 ///   v = b2 v + (1 - b2) g^2
 ///   r = m / (1 - b1^step) / (sqrt(v / (1 - b2^step)) + eps) + weight_decay w
-///   w -= lr |w| / |r| r    with the norms of the row; w -= lr r where one of them is zero
+///   w -= lr |w| / |r| r    with the norms of the row; w -= lr r if one of them is zero
 struct lamb {
   static constexpr std::string_view name = "lamb";  ///< see ferry::Optimizer
   static constexpr int min_fields = 2;              ///< see ferry::Optimizer

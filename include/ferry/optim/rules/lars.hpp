@@ -9,7 +9,7 @@ namespace ferry::optim {
 /// LARS (You et al. 2017, algorithm 1). Each row of the table is a layer of the paper.
 ///
 ///   rate = trust_coefficient |w| / (|g| + weight_decay |w| + eps)    with the norms of the row;
-///                                                                    1 where one of them is zero
+///                                                                    1 if one of them is zero
 ///   b = momentum b + lr rate (g + weight_decay w)
 ///   w -= b
 struct lars {

@@ -59,7 +59,7 @@ struct nadam {
     [[nodiscard]] double momentum(std::int64_t t) const {
       return betas[0] * (1.0 - 0.5 * std::pow(0.96, static_cast<double>(t) * momentum_decay));
     }
-    /// The product of the momenta of steps 1 to `step`, up to where it no longer changes 1 - P.
+    /// The product of the momenta of steps 1 to `step`, until it no longer changes 1 - P.
     [[nodiscard]] double momentum_product(std::int64_t step) const {
       double product = 1.0;
       for (std::int64_t t = 1; t <= step && product > 1e-20; ++t) product *= momentum(t);

@@ -9,7 +9,7 @@ namespace ferry::optim {
 ///
 ///   g += weight_decay w
 ///   s = alpha s + (1 - alpha) g^2
-///   a += (1 - alpha) (g - a)        only where centered; s - a^2 then replaces s below
+///   a += (1 - alpha) (g - a)        only if centered; s - a^2 then replaces s below
 ///   d = g / (sqrt(s) + eps)
 ///   b = momentum b + d              only with momentum; w -= lr b then replaces the last line
 ///   w -= lr d

@@ -57,6 +57,9 @@ consteval void require_policies() {
 template <class Indices>
 consteval void require_indices() {
   require_role<roles::indices.kinds, Indices>();
+  static_assert(
+      !is_plan_object<Indices>,
+      "ferry: a sharded_plan is for verbs on one sharded table; give this one the indices, or a row_plan if its table is not sharded.");
 }
 
 /// path::staged goes through host memory, so one side must be in host memory.
@@ -78,7 +81,7 @@ consteval void require_path() {
 
 /// Checks the memory spaces of path::cooperative.
 template <class Path, class TableSpace, class BatchSpace>
-consteval void require_two_ends() {
+consteval void require_host_table_and_device_batch() {
   static_assert(
       !splits_rows<Path> || (TableSpace::is_host_accessible && std::is_same_v<BatchSpace, device_space>),
       "ferry: path::cooperative lets device and host share the rows of a table in host memory, so the table must be in pinned_space, mapped_space or pageable_space and the batch in device_space.");
@@ -118,11 +121,12 @@ consteval void require_row_verb() {
   require_same_width<Table, Batch>();
   require_reach<Exec, Table>();
   require_reach<Exec, Batch>();
-  if constexpr (!is_plan<Indices>) require_reach<Exec, Indices>();
+  if constexpr (!is_plan<Indices> && !is_plan_object<Indices>) require_reach<Exec, Indices>();
   require_path<typename Chosen::template get<path_category, path::automatic>,
                typename traits_of<Table>::memory_space, typename traits_of<Batch>::memory_space>();
-  require_two_ends<typename Chosen::template get<path_category, path::automatic>,
-                   typename traits_of<Table>::memory_space, typename traits_of<Batch>::memory_space>();
+  require_host_table_and_device_batch<typename Chosen::template get<path_category, path::automatic>,
+                                      typename traits_of<Table>::memory_space,
+                                      typename traits_of<Batch>::memory_space>();
 }
 
 /// True if two arrays with dense rows have a byte in common. Arrays of equal stride may interleave, as

@@ -32,7 +32,7 @@ struct resolve_indices {
   }
 };
 
-/// positions[p] = p, or -1 where the position has no row: indices for the rows of a dense buffer.
+/// positions[p] = p, or -1 if the position has no row: indices for the rows of a dense buffer.
 struct list_positions {
   const std::int64_t* rows;
   std::int64_t* positions;

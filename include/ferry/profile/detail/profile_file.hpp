@@ -41,17 +41,17 @@ std::string to_text(const machine_profile& profile, const machine_identity& iden
 std::string from_text(std::string_view text, const machine_identity& identity, machine_profile& profile,
                       bool& malformed);
 
-/// $FERRY_PROFILE; null where it is unset or empty.
+/// $FERRY_PROFILE; null if it is unset or empty.
 inline const char* named_profile() {
   const char* named = std::getenv("FERRY_PROFILE");
   return named != nullptr && *named != '\0' ? named : nullptr;
 }
 
-/// $FERRY_PROFILE, else ${XDG_CACHE_HOME:-$HOME/.cache}/ferry/profile-<backend>.txt; empty where none is
+/// $FERRY_PROFILE, else ${XDG_CACHE_HOME:-$HOME/.cache}/ferry/profile-<backend>.txt; empty if none is
 /// set.
 std::string profile_path(std::string_view backend);
 
-/// The contents of the file. Sets `why` where it can't be read, and `missing` where it does not exist. A
+/// The contents of the file. Sets `why` if it can't be read, and `missing` if it does not exist. A
 /// profile has about 2000 bytes.
 std::string read_text(const std::string& path, std::string& why, bool& missing);
 
@@ -60,7 +60,7 @@ std::string read_text(const std::string& path, std::string& why, bool& missing);
 void require_replaceable(const std::string& path);
 
 /// Writes the file as a whole, see atomic_file, so that no other program reads an incomplete one. Makes
-/// missing folders. Throws io_error, naming the path, and where require_replaceable does.
+/// missing folders. Throws io_error, naming the path, and if require_replaceable does.
 void write_text(const std::string& path, const std::string& text);
 
 }  // namespace ferry::detail

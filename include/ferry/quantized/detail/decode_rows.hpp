@@ -142,29 +142,29 @@ struct decode_rows {
                                                 std::integer_sequence<int, Part...>) const {
     const auto columns = static_cast<std::uint32_t>(width);
     const std::uint32_t first = static_cast<std::uint32_t>(number) * packet_numbers;
-    const std::uint32_t apart = static_cast<std::uint32_t>(units.divisor()) * packet_numbers;
+    const std::uint32_t distance = static_cast<std::uint32_t>(units.divisor()) * packet_numbers;
     if (columns % packet_numbers == 0 && reinterpret_cast<std::uintptr_t>(target) % unit_bytes == 0) {
       // Loads of all parts are under way before the first store. Beyond the row the first part is loaded
       // again: loads without a condition stay ahead of the arithmetic.
       const auto column_of = [&](std::uint32_t part) {
-        return first + part * apart < columns ? first + part * apart : first;
+        return first + part * distance < columns ? first + part * distance : first;
       };
       const unit_words unit[] = {load_part(codes, column_of(Part))...};
       if constexpr (has_scales<Q> && sharers % packet_numbers == 0) {
         const scale_type scale[] = {scales[table.block_of(column_of(Part))]...};
-        ((first + Part * apart < columns
+        ((first + Part * distance < columns
               ? store_packet_of(unit[Part], Q::step_of(scale[Part], table.tensor_scale),
-                                target + (first + Part * apart))
+                                target + (first + Part * distance))
               : void()),
          ...);
       } else {
-        ((first + Part * apart < columns
-              ? store_packets<packet_numbers>(unit[Part], scales, target, first + Part * apart)
+        ((first + Part * distance < columns
+              ? store_packets<packet_numbers>(unit[Part], scales, target, first + Part * distance)
               : void()),
          ...);
       }
     } else {
-      for (std::uint32_t column = first; column < columns; column += apart) {
+      for (std::uint32_t column = first; column < columns; column += distance) {
         const unit_words unit = load_part(codes, column);
         store_numbers<packet_numbers>([&](int e) { return code_in<bits>(unit, e); }, scales, target, column);
       }

@@ -72,16 +72,16 @@ struct dequantize_rows {
   KOKKOS_FORCEINLINE_FUNCTION void decode_packets(const std::byte* record, const rowwise_int8_code& code,
                                                   Out* target, std::uint32_t unit) const {
     const auto columns = static_cast<std::uint32_t>(width),
-               apart = static_cast<std::uint32_t>(units.divisor());
+               distance = static_cast<std::uint32_t>(units.divisor());
     // Whole packets even at the end of a row: 8 more bytes follow the codes. Beyond it the first packet is
     // loaded again: loads without a condition stay ahead of the arithmetic.
     std::uint32_t codes[parts];
     for (std::uint32_t p = 0; p < parts; ++p) {
-      const std::uint32_t column = (unit + p * apart) * tile;
+      const std::uint32_t column = (unit + p * distance) * tile;
       codes[p] = *reinterpret_cast<const std::uint32_t*>(record + (column < columns ? column : unit * tile));
     }
     for (std::uint32_t p = 0; p < parts; ++p)
-      if (const std::uint32_t column = (unit + p * apart) * tile; column < columns) {
+      if (const std::uint32_t column = (unit + p * distance) * tile; column < columns) {
         packet<Out, tile> whole;
         for (int e = 0; e < tile; ++e)
           whole.value[e] = convert<Out>(code.decode(static_cast<std::uint8_t>(codes[p] >> (8 * e) & 0xffu)));

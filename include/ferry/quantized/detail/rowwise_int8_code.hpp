@@ -18,8 +18,8 @@ namespace ferry::kernels {
 /// Scale and offset of one 8-bit row, and the arithmetic with them. After FBGEMM's fused 8-bit rowwise
 /// quantisation: scale = (max - min) / 255, offset = min, code = round((x - offset) / scale), ties to even.
 ///
-/// The arithmetic is in double, where differences of floats do not overflow and scale * code is exact. So the
-/// bits are the same with and without fused multiply-add, and on every backend.
+/// The arithmetic is in double, in which differences of floats do not overflow and scale * code is exact. So
+/// the bits are the same with and without fused multiply-add, and on every backend.
 struct rowwise_int8_code {
   float scale;
   float offset;
@@ -54,7 +54,7 @@ struct rowwise_int8_code {
       return static_cast<std::uint8_t>(rounded < 255u ? rounded : 255u);
     }
 
-    /// One of the two neighbouring codes: the upper one where the fraction between them exceeds random /
+    /// One of the two neighbouring codes: the upper one if the fraction between them exceeds random /
     /// 2^32.
     KOKKOS_FORCEINLINE_FUNCTION std::uint8_t at_random(float value, std::uint32_t random) const {
       const double position = place(value);

@@ -39,12 +39,12 @@ template <class Exec, class Space>
 inline constexpr bool is_near = is_host_exec<Exec> || std::is_same_v<Space, device_space>;
 
 /// The user's path for records between the table and the execution space's memory. Staging becomes
-/// path::direct where both are on the device.
+/// path::direct if both are on the device.
 template <class Path, class Exec, class Space>
 using record_path =
     std::conditional_t<(by_host_alone<Path> && !any_host_space<Space, near_space<Exec>>), path::direct, Path>;
 
-/// Before anything is enqueued: refuses capture where host threads would take part in each launch.
+/// Before anything is enqueued: refuses capture if host threads would take part in each launch.
 template <class Path, class... Spaces, class Exec>
 void refuse_capture_of_staging(const launch_context<Exec>& call) {
   if constexpr (by_host_alone<Path> || splits_rows<Path> || (std::is_same_v<Spaces, pageable_space> || ...))
@@ -167,7 +167,7 @@ inline void require_same_rows(const char* verb, const auto& source, const auto& 
                            target.describe() + " differ in number or width");
 }
 
-/// Rows per chunk, so that numbers and records take about 32 MiB of scratch; all rows where no scratch is
+/// Rows per chunk, so that numbers and records take about 32 MiB of scratch; all rows if no scratch is
 /// needed.
 template <bool Scratch>
 std::int64_t rows_per_chunk(std::int64_t rows, std::int64_t row_bytes) {

@@ -15,15 +15,15 @@
 
 namespace ferry::kernels {
 
-/// *to += value for a number of 8 or 16 bits: exchanges the word of 32 bits that holds it. Words do not
+/// *target += value for a number of 8 or 16 bits: exchanges the word of 32 bits that holds it. Words do not
 /// straddle allocations.
 template <class T>
 KOKKOS_FUNCTION void add_in_word(T* target, const T& value) {
   static_assert(sizeof(T) == 1 || sizeof(T) == 2);
   using bits_type = std::conditional_t<sizeof(T) == 1, std::uint8_t, std::uint16_t>;
-  const auto within = static_cast<int>(reinterpret_cast<std::uintptr_t>(target) & 3);
-  auto* word = reinterpret_cast<std::uint32_t*>(reinterpret_cast<unsigned char*>(target) - within);
-  const int shift = within * 8;
+  const auto byte = static_cast<int>(reinterpret_cast<std::uintptr_t>(target) & 3);
+  auto* word = reinterpret_cast<std::uint32_t*>(reinterpret_cast<unsigned char*>(target) - byte);
+  const int shift = byte * 8;
   const std::uint32_t mask = (sizeof(T) == 1 ? 0xffu : 0xffffu) << shift;
   for (std::uint32_t content = Kokkos::atomic_load(word);;) {
     using wide = accumulation_t<T>;

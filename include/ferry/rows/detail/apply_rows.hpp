@@ -30,7 +30,7 @@ namespace ferry::kernels {
 ///
 /// Host mapping: one run of neighbouring items per thread. The values shared by all rows are kept in copies
 /// that no store can alias, so the compiler keeps them in registers. Rows of one value, the common case, have
-/// a loop of their own without a sum, which works on whole cache lines where the width allows it.
+/// a loop of their own without a sum, which works on whole cache lines if the width allows it.
 template <class Compute, class Tile, class Duplicates, class Source, class Value, class Operation>
 struct apply_rows {
   static constexpr unsigned int most_threads = 128;  ///< of a block, see launch
@@ -67,7 +67,8 @@ struct apply_rows {
     if (rows.row >= 0 && !is_in_pieces<Tile, Duplicates>(source, rows)) {
       const std::int64_t number = i - item * tiles.divisor();
       const std::int64_t column = first_column<Tile>(operation, item, rows.row) + number * Tile::elements;
-      if (const int count = count_of<Tile>(column, width); count != 0) one<Tile>(item, rows, column, count);
+      if (const int count = count_of<Tile>(column, width); count != 0)
+        update_tile<Tile>(item, rows, column, count);
     }
     if (has_piece) update_piece(*this, i);
   }
@@ -76,7 +77,8 @@ struct apply_rows {
     if (width == 0 || source.blocked() || operation.is_refused()) return;
     const auto by_width = [&]<class To>(const To& variant) {
       if constexpr (is_light)
-        if (width % evenly<0>() == 0) return in_registers(rows_of_host_run<true, To>{*this, variant, run});
+        if (width % line_elements<0>() == 0)
+          return in_registers(rows_of_host_run<true, To>{*this, variant, run});
       in_registers(rows_of_host_run<false, To>{*this, variant, run});
     };
     if constexpr (requires { operation.visit_plain(by_width); })
@@ -96,7 +98,7 @@ struct apply_rows {
     std::int64_t width;
   };
   /// all_rows in registers of some size.
-  template <bool Even, class To>
+  template <bool Whole, class To>
   struct rows_of_host_run {
     const apply_rows& kernel;
     const To& operation;
@@ -104,7 +106,7 @@ struct apply_rows {
 
     template <int Bytes>
     [[gnu::always_inline]] void operator()(detail::register_size<Bytes>) const {
-      kernel.template all_rows<Even, Bytes>(operation, run);
+      kernel.template all_rows<Whole, Bytes>(operation, run);
     }
   };
 
@@ -133,33 +135,33 @@ struct apply_rows {
     }
   }
 
-  /// Elements per step of the loop for Even widths: one cache line, vector by vector.
+  /// Elements per step of the loop over whole lines: one cache line, vector by vector.
   template <int Bytes>
-  static constexpr int evenly() {
+  static constexpr int line_elements() {
     constexpr int vectors = static_cast<int>(look_ahead::line / sizeof(Compute)) / at_a_time<Bytes>();
     return vectors < 1 ? at_a_time<Bytes>() : vectors * at_a_time<Bytes>();
   }
 
-  /// Even: the width is a multiple of evenly(), so a row has no remainder. In a function of its own, so that
-  /// it has all registers.
-  template <bool Even, int Bytes, class To>
+  /// Whole: the width is a multiple of line_elements(), so a row has no remainder. In a function of its
+  /// own, so that it has all registers.
+  template <bool Whole, int Bytes, class To>
   [[gnu::always_inline]] void all_rows(const To& variant, const detail::host_run& run) const {
-    static_assert(evenly<Bytes>() == evenly<0>());
+    static_assert(line_elements<Bytes>() == line_elements<0>());
     const shared<To> batch{source, variant, values, values_stride, width};
     const std::int64_t count = batch.source.items(items);
     const std::int64_t begin = run.begin(count);
     const std::int64_t end = run.end(count);
     const std::int64_t ahead = look_ahead::rows(batch.width * static_cast<std::int64_t>(sizeof(Value))) - 1;
     if constexpr (detail::in_any_order<Duplicates> && by_positions<Source>)
-      rows_of_owner<Even, Bytes>(batch, run, count, ahead);
+      rows_of_owner<Whole, Bytes>(batch, run, count, ahead);
     else if constexpr (requires { Source::in_order; })
-      rows_in_order<Even, Bytes>(batch, begin, end, ahead);
+      rows_in_order<Whole, Bytes>(batch, begin, end, ahead);
     else
-      rows_by_plan<Even, Bytes>(batch, begin, end, ahead);
+      rows_by_plan<Whole, Bytes>(batch, begin, end, ahead);
   }
 
   /// The values are contiguous, which the hardware prefetcher detects. Only the table's rows are prefetched.
-  template <bool Even, int Bytes, class To>
+  template <bool Whole, int Bytes, class To>
   [[gnu::always_inline]] static void rows_in_order(const shared<To>& batch, std::int64_t begin,
                                                    std::int64_t end, std::int64_t ahead) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -167,22 +169,22 @@ struct apply_rows {
       if (later.row >= 0) batch.operation.prefetch(later.row, batch.width);
       const row_segment rows = batch.source.segment_within(i);
       if (rows.row >= 0)
-        row_of_one<Even, Bytes>(batch, i, rows.row,
-                                batch.values + batch.source.position(rows.begin) * batch.values_stride, 0,
-                                batch.width);
+        row_of_one<Whole, Bytes>(batch, i, rows.row,
+                                 batch.values + batch.source.position(rows.begin) * batch.values_stride, 0,
+                                 batch.width);
     }
   }
 
   /// Several positions may name a row. Each thread walks over all of them and takes the rows that it owns.
-  template <bool Even, int Bytes, class To>
+  template <bool Whole, int Bytes, class To>
   [[gnu::always_inline]] static void rows_of_owner(const shared<To>& batch, const detail::host_run& run,
                                                    std::int64_t count, std::int64_t ahead) {
     const auto owned = [&](std::int64_t i) {
       const row_segment rows = batch.source.segment_within(i);
       const auto mixed = static_cast<std::uint64_t>(rows.row) * 0x9e3779b97f4a7c15u >> 32;
-      const bool mine =
+      const bool is_owned =
           static_cast<std::int64_t>(mixed * static_cast<std::uint64_t>(run.runs) >> 32) == run.number;
-      return rows.row >= 0 && mine ? rows : row_segment{};
+      return rows.row >= 0 && is_owned ? rows : row_segment{};
     };
     for (std::int64_t i = 0; i < count; ++i) {
       const row_segment later = owned(i + ahead < count ? i + ahead : count - 1);
@@ -193,13 +195,13 @@ struct apply_rows {
       }
       const row_segment rows = owned(i);
       if (rows.row >= 0)
-        row_of_one<Even, Bytes>(batch, i, rows.row,
-                                batch.values + batch.source.position(rows.begin) * batch.values_stride, 0,
-                                batch.width);
+        row_of_one<Whole, Bytes>(batch, i, rows.row,
+                                 batch.values + batch.source.position(rows.begin) * batch.values_stride, 0,
+                                 batch.width);
     }
   }
 
-  template <bool Even, int Bytes, class To>
+  template <bool Whole, int Bytes, class To>
   [[gnu::always_inline]] void rows_by_plan(const shared<To>& batch, std::int64_t begin, std::int64_t end,
                                            std::int64_t ahead) const {
     using window = coming_rows<Duplicates, Source, Value>;
@@ -223,13 +225,13 @@ struct apply_rows {
             combine<Bytes>(combined, i, column, limit);
             operand = combined;
           }
-          row_of_one<Even, Bytes>(batch, i, row, operand, column, limit);
+          row_of_one<Whole, Bytes>(batch, i, row, operand, column, limit);
           column = limit;
         } while (column < batch.width);
       } else if (value != nullptr) {
-        row_of_one<Even, Bytes>(batch, i, row, value, 0, batch.width);
+        row_of_one<Whole, Bytes>(batch, i, row, value, 0, batch.width);
       } else {
-        detail::registers_for<Compute>::template in<Bytes>(row_of_several<Even, To>{*this, batch, i, row});
+        detail::registers_for<Compute>::template in<Bytes>(row_of_several<Whole, To>{*this, batch, i, row});
       }
     }
   }
@@ -245,7 +247,7 @@ struct apply_rows {
   }
 
   /// In a function of its own, because it would cost the loop over rows of one value registers.
-  template <bool Even, class To>
+  template <bool Whole, class To>
   struct row_of_several {
     const apply_rows& kernel;
     const shared<To>& batch;
@@ -259,17 +261,17 @@ struct apply_rows {
         const std::int64_t rest = batch.width - column;
         const std::int64_t limit = column + (rest < combined_columns ? rest : combined_columns);
         kernel.template combine<Bytes>(combined, item, column, limit);
-        row_of_one<Even, Bytes>(batch, item, row, static_cast<const Compute*>(combined), column, limit);
+        row_of_one<Whole, Bytes>(batch, item, row, static_cast<const Compute*>(combined), column, limit);
       }
     }
   };
 
   /// Columns [column, limit) of a row, from the values of these columns.
-  template <bool Even, int Bytes, class To, class From>
+  template <bool Whole, int Bytes, class To, class From>
   [[gnu::always_inline]] static void row_of_one(const shared<To>& batch, std::int64_t item, std::int64_t row,
                                                 const From* operand, std::int64_t column,
                                                 std::int64_t limit) {
-    each_tile<at_a_time<Bytes>(), Even ? evenly<Bytes>() : 0, Bytes>(
+    each_tile<at_a_time<Bytes>(), Whole ? line_elements<Bytes>() : 0, Bytes>(
         limit - column, [&]<class Part>(Part, std::int64_t first) __attribute__((always_inline)) {
           Compute value[Part::elements];
           typename To::template held<Part, Compute> inputs;
@@ -280,8 +282,8 @@ struct apply_rows {
   }
 
   template <class Part>
-  KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t item, const row_segment& rows, std::int64_t column,
-                                       int count) const {
+  KOKKOS_FORCEINLINE_FUNCTION void update_tile(std::int64_t item, const row_segment& rows,
+                                               std::int64_t column, int count) const {
     Compute value[Part::elements];
     typename Operation::template held<Part, Compute> inputs;
     if (sums_here<Part, Duplicates, Source> && long_segments::has(rows.begin, rows.end)) {

@@ -25,7 +25,7 @@ struct team_chunked {
 
   Flat flat;
   std::int64_t items;         ///< upper bound
-  const std::int64_t* count;  ///< the number of items, where only the device knows it
+  const std::int64_t* count;  ///< the number of items, if only the device knows it
   std::int64_t per_item;
   std::int64_t chunk;  ///< items; 0: all items, divided evenly among the teams
   split_state split;
@@ -65,7 +65,7 @@ struct range_chunked {
 
   Flat flat;
   std::int64_t items;         ///< upper bound
-  const std::int64_t* count;  ///< the number of items, where only the device knows it
+  const std::int64_t* count;  ///< the number of items, if only the device knows it
   std::int64_t per_item;
   std::int64_t pieces;
   std::int64_t size;

@@ -39,7 +39,7 @@ struct winner_table {
   /// The slot of a row, after `position` has competed for it: the highest position wins, or the lowest.
   template <class Atomics, bool Last>
   KOKKOS_FUNCTION std::uint32_t claim(std::int64_t row, std::int64_t position) const {
-    const slot mine = static_cast<slot>(row) << position_bits | static_cast<slot>(position);
+    const slot claim_word = static_cast<slot>(row) << position_bits | static_cast<slot>(position);
     const slot mask = (slot{1} << slot_bits) - 1;
     // Mixed twice: one product leaves rows at some equal distances (Fibonacci numbers) next to each other.
     slot mixed = static_cast<slot>(row) * 0x9e3779b97f4a7c15ull;
@@ -47,12 +47,12 @@ struct winner_table {
     for (slot place = by_row ? static_cast<slot>(row) : mixed >> (64 - slot_bits);;
          place = (place + 1) & mask) {
       slot entry = Atomics::atomic_read(slots + place);
-      if (entry == empty) entry = Kokkos::atomic_compare_exchange(slots + place, empty, mine);
+      if (entry == empty) entry = Kokkos::atomic_compare_exchange(slots + place, empty, claim_word);
       if (entry == empty) return static_cast<std::uint32_t>(place);
-      if (entry >> position_bits != mine >> position_bits) continue;
+      if (entry >> position_bits != claim_word >> position_bits) continue;
       // A position that has lost already needs no atomic: one row may have all of them.
-      if (Last && entry < mine) Atomics::atomic_raise(slots + place, mine);
-      if (!Last && mine < entry) Atomics::atomic_lower(slots + place, mine);
+      if (Last && entry < claim_word) Atomics::atomic_raise(slots + place, claim_word);
+      if (!Last && claim_word < entry) Atomics::atomic_lower(slots + place, claim_word);
       return static_cast<std::uint32_t>(place);
     }
   }
@@ -71,7 +71,7 @@ struct clear_slots {
   KOKKOS_FUNCTION void operator()(std::int64_t i) const { slots[i] = winner_table::empty; }
 };
 
-/// slot_of[p] = the slot that position p competed for, or `none` where it has no row. Fills the report as
+/// slot_of[p] = the slot that position p competed for, or `none` if it has no row. Fills the report as
 /// resolve_indices does. One thread per position.
 template <class Atomics, class Index, class Bounds, bool Last>
 struct claim_slots {

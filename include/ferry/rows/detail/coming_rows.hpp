@@ -16,7 +16,7 @@ struct coming_rows {
   static constexpr std::int64_t most = look_ahead::lines_ahead;
   static_assert((most & (most - 1)) == 0);
   std::int64_t row[most];
-  const Value* value[most];  ///< null where the row has several, or none
+  const Value* value[most];  ///< null if the row has several, or none
 
   template <class Shared>
   [[gnu::always_inline]] void look_up(const Shared& batch, std::int64_t item) {

@@ -35,13 +35,14 @@ struct convert_rows {
     if (row < 0) return;
     const std::int64_t position = source.position(item);
     if (packed)
-      one<packed_tile_of<Out, In>>(position, row, tile);
+      convert_tile<packed_tile_of<Out, In>>(position, row, tile);
     else
-      one<masked_tile>(position, row, tile);
+      convert_tile<masked_tile>(position, row, tile);
   }
 
   template <class Tile>
-  KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t position, std::int64_t row, std::int64_t tile) const {
+  KOKKOS_FORCEINLINE_FUNCTION void convert_tile(std::int64_t position, std::int64_t row,
+                                                std::int64_t tile) const {
     Out* const target = out + position * out_stride;
     std::int64_t column = tile * Tile::elements;
     if constexpr (Tile::masked) column = masked_column<Tile>(tile, target);

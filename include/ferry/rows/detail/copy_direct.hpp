@@ -47,7 +47,7 @@ void require_copy_devices(launch_context<Exec>& call, const array_ref<From, From
   }
 }
 
-/// One transfer where both sides are blocks of one type and equal layout, a pitched one where they are long
+/// One transfer if both sides are blocks of one type and equal layout, a pitched one if they are long
 /// rows of such, else one kernel.
 template <class Exec, class From, class FromSpace, class To, class ToSpace>
 void copy_direct(launch_context<Exec>& call, const array_ref<From, FromSpace>& source,
@@ -63,12 +63,13 @@ void copy_direct(launch_context<Exec>& call, const array_ref<From, FromSpace>& s
     constexpr bool inside = std::is_same_v<FromSpace, device_space> && std::is_same_v<ToSpace, device_space>;
     if constexpr (by_kernel) {
       if (box.is_one_run()) {
-        [[maybe_unused]] const auto moving = moves<path::direct>(call, source, target, bytes);
+        [[maybe_unused]] const auto traffic = count_transfer<path::direct>(call, source, target, bytes);
         return launch_box<Exec, To, plain>(call.exec(), label, target.data, source.data, box);
       }
     } else {
       if (box.is_one_run()) {
-        [[maybe_unused]] const auto moving = moves<path::direct>(call, source, target, bytes, false);
+        [[maybe_unused]] const auto traffic =
+            count_transfer<path::direct>(call, source, target, bytes, false);
         return transfer(call.exec(), label.c_str(), target.data, ToSpace::name, source.data, FromSpace::name,
                         bytes);
       }
@@ -76,7 +77,8 @@ void copy_direct(launch_context<Exec>& call, const array_ref<From, FromSpace>& s
       // them.
       if constexpr (!is_host_exec<Exec> && !inside) {
         if (suits_transfer(call.exec(), box, sizeof(To))) {
-          [[maybe_unused]] const auto moving = moves<path::direct>(call, source, target, bytes, false);
+          [[maybe_unused]] const auto traffic =
+              count_transfer<path::direct>(call, source, target, bytes, false);
           const transfer_region region(ToSpace::name, target.data, FromSpace::name, source.data,
                                        static_cast<std::size_t>(bytes), label);
           return transfer_box<Exec, To>(call.exec(), label.c_str(), target.data, source.data, box);
@@ -84,7 +86,7 @@ void copy_direct(launch_context<Exec>& call, const array_ref<From, FromSpace>& s
       }
     }
   }
-  [[maybe_unused]] const auto moving = moves<path::direct>(call, source, target, bytes);
+  [[maybe_unused]] const auto traffic = count_transfer<path::direct>(call, source, target, bytes);
   launch_box<Exec, To, plain>(call.exec(), label, target.data, source.data, box);
 }
 

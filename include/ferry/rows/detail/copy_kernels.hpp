@@ -72,7 +72,7 @@ struct copy_strided {
 /// target.
 ///
 /// Device mapping: a thread holds a tile of 4 x 4 elements in registers, loads it along a and stores it along
-/// b, in packets where the alignment allows. The 32 threads of a warp are 8 along a and 4 along b, so a load
+/// b, in packets if the alignment allows. The 32 threads of a warp are 8 along a and 4 along b, so a load
 /// of floats covers 128 neighbouring bytes, and a store 64.
 template <class To, class From>
 struct transpose_tiles {

@@ -179,7 +179,7 @@ void copy_from_device(launch_context<Exec>& call, const std::string& label, cons
       });
 }
 
-/// Copies by host threads, which exchange page-locked slots with the device where one side lies there. A copy
+/// Copies by host threads, which exchange page-locked slots with the device if one side lies there. A copy
 /// to the host has ended when this returns.
 template <class Exec, class From, class FromSpace, class To, class ToSpace>
 void copy_staged(launch_context<Exec>& call, const array_ref<From, FromSpace>& source,

@@ -143,7 +143,7 @@ void launch_fill(const Exec& exec, const std::string& label, const fill_target<T
   const std::int64_t size = target.size();
   if (size == 0) return;
   if constexpr (is_host_exec<Exec>) {
-    // One long row, where the generator does not care.
+    // One long row, if the generator does not care.
     const bool joins = Generator::is_by_position && target.is_contiguous();
     const std::int64_t width = joins ? size : target.width;
     launch(exec, label, size,

@@ -20,7 +20,7 @@ namespace ferry::kernels {
 /// Device mapping: one thread per element (or 16-byte unit) of the batch, row-major, so that neighbouring
 /// threads read neighbouring bytes of one row. One row of 512 bytes is one warp's load. No shared memory, no
 /// teams: the flat range measured as fast as hand-written CUDA. Units are of type `Unit`, or of 16 bytes
-/// where `wide` is set: one kernel, so its launch is compiled once. Strides and width are in units.
+/// if `wide` is set: one kernel, so its launch is compiled once. Strides and width are in units.
 template <class Unit, class Source>
 struct gather_rows {
   const void* table;
@@ -93,8 +93,8 @@ struct gather_row_pairs {
   KOKKOS_FORCEINLINE_FUNCTION void move(std::int64_t i) const {
     const std::int64_t pair = width.quotient(i);
     const std::int64_t column = i - pair * width.divisor();
-    const std::int64_t within = pair & (step - 1);
-    const std::int64_t first = 2 * (pair - within) + within;
+    const std::int64_t lane = pair & (step - 1);
+    const std::int64_t first = 2 * (pair - lane) + lane;
     std::int64_t row[2], place[2];
     Any unit[2];
     for (int k = 0; k < 2; ++k) {

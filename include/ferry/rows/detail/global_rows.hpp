@@ -79,7 +79,7 @@ struct global_rows {
   std::int64_t first = 0;
   std::int64_t stride = 1;
   row_scramble scramble{};
-  const std::int64_t* numbers = nullptr;  ///< of each row, where they follow no rule
+  const std::int64_t* numbers = nullptr;  ///< of each row, if they follow no rule
 
   [[nodiscard]] KOKKOS_FUNCTION constexpr std::int64_t operator()(std::int64_t local) const {
     if (numbers != nullptr) return numbers[local];

@@ -18,7 +18,7 @@
 
 namespace ferry::detail {
 
-/// The innermost dimension of the source in a box that is ordered by its target; the last one where the box
+/// The innermost dimension of the source in a box that is ordered by its target; the last one if the box
 /// is no transpose that is worth tiles.
 inline std::size_t transposed_dimension(const copy_box& box) {
   constexpr std::int64_t least = 4;

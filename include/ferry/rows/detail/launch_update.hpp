@@ -189,7 +189,7 @@ inline kernels::plan_rows rows_of_plan(const plan_storage& store) {
           nullptr};
 }
 
-/// A plan's rows as the source of writing kernels. Reports repeated rows where they are forbidden, and sums
+/// A plan's rows as the source of writing kernels. Reports repeated rows if they are forbidden, and sums
 /// the long segments on a device that the job's kernels do not, see sum_long.
 template <class Duplicates, class Sum, bool InKernel = false, class Exec, class Job, class Value, class Space>
 auto plan_source(launch_context<Exec>& call, const std::string& label, [[maybe_unused]] const Job& job,
@@ -215,7 +215,7 @@ auto plan_source(launch_context<Exec>& call, const std::string& label, [[maybe_u
 template <class Job, class Exec, class Value>
 using sum_of = typename Job::template sum_type<Exec, std::remove_const_t<Value>>;
 
-/// Combines the values of each of the plan's rows on the device, in the order of the rows. Null where nothing
+/// Combines the values of each of the plan's rows on the device, in the order of the rows. Null if nothing
 /// may be written because the batch was found faulty; blocks until that is known.
 template <class Duplicates, class Exec, class Job, class Value, class Space>
 auto* combine_on_device(launch_context<Exec>& call, const std::string& label, const Job& job,

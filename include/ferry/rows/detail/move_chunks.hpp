@@ -52,8 +52,8 @@ struct gather_row_chunks {
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::int64_t group = chunks.quotient(i);
     const std::int64_t number = i - group * chunks.divisor();
-    const std::int64_t within = group & (step - 1);
-    const std::int64_t first = at_once * (group - within) + within;
+    const std::int64_t lane = group & (step - 1);
+    const std::int64_t first = at_once * (group - lane) + lane;
     std::int64_t row[at_once];
     row_chunk<Grain> chunk[at_once];
     for (int k = 0; k < at_once; ++k) {

@@ -106,11 +106,11 @@ auto in_units(const array_ref<T, Space>& array, bool wide) {
     bool wide;
   };
   if (wide) {
-    const auto as = as_units<kernels::opaque16>(array);
-    return units{as.data, as.stride, as.width, true};
+    const auto row_units = as_units<kernels::opaque16>(array);
+    return units{row_units.data, row_units.stride, row_units.width, true};
   }
-  const auto as = as_units<unit_of<std::remove_const_t<T>>>(array);
-  return units{as.data, as.stride, as.width, false};
+  const auto row_units = as_units<unit_of<std::remove_const_t<T>>>(array);
+  return units{row_units.data, row_units.stride, row_units.width, false};
 }
 
 /// Rows as a kernel reads them in units of some size: row r begins r * stride units after `data`, for each r

@@ -14,7 +14,7 @@
 
 namespace ferry::kernels {
 
-/// N elements moved by one load or store, where the addresses allow it.
+/// N elements moved by one load or store, if the addresses allow it.
 template <class T, int N>
 struct alignas(sizeof(T) * N) packet {
   T value[N];
@@ -130,7 +130,7 @@ KOKKOS_FORCEINLINE_FUNCTION bool narrow_pairs([[maybe_unused]] const Value (&val
   return false;
 }
 
-/// Rows that only move are moved as opaque units of 16 bytes, or of one element where alignment forbids it.
+/// Rows that only move are moved as opaque units of 16 bytes, or of one element if alignment forbids it.
 /// So float and int32 rows share their kernels.
 template <std::size_t Bytes>
 struct opaque {

@@ -14,9 +14,9 @@
 #include <string>
 #include <type_traits>
 
-/// Atomic additions to rows that several positions of a batch name. Values of neighbouring positions are
-/// summed before that: additions to one address follow one another, so a row that half of the batch names
-/// would decide the time.
+/// Atomic additions to rows that several positions of a batch name. Additions to one address follow one
+/// another, so a row that half of the batch names would decide the time. Therefore teams sum the values of
+/// neighbouring positions first.
 namespace ferry::kernels {
 
 /// Runs an apply_rows kernel whose items are positions and whose operation adds atomically. `checks`: first
@@ -133,8 +133,8 @@ struct position_tiles {
     using kernel = kernels::position_tiles<Functor, Named>;
     const auto& tuning = execution_backend<Exec>::tuning(exec);
     // Short runs if long ones would leave threads of the device idle.
-    const std::int64_t busy = tuning.teams_that_check * 512;
-    const auto fit = std::bit_floor(static_cast<std::uint64_t>(items * per_item / busy) | 1);
+    const std::int64_t threads_of_device = tuning.teams_that_check * 512;
+    const auto fit = std::bit_floor(static_cast<std::uint64_t>(items * per_item / threads_of_device) | 1);
     const auto run = static_cast<int>(std::clamp<std::uint64_t>(fit, kernel::least_run, kernel::most_run));
     const int threads = checks ? 512 : tuning.flat_team_size;
     const auto runs = static_cast<int>(std::clamp<std::int64_t>(threads / per_item, 1, kernel::most / run));

@@ -44,8 +44,7 @@ struct thread_walk {
       const int first = static_cast<int>(column % row_sum_order::places);
       for (int s = 0; s < N; ++s)
         if (column < row_sum_order::places)
-          for (int e = 0; e < count; ++e)
-            place[s][first + e] = Compute(0) + part[s][e];  // 0 where that is -0
+          for (int e = 0; e < count; ++e) place[s][first + e] = Compute(0) + part[s][e];  // 0 if that is -0
         else
           for (int e = 0; e < count; ++e) place[s][first + e] += part[s][e];
     });

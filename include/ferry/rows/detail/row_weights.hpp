@@ -37,7 +37,7 @@ struct weights_of_row {
   }
 };
 
-/// Rounds to nearest where the table's format is narrow.
+/// Rounds to nearest if the table's format is narrow.
 template <class T>
 struct nearest_weights {
   T* data;
@@ -62,7 +62,7 @@ struct nearest_weights {
 };
 
 /// The random bits of a table's elements in one step. Four neighbouring columns share a block of the
-/// generator. A part of a table draws those of its rows in the whole table.
+/// generator. A part of a table draws the bits that its rows have in the whole table.
 struct step_randomness {
   std::uint64_t seed;
   std::uint64_t step;

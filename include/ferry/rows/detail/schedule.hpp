@@ -66,7 +66,7 @@ struct flat {
 
 /// Chunk by chunk, by a small number of teams.
 struct team_chunks {
-  const std::int64_t* count = nullptr;  ///< the number of items, where only the device knows it
+  const std::int64_t* count = nullptr;  ///< the number of items, if only the device knows it
   std::int64_t chunk = 0;
   kernels::split_state split{};
 
@@ -87,7 +87,7 @@ struct team_chunks {
 /// One contiguous piece per block, with as many blocks as team_chunks has teams. A RangePolicy: launching a
 /// TeamPolicy allocates, which verbs on path::direct must not do.
 struct range_chunks {
-  const std::int64_t* count = nullptr;  ///< the number of items, where only the device knows it
+  const std::int64_t* count = nullptr;  ///< the number of items, if only the device knows it
 
   template <class Exec, class Functor>
   [[nodiscard]] auto kernel(const Exec& exec, std::int64_t items, std::int64_t per_item,

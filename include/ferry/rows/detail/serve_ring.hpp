@@ -35,7 +35,7 @@ struct ring_words {
 /// The device's side of a ring: moves the items of one post after the other between its slot and device
 /// memory, until the worker declares the end. The mover knows where items are on the device:
 ///
-///   unit, wide_unit, wide       a thread moves one unit at a time, or one wide_unit where `wide` is set
+///   unit, wide_unit, wide       a thread moves one unit at a time, or one wide_unit if `wide` is set
 ///   units()                     units per item
 ///   load<unit>(slot, post, i)   unit i of the post's items
 ///   store<unit>(slot, post, i, value)
@@ -156,10 +156,10 @@ struct rows_from_slot {
   }
   template <class Any>
   KOKKOS_FUNCTION void store(std::byte*, const ring_post& post, std::int64_t i, const Any& value) const {
-    const std::int64_t within = width.quotient(i);
-    const std::int64_t item = post.first + within;
+    const std::int64_t number = width.quotient(i);
+    const std::int64_t item = post.first + number;
     if (post.holes != 0 && source.row(item, false) < 0) return;
-    static_cast<Any*>(out)[source.position(item) * out_stride + (i - within * width.divisor())] = value;
+    static_cast<Any*>(out)[source.position(item) * out_stride + (i - number * width.divisor())] = value;
   }
 };
 
@@ -178,10 +178,10 @@ struct rows_to_slot {
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t units() const { return width.divisor(); }
   template <class Any>
   KOKKOS_FUNCTION Any load(const std::byte*, const ring_post& post, std::int64_t i) const {
-    const std::int64_t within = width.quotient(i);
-    const std::int64_t row = source.row(post.first + within, false);
+    const std::int64_t number = width.quotient(i);
+    const std::int64_t row = source.row(post.first + number, false);
     return row < 0 ? Any{}
-                   : static_cast<const Any*>(table)[row * table_stride + (i - within * width.divisor())];
+                   : static_cast<const Any*>(table)[row * table_stride + (i - number * width.divisor())];
   }
   template <class Any>
   KOKKOS_FUNCTION void store(std::byte* slot, const ring_post&, std::int64_t i, const Any& value) const {

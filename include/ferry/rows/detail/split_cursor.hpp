@@ -15,7 +15,7 @@
 
 namespace ferry::detail {
 
-inline constexpr const char* two_ends_need_the_host =
+inline constexpr const char* cooperative_needs_the_host =
     "but path::cooperative needs the host's threads each time that it runs";
 
 /// The device's teams and the host's workers of path::cooperative share a list of items by these words in

@@ -39,7 +39,7 @@ template <class Exec>
 class ring {
  public:
   /// A slot holds whole items, of at most the tuning's bytes unless one item is larger; slots are smaller
-  /// where `workers` would not all find work. With `workers` 0 the calling thread works alone. The kernel
+  /// if `workers` would not all find work. With `workers` 0 the calling thread works alone. The kernel
   /// runs on `side_stream`.
   ring(launch_context<Exec>& call, const Exec& side_stream, std::string label, std::int64_t items,
        std::int64_t item_bytes, int workers)
@@ -84,7 +84,7 @@ class ring {
   [[nodiscard]] std::int64_t per_slot() const { return per_slot_; }
 
   /// For the callbacks: waits until the device has set a word in page-locked memory. `point` is a point in
-  /// the device's work after the word is set. Throws device_error where the word can no longer be set.
+  /// the device's work after the word is set. Throws device_error if the word can no longer be set.
   void await(std::int64_t& word, event* point) {
     const std::atomic_ref<std::int64_t> flag(word);
     if (flag.load(std::memory_order_acquire) != 0) return;

@@ -97,7 +97,7 @@ struct tile_mask {
   }
 };
 
-/// The numbers of type T that a host's kernel copies at once, of N: none where a loop copies them.
+/// The numbers of type T that a host's kernel copies at once, of N: none if a loop copies them.
 template <class To, class From, int N, int Registers>
 consteval int lanes_of_copy() {
   if constexpr (std::is_same_v<To, From>) {
@@ -114,7 +114,7 @@ KOKKOS_FORCEINLINE_FUNCTION void copy_lanes(T* target, const T* source, std::int
   (number::load(source + Part * Lanes).store(target + Part * Lanes), ...);
 }
 
-/// target[0, N) = source[0, N), converted. A host copies whole registers where it can: at -O2 GCC leaves a
+/// target[0, N) = source[0, N), converted. A host copies whole registers if it can: at -O2 GCC leaves a
 /// loop. Elements of one byte it copies at once: in a loop each store of a byte may change what later loads
 /// read.
 template <int N, int Registers = 0, class To, class From>
@@ -251,7 +251,7 @@ template <int Most, int Evenly, int Registers, class Visit>
   }
 }
 
-/// The number of live elements, a constant where tiles are never partial.
+/// The number of live elements, a constant if tiles are never partial.
 template <class Tile>
 KOKKOS_FORCEINLINE_FUNCTION constexpr int live(int count) {
   return Tile::partial ? count : Tile::elements;

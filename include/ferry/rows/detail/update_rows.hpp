@@ -32,7 +32,7 @@ template <class Path, class Duplicates, class Exec, class Access, class Job, cla
 ticket update_by_plan(const Exec& exec, const char* verb, const Access& access, const Job& job,
                       const row_plan& plan, const array_ref<Value, Space>& values, const rollback& ends) {
   launch_context<Exec> call(exec, verb);
-  if constexpr (splits_rows<Path>) call.refuse_capture(two_ends_need_the_host);
+  if constexpr (splits_rows<Path>) call.refuse_capture(cooperative_needs_the_host);
   const std::string& label = call.label(Access::template path_label<Path>);
   call.use(plan.storage());
   call.changes().only(*plan.storage());
@@ -41,8 +41,8 @@ ticket update_by_plan(const Exec& exec, const char* verb, const Access& access, 
   } else if (job.table.width() == 0 && !Job::counts_rows) {
     if constexpr (Duplicates::forbids) report_repeats(call, label, plan);
   } else {
-    [[maybe_unused]] const auto moving =
-        moves<Path>(call, values, job.table, bytes_of_rows(values, values.rows()));
+    [[maybe_unused]] const auto traffic =
+        count_transfer<Path>(call, values, job.table, bytes_of_rows(values, values.rows()));
     if constexpr (!by_host_alone<Path>) {
       require_direct_reach(verb, exec, values);
       call.reads_from(values);
@@ -144,7 +144,8 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
   if (job.table.width() == 0 && !Job::counts_rows) {
     look_at_bounds<Bounds>(call, indices, job.table.rows());
   } else if (n != 0) {
-    [[maybe_unused]] const auto moving = moves<Path>(call, values, job.table, bytes_of_rows(values, n));
+    [[maybe_unused]] const auto traffic =
+        count_transfer<Path>(call, values, job.table, bytes_of_rows(values, n));
     if constexpr (in_batch_order<Path>) {
       require_direct_reach(verb, exec, values);
       call.reads_from(values);
@@ -192,7 +193,8 @@ ticket update_every_row(const Exec& exec, const char* verb, const Access& access
   call.roll_back_by(ends);
   if (n != 0 && (job.table.width() != 0 || Job::counts_rows)) {
     const auto labels = update_labels::of<Job>(call, label);
-    [[maybe_unused]] const auto moving = moves<Path>(call, values, job.table, bytes_of_rows(values, n));
+    [[maybe_unused]] const auto traffic =
+        count_transfer<Path>(call, values, job.table, bytes_of_rows(values, n));
     if constexpr (!by_host_alone<Path>) {
       require_direct_reach(verb, exec, values);
       call.reads_from(values);
@@ -227,8 +229,8 @@ ticket update_every_row(const Exec& exec, const char* verb, const Access& access
 /// there.
 template <class Path, class Bounds, class Duplicates, class Exec, class Access, class Job, class Named,
           class Value, class Space>
-ticket update_on(const Exec& exec, const char* verb, const Access& access, const Job& job, const Named& named,
-                 const array_ref<Value, Space>& values, const rollback& ends) {
+ticket select_update(const Exec& exec, const char* verb, const Access& access, const Job& job,
+                     const Named& named, const array_ref<Value, Space>& values, const rollback& ends) {
   using table_space = typename Access::memory_space;
   using ordered = std::conditional_t<in_any_order<Duplicates>, duplicates::sum, Duplicates>;
   constexpr bool adds = Access::is_strided && adds_by_index<Path, Duplicates, Exec, table_space>;
@@ -276,18 +278,20 @@ ticket update_rows(const Exec& exec, const Access& access, const Job& job, const
   const path_kind best = choose_path<paths, What, Space>(exec, job.table, positions_of(named), planned);
   if constexpr (paths.contains(path_kind::ordered))
     if (best == path_kind::ordered)
-      return update_on<path::ordered, bounds_policy, Duplicates>(exec, verb, access, job, named, values,
-                                                                 ends);
+      return select_update<path::ordered, bounds_policy, Duplicates>(exec, verb, access, job, named, values,
+                                                                     ends);
   if constexpr (paths.contains(path_kind::staged))
     if (best == path_kind::staged)
-      return update_on<path::staged, bounds_policy, Duplicates>(exec, verb, access, job, named, values, ends);
+      return select_update<path::staged, bounds_policy, Duplicates>(exec, verb, access, job, named, values,
+                                                                    ends);
   if constexpr (paths.contains(path_kind::cooperative))
     if (best == path_kind::cooperative)
-      return update_on<path::cooperative, bounds_policy, Duplicates>(exec, verb, access, job, named, values,
-                                                                     ends);
+      return select_update<path::cooperative, bounds_policy, Duplicates>(exec, verb, access, job, named,
+                                                                         values, ends);
   if constexpr (paths.contains(path_kind::direct))
     if (best == path_kind::direct)
-      return update_on<path::direct, bounds_policy, Duplicates>(exec, verb, access, job, named, values, ends);
+      return select_update<path::direct, bounds_policy, Duplicates>(exec, verb, access, job, named, values,
+                                                                    ends);
   return {};  // not reached: the path is one of these
 }
 

@@ -69,7 +69,8 @@ ticket update_by_winners(const Exec& exec, const char* verb, const Job& job,
       "but small batches are sorted, which a graph can't repeat; make the plan before the capture, or use duplicates::assume_unique");
   const std::string& label = call.label(Path::name);
   call.roll_back_by(ends);
-  [[maybe_unused]] const auto moving = moves<Path>(call, values, job.table, bytes_of_rows(values, n));
+  [[maybe_unused]] const auto traffic =
+      count_transfer<Path>(call, values, job.table, bytes_of_rows(values, n));
   require_direct_reach(verb, exec, values);
   call.reads_from(values);
   call.touches(job.table);

@@ -58,10 +58,11 @@ inline constexpr unsigned records = 1u << 11;
 inline constexpr unsigned integer = 1u << 12;
 inline constexpr unsigned number = 1u << 13;
 inline constexpr unsigned text = 1u << 14;
-inline constexpr unsigned states = 1u << 15;     ///< a range of states
-inline constexpr unsigned object = 1u << 16;     ///< anything else
-inline constexpr unsigned constant = 1u << 17;   ///< may not be written
-inline constexpr unsigned temporary = 1u << 18;  ///< ends with the statement
+inline constexpr unsigned states = 1u << 15;       ///< a range of states
+inline constexpr unsigned table_range = 1u << 16;  ///< a range of tables, not within for_each_table
+inline constexpr unsigned object = 1u << 17;       ///< anything else
+inline constexpr unsigned constant = 1u << 18;     ///< may not be written
+inline constexpr unsigned temporary = 1u << 19;    ///< ends with the statement
 inline constexpr unsigned any = constant - 1;
 }  // namespace kind
 
@@ -70,10 +71,20 @@ inline constexpr bool is_policy_bundle = false;
 template <class... Ps>
 inline constexpr bool is_policy_bundle<policies<Ps...>> = true;
 
+/// True for a range of tables, whose elements are no elements of an array. A std::vector of std::vectors has
+/// rows, rather.
+template <class T>
+inline constexpr bool is_table_range = false;
+template <class T>
+  requires requires { typename T::value_type; }
+inline constexpr bool is_table_range<T> =
+    is_table_object<typename T::value_type> || is_quantized<typename T::value_type> ||
+    (ArrayLike<typename T::value_type> && !requires(typename T::value_type element) { element.pop_back(); });
+
 template <class T>
 consteval unsigned kinds_of_array() {
   if constexpr (!holds_elements<T>())
-    return kind::unfit_array;
+    return is_table_range<T> ? kind::table_range : kind::unfit_array;
   else
     return is_index_argument<T>() ? kind::array | kind::indices : kind::array;
 }

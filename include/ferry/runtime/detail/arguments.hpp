@@ -77,13 +77,16 @@ consteval flaw flaw_of_role(role part, unsigned kinds) {
   if (plays(part, kinds)) return flaw::none;
   if ((part.kinds & kind::execution_space) != 0) return flaw::no_execution_space;
   if ((kinds & kind::table_list) != 0) return flaw::one_table;
+  if ((kinds & kind::table_range) != 0) return flaw::table_range;
   if (part.kinds == roles::indices.kinds)
     return (kinds & kind::array) != 0 ? flaw::no_indices : flaw::no_index_array;
   if (part.kinds == roles::offsets.kinds) return flaw::no_offsets;
   if (part.kinds == roles::rule.kinds) return flaw::no_rule;
   if (part.kinds == roles::states.kinds) return flaw::no_states;
-  if ((part.kinds & kind::integer) == 0 && (part.kinds & kind::array) != 0)
+  if ((part.kinds & kind::integer) == 0 && (part.kinds & kind::array) != 0) {
+    if ((kinds & kind::codes) != 0) return flaw::quantized;
     return (kinds & kind::unfit_array) != 0 ? flaw::no_elements : flaw::no_array;
+  }
   return flaw::call;
 }
 

@@ -12,7 +12,7 @@ namespace ferry::detail {
 [[noreturn]] void refuse_array_device(std::string_view verb, const array_note& array, int device,
                                       int instance);
 
-/// Throws invalid_argument where the array is known to lie on another device than the instance.
+/// Throws invalid_argument if the array is known to lie on another device than the instance.
 template <class Exec, class T, class Space>
 void require_array_device(std::string_view verb, const Exec& exec, const array_ref<T, Space>& array) {
   if constexpr (!is_host_exec<Exec> && !Space::is_host_accessible) {

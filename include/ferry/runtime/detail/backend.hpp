@@ -43,7 +43,7 @@ template <>
 inline constexpr bool is_host_exec<caller_thread> = true;
 
 /// Several numbers that a host's kernel computes at once: `type<Count>` for Count up to `most`, each half of
-/// the one before, and 1. None where `most` is 0; specialised in backends/host.
+/// the one before, and 1. None if `most` is 0; specialised in backends/host.
 template <class T>
 struct lanes_of {
   static constexpr int most = 0;

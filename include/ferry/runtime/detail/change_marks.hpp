@@ -22,12 +22,12 @@
 
 namespace ferry::detail {
 
-/// The rows of an array where they are adjacent runs of bytes, else all memory between its first and its last
+/// The rows of an array if they are adjacent runs of bytes, else all memory between its first and its last
 /// element as one row.
 rows_in_memory memory_of(const untyped_array& array);
 
-/// The writes of one call of a verb to arrays whose changed rows are kept. Empty for all others, which it
-/// costs the look at a flag. The rows are marked after the writes: by a kernel on the instance of a device,
+/// The writes of one call of a verb to arrays whose changed rows are kept. For arrays that nobody tracks it
+/// costs one test of a flag. The rows are marked after the writes: by a kernel on the instance of a device,
 /// before the call's end is recorded, so that whoever waits for the call has the marks, and a graph repeats
 /// them; by the calling thread on the host.
 class change_marks {

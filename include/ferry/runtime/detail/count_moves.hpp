@@ -37,9 +37,9 @@ struct nothing_over_link {};
 /// trace. Keep the result until the work is enqueued: it reports kernels that move rows over the link as one
 /// transfer. Without `by_kernel` copy engines move them, and transfer() reports that.
 template <class Path, class Exec, class From, class FromSpace, class To, class ToSpace>
-[[nodiscard]] auto moves(launch_context<Exec>& call, const array_ref<From, FromSpace>& source,
-                         const array_ref<To, ToSpace>& target, std::int64_t bytes,
-                         [[maybe_unused]] bool by_kernel = true) {
+[[nodiscard]] auto count_transfer(launch_context<Exec>& call, const array_ref<From, FromSpace>& source,
+                                  const array_ref<To, ToSpace>& target, std::int64_t bytes,
+                                  [[maybe_unused]] bool by_kernel = true) {
   constexpr bool over_link = !is_host_exec<Exec> && Path::reaches_table && !Path::occupies_host_threads &&
                              (FromSpace::is_host_accessible || ToSpace::is_host_accessible);
   count_move(call.span(), places_of_move<Path, FromSpace, ToSpace>, bytes, over_link && by_kernel, Path::name,
@@ -51,7 +51,8 @@ template <class Path, class Exec, class From, class FromSpace, class To, class T
     return nothing_over_link{};
 }
 
-/// Of the bytes counted by moves(), those that kernels moved where they share the rows with host threads.
+/// Of the bytes that count_transfer() counted, those that kernels moved when they share the rows with host
+/// threads.
 template <class Path, class From, class FromSpace, class To, class ToSpace>
 void moved_by_kernels(const array_ref<From, FromSpace>&, const array_ref<To, ToSpace>&, std::int64_t bytes) {
   transfer_counters::get().template counter_of<FromSpace, ToSpace, Path>().zero_copy_bytes.fetch_add(

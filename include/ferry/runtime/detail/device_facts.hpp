@@ -14,7 +14,7 @@ struct device_facts {
   std::string name;
   std::string architecture;      ///< "compute capability 9.0"
   std::string bus;               ///< address on the PCI bus, in the form of Linux
-  int numa_node = -1;            ///< -1 where the system does not tell
+  int numa_node = -1;            ///< -1 if the system does not tell
   std::size_t memory_bytes = 0;  ///< the device's own memory
   std::size_t free_bytes = 0;    ///< of the device that the program would use only
   std::size_t cache_bytes = 0;   ///< last-level cache
@@ -48,7 +48,7 @@ struct device_survey {
   std::string toolkit;  ///< version of the toolkit that the program was built with; empty: none is needed
   std::string runtime;  ///< newest version that the driver supports
   std::string driver;
-  std::string failure;  ///< why no device can be used; empty where one can
+  std::string failure;  ///< why no device can be used; empty if one can
 };
 
 }  // namespace ferry::detail

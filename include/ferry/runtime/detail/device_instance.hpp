@@ -40,7 +40,7 @@ class device_instance final : public kept_instance {
     }
     if (!last) return;
     try {
-      const typename backend::device_guard on(*last);
+      const typename backend::device_guard guard(*last);
       last.reset();
     } catch (...) {  // the device failed
     }

@@ -31,7 +31,7 @@ class device_span<Exec> {
   /// The label lives as long as the span.
   device_span(const Exec& exec, std::string_view label, const char* category)
       : enqueue_(label, {}, "enqueue"), exec_(exec), label_(label), category_(category) {
-    if (enqueue_.is_heard()) begin();
+    if (enqueue_.is_recording()) begin();
   }
   device_span(const device_span&) = delete;
   device_span& operator=(const device_span&) = delete;

@@ -20,13 +20,13 @@ struct host_findings {
   unsigned int raised = 0;
 };
 
-/// A bad offset of the bags of `positions` positions, and its fault: "offset 2 at place 5, which ...".
+/// A bad offset of the bags of `positions` positions, and its fault: "offsets[5] = 2, which ...".
 /// `owner` follows the place.
 [[gnu::cold]] std::string describe_offset(const index_report& report, std::int64_t positions,
                                           const std::string& owner = {});
 
 /// The error of a report. `table` is the table, with rows of `width` elements. `values` are the rows of the
-/// batch, where the verb scanned them.
+/// batch, if the verb scanned them.
 [[gnu::cold]] std::exception_ptr found_error(const index_report& report, const std::string& verb,
                                              const array_note& table, const array_note& values,
                                              std::int64_t width, std::int64_t positions, bool signed_indices);

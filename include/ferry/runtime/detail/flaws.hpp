@@ -20,6 +20,8 @@ enum class flaw {
   no_rule,
   no_states,
   one_table,
+  table_range,
+  quantized,
   constant,
   temporary
 };
@@ -65,6 +67,12 @@ consteval void fail_with() {
   static_assert(
       Found != flaw::one_table,
       "ferry: the tables of for_each_table serve gather_bags and step_bags alone; call other verbs once for each table.");
+  static_assert(
+      Found != flaw::table_range,
+      "ferry: a range of tables is no table: gather_bags and step_bags take one as for_each_table(range); call other verbs once for each table.");
+  static_assert(
+      Found != flaw::quantized,
+      "ferry: this argument must be an array of numbers, not a table of quantized rows; quantize(exec, numbers, table) writes such a table, and dequantize(exec, table, numbers) reads it.");
   static_assert(Found != flaw::constant,
                 "ferry: the verb writes to this table, state or records, so it must not be const.");
   static_assert(

@@ -7,7 +7,7 @@
 
 namespace ferry::detail {
 
-/// The instance for the host part of a verb: `exec` where it is a host instance, else the default host
+/// The instance for the host part of a verb: `exec` if it is a host instance, else the default host
 /// instance.
 template <class Exec>
 auto host_side(const Exec& exec) {

@@ -58,7 +58,7 @@ struct plan_storage {
   event_handle completion;
   instance_id made_by = 0;
   std::shared_ptr<void> memory;              ///< lease of all arrays, which records the work that uses them
-  std::shared_ptr<access_tracker> accesses;  ///< of the caller's workspace, where that is a tensor
+  std::shared_ptr<access_tracker> accesses;  ///< of the caller's workspace, if that is a tensor
   /// Functions of the backend that made the plan, which read its memory. The first waits until the plan is
   /// made, the second comes after that.
   std::int64_t (*unique_count_of)(const plan_storage&) = nullptr;

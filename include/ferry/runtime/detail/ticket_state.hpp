@@ -101,7 +101,7 @@ struct ticket_state {
   };
   /// Tensors and memory that record the work themselves, so they may be released before it has ended.
   std::vector<used_resource> uses;
-  /// Makes the error from the findings, once the work has ended; null where nothing is checked.
+  /// Makes the error from the findings, once the work has ended; null if nothing is checked.
   std::exception_ptr (*find_error)(ticket_state& state) = nullptr;
   finding_sources sources;
   host_findings by_host;

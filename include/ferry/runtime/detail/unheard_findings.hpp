@@ -28,7 +28,7 @@ class unheard_findings {
     for (const entry& finding : list_) print_unheard(finding.error);
   }
 
-  /// Prints the finding at once where the list is full: in a loop that never waits it would grow for ever.
+  /// Prints the finding at once if the list is full: in a loop that never waits it would grow for ever.
   [[gnu::cold]] void add(instance_id who, const std::exception_ptr& error) noexcept;
   /// The oldest finding of an instance, null for none.
   [[nodiscard]] std::exception_ptr take(instance_id who) noexcept {

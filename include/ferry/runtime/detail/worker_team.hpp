@@ -27,7 +27,7 @@ class worker_team {
   ~worker_team() { dismiss(); }
 
   /// For a worker team without helpers: takes at most `helpers` of a pool of at most `most` threads, and at
-  /// least one where a thread can be started.
+  /// least one if a thread can be started.
   void hire(int helpers, int most);
   /// Takes helpers of another pool, which may end with the worker team.
   void hire(std::shared_ptr<worker_pool> pool, int helpers, int most);

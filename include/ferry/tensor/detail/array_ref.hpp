@@ -59,7 +59,7 @@ struct array_shape {
   [[nodiscard]] bool has_dense_rows() const;
   [[nodiscard]] bool is_contiguous() const;
 
-  /// The device that has the array's memory; -1 for host memory, and where it is not known.
+  /// The device that has the array's memory; -1 for host memory, and if it is not known.
   [[nodiscard]] int device() const { return accesses == nullptr ? -1 : accesses->device(); }
 
   /// Sets the strides of a row-major array with these extents.

@@ -167,13 +167,13 @@ ticket sum_ranks_in_place(collective& call, const Exec& exec, const array_ref<T,
   const auto begin = [&](int rank) {
     return groups / call.ranks() * rank + std::min<std::int64_t>(groups % call.ranks(), rank);
   };
-  const std::int64_t mine = begin(call.rank() + 1) - begin(call.rank());
+  const std::int64_t share = begin(call.rank() + 1) - begin(call.rank());
   sum.first = begin(call.rank()) * kernel::packet;
   sum.last = begin(call.rank() + 1) * kernel::packet;
-  sum.iterations = std::max<std::int64_t>(1, std::min(mine, kernel::most_iterations));
+  sum.iterations = std::max<std::int64_t>(1, std::min(share, kernel::most_iterations));
   const std::string& label = launch_call.label("in_place");
   const auto act = [&] {
-    launch(exec, label, std::min(mine, sum.iterations), sum);
+    launch(exec, label, std::min(share, sum.iterations), sum);
     execution_backend<Exec>::fence(exec, label);
   };
   acting_lane<decltype(act)> lane(act);

@@ -41,13 +41,13 @@ class collective {
 
   /// The values that the ranks pass, by rank.
   template <class T>
-  [[nodiscard]] std::vector<T> all_gather(std::span<const T> mine) {
+  [[nodiscard]] std::vector<T> all_gather(std::span<const T> part) {
     static_assert(std::is_trivially_copyable_v<T>);
-    std::vector<T> values(mine.size() * static_cast<std::size_t>(ranks()));
-    all_gather_bytes(std::as_bytes(mine), reinterpret_cast<std::byte*>(values.data()));
+    std::vector<T> values(part.size() * static_cast<std::size_t>(ranks()));
+    all_gather_bytes(std::as_bytes(part), reinterpret_cast<std::byte*>(values.data()));
     return values;
   }
-  void all_gather_bytes(std::span<const std::byte> mine, std::byte* theirs);
+  void all_gather_bytes(std::span<const std::byte> part, std::byte* parts);
   /// Waits for all ranks, which have succeeded up to here. Does nothing in a call for the whole group.
   void agree();
   /// all_gather and agree() in one phase: as agree() it comes after reads.

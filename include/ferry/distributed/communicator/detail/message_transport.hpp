@@ -28,7 +28,7 @@ class message_transport : public transport {
   [[nodiscard]] int first_local() const override { return rank_; }
   [[nodiscard]] int local_count() const override { return 1; }
 
-  void all_gather(int, const call_note& note, std::span<const std::byte> mine, std::byte* theirs) override;
+  void all_gather(int, const call_note& note, std::span<const std::byte> part, std::byte* parts) override;
   void exchange(int, const call_note& note, std::span<const outgoing_part> outgoing,
                 std::span<const incoming_part> incoming) override;
   void exchange_device_memory(int, const call_note& note, std::span<const outgoing_part> outgoing,

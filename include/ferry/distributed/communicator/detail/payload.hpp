@@ -50,19 +50,19 @@ tensor<T, Space> payload([[maybe_unused]] const Exec& exec, const char* label, S
 
 /// Waits for an instance at the end of a scope.
 template <class Exec>
-struct waited_for {
+struct fence_at_exit {
   const Exec& exec;
 
-  explicit waited_for(const Exec& on) : exec(on) {}
-  waited_for(const waited_for&) = delete;
-  waited_for& operator=(const waited_for&) = delete;
-  ~waited_for() {
+  explicit fence_at_exit(const Exec& instance) : exec(instance) {}
+  fence_at_exit(const fence_at_exit&) = delete;
+  fence_at_exit& operator=(const fence_at_exit&) = delete;
+  ~fence_at_exit() {
     try {
-      now();
+      fence();
     } catch (...) {  // the device failed: nothing of it runs any more
     }
   }
-  void now() const {
+  void fence() const {
     static const std::string label = "ferry::distributed::payload";
     execution_backend<Exec>::fence(exec, label);
   }
@@ -70,15 +70,15 @@ struct waited_for {
 
 /// Waits for an instance if a block ends by an exception.
 template <class Exec>
-struct waited_when_thrown {
+struct fence_on_exception {
   const Exec& exec;
   int exceptions = std::uncaught_exceptions();
 
-  explicit waited_when_thrown(const Exec& on) : exec(on) {}
-  waited_when_thrown(const waited_when_thrown&) = delete;
-  waited_when_thrown& operator=(const waited_when_thrown&) = delete;
-  ~waited_when_thrown() {
-    if (std::uncaught_exceptions() > exceptions) waited_for<Exec>{exec};
+  explicit fence_on_exception(const Exec& instance) : exec(instance) {}
+  fence_on_exception(const fence_on_exception&) = delete;
+  fence_on_exception& operator=(const fence_on_exception&) = delete;
+  ~fence_on_exception() {
+    if (std::uncaught_exceptions() > exceptions) fence_at_exit<Exec>{exec};
   }
 };
 
@@ -96,10 +96,10 @@ template <class Exec>
 void copy_home(const Exec& to_exec, void* target, const Exec& from_exec, const void* source,
                std::size_t bytes) {
   if (bytes == 0) return;
-  const waited_for<Exec> waits(to_exec);
+  const fence_at_exit<Exec> waits(to_exec);
   execution_backend<Exec>::copy_from_device_async(to_exec, "ferry::distributed::copy_home", target, source,
                                                   execution_backend<Exec>::device_of(from_exec), bytes);
-  waits.now();
+  waits.fence();
 }
 
 /// Rows of a buffer of `exec`, or their copy on the device of `there`, which `copy` owns.
@@ -125,14 +125,15 @@ void exchange_by_host(collective& call, const Exec& sends, const Exec& takes,
   static constexpr const char* label = "ferry::distributed::by_host";
   using backend = execution_backend<Exec>;
   const auto is_new = [&](std::size_t r) { return r == 0 || outgoing[r].data != outgoing[r - 1].data; };
-  std::size_t out = 0, in = 0;
-  for (std::size_t r = 0; r < outgoing.size(); ++r) out += outgoing[r].bytes;
-  for (const incoming_part& part : incoming) in += part.bytes;
-  tensor<std::byte, pinned_space> leaving("values for ranks", out), arrived("values of ranks", in);
+  std::size_t bytes_out = 0, bytes_in = 0;
+  for (std::size_t r = 0; r < outgoing.size(); ++r) bytes_out += outgoing[r].bytes;
+  for (const incoming_part& part : incoming) bytes_in += part.bytes;
+  tensor<std::byte, pinned_space> leaving("values for ranks", bytes_out),
+      arrived("values of ranks", bytes_in);
   std::vector<outgoing_part> parts(outgoing.size());
-  std::vector<incoming_part> into(incoming.size());
+  std::vector<incoming_part> targets(incoming.size());
   {
-    const waited_for<Exec> waits(sends);
+    const fence_at_exit<Exec> waits(sends);
     std::byte* next_out = leaving.data();
     for (std::size_t r = 0; r < outgoing.size(); ++r) {
       if (outgoing[r].bytes == 0) continue;
@@ -144,24 +145,24 @@ void exchange_by_host(collective& call, const Exec& sends, const Exec& takes,
       parts[r] = {next_out, outgoing[r].bytes};
       next_out += outgoing[r].bytes;
     }
-    waits.now();
+    waits.fence();
   }
   std::byte* next_in = arrived.data();
   for (std::size_t r = 0; r < incoming.size(); ++r) {
-    into[r] = {next_in, incoming[r].bytes};
+    targets[r] = {next_in, incoming[r].bytes};
     next_in += incoming[r].bytes;
   }
-  call.exchange(parts, into);
-  const waited_for<Exec> waits(takes);
+  call.exchange(parts, targets);
+  const fence_at_exit<Exec> waits(takes);
   for (std::size_t r = 0; r < incoming.size(); ++r)
     if (incoming[r].bytes != 0)
-      backend::copy_async(takes, label, incoming[r].data, into[r].data, incoming[r].bytes);
-  waits.now();
+      backend::copy_async(takes, label, incoming[r].data, targets[r].data, incoming[r].bytes);
+  waits.fence();
 }
 
-/// Keeps memory for ever: messages of a group that has broken may still use it.
+/// Leaks the memory: messages of a group that has broken may still write to it.
 template <class Memory>
-void keep_for_ever(Memory&& memory) {
+void leak(Memory&& memory) {
   static_cast<void>(new std::remove_cvref_t<Memory>(std::forward<Memory>(memory)));
 }
 
@@ -173,19 +174,19 @@ void exchange_by_messages(collective& call, const Exec& sends, const Exec& takes
   static constexpr const char* label = "ferry::distributed::by_messages";
   using backend = execution_backend<Exec>;
   const auto self = static_cast<std::size_t>(call.rank());
-  std::size_t out = 0, in = 0;
+  std::size_t bytes_out = 0, bytes_in = 0;
   for (std::size_t r = 0; r < outgoing.size(); ++r) {
     if (r == self) continue;
-    out += outgoing[r].bytes;
-    in += incoming[r].bytes;
+    bytes_out += outgoing[r].bytes;
+    bytes_in += incoming[r].bytes;
   }
-  auto leaving = payload<std::byte, device_space>(sends, "values for ranks", out);
-  auto arrived = payload<std::byte, device_space>(takes, "values of ranks", in);
+  auto leaving = payload<std::byte, device_space>(sends, "values for ranks", bytes_out);
+  auto arrived = payload<std::byte, device_space>(takes, "values of ranks", bytes_in);
   std::vector<outgoing_part> parts(outgoing.size());
-  std::vector<incoming_part> into(incoming.size());
+  std::vector<incoming_part> targets(incoming.size());
   copy_home(takes, incoming[self].data, sends, outgoing[self].data, outgoing[self].bytes);
   {
-    const waited_for<Exec> waits(sends);
+    const fence_at_exit<Exec> waits(sends);
     const std::byte* next_out = leaving.data();
     for (std::size_t r = 0; r < outgoing.size(); ++r) {
       if (r == self || outgoing[r].bytes == 0) continue;
@@ -194,26 +195,27 @@ void exchange_by_messages(collective& call, const Exec& sends, const Exec& takes
       parts[r] = {next_out, outgoing[r].bytes};
       next_out += outgoing[r].bytes;
     }
-    waits.now();
+    waits.fence();
   }
   std::byte* next_in = arrived.data();
   for (std::size_t r = 0; r < incoming.size(); ++r) {
     if (r == self) continue;
-    into[r] = {next_in, incoming[r].bytes};
+    targets[r] = {next_in, incoming[r].bytes};
     next_in += incoming[r].bytes;
   }
   try {
-    const typename backend::device_guard on(takes);
-    call.exchange_device_memory(parts, into);
+    const typename backend::device_guard guard(takes);
+    call.exchange_device_memory(parts, targets);
   } catch (const communication_error&) {
-    keep_for_ever(std::move(leaving));
-    keep_for_ever(std::move(arrived));
+    leak(std::move(leaving));
+    leak(std::move(arrived));
     throw;
   }
-  const waited_for<Exec> waits(takes);
+  const fence_at_exit<Exec> waits(takes);
   for (std::size_t r = 0; r < incoming.size(); ++r)
-    if (into[r].bytes != 0) backend::copy_async(takes, label, incoming[r].data, into[r].data, into[r].bytes);
-  waits.now();
+    if (targets[r].bytes != 0)
+      backend::copy_async(takes, label, incoming[r].data, targets[r].data, targets[r].bytes);
+  waits.fence();
 }
 
 /// exchange of buffers in Space: those of device memory have been made by `sends` and lie on its device, and

@@ -92,8 +92,8 @@ class transport {
   [[nodiscard]] virtual std::string_view name() const = 0;
 
   /// theirs[r * mine.size()] .. = what rank r passed; all pass the same number of bytes.
-  virtual void all_gather(int rank, const call_note& note, std::span<const std::byte> mine,
-                          std::byte* theirs) = 0;
+  virtual void all_gather(int rank, const call_note& note, std::span<const std::byte> part,
+                          std::byte* parts) = 0;
   /// Sends outgoing[r] to rank r and receives incoming[r]; size() parts each. The sizes of both ends agree.
   virtual void exchange(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
                         std::span<const incoming_part> incoming) = 0;
@@ -111,11 +111,11 @@ class transport {
   virtual void exchange_device_memory(int rank, const call_note& note,
                                       std::span<const outgoing_part> outgoing,
                                       std::span<const incoming_part> incoming);
-  /// A call after an all_gather of addresses, where the ranks are threads of this process and have read
-  /// each other's memory in between: all_gather, or with `failed` what fail() does. If the group breaks, no
-  /// rank leaves before all others have ended their reads, too, by a call or by leave().
-  virtual void end_reads(int rank, const call_note& note, const char* failed, std::span<const std::byte> mine,
-                         std::byte* theirs);
+  /// A call after an all_gather of addresses, if the ranks are threads of this process and have read each
+  /// other's memory in between: all_gather, or with `failed` what fail() does. If the group breaks, no rank
+  /// leaves before all others have ended their reads, too, by a call or by leave().
+  virtual void end_reads(int rank, const call_note& note, const char* failed, std::span<const std::byte> part,
+                         std::byte* parts);
   /// True if pass_descriptor serves.
   [[nodiscard]] virtual bool passes_descriptors() const { return false; }
   /// Collective: the file descriptor of rank `owner` on the others, which own theirs; -1 on `from` itself.

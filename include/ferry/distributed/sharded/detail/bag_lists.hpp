@@ -101,7 +101,7 @@ bag_lists<Compute, Payload> list_bags(const Exec& exec, const std::int64_t* plac
   constexpr bool weighs = !std::is_void_v<weight>;
   using value = std::remove_const_t<Value>;
   bag_lists<Compute, Payload> lists;
-  const waited_when_thrown<Exec> work(exec);
+  const fence_on_exception<Exec> work(exec);
   launch_context<Exec> call(exec, "step_bags");
   const std::string& label = call.label("bags");
   call.reads_from(grads, true);

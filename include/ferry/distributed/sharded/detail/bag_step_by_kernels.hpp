@@ -29,7 +29,6 @@
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <cstdint>
-#include <span>
 #include <type_traits>
 
 /// step_bags on a sharded table by kernels of all ranks.
@@ -127,21 +126,27 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
     else
       return shared();
   }
+  /// Lists the bags of the items of a route. `near_bags`: those of the call, or a copy that kernels read.
+  template <class NearBags>
+  void list_batch(const std::int64_t* place, std::int64_t items, const std::int64_t* row_of,
+                  const NearBags& near_bags, const kernels::tables_of_bags& layout = {}) {
+    constexpr bool checks = !std::is_same_v<bounds_policy, bounds::unchecked>;
+    const auto list = [&](const auto& factors) {
+      return list_bags<pooling, compute, home>(exec, place, items, row_of, near_bags, routed_positions(named),
+                                               checks, factors, grads, layout);
+    };
+    if constexpr (weighs)
+      listed = list(extra);
+    else
+      listed = list(no_array{});
+    scanned.take_offsets(listed.report);
+    call.keep(listed.memory);
+  }
   /// Kernels route the positions, and find their bags.
   void route_on_device() {
-    constexpr bool checks = !std::is_same_v<bounds_policy, bounds::unchecked>;
     const auto rows = static_cast<std::int64_t>(table.rows());
     const auto take = [&](const routed_lists& positions, std::int64_t items, const std::int64_t* row_of) {
-      const auto list = [&](const auto& weights) {
-        return list_bags<pooling, compute, home>(exec, positions.place, items, row_of, bags,
-                                                 routed_positions(named), checks, weights, grads);
-      };
-      if constexpr (weighs)
-        listed = list(extra);
-      else
-        listed = list(no_array{});
-      scanned.take_offsets(listed.report);
-      call.keep(listed.memory);
+      list_batch(positions.place, items, row_of, bags);
       if constexpr (pooling::selects) {
         shares = payload<sent, home>(exec, "shares of maxima", items, this->width());
         if constexpr (has_extra)
@@ -188,8 +193,7 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
       const auto& plan = named.storage();
       batch_offer offer;
       if constexpr (may_pull) offer = own_offer<lane_parts::shared_values>(plan.lists, plan.routes.batch);
-      headers = plan.headers;
-      exchange_offers(call, batch, offer, headers);
+      headers = exchange_offers(call, plan.headers, batch, offer);
       this->findings = headers.findings;
       pulls = agree_to_pull<Exec>(call, headers);
       shard_plan.plan = plan.owned.plan;
@@ -200,7 +204,7 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
   void pull() {
     const int rank = call.rank();
     const Exec shard_exec = this->instance(rank);
-    const waited_when_thrown<Exec> reads(shard_exec);  // memory of other ranks
+    const fence_on_exception<Exec> reads(shard_exec);  // memory of other ranks
     const auto shard_rows = static_cast<std::int64_t>(table.rows_of(rank));
     in_place = may_read_in_place && (is_host_exec<Exec> || values_for(rank, headers, 1).on_devices);
     if (in_place)
@@ -219,7 +223,7 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
   template <class Work>
   void read_rows_of_peers(const Work& work) const {
     const peer_rows<std::remove_const_t<Table>> rows(table);
-    const waited_when_thrown<Exec> reads(exec);
+    const fence_on_exception<Exec> reads(exec);
     if constexpr (base::is_planned)
       work(rows, named.storage().batch);
     else
@@ -246,7 +250,7 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
     auto positions =
         payload<std::int64_t, device_space>(exec, "positions of maxima", grads.rows(), this->width());
     auto maxima = payload<maximum, device_space>(exec, "maxima", grads.rows(), this->width());
-    const waited_when_thrown<Exec> work(exec);
+    const fence_on_exception<Exec> work(exec);
     read_rows_of_peers([&](const auto& rows, const auto& list) {
       pool_bags<path::automatic, pooling, bounds_policy>(exec, rows, list, bags, no_array{},
                                                          make_ref(positions), make_ref(maxima))
@@ -259,7 +263,7 @@ struct bag_step_by_kernels : sharded_call<Exec, Table, Named> {
   void step_pulled() {
     const int rank = call.rank();
     const Exec shard_exec = this->instance(rank);
-    const waited_when_thrown<Exec> reads(shard_exec);  // memory of other ranks
+    const fence_on_exception<Exec> reads(shard_exec);  // memory of other ranks
     using sum = std::conditional_t<weighs, weighted_sum, duplicates::sum>;
     using step_policies = chosen_policies<shard_step_policies<chosen, sum>>;
     const auto step_on = [&](const row_plan& plan, const auto& sources) {

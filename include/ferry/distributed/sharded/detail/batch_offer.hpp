@@ -58,10 +58,10 @@ struct batch_headers {
 [[nodiscard]] batch_headers exchange_headers(collective& call, const route_groups& route,
                                              batch_findings scanned, const batch_offer& offer);
 
-/// As above, of a plan: `headers` have the counts, and get the findings and the offers. Others may read what
-/// is offered.
-void exchange_offers(collective& call, const batch_findings& batch, const batch_offer& offer,
-                     batch_headers& headers);
+/// The headers of a plan, with the findings of the ranks and what they offer for a verb. Others may read it,
+/// as above.
+[[nodiscard]] batch_headers exchange_offers(collective& call, batch_headers planned,
+                                            const batch_findings& batch, const batch_offer& offer);
 
 /// True if each owner can pull its rows of all batches by a kernel; the same on all ranks. `reach` tells
 /// whether kernels of a device reach the memory of another one.

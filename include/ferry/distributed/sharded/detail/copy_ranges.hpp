@@ -153,7 +153,8 @@ ticket copy_numbered(const Exec& exec, const Access& access, const array_ref<Out
   if (items == 0 || out.width() == 0) return call.finish();
   require_direct_reach("copy", exec, out);
   call.writes_to(out);
-  [[maybe_unused]] const auto moving = moves<Path>(call, access.table(), out, items * access.row_bytes());
+  [[maybe_unused]] const auto traffic =
+      count_transfer<Path>(call, access.table(), out, items * access.row_bytes());
   decltype(auto) rows = access.rows(call);
   launch_gather(exec, call.label(Path::name), rows, out, source, items);
   return call.finish();

@@ -125,8 +125,8 @@ class joined_tables {
   }
   [[nodiscard]] std::int64_t local_row(std::int64_t row) const {
     const std::size_t table = table_of(row);
-    const std::int64_t within = row - first_row_[table];
-    return first_local(parts_[table]->owner(within))[table] + parts_[table]->local_row(within);
+    const std::int64_t table_row = row - first_row_[table];
+    return first_local(parts_[table]->owner(table_row))[table] + parts_[table]->local_row(table_row);
   }
   /// For kernels, after bring().
   [[nodiscard]] const sharding_type& sharding() const { return sharding_; }

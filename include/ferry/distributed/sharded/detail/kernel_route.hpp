@@ -141,10 +141,10 @@ void bring_to_host(const Exec& exec, const routed_lists& lists, row_route<Wire>&
   route.rows = tensor<std::int64_t, Wire>("rows", route.routed());
   const std::size_t bytes = route.place.size() * sizeof(std::int64_t);
   if (bytes == 0) return;
-  const waited_for<Exec> waits(exec);
+  const fence_at_exit<Exec> waits(exec);
   execution_backend<Exec>::copy_async(exec, label, route.place.data(), lists.place, bytes);
   execution_backend<Exec>::copy_async(exec, label, route.rows.data(), lists.rows, bytes);
-  waits.now();
+  waits.fence();
 }
 
 /// The route of a batch in host memory, for exchanges of the host. Kernels of a device group the positions;

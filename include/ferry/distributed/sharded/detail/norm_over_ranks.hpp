@@ -67,17 +67,17 @@ class norm_over_ranks {
   template <class... Grads>
   kernels::square_ranges measure(Grads&... grads) {
     return call_.guarded([&] {
-      rank_norm mine;
-      mine.replicated = measure_replicated(grads...);
+      rank_norm own_norm;
+      own_norm.replicated = measure_replicated(grads...);
       call_.agree();  // no argument is refused from here on
-      (add_owned(mine.owned, grads), ...);
-      const auto norms = call_.is_whole() ? std::vector<rank_norm>{mine}
-                                          : call_.all_gather(std::span<const rank_norm>(&mine, 1));
+      (add_owned(own_norm.owned, grads), ...);
+      const auto norms = call_.is_whole() ? std::vector<rank_norm>{own_norm}
+                                          : call_.all_gather(std::span<const rank_norm>(&own_norm, 1));
       call_.close();
       require_equal_replicas(norms);
       kernels::square_ranges total;
       for (const rank_norm& norm : norms) total.add(norm.owned);
-      kernels::add_square(total, mine.replicated);
+      kernels::add_square(total, own_norm.replicated);
       return total;
     });
   }

@@ -111,7 +111,7 @@ void publish_batch(const collective& call, const Exec& exec, const route_groups&
   offer.lane_step = step;
   offer.has_all_values = is_shared ? 1 : 0;
   offer.lacks_values = Parts == lane_parts::claims ? 1 : 0;
-  const waited_for<Exec> waits(exec);
+  const fence_at_exit<Exec> waits(exec);
   for_items_of_others(route, call.rank(), [&](std::int64_t first, std::int64_t last, std::int64_t begin) {
     constexpr auto item = static_cast<std::int64_t>(sizeof(std::int64_t));
     const auto bytes = static_cast<std::size_t>((last - first) * item);
@@ -134,7 +134,7 @@ void publish_batch(const collective& call, const Exec& exec, const route_groups&
       const tensor_view<value, home> rows(reinterpret_cast<value*>(lane + plan.values), values.rows(), width);
       copy(exec, values, rows).join();
     }
-  waits.now();
+  waits.fence();
 }
 
 /// The offer of a rank whose batch route_by_kernels has routed, for the owners of its rows. `shard_exec`

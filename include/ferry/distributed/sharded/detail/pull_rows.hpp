@@ -41,9 +41,9 @@ KOKKOS_FORCEINLINE_FUNCTION int group_of_item(const std::int64_t* begin, int cou
 }
 
 /// Item i is the position of all ranks' batches that comes i-th for one owner, in the order (rank, position).
-/// Writes its row in the owner's shard, if `rows` is not null, where its values begin, in units after the
-/// lowest of all values, and its factor, if `factors` is not null. One thread for each item: neighbours read
-/// neighbouring elements of the lists of one rank.
+/// Writes its row in the owner's shard, where its values begin, in units after the lowest of all values, and
+/// its factor: each if its list is not null. One thread for each item: neighbours read neighbouring elements
+/// of the lists of one rank.
 struct join_lists {
   const std::int64_t* place[most_shards];  ///< of each rank, from its first item on; null: 0, 1, 2 ...
   const std::int64_t* local[most_shards];
@@ -64,7 +64,8 @@ struct join_lists {
     const std::int64_t row = rows != nullptr ? local[rank][k] : 0;
     if (rows != nullptr) rows[i] = row;
     if (factors != nullptr) factors[i] = factor[rank][k];
-    begins[i] = values[rank] + (place[rank] == nullptr ? k : place[rank][k]) * step[rank];
+    if (begins != nullptr)
+      begins[i] = values[rank] + (place[rank] == nullptr ? k : place[rank][k]) * step[rank];
     return row;
   }
 };
@@ -182,7 +183,7 @@ owned_batch join_batches(const char* verb, const Exec& shard_exec, int rank, con
                     payload<std::int64_t, device_space>(shard_exec, "places of values", items),
                     {}};
   if (items != 0) {
-    const waited_when_thrown<Exec> reads(shard_exec);  // memory of other ranks
+    const fence_on_exception<Exec> reads(shard_exec);  // memory of other ranks
     launch_context<Exec> call(shard_exec, verb);
     auto join = lists_for(rank, headers);
     join.rows = owned.rows.data();
@@ -250,7 +251,7 @@ pulled_rows<T> pull_rows(const char* verb, const Exec& shard_exec, int rank, con
   if constexpr (Sorts && !is_host_exec<Exec>) {
     // The sort is enqueued first, because the pull leaves room on each multiprocessor.
     const Exec& side = call.side_stream();
-    const waited_when_thrown<Exec> reads(side);  // memory of other ranks
+    const fence_on_exception<Exec> reads(side);  // memory of other ranks
     if (const event_handle joined = call.mark(); joined != nullptr) backend::wait_for(side, *joined);
     if (owned == nullptr) pulled.plan = make_plan(shard_exec, pulled.rows, shard_rows, bounds::unchecked{});
     launch(side, call.label("pull"), threads, pull);

@@ -31,21 +31,6 @@
 /// of the batches, whose kernels write the values to the shards over the links.
 namespace ferry::kernels {
 
-/// Each item of the lists for an owner competes for its row. One thread for each item.
-template <class Atomics, bool Last>
-struct claim_listed {
-  join_lists lists;
-  winner_table table;
-  std::uint32_t* slot_of;
-
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    const int rank = group_of_item(lists.begin, lists.ranks, i);
-    const std::int64_t row = lists.local[rank][i - lists.begin[rank]];
-    lists.rows[i] = row;
-    slot_of[i] = table.template claim<Atomics, Last>(row, i);
-  }
-};
-
 /// Tells the ranks which of their items have won. One thread for each item.
 struct tell_winners {
   winner_table table;
@@ -122,7 +107,7 @@ class claimed_shard {
     launch(exec, call_.label(path::direct::name, "clear"), table.second,
            kernels::clear_slots{table.first.slots});
     launch(exec, call_.label(path::direct::name, "claim"), items_,
-           kernels::claim_listed<backend, last>{join, table.first, slot_of});
+           kernels::join_and_claim<backend, last>{join, table.first, slot_of});
     kernels::tell_winners notice{table.first, slot_of, {}, {}, join.ranks};
     for (std::size_t r = 0; r < headers.offers.size(); ++r) {
       notice.begin[r] = join.begin[r];

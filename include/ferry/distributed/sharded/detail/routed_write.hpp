@@ -239,8 +239,7 @@ struct routed_write : sharded_call<Exec, Table, Named> {
       }
       batch_offer offer;
       if constexpr (may_pull) offer = own_offer<lane_parts::values>(plan.lists, plan.routes.batch);
-      headers = plan.headers;
-      exchange_offers(call, batch, offer, headers);
+      headers = exchange_offers(call, plan.headers, batch, offer);
       findings = headers.findings;
       pulls = agree_to_pull<Exec>(call, headers);
       if (pulls) owned = &plan.owned;

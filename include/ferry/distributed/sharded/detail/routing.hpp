@@ -84,20 +84,20 @@ routing<Wire> complete_routing(collective& call, const std::string& label, row_r
 template <class T, class Payload>
 struct moved_values {
   tensor<T, Payload> batch;  ///< on the device of the caller's instance
-  tensor<T, Payload> in;     ///< on that of the shard
+  tensor<T, Payload> shard;  ///< on the device of the shard
 
   /// `batch` is in the order of the route. `extents` follow the number of rows.
   template <class Exec, class Wire, class... Extents>
   void move(collective& call, const Exec& exec, const Exec& shard_exec, const routing<Wire>& routes,
             Extents... extents) {
     if (call.is_whole()) return;
-    in = payload<T, Payload>(shard_exec, "values of others", routes.in_begin.back(), extents...);
-    const route_parts parts = parts_of<false>(routes, batch, in);
+    shard = payload<T, Payload>(shard_exec, "values of others", routes.in_begin.back(), extents...);
+    const route_parts parts = parts_of<false>(routes, batch, shard);
     exchange_payload<Payload>(call, exec, shard_exec, parts.outgoing, parts.incoming);
   }
   template <class Wire>
   [[nodiscard]] tensor_slice<const T, Payload> rows_for(const routing<Wire>& routes, int owner) const {
-    if (!routes.is_whole) return in.first(in.rows());
+    if (!routes.is_whole) return shard.first(shard.rows());
     const auto [first, last] = routes.batch.group(owner);
     return batch.rows_between(first, last);
   }

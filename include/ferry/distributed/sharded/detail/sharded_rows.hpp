@@ -51,7 +51,7 @@ template <class Space, class Exec = Kokkos::DefaultExecutionSpace>
 void gather_places(const communicator& comm, int rank, const checkpoint_array& array,
                    const std::vector<std::int64_t>& places, std::byte* out) {
   const Exec exec = comm.template exec<Exec>(rank);
-  const typename execution_backend<Exec>::device_guard on(exec);
+  const typename execution_backend<Exec>::device_guard guard(exec);
   rows_on_wire wire(places, array.row_bytes);
   gather(exec, bytes_of_shard<Space, const std::byte>(array), wire.places, wire.rows, bounds::unchecked{})
       .join();
@@ -61,7 +61,7 @@ template <class Space, class Exec = Kokkos::DefaultExecutionSpace>
 void scatter_places(const communicator& comm, int rank, const checkpoint_array& array,
                     const std::vector<std::int64_t>& places, const std::byte* rows) {
   const Exec exec = comm.template exec<Exec>(rank);
-  const typename execution_backend<Exec>::device_guard on(exec);
+  const typename execution_backend<Exec>::device_guard guard(exec);
   rows_on_wire wire(places, array.row_bytes);
   std::memcpy(wire.rows.data(), rows, wire.rows.size());
   auto shard = bytes_of_shard<Space, std::byte>(array);

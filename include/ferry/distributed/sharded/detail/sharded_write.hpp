@@ -56,7 +56,7 @@ struct sharded_write : routed_write<Choice, Exec, Table, Named, Values> {
       if (pulls) {
         const int rank = call.rank();
         const Exec shard_exec = this->instance(rank);
-        const waited_when_thrown<Exec> reads(shard_exec);  // memory of other ranks
+        const fence_on_exception<Exec> reads(shard_exec);  // memory of other ranks
         if constexpr (may_push)
           if (pushes) return push();
         if constexpr (moves_winners)
@@ -112,7 +112,7 @@ struct sharded_write : routed_write<Choice, Exec, Table, Named, Values> {
   /// else this process has enqueued on it has ended, and later work comes after push().
   void claim_rows(const Exec& shard_exec) {
     static const std::string label = "ferry::distributed::claimed";
-    const waited_when_thrown<Exec> reads(shard_exec);  // lists of other ranks
+    const fence_on_exception<Exec> reads(shard_exec);  // lists of other ranks
     claims.emplace(std::type_identity<duplicates_policy>(), this->verb, shard_exec, call.rank(), headers,
                    make_ref(shard_of(table, call.rank())));
     execution_backend<Exec>::fence(shard_exec, label);
@@ -120,7 +120,7 @@ struct sharded_write : routed_write<Choice, Exec, Table, Named, Values> {
   }
   /// The values of this batch that win, to the shards.
   void push() {
-    const waited_when_thrown<Exec> writes(exec);  // to memory of other ranks
+    const fence_on_exception<Exec> writes(exec);  // to memory of other ranks
     push_values(this->verb, exec, table, lists, routes.batch,
                 headers.offers[static_cast<std::size_t>(call.rank())].wins, values)
         .join();

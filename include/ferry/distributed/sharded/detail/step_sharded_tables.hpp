@@ -93,7 +93,6 @@ struct sharded_tables_step
       typename base::wire;
   using count_policy = typename base::count_policy;
   using space = typename Table::memory_space;
-  static constexpr bool checks = !std::is_same_v<bounds_policy, bounds::unchecked>;
 
   void check() {
     const std::int64_t positions = named.rows();
@@ -161,7 +160,7 @@ struct sharded_tables_step
       if (pulls) {
         const int rank = call.rank();
         const Exec shard_exec = this->instance(rank);
-        const waited_when_thrown<Exec> reads(shard_exec);  // memory of other ranks
+        const fence_on_exception<Exec> reads(shard_exec);  // memory of other ranks
         step_shards(shard_exec, rank, found_values.plan, found_values.values, table.first_column());
         call.agree();  // no rank returns before all have written
         return;
@@ -182,16 +181,7 @@ struct sharded_tables_step
     if constexpr (may_pull)
       if (shows_batches(call)) {
         const std::int64_t* const row_of = std::is_same_v<bounds_policy, bounds::skip> ? rows.data : nullptr;
-        const auto list_by = [&](const auto& factors) {
-          return list_bags<pooling, compute, home>(exec, lists.place, routes.batch.routed(), row_of,
-                                                   near_bags, named.rows(), checks, factors, grads, layout);
-        };
-        if constexpr (weighs)
-          listed = list_by(extra);
-        else
-          listed = list_by(no_array{});
-        scanned.take_offsets(listed.report);
-        call.keep(listed.memory);
+        this->list_batch(lists.place, routes.batch.routed(), row_of, near_bags, layout);
         return true;
       }
     bring_to_host(exec, lists, routes.batch);
@@ -202,7 +192,7 @@ struct sharded_tables_step
   void pull() {
     const int rank = call.rank();
     const Exec shard_exec = this->instance(rank);
-    const waited_when_thrown<Exec> reads(shard_exec);  // memory of other ranks
+    const fence_on_exception<Exec> reads(shard_exec);  // memory of other ranks
     found_values = find_values<sent>(verb, shard_exec, rank, headers, table.rows_of(rank), this->width(),
                                      nullptr, weighs);
   }

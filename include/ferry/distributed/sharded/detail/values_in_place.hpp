@@ -117,7 +117,7 @@ values_in_place<T> find_values(const char* verb, const Exec& shard_exec, int ran
   in_place.values.make_dense();
   in_place.values.data = reinterpret_cast<const T*>(offered.lowest);
   in_place.values.strides[0] = offered.aligned ? 4 : 1;
-  const waited_when_thrown<Exec> reads(shard_exec);  // memory of other ranks
+  const fence_on_exception<Exec> reads(shard_exec);  // memory of other ranks
   launch_context<Exec> call(shard_exec, verb);
   if (items != 0) {
     auto join =

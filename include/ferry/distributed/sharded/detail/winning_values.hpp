@@ -31,7 +31,7 @@ namespace ferry::kernels {
 
 /// join_lists, after which each item competes for its row. One thread for each item.
 template <class Atomics, bool Last>
-struct claim_joined {
+struct join_and_claim {
   join_lists lists;
   winner_table table;
   std::uint32_t* slot_of;
@@ -61,7 +61,8 @@ struct item_strands {
   }
 };
 
-/// Number k is an item, which goes to its row if it has won it: from the place of its values.
+/// The source of the gather that writes the shard: item order(k) reads its values, which begin at
+/// begins[item], and writes its row if it has won that.
 struct winning_values {
   winner_table table;
   const std::uint32_t* slot_of;
@@ -128,7 +129,8 @@ ticket write_winning_values(const char* verb, const Exec& shard_exec, int rank, 
   const std::string& label = call.label(path::name);
   array_ref<const T, device_space> values;
   values.data = reinterpret_cast<const T*>(offered.lowest);
-  [[maybe_unused]] const auto moving = moves<path>(call, values, shard, bytes_of_rows(shard, items));
+  [[maybe_unused]] const auto traffic =
+      count_transfer<path>(call, values, shard, bytes_of_rows(shard, items));
   call.touches(shard);
   auto* const list = call.template scratch<std::int64_t>(items);
   auto* const begins = call.template scratch<std::int64_t>(items);
@@ -141,7 +143,7 @@ ticket write_winning_values(const char* verb, const Exec& shard_exec, int rank, 
   join.begins = begins;
   launch(shard_exec, call.label(path::name, "clear"), slots, kernels::clear_slots{table.slots});
   launch(shard_exec, call.label(path::name, "claim"), items,
-         kernels::claim_joined<backend, last>{join, table, slot_of});
+         kernels::join_and_claim<backend, last>{join, table, slot_of});
   const kernels::item_strands order(items);
   launch_gather(shard_exec, label, offered_rows<T>{values.data, static_cast<std::int64_t>(unit)}, shard,
                 kernels::winning_values{table, slot_of, begins, order}, order.numbers());
