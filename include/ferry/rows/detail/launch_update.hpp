@@ -85,20 +85,28 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
   if constexpr (fields < Job::max_fields)
     if (job.fields != fields)
       return launch_update<Duplicates, fields + 1>(exec, labels, job, source, items, values, order);
-  const auto launch_tiles = [&]<class Tile>(Tile) {
-    const auto kernel = job.template kernel<Exec, Duplicates, Tile, fields>(source, items, values);
-    launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
+  // It launches nothing itself: a backtrace has one call less.
+  const auto kernel_of = [&]<class Tile>(Tile) {
+    return job.template kernel<Exec, Duplicates, Tile, fields>(source, items, values);
   };
   if (values.width() == 0) {
   } else if constexpr (is_host_exec<Exec>) {
-    launch_tiles(kernels::host_tile{});
+    const auto kernel = kernel_of(kernels::host_tile{});
+    launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
   } else if (job.template packs<Duplicates>(values)) {
     bool wide = false;
     if constexpr (takes_wide_tiles<Job, std::remove_const_t<Value>>)
-      if (wide = job.packs_wide(values); wide) launch_tiles(kernels::wide_packed_tile{});
-    if (!wide) launch_tiles(typename Job::template packed_tile<Value>{});
+      if (wide = job.packs_wide(values); wide) {
+        const auto kernel = kernel_of(kernels::wide_packed_tile{});
+        launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
+      }
+    if (!wide) {
+      const auto kernel = kernel_of(typename Job::template packed_tile<Value>{});
+      launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
+    }
   } else {
-    launch_tiles(loose_tile_of<Job, Duplicates, Source>{});
+    const auto kernel = kernel_of(loose_tile_of<Job, Duplicates, Source>{});
+    launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
   }
   if constexpr (Job::counts_rows)
     launch(exec, labels.count, items, job.template counting_kernel<Exec, std::remove_const_t<Value>>(source));
