@@ -117,7 +117,7 @@ consteval bool can_update() {
 ///
 /// It is compiled for each number N of active fields in [min_fields, number of fields]; state[i] is the i-th
 /// active field. More members are optional. at_rest and decay_state let step_count::catch_up skip steps
-/// without a gradient.
+/// without a gradient; decay_phase and decay_weight, with decay_state, shorten them.
 ///
 ///   by_lanes                   true if a host may apply the update to several elements at once. Then apply
 ///                              is template <int N, class Number>; Number has arithmetic with Compute, and
@@ -126,6 +126,11 @@ consteval bool can_update() {
 ///   at_rest(weight, state)     whether no later step without a gradient changes the weight, at any lr up to
 ///                              this one
 ///   decay_state(state, steps)  applies that number of steps without a gradient to the state
+///   decay_phase(weight, state, steps)
+///                              how many of the next `steps` steps without a gradient change the weight as
+///                              decay_weight does, with equal bits, at any lr up to this one
+///   decay_weight(weight)       the decay of one step; depends on options, not on the number of the step.
+///                              With by_lanes a template <class Number>
 template <class Rule>
 concept Optimizer = detail::DescribesRule<Rule> &&
     detail::can_update<Rule, float>() && detail::can_update<Rule, double>();

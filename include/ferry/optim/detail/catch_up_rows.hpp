@@ -1,82 +1,204 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/optim/detail/apply_tile.hpp>
 #include <ferry/rows/detail/tile.hpp>
 
 #include <Kokkos_Macros.hpp>
 
+#include <concepts>
 #include <cstdint>
+#include <utility>
 
 namespace ferry::kernels {
 
-/// One element's weight and state.
-template <class Compute, int Room>
-struct element {
-  Compute weight;
-  Compute state[Room];
+/// An update that says when steps without a gradient no longer change a weight.
+template <class Update, class Compute, int Room>
+concept Rests = requires(const Update& update, Compute& weight, Compute (&state)[Room]) {
+  update.at_rest(weight, state);
+  update.decay_state(state, std::int64_t{});
+};
+/// An update that says when they only decay it.
+template <class Update, class Compute, int Room>
+concept Decays = requires(const Update& update, Compute& weight, Compute (&state)[Room]) {
+  { update.decay_phase(weight, state, std::int64_t{}) } -> std::same_as<std::int64_t>;
+  update.decay_weight(weight);
+  update.decay_state(state, std::int64_t{});
 };
 
-/// Applies to elements of one row the steps that the row missed, with gradients of zero. Once an element is
-/// at rest, so that steps without a gradient no longer change its weight, one power of the state's factors
-/// replaces its remaining steps. The test runs every few steps and for each element alone, so the result does
-/// not depend on which elements a thread holds.
-template <class Schedule, class Transforms, class Compute, int Room, int Elements>
-KOKKOS_FORCEINLINE_FUNCTION void catch_up(const Schedule& schedule, const Transforms& transforms,
-                                          std::int64_t row, element<Compute, Room> (&elements)[Elements],
-                                          int count) {
-  constexpr std::int64_t asked_each = 16;
-  const std::int64_t missed = schedule.missed(row);
-  if (missed <= 0) return;
+/// The elements of a tile whose steps need no apply(), before step `until` of those that their row missed.
+template <int Elements>
+struct idle_elements {
+  std::int64_t until[Elements];
+  bool idle[Elements];
+  bool decays[Elements];  ///< false: at rest, until the last step
+};
+
+/// Decays numbers by missed steps [first, last) of a row. Coefficients are loaded as long as they change.
+template <class Schedule, class... Number>
+KOKKOS_FORCEINLINE_FUNCTION void decay_numbers(const Schedule& schedule, std::int64_t row, std::int64_t first,
+                                               std::int64_t last, Number&... number) {
   using update = typename Schedule::update;
-  constexpr bool can_rest = requires(const update& u, Compute& weight, Compute(&state)[Room]) {
-    u.at_rest(weight, state);
-    u.decay_state(state, std::int64_t{});
-  };
-  // The first missed step that may test for rest: no later step has options that could move a resting
-  // element.
-  const std::int64_t ask_from = schedule.before_rest(row) > 0 ? schedule.before_rest(row) : 0;
-  bool resting[Elements];
-  for (int e = 0; e < Elements; ++e) resting[e] = e >= count;
-  for (std::int64_t j = 0; j < missed; ++j) {
-    const update now = schedule.at(row, j);
-    if constexpr (can_rest) {
-      if (j >= ask_from && (j - ask_from) % asked_each == 0) {
-        bool finished = true;
-        for (int e = 0; e < count; ++e) {
-          if (!resting[e] && schedule.resting.at_rest(elements[e].weight, elements[e].state)) {
-            schedule.resting.decay_state(elements[e].state, missed - j);
-            resting[e] = true;
-          }
-          finished = finished && resting[e];
-        }
-        if (finished) return;
-      }
+  const std::int64_t changing = schedule.before_steady(row) < last ? schedule.before_steady(row) : last;
+  std::int64_t j = first;
+  for (; j < changing; ++j) {
+    const update& now = schedule.at(row, j);
+    (now.decay_weight(number), ...);
+  }
+  if (j == last) return;
+  const update now = schedule.at(row, last - 1);
+  for (; j < last; ++j) (now.decay_weight(number), ...);
+}
+
+/// Decays the tile's weights that decay, by missed steps [first, last). Others are computed along: without
+/// branches a step is the decay alone.
+template <class Tile, class Schedule, class Compute, int... Part>
+KOKKOS_FORCEINLINE_FUNCTION void decay_tile(const Schedule& schedule, std::int64_t row, std::int64_t first,
+                                            std::int64_t last, Compute (&weight)[Tile::elements],
+                                            const bool (&decays)[Tile::elements],
+                                            std::integer_sequence<int, Part...>) {
+  using update = typename Schedule::update;
+  constexpr int lanes = lanes_in_tile<Tile, update, Compute>();
+  Compute decayed[Tile::elements];
+  for (int e = 0; e < Tile::elements; ++e) decayed[e] = decays[e] ? weight[e] : Compute(0);
+  if constexpr (lanes != 0) {
+    using number = typename ferry::detail::lanes_of<Compute>::template type<lanes>;
+    number numbers[] = {number::load(decayed + Part * lanes)...};
+    decay_numbers(schedule, row, first, last, numbers[Part]...);
+    (numbers[Part].store(decayed + Part * lanes), ...);
+  } else {
+    decay_numbers(schedule, row, first, last, decayed[Part]...);
+  }
+  for (int e = 0; e < Tile::elements; ++e)
+    if (decays[e]) weight[e] = decayed[e];
+}
+
+/// The number of registers or elements that decay_tile holds.
+template <class Tile, class Update, class Compute>
+consteval int parts_of_tile() {
+  constexpr int lanes = lanes_in_tile<Tile, Update, Compute>();
+  return lanes == 0 ? Tile::elements : Tile::elements / lanes;
+}
+
+/// One step without a gradient, of the elements that are not idle.
+template <class Tile, int Fields, class Update, class Transforms, class Compute, int Room>
+KOKKOS_FORCEINLINE_FUNCTION void miss_step(const Update& now, const Transforms& transforms, std::int64_t row,
+                                           Compute (&weight)[Tile::elements],
+                                           Compute (&field)[Room][Tile::elements], int count,
+                                           const bool (&idle)[Tile::elements]) {
+  for (int e = 0; e < live<Tile>(count); ++e)
+    if (!idle[e]) {
+      Compute state[Room];
+      state[0] = Compute(0);  // unused without fields: a rule without fields still takes an array
+      for (int f = 0; f < Fields; ++f) state[f] = field[f][e];
+      const Compute before = weight[e];
+      now.apply(weight[e], Compute(0), state);
+      weight[e] = transforms.changed(before, weight[e], row);
+      for (int f = 0; f < Fields; ++f) field[f][e] = state[f];
     }
-    for (int e = 0; e < count; ++e)
-      if (!resting[e]) {
-        const Compute before = elements[e].weight;
-        now.apply(elements[e].weight, Compute(0), elements[e].state);
-        elements[e].weight = transforms.changed(before, elements[e].weight, row);
-      }
+}
+/// For all elements of a host's tile, in its registers.
+template <class Tile, int Fields, class Update, class Transforms, class Compute, int Room>
+KOKKOS_FORCEINLINE_FUNCTION void miss_step_in_lanes(const Update& now, const Transforms& transforms,
+                                                    std::int64_t row, Compute (&weight)[Tile::elements],
+                                                    Compute (&field)[Room][Tile::elements], int count) {
+  const Compute gradient[Tile::elements] = {};
+  if constexpr (Transforms::changes) {
+    Compute before[Tile::elements];
+    for (int e = 0; e < live<Tile>(count); ++e) before[e] = weight[e];
+    apply_tile<Tile, Fields>(now, weight, gradient, field, count);
+    for (int e = 0; e < live<Tile>(count); ++e) weight[e] = transforms.changed(before[e], weight[e], row);
+  } else {
+    apply_tile<Tile, Fields>(now, weight, gradient, field, count);
   }
 }
 
-/// catch_up for a tile with weights and fields in separate arrays. Fields of the Room places of `field` are
-/// in use.
+/// Rows ask every so many missed steps whether elements are idle. Each element is asked alone, so the result
+/// does not depend on which elements a thread holds.
+inline constexpr std::int64_t steps_between_asks = 16;
+
+/// How many of the next `left` missed steps of an element need no apply(). Applies them to the state: one
+/// power of its factors replaces them. `decays` says whether the weight decays in them.
+template <bool MayDecay, class Update, class Compute, int Room>
+  requires(MayDecay || Rests<Update, Compute, Room>)
+KOKKOS_FORCEINLINE_FUNCTION std::int64_t idle_steps(const Update& resting, Compute& weight,
+                                                    Compute (&state)[Room], std::int64_t left, bool& decays) {
+  std::int64_t steps = 0;
+  decays = false;
+  if constexpr (Rests<Update, Compute, Room>)
+    if (resting.at_rest(weight, state)) steps = left;
+  if constexpr (MayDecay)
+    if (steps == 0) {
+      steps = resting.decay_phase(weight, state, left);
+      if (steps < left) steps -= steps % steps_between_asks;
+      decays = steps > 0;
+    }
+  if (steps > 0) resting.decay_state(state, steps);
+  return steps;
+}
+
+/// Applies to a tile of a row the steps that the row missed, with gradients of zero. Elements at rest, whose
+/// weights such steps no longer change, or only decay, are left out of most of that. Fields of the Room
+/// places of `field` are in use.
 template <class Tile, int Fields, class Schedule, class Transforms, class Compute, int Room>
 KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const Transforms& transforms,
                                                std::int64_t row, Compute (&weight)[Tile::elements],
                                                Compute (&field)[Room][Tile::elements], int count) {
-  element<Compute, Room> elements[Tile::elements];
-  for (int e = 0; e < live<Tile>(count); ++e) {
-    elements[e].weight = weight[e];
-    elements[e].state[0] = Compute(0);
-    for (int f = 0; f < Fields; ++f) elements[e].state[f] = field[f][e];
-  }
-  catch_up(schedule, transforms, row, elements, live<Tile>(count));
-  for (int e = 0; e < live<Tile>(count); ++e) {
-    weight[e] = elements[e].weight;
-    for (int f = 0; f < Fields; ++f) field[f][e] = elements[e].state[f];
+  const std::int64_t missed = schedule.missed(row);
+  if (missed <= 0) return;
+  using update = typename Schedule::update;
+  constexpr bool decays = Decays<update, Compute, Room> && !Transforms::changes;
+  constexpr bool asks = Rests<update, Compute, Room> || decays;
+  constexpr bool by_lanes = lanes_in_tile<Tile, update, Compute>() != 0;
+  // The first missed step that may test for rest: no later step has options that could move a resting
+  // element.
+  const std::int64_t ask_from = schedule.before_rest(row) > 0 ? schedule.before_rest(row) : 0;
+  idle_elements<Tile::elements> elements;
+  for (int e = 0; e < Tile::elements; ++e) elements.idle[e] = elements.decays[e] = false;
+  bool any_idle = false;
+  for (std::int64_t j = 0; j < missed;) {
+    if constexpr (asks) {
+      if (j >= ask_from && (j - ask_from) % steps_between_asks == 0) {
+        std::int64_t next = missed;
+        bool any_decays = false;
+        // Steps with one lr change less and less.
+        update resting = schedule.resting;
+        if (j >= schedule.before_steady(row)) resting = schedule.at(row, j);
+        any_idle = false;
+        for (int e = 0; e < live<Tile>(count); ++e) {
+          if (!elements.idle[e] || elements.until[e] <= j) {
+            Compute state[Room];
+            state[0] = Compute(0);
+            for (int f = 0; f < Fields; ++f) state[f] = field[f][e];
+            elements.until[e] =
+                j + idle_steps<decays>(resting, weight[e], state, missed - j, elements.decays[e]);
+            for (int f = 0; f < Fields; ++f) field[f][e] = state[f];
+            elements.idle[e] = elements.until[e] > j;
+          }
+          any_idle = any_idle || elements.idle[e];
+          any_decays = any_decays || elements.decays[e];
+          if (elements.until[e] < next) next = elements.until[e];
+        }
+        if (next > j) {
+          if constexpr (decays)
+            if (any_decays)
+              decay_tile<Tile>(schedule, row, j, next, weight, elements.decays,
+                               std::make_integer_sequence<int, parts_of_tile<Tile, update, Compute>()>());
+          j = next;
+          continue;
+        }
+      }
+    }
+    const update now = schedule.at(row, j++);
+    if constexpr (by_lanes)
+      if (!any_idle) {
+        miss_step_in_lanes<Tile, Fields>(now, transforms, row, weight, field, count);
+        continue;
+      }
+    miss_step<Tile, Fields>(now, transforms, row, weight, field, count, elements.idle);
+    if constexpr (decays)
+      for (int e = 0; e < live<Tile>(count); ++e)
+        if (elements.decays[e]) now.decay_weight(weight[e]);
   }
 }
 

@@ -53,13 +53,14 @@ void launch_caught_up(launch_context<Exec>& call, const On& space_exec, const st
   inputs.take_updates(call, log.template history<Compute>(step));
   using update = typename std::remove_reference_t<decltype(log)>::template update<number>;
   const auto& rule = optim::detail::transforms_of<Rule>::rule_in(optimizer);
-  const auto [rest_from, rest_rule] = log.rest(step, rule);
-  const auto resting = rest_rule.template coefficients<number>(rest_from);
+  const auto rest = log.rest(step, rule);
+  const auto resting = rest.rule.template coefficients<number>(rest.first);
   const kernels::catch_up_schedule<update> schedule{resting,
                                                     resting,
                                                     inputs.template updates_for<On, update>(),
                                                     inputs.updates.first,
-                                                    rest_from,
+                                                    rest.first,
+                                                    rest.steady,
                                                     step + 1,
                                                     state.clock()->row_steps.data()};
   const auto transforms = job::template transforms_in<number>(optimizer);

@@ -58,6 +58,13 @@ class coefficient_history {
     rate_type lr;
     rate_type most;
   };
+  /// The last steps, since which at most lr has changed. The rule has the largest lr since then: an element
+  /// that it leaves at rest stays at rest.
+  struct last_span {
+    std::int64_t first;
+    std::int64_t steady;  ///< since when lr has not changed, either
+    Rule rule;
+  };
   /// The source of the updates of missed steps; all that a file needs to keep.
   struct recording {
     std::int64_t first = 1;  ///< earlier steps have been applied to all rows
@@ -132,14 +139,13 @@ class coefficient_history {
     return table.view(first_, length);
   }
 
-  /// The first of the steps up to `step` since which at most lr has changed, and its options with the largest
-  /// lr since then: an element that these options leave at rest stays at rest. `rule` if no step has been
-  /// recorded.
-  [[nodiscard]] std::pair<std::int64_t, Rule> rest(std::int64_t step, const Rule& rule) const {
+  /// The steps up to `step` since which at most lr has changed. `rule` if no step has been recorded.
+  [[nodiscard]] last_span rest(std::int64_t step, const Rule& rule) const {
     const std::lock_guard lock(guard_);
-    if (spans_.empty() || step < first_) return {step + 1, rule};
-    const auto span = last_until(spans_, step);
-    return {spans_[span].first, options(span, last_until(rates_, step), &rated::most)};
+    if (spans_.empty() || step < first_) return {step + 1, step + 1, rule};
+    const auto span = last_until(spans_, step), rate = last_until(rates_, step);
+    const std::int64_t first = spans_[span].first;
+    return {first, has_rate ? rates_[rate].first : first, options(span, rate, &rated::most)};
   }
 
   /// True if the last recorded step was computed in double.

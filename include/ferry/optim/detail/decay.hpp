@@ -20,6 +20,13 @@ KOKKOS_FUNCTION Compute decay_over(const Compute& base, std::int64_t steps) {
   return static_cast<Compute>(product);
 }
 
+/// number *= base^steps. An infinite number stays so, as step by step, when the power rounds to 0.
+template <class Compute>
+KOKKOS_FUNCTION void decay(Compute& number, const Compute& base, std::int64_t steps) {
+  const Compute decayed = number * decay_over(base, steps);
+  if (decayed == decayed) number = decayed;
+}
+
 /// base^exponent for an exponent >= 0, by squares and square roots: no sums, so the result is the same on
 /// every backend. Accurate to a few units in the last place of a double.
 KOKKOS_INLINE_FUNCTION double power(double base, double exponent) {

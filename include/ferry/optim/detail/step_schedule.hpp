@@ -80,7 +80,8 @@ struct per_row_by_step_schedule {
 
 /// One update for all rows, after those of the steps that the row missed. `row_steps[row]` is the last step
 /// applied to the row, and `updates[k]` is the update of step first + k. From step rest_from on, an element
-/// that `resting` leaves at rest stays at rest until the last missed step.
+/// that `resting` leaves at rest stays at rest until the last missed step. From step steady_from on, the
+/// options are those of the last one.
 template <class Update>
 struct catch_up_schedule {
   using update = Update;
@@ -91,7 +92,7 @@ struct catch_up_schedule {
   Update resting;
   const Update* updates;
   std::int64_t first;
-  std::int64_t rest_from;
+  std::int64_t rest_from, steady_from;
   std::int64_t step;  ///< the present step
   std::uint32_t* row_steps;
 
@@ -102,10 +103,15 @@ struct catch_up_schedule {
   KOKKOS_FORCEINLINE_FUNCTION const Update& at(std::int64_t row, std::int64_t j) const {
     return updates[static_cast<std::int64_t>(row_steps[row]) + 1 - first + j];
   }
-  /// The number of the row's missed steps before rest_from; not positive if there are none.
+  /// The number of the row's missed steps before rest_from and steady_from; not positive if there are none.
+  /// @{
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t before_rest(std::int64_t row) const {
     return rest_from - 1 - static_cast<std::int64_t>(row_steps[row]);
   }
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t before_steady(std::int64_t row) const {
+    return steady_from - 1 - static_cast<std::int64_t>(row_steps[row]);
+  }
+  /// @}
   KOKKOS_FORCEINLINE_FUNCTION void taken(std::int64_t row) const {
     row_steps[row] = static_cast<std::uint32_t>(step);
   }

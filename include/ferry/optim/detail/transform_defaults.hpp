@@ -13,7 +13,8 @@ namespace ferry::optim {
 ///   gradient_factor(squares, unit)
 ///                                with clips_norm: a factor for the row's gradient, whose sum of squares is
 ///                                squares * unit^2; the unit is 1 unless such a sum overflows or underflows
-///   changed(before, after, row)  an element's weight, from its weights before and after the rule
+///   changed(before, after, row)  an element's weight, from its weights before and after the rule; under
+///                                step_count::catch_up each missed step is then computed in full
 ///   weight_factor(squares, unit) with limits_norm: a factor for the new weights, likewise
 /// Without a parameter `unit` both factors get the sum itself, which may be infinite.
 struct transform_defaults {

@@ -1,11 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/optim/detail/transform_defaults.hpp>
+
 #include <Kokkos_Macros.hpp>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace ferry::kernels {
+
+/// True if a transform has a changed() of its own. It takes the place of one that the transform inherits, so
+/// the two have one address unless it does.
+template <class Transform>
+consteval bool changes_weights() {
+  if constexpr (requires {
+                  requires std::is_same_v<decltype(&Transform::template changed<float>),
+                                          decltype(&optim::transform_defaults::changed<float>)>;
+                })
+    return &Transform::template changed<float> != &optim::transform_defaults::changed<float>;
+  else
+    return true;
+}
 
 /// The kernel parts of transforms, applied in order; see optim::transform_defaults.
 template <class... Transforms>
@@ -17,6 +33,7 @@ struct transform_pack<> {
   static constexpr int clip_norms = 0;
   static constexpr int norm_limits = 0;
   static constexpr bool allows_catch_up = true;
+  static constexpr bool changes = false;
 
   KOKKOS_FORCEINLINE_FUNCTION static bool takes(std::int64_t) { return true; }
   template <class Compute>
@@ -39,6 +56,8 @@ struct transform_pack<First, Rest...> {
   static constexpr int clip_norms = transform_pack<Rest...>::clip_norms + (First::clips_norm ? 1 : 0);
   static constexpr int norm_limits = transform_pack<Rest...>::norm_limits + (First::limits_norm ? 1 : 0);
   static constexpr bool allows_catch_up = First::allows_catch_up && transform_pack<Rest...>::allows_catch_up;
+  /// True if changed() is more than its default.
+  static constexpr bool changes = changes_weights<First>() || transform_pack<Rest...>::changes;
 
   First first;
   transform_pack<Rest...> rest;

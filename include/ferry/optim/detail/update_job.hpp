@@ -67,9 +67,9 @@ struct update_job {
   Optimizer optimizer;
   std::int64_t step;
   std::shared_ptr<clock_type> clock;
-  step_inputs inputs{};        ///< see prepare
-  std::int64_t rest_from = 0;  ///< both for catch_up: see coefficient_history::rest
-  std::optional<rule_type> rest_rule{};
+  step_inputs inputs{};  ///< see prepare
+  /// For catch_up, see coefficient_history::rest.
+  std::optional<typename optim::coefficient_history<rule_type>::last_span> rest{};
 
   static constexpr int min_fields = rule_type::min_fields;
   static constexpr int max_fields = optim::state<rule_type, State, StateSpace>::max_fields;
@@ -143,9 +143,7 @@ struct update_job {
       const auto& rule = optim::detail::transforms_of<Optimizer>::rule_in(optimizer);
       if constexpr (StepCount::catches_up) {
         ready.inputs.take_updates(call, clock->updates.template history<compute>(step - 1));
-        const auto [rest_step, resting] = clock->updates.rest(step - 1, rule);
-        ready.rest_from = rest_step;
-        ready.rest_rule.emplace(resting);
+        ready.rest.emplace(clock->updates.rest(step - 1, rule));
       } else {
         ready.inputs.take_updates(call, clock->updates.template by_count<compute>(rule, step));
       }
@@ -174,10 +172,11 @@ struct update_job {
       auto* counts = arrays.row_steps.data;
       if constexpr (StepCount::catches_up) {
         return kernels::catch_up_schedule<update>{rule.template coefficients<number>(step),
-                                                  rest_rule->template coefficients<number>(rest_from),
+                                                  rest->rule.template coefficients<number>(rest->first),
                                                   inputs.template updates_for<Exec, update>(),
                                                   inputs.updates.first,
-                                                  rest_from,
+                                                  rest->first,
+                                                  rest->steady,
                                                   step,
                                                   counts};
       } else if constexpr (ScheduledOptimizer<rule_type>) {

@@ -49,8 +49,8 @@ struct adadelta {
     }
     template <int N>
     KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
-      state[0] *= decay_over(rho, steps);
-      state[1] *= decay_over(rho, steps);
+      decay(state[0], rho, steps);
+      decay(state[1], rho, steps);
     }
     /// @}
   };

@@ -62,8 +62,8 @@ struct adam {
     }
     template <int N>
     KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
-      state[0] *= decay_over(beta1, steps);
-      state[1] *= decay_over(beta2, steps);
+      decay(state[0], beta1, steps);
+      decay(state[1], beta2, steps);
     }
     template <class Wide>
     KOKKOS_FUNCTION void set_step(const Wide& lr, const terms<Compute>& step) {

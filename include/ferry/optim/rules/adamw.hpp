@@ -56,6 +56,18 @@ struct adamw {
     KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
       rest.decay_state(state, steps);
     }
+    template <int N>
+    KOKKOS_FUNCTION std::int64_t decay_phase(Compute weight, const Compute (&state)[N],
+                                             std::int64_t steps) const {
+      const Compute& square = state[N > 2 ? 2 : 1];
+      if (keep == Compute(1) || !(square >= state[1])) return 0;
+      return optim::decay_phase<Compute>({rest.step_size, state[0], square, rest.beta1, rest.beta2, rest.eps},
+                                         weight, keep, steps);
+    }
+    template <class Number>
+    KOKKOS_FORCEINLINE_FUNCTION void decay_weight(Number& weight) const {
+      weight *= keep;
+    }
     template <class Wide>
     KOKKOS_FUNCTION void set_step(const Wide& lr, const terms<Compute>& step) {
       rest.set_step(lr, step);

@@ -38,6 +38,23 @@ struct lion {
       weight = keep * weight - lr * sign_of(direction);
       state[0] = beta2 * state[0] + fresh2 * g;
     }
+    /// Without a gradient a weight moves by lr until m is zero, which decay does not make it.
+    /// @{
+    template <int N>
+    KOKKOS_FUNCTION bool at_rest(Compute, const Compute (&state)[N]) const {
+      return keep == Compute(1) && state[0] == Compute(0);
+    }
+    template <int N>
+    KOKKOS_FUNCTION void decay_state(Compute (&)[N], std::int64_t) const {}
+    template <int N>
+    KOKKOS_FUNCTION std::int64_t decay_phase(Compute, const Compute (&state)[N], std::int64_t steps) const {
+      return state[0] == Compute(0) ? steps : 0;
+    }
+    template <class Number>
+    KOKKOS_FORCEINLINE_FUNCTION void decay_weight(Number& weight) const {
+      weight *= keep;
+    }
+    /// @}
     /// @}
   };
 

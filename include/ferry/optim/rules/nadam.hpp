@@ -97,8 +97,21 @@ struct nadam {
     }
     template <int N>
     KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
-      state[0] *= decay_over(Compute(1) - fresh1, steps);
-      state[1] *= decay_over(beta2, steps);
+      decay(state[0], Compute(1) - fresh1, steps);
+      decay(state[1], beta2, steps);
+    }
+    /// With decoupled decay. The momenta at most double.
+    template <int N>
+    KOKKOS_FUNCTION std::int64_t decay_phase(Compute weight, const Compute (&state)[N],
+                                             std::int64_t steps) const {
+      if (keep == Compute(1) || weight_decay != Compute(0)) return 0;
+      return optim::decay_phase<Compute>(
+          {average_rate + average_rate, state[0], state[1], Compute(1) - fresh1, beta2, eps}, weight, keep,
+          steps);
+    }
+    template <class Number>
+    KOKKOS_FORCEINLINE_FUNCTION void decay_weight(Number& weight) const {
+      weight *= keep;
     }
     template <class Wide>
     KOKKOS_FUNCTION void set_step(const Wide& lr, const terms<Compute>& step) {

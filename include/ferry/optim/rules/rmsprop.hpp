@@ -68,9 +68,9 @@ struct rmsprop {
     }
     template <int N>
     KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
-      state[0] *= decay_over(alpha, steps);
+      decay(state[0], alpha, steps);
       if constexpr (N > 1)
-        if (centered) state[N - 1] *= decay_over(Compute(1) - fresh, steps);
+        if (centered) decay(state[N - 1], Compute(1) - fresh, steps);
     }
     /// @}
   };

@@ -79,7 +79,16 @@ struct sgd {
     }
     template <int N>
     KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
-      if (momentum != Compute(0)) state[0] *= decay_over(momentum, steps);
+      if (momentum != Compute(0)) decay(state[0], momentum, steps);
+    }
+    /// With momentum the decay would continue in the buffer.
+    template <int N>
+    KOKKOS_FUNCTION std::int64_t decay_phase(Compute, const Compute (&)[N], std::int64_t steps) const {
+      return momentum == Compute(0) && weight_decay != Compute(0) ? steps : 0;
+    }
+    template <class Number>
+    KOKKOS_FORCEINLINE_FUNCTION void decay_weight(Number& weight) const {
+      weight -= lr * (Number(sign * Compute(0)) + weight_decay * weight);
     }
     /// @}
   };

@@ -53,8 +53,8 @@ struct sparse_adam {
     }
     template <int N>
     KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
-      state[0] *= decay_over(Compute(1) - fresh1, steps);
-      state[1] *= decay_over(Compute(1) - fresh2, steps);
+      decay(state[0], Compute(1) - fresh1, steps);
+      decay(state[1], Compute(1) - fresh2, steps);
     }
     template <class Wide>
     KOKKOS_FUNCTION void set_step(const Wide& lr, const terms<Compute>& step) {
