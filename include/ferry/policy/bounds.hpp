@@ -13,11 +13,11 @@
 namespace ferry::bounds {
 
 namespace detail {
-/// Compared in 64 bits without sign: a negative index is a large one.
+/// Compared in 64 bits, so that a large unsigned index does not become negative.
 template <class Index>
 KOKKOS_FUNCTION constexpr bool inside(Index index, std::int64_t rows) {
   if constexpr (std::is_signed_v<Index>)
-    return static_cast<std::uint64_t>(static_cast<std::int64_t>(index)) < static_cast<std::uint64_t>(rows);
+    return index >= 0 && static_cast<std::int64_t>(index) < rows;
   else
     return static_cast<std::uint64_t>(index) < static_cast<std::uint64_t>(rows);
 }

@@ -24,19 +24,6 @@ inline constexpr bool may_miss<index_rows<Index, bounds::unchecked>> = false;
 template <class Index>
 inline constexpr bool may_miss<index_rows<Index, bounds::clamp>> = false;
 
-/// Sets the row of a position. False if it has none, and then the row is 0.
-template <class Source>
-KOKKOS_FORCEINLINE_FUNCTION bool find_row(const Source& source, std::int64_t position, std::int64_t& row) {
-  if constexpr (requires { source.find_row(position, row); }) {
-    return source.find_row(position, row);
-  } else {
-    row = source.row(position, false);
-    if (!may_miss<Source> || row >= 0) return true;
-    row = 0;
-    return false;
-  }
-}
-
 /// True if a bag with such a position always keeps its contents, so that its sum does not matter.
 template <class Source>
 inline constexpr bool always_strict = false;
@@ -179,11 +166,12 @@ struct bag_terms {
     found_rows<N> rows = {};
     for (int j = 0; j < N; ++j)
       if (Whole || k + j < end) {
-        [[maybe_unused]] const bool has_row = find_row(source, k + j, rows.row[j]);
+        rows.row[j] = source.row(k + j, false);
         if constexpr (may_miss<Source>)
-          if (!has_row) {
+          if (rows.row[j] < 0) {
             if constexpr (may_skip) rows.missing |= 1u << j;
             sum.marks.miss();
+            rows.row[j] = 0;
           }
         if constexpr (weighs) rows.weight[j] = convert<Compute>(weights[k + j]);
       }

@@ -3,7 +3,6 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/policy.hpp>
-#include <ferry/policy/bounds.hpp>
 #include <ferry/runtime/detail/report.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -47,14 +46,6 @@ struct index_rows {
       if (row < 0 && record)
         report.out_of_range(position, static_cast<std::uint64_t>(static_cast<std::int64_t>(index)));
     return row;
-  }
-  /// As find_row does, in fewer instructions than by way of -1.
-  KOKKOS_FUNCTION bool find_row(std::int64_t position, std::int64_t& row) const
-      requires(std::is_same_v<Bounds, bounds::check> || std::is_same_v<Bounds, bounds::skip>) {
-    const Index index = indices[position];
-    const bool has_row = bounds::detail::inside(index, rows);
-    row = has_row ? static_cast<std::int64_t>(index) : 0;
-    return has_row;
   }
   /// Only reads findings of an earlier kernel, see resolve_indices.
   KOKKOS_FUNCTION bool blocked() const {

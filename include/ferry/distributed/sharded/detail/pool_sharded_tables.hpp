@@ -45,7 +45,6 @@ template <class Index, class Bounds, class Spread>
 struct shard_index_rows : bag_index_rows<Index, Bounds> {
   const shard_places<Spread>* places = nullptr;  ///< of the table
 
-  bool find_row(std::int64_t, std::int64_t&) const = delete;  ///< that of index_rows knows no shards
   KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool record) const {
     const std::int64_t row = bag_index_rows<Index, Bounds>::row(position, record);
     return row < 0 ? row : (*places)(row);
