@@ -63,18 +63,18 @@ TEST_CASE("an error of one rank that finds maxima leaves the rows of all as they
              {flaw::index, flaw::offset, flaw::late, flaw::many, flaw::infinite, flaw::none}) {
           std::vector<std::string> messages(static_cast<std::size_t>(ranks));
           comm.run([&](int rank, const auto& exec) {
-            const flaw own = rank == bad ? wrong : flaw::none;
+            const flaw rank_flaw = rank == bad ? wrong : flaw::none;
             const bool has_nothing = ranks > 2 && rank == 1;
             std::vector<std::int64_t> rows{1, 2, 3, 4}, offsets{0, 1, 4};
             if (has_nothing) rows.clear(), offsets.assign(3, 0);
-            if (own == flaw::index) rows[2] = 77;
-            if (own == flaw::offset) offsets[1] = 9;
-            if (own == flaw::late) offsets[0] = 1;
+            if (rank_flaw == flaw::index) rows[2] = 77;
+            if (rank_flaw == flaw::offset) offsets[1] = 9;
+            if (rank_flaw == flaw::late) offsets[0] = 1;
             const ferry::device home = comm.device(rank);
             const auto named = on_device(exec, home, rows), bags = on_device(exec, home, offsets);
-            ferry::tensor<float, device> grads("grads", home, own == flaw::many ? 5 : 2, width);
+            ferry::tensor<float, device> grads("grads", home, rank_flaw == flaw::many ? 5 : 2, width);
             ferry::init::constant(exec, grads,
-                                  own == flaw::infinite ? std::numeric_limits<float>::infinity() : 1);
+                                  rank_flaw == flaw::infinite ? std::numeric_limits<float>::infinity() : 1);
             const auto step = [&](const auto& list) {
               ferry::step_bags(exec, rule, big, states, list, bags, grads, ferry::pooling::max{},
                                ferry::nonfinite::reject{})

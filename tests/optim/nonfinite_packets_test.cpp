@@ -57,10 +57,10 @@ struct gapped_rows {
       expected.first_value = i * nonfinite_value::kinds + value_kind;
     }
   }
-  void check(const index_report& found) const {
+  void check(const index_report& findings) const {
     CAPTURE(sizeof(T), rows, width, stride);
-    CHECK(found.nonfinite == expected.nonfinite);
-    CHECK(found.first_value == expected.first_value);
+    CHECK(findings.nonfinite == expected.nonfinite);
+    CHECK(findings.first_value == expected.first_value);
   }
 };
 
@@ -72,7 +72,7 @@ void check_packets(std::mt19937_64& random) {
     const std::size_t rows = 1 + random() % 9, width = packet * (1 + random() % 9);
     const gapped_rows<T> source(random, rows, width, width + packet * (random() % 3), random() % 5);
     const auto items = static_cast<std::int64_t>(rows * width / packet), threads = (items + 3) / 4;
-    index_report found{};
+    index_report findings{};
     unsigned int raised = 0;
     const kernels::find_nonfinite<T, Elements> kernel{
         source.content.data(),
@@ -80,10 +80,10 @@ void check_packets(std::mt19937_64& random) {
         ferry::detail::fast_divisor(static_cast<std::int64_t>(width / packet)),
         items,
         threads,
-        report_writer{&found, &raised}};
+        report_writer{&findings, &raised}};
     for (std::int64_t i = threads; i-- > 0;) kernel(i);
-    source.check(found);
-    CHECK((raised != 0) == (found.nonfinite != 0));
+    source.check(findings);
+    CHECK((raised != 0) == (findings.nonfinite != 0));
   }
 }
 
@@ -107,10 +107,10 @@ void check_launches(std::mt19937_64& random) {
         const report_writer writer = call.report();
         ferry::detail::launch_find_nonfinite(exec, "ferry::test::find_nonfinite", values, writer);
         exec.fence("ferry::test");
-        const index_report found = ferry::detail::read_report<exec_space>(writer);
+        const index_report findings = ferry::detail::read_report<exec_space>(writer);
         call.finish().drop();
         CAPTURE(first);
-        source.check(found);
+        source.check(findings);
       }
 }
 
