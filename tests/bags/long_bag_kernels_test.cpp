@@ -163,6 +163,19 @@ TEST_CASE("a device's kernels pool long bags", "[long_bags]") {
   }
 }
 
+TEST_CASE("threads sum the longest runs of pieces, across bags and groups of tiles", "[long_bags]") {
+  using namespace ferry;
+  auto random = generator(611);
+  for (int turn = 0; turn < 6; ++turn) {
+    std::vector<std::size_t> offsets{random() % 70};
+    for (int bag = 0; bag < 12; ++bag)
+      offsets.push_back(offsets.back() + (random() % 3 == 0 ? random() % 1500 : 1024 + random() % 1100));
+    const auto seed = static_cast<unsigned>(612 + 5 * turn);
+    check<float, pooling::sum, bounds::check>(offsets, 67, tile::single, seed);
+    check<float, pooling::mean, bounds::skip>(offsets, 164, tile::packed, seed + 1);
+  }
+}
+
 TEST_CASE("a device's kernels pool long bags that overlap next to bad offsets", "[long_bags]") {
   using namespace ferry;
   check<float, pooling::sum, bounds::check>({0, 1500, 3000, 6000, 6500}, 4, tile::packed, 7, true);

@@ -159,6 +159,32 @@ struct alone {
   }
 };
 
+/// A row that gets three gradients, none for a long time, and a gradient of zeros in the last step.
+template <class Rule>
+void late_row_stays_a_number(const Rule& rule, std::int64_t last) {
+  CAPTURE(std::string(Rule::name), rule.weight_decay);
+  const exec_space exec;
+  const std::vector<float> initial{1.0f, -1.0f, 0.5f, 2.0f, -0.25f};
+  const std::size_t width = initial.size();
+  dense_training<Rule, float, 2> dense{initial, {std::vector<float>(width), std::vector<float>(width)}};
+  auto table = make<ferry::device_space>("weights", 1, width, initial);
+  auto state = optim::make_state(rule, table, policy);
+  for (std::int64_t s = 1; s <= last; ++s) {
+    const std::vector<std::int64_t> named(s <= 3 || s == last ? 1 : 0, 0);
+    const std::vector<float> gradient(width, s <= 3 ? 0.1f : 0.0f);
+    const std::vector<float> rows_of_batch(named.size() * width, gradient.front());
+    ferry::step(exec, rule, table, state, named,
+                make<ferry::device_space>("grads", named.size(), width, rows_of_batch), policy)
+        .wait();
+    dense.step(rule, s, gradient, unchanged{});
+  }
+  const auto weights = take(table);
+  for (std::size_t c = 0; c < width; ++c) {
+    CAPTURE(c, weights[c], dense.weights[c]);
+    CHECK(std::fabs(weights[c] - dense.weights[c]) <= 1e-20f + 1e-5f * std::fabs(dense.weights[c]));
+  }
+}
+
 /// Steady most of the time, by a schedule for a while, and with another decay from step 700 on.
 double rate_at(std::int64_t step) {
   return step < 1500 ? 0.01 : step < 2200 ? 0.01 + 1e-5 * static_cast<double>(step - 1500) : 0.004;
@@ -230,6 +256,19 @@ TEST_CASE("late rows in a chain have the bits of dense training", "[optim][step_
         return optim::chain{plain, optim::row_rates{factors}};
       },
       [](const float& before, const float& after) { return before + 1.5f * (after - before); });
+}
+
+TEST_CASE("late rows stay numbers without eps", "[optim][step_count]") {
+  late_row_stays_a_number(optim::adam{.lr = 0.01, .betas = {0.5, 0.9}, .eps = 0.0}, 3000);
+  // Moments fade while the weight decays, and it decays further without a term that is small enough.
+  late_row_stays_a_number(optim::adamw{.lr = 0.01, .betas = {0.5, 0.9}, .eps = 0.0, .weight_decay = 1.0},
+                          5000);
+  late_row_stays_a_number(optim::adamw{.lr = 0.01, .betas = {0.5, 0.9}, .eps = 0.0, .weight_decay = 0.1},
+                          3000);
+  late_row_stays_a_number(
+      optim::nadam{
+          .lr = 0.01, .betas = {0.5, 0.9}, .eps = 0.0, .weight_decay = 1.0, .decoupled_weight_decay = true},
+      5000);
 }
 
 TEST_CASE("transforms that change weights are known by their changed()", "[optim][transform]") {

@@ -27,6 +27,16 @@ KOKKOS_FUNCTION void decay(Compute& number, const Compute& base, std::int64_t st
   if (decayed == decayed) number = decayed;
 }
 
+/// decay() of an average of squares, by which a rule divides. It stays above 0, as step by step: a base above
+/// 1/2 rounds the least number to itself. Without eps, 0 would make the term of a zero gradient 0 / 0.
+template <class Compute>
+KOKKOS_FUNCTION void decay_square(Compute& square, const Compute& base, std::int64_t steps) {
+  constexpr double least_number = sizeof(Compute) == 4 ? 0x1p-149 : 0x1p-1074;
+  if (square == Compute(0)) return;
+  decay(square, base, steps);
+  if (square == Compute(0) && base > Compute(0.5)) square = Compute(least_number);
+}
+
 /// base^exponent for an exponent >= 0, by squares and square roots: no sums, so the result is the same on
 /// every backend. Accurate to a few units in the last place of a double.
 KOKKOS_INLINE_FUNCTION double power(double base, double exponent) {

@@ -49,7 +49,7 @@ struct adadelta {
     }
     template <int N>
     KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
-      decay(state[0], rho, steps);
+      decay_square(state[0], rho, steps);
       decay(state[1], rho, steps);
     }
     /// @}

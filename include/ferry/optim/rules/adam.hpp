@@ -63,7 +63,7 @@ struct adam {
     template <int N>
     KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
       decay(state[0], beta1, steps);
-      decay(state[1], beta2, steps);
+      decay_square(state[1], beta2, steps);
     }
     template <class Wide>
     KOKKOS_FUNCTION void set_step(const Wide& lr, const terms<Compute>& step) {

@@ -98,7 +98,7 @@ struct nadam {
     template <int N>
     KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
       decay(state[0], Compute(1) - fresh1, steps);
-      decay(state[1], beta2, steps);
+      decay_square(state[1], beta2, steps);
     }
     /// With decoupled decay. The momenta at most double.
     template <int N>

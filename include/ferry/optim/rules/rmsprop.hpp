@@ -68,7 +68,7 @@ struct rmsprop {
     }
     template <int N>
     KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
-      decay(state[0], alpha, steps);
+      decay_square(state[0], alpha, steps);
       if constexpr (N > 1)
         if (centered) decay(state[N - 1], Compute(1) - fresh, steps);
     }

@@ -54,7 +54,7 @@ struct sparse_adam {
     template <int N>
     KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
       decay(state[0], Compute(1) - fresh1, steps);
-      decay(state[1], Compute(1) - fresh2, steps);
+      decay_square(state[1], Compute(1) - fresh2, steps);
     }
     template <class Wide>
     KOKKOS_FUNCTION void set_step(const Wide& lr, const terms<Compute>& step) {
