@@ -285,17 +285,23 @@ bool has_checkpoint(const std::string& folder, const checkpoint_choice& choice) 
 }
 
 std::vector<std::uint64_t> generations_in(const std::string& folder) {
-  // The newest one first: a save that comes between the two looks lists it among the older ones.
-  bool missing = false;
-  const std::string newest = manifest_bytes(folder, &missing);
-  std::vector<std::uint64_t> numbers;
-  for (const auto& name : listed(folder))
-    if (const std::uint64_t number = number_after(old_manifest, name); number != 0) numbers.push_back(number);
-  if (const std::uint64_t number = missing ? 0 : number_of_manifest(newest); number != 0)
-    numbers.push_back(number);
-  std::sort(numbers.begin(), numbers.end());
-  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-  return numbers;
+  constexpr int most_looks = 64;
+  for (int look = 1;; ++look) {
+    // The newest one first: a save that comes between the two looks lists it among the older ones.
+    bool missing = false;
+    const std::string newest = manifest_bytes(folder, &missing);
+    std::vector<std::uint64_t> numbers;
+    for (const auto& name : listed(folder))
+      if (const std::uint64_t number = number_after(old_manifest, name); number != 0)
+        numbers.push_back(number);
+    // Several saves meanwhile may have removed generations that the list has not come to.
+    if (!missing && look < most_looks && !is_manifest(manifest_path(folder), newest)) continue;
+    if (const std::uint64_t number = missing ? 0 : number_of_manifest(newest); number != 0)
+      numbers.push_back(number);
+    std::sort(numbers.begin(), numbers.end());
+    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+    return numbers;
+  }
 }
 
 std::vector<std::string> checkpoint_names_in(const std::string& folder) {
