@@ -128,7 +128,7 @@ ensure_tools() {
   # The environment holds absolute paths: a folder that was moved gets a new one.
   if ! up_to_date tools "$cache ${tool_pins[*]}" || ! "$cache/tools/bin/cmake" --version >/dev/null 2>&1; then
     step "Installing ${tool_pins[*]} into $cache/tools" make_tools "$python"
-    rm -rf "$cache/probe"
+    rm -rf "$root/build/probe"
     finished tools "$cache ${tool_pins[*]}"
   fi
   export PATH=$cache/tools/bin:$PATH
@@ -177,12 +177,12 @@ kokkos_version='' kokkos_devices='' kokkos_dir=''
 
 # Asks CMake which Kokkos it finds; an argument names where to look first.
 probe_kokkos() {
-  local arguments=(-S "$root/cmake/probe" -B "$cache/probe" -G Ninja -U Kokkos_DIR -U Kokkos_ROOT)
+  local arguments=(-S "$root/cmake/probe" -B "$root/build/probe" -G Ninja -U Kokkos_DIR -U Kokkos_ROOT)
   [ -z "${1:-}" ] || arguments+=("-DKokkos_ROOT=$1")
-  mkdir -p "$cache/probe" "$logs"
+  mkdir -p "$root/build/probe" "$logs"
   cmake "${arguments[@]}" >"$logs/probe.log" 2>&1 || { cat "$logs/probe.log"; die "CMake cannot use the C++ compiler"; }
   kokkos_version='' kokkos_devices='' kokkos_dir=''
-  read -r kokkos_version kokkos_devices kokkos_dir <"$cache/probe/kokkos.txt" || true
+  read -r kokkos_version kokkos_devices kokkos_dir <"$root/build/probe/kokkos.txt" || true
 }
 
 find_host_kokkos() {

@@ -115,9 +115,10 @@ consteval bool can_update() {
 ///
 ///   apply(Compute& weight, Compute gradient, Compute (&state)[N]) const
 ///
-/// It is compiled for each number N of active fields in [min_fields, number of fields]; state[i] is the i-th
-/// active field. More members are optional. at_rest and decay_state let step_count::catch_up skip steps
-/// without a gradient; decay_phase and decay_weight, with decay_state, shorten them.
+/// It is compiled for each number N of active fields in [min_fields, number of fields], 1 in place of 0;
+/// state[i] is the i-th active field. More members are optional. at_rest and decay_state let
+/// step_count::catch_up skip steps without a gradient; decay_phase and decay_weight, with decay_state,
+/// shorten them.
 ///
 ///   by_lanes                   true if a host may apply the update to several elements at once. Then apply
 ///                              is template <int N, class Number>; Number has arithmetic with Compute, and

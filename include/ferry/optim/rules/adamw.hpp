@@ -14,7 +14,7 @@ namespace ferry::optim {
 ///   w -= lr / (1 - b1^step) m / (sqrt(v) / sqrt(1 - b2^step) + eps)
 ///
 /// With amsgrad (Reddi et al. 2018) the last line uses the largest v so far. Only the rows of the batch are
-/// updated, and only these rows decay.
+/// updated, and only these rows decay, but under step_count::catch_up.
 struct adamw {
   static constexpr std::string_view name = "adamw";  ///< see ferry::Optimizer
   static constexpr int min_fields = 2;               ///< see ferry::Optimizer
