@@ -26,12 +26,12 @@ class tensor_view {
 
   /// An empty view: no extents, null data.
   tensor_view() = default;
-  /// Of dense rows with these extents. The label, if there is one, must live as long as the data.
+  /// A view of dense rows with these extents. The label, if there is one, must live as long as the data.
   KOKKOS_FUNCTION constexpr tensor_view(T* data, const shape<Extents>& extents,
                                         const std::string* label = nullptr)
       : data_(data), shape_(extents), label_(label) {}
-  /// Of dense rows; the sizes are the extents, rows first; if the type fixes some of them, all or only the
-  /// others. Throws invalid_argument for a negative one, and for one that contradicts the type.
+  /// A view of dense rows; the sizes are the extents, rows first; if the type fixes some of them, all or only
+  /// the others. Throws invalid_argument for a negative one, and for one that contradicts the type.
   template <std::integral... Sizes>
     requires(sizeof...(Sizes) >= 1)
   tensor_view(T* data, Sizes... sizes)

@@ -27,7 +27,7 @@ enum class row_hold : unsigned char {
 /// writes after both. Thread-safe.
 class access_tracker final : public used_object {
  public:
-  /// Of a tensor in the memory of a device; -1 for host memory, and if the device is not known.
+  /// A tracker for a tensor in the memory of a device; -1 for host memory, and if the device is not known.
   explicit access_tracker(int device = -1) noexcept;
   access_tracker(const access_tracker&) = delete;
   access_tracker& operator=(const access_tracker&) = delete;

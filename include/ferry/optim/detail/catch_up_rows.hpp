@@ -113,8 +113,8 @@ KOKKOS_FORCEINLINE_FUNCTION void miss_step_in_lanes(const Update& now, const Tra
   }
 }
 
-/// Rows ask every so many missed steps whether elements are idle. Each element is asked alone, so the result
-/// does not depend on which elements a thread holds.
+/// Missed steps between two questions whether elements of a row are idle. The answer for an element depends
+/// on that element alone, so results are the same for any tile.
 inline constexpr std::int64_t steps_between_asks = 16;
 
 /// How many of the next `left` missed steps of an element need no apply(). Applies them to the state: one

@@ -142,8 +142,7 @@ struct apply_rows {
     return vectors < 1 ? at_a_time<Bytes>() : vectors * at_a_time<Bytes>();
   }
 
-  /// Whole: the width is a multiple of line_elements(), so a row has no remainder. In a function of its
-  /// own, so that it has all registers.
+  /// Whole: a row has no remainder behind its lines. A function of its own, so that it has all registers.
   template <bool Whole, int Bytes, class To>
   [[gnu::always_inline]] void all_rows(const To& variant, const detail::host_run& run) const {
     static_assert(line_elements<Bytes>() == line_elements<0>());
@@ -291,8 +290,8 @@ struct apply_rows {
       operation.load(inputs, rows.row, column, count);
     } else {
       operation.load(inputs, rows.row, column, count);
-      combine_segment < Part, Duplicates, requires { Operation::adds; }
-      > (value, source, rows, values, values_stride, column, count);
+      combine_segment<Part, Duplicates, adds_value<Operation>>(value, source, rows, values, values_stride,
+                                                               column, count);
     }
     operation.finish(inputs, item, rows.row, column, value, count);
   }

@@ -21,6 +21,12 @@ inline constexpr bool is_lean = requires {
   requires Operation::is_lean;
 };
 
+/// True if an operation of apply_rows adds the value to something.
+template <class Operation>
+inline constexpr bool adds_value = requires {
+  requires Operation::adds;
+};
+
 /// Blocks of a multiprocessor that the registers of apply_rows must allow, see launch: those of a kernel
 /// without the sums of pieces, which would take more. Kernels that already have as many state none.
 template <class Compute, class Tile, class Duplicates, class Source, class Operation>

@@ -51,7 +51,7 @@ template <class Path, class Exec, class From, class FromSpace, class To, class T
     return nothing_over_link{};
 }
 
-/// Of the bytes that count_transfer() counted, those that kernels moved when they share the rows with host
+/// Bytes that kernels moved, of those that count_transfer() counted, when they share the rows with host
 /// threads.
 template <class Path, class From, class FromSpace, class To, class ToSpace>
 void moved_by_kernels(const array_ref<From, FromSpace>&, const array_ref<To, ToSpace>&, std::int64_t bytes) {

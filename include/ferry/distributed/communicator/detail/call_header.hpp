@@ -22,7 +22,7 @@ struct call_header {
   std::uint64_t bytes = 0;
   std::uint64_t call = 0;
   failure_text said;
-  /// Of an all_gather, whose bytes go with the header if they fit: most of those of verbs do, for 64 ranks.
+  /// The bytes of an all_gather, if they fit: most of those of verbs do, for 64 ranks.
   static constexpr std::size_t room = 1024;
   std::array<std::byte, room> data{};
 };
