@@ -204,4 +204,38 @@ TEST_CASE("a sharded table is initialised and copied by its row numbers", "[dist
     });
 }
 
+TEST_CASE("shards of halves that end within a packet are drawn as the whole table", "[distributed][init]") {
+  const watchdog guard("sharded init of halves");
+  const exec_space exec;
+  const auto check = [&](const auto& table, const auto& big) { REQUIRE(same_table(exec, big, table)); };
+  for (const int ranks : {1, 2, 3})
+    for_each_sharding([&](auto spread) {
+      const auto comm = group_of(ranks);
+      for (const std::size_t columns : {1U, 4U, 6U, 12U})
+        for (std::size_t rows = 0; rows < 24; ++rows) {
+          INFO(ranks << " ranks, " << rows << " rows of " << columns << ", " << decltype(spread)::name);
+          ferry::tensor<ferry::half_t, host> table("w", rows, columns);
+          ferry::sharded_table<ferry::half_t, host, decltype(spread)> big("w", comm, rows, columns, spread);
+          ferry::init::uniform(exec, table, -2, 3, 17);
+          ferry::init::uniform(exec, big, -2, 3, 17);
+          check(table, big);
+          ferry::init::normal(exec, table, 0, 1, 18);
+          ferry::init::normal(exec, big, 0, 1, 18);
+          check(table, big);
+        }
+    });
+}
+
+TEST_CASE("a scramble keeps numbers behind the rows", "[distributed][init]") {
+  for (std::int64_t rows = 1; rows < 300; ++rows)
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      const ferry::kernels::row_scramble scramble(rows, seed);
+      for (std::int64_t row = 0; row < 2 * rows; ++row) {
+        const std::int64_t place = scramble.forward(row);
+        REQUIRE((row < rows ? place >= 0 && place < rows : place == row));
+        REQUIRE(scramble.backward(place) == row);
+      }
+    }
+}
+
 }  // namespace ferry_test::verbs_test

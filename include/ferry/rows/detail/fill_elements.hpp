@@ -79,10 +79,12 @@ struct fill_packets {
   template <int Element>
   KOKKOS_FORCEINLINE_FUNCTION void draw_from(std::int64_t first, T (&values)[elements]) const {
     if constexpr (Element < elements) {
-      if constexpr (draws > 1)
-        generator.draw((first + Element) / draws, values + Element);
-      else
+      if constexpr (draws > 1) {
+        // A draw behind the end would be one of a row that the array lacks.
+        if (first + Element < size) generator.draw((first + Element) / draws, values + Element);
+      } else {
         values[Element] = generator(0, 0, first + Element);
+      }
       draw_from<Element + draws>(first, values);
     }
   }

@@ -9,7 +9,8 @@ namespace ferry::kernels {
 
 /// A bijection of [0, rows), chosen by a seed: on the smallest power of two that holds the rows, additions,
 /// multiplications by odd numbers and shifts, which all have an inverse; values outside of [0, rows) are
-/// sent on until they come inside (cycle walking, Black and Rogaway 2002).
+/// sent on until they come inside (cycle walking, Black and Rogaway 2002). Numbers that are outside at first
+/// stay as they are, because a cycle of such numbers alone has no end.
 class row_scramble {
  public:
   /// The identity.
@@ -19,7 +20,7 @@ class row_scramble {
 
   [[nodiscard]] KOKKOS_FUNCTION constexpr bool is_identity() const { return rows_ < 2; }
   [[nodiscard]] KOKKOS_FUNCTION constexpr std::int64_t forward(std::int64_t row) const {
-    if (is_identity()) return row;
+    if (keeps(row)) return row;
     auto x = static_cast<std::uint64_t>(row);
     do {
       x = round(round(x, seed_), seed_ >> 32 | seed_ << 32);
@@ -27,7 +28,7 @@ class row_scramble {
     return static_cast<std::int64_t>(x);
   }
   [[nodiscard]] KOKKOS_FUNCTION constexpr std::int64_t backward(std::int64_t place) const {
-    if (is_identity()) return place;
+    if (keeps(place)) return place;
     auto x = static_cast<std::uint64_t>(place);
     do {
       x = undone(undone(x, seed_ >> 32 | seed_ << 32), seed_);
@@ -36,6 +37,10 @@ class row_scramble {
   }
 
  private:
+  [[nodiscard]] KOKKOS_FUNCTION constexpr bool keeps(std::int64_t row) const {
+    return is_identity() || static_cast<std::uint64_t>(row) >= rows_;
+  }
+
   // Odd, so that they have inverses modulo powers of two: factor * inverse = 1 (mod 2^64).
   static constexpr std::uint64_t factor = 0xD1342543DE82EF95ull, second = 0x9E3779B97F4A7C15ull;
   [[nodiscard]] KOKKOS_FUNCTION static constexpr std::uint64_t inverse_of(std::uint64_t odd) {
