@@ -113,7 +113,8 @@ void check_added(std::size_t n, std::size_t rows, std::size_t hot, std::size_t w
 TEST_CASE("neighbouring positions are summed before they are added", "[any_order]") {
   using packed = kernels::packed_tile;
   using single = kernels::single_tile;
-  for (const cut& shape : {cut{4, 1, 1}, cut{4, 16, 3}, cut{16, 8, 2}, cut{16, 16, 5}, cut{8, 32, 1}})
+  for (const cut& shape : {cut{4, 1, 1}, cut{4, 16, 3}, cut{16, 8, 2}, cut{16, 16, 5}, cut{8, 32, 1},
+                           cut{1, 256, 1}, cut{1, 100, 2}, cut{1, 5, 3}})
     for (const std::size_t n : {1u, 3u, 4u, 63u, 64u, 65u, 256u, 257u, 1000u}) {
       check_added<float, packed>(n, 300, 300, 8, shape);
       check_added<float, packed>(n, 300, 2, 4, shape);
@@ -131,20 +132,21 @@ TEST_CASE("neighbouring positions with bad indices add nothing, skipped ones not
   const std::size_t rows = 40, width = 4;
   auto indices = batch(500, rows, 6);
   for (const std::size_t p : {0u, 77u, 78u, 300u, 499u}) indices[p] = p == 77 ? -1 : 40;
-  const cut shape{4, 8, 3};
   const auto untouched = expected({}, rows, width, [](std::int64_t) { return std::int64_t{-1}; });
-  const auto checked = add<float, packed, ferry::bounds::check>(indices, rows, width, shape, true);
-  CHECK(checked.table == untouched);
-  CHECK(checked.bad == 5);
-  CHECK((add<float, packed, ferry::bounds::check>(indices, rows, width, shape, false, true).table ==
-         untouched));
-  CHECK((add<float, packed, ferry::bounds::skip>(indices, rows, width, shape, false).table ==
-         expected(indices, rows, width,
-                  [](std::int64_t index) { return index < 0 || index >= 40 ? -1 : index; })));
-  CHECK((add<float, packed, ferry::bounds::clamp>(indices, rows, width, shape, false).table ==
-         expected(indices, rows, width, [](std::int64_t index) {
-           return index < 0 ? 0 : index >= 40 ? 39 : index;
-         })));
+  for (const cut& shape : {cut{4, 8, 3}, cut{1, 128, 3}}) {
+    const auto checked = add<float, packed, ferry::bounds::check>(indices, rows, width, shape, true);
+    CHECK(checked.table == untouched);
+    CHECK(checked.bad == 5);
+    CHECK((add<float, packed, ferry::bounds::check>(indices, rows, width, shape, false, true).table ==
+           untouched));
+    CHECK((add<float, packed, ferry::bounds::skip>(indices, rows, width, shape, false).table ==
+           expected(indices, rows, width,
+                    [](std::int64_t index) { return index < 0 || index >= 40 ? -1 : index; })));
+    CHECK((add<float, packed, ferry::bounds::clamp>(indices, rows, width, shape, false).table ==
+           expected(indices, rows, width, [](std::int64_t index) {
+             return index < 0 ? 0 : index >= 40 ? 39 : index;
+           })));
+  }
 }
 
 }  // namespace ferry_test::position_tiles_test

@@ -26,10 +26,16 @@ namespace ferry::kernels {
 /// thread for each, which compares its row with the others. Then all threads stride over (run of `run`
 /// sorted positions, tile), row-major. A thread adds once for each row in its run. All have the same number
 /// of values to read, whatever the rows are.
+///
+/// Rows of few tiles: `run` is 1. Runs would leave most threads idle, so threads stride over (position, tile),
+/// and the first position of a row, or of `most_run` of a row, adds the others. A position is compared with
+/// `narrow_part` others, because the comparisons would take longer than the additions.
 template <class Kernel, class Named>
 struct position_tiles {
-  static constexpr int most = 256;                                    ///< positions of a team
-  static constexpr int least_run = 4, most_run = 16;                  ///< positions of a run
+  static constexpr int most = 256;                    ///< positions of a team
+  static constexpr int least_run = 4, most_run = 16;  ///< positions of a run
+  static constexpr int narrow_part = 64;              ///< positions that are sorted at once
+  static constexpr std::int64_t few_tiles = 8;
   static constexpr int at_once = Kernel::tile::elements > 4 ? 2 : 4;  ///< values of a thread under way
 
   Kernel kernel;
@@ -59,13 +65,18 @@ struct position_tiles {
       for (int k = team.team_rank(); k < count; k += team.team_size())
         part.row[k] = kernel.source.row(first + k, false);
       team.team_barrier();
-      for (int k = team.team_rank(); k < count; k += team.team_size()) place(part, k, count);
+      for (int k = team.team_rank(); k < count; k += team.team_size()) {
+        const int begin = run > 1 ? 0 : k / narrow_part * narrow_part;
+        place(part, k, begin, run > 1 || count - begin < narrow_part ? count : begin + narrow_part);
+      }
       team.team_barrier();
       const std::int64_t items = (count + run - 1) / run * kernel.tiles.divisor();
       for (std::int64_t i = team.team_rank(); i < items; i += team.team_size()) {
         const auto number = static_cast<int>(kernel.tiles.quotient(i));
-        const int end = (number + 1) * run < count ? (number + 1) * run : count;
-        add_run(part, first, number * run, end, i - number * kernel.tiles.divisor());
+        const int begin = number * run;
+        const int end =
+            run > 1 ? (begin + run < count ? begin + run : count) : end_of_row(part, begin, count);
+        if (begin < end) add_run(part, first, begin, end, i - number * kernel.tiles.divisor());
       }
       team.team_barrier();
     }
@@ -80,16 +91,26 @@ struct position_tiles {
     team.team_barrier();
     return part.bad != 0;
   }
-  /// Sorts position k: by its row, positions of a row in the order of the batch.
-  KOKKOS_FORCEINLINE_FUNCTION static void place(batch_part& part, int k, int count) {
+  /// Sorts position k among those of [begin, end): by its row, positions of a row in the order of the batch.
+  KOKKOS_FORCEINLINE_FUNCTION static void place(batch_part& part, int k, int begin, int end) {
     const std::int64_t row = part.row[k];
-    int rank = 0;
-    for (int rival = 0; rival < count; ++rival) {
+    int rank = begin;
+    for (int rival = begin; rival < end; ++rival) {
       const std::int64_t rival_row = part.row[rival];
       rank += rival_row < row || (rival_row == row && rival < k) ? 1 : 0;
     }
     part.sorted[rank] = row;
     part.place[rank] = static_cast<std::uint8_t>(k);
+  }
+  /// The end of the positions that sorted position k adds, in the `most_run` to which it belongs; k if another
+  /// one adds it.
+  KOKKOS_FORCEINLINE_FUNCTION static int end_of_row(const batch_part& part, int k, int count) {
+    const std::int64_t row = part.sorted[k];
+    if (k % most_run != 0 && part.sorted[k - 1] == row) return k;
+    const int last = k / most_run * most_run + most_run < count ? k / most_run * most_run + most_run : count;
+    int end = k + 1;
+    while (end < last && part.sorted[end] == row) ++end;
+    return end;
   }
   KOKKOS_FORCEINLINE_FUNCTION void add_run(const batch_part& part, std::int64_t first, int k, int end,
                                            std::int64_t number) const {
@@ -135,7 +156,10 @@ struct position_tiles {
     // Short runs if long ones would leave threads of the device idle.
     const std::int64_t threads_of_device = tuning.teams_that_check * 512;
     const auto fit = std::bit_floor(static_cast<std::uint64_t>(items * per_item / threads_of_device) | 1);
-    const auto run = static_cast<int>(std::clamp<std::uint64_t>(fit, kernel::least_run, kernel::most_run));
+    const auto run =
+        per_item <= kernel::few_tiles
+            ? 1
+            : static_cast<int>(std::clamp<std::uint64_t>(fit, kernel::least_run, kernel::most_run));
     const int threads = checks ? 512 : tuning.flat_team_size;
     const auto runs = static_cast<int>(std::clamp<std::int64_t>(threads / per_item, 1, kernel::most / run));
     const int size = run * runs;
