@@ -35,7 +35,8 @@ struct position_tiles {
   static constexpr int most = 256;                    ///< positions of a team
   static constexpr int least_run = 4, most_run = 16;  ///< positions of a run
   static constexpr int narrow_part = 64;              ///< positions that are sorted at once
-  static constexpr std::int64_t few_tiles = 8;
+  static constexpr std::int64_t few_tiles =
+      4;  ///< of a row; of more, runs take less time if a row comes often
   static constexpr int at_once = Kernel::tile::elements > 4 ? 2 : 4;  ///< values of a thread under way
 
   Kernel kernel;
