@@ -27,16 +27,16 @@ namespace ferry::kernels {
 /// sorted positions, tile), row-major. A thread adds once for each row in its run. All have the same number
 /// of values to read, whatever the rows are.
 ///
-/// Rows of few tiles: `run` is 1. Runs would leave most threads idle, so threads stride over (position, tile),
+/// Rows of at most `few_tiles` tiles: `run` is 1. Runs would leave most threads idle, so threads stride over (position, tile),
 /// and the first position of a row, or of `most_run` of a row, adds the others. A position is compared with
-/// `narrow_part` others, because the comparisons would take longer than the additions.
+/// `narrow_part` others, because the comparisons would take longer than the additions. Wider rows that come
+/// often take less time by runs.
 template <class Kernel, class Named>
 struct position_tiles {
   static constexpr int most = 256;                    ///< positions of a team
   static constexpr int least_run = 4, most_run = 16;  ///< positions of a run
   static constexpr int narrow_part = 64;              ///< positions that are sorted at once
-  static constexpr std::int64_t few_tiles =
-      4;  ///< of a row; of more, runs take less time if a row comes often
+  static constexpr std::int64_t few_tiles = 4;        ///< of a row
   static constexpr int at_once = Kernel::tile::elements > 4 ? 2 : 4;  ///< values of a thread under way
 
   Kernel kernel;
