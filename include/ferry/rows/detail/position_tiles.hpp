@@ -33,10 +33,10 @@ namespace ferry::kernels {
 /// often take less time by runs.
 template <class Kernel, class Named>
 struct position_tiles {
-  static constexpr int most = 256;                    ///< positions of a team
-  static constexpr int least_run = 4, most_run = 16;  ///< positions of a run
-  static constexpr int narrow_part = 64;              ///< positions that are sorted at once
-  static constexpr std::int64_t few_tiles = 4;        ///< of a row
+  static constexpr int most = 256;                                    ///< positions of a team
+  static constexpr int least_run = 4, most_run = 16;                  ///< positions of a run
+  static constexpr int narrow_part = 64;                              ///< positions that are sorted at once
+  static constexpr std::int64_t few_tiles = 4;                        ///< of a row
   static constexpr int at_once = Kernel::tile::elements > 4 ? 2 : 4;  ///< values of a thread under way
 
   Kernel kernel;
