@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <Kokkos_Macros.hpp>
+#include <Kokkos_Core.hpp>
 
 #include <type_traits>
 
@@ -12,6 +12,7 @@ namespace ferry::cuda {
 template <class T>
 class rounded {
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>);
+  static constexpr bool is_float = std::is_same_v<T, float>;
 
  public:
   using plain_number = T;
@@ -37,6 +38,29 @@ class rounded {
   KOKKOS_FUNCTION friend rounded operator/(T a, rounded b) { return quotient(a, b.value_); }
   KOKKOS_FUNCTION friend rounded operator-(rounded a) { return -a.value_; }
 
+  /// See ferry::optim::middle_quotient. Both are nvcc's sequences for division and root without the tests that
+  /// precede them, hence have the same bits.
+  /// @{
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION rounded middle_quotient([[maybe_unused]] rounded b) const
+      requires(is_float) {
+    KOKKOS_IF_ON_DEVICE((
+        float inverse;
+        asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(b.value_));
+        inverse = __fmaf_rn(inverse, __fmaf_rn(-b.value_, inverse, 1.0f), inverse);
+        const float quotient = __fmul_rn(value_, inverse);
+        return __fmaf_rn(inverse, __fmaf_rn(-b.value_, quotient, value_), quotient);))
+    KOKKOS_IF_ON_HOST((return value_ / b.value_;))
+  }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION rounded middle_root() const requires(is_float) {
+    KOKKOS_IF_ON_DEVICE((
+        float inverse;
+        asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(value_));
+        const float root = __fmul_rn(value_, inverse);
+        return __fmaf_rn(__fmaf_rn(-root, root, value_), __fmul_rn(inverse, 0.5f), root);))
+    KOKKOS_IF_ON_HOST((return Kokkos::sqrt(value_);))
+  }
+  /// @}
+
   KOKKOS_FUNCTION rounded& operator+=(rounded b) { return *this = *this + b; }
   KOKKOS_FUNCTION rounded& operator-=(rounded b) { return *this = *this - b; }
   KOKKOS_FUNCTION rounded& operator*=(rounded b) { return *this = *this * b; }
@@ -55,8 +79,6 @@ class rounded {
     KOKKOS_IF_ON_DEVICE((if constexpr (is_float) return __fdiv_rn(a, b); else return __ddiv_rn(a, b);))
     KOKKOS_IF_ON_HOST((return a / b;))
   }
-
-  static constexpr bool is_float = std::is_same_v<T, float>;
 
   T value_;
 };

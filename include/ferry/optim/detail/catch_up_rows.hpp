@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/optim/detail/apply_tile.hpp>
+#include <ferry/optim/detail/coasting_term.hpp>
 #include <ferry/rows/detail/tile.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -24,6 +25,15 @@ concept Decays = requires(const Update& update, Compute& weight, Compute (&state
   { update.decay_phase(weight, state, std::int64_t{}) } -> std::same_as<std::int64_t>;
   update.decay_weight(weight);
   update.decay_state(state, std::int64_t{});
+};
+
+/// An update that computes steps without a gradient by fewer instructions while numbers are in the middle of
+/// their range. On a device, whose threads interleave the elements of a tile then.
+template <class Update, class Compute, int Room>
+concept Coasts = requires(const Update& update, Compute& weight, Compute (&state)[Room]) {
+  { update.coasts(update, weight, state) } -> std::same_as<bool>;
+  update.coast(update, weight, state);
+  weight.middle_root();
 };
 
 /// The elements of a tile whose steps need no apply(), before step `until` of those that their row missed.
@@ -113,10 +123,6 @@ KOKKOS_FORCEINLINE_FUNCTION void miss_step_in_lanes(const Update& now, const Tra
   }
 }
 
-/// Missed steps between two questions whether elements of a row are idle. The answer for an element depends
-/// on that element alone, so results are the same for any tile.
-inline constexpr std::int64_t steps_between_asks = 16;
-
 /// How many of the next `left` missed steps of an element need no apply(). Applies them to the state: one
 /// power of its factors replaces them. `decays` says whether the weight decays in them.
 template <bool MayDecay, class Update, class Compute, int Room>
@@ -130,11 +136,34 @@ KOKKOS_FORCEINLINE_FUNCTION std::int64_t idle_steps(const Update& resting, Compu
   if constexpr (MayDecay)
     if (steps == 0) {
       steps = resting.decay_phase(weight, state, left);
-      if (steps < left) steps -= steps % steps_between_asks;
+      if (steps < left) steps -= steps % optim::steps_between_asks;
       decays = steps > 0;
     }
   if (steps > 0) resting.decay_state(state, steps);
   return steps;
+}
+
+/// Missed steps [first, last) of the elements of a tile, by coast(). Elements at rest stay as they are: they
+/// are computed along, so that there are no branches.
+template <bool AnyRest, class Tile, int Fields, class Schedule, class Compute, int Room>
+KOKKOS_FORCEINLINE_FUNCTION void coast_tile(const Schedule& schedule,
+                                            const typename Schedule::update& options, std::int64_t row,
+                                            std::int64_t first, std::int64_t last,
+                                            Compute (&weight)[Tile::elements],
+                                            Compute (&field)[Room][Tile::elements],
+                                            const bool (&rests)[Tile::elements]) {
+  for (std::int64_t j = first; j < last; ++j) {
+    const typename Schedule::update& now = schedule.at(row, j);
+    for (int e = 0; e < Tile::elements; ++e) {
+      Compute state[Room];
+      for (int f = 0; f < Fields; ++f) state[f] = field[f][e];
+      Compute moved = weight[e];
+      options.coast(now, moved, state);
+      if (AnyRest && rests[e]) continue;
+      weight[e] = moved;
+      for (int f = 0; f < Fields; ++f) field[f][e] = state[f];
+    }
+  }
 }
 
 /// Applies to a tile of a row the steps that the row missed, with gradients of zero. Elements at rest, whose
@@ -150,6 +179,7 @@ KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const T
   constexpr bool decays = Decays<update, Compute, Room> && !Transforms::changes;
   constexpr bool asks = Rests<update, Compute, Room> || decays;
   constexpr bool by_lanes = lanes_in_tile<Tile, update, Compute>() != 0;
+  constexpr bool coasts = Coasts<update, Compute, Room> && !Transforms::changes && !Tile::host;
   // The first missed step that may test for rest: no later step has options that could move a resting
   // element.
   const std::int64_t ask_from = schedule.before_rest(row) > 0 ? schedule.before_rest(row) : 0;
@@ -158,22 +188,34 @@ KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const T
   bool any_idle = false;
   for (std::int64_t j = 0; j < missed;) {
     if constexpr (asks) {
-      if (j >= ask_from && (j - ask_from) % steps_between_asks == 0) {
+      if (j >= ask_from && (j - ask_from) % optim::steps_between_asks == 0) {
         std::int64_t next = missed;
         bool any_decays = false;
         // Steps with one lr change less and less.
         update resting = schedule.resting;
         if (j >= schedule.before_steady(row)) resting = schedule.at(row, j);
         any_idle = false;
+        bool may_coast = coasts && ask_from == 0;
         for (int e = 0; e < live<Tile>(count); ++e) {
           if (!elements.idle[e] || elements.until[e] <= j) {
             Compute state[Room];
             state[0] = Compute(0);
             for (int f = 0; f < Fields; ++f) state[f] = field[f][e];
-            elements.until[e] =
-                j + idle_steps<decays>(resting, weight[e], state, missed - j, elements.decays[e]);
-            for (int f = 0; f < Fields; ++f) field[f][e] = state[f];
+            bool asked = true;
+            if constexpr (coasts)
+              asked = !(ask_from == 0 && resting.coasts(schedule.at(row, j), weight[e], state));
+            if (asked) {
+              elements.until[e] =
+                  j + idle_steps<decays>(resting, weight[e], state, missed - j, elements.decays[e]);
+              for (int f = 0; f < Fields; ++f) field[f][e] = state[f];
+              may_coast = may_coast && elements.until[e] == missed && !elements.decays[e];
+            } else {
+              elements.until[e] = j;
+              elements.decays[e] = false;
+            }
             elements.idle[e] = elements.until[e] > j;
+          } else {
+            may_coast = may_coast && elements.until[e] == missed && !elements.decays[e];
           }
           any_idle = any_idle || elements.idle[e];
           any_decays = any_decays || elements.decays[e];
@@ -187,6 +229,16 @@ KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const T
           j = next;
           continue;
         }
+        if constexpr (coasts)
+          if (may_coast) {
+            const std::int64_t last = missed - j < optim::steps_between_asks ? missed : j + optim::steps_between_asks;
+            if (any_idle)
+              coast_tile<true, Tile, Fields>(schedule, resting, row, j, last, weight, field, elements.idle);
+            else
+              coast_tile<false, Tile, Fields>(schedule, resting, row, j, last, weight, field, elements.idle);
+            j = last;
+            continue;
+          }
       }
     }
     const update now = schedule.at(row, j++);

@@ -65,6 +65,32 @@ struct adam {
       decay(state[0], beta1, steps);
       decay_square(state[1], beta2, steps);
     }
+    template <int N>
+    KOKKOS_FUNCTION bool coasts(const update& next, const Compute& weight, const Compute (&state)[N]) const {
+      return weight_decay == Compute(0) && outweighs(0x1p-37, next, weight, state);
+    }
+    template <int N>
+    KOKKOS_FORCEINLINE_FUNCTION void coast(const update& next, Compute& weight, Compute (&state)[N]) const {
+      state[0] = beta1 * state[0];
+      state[1] = beta2 * state[1];
+      const Compute root = middle_quotient(middle_root(state[N > 2 ? 2 : 1]), next.root_correction2);
+      weight -= next.step_size * middle_quotient(state[0], root + eps);
+    }
+    /// For coasts: whether the term surely is more than a share of the weight.
+    template <int N>
+    KOKKOS_FUNCTION bool outweighs(double share, const update& next, const Compute& weight,
+                                   const Compute (&state)[N]) const {
+      const coasting_term<Compute> term{step_size, state[0], state[1], root_correction2, next.root_correction2,
+                                        beta1,     beta2,    eps};
+      if constexpr (N > 2) {
+        coasting_term<Compute> least = term;
+        least.second = state[2];
+        return state[2] >= state[1] && term.is_in_middle() && least.is_in_middle() &&
+               least.exceeds(share, weight);
+      } else {
+        return term.is_in_middle() && term.exceeds(share, weight);
+      }
+    }
     template <class Wide>
     KOKKOS_FUNCTION void set_step(const Wide& lr, const terms<Compute>& step) {
       step_size = narrowed<Compute>(lr / step.correction1);

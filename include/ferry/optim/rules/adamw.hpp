@@ -68,6 +68,15 @@ struct adamw {
     KOKKOS_FORCEINLINE_FUNCTION void decay_weight(Number& weight) const {
       weight *= keep;
     }
+    template <int N>
+    KOKKOS_FUNCTION bool coasts(const update& next, const Compute& weight, const Compute (&state)[N]) const {
+      return rest.outweighs(0x1p-26, next.rest, weight, state);
+    }
+    template <int N>
+    KOKKOS_FORCEINLINE_FUNCTION void coast(const update& next, Compute& weight, Compute (&state)[N]) const {
+      weight *= next.keep;
+      rest.coast(next.rest, weight, state);
+    }
     template <class Wide>
     KOKKOS_FUNCTION void set_step(const Wide& lr, const terms<Compute>& step) {
       rest.set_step(lr, step);
