@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/optim/detail/apply_tile.hpp>
-#include <ferry/optim/detail/coasting_term.hpp>
+#include <ferry/optim/detail/moment_ratio.hpp>
 #include <ferry/rows/detail/tile.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -31,7 +31,8 @@ concept Decays = requires(const Update& update, Compute& weight, Compute (&state
 /// their range. On a device, whose threads interleave the elements of a tile then.
 template <class Update, class Compute, int Room>
 concept Coasts = requires(const Update& update, Compute& weight, Compute (&state)[Room]) {
-  { update.coasts(update, weight, state) } -> std::same_as<bool>;
+  { update.coasts(update, true, weight, state) } -> std::same_as<bool>;
+  update.at_rest(weight, state);
   update.coast(update, weight, state);
   weight.middle_root();
 };
@@ -146,76 +147,119 @@ KOKKOS_FORCEINLINE_FUNCTION std::int64_t idle_steps(const Update& resting, Compu
 /// Missed steps [first, last) of the elements of a tile, by coast(). Elements at rest stay as they are: they
 /// are computed along, so that there are no branches.
 template <bool AnyRest, class Tile, int Fields, class Schedule, class Compute, int Room>
-KOKKOS_FORCEINLINE_FUNCTION void coast_tile(const Schedule& schedule,
-                                            const typename Schedule::update& options, std::int64_t row,
-                                            std::int64_t first, std::int64_t last,
-                                            Compute (&weight)[Tile::elements],
-                                            Compute (&field)[Room][Tile::elements],
-                                            const bool (&rests)[Tile::elements]) {
-  for (std::int64_t j = first; j < last; ++j) {
-    const typename Schedule::update& now = schedule.at(row, j);
+KOKKOS_FORCEINLINE_FUNCTION void coast_between(const Schedule& schedule, std::int64_t row, std::int64_t first,
+                                               std::int64_t last, Compute (&weight)[Tile::elements],
+                                               Compute (&field)[Room][Tile::elements],
+                                               const bool (&rests)[Tile::elements]) {
+  const typename Schedule::update* now = &schedule.at(row, first);
+  for (auto left = static_cast<int>(last - first); left > 0; --left, ++now)
     for (int e = 0; e < Tile::elements; ++e) {
       Compute state[Room];
       for (int f = 0; f < Fields; ++f) state[f] = field[f][e];
       Compute moved = weight[e];
-      options.coast(now, moved, state);
+      schedule.resting.coast(*now, moved, state);
       if (AnyRest && rests[e]) continue;
       weight[e] = moved;
       for (int f = 0; f < Fields; ++f) field[f][e] = state[f];
     }
-  }
 }
 
-/// Applies to a tile of a row the steps that the row missed, with gradients of zero. Elements at rest, whose
-/// weights such steps no longer change, or only decay, are left out of most of that. Fields of the Room
-/// places of `field` are in use.
-template <class Tile, int Fields, class Schedule, class Transforms, class Compute, int Room>
-KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const Transforms& transforms,
-                                               std::int64_t row, Compute (&weight)[Tile::elements],
-                                               Compute (&field)[Room][Tile::elements], int count) {
-  const std::int64_t missed = schedule.missed(row);
-  if (missed <= 0) return;
+/// Coasts through missed steps from `first` on as long as every element coasts or is at rest until the last
+/// one. Returns the step that follows, one that asks. `rests` says which elements have the state of the last.
+template <class Tile, int Fields, class Schedule, class Compute, int Room>
+KOKKOS_FORCEINLINE_FUNCTION std::int64_t coast_tile(const Schedule& schedule, std::int64_t row,
+                                                    std::int64_t first, std::int64_t missed,
+                                                    Compute (&weight)[Tile::elements],
+                                                    Compute (&field)[Room][Tile::elements],
+                                                    bool (&rests)[Tile::elements]) {
+  using update = typename Schedule::update;
+  const std::int64_t before_steady = schedule.before_steady(row);
+  std::int64_t j = first;
+  while (j < missed) {
+    const update& next = schedule.at(row, j);
+    const bool steady = j >= before_steady;
+    bool any_rest = false, all_rest = true, may_coast = true;
+    for (int e = 0; e < Tile::elements; ++e) {
+      if (!rests[e]) {
+        Compute state[Room];
+        for (int f = 0; f < Fields; ++f) state[f] = field[f][e];
+        if (!schedule.resting.coasts(next, steady, weight[e], state)) {
+          const update asked = steady ? next : schedule.resting;
+          if (asked.at_rest(weight[e], state)) {
+            asked.decay_state(state, missed - j);
+            for (int f = 0; f < Fields; ++f) field[f][e] = state[f];
+            rests[e] = true;
+          } else {
+            may_coast = false;
+          }
+        }
+      }
+      any_rest = any_rest || rests[e];
+      all_rest = all_rest && rests[e];
+    }
+    if (all_rest) return missed;
+    if (!may_coast) return j;
+    const std::int64_t last =
+        missed - j < optim::steps_between_asks ? missed : j + optim::steps_between_asks;
+    if (any_rest)
+      coast_between<true, Tile, Fields>(schedule, row, j, last, weight, field, rests);
+    else
+      coast_between<false, Tile, Fields>(schedule, row, j, last, weight, field, rests);
+    j = last;
+  }
+  return j;
+}
+
+/// Missed steps from `first` on, of the elements that do not rest. Returns `missed`, or before it a step that
+/// asks, if all elements are at that step or rest.
+template <bool Coasts, class Tile, int Fields, class Schedule, class Transforms, class Compute, int Room>
+KOKKOS_FORCEINLINE_FUNCTION std::int64_t miss_steps(const Schedule& schedule, const Transforms& transforms,
+                                                    std::int64_t row, std::int64_t first, std::int64_t missed,
+                                                    Compute (&weight)[Tile::elements],
+                                                    Compute (&field)[Room][Tile::elements], int count,
+                                                    bool (&rests)[Tile::elements]) {
   using update = typename Schedule::update;
   constexpr bool decays = Decays<update, Compute, Room> && !Transforms::changes;
   constexpr bool asks = Rests<update, Compute, Room> || decays;
   constexpr bool by_lanes = lanes_in_tile<Tile, update, Compute>() != 0;
-  constexpr bool coasts = Coasts<update, Compute, Room> && !Transforms::changes && !Tile::host;
   // The first missed step that may test for rest: no later step has options that could move a resting
   // element.
   const std::int64_t ask_from = schedule.before_rest(row) > 0 ? schedule.before_rest(row) : 0;
   idle_elements<Tile::elements> elements;
-  for (int e = 0; e < Tile::elements; ++e) elements.idle[e] = elements.decays[e] = false;
   bool any_idle = false;
-  for (std::int64_t j = 0; j < missed;) {
+  for (int e = 0; e < Tile::elements; ++e) {
+    elements.until[e] = missed;
+    elements.idle[e] = Coasts && rests[e];
+    elements.decays[e] = false;
+    any_idle = any_idle || elements.idle[e];
+  }
+  for (std::int64_t j = first; j < missed;) {
     if constexpr (asks) {
       if (j >= ask_from && (j - ask_from) % optim::steps_between_asks == 0) {
+        if constexpr (Coasts)
+          if (j > first && ask_from == 0) {
+            bool together = true;
+            for (int e = 0; e < Tile::elements; ++e) {
+              rests[e] = elements.idle[e] && elements.until[e] == missed && !elements.decays[e];
+              together = together && (rests[e] || !elements.idle[e] || elements.until[e] <= j);
+            }
+            if (together) return j;
+          }
         std::int64_t next = missed;
         bool any_decays = false;
         // Steps with one lr change less and less.
         update resting = schedule.resting;
         if (j >= schedule.before_steady(row)) resting = schedule.at(row, j);
         any_idle = false;
-        bool may_coast = coasts && ask_from == 0;
         for (int e = 0; e < live<Tile>(count); ++e) {
           if (!elements.idle[e] || elements.until[e] <= j) {
             Compute state[Room];
             state[0] = Compute(0);
             for (int f = 0; f < Fields; ++f) state[f] = field[f][e];
-            bool asked = true;
-            if constexpr (coasts)
-              asked = !(ask_from == 0 && resting.coasts(schedule.at(row, j), weight[e], state));
-            if (asked) {
-              elements.until[e] =
-                  j + idle_steps<decays>(resting, weight[e], state, missed - j, elements.decays[e]);
-              for (int f = 0; f < Fields; ++f) field[f][e] = state[f];
-              may_coast = may_coast && elements.until[e] == missed && !elements.decays[e];
-            } else {
-              elements.until[e] = j;
-              elements.decays[e] = false;
-            }
+            elements.until[e] =
+                j + idle_steps<decays>(resting, weight[e], state, missed - j, elements.decays[e]);
+            for (int f = 0; f < Fields; ++f) field[f][e] = state[f];
             elements.idle[e] = elements.until[e] > j;
-          } else {
-            may_coast = may_coast && elements.until[e] == missed && !elements.decays[e];
           }
           any_idle = any_idle || elements.idle[e];
           any_decays = any_decays || elements.decays[e];
@@ -229,16 +273,6 @@ KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const T
           j = next;
           continue;
         }
-        if constexpr (coasts)
-          if (may_coast) {
-            const std::int64_t last = missed - j < optim::steps_between_asks ? missed : j + optim::steps_between_asks;
-            if (any_idle)
-              coast_tile<true, Tile, Fields>(schedule, resting, row, j, last, weight, field, elements.idle);
-            else
-              coast_tile<false, Tile, Fields>(schedule, resting, row, j, last, weight, field, elements.idle);
-            j = last;
-            continue;
-          }
       }
     }
     const update now = schedule.at(row, j++);
@@ -251,6 +285,28 @@ KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const T
     if constexpr (decays)
       for (int e = 0; e < live<Tile>(count); ++e)
         if (elements.decays[e]) now.decay_weight(weight[e]);
+  }
+  return missed;
+}
+
+/// Applies to a tile of a row the steps that the row missed, with gradients of zero. Elements at rest, whose
+/// weights such steps no longer change, or only decay, are left out of most of that. Fields of the Room
+/// places of `field` are in use.
+template <class Tile, int Fields, class Schedule, class Transforms, class Compute, int Room>
+KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const Transforms& transforms,
+                                               std::int64_t row, Compute (&weight)[Tile::elements],
+                                               Compute (&field)[Room][Tile::elements], int count) {
+  constexpr bool coasts =
+      Coasts<typename Schedule::update, Compute, Room> && !Transforms::changes && !Tile::host;
+  const std::int64_t missed = schedule.missed(row);
+  bool rests[Tile::elements] = {};
+  for (std::int64_t j = 0; j < missed;) {
+    if constexpr (coasts)
+      if (schedule.before_rest(row) <= 0) {
+        j = coast_tile<Tile, Fields>(schedule, row, j, missed, weight, field, rests);
+        if (j == missed) return;
+      }
+    j = miss_steps<coasts, Tile, Fields>(schedule, transforms, row, j, missed, weight, field, count, rests);
   }
 }
 

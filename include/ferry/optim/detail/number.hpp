@@ -33,6 +33,14 @@ KOKKOS_FORCEINLINE_FUNCTION Number middle_root(const Number& x) {
     return square_root(x);
 }
 /// @}
+/// The root of such a number with a relative error of at most 2^-20.
+template <class Number>
+KOKKOS_FORCEINLINE_FUNCTION Number rough_root(const Number& x) {
+  if constexpr (requires { x.rough_root(); })
+    return x.rough_root();
+  else
+    return square_root(x);
+}
 
 template <class Number>
 KOKKOS_FORCEINLINE_FUNCTION Number magnitude(const Number& x) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
-#include <ferry/optim/detail/coasting_term.hpp>
+#include <ferry/optim/detail/moment_ratio.hpp>
 #include <ferry/optim/detail/decay.hpp>
 #include <ferry/optim/detail/decay_phase.hpp>
 #include <ferry/optim/detail/field.hpp>

@@ -43,15 +43,29 @@ struct adam {
     template <int N, class Number>
     KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
                                            Number (&state)[N]) const {
+      advance(weight, gradient, state);
+      move(weight, state);
+    }
+    template <int N, class Number>
+    KOKKOS_FORCEINLINE_FUNCTION void advance(const Number& weight, std::type_identity_t<Number> gradient,
+                                             Number (&state)[N]) const {
       const Number g = decayed(sign * gradient, weight_decay, weight);
       state[0] = beta1 * state[0] + fresh1 * g;
       state[1] = beta2 * state[1] + fresh2 * g * g;
-      Number square = state[1];
-      if constexpr (N > 2) {
-        square = either(state[2] > square, state[2], square);
-        state[2] = square;
-      }
-      weight -= step_size * (state[0] / (square_root(square) / root_correction2 + eps));
+      if constexpr (N > 2) state[2] = either(state[2] > state[1], state[2], state[1]);
+    }
+    template <int N, class Number>
+    KOKKOS_FORCEINLINE_FUNCTION void move(Number& weight, const Number (&state)[N]) const {
+      weight -= step_size * (state[0] / (square_root(state[N > 2 ? 2 : 1]) / root_correction2 + eps));
+    }
+    template <int N>
+    KOKKOS_FORCEINLINE_FUNCTION bool is_in_middle(const Compute (&state)[N]) const {
+      return term(*this, state, state[N > 2 ? 2 : 1]).is_in_middle(0);
+    }
+    template <int N>
+    KOKKOS_FORCEINLINE_FUNCTION void move_in_middle(Compute& weight, const Compute (&state)[N]) const {
+      const Compute root = middle_quotient(middle_root(state[N > 2 ? 2 : 1]), root_correction2);
+      weight -= step_size * middle_quotient(state[0], root + eps);
     }
     /// Without a gradient the weight changes by a multiple of m / sqrt(v), which decays if b1^2 <= b2.
     template <int N>
@@ -66,30 +80,36 @@ struct adam {
       decay_square(state[1], beta2, steps);
     }
     template <int N>
-    KOKKOS_FUNCTION bool coasts(const update& next, const Compute& weight, const Compute (&state)[N]) const {
-      return weight_decay == Compute(0) && outweighs(0x1p-37, next, weight, state);
+    KOKKOS_FORCEINLINE_FUNCTION bool coasts(const update& next, bool steady, const Compute& weight,
+                                            const Compute (&state)[N]) const {
+      return weight_decay == Compute(0) && outweighs(0x1p-37, next, steady, weight, state);
     }
     template <int N>
     KOKKOS_FORCEINLINE_FUNCTION void coast(const update& next, Compute& weight, Compute (&state)[N]) const {
       state[0] = beta1 * state[0];
       state[1] = beta2 * state[1];
-      const Compute root = middle_quotient(middle_root(state[N > 2 ? 2 : 1]), next.root_correction2);
-      weight -= next.step_size * middle_quotient(state[0], root + eps);
+      update now = *this;
+      now.step_size = next.step_size;
+      now.root_correction2 = next.root_correction2;
+      now.move_in_middle(weight, state);
     }
-    /// For coasts: whether the term surely is more than a share of the weight.
+    /// For coasts: whether the term, of numbers in the middle, surely is more than a share of the weight.
     template <int N>
-    KOKKOS_FUNCTION bool outweighs(double share, const update& next, const Compute& weight,
-                                   const Compute (&state)[N]) const {
-      const coasting_term<Compute> term{step_size, state[0], state[1], root_correction2, next.root_correction2,
-                                        beta1,     beta2,    eps};
-      if constexpr (N > 2) {
-        coasting_term<Compute> least = term;
-        least.second = state[2];
-        return state[2] >= state[1] && term.is_in_middle() && least.is_in_middle() &&
-               least.exceeds(share, weight);
-      } else {
-        return term.is_in_middle() && term.exceeds(share, weight);
-      }
+    KOKKOS_FORCEINLINE_FUNCTION bool outweighs(double share, const update& next, bool steady,
+                                               const Compute& weight, const Compute (&state)[N]) const {
+      constexpr std::int64_t steps = steps_between_asks;
+      const auto largest = term(next, state, state[N > 2 ? 2 : 1]);
+      bool may_coast = halves_at_most(beta1) && halves_at_most(beta2) && largest.is_in_middle(steps);
+      if constexpr (N > 2)
+        may_coast = may_coast && state[2] >= state[1] && term(next, state, state[1]).is_in_middle(steps);
+      return may_coast && largest.exceeds(share, steady ? next.step_size : step_size,
+                                          steady ? next.root_correction2 : root_correction2, weight);
+    }
+    template <int N>
+    [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION moment_ratio<Compute> term(const update& next,
+                                                                         const Compute (&state)[N],
+                                                                         const Compute& square) const {
+      return {state[0], square, next.root_correction2, eps};
     }
     template <class Wide>
     KOKKOS_FUNCTION void set_step(const Wide& lr, const terms<Compute>& step) {

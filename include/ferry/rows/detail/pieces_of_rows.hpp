@@ -34,6 +34,8 @@ consteval unsigned int blocks_of_rows() {
   if constexpr (sums_pieces<Tile, Duplicates, Source> && is_lean<Operation> && Tile::elements <= 4) {
     if (sizeof(Compute) > 4) return Operation::arrays <= 2 ? 10 : 1;
     return Operation::arrays <= 4 ? 12 : Operation::arrays <= 6 ? 10 : 1;
+  } else if constexpr (Tile::packed && Tile::elements <= 4 && sizeof(Compute) <= 4 && requires { Operation::blocks_by_registers; }) {
+    return Operation::blocks_by_registers;
   } else {
     return 1;
   }
