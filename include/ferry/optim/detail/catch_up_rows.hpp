@@ -31,7 +31,7 @@ concept Decays = requires(const Update& update, Compute& weight, Compute (&state
 /// their range. On a device, whose threads interleave the elements of a tile then.
 template <class Update, class Compute, int Room>
 concept Coasts = requires(const Update& update, Compute& weight, Compute (&state)[Room]) {
-  { update.coasts(update, true, weight, state) } -> std::same_as<bool>;
+  { update.coasts(update, weight, state) } -> std::same_as<bool>;
   update.at_rest(weight, state);
   update.coast(update, weight, state);
   weight.middle_root();
@@ -164,6 +164,16 @@ KOKKOS_FORCEINLINE_FUNCTION void coast_between(const Schedule& schedule, std::in
     }
 }
 
+/// Without branches.
+template <int Fields, class Update, class Compute, int Room, int Elements>
+KOKKOS_FORCEINLINE_FUNCTION bool coasts_in_tile(const Update& options, const Update& next,
+                                                const Compute (&weight)[Elements],
+                                                const Compute (&field)[Room][Elements], int e) {
+  Compute state[Room];
+  for (int f = 0; f < Fields; ++f) state[f] = field[f][e];
+  return options.coasts(next, weight[e], state);
+}
+
 /// Coasts through missed steps from `first` on as long as every element coasts or is at rest until the last
 /// one. Returns the step that follows, one that asks. `rests` says which elements have the state of the last.
 template <class Tile, int Fields, class Schedule, class Compute, int Room>
@@ -173,32 +183,32 @@ KOKKOS_FORCEINLINE_FUNCTION std::int64_t coast_tile(const Schedule& schedule, st
                                                     Compute (&field)[Room][Tile::elements],
                                                     bool (&rests)[Tile::elements]) {
   using update = typename Schedule::update;
-  const std::int64_t before_steady = schedule.before_steady(row);
   std::int64_t j = first;
   while (j < missed) {
     const update& next = schedule.at(row, j);
-    const bool steady = j >= before_steady;
-    bool any_rest = false, all_rest = true, may_coast = true;
+    bool asks = false, any_rest = false;
     for (int e = 0; e < Tile::elements; ++e) {
-      if (!rests[e]) {
-        Compute state[Room];
-        for (int f = 0; f < Fields; ++f) state[f] = field[f][e];
-        if (!schedule.resting.coasts(next, steady, weight[e], state)) {
-          const update asked = steady ? next : schedule.resting;
-          if (asked.at_rest(weight[e], state)) {
-            asked.decay_state(state, missed - j);
-            for (int f = 0; f < Fields; ++f) field[f][e] = state[f];
-            rests[e] = true;
-          } else {
-            may_coast = false;
-          }
-        }
-      }
+      asks = asks || !(coasts_in_tile<Fields>(schedule.resting, next, weight, field, e) || rests[e]);
       any_rest = any_rest || rests[e];
-      all_rest = all_rest && rests[e];
     }
-    if (all_rest) return missed;
-    if (!may_coast) return j;
+    if (asks) {
+      const update asked = j >= schedule.before_steady(row) ? next : schedule.resting;
+      bool may_coast = true, all_rest = true;
+      for (int e = 0; e < Tile::elements; ++e) {
+        if (!rests[e] && !coasts_in_tile<Fields>(schedule.resting, next, weight, field, e)) {
+          Compute state[Room];
+          for (int f = 0; f < Fields; ++f) state[f] = field[f][e];
+          rests[e] = asked.at_rest(weight[e], state);
+          if (rests[e]) asked.decay_state(state, missed - j);
+          for (int f = 0; f < Fields; ++f) field[f][e] = state[f];
+          may_coast = may_coast && rests[e];
+        }
+        all_rest = all_rest && rests[e];
+      }
+      any_rest = true;
+      if (all_rest) return missed;
+      if (!may_coast) return j;
+    }
     const std::int64_t last =
         missed - j < optim::steps_between_asks ? missed : j + optim::steps_between_asks;
     if (any_rest)

@@ -15,7 +15,8 @@ inline constexpr std::int64_t steps_between_asks = 16;
 
 template <class Compute>
 [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool is_between(const Compute& x, double least, double most) {
-  return x >= Compute(least) && x <= Compute(most);
+  const bool above = x >= Compute(least), below = x <= Compute(most);
+  return above && below;
 }
 
 /// True if a product with the factor is at least half of the other factor, and no more than it.
@@ -34,18 +35,20 @@ struct moment_ratio {
   /// [2^-80, 2^40], sqrt(v) in [2^-50, 2^20] and the divisor in [2^-50, 2^41].
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool is_in_middle(std::int64_t steps) const {
     const bool later = steps != 0;
-    return is_between(correction, 0x1p-20, 1.0) && is_between(eps, 0.0, 0x1p40) &&
-           is_between(magnitude(first), later ? 0x1p-64 : 0x1p-80, 0x1p40) &&
-           is_between(second, later ? 0x1p-84 : 0x1p-100, 0x1p40);
+    const bool options = is_between(correction, 0x1p-20, 1.0) && is_between(eps, 0.0, 0x1p40);
+    const bool first_moment = is_between(magnitude(first), later ? 0x1p-64 : 0x1p-80, 0x1p40);
+    const bool second_moment = is_between(second, later ? 0x1p-84 : 0x1p-100, 0x1p40);
+    return options && first_moment && second_moment;
   }
-  /// True if the ratio times a rate, with the correction of another step, surely exceeds a share of the
-  /// weight: by more than rounding, since even half of it does. For ratios in the middle.
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool exceeds(double share, const Compute& rate,
-                                                         const Compute& other_correction,
+  /// True if the ratio, with any correction, surely exceeds a share of the weight when it is multiplied by a
+  /// rate: by more than rounding, since half of it does. `weighted_rate` is the least rate * correction. For
+  /// ratios in the middle.
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool exceeds(double share, const Compute& weighted_rate,
                                                          const Compute& weight) const {
-    return is_between(rate, 0x1p-40, 0x1p40) && is_between(other_correction, 0x1p-20, 1.0) &&
-           magnitude(first) * (rate * other_correction * Compute(0.5 / share)) >
-               magnitude(weight) * (rough_root(second) + eps * other_correction);
+    const bool rates = is_between(weighted_rate, 0x1p-40, 0x1p40);
+    const bool exceeded = magnitude(first) * (weighted_rate * Compute(0.5 / share)) >
+                          magnitude(weight) * (rough_root(second) + eps);
+    return rates && exceeded;
   }
 };
 

@@ -80,9 +80,10 @@ struct adam {
       decay_square(state[1], beta2, steps);
     }
     template <int N>
-    KOKKOS_FORCEINLINE_FUNCTION bool coasts(const update& next, bool steady, const Compute& weight,
+    KOKKOS_FORCEINLINE_FUNCTION bool coasts(const update& next, const Compute& weight,
                                             const Compute (&state)[N]) const {
-      return weight_decay == Compute(0) && outweighs(0x1p-37, next, steady, weight, state);
+      const bool outweighing = outweighs(0x1p-37, next, weight, state);
+      return outweighing && weight_decay == Compute(0);
     }
     template <int N>
     KOKKOS_FORCEINLINE_FUNCTION void coast(const update& next, Compute& weight, Compute (&state)[N]) const {
@@ -95,15 +96,19 @@ struct adam {
     }
     /// For coasts: whether the term, of numbers in the middle, surely is more than a share of the weight.
     template <int N>
-    KOKKOS_FORCEINLINE_FUNCTION bool outweighs(double share, const update& next, bool steady,
-                                               const Compute& weight, const Compute (&state)[N]) const {
+    KOKKOS_FORCEINLINE_FUNCTION bool outweighs(double share, const update& next, const Compute& weight,
+                                               const Compute (&state)[N]) const {
       constexpr std::int64_t steps = steps_between_asks;
       const auto largest = term(next, state, state[N > 2 ? 2 : 1]);
-      bool may_coast = halves_at_most(beta1) && halves_at_most(beta2) && largest.is_in_middle(steps);
+      // Without branches: a device computes the answers for several elements side by side.
+      const bool halves = halves_at_most(beta1) && halves_at_most(beta2);
+      const bool in_middle = largest.is_in_middle(steps);
+      const Compute rate = step_size * root_correction2, next_rate = next.step_size * next.root_correction2;
+      const bool exceeds = largest.exceeds(share, rate < next_rate ? rate : next_rate, weight);
+      bool constant = true;
       if constexpr (N > 2)
-        may_coast = may_coast && state[2] >= state[1] && term(next, state, state[1]).is_in_middle(steps);
-      return may_coast && largest.exceeds(share, steady ? next.step_size : step_size,
-                                          steady ? next.root_correction2 : root_correction2, weight);
+        constant = state[2] >= state[1] && term(next, state, state[1]).is_in_middle(steps);
+      return halves && in_middle && exceeds && constant;
     }
     template <int N>
     [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION moment_ratio<Compute> term(const update& next,

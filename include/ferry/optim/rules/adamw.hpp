@@ -87,9 +87,9 @@ struct adamw {
       weight *= keep;
     }
     template <int N>
-    KOKKOS_FORCEINLINE_FUNCTION bool coasts(const update& next, bool steady, const Compute& weight,
+    KOKKOS_FORCEINLINE_FUNCTION bool coasts(const update& next, const Compute& weight,
                                             const Compute (&state)[N]) const {
-      return rest.outweighs(0x1p-26, next.rest, steady, weight, state);
+      return rest.outweighs(0x1p-26, next.rest, weight, state);
     }
     template <int N>
     KOKKOS_FORCEINLINE_FUNCTION void coast(const update& next, Compute& weight, Compute (&state)[N]) const {
