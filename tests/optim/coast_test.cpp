@@ -79,7 +79,9 @@ float any_number(std::mt19937_64& random) {
   return kind < 5 ? special[kind] : any_size(random, -149, 127);
 }
 
-bool same_bits(float a, float b) { return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b); }
+bool same_bits(float a, float b) {
+  return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+}
 
 /// Steps an element both ways if it coasts. Returns whether it does.
 template <int N, class Rule>
@@ -97,8 +99,8 @@ bool follow(std::mt19937_64& random, const Rule& rule, float weight, const float
 
   CAPTURE(std::string(Rule::name), rule.lr, rule.eps, rule.betas[0], rule.betas[1], first, missed, weight,
           state[0], state[1], state[N - 1]);
-  for (const auto& plain : {rule.template coefficients<float>(first),
-                            lower.template coefficients<float>(first + missed)}) {
+  for (const auto& plain :
+       {rule.template coefficients<float>(first), lower.template coefficients<float>(first + missed)}) {
     CHECK_FALSE(plain.at_rest(weight, state));
     if constexpr (requires { plain.decay_phase(weight, state, std::int64_t{1}); })
       CHECK(plain.decay_phase(weight, state, std::int64_t{1000}) == 0);
@@ -136,8 +138,8 @@ void coasts_with_the_bits(const Rule& rule, int trials = 4000) {
       if (random() % 2 == 0) {
         // A term near the least one that moves the weight.
         const double divisor = std::sqrt(static_cast<double>(state[1])) + rule.eps;
-        state[0] = static_cast<float>(
-            std::ldexp(weight * divisor / rule.lr, -40 + static_cast<int>(random() % 20)));
+        state[0] =
+            static_cast<float>(std::ldexp(weight * divisor / rule.lr, -40 + static_cast<int>(random() % 20)));
       }
       if constexpr (N > 2) state[2] = state[1] * static_cast<float>(random() % 4);
     }
@@ -211,7 +213,8 @@ TEST_CASE("quotients and roots in the middle of the range have the bits of opera
     b[i] = i % 2 == 0 ? any_size(random, -60, 59) : a[i] * std::fabs(any_size(random, -1, 0));
     if (!is_in(b[i], -60, 60)) b[i] = 1.0f;
   }
-  const auto dividends = make<ferry::device_space>("dividends", a), divisors = make<ferry::device_space>("divisors", b);
+  const auto dividends = make<ferry::device_space>("dividends", a),
+             divisors = make<ferry::device_space>("divisors", b);
   auto wrong = make<ferry::device_space>("wrong", std::vector<std::int64_t>{0});
   Kokkos::parallel_for("ferry_test::compare_middle",
                        Kokkos::RangePolicy<exec_space, Kokkos::IndexType<std::int64_t>>(

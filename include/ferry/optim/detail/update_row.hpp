@@ -22,14 +22,13 @@ template <class Weights, class State, class Schedule, class Transforms, int Fiel
 struct update_row {
   static constexpr int room = Fields == 0 ? 1 : Fields;
   static constexpr int arrays = 2 * (1 + Fields);
+  static constexpr bool counts_rows = Schedule::counts_rows;
   static constexpr bool is_lean =
       std::is_empty_v<Transforms> && !Schedule::counts_rows && is_nearest<Weights>;
 
-#ifndef FERRY_X1
-#define FERRY_X1 8
-#define FERRY_X2 10
-#endif
-  static constexpr unsigned int blocks_by_registers = Schedule::catches_up ? FERRY_X1 : Schedule::counts_rows ? FERRY_X2 : 1;
+  /// Blocks for which a device's registers must suffice. Rows that miss steps wait for arithmetic as well as
+  /// memory, so more of them at once count more than a few spilled numbers.
+  static constexpr unsigned int blocks_of_counted_rows = arrays <= 6 ? 8 : 6;
 
   Weights table;
   State* state[room];

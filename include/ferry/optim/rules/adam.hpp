@@ -106,8 +106,7 @@ struct adam {
       const Compute rate = step_size * root_correction2, next_rate = next.step_size * next.root_correction2;
       const bool exceeds = largest.exceeds(share, rate < next_rate ? rate : next_rate, weight);
       bool constant = true;
-      if constexpr (N > 2)
-        constant = state[2] >= state[1] && term(next, state, state[1]).is_in_middle(steps);
+      if constexpr (N > 2) constant = state[2] >= state[1] && term(next, state, state[1]).is_in_middle(steps);
       return halves && in_middle && exceeds && constant;
     }
     template <int N>
