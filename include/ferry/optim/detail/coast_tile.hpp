@@ -40,7 +40,7 @@ KOKKOS_FORCEINLINE_FUNCTION void coast_between(const Schedule& schedule, std::in
     }
 }
 
-/// Whether an element coasts, computed without branches.
+/// True if an element coasts. Computed without branches.
 template <int Fields, class Update, class Compute, int Room, int Elements>
 KOKKOS_FORCEINLINE_FUNCTION bool coasts_in_tile(const Update& options, const Update& next,
                                                 const Compute (&weight)[Elements],
@@ -69,14 +69,14 @@ KOKKOS_FORCEINLINE_FUNCTION std::int64_t coast_tile(const Schedule& schedule, st
       any_rest = any_rest || rests[e];
     }
     if (asks) {
-      const update asked = j >= schedule.before_steady(row) ? next : schedule.resting;
+      const update options = j >= schedule.before_steady(row) ? next : schedule.resting;
       bool may_coast = true, all_rest = true;
       for (int e = 0; e < Tile::elements; ++e) {
         if (!rests[e] && !coasts_in_tile<Fields>(schedule.resting, next, weight, field, e)) {
           Compute state[Room];
           for (int f = 0; f < Fields; ++f) state[f] = field[f][e];
-          rests[e] = asked.at_rest(weight[e], state);
-          if (rests[e]) asked.decay_state(state, missed - j);
+          rests[e] = options.at_rest(weight[e], state);
+          if (rests[e]) options.decay_state(state, missed - j);
           for (int f = 0; f < Fields; ++f) field[f][e] = state[f];
           may_coast = may_coast && rests[e];
         }

@@ -14,9 +14,9 @@ KOKKOS_FORCEINLINE_FUNCTION Number square_root(const Number& x) {
     return Kokkos::sqrt(x);
 }
 
-/// a / b and square_root(x), with the same bits, of floats far from the ends of the range: |a| >= 2^-100, |b| in
-/// [2^-60, 2^60], |a / b| in [2^-125, 2^125], x in [2^-100, 2^100]. A device then needs no branches for others,
-/// and interleaves several.
+/// a / b and square_root(x), with the same bits, of floats far from the ends of the range: |a| >= 2^-100, |b|
+/// in [2^-60, 2^60], |a / b| in [2^-125, 2^125], x in [2^-100, 2^100]. A device then needs no branches for
+/// others, and interleaves several.
 /// @{
 template <class Number>
 KOKKOS_FORCEINLINE_FUNCTION Number middle_quotient(const Number& a, const Number& b) {

@@ -34,8 +34,8 @@ inline constexpr bool counts_rows = requires {
 };
 
 /// Blocks of a multiprocessor that the registers of apply_rows must allow, see launch: those of a kernel
-/// without the sums of pieces, which would take more, or those that the operation states. Kernels that already
-/// have as many state none.
+/// without the sums of pieces, which would take more, or those that the operation states. Kernels that
+/// already have as many state none.
 template <class Compute, class Tile, class Duplicates, class Source, class Operation>
 consteval unsigned int blocks_of_rows() {
   if constexpr (sums_pieces<Tile, Duplicates, Source> && is_lean<Operation> && Tile::elements <= 4) {
