@@ -32,34 +32,33 @@ bool is_in(float x, int least, int most) {
   return std::fabs(x) >= std::ldexp(1.0f, least) && std::fabs(x) <= std::ldexp(1.0f, most);
 }
 
-/// A float with the functions of a device's number.
+/// A float with the functions of a device's number, which are called on the host.
 class watched {
  public:
   watched() = default;
-  watched(float value) : value_(value) {}
-  explicit watched(double value) : value_(static_cast<float>(value)) {}
-  explicit watched(int value) : value_(static_cast<float>(value)) {}
-  operator float() const { return value_; }
+  KOKKOS_FUNCTION watched(float value) : value_(value) {}
+  KOKKOS_FUNCTION explicit watched(double value) : value_(static_cast<float>(value)) {}
+  KOKKOS_FUNCTION explicit watched(int value) : value_(static_cast<float>(value)) {}
+  KOKKOS_FUNCTION operator float() const { return value_; }
 
-  friend watched operator+(watched a, watched b) { return a.value_ + b.value_; }
-  friend watched operator-(watched a, watched b) { return a.value_ - b.value_; }
-  friend watched operator*(watched a, watched b) { return a.value_ * b.value_; }
-  friend watched operator/(watched a, watched b) { return a.value_ / b.value_; }
-  friend watched operator-(watched a) { return -a.value_; }
-  watched& operator+=(watched b) { return *this = *this + b; }
-  watched& operator-=(watched b) { return *this = *this - b; }
-  watched& operator*=(watched b) { return *this = *this * b; }
+  KOKKOS_FUNCTION friend watched operator+(watched a, watched b) { return a.value_ + b.value_; }
+  KOKKOS_FUNCTION friend watched operator-(watched a, watched b) { return a.value_ - b.value_; }
+  KOKKOS_FUNCTION friend watched operator*(watched a, watched b) { return a.value_ * b.value_; }
+  KOKKOS_FUNCTION watched& operator-=(watched b) { return *this = *this - b; }
+  KOKKOS_FUNCTION watched& operator*=(watched b) { return *this = *this * b; }
 
-  [[nodiscard]] watched middle_quotient(watched b) const {
+  [[nodiscard]] KOKKOS_FUNCTION watched middle_quotient(watched b) const {
     const float quotient = value_ / b.value_;
-    if (!is_in(value_, -100, 127) || !is_in(b.value_, -60, 60) || !is_in(quotient, -125, 125))
-      ++beyond_middle;
+    KOKKOS_IF_ON_HOST((if (!is_in(value_, -100, 127) || !is_in(b.value_, -60, 60) ||
+                           !is_in(quotient, -125, 125))++ beyond_middle;))
     return quotient;
   }
-  [[nodiscard]] watched middle_root() const {
-    if (!is_in(value_, -100, 100) || value_ < 0.0f) ++beyond_middle;
-    return std::sqrt(value_);
+  [[nodiscard]] KOKKOS_FUNCTION watched middle_root() const {
+    KOKKOS_IF_ON_HOST((if (!is_in(value_, -100, 100) || value_ < 0.0f)++ beyond_middle;))
+    return Kokkos::sqrt(value_);
   }
+  [[nodiscard]] KOKKOS_FUNCTION watched rough_root() const { return Kokkos::sqrt(value_) * 1.0000005f; }
+  [[nodiscard]] KOKKOS_FUNCTION watched magnitude() const { return Kokkos::fabs(value_); }
 
  private:
   float value_;
