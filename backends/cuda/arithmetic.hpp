@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <Kokkos_Macros.hpp>
+#include <Kokkos_Core.hpp>
 
 #include <type_traits>
 
@@ -12,6 +12,7 @@ namespace ferry::cuda {
 template <class T>
 class rounded {
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>);
+  static constexpr bool is_float = std::is_same_v<T, float>;
 
  public:
   using plain_number = T;
@@ -37,6 +38,29 @@ class rounded {
   KOKKOS_FUNCTION friend rounded operator/(T a, rounded b) { return quotient(a, b.value_); }
   KOKKOS_FUNCTION friend rounded operator-(rounded a) { return -a.value_; }
 
+  /// See ferry::optim::middle_quotient. The first two are nvcc's sequences for division and root without the
+  /// tests that precede them, hence have the same bits.
+  /// @{
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION rounded middle_quotient([[maybe_unused]] rounded b) const
+      requires(is_float) {
+    KOKKOS_IF_ON_DEVICE((const float rough = rough_inverse(b.value_);
+                         const float inverse = __fmaf_rn(rough, __fmaf_rn(-b.value_, rough, 1.0f), rough);
+                         const float quotient = __fmul_rn(value_, inverse);
+                         return __fmaf_rn(inverse, __fmaf_rn(-b.value_, quotient, value_), quotient);))
+    KOKKOS_IF_ON_HOST((return value_ / b.value_;))
+  }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION rounded middle_root() const requires(is_float) {
+    KOKKOS_IF_ON_DEVICE((const float inverse = rough_inverse_root(value_);
+                         const float root = __fmul_rn(value_, inverse);
+                         return __fmaf_rn(__fmaf_rn(-root, root, value_), __fmul_rn(inverse, 0.5f), root);))
+    KOKKOS_IF_ON_HOST((return Kokkos::sqrt(value_);))
+  }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION rounded rough_root() const requires(is_float) {
+    KOKKOS_IF_ON_DEVICE((return __fmul_rn(value_, rough_inverse_root(value_));))
+    KOKKOS_IF_ON_HOST((return Kokkos::sqrt(value_);))
+  }
+  /// @}
+
   KOKKOS_FUNCTION rounded& operator+=(rounded b) { return *this = *this + b; }
   KOKKOS_FUNCTION rounded& operator-=(rounded b) { return *this = *this - b; }
   KOKKOS_FUNCTION rounded& operator*=(rounded b) { return *this = *this * b; }
@@ -56,7 +80,19 @@ class rounded {
     KOKKOS_IF_ON_HOST((return a / b;))
   }
 
-  static constexpr bool is_float = std::is_same_v<T, float>;
+  /// The device's instructions, without branches.
+  /// @{
+  KOKKOS_FORCEINLINE_FUNCTION static float rough_inverse(float x) {
+    float inverse = x;
+    KOKKOS_IF_ON_DEVICE((asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));))
+    return inverse;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static float rough_inverse_root(float x) {
+    float inverse = x;
+    KOKKOS_IF_ON_DEVICE((asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));))
+    return inverse;
+  }
+  /// @}
 
   T value_;
 };

@@ -132,6 +132,18 @@ consteval bool can_update() {
 ///                              decay_weight does, with equal bits, at any lr up to this one
 ///   decay_weight(weight)       the decay of one step; depends on options, not on the number of the step.
 ///                              With by_lanes a template <class Number>
+///
+/// Optional, for devices, where branches in divisions and roots keep elements from being computed side by
+/// side. In the middle of the range means that optim::middle_quotient and middle_root may take the operands.
+///
+///   advance(weight, gradient, state), move(weight, state)
+///                              the two parts of apply; only the second has divisions or roots
+///   is_in_middle(state), move_in_middle(weight, state)
+///                              whether move has its operands in the middle of the range, and move for them
+///   coasts(next, weight, state)
+///                              whether the next 16 steps without a gradient have, at any lr, if `next` is
+///                              the first; false for an element that at_rest or decay_phase leave out
+///   coast(next, weight, state) such a step, with the bits of apply: the options are those of *this, but lr
 template <class Rule>
 concept Optimizer = detail::DescribesRule<Rule> &&
     detail::can_update<Rule, float>() && detail::can_update<Rule, double>();

@@ -6,6 +6,7 @@
 
 #include <Kokkos_Macros.hpp>
 
+#include <concepts>
 #include <utility>
 
 namespace ferry::kernels {
@@ -48,6 +49,43 @@ KOKKOS_FORCEINLINE_FUNCTION void apply_parts(const Update& now, Compute (&weight
   (apply_lanes<Lanes, Fields>(now, weight, gradient, field, Part * Lanes), ...);
 }
 
+/// An update with an end, move(), that needs no branches for numbers in the middle of their range. On a
+/// device, whose numbers have middle_root.
+template <class Update, class Compute, int Room>
+concept MovesInMiddle = requires(const Update& update, Compute& weight, const Compute& gradient,
+                                 Compute (&state)[Room]) {
+  update.advance(weight, gradient, state);
+  update.move(weight, state);
+  { update.is_in_middle(state) } -> std::same_as<bool>;
+  update.move_in_middle(weight, state);
+  weight.middle_root();
+};
+
+/// True if apply_tile takes the tile.
+template <class Tile, class Update, class Compute, int Room>
+consteval bool applies_tile() {
+  return lanes_in_tile<Tile, Update, Compute>() != 0 || (!Tile::host && MovesInMiddle<Update, Compute, Room>);
+}
+
+/// Updates a device's tile: elements side by side if all are in the middle, else one after the other.
+template <class Tile, int Fields, class Update, class Compute, int Room>
+KOKKOS_FORCEINLINE_FUNCTION void apply_in_middle(const Update& now, Compute (&weight)[Tile::elements],
+                                                 const Compute (&gradient)[Tile::elements],
+                                                 Compute (&field)[Room][Tile::elements]) {
+  Compute state[Tile::elements][Room];
+  bool in_middle = true;
+  for (int e = 0; e < Tile::elements; ++e) {
+    for (int f = 0; f < Fields; ++f) state[e][f] = field[f][e];
+    now.advance(weight[e], gradient[e], state[e]);
+    in_middle = now.is_in_middle(state[e]) && in_middle;
+    for (int f = 0; f < Fields; ++f) field[f][e] = state[e][f];
+  }
+  if (in_middle)
+    for (int e = 0; e < Tile::elements; ++e) now.move_in_middle(weight[e], state[e]);
+  else
+    for (int e = 0; e < Tile::elements; ++e) now.move(weight[e], state[e]);
+}
+
 /// Updates the live elements of a tile by an update that takes several numbers at once. A whole tile has no
 /// loop: at -O2 GCC would not unroll it, and so keep the tile in memory.
 template <class Tile, int Fields, class Update, class Compute, int Room>
@@ -55,7 +93,9 @@ KOKKOS_FORCEINLINE_FUNCTION void apply_tile(const Update& now, Compute (&weight)
                                             const Compute (&gradient)[Tile::elements],
                                             Compute (&field)[Room][Tile::elements], int count) {
   constexpr int lanes = lanes_in_tile<Tile, Update, Compute>();
-  if constexpr (!Tile::partial) {
+  if constexpr (lanes == 0) {
+    apply_in_middle<Tile, Fields>(now, weight, gradient, field);
+  } else if constexpr (!Tile::partial) {
     apply_parts<lanes, Fields>(now, weight, gradient, field,
                                std::make_integer_sequence<int, Tile::elements / lanes>());
   } else {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <ferry/optim/detail/apply_tile.hpp>
+#include <ferry/optim/detail/coast_tile.hpp>
+#include <ferry/optim/detail/moment_ratio.hpp>
 #include <ferry/rows/detail/tile.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -113,10 +115,6 @@ KOKKOS_FORCEINLINE_FUNCTION void miss_step_in_lanes(const Update& now, const Tra
   }
 }
 
-/// Missed steps between two questions whether elements of a row are idle. The answer for an element depends
-/// on that element alone, so results are the same for any tile.
-inline constexpr std::int64_t steps_between_asks = 16;
-
 /// How many of the next `left` missed steps of an element need no apply(). Applies them to the state: one
 /// power of its factors replaces them. `decays` says whether the weight decays in them.
 template <bool MayDecay, class Update, class Compute, int Room>
@@ -130,22 +128,21 @@ KOKKOS_FORCEINLINE_FUNCTION std::int64_t idle_steps(const Update& resting, Compu
   if constexpr (MayDecay)
     if (steps == 0) {
       steps = resting.decay_phase(weight, state, left);
-      if (steps < left) steps -= steps % steps_between_asks;
+      if (steps < left) steps -= steps % optim::steps_between_asks;
       decays = steps > 0;
     }
   if (steps > 0) resting.decay_state(state, steps);
   return steps;
 }
 
-/// Applies to a tile of a row the steps that the row missed, with gradients of zero. Elements at rest, whose
-/// weights such steps no longer change, or only decay, are left out of most of that. Fields of the Room
-/// places of `field` are in use.
-template <class Tile, int Fields, class Schedule, class Transforms, class Compute, int Room>
-KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const Transforms& transforms,
-                                               std::int64_t row, Compute (&weight)[Tile::elements],
-                                               Compute (&field)[Room][Tile::elements], int count) {
-  const std::int64_t missed = schedule.missed(row);
-  if (missed <= 0) return;
+/// Missed steps from `first` on, of the elements that do not rest. Returns `missed`, or before it a step that
+/// asks, if all elements are at that step or rest.
+template <bool Coasts, class Tile, int Fields, class Schedule, class Transforms, class Compute, int Room>
+KOKKOS_FORCEINLINE_FUNCTION std::int64_t miss_steps(const Schedule& schedule, const Transforms& transforms,
+                                                    std::int64_t row, std::int64_t first, std::int64_t missed,
+                                                    Compute (&weight)[Tile::elements],
+                                                    Compute (&field)[Room][Tile::elements], int count,
+                                                    bool (&rests)[Tile::elements]) {
   using update = typename Schedule::update;
   constexpr bool decays = Decays<update, Compute, Room> && !Transforms::changes;
   constexpr bool asks = Rests<update, Compute, Room> || decays;
@@ -154,11 +151,25 @@ KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const T
   // element.
   const std::int64_t ask_from = schedule.before_rest(row) > 0 ? schedule.before_rest(row) : 0;
   idle_elements<Tile::elements> elements;
-  for (int e = 0; e < Tile::elements; ++e) elements.idle[e] = elements.decays[e] = false;
   bool any_idle = false;
-  for (std::int64_t j = 0; j < missed;) {
+  for (int e = 0; e < Tile::elements; ++e) {
+    elements.until[e] = missed;
+    elements.idle[e] = Coasts && rests[e];
+    elements.decays[e] = false;
+    any_idle = any_idle || elements.idle[e];
+  }
+  for (std::int64_t j = first; j < missed;) {
     if constexpr (asks) {
-      if (j >= ask_from && (j - ask_from) % steps_between_asks == 0) {
+      if (j >= ask_from && (j - ask_from) % optim::steps_between_asks == 0) {
+        if constexpr (Coasts)
+          if (j > first && ask_from == 0) {
+            bool together = true;
+            for (int e = 0; e < Tile::elements; ++e) {
+              rests[e] = elements.idle[e] && elements.until[e] == missed && !elements.decays[e];
+              together = together && (rests[e] || !elements.idle[e] || elements.until[e] <= j);
+            }
+            if (together) return j;
+          }
         std::int64_t next = missed;
         bool any_decays = false;
         // Steps with one lr change less and less.
@@ -199,6 +210,28 @@ KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const T
     if constexpr (decays)
       for (int e = 0; e < live<Tile>(count); ++e)
         if (elements.decays[e]) now.decay_weight(weight[e]);
+  }
+  return missed;
+}
+
+/// Applies to a tile of a row the steps that the row missed, with gradients of zero. Elements at rest, whose
+/// weights such steps no longer change, or only decay, are left out of most of that. Fields of the Room
+/// places of `field` are in use.
+template <class Tile, int Fields, class Schedule, class Transforms, class Compute, int Room>
+KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const Transforms& transforms,
+                                               std::int64_t row, Compute (&weight)[Tile::elements],
+                                               Compute (&field)[Room][Tile::elements], int count) {
+  constexpr bool coasts =
+      Coasts<typename Schedule::update, Compute, Room> && !Transforms::changes && !Tile::host;
+  const std::int64_t missed = schedule.missed(row);
+  bool rests[Tile::elements] = {};
+  for (std::int64_t j = 0; j < missed;) {
+    if constexpr (coasts)
+      if (schedule.before_rest(row) <= 0) {
+        j = coast_tile<Tile, Fields>(schedule, row, j, missed, weight, field, rests);
+        if (j == missed) return;
+      }
+    j = miss_steps<coasts, Tile, Fields>(schedule, transforms, row, j, missed, weight, field, count, rests);
   }
 }
 

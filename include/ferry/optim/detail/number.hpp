@@ -14,6 +14,34 @@ KOKKOS_FORCEINLINE_FUNCTION Number square_root(const Number& x) {
     return Kokkos::sqrt(x);
 }
 
+/// a / b and square_root(x), with the same bits, of floats far from the ends of the range: |a| >= 2^-100, |b|
+/// in [2^-60, 2^60], |a / b| in [2^-125, 2^125], x in [2^-100, 2^100]. A device then needs no branches for
+/// others, and interleaves several.
+/// @{
+template <class Number>
+KOKKOS_FORCEINLINE_FUNCTION Number middle_quotient(const Number& a, const Number& b) {
+  if constexpr (requires { a.middle_quotient(b); })
+    return a.middle_quotient(b);
+  else
+    return a / b;
+}
+template <class Number>
+KOKKOS_FORCEINLINE_FUNCTION Number middle_root(const Number& x) {
+  if constexpr (requires { x.middle_root(); })
+    return x.middle_root();
+  else
+    return square_root(x);
+}
+/// @}
+/// The root of such a number with a relative error of at most 2^-20.
+template <class Number>
+KOKKOS_FORCEINLINE_FUNCTION Number rough_root(const Number& x) {
+  if constexpr (requires { x.rough_root(); })
+    return x.rough_root();
+  else
+    return square_root(x);
+}
+
 template <class Number>
 KOKKOS_FORCEINLINE_FUNCTION Number magnitude(const Number& x) {
   if constexpr (requires { x.magnitude(); })

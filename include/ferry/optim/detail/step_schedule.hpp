@@ -11,6 +11,8 @@
 
 /// Step schedules: which steps a row is given. A step schedule defines for a row of the table:
 ///   of(row)          the update of the present step
+///   entry_of(row)    its part that comes from memory, if rows have one, and
+///   at_entry(entry)  the update with that part
 ///   missed(row)      the number of steps that the row missed, if `catches_up`
 ///   at(row, j)       the update of the j-th missed step
 ///   taken(row)       records that the row has been given the step, if `counts_rows`
@@ -51,10 +53,12 @@ struct per_row_schedule {
   std::int64_t last;
   std::uint32_t* counts;
 
-  KOKKOS_FORCEINLINE_FUNCTION const Update& of(std::int64_t row) const {
+  KOKKOS_FORCEINLINE_FUNCTION const Update& of(std::int64_t row) const { return entry_of(row); }
+  KOKKOS_FORCEINLINE_FUNCTION const Update& entry_of(std::int64_t row) const {
     const auto count = static_cast<std::int64_t>(counts[row]);
     return updates[count < last ? count : last];
   }
+  KOKKOS_FORCEINLINE_FUNCTION static const Update& at_entry(const Update& entry) { return entry; }
   KOKKOS_FORCEINLINE_FUNCTION void taken(std::int64_t row) const { ++counts[row]; }
 };
 
@@ -71,10 +75,12 @@ struct per_row_by_step_schedule {
   std::int64_t last;
   std::uint32_t* counts;
 
-  KOKKOS_FORCEINLINE_FUNCTION update of(std::int64_t row) const {
+  KOKKOS_FORCEINLINE_FUNCTION update of(std::int64_t row) const { return at_entry(entry_of(row)); }
+  KOKKOS_FORCEINLINE_FUNCTION const Terms& entry_of(std::int64_t row) const {
     const auto count = static_cast<std::int64_t>(counts[row]);
-    return options.at(terms[count < last ? count : last]);
+    return terms[count < last ? count : last];
   }
+  KOKKOS_FORCEINLINE_FUNCTION update at_entry(const Terms& entry) const { return options.at(entry); }
   KOKKOS_FORCEINLINE_FUNCTION void taken(std::int64_t row) const { ++counts[row]; }
 };
 

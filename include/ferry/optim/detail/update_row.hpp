@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 namespace ferry::kernels {
 
@@ -21,8 +22,13 @@ template <class Weights, class State, class Schedule, class Transforms, int Fiel
 struct update_row {
   static constexpr int room = Fields == 0 ? 1 : Fields;
   static constexpr int arrays = 2 * (1 + Fields);
+  static constexpr bool counts_rows = Schedule::counts_rows;
   static constexpr bool is_lean =
       std::is_empty_v<Transforms> && !Schedule::counts_rows && is_nearest<Weights>;
+
+  /// Blocks for which a device's registers must suffice. Rows that miss steps wait for arithmetic as well as
+  /// memory, so more of them at once count more than a few spilled numbers.
+  static constexpr unsigned int blocks_of_counted_rows = arrays <= 6 ? 8 : 6;
 
   Weights table;
   State* state[room];
@@ -32,10 +38,25 @@ struct update_row {
   const ferry::detail::index_report*
       refusal;  ///< null: gradients are not checked; else says whether one spoils the step
 
+  /// The part of a row's update that a device loads with the row, before it is needed.
+  struct no_entry {};
+  template <class Tile>
+  static consteval auto entry_in_tile() {
+    if constexpr (!Tile::host && requires { &Schedule::entry_of; })
+      return std::type_identity<std::remove_cvref_t<decltype(std::declval<const Schedule&>().entry_of(0))>>{};
+    else
+      return std::type_identity<no_entry>{};
+  }
+  template <class Tile>
+  using entry_type = typename decltype(entry_in_tile<Tile>())::type;
+  template <class Tile>
+  static constexpr bool has_entry = !std::is_same_v<entry_type<Tile>, no_entry>;
+
   template <class Tile, class Compute>
   struct held {
     Compute weight[Tile::elements];
     Compute field[room][Tile::elements];
+    [[no_unique_address]] entry_type<Tile> entry;
   };
 
   KOKKOS_FORCEINLINE_FUNCTION bool is_refused() const {
@@ -72,6 +93,7 @@ struct update_row {
     table.template load<Tile>(tile.weight, row, column, count);
     for (int f = 0; f < Fields; ++f)
       load_tile<Tile>(tile.field[f], state[f] + row * state_stride + column, count);
+    if constexpr (has_entry<Tile>) tile.entry = schedule.entry_of(row);
   }
 
   template <class Tile, class Compute>
@@ -83,11 +105,11 @@ struct update_row {
       catch_up_tile<Tile, Fields>(schedule, transforms, row, tile.weight, tile.field, count);
     using update = typename Schedule::update;
     // A reference on the host, so that the values shared by all rows stay in registers.
-    const std::conditional_t<Tile::host, const update&, const update> now = schedule.of(row);
-    constexpr bool by_lanes = lanes_in_tile<Tile, update, Compute>() != 0;
-    if constexpr (by_lanes && Transforms::is_empty) {
+    const std::conditional_t<Tile::host, const update&, const update> now = update_of(tile, row);
+    constexpr bool by_tiles = applies_tile<Tile, update, Compute, room>();
+    if constexpr (by_tiles && Transforms::is_empty) {
       apply_tile<Tile, Fields>(now, tile.weight, gradient, tile.field, count);
-    } else if constexpr (by_lanes) {
+    } else if constexpr (by_tiles) {
       Compute before[Tile::elements], step_gradient[Tile::elements];
       for (int e = 0; e < live<Tile>(count); ++e) {
         before[e] = tile.weight[e];
@@ -110,6 +132,16 @@ struct update_row {
     table.template store<Tile>(tile.weight, row, column, count);
     for (int f = 0; f < Fields; ++f)
       store_tile<Tile>(tile.field[f], state[f] + row * state_stride + column, count);
+  }
+
+ private:
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION decltype(auto) update_of([[maybe_unused]] const held<Tile, Compute>& tile,
+                                                       [[maybe_unused]] std::int64_t row) const {
+    if constexpr (has_entry<Tile>)
+      return schedule.at_entry(tile.entry);
+    else
+      return schedule.of(row);
   }
 };
 

@@ -262,7 +262,7 @@ struct update_whole_rows {
   }
 
   KOKKOS_FORCEINLINE_FUNCTION void apply(tile& t, const row_numbers& row, int count) const {
-    if constexpr (!measures && lanes_in_tile<Tile, update, Compute>() != 0) {
+    if constexpr (!measures && applies_tile<Tile, update, Compute, field_room>()) {
       Compute before[Tile::elements];
       for (int e = 0; e < live<Tile>(count); ++e) before[e] = t.weight[e];
       apply_tile<Tile, Fields>(row.rule, t.weight, t.gradient, t.field, count);

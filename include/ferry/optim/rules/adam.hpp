@@ -43,15 +43,29 @@ struct adam {
     template <int N, class Number>
     KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
                                            Number (&state)[N]) const {
+      advance(weight, gradient, state);
+      move(weight, state);
+    }
+    template <int N, class Number>
+    KOKKOS_FORCEINLINE_FUNCTION void advance(const Number& weight, std::type_identity_t<Number> gradient,
+                                             Number (&state)[N]) const {
       const Number g = decayed(sign * gradient, weight_decay, weight);
       state[0] = beta1 * state[0] + fresh1 * g;
       state[1] = beta2 * state[1] + fresh2 * g * g;
-      Number square = state[1];
-      if constexpr (N > 2) {
-        square = either(state[2] > square, state[2], square);
-        state[2] = square;
-      }
-      weight -= step_size * (state[0] / (square_root(square) / root_correction2 + eps));
+      if constexpr (N > 2) state[2] = either(state[2] > state[1], state[2], state[1]);
+    }
+    template <int N, class Number>
+    KOKKOS_FORCEINLINE_FUNCTION void move(Number& weight, const Number (&state)[N]) const {
+      weight -= step_size * (state[0] / (square_root(state[N > 2 ? 2 : 1]) / root_correction2 + eps));
+    }
+    template <int N>
+    KOKKOS_FORCEINLINE_FUNCTION bool is_in_middle(const Compute (&state)[N]) const {
+      return term(*this, state, state[N > 2 ? 2 : 1]).is_in_middle(0);
+    }
+    template <int N>
+    KOKKOS_FORCEINLINE_FUNCTION void move_in_middle(Compute& weight, const Compute (&state)[N]) const {
+      const Compute root = middle_quotient(middle_root(state[N > 2 ? 2 : 1]), root_correction2);
+      weight -= step_size * middle_quotient(state[0], root + eps);
     }
     /// Without a gradient the weight changes by a multiple of m / sqrt(v), which decays if b1^2 <= b2.
     template <int N>
@@ -64,6 +78,42 @@ struct adam {
     KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
       decay(state[0], beta1, steps);
       decay_square(state[1], beta2, steps);
+    }
+    template <int N>
+    KOKKOS_FORCEINLINE_FUNCTION bool coasts(const update& next, const Compute& weight,
+                                            const Compute (&state)[N]) const {
+      const bool outweighing = outweighs(0x1p-37, next, weight, state);
+      return outweighing && weight_decay == Compute(0);
+    }
+    template <int N>
+    KOKKOS_FORCEINLINE_FUNCTION void coast(const update& next, Compute& weight, Compute (&state)[N]) const {
+      state[0] = beta1 * state[0];
+      state[1] = beta2 * state[1];
+      update now = *this;
+      now.step_size = next.step_size;
+      now.root_correction2 = next.root_correction2;
+      now.move_in_middle(weight, state);
+    }
+    /// For coasts: whether the term, of numbers in the middle, surely is more than a share of the weight.
+    template <int N>
+    KOKKOS_FORCEINLINE_FUNCTION bool outweighs(double share, const update& next, const Compute& weight,
+                                               const Compute (&state)[N]) const {
+      constexpr std::int64_t steps = steps_between_asks;
+      const auto largest = term(next, state, state[N > 2 ? 2 : 1]);
+      // Without branches: a device computes the answers for several elements side by side.
+      const bool halves = halves_at_most(beta1) && halves_at_most(beta2);
+      const bool in_middle = largest.is_in_middle(steps);
+      const Compute rate = step_size * root_correction2, next_rate = next.step_size * next.root_correction2;
+      const bool exceeds = largest.exceeds(share, rate < next_rate ? rate : next_rate, weight);
+      bool constant = true;
+      if constexpr (N > 2) constant = state[2] >= state[1] && term(next, state, state[1]).is_in_middle(steps);
+      return halves && in_middle && exceeds && constant;
+    }
+    template <int N>
+    [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION moment_ratio<Compute> term(const update& next,
+                                                                         const Compute (&state)[N],
+                                                                         const Compute& square) const {
+      return {state[0], square, next.root_correction2, eps};
     }
     template <class Wide>
     KOKKOS_FUNCTION void set_step(const Wide& lr, const terms<Compute>& step) {

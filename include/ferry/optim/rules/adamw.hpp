@@ -45,8 +45,26 @@ struct adamw {
     template <int N, class Number>
     KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
                                            Number (&state)[N]) const {
+      advance(weight, gradient, state);
+      move(weight, state);
+    }
+    template <int N, class Number>
+    KOKKOS_FORCEINLINE_FUNCTION void advance(Number& weight, std::type_identity_t<Number> gradient,
+                                             Number (&state)[N]) const {
       weight *= keep;
-      rest.apply(weight, gradient, state);
+      rest.advance(weight, gradient, state);
+    }
+    template <int N, class Number>
+    KOKKOS_FORCEINLINE_FUNCTION void move(Number& weight, const Number (&state)[N]) const {
+      rest.move(weight, state);
+    }
+    template <int N>
+    KOKKOS_FORCEINLINE_FUNCTION bool is_in_middle(const Compute (&state)[N]) const {
+      return rest.is_in_middle(state);
+    }
+    template <int N>
+    KOKKOS_FORCEINLINE_FUNCTION void move_in_middle(Compute& weight, const Compute (&state)[N]) const {
+      rest.move_in_middle(weight, state);
     }
     template <int N>
     KOKKOS_FUNCTION bool at_rest(Compute weight, const Compute (&state)[N]) const {
@@ -67,6 +85,16 @@ struct adamw {
     template <class Number>
     KOKKOS_FORCEINLINE_FUNCTION void decay_weight(Number& weight) const {
       weight *= keep;
+    }
+    template <int N>
+    KOKKOS_FORCEINLINE_FUNCTION bool coasts(const update& next, const Compute& weight,
+                                            const Compute (&state)[N]) const {
+      return rest.outweighs(0x1p-26, next.rest, weight, state);
+    }
+    template <int N>
+    KOKKOS_FORCEINLINE_FUNCTION void coast(const update& next, Compute& weight, Compute (&state)[N]) const {
+      weight *= next.keep;
+      rest.coast(next.rest, weight, state);
     }
     template <class Wide>
     KOKKOS_FUNCTION void set_step(const Wide& lr, const terms<Compute>& step) {

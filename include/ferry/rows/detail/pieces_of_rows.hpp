@@ -27,13 +27,23 @@ inline constexpr bool adds_value = requires {
   requires Operation::adds;
 };
 
+/// True if an operation of apply_rows gives rows steps of their own.
+template <class Operation>
+inline constexpr bool counts_rows = requires {
+  requires Operation::counts_rows;
+};
+
 /// Blocks of a multiprocessor that the registers of apply_rows must allow, see launch: those of a kernel
-/// without the sums of pieces, which would take more. Kernels that already have as many state none.
+/// without the sums of pieces, which would take more, or those that the operation states. Kernels that
+/// already have as many state none.
 template <class Compute, class Tile, class Duplicates, class Source, class Operation>
 consteval unsigned int blocks_of_rows() {
   if constexpr (sums_pieces<Tile, Duplicates, Source> && is_lean<Operation> && Tile::elements <= 4) {
     if (sizeof(Compute) > 4) return Operation::arrays <= 2 ? 10 : 1;
     return Operation::arrays <= 4 ? 12 : Operation::arrays <= 6 ? 10 : 1;
+  } else if constexpr (counts_rows<Operation> && Tile::packed && Tile::elements <= 4 &&
+                       sizeof(Compute) <= 4) {
+    return Operation::blocks_of_counted_rows;
   } else {
     return 1;
   }
