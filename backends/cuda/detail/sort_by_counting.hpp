@@ -56,8 +56,7 @@ struct sort_by_counting {
       block.keys[p] = key_of(p, false);
     __syncthreads();
     record();
-    for (std::uint32_t first = threadIdx.x / 32 * 32; first < count; first += counting_sort::threads)
-      enter(block, first + threadIdx.x % 32);
+    for (std::uint32_t p = threadIdx.x; p < count; p += counting_sort::threads) enter(block, p);
     __syncthreads();
     for (std::uint32_t p = threadIdx.x; p < count; p += counting_sort::threads) mark(block, p);
     __syncthreads();
@@ -91,22 +90,22 @@ struct sort_by_counting {
     if (k < static_cast<std::uint32_t>(keys_of_block) && position < count) key_of(position, true);
   }
 
-  /// Enters the row of position p. One lane enters those of all lanes with this row: its position is the
-  /// lowest.
+  /// Enters the row of position p.
   __device__ void enter(shared& block, std::uint32_t p) const {
-    const std::uint64_t key_row = p < count ? row(block.keys[p]) : segments.places.rows;
-    const unsigned int peers = __match_any_sync(all_lanes, static_cast<unsigned long long>(key_row));
-    if (key_row >= segments.places.rows || (peers & ((1u << threadIdx.x % 32) - 1u)) != 0) return;
+    const std::uint64_t key_row = row(block.keys[p]);
+    if (key_row >= segments.places.rows) return;
+    const int position = static_cast<int>(p);
     std::uint32_t slot = slot_of(key_row);
     for (;; slot = (slot + 1) & (slots - 1)) {
-      const int rival = atomicCAS(&block.first[slot], none, static_cast<int>(p));
+      // Read first: one row may have all positions, and atomic operations on one word follow one another.
+      int rival = *static_cast<volatile int*>(&block.first[slot]);
+      if (rival == none) rival = atomicCAS(&block.first[slot], none, position);
       if (rival == none) break;
       if (row(block.keys[rival]) != key_row) continue;
-      atomicMin(&block.first[slot], static_cast<int>(p));
+      if (rival > position) atomicMin(&block.first[slot], position);
       break;
     }
-    if (blockIdx.x == 0)
-      atomicAdd(&block.positions[slot / 2], static_cast<std::uint32_t>(__popc(peers)) << slot % 2 * 16);
+    if (blockIdx.x == 0) atomicAdd(&block.positions[slot / 2], 1u << slot % 2 * 16);
   }
   /// The slot of a row; one without a position if there is none.
   __device__ std::uint32_t find(const shared& block, std::uint64_t key_row) const {

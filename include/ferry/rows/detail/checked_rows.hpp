@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/memory/detail/tools.hpp>
+#include <ferry/rows/detail/sum_long_segments.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -31,8 +32,11 @@ KOKKOS_FORCEINLINE_FUNCTION bool sees_bad(const Team& team, const Named& named, 
     for (int k = 0; k < at_once; ++k) bad = bad || row[k] < 0;
     any = any || bad;
     if (!bad || team.league_rank() != 0) continue;
-    for (int k = 0; k < at_once; ++k)
-      if (row[k] < 0) named.row(first + std::int64_t{k} * team.team_size(), true);
+    FERRY_LOOP_OF_DEVICE
+    for (int k = 0; k < at_once; ++k) {
+      const std::int64_t position = first + std::int64_t{k} * team.team_size();
+      if (position < positions) named.row(position, true);
+    }
   }
   return any;
 }

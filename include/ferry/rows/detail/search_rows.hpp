@@ -3,6 +3,7 @@
 
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/rows/detail/sum_by_team.hpp>
+#include <ferry/rows/detail/sum_long_segments.hpp>
 #include <ferry/rows/detail/sum_pieces.hpp>
 #include <ferry/runtime/detail/report.hpp>
 
@@ -50,11 +51,8 @@ struct search_shape {
 
 /// A team's view of the batch.
 struct searched_batch {
-  static constexpr std::uint8_t no_item = 255;
-
-  int item_in[search_shape::slots];          ///< a hash table of the team's rows; -1: an empty slot
-  std::uint8_t item_of[search_shape::most];  ///< the item whose row a position names
-  std::uint16_t order[search_shape::most];   ///< the positions of the team's rows
+  int item_in[search_shape::slots];         ///< a hash table of the team's rows; -1: an empty slot
+  std::uint16_t order[search_shape::most];  ///< the positions of the team's rows
   /// For each warp, and each item: its positions so far, then the places of those of the warps before.
   std::uint16_t next[search_shape::most_warps][search_shape::most_items];
   std::int64_t rows[search_shape::most_items];  ///< those of the items, see found_rows
@@ -66,21 +64,22 @@ struct searched_batch {
   int order_size;                           ///< positions in the order
   alignas(16) unsigned char sums[search_shape::sum_bytes];
 };
-static_assert(search_shape::most_items < searched_batch::no_item, "ferry: a byte holds an item");
-
 /// The neighbouring positions that a warp of a team looks up.
 struct warp_positions {
+  int lanes;
   int warp, lane;
   int begin, end;
 
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION warp_positions(const Team& team, int positions)
-      : warp(team.team_rank() / Team::lanes), lane(team.team_rank() % Team::lanes) {
-    const int warps = team.team_size() / Team::lanes;
-    const int size = ((positions + warps - 1) / warps + Team::lanes - 1) / Team::lanes * Team::lanes;
+      : lanes(Team::lanes), warp(team.team_rank() / Team::lanes), lane(team.team_rank() % Team::lanes) {
+    const int warps = team.team_size() / lanes;
+    const int size = ((positions + warps - 1) / warps + lanes - 1) / lanes * lanes;
     begin = warp * size;
     end = begin + size < positions ? begin + size : positions;
   }
+  /// The position of the lane in round k from p on.
+  KOKKOS_FORCEINLINE_FUNCTION int position(int p, int k) const { return p + k * lanes + lane; }
 };
 
 /// Finds the rows of a batch and runs `kernel`, a kernel on found_rows, in one launch. All teams look at all
@@ -109,22 +108,37 @@ struct search_rows : search_shape {
     const int size = positions - first < team_items ? positions - first : team_items;
     const warp_positions part(team, positions);
     // Under way while the table is made.
+    constexpr int round = at_once * Team::lanes;
     std::int64_t row[at_once];
-    load(team, part, part.begin, row);
+    load(part, part.begin, row);
     clear(team, batch, first, size);
     team.team_barrier();
     for (int item = team.team_rank(); item < size; item += team.team_size()) enter(batch, item);
     team.team_barrier();
-    for (int p = part.begin; p < part.end; p += at_once * Team::lanes) {
-      if (p != part.begin) load(team, part, p, row);
-      look_up(team, batch, part, first, p, row);
+    int item[at_once];
+    for (int p = part.begin; p < part.end; p += round) {
+      if (p != part.begin) load(part, p, row);
+      look_up(batch, part, first, p, row, item);
+      for_hits(team, part, p, item, [&](int, int hit) { for_peers(team, batch, part, hit, [](int) {}); });
+      if (Named::reports && has_bad(part, p, row)) report(team, batch, part, p);
     }
     team.team_barrier();
     if (batch.bad != 0) return;
-    for (int item = team.team_rank(); item < size; item += team.team_size())
-      allot(batch, item, team.team_size() / Team::lanes);
+    for (int k = team.team_rank(); k < size; k += team.team_size())
+      allot(batch, k, team.team_size() / Team::lanes);
     team.team_barrier();
-    place(team, batch, part);
+    for (int p = part.begin; p < part.end; p += round) {
+      if (part.end - part.begin > round) {
+        load(part, p, row);
+        look_up(batch, part, first, p, row, item);
+      }
+      for_hits(team, part, p, item, [&](int position, int hit) {
+        for_peers(team, batch, part, hit, [&](int number) {
+          if (batch.count[hit] != 0)
+            batch.order[batch.begin[hit] + number] = static_cast<std::uint16_t>(position);
+        });
+      });
+    }
     team.team_barrier();
     Kernel team_kernel = kernel;
     team_kernel.source = {batch.rows, batch.begin, batch.count, batch.order, first};
@@ -138,14 +152,29 @@ struct search_rows : search_shape {
  private:
   static constexpr int at_once = 8;  ///< loads of a thread under way
 
-  /// Rows of the positions p + k * lanes + lane. Nothing is reported, or each load would wait for the last.
-  template <class Team>
-  KOKKOS_FORCEINLINE_FUNCTION void load(const Team&, const warp_positions& part, int p,
+  /// Rows of the positions from p on. Nothing is reported, or each load would wait for the last one.
+  KOKKOS_FORCEINLINE_FUNCTION void load(const warp_positions& part, int p,
                                         std::int64_t (&row)[at_once]) const {
     for (int k = 0; k < at_once; ++k) {
-      const int position = p + k * Team::lanes + part.lane;
+      const int position = part.position(p, k);
       row[k] = position < part.end ? named.row(position, false) : 0;
     }
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static bool has_bad(const warp_positions& part, int p,
+                                                  const std::int64_t (&row)[at_once]) {
+    bool bad = false;
+    for (int k = 0; k < at_once; ++k) bad = bad || (part.position(p, k) < part.end && row[k] < 0);
+    return bad;
+  }
+  /// Notes bad indices. The first team reports them for all.
+  template <class Team>
+  KOKKOS_FORCEINLINE_FUNCTION void report(const Team& team, searched_batch& batch, const warp_positions& part,
+                                          int p) const {
+    batch.bad = 1;
+    if (team.league_rank() != 0) return;
+    FERRY_LOOP_OF_DEVICE
+    for (int k = 0; k < at_once; ++k)
+      if (part.position(p, k) < part.end) named.row(part.position(p, k), true);
   }
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION void clear(const Team& team, searched_batch& batch, int first, int size) const {
@@ -183,29 +212,24 @@ struct search_rows : search_shape {
       if (item < 0 || batch.rows[item] == row) return item;
     }
   }
-  template <class Team>
-  KOKKOS_FORCEINLINE_FUNCTION void look_up(const Team& team, searched_batch& batch,
-                                           const warp_positions& part, int first, int p,
-                                           const std::int64_t (&row)[at_once]) const {
-    for (int k = 0; k < at_once && p + k * Team::lanes < part.end; ++k) {
-      const int position = p + k * Team::lanes + part.lane;
-      int item = -1;
-      if (position < part.end) {
-        if (row[k] >= 0) {
-          item = item_with(batch, row[k]);
-        } else if (Named::reports) {
-          batch.bad = 1;
-          named.row(position, team.league_rank() == 0);  // the first team reports for all
-        }
-        if (item >= 0 && position < first) {
-          batch.is_later[item] = true;
-          item = -1;
-        }
-        batch.item_of[position] = item < 0 ? searched_batch::no_item : static_cast<std::uint8_t>(item);
-      }
-      if (team.vote(item >= 0) == 0) continue;
-      for_peers(team, batch, part, item, [](int) {});
+  /// The items that have these rows and do not come after the positions; -1 if none does.
+  KOKKOS_FORCEINLINE_FUNCTION static void look_up(searched_batch& batch, const warp_positions& part,
+                                                  int first, int p, const std::int64_t (&row)[at_once],
+                                                  int (&item)[at_once]) {
+    for (int k = 0; k < at_once; ++k) {
+      const int position = part.position(p, k);
+      item[k] = position < part.end && row[k] >= 0 ? item_with(batch, row[k]) : -1;
+      if (item[k] < 0 || position >= first) continue;
+      batch.is_later[item[k]] = true;
+      item[k] = -1;
     }
+  }
+  /// Calls act(position, item) by all lanes of a warp for each round in which some position has an item.
+  template <class Team, class Act>
+  KOKKOS_FORCEINLINE_FUNCTION static void for_hits(const Team& team, const warp_positions& part, int p,
+                                                   const int (&item)[at_once], const Act& act) {
+    for (int k = 0; k < at_once; ++k)
+      if (team.vote(item[k] >= 0) != 0) act(part.position(p, k), item[k]);
   }
   /// The lanes of a warp that pass one item, at least 0, count themselves. Calls act(number) for each, with
   /// the number of its positions in the lanes and the rounds before.
@@ -236,19 +260,6 @@ struct search_rows : search_shape {
     batch.begin[item] = Kokkos::atomic_fetch_add(&batch.order_size, count);
     batch.count[item] = count;
     if (sum_pieces::cuts(count)) batch.has_long = true;
-  }
-  template <class Team>
-  KOKKOS_FORCEINLINE_FUNCTION static void place(const Team& team, searched_batch& batch,
-                                                const warp_positions& part) {
-    for (int p = part.begin; p < part.end; p += Team::lanes) {
-      const int position = p + part.lane;
-      int item = position < part.end ? batch.item_of[position] : searched_batch::no_item;
-      if (item == searched_batch::no_item || batch.count[item] == 0) item = -1;
-      if (team.vote(item >= 0) == 0) continue;
-      for_peers(team, batch, part, item, [&](int number) {
-        batch.order[batch.begin[item] + number] = static_cast<std::uint16_t>(position);
-      });
-    }
   }
   KOKKOS_FORCEINLINE_FUNCTION static int bits_in(std::uint32_t mask) {
     return Kokkos::Experimental::popcount_builtin(mask);
