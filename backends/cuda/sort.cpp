@@ -91,7 +91,7 @@ void sort_functions::inclusive_sum(const Kokkos::Cuda& exec, const Term& term, s
 
 template bool sort_functions::sort_and_place(const Kokkos::Cuda&, const kernels::any_row_keys&,
                                              const kernels::place_segments&, std::uint64_t*, std::uint64_t*,
-                                             std::int64_t, int, int, void*, std::size_t);
+                                             unsigned int*, std::int64_t, int, int, void*, std::size_t);
 template std::size_t sort_functions::sum_bytes<kernels::sorted_keys>(std::int64_t);
 template std::size_t sort_functions::sum_bytes<kernels::owned_counts>(std::int64_t);
 template void sort_functions::inclusive_sum(const Kokkos::Cuda&, const kernels::sorted_keys&, std::uint64_t*,

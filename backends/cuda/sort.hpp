@@ -44,19 +44,16 @@ struct sort_functions {
   ///   segments.places(k)      the term of place k, read from the sorted keys at `segments.places.keys`: 0,
   ///                           1, or 1 + 2^32
   ///   segments.place(k, sum)  called for each place, with the sum of the terms up to it
-  ///   segments.put(k, facts)  called in place of place() where no array has the sorted keys: the facts are
-  ///                           the row, the position, the sum, the term, and whether no later place has a
-  ///                           row
-  ///   segments.note(n)        called then for each row, with the number of its positions
   ///
   /// `keys` and `other_keys` are scratch memory; by place() the second one is free. The workspace is as for
-  /// sort_keys; none is needed for keys that sorts_without_scratch. Returns false, and does nothing, for too
-  /// many keys, and if the device can't run all blocks at once. Kernels of other types need
-  /// detail/sort_and_place.hpp.
+  /// sort_keys; none is needed for keys that sorts_without_scratch. `arrived` is a word that is 0, and 0
+  /// again when the kernel has ended. Returns false, and does nothing, for too many keys, and if the device
+  /// can't run all blocks at once. Kernels of other types need detail/sort_and_place.hpp.
   template <class Keys, class Segments>
   static bool sort_and_place(const Kokkos::Cuda& exec, const Keys& key_of, const Segments& segments,
-                             std::uint64_t* keys, std::uint64_t* other_keys, std::int64_t count,
-                             int first_bit, int bits, void* workspace, std::size_t workspace_bytes);
+                             std::uint64_t* keys, std::uint64_t* other_keys, unsigned int* arrived,
+                             std::int64_t count, int first_bit, int bits, void* workspace,
+                             std::size_t workspace_bytes);
 
   /// True if sort_and_place takes `count` keys.
   static bool sorts_in_one_launch(const Kokkos::Cuda& exec, std::int64_t count) {

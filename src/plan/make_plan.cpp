@@ -20,6 +20,7 @@ namespace {
 struct sort_room {
   std::uint64_t* keys;
   std::uint64_t* other_keys;
+  unsigned int* arrived;  ///< 0 between kernels
   const plan_layout& layout;
   std::byte* scratch;
 
@@ -40,9 +41,9 @@ bool place_in_one_launch([[maybe_unused]] launch_context<Exec>& call,
     const std::string& label = call.label("sort");
     const tool_kernel reported(exec, label);
     const device_span<Exec> span(exec, label, "kernel");
-    return execution_backend<Exec>::sort_and_place(exec, key_of, segments, room.keys, room.other_keys,
-                                                   segments.places.count, room.layout.position_bits,
-                                                   room.last_bit(), room.scratch, room.layout.sort_bytes);
+    return execution_backend<Exec>::sort_and_place(
+        exec, key_of, segments, room.keys, room.other_keys, room.arrived, segments.places.count,
+        room.layout.position_bits, room.last_bit(), room.scratch, room.layout.sort_bytes);
   }
 }
 
@@ -165,9 +166,8 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
   call.hold(plan->report);
   plan->report_of = &read_report<Exec>;
 
-  // Indices that are copied to the device use memory that is written after all have been read.
-  const void* const indices =
-      request.enter(call, compares_keys<backend>(n) ? array(layout.keys[0]) : plan->segment_begin);
+  // Indices that are copied to the device use the memory of segment_begin, which is written later.
+  const void* const indices = request.enter(call, plan->segment_begin);
   kernels::any_row_keys key_of{indices,
                                static_cast<int>(request.index_bytes),
                                request.signed_indices,
@@ -199,7 +199,8 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
                                    key_of.long_found,
                                    plan->counters,
                                    layout.counter_count};
-  const sort_room scratch{keys, other_keys, layout, workspace + layout.sort};
+  const sort_room scratch{keys, other_keys, &plan->report->findings->arrived, layout,
+                          workspace + layout.sort};
   if (n == 0 || !place_in_one_launch(call, key_of, segments, scratch)) {
     if (n != 0) plan->run_begin = sort_into(call, key_of, segments, scratch);
     launch(exec, call.label("segments"), n == 0 ? 1 : n, segments);

@@ -31,19 +31,11 @@ struct plan_layout {
   std::size_t take(std::size_t size);
 };
 
-/// True if the backend compares all keys, which takes none of the memory for a sort.
-template <class Backend>
-bool compares_keys([[maybe_unused]] std::int64_t positions) {
-  if constexpr (requires { Backend::sorts_without_scratch(positions); })
-    return Backend::sorts_without_scratch(positions);
-  else
-    return false;
-}
-
-/// Scratch bytes of the sort.
+/// Scratch bytes of the sort: none if the backend compares all keys.
 template <class Backend>
 std::size_t sort_scratch_bytes(std::int64_t positions, int first_bit, int bits) {
-  if (compares_keys<Backend>(positions)) return 0;
+  if constexpr (requires { Backend::sorts_without_scratch(positions); })
+    if (Backend::sorts_without_scratch(positions)) return 0;
   return std::max(Backend::sort_keys_bytes(positions, first_bit, bits),
                   Backend::template sum_bytes<kernels::sorted_keys>(positions));
 }

@@ -74,30 +74,19 @@ struct place_segments {
   /// Writes the elements of place k, where `begun` segments and runs have begun.
   KOKKOS_FUNCTION void place(std::int64_t k, std::uint64_t begun) const {
     const std::uint64_t adds = places(k);
+    const auto segments = static_cast<std::int64_t>(begun & 0xffffffffu);
+    const auto runs = static_cast<std::int64_t>(begun >> sorted_keys::runs_shift);
     const std::uint64_t row = places.row(k);
-    const std::int64_t last = k + sum_pieces::fewest - 1;
-    if ((adds & 1u) != 0 && last < places.count && places.row(last) == row) note(sum_pieces::fewest);
-    put(k, {row, places.position(k), begun, adds, k + 1 == places.count || places.row(k + 1) >= places.rows});
-  }
-
-  /// All about a place.
-  struct place_facts {
-    std::uint64_t row;
-    std::int64_t position;
-    std::uint64_t begun;  ///< segments and runs up to the place
-    std::uint64_t adds;   ///< those that begin there
-    bool is_last;         ///< no later place has a row
-  };
-  KOKKOS_FUNCTION void put(std::int64_t k, const place_facts& facts) const {
-    const auto segments = static_cast<std::int64_t>(facts.begun & 0xffffffffu);
-    const auto runs = static_cast<std::int64_t>(facts.begun >> sorted_keys::runs_shift);
-    const bool valid = facts.row < places.rows;
-    sorted_rows[k] = facts.row;
-    order[k] = facts.position;
-    inverse[facts.position] = valid ? segments - 1 : -1;
+    const std::int64_t position = places.position(k);
+    const bool valid = row < places.rows;
+    sorted_rows[k] = row;
+    order[k] = position;
+    inverse[position] = valid ? segments - 1 : -1;
     if (k < counter_count) counters[k] = 0;
-    if ((facts.adds & 1u) != 0) {
-      unique_rows[segments - 1] = static_cast<std::int64_t>(facts.row);
+    if ((adds & 1u) != 0) {
+      const std::int64_t last = k + sum_pieces::fewest - 1;
+      if (long_found != nullptr && last < places.count && places.row(last) == row) *long_found = 1;
+      unique_rows[segments - 1] = static_cast<std::int64_t>(row);
       segment_begin[segments - 1] = k;
     } else {
       // One of the elements after the last segment, which kernels read and don't use. They are as many as the
@@ -106,14 +95,10 @@ struct place_segments {
       unique_rows[later] = 0;
       segment_begin[later + 1] = places.count;
     }
-    if (facts.adds >> sorted_keys::runs_shift != 0) run_begin[runs - 1] = segments - 1;
+    if (adds >> sorted_keys::runs_shift != 0) run_begin[runs - 1] = segments - 1;
     // The last valid place writes the ends of the last segment and of the last run.
-    if (valid && facts.is_last) close(segments, runs, k + 1);
+    if (valid && (k + 1 == places.count || places.row(k + 1) >= places.rows)) close(segments, runs, k + 1);
     if (!valid && k == 0) close(0, 0, 0);
-  }
-  /// Notes the number of positions of a row, after the key of position 0 has been made.
-  KOKKOS_FUNCTION void note(std::int64_t positions) const {
-    if (long_found != nullptr && sum_pieces::cuts(positions)) *long_found = 1;
   }
 
   KOKKOS_FUNCTION void close(std::int64_t segments, std::int64_t runs, std::int64_t place_count) const {

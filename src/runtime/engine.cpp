@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/runtime/detail/engine.hpp>
 
-#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -96,44 +95,7 @@ void engine::keep(ticket_state_handle work) noexcept {
 
 void engine::reap() {
   if (drop_box_->is_filled()) static_cast<void>(drop_box_->empty());
-  if (!keeps_work_.load(std::memory_order_relaxed)) return;
-  ticket_state* ended = nullptr;  // destroyed after the lock is released
-  {
-    const std::lock_guard lock(guard_);
-    for (auto& list : detached_) {
-      if (list.first == nullptr) continue;
-      ticket_state* end = list.first;
-      for (int k = 1; k < list.stride && end->next != nullptr; ++k) end = end->next;
-      if (work_has_ended(*end)) {
-        drop_first(list, end->next, ended);
-        list.stride = std::min(2 * list.stride, most_reaped);
-      } else {
-        list.stride = 1;
-      }
-    }
-    note_lists();
-  }
-  return_states(ended);
-}
-
-void engine::note_lists() noexcept {
-  bool keeps_work = false;
-  for (const auto& list : detached_) keeps_work = keeps_work || list.first != nullptr;
-  keeps_work_.store(keeps_work, std::memory_order_relaxed);
-  if (detached_.size() > many)
-    std::erase_if(detached_, [](const detached_tickets& list) { return list.first == nullptr; });
-}
-
-void engine::drop_first(detached_tickets& list, const ticket_state* end, ticket_state*& ended) noexcept {
-  while (list.first != end) {
-    ticket_state* const work = std::exchange(list.first, list.first->next);
-    hear(*work);  // with the lock: a wait of another thread must not come between
-    work->next = std::exchange(ended, work);
-  }
-}
-
-void engine::return_states(ticket_state* ended) noexcept {
-  while (ended != nullptr) ticket_state_return{}(std::exchange(ended, ended->next));
+  if (keeps_work_.load(std::memory_order_relaxed)) drop_all(&work_has_ended);
 }
 
 engine::detached_tickets* engine::detached_of(instance_id who) noexcept {
@@ -177,7 +139,7 @@ void engine::hear_captured(instance_id who, stream_handle stream, bool everyone)
     }
     keeps_captured_.store(captured_ != nullptr, std::memory_order_relaxed);
   }
-  return_states(useless);
+  while (useless != nullptr) ticket_state_return{}(std::exchange(useless, useless->next));
 }
 
 void engine::hear(ticket_state& ended) noexcept {
@@ -189,10 +151,18 @@ void engine::drop_all(bool (*has_ended)(ticket_state&)) noexcept {
   {
     const std::lock_guard lock(guard_);
     for (auto& list : detached_)
-      while (list.first != nullptr && has_ended(*list.first)) drop_first(list, list.first->next, ended);
-    note_lists();
+      while (list.first != nullptr && has_ended(*list.first)) {
+        ticket_state* const work = std::exchange(list.first, list.first->next);
+        hear(*work);  // with the lock: a wait of another thread must not come between
+        work->next = std::exchange(ended, work);
+      }
+    bool keeps_work = false;
+    for (const auto& list : detached_) keeps_work = keeps_work || list.first != nullptr;
+    keeps_work_.store(keeps_work, std::memory_order_relaxed);
+    if (detached_.size() > many)
+      std::erase_if(detached_, [](const detached_tickets& list) { return list.first == nullptr; });
   }
-  return_states(ended);
+  while (ended != nullptr) ticket_state_return{}(std::exchange(ended, ended->next));
 }
 
 }  // namespace ferry::detail

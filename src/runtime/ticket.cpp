@@ -71,8 +71,7 @@ void ticket::leave(detail::ticket_state_handle state) {
     state->take_nothing_back();
     return home->keep(std::move(state));
   }
-  // Without findings to tell it is not asked whether the work has ended: that costs more than to keep it.
-  const bool has_ended = state->completion == nullptr || (checks && detail::has_ended(*state->completion));
+  const bool has_ended = state->completion == nullptr || detail::has_ended(*state->completion);
   if (!checks && (has_ended || state->resources.empty())) return;
   // Memory with a record of its uses is returned at once, also a plan's.
   state->uses.clear();

@@ -63,6 +63,7 @@ void check_sorted(std::size_t count, int key_bits, const std::function<std::uint
   auto long_found = make<ferry::device_space>("long", 1, 1, std::vector<std::int64_t>{0});
   auto counters =
       make<ferry::device_space>("counters", count / 2 + 1, 1, std::vector<unsigned int>(count / 2 + 1, 7u));
+  auto arrived = make<ferry::device_space>("arrived", 1, 1, std::vector<unsigned int>{0});
   const ferry::kernels::place_segments segments{{unsorted.data(), n, rows, position_bits},
                                                 sorted_rows.data(),
                                                 order.data(),
@@ -76,9 +77,10 @@ void check_sorted(std::size_t count, int key_bits, const std::function<std::uint
                                                 counters.data(),
                                                 n / 2};
   const bool ended =
-      sort::sort_and_place(exec, ready_keys{unsorted.data()}, segments, first.data(), second.data(), n,
-                           position_bits, position_bits + key_bits, room.data(), bytes);
+      sort::sort_and_place(exec, ready_keys{unsorted.data()}, segments, first.data(), second.data(),
+                           arrived.data(), n, position_bits, position_bits + key_bits, room.data(), bytes);
   exec.fence("ferry_test::sort");
+  CHECK(take(arrived) == std::vector<unsigned int>{0});
   REQUIRE(ended == fits(n));
   if (!ended) {
     CHECK(take(order) == std::vector<std::int64_t>(count, -77));

@@ -180,43 +180,4 @@ TEST_CASE("scratch memory of detached work goes back at once, all else when the 
   CHECK(ferry::trim() > 0);
 }
 
-TEST_CASE("verbs drop detached work that has ended, by one query for each instance", "[engine]") {
-  const auto engine = ferry::detail::engine::get<exec_space>();
-  const auto owner = std::make_shared<int>(3);
-  constexpr ferry::detail::instance_id who = (1ull << 60) + 7;
-  std::vector<std::shared_ptr<manual_event>> works;
-  const auto detach = [&](std::size_t count) {
-    works.clear();
-    for (std::size_t k = 0; k < count; ++k) {
-      works.push_back(std::make_shared<manual_event>());
-      auto detached = engine->take_ticket_state();
-      detached->completion = works.back();
-      detached->who = who;
-      detached->resources.push_back(owner);
-      engine->keep(std::move(detached));
-    }
-  };
-  const auto kept_after_reap = [&] {
-    engine->reap();
-    return owner.use_count() - 1;
-  };
-  detach(9);
-  CHECK(kept_after_reap() == 9);
-  for (const auto& work : works) work->end();
-  CHECK(kept_after_reap() == 8);
-  CHECK(kept_after_reap() == 6);
-  CHECK(kept_after_reap() == 2);
-  CHECK(kept_after_reap() == 0);
-  // The third has not ended, so the first one is asked next.
-  detach(3);
-  works[0]->end();
-  works[1]->end();
-  CHECK(kept_after_reap() == 3);
-  CHECK(kept_after_reap() == 2);
-  CHECK(kept_after_reap() == 2);
-  CHECK(kept_after_reap() == 1);
-  works[2]->end();
-  CHECK(kept_after_reap() == 0);
-}
-
 }  // namespace ferry_test::engine_test

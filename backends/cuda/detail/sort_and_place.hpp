@@ -26,11 +26,15 @@ static_assert(tuning_numbers::keys_of_cluster <= grid_sort::cluster_blocks * gri
 
 template <class Keys, class Segments>
 bool sort_functions::sort_and_place(const Kokkos::Cuda& exec, const Keys& key_of, const Segments& segments,
-                                    std::uint64_t* keys, std::uint64_t* other_keys, std::int64_t count,
-                                    int first_bit, int bits, void* workspace, std::size_t workspace_bytes) {
+                                    std::uint64_t* keys, std::uint64_t* other_keys, unsigned int* arrived,
+                                    std::int64_t count, int first_bit, int bits, void* workspace,
+                                    std::size_t workspace_bytes) {
   if (sorts_without_scratch(count)) {
     const device_guard guard(exec);
-    check(launch_counting_sort(exec.cuda_stream(), key_of, segments, count), "cudaLaunchKernel");
+    check(launch_counting_sort(exec.cuda_stream(),
+                               sort_by_counting<Keys, Segments>{key_of, segments, keys, arrived,
+                                                                static_cast<std::uint32_t>(count)}),
+          "cudaLaunchKernel");
     return true;
   }
   const int passes = grid_sort::passes_for(bits - first_bit);

@@ -102,14 +102,10 @@ struct sort_by_grid {
       if (position >= count)
         keys.key[i] = 0;
       else if (pass == 0)
-        keys.key[i] = key_of(position, false);
+        keys.key[i] = key_of(position, true);
       else
         keys.key[i] = __ldcg(source + position);
     }
-    if (pass != 0) return;
-    // Once more: no load above waits for what is recorded.
-    for (int i = 0; i < Items; ++i)
-      if (place(i) < count) key_of(place(i), true);
   }
 
   __device__ void rank(shared& block, tile& keys, int pass) const {

@@ -38,9 +38,10 @@ KOKKOS_FORCEINLINE_FUNCTION void update_by_team(const Team& team, unsigned char 
       const std::int64_t column = origin + std::int64_t{begin + k - piece * width} * tile::elements;
       const int count = count_of<tile>(column, kernel.width);
       if (count == 0) continue;
-      compute sum[tile::elements];
       const auto number = static_cast<std::uint32_t>(piece);
-      sum_values<8, tile>(sum, kernel.source, rows.begin + number * cut.size,
+      compute sum[tile::elements];
+      // A piece of 32 values: one, five times six, and one.
+      sum_values<6, tile>(sum, kernel.source, rows.begin + number * cut.size,
                           rows.begin + cut.end(number, values), kernel.values, kernel.values_stride, column,
                           count);
       for (int e = 0; e < tile::elements; ++e) sums[k * tile::elements + e] = sum[e];

@@ -137,8 +137,8 @@ class engine : public ticket_state_keeper {
   /// long as its graph, whose launches may find something.
   void keep(ticket_state_handle work) noexcept override;
 
-  /// Releases the resources of detached work that has ended; every verb calls it once. Queries one event per
-  /// instance, which costs more than the rest: a few verbs that have ended may stay.
+  /// Releases the resources of detached work that has ended; every verb calls it once. Queries at most one
+  /// event per instance that has not been reached.
   void reap();
 
  protected:
@@ -153,20 +153,12 @@ class engine : public ticket_state_keeper {
     instance_id who;
     ticket_state* first = nullptr;
     ticket_state* last = nullptr;
-    int stride =
-        1;  ///< place of the verb whose event reap() queries: if it has ended, those before have, too
   };
   static constexpr std::size_t many = 8;
-  static constexpr int most_reaped = 4;
 
   /// The list of an instance; null if there is no memory for it.
   detached_tickets* detached_of(instance_id who) noexcept;
   void hear(ticket_state& ended) noexcept;
-  /// Hears the work of a list before `end` and moves it to the list `ended`.
-  void drop_first(detached_tickets& list, const ticket_state* end, ticket_state*& ended) noexcept;
-  static void return_states(ticket_state* ended) noexcept;
-  /// Notes whether any list has work, and forgets empty ones if there are many.
-  void note_lists() noexcept;
   void drop_all(bool (*has_ended)(ticket_state&)) noexcept;
   void keep_captured(ticket_state_handle verb) noexcept;
   /// Adds the findings of launches on a stream, which is that of instance `who`, to the others. With a
