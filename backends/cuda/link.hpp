@@ -41,12 +41,13 @@ class block_team {
     KOKKOS_IF_ON_DEVICE((return __ballot_sync(0xffffffffu, bit);))
     KOKKOS_IF_ON_HOST((return bit ? 1u : 0u;))
   }
-  /// The value of the first lane.
-  template <class T>
-  [[nodiscard]] KOKKOS_FUNCTION T from_first_lane([[maybe_unused]] T value) const {
-    KOKKOS_IF_ON_DEVICE((return __shfl_sync(0xffffffffu, value, 0);))
-    KOKKOS_IF_ON_HOST((return value;))
+  /// Bit l is set where lane l passes the value of the calling lane.
+  [[nodiscard]] KOKKOS_FUNCTION std::uint32_t peers([[maybe_unused]] int value) const {
+    KOKKOS_IF_ON_DEVICE((return __match_any_sync(0xffffffffu, value);))
+    KOKKOS_IF_ON_HOST((return 1u;))
   }
+  /// Returns when all lanes have called it, with their writes before it visible to all of them.
+  KOKKOS_FUNCTION void warp_barrier() const { KOKKOS_IF_ON_DEVICE((__syncwarp();)) }
   KOKKOS_FUNCTION void team_barrier() const { KOKKOS_IF_ON_DEVICE((__syncthreads();)) }
   /// Broadcasts the value of thread `rank` to all threads.
   template <class T>

@@ -27,8 +27,8 @@ struct tuning_numbers {
   /// 15 us, 18 with a grid, but one of 8192 takes 20, 19 with a grid (H200).
   static constexpr std::int64_t keys_of_cluster = 4096;
 
-  /// Most positions of a batch without a plan that are compared with one another in place of a sort, for rows
-  /// in device memory; at most kernels::search_shape::most.
+  /// Most positions of a batch without a plan that are searched in place of a sort, for rows in device
+  /// memory; at most kernels::search_shape::most.
   std::int64_t positions_searched = 4096;
   /// Fewest positions whose winners a scatter finds in a hash table. Clearing the table is a launch more than
   /// the plan of fewer positions.
@@ -38,14 +38,10 @@ struct tuning_numbers {
   std::int64_t most_claims = std::int64_t{1} << 21;
   /// Most positions of a batch without a plan whose indices are checked by all teams of the kernel that
   /// writes. Of more, a kernel of its own checks them: a launch more.
-  std::int64_t positions_checked_in_place = std::int64_t{1} << 13;
+  std::int64_t positions_checked_in_place = std::int64_t{1} << 14;
   /// Teams of such a kernel, each of which reads all indices: two for each multiprocessor. Computed from
   /// their number.
   std::int64_t teams_that_check = 264;
-  /// As positions_searched, when the values of a row are summed: the kernel that searches sums those of a
-  /// long segment, too, by a thread for each tile. Sums by the threads of a team, of up to 4096 positions,
-  /// took its kernel 17 registers and 2 us for any batch (H200).
-  std::int64_t positions_summed_in_place = 1024;
   /// Threads that pool bags at once, in kernels of 48 registers. If bags have fewer, a kernel of its own sums
   /// the pieces of long ones. Computed from the number of multiprocessors.
   std::int64_t threads_that_pool = std::int64_t{132} * 1280;

@@ -12,18 +12,28 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <algorithm>
+#include <barrier>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
-/// The kernel that searches a small batch, run by this thread as a team of one with one lane.
+/// The kernel that searches a small batch, run by this thread as a team of one with one lane, and by teams of threads
+/// with warps of four.
 namespace ferry_test::search_sums_test {
 namespace {
 
 namespace kernels = ferry::kernels;
 namespace detail = ferry::detail;
+
+kernels::searched_batch& poisoned_batch() {
+  static kernels::searched_batch memory;
+  std::memset(static_cast<void*>(&memory), 0xa5, sizeof memory);
+  return memory;
+}
 
 struct one_thread {
   int rank;
@@ -33,20 +43,68 @@ struct one_thread {
   [[nodiscard]] static int team_rank() { return 0; }
   [[nodiscard]] static int team_size() { return 1; }
   static void team_barrier() {}
-  [[nodiscard]] static std::uint32_t vote(bool mine) { return mine ? 1u : 0u; }
-  template <class T>
-  [[nodiscard]] static T from_first_lane(T value) {
-    return value;
-  }
+  [[nodiscard]] static std::uint32_t vote(bool bit) { return bit ? 1u : 0u; }
+  [[nodiscard]] static std::uint32_t peers(int) { return 1u; }
+  static void warp_barrier() {}
   template <class T>
   [[nodiscard]] T& shared() const {
-    static T memory;
-    std::memset(static_cast<void*>(&memory), 0xa5, sizeof memory);
-    return memory;
+    return poisoned_batch();
+  }
+
+  template <class Search>
+  static void run(const Search& search, int teams) {
+    while (teams-- > 0) search(one_thread{teams});
   }
 };
 
-template <class T, class Tile, class Duplicates = ferry::duplicates::sum>
+/// Threads that all wait for one another wherever a device's would.
+struct several_threads {
+  static constexpr int lanes = 4, size = 12;
+
+  struct meetings {
+    std::barrier<> team{size};
+    std::barrier<> warp[size / lanes]{std::barrier<>(lanes), std::barrier<>(lanes), std::barrier<>(lanes)};
+    int passed[size] = {};
+    kernels::searched_batch& batch = poisoned_batch();
+  };
+  meetings& shared_team;
+  int league;
+  int rank;
+
+  [[nodiscard]] int league_rank() const { return league; }
+  [[nodiscard]] int team_rank() const { return rank; }
+  [[nodiscard]] static int team_size() { return size; }
+  void team_barrier() const { shared_team.team.arrive_and_wait(); }
+  void warp_barrier() const { shared_team.warp[rank / lanes].arrive_and_wait(); }
+  [[nodiscard]] std::uint32_t lanes_with(int value, int passed) const {
+    shared_team.passed[rank] = passed;
+    warp_barrier();
+    std::uint32_t mask = 0;
+    for (int lane = 0; lane < lanes; ++lane)
+      mask |= static_cast<std::uint32_t>(shared_team.passed[rank / lanes * lanes + lane] == value) << lane;
+    warp_barrier();
+    return mask;
+  }
+  [[nodiscard]] std::uint32_t vote(bool bit) const { return lanes_with(1, bit ? 1 : 0); }
+  [[nodiscard]] std::uint32_t peers(int value) const { return lanes_with(value, value); }
+  template <class T>
+  [[nodiscard]] T& shared() const {
+    return shared_team.batch;
+  }
+
+  template <class Search>
+  static void run(const Search& search, int teams) {
+    while (teams-- > 0) {
+      meetings shared_team;
+      std::vector<std::thread> threads;
+      for (int rank = 0; rank < size; ++rank)
+        threads.emplace_back([&, rank] { search(several_threads{shared_team, teams, rank}); });
+      for (auto& thread : threads) thread.join();
+    }
+  }
+};
+
+template <class T, class Tile, class Duplicates = ferry::duplicates::sum, class Team = one_thread>
 void check_added(const std::vector<std::size_t>& counts, std::size_t width, unsigned seed,
                  std::size_t skew = 0) {
   CAPTURE(counts, width, skew, Tile::elements, Tile::masked);
@@ -78,8 +136,17 @@ void check_added(const std::vector<std::size_t>& counts, std::size_t width, unsi
                                                 columns, kernels::add_row<T>{table.data() + skew, columns});
   const kernels::search_rows<std::remove_const_t<decltype(kernel)>, named_rows> search{
       {}, kernel, named, positions, kernel.per_item()};
-  for (int team = kernels::search_shape::teams(positions); team-- > 0;) search(one_thread{team});
+  Team::run(search, kernels::search_shape::teams(positions));
   CHECK(table == sums);
+
+  // A bad index at either end: nothing is written.
+  for (const std::size_t place : {std::size_t{0}, n - 1}) {
+    const auto index = std::exchange(indices[place], static_cast<std::int32_t>(rows));
+    Team::run(search, kernels::search_shape::teams(positions));
+    CHECK(table == sums);
+    CHECK(std::exchange(findings.out_of_range, 0) == 1);
+    indices[place] = index;
+  }
 }
 
 }  // namespace
@@ -100,6 +167,16 @@ TEST_CASE("a team that searches sums long segments", "[sum_order]") {
     for (const std::size_t width : {1u, 2u, 3u, 4u, 5u, 7u, 131u, 1031u})
       check_added<float, masked>({70, 3, 200}, width, 10, skew);
   check_added<double, masked, ferry::duplicates::mean>({70, 3, 200}, 5, 11, 1);
+}
+
+TEST_CASE("the lanes and warps of a team that searches agree on the places of positions", "[sum_order]") {
+  using packed = kernels::packed_tile;
+  using sum = ferry::duplicates::sum;
+  check_added<float, packed, sum, several_threads>({1}, 4, 21);
+  check_added<float, packed, sum, several_threads>({5, 1, 7, 2}, 8, 22);
+  check_added<float, packed, sum, several_threads>(std::vector<std::size_t>(53, 1), 8, 23);
+  check_added<float, packed, sum, several_threads>({70, 3, 1, 64, 1, 1, 2, 30}, 128, 24);
+  check_added<double, kernels::masked_tile, ferry::duplicates::mean, several_threads>({66, 3, 40}, 5, 25, 1);
 }
 
 }  // namespace ferry_test::search_sums_test

@@ -20,8 +20,7 @@
 ///   adjusts          declared if the values at a place are adjusted after they were loaded:
 ///   adjust<Tile>(tile, k, column, count)
 ///   in_order         declared if the positions of item i + 1 follow those of item i
-///   sums_long        declared if a device's kernels on it sum long segments: a thread each tile
-///   sums_pieces      declared if they do so by pieces
+///   sums_pieces      declared if a device's kernels on it sum the pieces of long segments
 namespace ferry::kernels {
 
 struct row_segment {

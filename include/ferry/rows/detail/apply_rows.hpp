@@ -8,7 +8,6 @@
 #include <ferry/rows/detail/coming_rows.hpp>
 #include <ferry/rows/detail/pieces_of_rows.hpp>
 #include <ferry/rows/detail/prefetch.hpp>
-#include <ferry/rows/detail/search_rows.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -285,14 +284,9 @@ struct apply_rows {
                                                std::int64_t column, int count) const {
     Compute value[Part::elements];
     typename Operation::template held<Part, Compute> inputs;
-    if (sums_here<Part, Duplicates, Source> && long_segments::has(rows.begin, rows.end)) {
-      sum_segment<Part, Duplicates>(value, source, rows, values, values_stride, column, count);
-      operation.load(inputs, rows.row, column, count);
-    } else {
-      operation.load(inputs, rows.row, column, count);
-      combine_segment<Part, Duplicates, adds_value<Operation>>(value, source, rows, values, values_stride,
-                                                               column, count);
-    }
+    operation.load(inputs, rows.row, column, count);
+    combine_segment<Part, Duplicates, adds_value<Operation>>(value, source, rows, values, values_stride,
+                                                             column, count);
     operation.finish(inputs, item, rows.row, column, value, count);
   }
 };

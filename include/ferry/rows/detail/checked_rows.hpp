@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/memory/detail/tools.hpp>
+#include <ferry/rows/detail/sum_long_segments.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -17,19 +18,27 @@ namespace ferry::kernels {
 /// True if a thread of a team sees a bad index in its part of a batch. The first team records bad ones.
 template <class Team, class Named>
 KOKKOS_FORCEINLINE_FUNCTION bool sees_bad(const Team& team, const Named& named, std::int64_t positions) {
-  constexpr int at_once = 4;  // indices of a thread under way
-  const bool records = team.league_rank() == 0;
-  bool bad = false;
+  constexpr int at_once = 8;  // indices of a thread under way
+  bool any = false;
   for (std::int64_t first = team.team_rank(); first < positions;
        first += std::int64_t{at_once} * team.team_size()) {
+    // Nothing is recorded here, or each load would wait for the last one.
     std::int64_t row[at_once];
     for (int k = 0; k < at_once; ++k) {
       const std::int64_t position = first + std::int64_t{k} * team.team_size();
-      row[k] = position < positions ? named.row(position, records) : 0;
+      row[k] = position < positions ? named.row(position, false) : 0;
     }
+    bool bad = false;
     for (int k = 0; k < at_once; ++k) bad = bad || row[k] < 0;
+    any = any || bad;
+    if (!bad || team.league_rank() != 0) continue;
+    FERRY_LOOP_OF_DEVICE
+    for (int k = 0; k < at_once; ++k) {
+      const std::int64_t position = first + std::int64_t{k} * team.team_size();
+      if (position < positions) named.row(position, true);
+    }
   }
-  return bad;
+  return any;
 }
 
 /// Runs `kernel` for each work item, unless a row of the batch is bad. All teams look at all indices, so each
@@ -73,6 +82,8 @@ namespace ferry::detail::schedule {
 /// One thread per work item, of few teams that check the `positions` indices first.
 template <class Named>
 struct checked {
+  static constexpr bool covers_items = true;
+
   Named named;
   std::int64_t positions;
 

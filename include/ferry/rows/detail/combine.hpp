@@ -14,34 +14,11 @@
 
 namespace ferry::kernels {
 
-/// True if a device's kernels that update rows sum long segments: those of a batch that is searched, which is
-/// too small for its kernel's registers to count.
-template <class Tile, class Duplicates, class Source>
-inline constexpr bool sums_here = (!Tile::host && Duplicates::combines && requires { Source::sums_long; });
-
-/// True if such kernels sum the pieces of long segments, if the source has work items for that.
+/// True if a device's kernels that update rows sum the pieces of long segments, if the source has work items
+/// for that.
 template <class Tile, class Duplicates, class Source>
 inline constexpr bool sums_pieces = (!Tile::host && Duplicates::combines &&
                                      requires { Source::sums_pieces; });
-
-/// combine_segment for a segment of many values, in a kernel that sums it: see sums_here.
-template <class Tile, class Duplicates, class Compute, class Source, class Value>
-KOKKOS_FORCEINLINE_FUNCTION void sum_segment(
-    [[maybe_unused]] Compute (&tile)[Tile::elements], [[maybe_unused]] const Source& source,
-    [[maybe_unused]] const row_segment& rows, [[maybe_unused]] const Value* values,
-    [[maybe_unused]] std::int64_t stride, [[maybe_unused]] std::int64_t column, [[maybe_unused]] int count) {
-  if constexpr (sums_here<Tile, Duplicates, Source>) {
-    const sum_pieces pieces(rows.end - rows.begin);
-    for (std::int64_t k = 0; k < pieces.count; ++k) {
-      Compute part[Tile::elements];
-      sum_values<8, Tile>(part, source, rows.begin + k * pieces.size,
-                          rows.begin + pieces.end(k, rows.end - rows.begin), values, stride, column, count);
-      for (int e = 0; e < Tile::elements; ++e) tile[e] = k == 0 ? part[e] : tile[e] + part[e];
-    }
-    if constexpr (std::is_same_v<Duplicates, duplicates::mean>)
-      for (int e = 0; e < Tile::elements; ++e) tile[e] /= static_cast<Compute>(rows.end - rows.begin);
-  }
-}
 
 /// tile = the values of one segment, combined by `Duplicates`, for columns [column, column + count). The
 /// order of additions is that of sum_pieces on every backend. Adds: the result is added to something.

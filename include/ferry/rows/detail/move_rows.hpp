@@ -210,7 +210,7 @@ void launch_gather(const Exec& exec, const std::string& label, const Rows& rows,
     const auto table = read_in_units(wide ? sizeof(kernels::opaque16) : sizeof(unit_of<in>), rows, source);
     const auto batch = in_units(out, wide);
     using placed = std::remove_const_t<decltype(table.source)>;
-    if constexpr (std::is_same_v<Order, schedule::flat>) {
+    if constexpr (schedule::covers_items<Order>) {
       using kernel = kernels::gather_row_pairs<unit_of<in>, placed>;
       const std::int64_t step = kernel::step_for(batch.width, wide);
       launch(exec, label, order, kernel::pairs(items, step), batch.width,

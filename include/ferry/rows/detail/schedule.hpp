@@ -49,6 +49,8 @@ std::int64_t most_teams([[maybe_unused]] const Tuning& tuning) {
 
 /// One thread per work item, all at once.
 struct flat {
+  static constexpr bool covers_items = true;
+
   template <class Exec, class Functor>
   [[nodiscard]] auto kernel(const Exec& exec, std::int64_t items, std::int64_t per_item,
                             const Functor& functor) const {
@@ -62,6 +64,12 @@ struct flat {
       return iterations(exec, items * per_item, functor);
     }
   }
+};
+
+/// True if the work items of an order may hold several rows each.
+template <class Order>
+inline constexpr bool covers_items = requires {
+  requires Order::covers_items;
 };
 
 /// Chunk by chunk, by a small number of teams.

@@ -18,7 +18,7 @@
 #include <string>
 #include <type_traits>
 
-/// scatter, scatter_add and step of small batches in one launch, which compares all positions in place of a
+/// scatter, scatter_add and step of small batches in one launch, which looks all positions up in place of a
 /// sort.
 namespace ferry::detail {
 
@@ -45,10 +45,8 @@ using searched_tile = std::conditional_t<Job::template takes_masks<Duplicates, k
 template <class Duplicates, class Exec, class Job, class Value, class Space>
 bool is_searched(const Exec& exec, const Job& job, const array_ref<Value, Space>& values,
                  std::int64_t positions) {
-  std::int64_t most = std::min<std::int64_t>(execution_backend<Exec>::tuning(exec).positions_searched,
-                                             kernels::search_shape::most);
-  if constexpr (Duplicates::combines)
-    most = std::min(most, execution_backend<Exec>::tuning(exec).positions_summed_in_place);
+  const auto most = std::min<std::int64_t>(execution_backend<Exec>::tuning(exec).positions_searched,
+                                           kernels::search_shape::most);
   return positions > 0 && positions <= most && job.table.width() != 0 &&
          (searched_tile<Duplicates, Job>::masked || job.template packs<Duplicates>(values));
 }
