@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/detail/backend.hpp>
 #include <ferry/tensor/detail/finite.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
@@ -10,10 +11,9 @@
 
 namespace ferry::kernels {
 
-/// The least and largest of a row's elements; infinite if one of them is infinite or not a number.
+/// The least and largest of a row's elements. One of both is not finite if an element is not.
 struct row_range {
-  using reducer = Kokkos::MinMax<float>;
-  using values = Kokkos::MinMaxScalar<float>;  // the reducer's own name would instantiate its View
+  using values = Kokkos::MinMaxScalar<float>;
   static constexpr float infinity = Kokkos::Experimental::infinity_v<float>;
 
   KOKKOS_FUNCTION static values nothing() {
@@ -22,11 +22,36 @@ struct row_range {
     empty.max_val = -infinity;
     return empty;
   }
-  KOKKOS_FORCEINLINE_FUNCTION static void widen(values& range, float value) {
+  template <class Number>
+  KOKKOS_FORCEINLINE_FUNCTION static void widen(values& range, Number value) {
+    KOKKOS_IF_ON_DEVICE((
+        // One instruction each.
+        using backend = ferry::device_backend<Number>; float least = 0; float most = 0;
+        if (backend::lesser(range.min_val, value, least) && backend::greater(range.max_val, value, most)) {
+          range.min_val = least;
+          range.max_val = most;
+          return;
+        }))
     const float low = low_of(value), high = high_of(value);
     range.min_val = low < range.min_val ? low : range.min_val;
     range.max_val = high > range.max_val ? high : range.max_val;
   }
+
+  /// The ends of two ranges joined. Keeps those that are not finite.
+  /// @{
+  template <class Number>
+  KOKKOS_FORCEINLINE_FUNCTION static Number lesser(Number a, Number b) {
+    KOKKOS_IF_ON_DEVICE(
+        (Number least = 0; if (ferry::device_backend<Number>::lesser(a, b, least)) return least;))
+    return b < a ? b : a;
+  }
+  template <class Number>
+  KOKKOS_FORCEINLINE_FUNCTION static Number greater(Number a, Number b) {
+    KOKKOS_IF_ON_DEVICE(
+        (Number most = 0; if (ferry::device_backend<Number>::greater(a, b, most)) return most;))
+    return b > a ? b : a;
+  }
+  /// @}
 
   /// Several ranges in parallel, so that a host's compiler can vectorise the comparisons.
   struct side_by_side {

@@ -144,7 +144,9 @@ class lane_walk {
       measure(column, Tile::elements, value);
       for (int e = 0; e < Tile::elements; ++e) row_range::widen(total, value[e]);
     });
-    return joined(total);
+    total.min_val = group_.joined(total.min_val, [](float a, float b) { return row_range::lesser(a, b); });
+    total.max_val = group_.joined(total.max_val, [](float a, float b) { return row_range::greater(a, b); });
+    return total;
   }
   template <class Visit>
   KOKKOS_FORCEINLINE_FUNCTION void for_each_tile_of(std::int64_t first, std::int64_t end,
