@@ -30,6 +30,12 @@ inline constexpr bool always_strict = false;
 template <class Index, class Bounds>
 inline constexpr bool always_strict<index_rows<Index, Bounds>> = Bounds::reports;
 
+/// True if the rows of a table have load_fused.
+template <class Table>
+inline constexpr bool decodes_fused = requires {
+  requires Table::decodes_fused;
+};
+
 /// Says of a bag whether a position has no row. InOne: also whether it is long, in the same register, because
 /// a device's kernel that may leave out positions has none for two facts.
 template <bool InOne>
@@ -74,12 +80,18 @@ struct bag_terms {
     return width * table.element_bytes;
   }
 
+  /// True if a device decodes tiles of the table by fewer instructions where those have the same bits.
+  template <class Tile>
+  static constexpr bool fuses =
+      Tile::packed && ferry::detail::is_float_number<Compute> && decodes_fused<Table>;
+
   /// A tile of a pooled row.
   template <class Tile>
   struct pooled {
     Compute value[Tile::elements];
     std::int64_t origin[Tile::elements];
     std::int64_t rows = 0;
+    bool is_exact = true;  ///< what all load_fused returned
     bag_marks<may_skip> marks;
 
     KOKKOS_FORCEINLINE_FUNCTION explicit pooled(int count) {
@@ -89,32 +101,22 @@ struct bag_terms {
     }
   };
 
-  /// Adds the rows of a bag: one after the other, those of a long bag in pieces.
+  /// Adds the rows of a bag to nothing: one after the other, those of a long bag in pieces.
   template <class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void add_bag(pooled<Tile>& sum, const bag_range& range, std::int64_t column,
                                            int count) const {
-    if constexpr (Selects) {
-      add_range<Tile>(sum, range.begin, range.end, column, count);
+    if constexpr (fuses<Tile>) {
+      add_rows_of<8, true, Tile>(sum, range, column, count);
+      if (sum.is_exact) return;
+      sum = pooled<Tile>(count);
+      add_rows_of<1, false, Tile>(sum, range, column, count);
     } else {
-      sum_of_pieces<Compute, Tile::elements, !Tile::host> whole;
-      std::int64_t k = range.begin, end = range.end;
-      const bool is_long = long_bags::has(range);
-      sum.marks.note_length(is_long);
-      if (is_long) end = whole.first_end(range, live<Tile>(count));
-      for (;;) {
-        add_range<Tile>(sum, k, end, column, count);
-        if (!sum.marks.is_long(is_long)) return;
-        whole.add(sum.value, live<Tile>(count));
-        k = end;
-        end = whole.next_end(end);
-        if (k == end) break;
-      }
-      whole.store(sum.value, live<Tile>(count));
+      add_rows_of<4, false, Tile>(sum, range, column, count);
     }
   }
 
-  /// Adds the rows of positions [k, end) one after the other.
-  template <class Tile>
+  /// Adds the rows of positions [k, end) one after the other: N are in flight on a device.
+  template <class Tile, int N = 4, bool Fused = false>
   KOKKOS_FORCEINLINE_FUNCTION void add_range(pooled<Tile>& sum, std::int64_t k, std::int64_t end,
                                              std::int64_t column, int count) const {
     if constexpr (Tile::host) {
@@ -127,8 +129,8 @@ struct bag_terms {
         add<1, Tile>(sum, k, column, count);
       }
     } else {
-      for (; k + 4 <= end; k += 4) add<4, Tile>(sum, k, column, count);
-      if (k < end) add<4, Tile, false>(sum, k, column, count, end);
+      for (; k + N <= end; k += N) add<N, Tile, true, Fused>(sum, k, column, count);
+      if (N > 1 && k < end) add<N, Tile, false, Fused>(sum, k, column, count, end);
     }
   }
 
@@ -149,6 +151,29 @@ struct bag_terms {
   }
 
  private:
+  template <int N, bool Fused, class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION void add_rows_of(pooled<Tile>& sum, const bag_range& range, std::int64_t column,
+                                               int count) const {
+    if constexpr (Selects) {
+      add_range<Tile, N, Fused>(sum, range.begin, range.end, column, count);
+    } else {
+      sum_of_pieces<Compute, Tile::elements, !Tile::host> whole;
+      std::int64_t k = range.begin, end = range.end;
+      const bool is_long = long_bags::has(range);
+      sum.marks.note_length(is_long);
+      if (is_long) end = whole.first_end(range, live<Tile>(count));
+      for (;;) {
+        add_range<Tile, N, Fused>(sum, k, end, column, count);
+        if (!sum.marks.is_long(is_long)) return;
+        whole.add(sum.value, live<Tile>(count));
+        k = end;
+        end = whole.next_end(end);
+        if (k == end) break;
+      }
+      whole.store(sum.value, live<Tile>(count));
+    }
+  }
+
   /// The rows of N positions. A position without a row has row 0, which is added only to a sum that nobody
   /// stores. If such positions may be left out, a bit for each says which have none: the rows' numbers would
   /// occupy registers until the end.
@@ -179,7 +204,7 @@ struct bag_terms {
   }
 
   /// Adds such rows. All loads come before `proceed`, which comes before the first addition.
-  template <int N, class Tile, bool Whole = true, class Proceed>
+  template <int N, class Tile, bool Whole = true, bool Fused = false, class Proceed>
   KOKKOS_FORCEINLINE_FUNCTION void add_found(pooled<Tile>& sum, const found_rows<N>& rows, std::int64_t k,
                                              std::int64_t column, int count,
                                              [[maybe_unused]] std::int64_t end,
@@ -187,7 +212,12 @@ struct bag_terms {
     const auto has = [&]([[maybe_unused]] int j) { return Whole || k + j < end; };
     Compute value[N][Tile::elements];
     for (int j = 0; j < N; ++j)
-      if (has(j)) load<Tile>(value[j], rows.row[j], column, count);
+      if (has(j)) {
+        if constexpr (Fused)
+          sum.is_exact &= table.row(rows.row[j], width).template load_fused<Tile>(value[j], column);
+        else
+          load<Tile>(value[j], rows.row[j], column, count);
+      }
     proceed();
     for (int j = 0; j < N; ++j) {
       if (!has(j)) continue;
@@ -218,10 +248,10 @@ struct bag_terms {
       view.template load<Tile>(value, column, count);
   }
 
-  template <int N, class Tile, bool Whole = true>
+  template <int N, class Tile, bool Whole = true, bool Fused = false>
   KOKKOS_FORCEINLINE_FUNCTION void add(pooled<Tile>& sum, std::int64_t k, std::int64_t column, int count,
                                        std::int64_t end = 0) const {
-    add_found<N, Tile, Whole>(sum, find<N, Whole>(sum, k, end), k, column, count, end, [] {});
+    add_found<N, Tile, Whole, Fused>(sum, find<N, Whole>(sum, k, end), k, column, count, end, [] {});
   }
 };
 

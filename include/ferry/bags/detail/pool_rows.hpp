@@ -36,8 +36,9 @@ struct pool_rows {
   static constexpr unsigned int most_threads = 256;  ///< of a block, see launch
   static constexpr bool takes_runs = true;           ///< on a host, see launch
 
-  /// True if packets of eight elements pay: of 16-bit numbers, in sums.
-  static constexpr bool has_wide_tiles = Table::element_bytes == 2 && sizeof(Out) <= 4;
+  /// True if packets of eight elements pay: of 16-bit numbers and 8-bit records, in sums.
+  static constexpr bool has_wide_tiles =
+      sizeof(Out) <= 4 && (Table::element_bytes == 2 || requires { requires Table::takes_wide_tiles; });
   /// See launch: four rows in flight need 48 registers, 64 in packets of eight or with scales of blocks.
   static constexpr unsigned int blocks_at_once = has_wide_tiles || keeps_scales<Table> ? 4 : 5;
 

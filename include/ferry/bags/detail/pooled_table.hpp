@@ -40,6 +40,8 @@ struct pooled_table<std::byte> {
   rowwise_int8_weights<false> rows;
 
   static constexpr std::int64_t element_bytes = 1;
+  static constexpr bool takes_wide_tiles = true;  ///< each thread also reads scale and offset
+  static constexpr bool decodes_fused = true;
 
   KOKKOS_FUNCTION static pooled_table of(const std::byte* data, std::int64_t stride) {
     return {{const_cast<std::byte*>(data), stride, {0, 0}}};

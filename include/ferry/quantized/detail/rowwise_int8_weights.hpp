@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/detail/backend.hpp>
 #include <ferry/quantized/detail/rowwise_int8_code.hpp>
+#include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
 #include <ferry/rows/detail/tile.hpp>
 
@@ -36,8 +38,25 @@ struct rowwise_int8_weights {
                                           int count) const {
       std::uint8_t codes[Tile::elements];
       load_tile<Tile>(codes, reinterpret_cast<const std::uint8_t*>(record) + column, count);
-      const auto old_code = rowwise_int8_code::load(record, width);
+      const auto old_code = rowwise_int8_code::load < Tile::packed ? Tile::elements : 1 > (record, width);
       for (int e = 0; e < live<Tile>(count); ++e) weight[e] = convert<Compute>(old_code.decode(codes[e]));
+    }
+    /// load() of a device by one operation of floats for each element. Returns false if the bits may differ,
+    /// as those of a sum that double rounds may.
+    template <class Tile, class Compute>
+    KOKKOS_FORCEINLINE_FUNCTION bool load_fused(Compute (&weight)[Tile::elements],
+                                                std::int64_t column) const {
+      constexpr int words = Tile::elements / 4;
+      const auto codes =
+          load_packet<std::uint32_t, words>(reinterpret_cast<const std::uint32_t*>(record + column));
+      const auto row_code = rowwise_int8_code::load<Tile::elements>(record, width);
+      for (int w = 0; w < words; ++w) {
+        float number[4];
+        if (!device_backend<Compute>::widen_four_bytes(codes.value[w], number))
+          for (int e = 0; e < 4; ++e) number[e] = static_cast<float>(codes.value[w] >> (8 * e) & 0xffu);
+        for (int e = 0; e < 4; ++e) weight[4 * w + e] = Compute(row_code.decode_fused(number[e]));
+      }
+      return row_code.adds_exactly();
     }
     template <class Tile, class Compute>
     KOKKOS_FORCEINLINE_FUNCTION void store(const Compute (&weight)[Tile::elements], std::int64_t column,
