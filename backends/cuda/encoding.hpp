@@ -85,8 +85,8 @@ struct encoding_functions {
 #endif
   }
 
-  /// The numbers that the bytes of a word are, lowest first: 2^23 with a byte as its lowest bits, less 2^23. A
-  /// device adds more numbers than it converts. Returns false if this is no device.
+  /// The numbers that the bytes of a word are, lowest first: 2^23 with a byte as its lowest bits, less 2^23.
+  /// A device adds more numbers than it converts. Returns false if this is no device.
   KOKKOS_FORCEINLINE_FUNCTION static bool widen_four_bytes([[maybe_unused]] std::uint32_t word,
                                                            [[maybe_unused]] float (&value)[4]) {
 #if defined(__CUDA_ARCH__)

@@ -131,10 +131,10 @@ TEST_CASE("a fused decode has the bits of the sum in double, wherever that does 
     const kernels::rowwise_int8_code code{number(scale), number(offset)};
     const auto element = k % 3 == 0 ? std::uint8_t{255} : static_cast<std::uint8_t>(more >> 40);
     const auto plain = static_cast<float>(code.decode(element));
-    const float once = code.decode_fused(static_cast<float>(element));
+    const float result = code.decode_fused(static_cast<float>(element));
     const bool same = std::isnan(plain)
-                          ? std::isnan(once)
-                          : std::bit_cast<std::uint32_t>(plain) == std::bit_cast<std::uint32_t>(once);
+                          ? std::isnan(result)
+                          : std::bit_cast<std::uint32_t>(plain) == std::bit_cast<std::uint32_t>(result);
     if (code.adds_exactly()) {
       ++fused;
       if (!same) ++wrong;

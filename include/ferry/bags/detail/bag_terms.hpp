@@ -80,10 +80,11 @@ struct bag_terms {
     return width * table.element_bytes;
   }
 
-  /// True if a device decodes tiles of the table by fewer instructions where those have the same bits.
+  /// True if a device adds tiles that load_fused decodes, while it has the bits of load.
   template <class Tile>
   static constexpr bool fuses =
-      Tile::packed && ferry::detail::is_float_number<Compute> && decodes_fused<Table>;
+      Tile::packed && !Selects && ferry::detail::is_float_number<Compute> && decodes_fused<Table>;
+  static constexpr int fused_rows = weighs ? 4 : 8;  ///< in flight; a weight takes a register
 
   /// A tile of a pooled row.
   template <class Tile>
@@ -91,7 +92,7 @@ struct bag_terms {
     Compute value[Tile::elements];
     std::int64_t origin[Tile::elements];
     std::int64_t rows = 0;
-    bool is_exact = true;  ///< what all load_fused returned
+    bool is_exact = true;  ///< whether all load_fused had the bits of load
     bag_marks<may_skip> marks;
 
     KOKKOS_FORCEINLINE_FUNCTION explicit pooled(int count) {
@@ -106,9 +107,9 @@ struct bag_terms {
   KOKKOS_FORCEINLINE_FUNCTION void add_bag(pooled<Tile>& sum, const bag_range& range, std::int64_t column,
                                            int count) const {
     if constexpr (fuses<Tile>) {
-      add_rows_of<8, true, Tile>(sum, range, column, count);
+      add_rows_of<fused_rows, true, Tile>(sum, range, column, count);
       if (sum.is_exact) return;
-      sum = pooled<Tile>(count);
+      sum = pooled<Tile>(count);  // again, as hosts compute it
       add_rows_of<1, false, Tile>(sum, range, column, count);
     } else {
       add_rows_of<4, false, Tile>(sum, range, column, count);

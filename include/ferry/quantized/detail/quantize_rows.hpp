@@ -107,13 +107,13 @@ struct quantize_rows {
                                                std::int64_t row) const {
     const Value* const elements = values + row * values_stride;
     std::byte* const record = records + number * record_bytes;
-    float kept[Tile::elements];
+    float numbers[Tile::elements];
     if constexpr (Kept)
       walk.for_each_tile(
-          [&](std::int64_t column, int count) { load_tile<Tile>(kept, elements + column, count); });
+          [&](std::int64_t column, int count) { load_tile<Tile>(numbers, elements + column, count); });
     const auto read = [&](std::int64_t column, int count, float(&value)[Tile::elements]) {
       if constexpr (Kept)
-        for (int e = 0; e < Tile::elements; ++e) value[e] = kept[e];
+        for (int e = 0; e < Tile::elements; ++e) value[e] = numbers[e];
       else
         load_tile<Tile>(value, elements + column, count);
     };
@@ -135,7 +135,7 @@ struct quantize_rows {
 ///
 /// By a plan: of each row the first position or the last one. Without a plan: all positions. Into a table:
 /// the record of a position is that of its row, and a batch that was found faulty writes none. Without a
-/// table: its own.
+/// table: its numbers.
 struct deciding_positions {
   const std::int64_t* inverse = nullptr;
   const std::int64_t* segment_begin = nullptr;

@@ -108,9 +108,9 @@ struct rowwise_int8_code {
     return static_cast<double>(offset) + static_cast<double>(scale) * number(code);
   }
 
-  /// True if decode() adds without rounding, whatever the code: its sum then rounds once, to float, as that of
-  /// decode_fused() does. scale * code has the bits of 2^-23 to 2^8 of the scale's exponent, the offset those
-  /// of 2^-23 to 2^0 of its own, and the sum's 53 bits reach from the lowest of them to one above the highest.
+  /// True if decode() adds without rounding, whatever the code: its sum then rounds once, to float, as that
+  /// of decode_fused() does. Relative to the exponents of scale and offset, scale * code has bits from 2^-23
+  /// to 2^8, and the offset from 2^-23 to 2^0. A double holds the lowest bit and one above the highest.
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool adds_exactly() const {
     const int distance = exponent(offset) - exponent(scale);
     return (static_cast<unsigned>(distance + 20) <= 48u) | (detail::magnitude_bits(offset) == 0u);
@@ -157,7 +157,7 @@ struct rowwise_int8_code {
   }
 
  private:
-  /// The exponent of a number with a leading one, by which its lowest bit counts: the least one of subnormals.
+  /// The biased exponent that a number's lowest bit has. Subnormals have the least one.
   KOKKOS_FORCEINLINE_FUNCTION static int exponent(float number) {
     const auto biased = static_cast<int>(detail::magnitude_bits(number) >> 23);
     return biased > 1 ? biased : 1;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/backend.hpp>
 #include <ferry/quantized/detail/rowwise_int8_code.hpp>
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
