@@ -9,6 +9,7 @@
 #include <barrier>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -21,7 +22,7 @@ struct lanes_of_threads {};
 struct shared_lanes {
   int count;
   std::barrier<> meeting;
-  std::array<float, 32> values{};
+  std::array<std::uint64_t, 32> values{};
 
   explicit shared_lanes(int lanes) : count(lanes), meeting(lanes) {}
 };
@@ -45,15 +46,17 @@ struct ferry::execution_backend<ferry_test::lanes_of_threads> {
       KOKKOS_IF_ON_HOST((number = ferry_test::current_lane;))
       return number;
     }
-    template <class Join>
-    KOKKOS_FUNCTION float joined(float value, [[maybe_unused]] const Join& join) const {
-      KOKKOS_IF_ON_HOST((auto& lanes = *ferry_test::current_lanes;
-                         for (int distance = lanes.count / 2; distance > 0; distance /= 2) {
-                           lanes.values[static_cast<std::size_t>(lane())] = value;
-                           lanes.meeting.arrive_and_wait();
-                           value = join(value, lanes.values[static_cast<std::size_t>(lane() ^ distance)]);
-                           lanes.meeting.arrive_and_wait();
-                         }))
+    template <class Value, class Join>
+    KOKKOS_FUNCTION Value joined(Value value, [[maybe_unused]] const Join& join) const {
+      KOKKOS_IF_ON_HOST((auto& lanes = *ferry_test::current_lanes; for (int distance = lanes.count / 2;
+                                                                        distance > 0; distance /= 2) {
+        Value partner;
+        std::memcpy(&lanes.values[static_cast<std::size_t>(lane())], &value, sizeof value);
+        lanes.meeting.arrive_and_wait();
+        std::memcpy(&partner, &lanes.values[static_cast<std::size_t>(lane() ^ distance)], sizeof partner);
+        value = join(value, partner);
+        lanes.meeting.arrive_and_wait();
+      }))
       return value;
     }
     KOKKOS_FUNCTION void meet() const {

@@ -30,10 +30,20 @@ inline constexpr bool always_strict = false;
 template <class Index, class Bounds>
 inline constexpr bool always_strict<index_rows<Index, Bounds>> = Bounds::reports;
 
-/// True if the rows of a table have load_fused.
+/// True if rows of a table have load_codes, whose coded_tile a device keeps until it adds the row.
 template <class Table>
-inline constexpr bool decodes_fused = requires {
-  requires Table::decodes_fused;
+inline constexpr bool has_coded_tiles = requires {
+  requires Table::has_coded_tiles;
+};
+
+/// A tile of a row that is added next: its elements, or if Coded its codes.
+template <class Table, class Compute, class Tile, bool Coded>
+struct next_tile {
+  Compute value[Tile::elements];
+};
+template <class Table, class Compute, class Tile>
+struct next_tile<Table, Compute, Tile, true> {
+  typename Table::template coded_tile<Tile::elements> codes;
 };
 
 /// Says of a bag whether a position has no row. InOne: also whether it is long, in the same register, because
@@ -80,11 +90,11 @@ struct bag_terms {
     return width * table.element_bytes;
   }
 
-  /// True if a device adds tiles that load_fused decodes, while it has the bits of load.
+  /// True if a device keeps the codes of tiles, and decodes them in float as long as that has the same bits.
   template <class Tile>
-  static constexpr bool fuses =
-      Tile::packed && !Selects && ferry::detail::is_float_number<Compute> && decodes_fused<Table>;
-  static constexpr int fused_rows = weighs ? 4 : 8;  ///< in flight; a weight takes a register
+  static constexpr bool keeps_codes =
+      Tile::packed && !Selects && ferry::detail::is_float_number<Compute> && has_coded_tiles<Table>;
+  static constexpr int coded_rows = weighs ? 4 : 5;  ///< in flight; a weight takes a register
 
   /// A tile of a pooled row.
   template <class Tile>
@@ -92,7 +102,7 @@ struct bag_terms {
     Compute value[Tile::elements];
     std::int64_t origin[Tile::elements];
     std::int64_t rows = 0;
-    bool is_exact = true;  ///< whether all load_fused had the bits of load
+    bool is_exact = true;  ///< whether all codes were decoded to the bits of load
     bag_marks<may_skip> marks;
 
     KOKKOS_FORCEINLINE_FUNCTION explicit pooled(int count) {
@@ -106,8 +116,8 @@ struct bag_terms {
   template <class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void add_bag(pooled<Tile>& sum, const bag_range& range, std::int64_t column,
                                            int count) const {
-    if constexpr (fuses<Tile>) {
-      add_rows_of<fused_rows, true, Tile>(sum, range, column, count);
+    if constexpr (keeps_codes<Tile>) {
+      add_rows_of<coded_rows, true, Tile>(sum, range, column, count);
       if (sum.is_exact) return;
       sum = pooled<Tile>(count);  // again, as hosts compute it
       add_rows_of<1, false, Tile>(sum, range, column, count);
@@ -117,7 +127,7 @@ struct bag_terms {
   }
 
   /// Adds the rows of positions [k, end) one after the other: N are in flight on a device.
-  template <class Tile, int N = 4, bool Fused = false>
+  template <class Tile, int N = 4, bool Coded = false>
   KOKKOS_FORCEINLINE_FUNCTION void add_range(pooled<Tile>& sum, std::int64_t k, std::int64_t end,
                                              std::int64_t column, int count) const {
     if constexpr (Tile::host) {
@@ -130,8 +140,8 @@ struct bag_terms {
         add<1, Tile>(sum, k, column, count);
       }
     } else {
-      for (; k + N <= end; k += N) add<N, Tile, true, Fused>(sum, k, column, count);
-      if (N > 1 && k < end) add<N, Tile, false, Fused>(sum, k, column, count, end);
+      for (; k + N <= end; k += N) add<N, Tile, true, Coded>(sum, k, column, count);
+      if (N > 1 && k < end) add<N, Tile, false, Coded>(sum, k, column, count, end);
     }
   }
 
@@ -152,11 +162,11 @@ struct bag_terms {
   }
 
  private:
-  template <int N, bool Fused, class Tile>
+  template <int N, bool Coded, class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void add_rows_of(pooled<Tile>& sum, const bag_range& range, std::int64_t column,
                                                int count) const {
     if constexpr (Selects) {
-      add_range<Tile, N, Fused>(sum, range.begin, range.end, column, count);
+      add_range<Tile, N, Coded>(sum, range.begin, range.end, column, count);
     } else {
       sum_of_pieces<Compute, Tile::elements, !Tile::host> whole;
       std::int64_t k = range.begin, end = range.end;
@@ -164,7 +174,7 @@ struct bag_terms {
       sum.marks.note_length(is_long);
       if (is_long) end = whole.first_end(range, live<Tile>(count));
       for (;;) {
-        add_range<Tile, N, Fused>(sum, k, end, column, count);
+        add_range<Tile, N, Coded>(sum, k, end, column, count);
         if (!sum.marks.is_long(is_long)) return;
         whole.add(sum.value, live<Tile>(count));
         k = end;
@@ -205,38 +215,53 @@ struct bag_terms {
   }
 
   /// Adds such rows. All loads come before `proceed`, which comes before the first addition.
-  template <int N, class Tile, bool Whole = true, bool Fused = false, class Proceed>
+  template <int N, class Tile, bool Whole = true, bool Coded = false, class Proceed>
   KOKKOS_FORCEINLINE_FUNCTION void add_found(pooled<Tile>& sum, const found_rows<N>& rows, std::int64_t k,
                                              std::int64_t column, int count,
                                              [[maybe_unused]] std::int64_t end,
                                              const Proceed& proceed) const {
     const auto has = [&]([[maybe_unused]] int j) { return Whole || k + j < end; };
-    Compute value[N][Tile::elements];
+    next_tile<Table, Compute, Tile, Coded> tile[N];
     for (int j = 0; j < N; ++j)
       if (has(j)) {
-        if constexpr (Fused)
-          sum.is_exact &= table.row(rows.row[j], width).template load_fused<Tile>(value[j], column);
+        if constexpr (Coded)
+          tile[j].codes = table.row(rows.row[j], width).template load_codes<Tile>(column);
         else
-          load<Tile>(value[j], rows.row[j], column, count);
+          load<Tile>(tile[j].value, rows.row[j], column, count);
       }
     proceed();
     for (int j = 0; j < N; ++j) {
       if (!has(j)) continue;
       if constexpr (may_skip)
         if ((rows.missing >> j & 1u) != 0) continue;
-      if constexpr (Selects) {
-        for (int e = 0; e < live<Tile>(count); ++e)
-          if (sum.rows == 0 || value[j][e] > sum.value[e]) {
-            sum.value[e] = value[j][e];
-            if constexpr (!std::is_void_v<Chosen>) sum.origin[e] = k + j;
-          }
-      } else if constexpr (weighs) {
-        for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] += rows.weight[j] * value[j][e];
+      if constexpr (Coded) {
+        Compute value[Tile::elements];
+        tile[j].codes.decode(value);
+        sum.is_exact &= tile[j].codes.code.adds_exactly();
+        add_values<Tile>(sum, value, rows.weight[weighs ? j : 0], k + j, count);
       } else {
-        for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] += value[j][e];
+        add_values<Tile>(sum, tile[j].value, rows.weight[weighs ? j : 0], k + j, count);
       }
-      ++sum.rows;
     }
+  }
+
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION static void add_values(pooled<Tile>& sum,
+                                                     const Compute (&value)[Tile::elements],
+                                                     [[maybe_unused]] const Compute& weight,
+                                                     [[maybe_unused]] std::int64_t position, int count) {
+    if constexpr (Selects) {
+      for (int e = 0; e < live<Tile>(count); ++e)
+        if (sum.rows == 0 || value[e] > sum.value[e]) {
+          sum.value[e] = value[e];
+          if constexpr (!std::is_void_v<Chosen>) sum.origin[e] = position;
+        }
+    } else if constexpr (weighs) {
+      for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] += weight * value[e];
+    } else {
+      for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] += value[e];
+    }
+    ++sum.rows;
   }
 
   template <class Tile>
@@ -249,10 +274,10 @@ struct bag_terms {
       view.template load<Tile>(value, column, count);
   }
 
-  template <int N, class Tile, bool Whole = true, bool Fused = false>
+  template <int N, class Tile, bool Whole = true, bool Coded = false>
   KOKKOS_FORCEINLINE_FUNCTION void add(pooled<Tile>& sum, std::int64_t k, std::int64_t column, int count,
                                        std::int64_t end = 0) const {
-    add_found<N, Tile, Whole, Fused>(sum, find<N, Whole>(sum, k, end), k, column, count, end, [] {});
+    add_found<N, Tile, Whole, Coded>(sum, find<N, Whole>(sum, k, end), k, column, count, end, [] {});
   }
 };
 

@@ -25,10 +25,10 @@ inline constexpr bool keeps_scales = requires {
 ///
 /// Device mapping: one thread per (bag, tile), row-major, so the threads of a warp read neighbouring
 /// packets of the same rows. A thread issues the loads of four rows before it adds the first: with more,
-/// registers would leave room for fewer threads (H200). Codes of 8-bit rows take fewer registers: those of
-/// eight rows. The additions stay in order. All threads of a bag read the same indices, which the first
-/// level of cache serves. Bags of any length are pooled by the threads of one row. They list long ones for
-/// pool_long_bags, or add the pieces themselves.
+/// registers would leave room for fewer threads (H200). 8-bit rows stay encoded until they are added, so
+/// those of five fit. The additions stay in order. All threads of a bag read the same indices, which the
+/// first level of cache serves. Bags of any length are pooled by the threads of one row. They list long ones
+/// for pool_long_bags, or add the pieces themselves.
 ///
 /// Host mapping: one run of neighbouring bags per thread. Rows of later positions are prefetched.
 template <class Compute, class Pooling, class Table, class Source, class Offset, class Weight, class Out,

@@ -108,26 +108,19 @@ struct quantize_rows {
     const Value* const elements = values + row * values_stride;
     std::byte* const record = records + number * record_bytes;
     float numbers[Tile::elements];
-    if constexpr (Kept)
-      walk.for_each_tile(
-          [&](std::int64_t column, int count) { load_tile<Tile>(numbers, elements + column, count); });
-    const auto read = [&](std::int64_t column, int count, float(&value)[Tile::elements]) {
-      if constexpr (Kept)
-        for (int e = 0; e < Tile::elements; ++e) value[e] = numbers[e];
-      else
-        load_tile<Tile>(value, elements + column, count);
-    };
-    const auto range = walk.range(read);
+    const auto range = walk.range([&](std::int64_t column, int count, float(&value)[Tile::elements]) {
+      load_tile<Tile>(numbers, elements + column, count);
+      for (int e = 0; e < Tile::elements; ++e) value[e] = numbers[e];
+    });
     const auto code = rowwise_int8_code::of(range.min_val, range.max_val);
-    walk.for_each_tile([&](std::int64_t column, int count) {
-      float value[Tile::elements];
+    walk.visit_tiles([&](std::int64_t column, int count) {
       std::uint8_t codes[Tile::elements];
-      read(column, count, value);
+      if constexpr (!Kept) load_tile<Tile>(numbers, elements + column, count);
       code.template encode_tile<Tile>(codes, count,
-                                      [&](const auto& steps, int e) { return steps.nearest(value[e]); });
+                                      [&](const auto& steps, int e) { return steps.nearest(numbers[e]); });
       store_tile<Tile>(codes, reinterpret_cast<std::uint8_t*>(record) + column, count);
     });
-    walk.perform([&] { code.store(record, width, record_bytes); });
+    if (walk.is_first_lane()) code.store(record, width, record_bytes);
   }
 };
 
@@ -148,10 +141,10 @@ struct deciding_positions {
 
   /// The row of the values of a position, -1 if the position decides nothing.
   KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool) const {
+    const std::int64_t record = this->position(position);  // loaded next to the findings
     if ((findings != nullptr && findings->out_of_range != 0) ||
-        (repeats != nullptr && repeats->duplicates != 0))
+        (repeats != nullptr && repeats->duplicates != 0) || record < 0)
       return -1;
-    if (table_rows != nullptr && table_rows[position] < 0) return -1;
     if (inverse == nullptr) return position;
     const std::int64_t segment = inverse[position];
     if (segment < 0) return -1;

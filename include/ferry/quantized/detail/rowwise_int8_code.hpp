@@ -50,7 +50,8 @@ struct rowwise_int8_code {
 
     KOKKOS_FORCEINLINE_FUNCTION std::uint8_t nearest(float value) const {
       // 2^52 + place has no fraction bits, so the sum's lowest bits are the rounded integer.
-      const auto rounded = detail::bit_cast<std::uint64_t>(place(value) + 0x1p52) & 0x1ffu;
+      const auto rounded =
+          static_cast<std::uint32_t>(detail::bit_cast<std::uint64_t>(place(value) + 0x1p52)) & 0x1ffu;
       return static_cast<std::uint8_t>(rounded < 255u ? rounded : 255u);
     }
 

@@ -4,6 +4,7 @@
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/plan/detail/row_source.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/quantized/detail/dequantize_rows.hpp>
 #include <ferry/quantized/detail/quantize_rows.hpp>
@@ -75,17 +76,15 @@ array_ref<T, near_space<Exec>> near_rows(launch_context<Exec>& call, std::int64_
 }
 
 /// records[p] = values[p] in 8 bits for each position p that `source` names.
-template <class Exec, class Value, class Space>
+template <class Exec, class Value, class Space, class Source = kernels::identity>
 void launch_quantize(const Exec& exec, const std::string& label, const array_ref<Value, Space>& values,
-                     std::byte* records, std::int64_t record_bytes,
-                     const kernels::deciding_positions& source = {}) {
+                     std::byte* records, std::int64_t record_bytes, const Source& source = {}) {
   using plain = std::remove_const_t<Value>;
   if (values.rows() == 0) return;
   const auto launch_tiles = [&]<class Tile>(Tile) {
-    launch(
-        exec, label, schedule::flat{}, values.rows(), 1,
-        kernels::quantize_rows<plain, kernels::deciding_positions, Tile>{
-            values.data, values.row_stride(), values.width(), records, record_bytes, values.rows(), source});
+    launch(exec, label, schedule::flat{}, values.rows(), 1,
+           kernels::quantize_rows<plain, Source, Tile>{values.data, values.row_stride(), values.width(),
+                                                       records, record_bytes, values.rows(), source});
   };
   if constexpr (is_host_exec<Exec>) {
     launch_tiles(kernels::host_tile{});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/memory/detail/backend.hpp>
+#include <ferry/tensor/detail/bit_cast.hpp>
 #include <ferry/tensor/detail/finite.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
@@ -37,19 +38,31 @@ struct row_range {
     range.max_val = high > range.max_val ? high : range.max_val;
   }
 
-  /// The ends of two ranges joined. Keeps those that are not finite.
-  /// @{
-  template <class Number>
-  KOKKOS_FORCEINLINE_FUNCTION static Number lesser(Number a, Number b) {
-    KOKKOS_IF_ON_DEVICE(
-        (Number least = 0; if (ferry::device_backend<Number>::lesser(a, b, least)) return least;))
-    return b < a ? b : a;
+  /// The range of the elements of both.
+  template <class Range>
+  KOKKOS_FORCEINLINE_FUNCTION static Range joined(Range range, const Range& addend) {
+    KOKKOS_IF_ON_DEVICE((using backend = ferry::device_backend<Range>; float least = 0; float most = 0;
+                         if (backend::lesser(range.min_val, addend.min_val, least) &&
+                             backend::greater(range.max_val, addend.max_val, most)) {
+                           range.min_val = least;
+                           range.max_val = most;
+                           return range;
+                         }))
+    range.min_val = addend.min_val < range.min_val ? addend.min_val : range.min_val;
+    range.max_val = addend.max_val > range.max_val ? addend.max_val : range.max_val;
+    return range;
   }
-  template <class Number>
-  KOKKOS_FORCEINLINE_FUNCTION static Number greater(Number a, Number b) {
-    KOKKOS_IF_ON_DEVICE(
-        (Number most = 0; if (ferry::device_backend<Number>::greater(a, b, most)) return most;))
-    return b > a ? b : a;
+  /// Both ends in the halves of a word, for shuffles.
+  /// @{
+  KOKKOS_FORCEINLINE_FUNCTION static std::uint64_t bits_of(const values& range) {
+    return std::uint64_t{detail::bit_cast<std::uint32_t>(range.max_val)} << 32 |
+           detail::bit_cast<std::uint32_t>(range.min_val);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static values of_bits(std::uint64_t bits) {
+    values range;
+    range.min_val = detail::bit_cast<float>(static_cast<std::uint32_t>(bits));
+    range.max_val = detail::bit_cast<float>(static_cast<std::uint32_t>(bits >> 32));
+    return range;
   }
   /// @}
 

@@ -112,6 +112,22 @@ class lane_walk {
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool in_one_tile() const {
     return Tile::elements >= row_sum_order::lane_width && width_ <= std::int64_t{lanes_} * lane_width;
   }
+  /// for_each_tile for lanes that read nothing of each other: they need not meet.
+  template <class Visit>
+  KOKKOS_FORCEINLINE_FUNCTION void visit_tiles(const Visit& visit) const {
+    if constexpr (OneTile) {
+      if (const int column = group::lane() * lane_width; column < static_cast<int>(width_))
+        visit(std::int64_t{column}, Tile::elements);
+      return;
+    }
+    const std::int64_t tiles = (width_ + row_sum_order::lane_width - 1) / row_sum_order::lane_width;
+    for (std::int64_t t = group::lane(); t < tiles; t += lanes_)
+      for (int first = 0; first < row_sum_order::lane_width; first += Tile::elements) {
+        const std::int64_t column = t * row_sum_order::lane_width + first;
+        if (column < width_) visit(column, Tile::elements);
+      }
+  }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION static bool is_first_lane() { return group::lane() == 0; }
   template <class Visit>
   KOKKOS_FORCEINLINE_FUNCTION void for_each_tile(const Visit& visit) const {
     visit_tiles(visit);
@@ -144,9 +160,9 @@ class lane_walk {
       measure(column, Tile::elements, value);
       for (int e = 0; e < Tile::elements; ++e) row_range::widen(total, value[e]);
     });
-    total.min_val = group_.joined(total.min_val, [](float a, float b) { return row_range::lesser(a, b); });
-    total.max_val = group_.joined(total.max_val, [](float a, float b) { return row_range::greater(a, b); });
-    return total;
+    return row_range::of_bits(group_.joined(row_range::bits_of(total), [](std::uint64_t a, std::uint64_t b) {
+      return row_range::bits_of(row_range::joined(row_range::of_bits(a), row_range::of_bits(b)));
+    }));
   }
   template <class Visit>
   KOKKOS_FORCEINLINE_FUNCTION void for_each_tile_of(std::int64_t first, std::int64_t end,
@@ -167,7 +183,7 @@ class lane_walk {
   }
   template <class Act>
   KOKKOS_FORCEINLINE_FUNCTION void perform(const Act& act) const {
-    if (group::lane() == 0) act();
+    if (is_first_lane()) act();
     group_.meet();
   }
 
@@ -190,20 +206,6 @@ class lane_walk {
     values.max_val =
         group_.joined(values.max_val, [](auto left, auto right) { return right > left ? right : left; });
     return values;
-  }
-  template <class Visit>
-  KOKKOS_FORCEINLINE_FUNCTION void visit_tiles(const Visit& visit) const {
-    if constexpr (OneTile) {
-      if (const int column = group::lane() * lane_width; column < static_cast<int>(width_))
-        visit(std::int64_t{column}, Tile::elements);
-      return;
-    }
-    const std::int64_t tiles = (width_ + row_sum_order::lane_width - 1) / row_sum_order::lane_width;
-    for (std::int64_t t = group::lane(); t < tiles; t += lanes_)
-      for (int first = 0; first < row_sum_order::lane_width; first += Tile::elements) {
-        const std::int64_t column = t * row_sum_order::lane_width + first;
-        if (column < width_) visit(column, Tile::elements);
-      }
   }
   /// The tiles of visit_tiles that begin in [first, end). The number of lanes is a power of two.
   template <class Visit>
