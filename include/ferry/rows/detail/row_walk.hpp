@@ -20,6 +20,8 @@
 ///                      walks over the row. Bounds: values, nothing(), widen(values, number) and a reducer
 ///   perform(act)       act(), once per row
 ///   in_one_tile()      whether no thread or lane has more than one tile of the row
+///   visit_tiles(visit), is_first_lane()
+///                      of lanes: for_each_tile and perform without a meeting at the end
 namespace ferry::kernels {
 
 /// One host thread walks over the row.
@@ -112,7 +114,7 @@ class lane_walk {
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool in_one_tile() const {
     return Tile::elements >= row_sum_order::lane_width && width_ <= std::int64_t{lanes_} * lane_width;
   }
-  /// for_each_tile for lanes that read nothing of each other: they need not meet.
+  /// For lanes that read nothing of what the others write.
   template <class Visit>
   KOKKOS_FORCEINLINE_FUNCTION void visit_tiles(const Visit& visit) const {
     if constexpr (OneTile) {
