@@ -85,6 +85,19 @@ struct encoding_functions {
 #endif
   }
 
+  /// The numbers that the bytes of a word are, lowest first: 2^23 with a byte as its lowest bits, less 2^23.
+  /// A device adds more numbers than it converts. Returns false if this is no device.
+  KOKKOS_FORCEINLINE_FUNCTION static bool widen_four_bytes([[maybe_unused]] std::uint32_t word,
+                                                           [[maybe_unused]] float (&value)[4]) {
+#if defined(__CUDA_ARCH__)
+    for (unsigned k = 0; k < 4; ++k)
+      value[k] = __uint_as_float(__byte_perm(word, 0x4b000000u, 0x7440u + k)) - 0x1p23f;
+    return true;
+#else
+    return false;
+#endif
+  }
+
   /// The numbers of the format binary16 in the halves of a word, the lower one first. NaN loses its bits.
   KOKKOS_FORCEINLINE_FUNCTION static bool widen_two([[maybe_unused]] std::uint32_t word,
                                                     [[maybe_unused]] float& first,

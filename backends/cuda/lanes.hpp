@@ -27,9 +27,9 @@ class lane_group {
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION Value joined(Value value,
                                                          [[maybe_unused]] const Join& join) const {
     KOKKOS_IF_ON_DEVICE((
-        if (lanes_ == warp) {
+        if (warp_is_whole()) {
           for (int distance = warp / 2; distance > 0; distance /= 2)
-            value = join(value, __shfl_xor_sync(whole_warp, value, distance));
+            if (distance < lanes_) value = join(value, __shfl_xor_sync(whole_warp, value, distance));
         } else {
           for (int distance = lanes_ / 2; distance > 0; distance /= 2)
             value = join(value, __shfl_xor_sync(mask(), value, distance));
@@ -38,13 +38,19 @@ class lane_group {
   }
   /// Returns when all lanes have called it, with their writes before it visible to all of them.
   KOKKOS_FORCEINLINE_FUNCTION void meet() const {
-    KOKKOS_IF_ON_DEVICE((if (lanes_ == warp) __syncwarp(); else __syncwarp(mask());))
+    KOKKOS_IF_ON_DEVICE((if (warp_is_whole()) __syncwarp(); else __syncwarp(mask());))
   }
 
  private:
   static constexpr int warp = 32;
   static constexpr unsigned whole_warp = 0xffffffffu;
 
+  /// True if all lanes of the warp have come together, those of other groups as well. Then no mask is needed,
+  /// which each shuffle would compare with those of all lanes.
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool warp_is_whole() const {
+    KOKKOS_IF_ON_DEVICE((return lanes_ == warp || __activemask() == whole_warp;))
+    KOKKOS_IF_ON_HOST((return true;))
+  }
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION unsigned mask() const {
     KOKKOS_IF_ON_DEVICE(
         (const unsigned first = (threadIdx.y * blockDim.x) % warp; return ((1u << lanes_) - 1u) << first;))

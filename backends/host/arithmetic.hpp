@@ -9,6 +9,10 @@ namespace ferry::host {
 struct arithmetic_functions {
   template <class T>
   using number = T;
+
+  /// A host has no such instructions.
+  static bool lesser(float, float, float&) { return false; }
+  static bool greater(float, float, float&) { return false; }
 };
 
 }  // namespace ferry::host

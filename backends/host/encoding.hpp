@@ -20,6 +20,7 @@ struct encoding_functions {
     return false;
   }
   static bool decode_eight_nibbles(std::uint32_t, float (&)[8]) { return false; }
+  static bool widen_four_bytes(std::uint32_t, float (&)[4]) { return false; }
   static bool widen_two(std::uint32_t, float&, float&) { return false; }
   template <bool Brain>
   static bool narrow_two(float, float, std::uint32_t&) {

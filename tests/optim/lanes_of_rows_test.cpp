@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/lanes_of_threads.hpp"
 #include "support/random.hpp"
 
 #include <ferry/optim/detail/step_schedule.hpp>
@@ -9,80 +10,20 @@
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <array>
-#include <barrier>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <random>
-#include <thread>
 #include <vector>
 
 /// The kernel of steps on whole rows as a device's lanes run it, by a thread for each lane: against a host's walk over
 /// the row.
 namespace ferry_test::lanes_of_rows_test {
 
-/// An execution space whose lanes are threads of the test.
-struct lanes_of_threads {};
-
-struct shared_lanes {
-  int count;
-  std::barrier<> meeting;
-  std::array<float, 32> values{};
-
-  explicit shared_lanes(int lanes) : count(lanes), meeting(lanes) {}
-};
-inline thread_local shared_lanes* current_lanes = nullptr;
-inline thread_local int current_lane = 0;
-
-}  // namespace ferry_test::lanes_of_rows_test
-
-template <>
-struct ferry::execution_backend<ferry_test::lanes_of_rows_test::lanes_of_threads> {
-  class lane_group {
-   public:
-    KOKKOS_FUNCTION explicit lane_group(int) {}
-    KOKKOS_FUNCTION static int lanes() {
-      int count = 1;
-      KOKKOS_IF_ON_HOST((count = ferry_test::lanes_of_rows_test::current_lanes->count;))
-      return count;
-    }
-    KOKKOS_FUNCTION static int lane() {
-      int number = 0;
-      KOKKOS_IF_ON_HOST((number = ferry_test::lanes_of_rows_test::current_lane;))
-      return number;
-    }
-    template <class Join>
-    KOKKOS_FUNCTION float joined(float value, [[maybe_unused]] const Join& join) const {
-      KOKKOS_IF_ON_HOST((auto& lanes = *ferry_test::lanes_of_rows_test::current_lanes;
-                         for (int distance = lanes.count / 2; distance > 0; distance /= 2) {
-                           lanes.values[static_cast<std::size_t>(lane())] = value;
-                           lanes.meeting.arrive_and_wait();
-                           value = join(value, lanes.values[static_cast<std::size_t>(lane() ^ distance)]);
-                           lanes.meeting.arrive_and_wait();
-                         }))
-      return value;
-    }
-    KOKKOS_FUNCTION void meet() const {
-      KOKKOS_IF_ON_HOST((ferry_test::lanes_of_rows_test::current_lanes->meeting.arrive_and_wait();))
-    }
-  };
-};
-
-namespace ferry_test::lanes_of_rows_test {
-
 namespace {
 
 namespace kernels = ferry::kernels;
 namespace optim = ferry::optim;
-
-struct one_team {
-  using execution_space = lanes_of_threads;
-  KOKKOS_FUNCTION static std::int64_t league_size() { return 1; }
-  KOKKOS_FUNCTION static std::int64_t league_rank() { return 0; }
-  KOKKOS_FUNCTION static std::int64_t team_size() { return 1; }
-  KOKKOS_FUNCTION static std::int64_t team_rank() { return 0; }
-};
 
 constexpr std::size_t rows = 5;
 
@@ -141,20 +82,6 @@ struct small_batch {
     return a.records == b.records && same(a.first, b.first) && same(a.second, b.second);
   }
 };
-
-/// Runs the kernel by at least as many lanes as it asks for.
-template <class Kernel>
-void run_by_lanes(const Kernel& kernel, int least) {
-  shared_lanes lanes(kernel.lanes() < least ? least : kernel.lanes());
-  std::vector<std::thread> threads;
-  for (int lane = 0; lane < lanes.count; ++lane)
-    threads.emplace_back([&, lane] {
-      current_lanes = &lanes;
-      current_lane = lane;
-      kernel(one_team{});
-    });
-  for (std::thread& thread : threads) thread.join();
-}
 
 template <class Tile, bool Random>
 void check_lanes(std::mt19937_64& random, std::size_t width, int least) {

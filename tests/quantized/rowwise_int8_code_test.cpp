@@ -11,35 +11,39 @@
 namespace ferry_test::rowwise_int8_code_test {
 
 TEMPLATE_TEST_CASE("quantize_rows by teams", "[kernels][int8]", float, ferry::bhalf_t, double) {
-  using kernel = ferry::kernels::quantize_rows<TestType, ferry::kernels::deciding_positions>;
+  namespace kernels = ferry::kernels;
   auto random = generator(121);
   const exec_space exec;
-  const int threads = ferry::detail::is_host_exec<exec_space> ? 1 : 8;
-  const int lanes = ferry::detail::is_host_exec<exec_space> ? 1 : 16;
-  for (const std::size_t width : {1u, 3u, 4u, 8u, 33u, 128u, 500u})
-    for (const std::size_t rows : {1u, 2u, 100u}) {
-      const auto content = uneven_rows<TestType>(random, rows, width);
-      const auto expected = records_of(content, width);
-      const auto source = make<ferry::device_space>("weights", rows, width, content);
-      for (const bool packed : {false, true}) {
-        if (packed && width % 4 != 0) continue;
-        for (const int teams : {1, 3, 200}) {  // fewer teams than rows walk over them
-          CAPTURE(width, rows, packed, teams);
-          ferry::rowwise_int8_tensor<ferry::device_space> table("codes", rows, width);
-          put(table.records(), std::vector<std::byte>(expected.size(), std::byte{0xEE}));
-          Kokkos::parallel_for("ferry::test", Kokkos::TeamPolicy<exec_space>(exec, teams, threads, lanes),
-                               kernel{source.data(),
-                                      static_cast<std::int64_t>(width),
-                                      static_cast<std::int64_t>(width),
-                                      table.records().data(),
-                                      static_cast<std::int64_t>(table.row_bytes()),
-                                      static_cast<std::int64_t>(rows),
-                                      packed,
-                                      {}});
-          CHECK(take(table.records()) == expected);
-        }
+  constexpr bool on_host = ferry::detail::is_host_exec<exec_space>;
+  const auto run = [&]<class Tile>(Tile, std::size_t width, std::size_t rows, int teams) {
+    CAPTURE(width, rows, Tile::elements, teams);
+    const auto content = uneven_rows<TestType>(random, rows, width);
+    const auto expected = records_of(content, width);
+    const auto source = make<ferry::device_space>("weights", rows, width, content);
+    ferry::rowwise_int8_tensor<ferry::device_space> table("codes", rows, width);
+    put(table.records(), std::vector<std::byte>(expected.size(), std::byte{0xEE}));
+    const auto wide = static_cast<std::int64_t>(width);
+    const kernels::quantize_rows<TestType, kernels::deciding_positions, Tile> kernel{
+        source.data(),
+        wide,
+        wide,
+        table.records().data(),
+        static_cast<std::int64_t>(table.row_bytes()),
+        static_cast<std::int64_t>(rows),
+        {}};
+    const int lanes = on_host ? 1 : kernel.lanes();
+    Kokkos::parallel_for(
+        "ferry::test", Kokkos::TeamPolicy<exec_space>(exec, teams, on_host ? 1 : 128 / lanes, lanes), kernel);
+    CHECK(take(table.records()) == expected);
+  };
+  for (const std::size_t width : {1u, 3u, 4u, 8u, 33u, 128u, 256u, 500u})
+    for (const std::size_t rows : {1u, 2u, 100u})
+      for (const int teams : {1, 3, 200}) {  // fewer teams than rows walk over them
+        run(kernels::single_tile{}, width, rows, teams);
+        if (width % 4 == 0) run(kernels::packed_tile{}, width, rows, teams);
+        if (width % 8 == 0 && width <= (on_host ? 8 : 256))
+          run(kernels::wide_packed_tile{}, width, rows, teams);
       }
-    }
 }
 
 TEMPLATE_TEST_CASE("dequantize_rows in tiles of four", "[kernels][int8]", float, ferry::half_t, double) {

@@ -127,7 +127,7 @@ TEST_CASE("a kernel within a parallel region uses the instance's threads", "[sma
 TEST_CASE("kernels of 8-bit rows, bags and norms say how many bytes they touch", "[small]") {
   namespace kernels = ferry::kernels;
   using list = kernels::index_rows<std::int32_t, ferry::bounds::check>;
-  kernels::quantize_rows<float, kernels::deciding_positions> quantize{};
+  kernels::quantize_rows<float, kernels::deciding_positions, kernels::host_tile> quantize{};
   quantize.width = 100;
   CHECK(quantize.bytes_each() == 900);  // a row is read twice
   kernels::dequantize_rows<float, list, true> dequantize{};

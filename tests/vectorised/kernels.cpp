@@ -69,7 +69,7 @@ using caught_up = kernels::caught_up_rows<float, tile, list, float, float,
                                           kernels::transform_pack<>, kernels::nearest_weights<float>, Fields>;
 FERRY_TEST_ON_HOST(caught_up<optim::sgd, 0>)
 FERRY_TEST_ON_HOST(caught_up<optim::adam, 2>)
-FERRY_TEST_ON_HOST(kernels::quantize_rows<float, kernels::identity>)
-FERRY_TEST_ON_HOST(kernels::quantize_rows<ferry::half_t, kernels::deciding_positions>)
+FERRY_TEST_ON_HOST(kernels::quantize_rows<float, kernels::identity, tile>)
+FERRY_TEST_ON_HOST(kernels::quantize_rows<ferry::half_t, kernels::deciding_positions, tile>)
 
 }  // namespace ferry_test

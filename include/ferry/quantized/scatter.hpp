@@ -16,7 +16,8 @@ namespace ferry {
 /// Row indices[p] of an 8-bit table = values[p], quantised. A row is replaced as a whole, so it gets a new
 /// scale and offset. Indices, policies, ordering and errors are those of scatter for any table;
 /// duplicates::sum and duplicates::mean combine in the accumulation type, before the one quantisation. A
-/// batch with bad indices leaves the table unchanged. The execution space quantises, and records travel.
+/// batch with bad indices leaves the table unchanged. The execution space quantises, and records travel: in
+/// the quantising kernel itself if the table is in its memory and the path is direct.
 template <class Exec, class Space, class Indices, class Values, class... Policies>
   requires(detail::Fits<detail::scatter_arguments, const Exec&, rowwise_int8_tensor<Space>&, const Indices&,
                         const Values&, Policies...>)

@@ -30,6 +30,22 @@ inline constexpr bool always_strict = false;
 template <class Index, class Bounds>
 inline constexpr bool always_strict<index_rows<Index, Bounds>> = Bounds::reports;
 
+/// True if rows of a table have load_codes, whose coded_tile a device keeps until it adds the row.
+template <class Table>
+inline constexpr bool has_coded_tiles = requires {
+  requires Table::has_coded_tiles;
+};
+
+/// A tile of a row that is added next: its elements, or if Coded its codes.
+template <class Table, class Compute, class Tile, bool Coded>
+struct next_tile {
+  Compute value[Tile::elements];
+};
+template <class Table, class Compute, class Tile>
+struct next_tile<Table, Compute, Tile, true> {
+  typename Table::template coded_tile<Tile::elements> codes;
+};
+
 /// Says of a bag whether a position has no row. InOne: also whether it is long, in the same register, because
 /// a device's kernel that may leave out positions has none for two facts.
 template <bool InOne>
@@ -74,12 +90,19 @@ struct bag_terms {
     return width * table.element_bytes;
   }
 
+  /// True if a device keeps the codes of tiles, and decodes them in float as long as that has the same bits.
+  template <class Tile>
+  static constexpr bool keeps_codes =
+      Tile::packed && !Selects && ferry::detail::is_float_number<Compute> && has_coded_tiles<Table>;
+  static constexpr int coded_rows = weighs ? 4 : 5;  ///< in flight; a weight takes a register
+
   /// A tile of a pooled row.
   template <class Tile>
   struct pooled {
     Compute value[Tile::elements];
     std::int64_t origin[Tile::elements];
     std::int64_t rows = 0;
+    bool is_exact = true;  ///< whether all codes were decoded to the bits of load
     bag_marks<may_skip> marks;
 
     KOKKOS_FORCEINLINE_FUNCTION explicit pooled(int count) {
@@ -89,32 +112,22 @@ struct bag_terms {
     }
   };
 
-  /// Adds the rows of a bag: one after the other, those of a long bag in pieces.
+  /// Adds the rows of a bag to nothing: one after the other, those of a long bag in pieces.
   template <class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void add_bag(pooled<Tile>& sum, const bag_range& range, std::int64_t column,
                                            int count) const {
-    if constexpr (Selects) {
-      add_range<Tile>(sum, range.begin, range.end, column, count);
+    if constexpr (keeps_codes<Tile>) {
+      add_rows_of<coded_rows, true, Tile>(sum, range, column, count);
+      if (sum.is_exact) return;
+      sum = pooled<Tile>(count);  // again, as hosts compute it
+      add_rows_of<1, false, Tile>(sum, range, column, count);
     } else {
-      sum_of_pieces<Compute, Tile::elements, !Tile::host> whole;
-      std::int64_t k = range.begin, end = range.end;
-      const bool is_long = long_bags::has(range);
-      sum.marks.note_length(is_long);
-      if (is_long) end = whole.first_end(range, live<Tile>(count));
-      for (;;) {
-        add_range<Tile>(sum, k, end, column, count);
-        if (!sum.marks.is_long(is_long)) return;
-        whole.add(sum.value, live<Tile>(count));
-        k = end;
-        end = whole.next_end(end);
-        if (k == end) break;
-      }
-      whole.store(sum.value, live<Tile>(count));
+      add_rows_of<4, false, Tile>(sum, range, column, count);
     }
   }
 
-  /// Adds the rows of positions [k, end) one after the other.
-  template <class Tile>
+  /// Adds the rows of positions [k, end) one after the other: N are in flight on a device.
+  template <class Tile, int N = 4, bool Coded = false>
   KOKKOS_FORCEINLINE_FUNCTION void add_range(pooled<Tile>& sum, std::int64_t k, std::int64_t end,
                                              std::int64_t column, int count) const {
     if constexpr (Tile::host) {
@@ -127,8 +140,8 @@ struct bag_terms {
         add<1, Tile>(sum, k, column, count);
       }
     } else {
-      for (; k + 4 <= end; k += 4) add<4, Tile>(sum, k, column, count);
-      if (k < end) add<4, Tile, false>(sum, k, column, count, end);
+      for (; k + N <= end; k += N) add<N, Tile, true, Coded>(sum, k, column, count);
+      if (N > 1 && k < end) add<N, Tile, false, Coded>(sum, k, column, count, end);
     }
   }
 
@@ -149,6 +162,29 @@ struct bag_terms {
   }
 
  private:
+  template <int N, bool Coded, class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION void add_rows_of(pooled<Tile>& sum, const bag_range& range, std::int64_t column,
+                                               int count) const {
+    if constexpr (Selects) {
+      add_range<Tile, N, Coded>(sum, range.begin, range.end, column, count);
+    } else {
+      sum_of_pieces<Compute, Tile::elements, !Tile::host> whole;
+      std::int64_t k = range.begin, end = range.end;
+      const bool is_long = long_bags::has(range);
+      sum.marks.note_length(is_long);
+      if (is_long) end = whole.first_end(range, live<Tile>(count));
+      for (;;) {
+        add_range<Tile, N, Coded>(sum, k, end, column, count);
+        if (!sum.marks.is_long(is_long)) return;
+        whole.add(sum.value, live<Tile>(count));
+        k = end;
+        end = whole.next_end(end);
+        if (k == end) break;
+      }
+      whole.store(sum.value, live<Tile>(count));
+    }
+  }
+
   /// The rows of N positions. A position without a row has row 0, which is added only to a sum that nobody
   /// stores. If such positions may be left out, a bit for each says which have none: the rows' numbers would
   /// occupy registers until the end.
@@ -179,33 +215,53 @@ struct bag_terms {
   }
 
   /// Adds such rows. All loads come before `proceed`, which comes before the first addition.
-  template <int N, class Tile, bool Whole = true, class Proceed>
+  template <int N, class Tile, bool Whole = true, bool Coded = false, class Proceed>
   KOKKOS_FORCEINLINE_FUNCTION void add_found(pooled<Tile>& sum, const found_rows<N>& rows, std::int64_t k,
                                              std::int64_t column, int count,
                                              [[maybe_unused]] std::int64_t end,
                                              const Proceed& proceed) const {
     const auto has = [&]([[maybe_unused]] int j) { return Whole || k + j < end; };
-    Compute value[N][Tile::elements];
+    next_tile<Table, Compute, Tile, Coded> tile[N];
     for (int j = 0; j < N; ++j)
-      if (has(j)) load<Tile>(value[j], rows.row[j], column, count);
+      if (has(j)) {
+        if constexpr (Coded)
+          tile[j].codes = table.row(rows.row[j], width).template load_codes<Tile>(column);
+        else
+          load<Tile>(tile[j].value, rows.row[j], column, count);
+      }
     proceed();
     for (int j = 0; j < N; ++j) {
       if (!has(j)) continue;
       if constexpr (may_skip)
         if ((rows.missing >> j & 1u) != 0) continue;
-      if constexpr (Selects) {
-        for (int e = 0; e < live<Tile>(count); ++e)
-          if (sum.rows == 0 || value[j][e] > sum.value[e]) {
-            sum.value[e] = value[j][e];
-            if constexpr (!std::is_void_v<Chosen>) sum.origin[e] = k + j;
-          }
-      } else if constexpr (weighs) {
-        for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] += rows.weight[j] * value[j][e];
+      if constexpr (Coded) {
+        Compute value[Tile::elements];
+        tile[j].codes.decode(value);
+        sum.is_exact &= tile[j].codes.code.adds_exactly();
+        add_values<Tile>(sum, value, rows.weight[weighs ? j : 0], k + j, count);
       } else {
-        for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] += value[j][e];
+        add_values<Tile>(sum, tile[j].value, rows.weight[weighs ? j : 0], k + j, count);
       }
-      ++sum.rows;
     }
+  }
+
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION static void add_values(pooled<Tile>& sum,
+                                                     const Compute (&value)[Tile::elements],
+                                                     [[maybe_unused]] const Compute& weight,
+                                                     [[maybe_unused]] std::int64_t position, int count) {
+    if constexpr (Selects) {
+      for (int e = 0; e < live<Tile>(count); ++e)
+        if (sum.rows == 0 || value[e] > sum.value[e]) {
+          sum.value[e] = value[e];
+          if constexpr (!std::is_void_v<Chosen>) sum.origin[e] = position;
+        }
+    } else if constexpr (weighs) {
+      for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] += weight * value[e];
+    } else {
+      for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] += value[e];
+    }
+    ++sum.rows;
   }
 
   template <class Tile>
@@ -218,10 +274,10 @@ struct bag_terms {
       view.template load<Tile>(value, column, count);
   }
 
-  template <int N, class Tile, bool Whole = true>
+  template <int N, class Tile, bool Whole = true, bool Coded = false>
   KOKKOS_FORCEINLINE_FUNCTION void add(pooled<Tile>& sum, std::int64_t k, std::int64_t column, int count,
                                        std::int64_t end = 0) const {
-    add_found<N, Tile, Whole>(sum, find<N, Whole>(sum, k, end), k, column, count, end, [] {});
+    add_found<N, Tile, Whole, Coded>(sum, find<N, Whole>(sum, k, end), k, column, count, end, [] {});
   }
 };
 

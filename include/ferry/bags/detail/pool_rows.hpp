@@ -25,9 +25,10 @@ inline constexpr bool keeps_scales = requires {
 ///
 /// Device mapping: one thread per (bag, tile), row-major, so the threads of a warp read neighbouring
 /// packets of the same rows. A thread issues the loads of four rows before it adds the first: with more,
-/// registers would leave room for fewer threads (H200). The additions stay in order. All threads of a bag
-/// read the same indices, which the first level of cache serves. Bags of any length are pooled by the
-/// threads of one row. They list long ones for pool_long_bags, or add the pieces themselves.
+/// registers would leave room for fewer threads (H200). 8-bit rows stay encoded until they are added, so
+/// those of five fit. The additions stay in order. All threads of a bag read the same indices, which the
+/// first level of cache serves. Bags of any length are pooled by the threads of one row. They list long ones
+/// for pool_long_bags, or add the pieces themselves.
 ///
 /// Host mapping: one run of neighbouring bags per thread. Rows of later positions are prefetched.
 template <class Compute, class Pooling, class Table, class Source, class Offset, class Weight, class Out,
@@ -36,8 +37,9 @@ struct pool_rows {
   static constexpr unsigned int most_threads = 256;  ///< of a block, see launch
   static constexpr bool takes_runs = true;           ///< on a host, see launch
 
-  /// True if packets of eight elements pay: of 16-bit numbers, in sums.
-  static constexpr bool has_wide_tiles = Table::element_bytes == 2 && sizeof(Out) <= 4;
+  /// True if packets of eight elements pay: of 16-bit numbers and 8-bit records, in sums.
+  static constexpr bool has_wide_tiles =
+      sizeof(Out) <= 4 && (Table::element_bytes == 2 || requires { requires Table::takes_wide_tiles; });
   /// See launch: four rows in flight need 48 registers, 64 in packets of eight or with scales of blocks.
   static constexpr unsigned int blocks_at_once = has_wide_tiles || keeps_scales<Table> ? 4 : 5;
 

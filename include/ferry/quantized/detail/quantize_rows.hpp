@@ -2,9 +2,11 @@
 #pragma once
 
 #include <ferry/quantized/detail/rowwise_int8_code.hpp>
-#include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/row_range.hpp>
+#include <ferry/rows/detail/row_sums.hpp>
+#include <ferry/rows/detail/row_walk.hpp>
 #include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/report.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -14,85 +16,67 @@
 
 namespace ferry::kernels {
 
-/// record[p] = the values of position p in 8 bits, row source.row(p), for each position that the source
-/// names. Elements are rounded to float first. See rowwise_int8_code for the formula.
+/// record source.position(p) = row source.row(p) of the values in 8 bits, for each position p that has one.
+/// Elements are rounded to float first. See rowwise_int8_code for the formula.
 ///
-/// Both mappings read a row twice, for its range and for its codes. The second read comes from the first
-/// level of cache.
-///
-/// Device mapping, by teams: the vector lanes of one thread share a row, 4 elements at a time, and reduce its
-/// range by shuffles. Neighbouring lanes read neighbouring bytes, and only the lanes of one row synchronise.
-/// A row has one lane per packet, up to a warp: one lane for rows of 4 elements, a warp for 128 and more.
-/// Host mapping: one iteration per row.
-template <class Value, class Source>
+/// Device mapping, by teams: the vector lanes of one thread share a row, see lane_walk. A row of one tile a
+/// lane is read once: of up to 256 elements in tiles of eight, of which a lane's other instructions serve
+/// twice as many as in tiles of four. A longer row is read twice, for its range and for its codes.
+/// Host mapping: one iteration per row, which is read twice.
+template <class Value, class Source, class Tile>
 struct quantize_rows {
-  static constexpr std::int64_t tile = packed_tile::elements;
-  using range = row_range::values;
-
   const Value* values;
   std::int64_t values_stride;
   std::int64_t width;
   std::byte* records;
   std::int64_t record_bytes;
   std::int64_t rows;
-  bool packed;  ///< every row of values consists of packets
   Source source;
 
-  /// Bytes of a row, which is read twice.
+  static constexpr bool takes_teams = true;  ///< on a device, see schedule
+  static constexpr bool teams_stay = true;
+  static constexpr int flat_teams = 5;
+  static constexpr bool has_wide_tiles = !Tile::host && Tile::elements > row_sum_order::lane_width;
+
+  /// Vector lanes per row.
+  [[nodiscard]] int lanes() const {
+    return lanes_for(has_wide_tiles ? width / (Tile::elements / row_sum_order::lane_width) : width);
+  }
+  /// Bytes of a row, which a host reads twice.
   [[nodiscard]] std::int64_t bytes_each() const {
     return width * static_cast<std::int64_t>(2 * sizeof(Value) + 1);
   }
 
   KOKKOS_FUNCTION void operator()([[maybe_unused]] std::int64_t position) const {
-    KOKKOS_IF_ON_HOST(
-        (const std::int64_t row = source.row(position, false); if (row >= 0) quantize(position, row);))
+    KOKKOS_IF_ON_HOST((const std::int64_t row = source.row(position, false);
+                       if (row >= 0) quantize(source.position(position), row);))
   }
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
-    const std::int64_t threads = team.team_size();
-    const std::int64_t tiles = (width + tile - 1) / tile;
-    for (std::int64_t position = team.league_rank() * threads + team.team_rank(); position < rows;
-         position += team.league_size() * threads) {
+    const std::int64_t size = team.team_size();
+    const lane_walk<float, Tile, Member> walk(team, width);
+    for (std::int64_t position = team.league_rank() * size + team.team_rank(); position < rows;
+         position += team.league_size() * size) {
       const std::int64_t row = source.row(position, false);
       if (row < 0) continue;
-      const Value* row_values = values + row * values_stride;
-      std::byte* record = records + position * record_bytes;
-      range whole = row_range::nothing();
-      Kokkos::parallel_reduce(
-          Kokkos::ThreadVectorRange(team, tiles),
-          [&](const std::int64_t t, range& part) {
-            float value[tile];
-            const int count = load(value, row_values, t);
-            for (int e = 0; e < tile; ++e)
-              if (e < count) row_range::widen(part, value[e]);
-          },
-          row_range::reducer(whole));
-      const auto code = rowwise_int8_code::of(whole.min_val, whole.max_val);
-      Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, tiles), [&](const std::int64_t t) {
-        float value[tile];
-        const int count = load(value, row_values, t);
-        packet<std::uint8_t, tile> codes{};
-        if (code.has_steps()) {
-          const auto steps = code.by_steps();
-          for (int e = 0; e < tile; ++e)
-            if (e < count) codes.value[e] = steps.nearest(value[e]);
-        }
-        auto* bytes = reinterpret_cast<std::uint8_t*>(record) + t * tile;
-        if (count == tile)
-          store_packet(bytes, codes);
+      const std::int64_t record = source.position(position);
+      if constexpr (has_wide_tiles) {
+        quantize_by<true>(walk.over_one_tile(), record, row);
+      } else {
+        if (walk.in_one_tile())
+          quantize_by<true>(walk.over_one_tile(), record, row);
         else
-          for (int e = 0; e < count; ++e) bytes[e] = codes.value[e];
-      });
-      Kokkos::single(Kokkos::PerThread(team), [&] { code.store(record, width, record_bytes); });
+          quantize_by<false>(walk, record, row);
+      }
     }
   }
 
  private:
   /// Not inlined, so that it has all registers.
-  [[gnu::noinline]] void quantize(std::int64_t position, std::int64_t row) const {
+  [[gnu::noinline]] void quantize(std::int64_t number, std::int64_t row) const {
     const Value* row_values = values + row * values_stride;
-    std::byte* record = records + position * record_bytes;
+    std::byte* record = records + number * record_bytes;
     row_range::side_by_side ranges;
     ranges.widen(row_values, width);
     const auto whole = ranges.whole();
@@ -106,46 +90,71 @@ struct quantize_rows {
     code.store(record, width, record_bytes);
   }
 
-  template <class Tile>
+  template <class Part>
   KOKKOS_FORCEINLINE_FUNCTION static void encode(const rowwise_int8_code& code, const Value* row_elements,
                                                  std::byte* target, int count) {
-    float value[Tile::elements];
-    std::uint8_t codes[Tile::elements];
-    load_tile<Tile>(value, row_elements, count);
-    code.template encode_tile<Tile>(codes, count,
+    float value[Part::elements];
+    std::uint8_t codes[Part::elements];
+    load_tile<Part>(value, row_elements, count);
+    code.template encode_tile<Part>(codes, count,
                                     [&](const auto& steps, int e) { return steps.nearest(value[e]); });
-    store_tile<Tile>(codes, reinterpret_cast<std::uint8_t*>(target), count);
+    store_tile<Part>(codes, reinterpret_cast<std::uint8_t*>(target), count);
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION int load(float (&value)[tile], const Value* row_values, std::int64_t t) const {
-    const std::int64_t left = width - t * tile;
-    const int count = static_cast<int>(left < tile ? left : tile);
-    if (packed)
-      load_tile<packed_tile>(value, row_values + t * tile, count);
-    else
-      for (int e = 0; e < tile; ++e)
-        if (e < count) value[e] = convert<float>(row_values[t * tile + e]);
-    return count;
+  /// By the lanes of a walk. Kept: each lane keeps its tile of the row.
+  template <bool Kept, class Walk>
+  KOKKOS_FORCEINLINE_FUNCTION void quantize_by(const Walk& walk, std::int64_t number,
+                                               std::int64_t row) const {
+    const Value* const elements = values + row * values_stride;
+    std::byte* const record = records + number * record_bytes;
+    float numbers[Tile::elements];
+    const auto range = walk.range([&](std::int64_t column, int count, float(&value)[Tile::elements]) {
+      load_tile<Tile>(numbers, elements + column, count);
+      for (int e = 0; e < Tile::elements; ++e) value[e] = numbers[e];
+    });
+    const auto code = rowwise_int8_code::of(range.min_val, range.max_val);
+    walk.visit_tiles([&](std::int64_t column, int count) {
+      std::uint8_t codes[Tile::elements];
+      if constexpr (!Kept) load_tile<Tile>(numbers, elements + column, count);
+      code.template encode_tile<Tile>(codes, count,
+                                      [&](const auto& steps, int e) { return steps.nearest(numbers[e]); });
+      store_tile<Tile>(codes, reinterpret_cast<std::uint8_t*>(record) + column, count);
+    });
+    if (walk.is_first_lane()) code.store(record, width, record_bytes);
   }
 };
 
-/// The position that a plan's duplicates policy selects for each row, first or last; all positions without a
-/// plan.
+/// The positions whose values are encoded, and the record of each.
+///
+/// By a plan: of each row the first position or the last one. Without a plan: all positions. Into a table:
+/// the record of a position is that of its row, and a batch that was found faulty writes none. Without a
+/// table: its numbers.
 struct deciding_positions {
   const std::int64_t* inverse = nullptr;
   const std::int64_t* segment_begin = nullptr;
   const std::int64_t* order = nullptr;
   bool last = false;
   const std::int64_t* value_rows = nullptr;  ///< row of the values for each place of `order`; null: `order`
+  const std::int64_t* table_rows = nullptr;  ///< row of each position, -1 if it has none; null: no table
+  const ferry::detail::index_report* findings = nullptr;  ///< null: indices are not checked
+  const ferry::detail::index_report* repeats = nullptr;   ///< null: duplicates are not checked
 
   /// The row of the values of a position, -1 if the position decides nothing.
   KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool) const {
+    const std::int64_t record = this->position(position);  // loaded next to the findings
+    if ((findings != nullptr && findings->out_of_range != 0) ||
+        (repeats != nullptr && repeats->duplicates != 0) || record < 0)
+      return -1;
     if (inverse == nullptr) return position;
     const std::int64_t segment = inverse[position];
     if (segment < 0) return -1;
     const std::int64_t place = last ? segment_begin[segment + 1] - 1 : segment_begin[segment];
     if (order[place] != position) return -1;
     return value_rows == nullptr ? position : value_rows[place];
+  }
+  /// Its record.
+  KOKKOS_FUNCTION std::int64_t position(std::int64_t position) const {
+    return table_rows == nullptr ? position : table_rows[position];
   }
 };
 

@@ -50,7 +50,8 @@ struct rowwise_int8_code {
 
     KOKKOS_FORCEINLINE_FUNCTION std::uint8_t nearest(float value) const {
       // 2^52 + place has no fraction bits, so the sum's lowest bits are the rounded integer.
-      const auto rounded = detail::bit_cast<std::uint64_t>(place(value) + 0x1p52) & 0x1ffu;
+      const auto rounded =
+          static_cast<std::uint32_t>(detail::bit_cast<std::uint64_t>(place(value) + 0x1p52)) & 0x1ffu;
       return static_cast<std::uint8_t>(rounded < 255u ? rounded : 255u);
     }
 
@@ -108,17 +109,40 @@ struct rowwise_int8_code {
     return static_cast<double>(offset) + static_cast<double>(scale) * number(code);
   }
 
-  /// Reads the code from the record of a row of `width` elements. A device loads the words that hold it: nvcc
-  /// joins loads of a word and of its bytes to those of the bytes.
-  KOKKOS_FUNCTION static rowwise_int8_code load(const std::byte* record, std::int64_t width) {
+  /// True if decode() adds without rounding, whatever the code: its sum then rounds once, to float, as that
+  /// of decode_fused() does. Relative to the exponents of scale and offset, scale * code has bits from 2^-23
+  /// to 2^8, and the offset from 2^-23 to 2^0. A double holds the lowest bit and one above the highest.
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool adds_exactly() const {
+    const int distance = exponent(offset) - exponent(scale);
+    return (static_cast<unsigned>(distance + 20) <= 48u) | (detail::magnitude_bits(offset) == 0u);
+  }
+  /// decode() as a float, if adds_exactly(). `code`: a number.
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION float decode_fused(float code) const {
+    return std::fma(scale, code, offset);
+  }
+
+  /// Reads the code from the record of a row of `width` elements, a multiple of Columns. A device loads the
+  /// words that hold it: nvcc joins loads of a word and of its bytes to those of the bytes.
+  template <int Columns = 1>
+  KOKKOS_FORCEINLINE_FUNCTION static rowwise_int8_code load(const std::byte* record, std::int64_t width) {
     rowwise_int8_code code;
     KOKKOS_IF_ON_DEVICE((
         // Records start on multiples of 16 bytes.
-        const auto* const words = reinterpret_cast<const std::uint32_t*>(record + (width & ~std::int64_t{3}));
-        const auto shift = static_cast<unsigned>(width & 3) * 8u;
-        const std::uint32_t first = words[0], second = words[1], third = shift == 0u ? 0u : words[2];
-        code.scale = detail::bit_cast<float>(word_at(first, second, shift));
-        code.offset = detail::bit_cast<float>(word_at(second, third, shift));))
+        if constexpr (Columns % 4 == 0) {
+          constexpr int words = Columns % 8 == 0 ? 2 : 1;
+          const auto* const tail = reinterpret_cast<const std::uint32_t*>(record + width);
+          const auto first = *reinterpret_cast<const packet<std::uint32_t, words>*>(tail);
+          const std::uint32_t second = words == 2 ? first.value[words - 1] : tail[1];
+          code.scale = detail::bit_cast<float>(first.value[0]);
+          code.offset = detail::bit_cast<float>(second);
+        } else {
+          const auto* const words =
+              reinterpret_cast<const std::uint32_t*>(record + (width & ~std::int64_t{3}));
+          const auto shift = static_cast<unsigned>(width & 3) * 8u;
+          const std::uint32_t first = words[0], second = words[1], third = shift == 0u ? 0u : words[2];
+          code.scale = detail::bit_cast<float>(word_at(first, second, shift));
+          code.offset = detail::bit_cast<float>(word_at(second, third, shift));
+        }))
     KOKKOS_IF_ON_HOST((std::memcpy(&code.scale, record + width, sizeof(float));
                        std::memcpy(&code.offset, record + width + sizeof(float), sizeof(float));))
     return code;
@@ -134,6 +158,11 @@ struct rowwise_int8_code {
   }
 
  private:
+  /// The biased exponent that a number's lowest bit has. Subnormals have the least one.
+  KOKKOS_FORCEINLINE_FUNCTION static int exponent(float number) {
+    const auto biased = static_cast<int>(detail::magnitude_bits(number) >> 23);
+    return biased > 1 ? biased : 1;
+  }
   /// 1 / step to 2^-50, of a positive normal number. A division in double calls a function, around which the
   /// caller's registers spill. Newton's iterations double the number of bits, from 3.
   KOKKOS_FORCEINLINE_FUNCTION static double reciprocal(double step) {

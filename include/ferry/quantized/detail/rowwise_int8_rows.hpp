@@ -4,6 +4,7 @@
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/plan/detail/row_source.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/quantized/detail/dequantize_rows.hpp>
 #include <ferry/quantized/detail/quantize_rows.hpp>
@@ -11,14 +12,12 @@
 #include <ferry/rows/detail/batch_rows.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
-#include <ferry/runtime/detail/device_span.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -77,35 +76,26 @@ array_ref<T, near_space<Exec>> near_rows(launch_context<Exec>& call, std::int64_
 }
 
 /// records[p] = values[p] in 8 bits for each position p that `source` names.
-template <class Exec, class Value, class Space>
+template <class Exec, class Value, class Space, class Source = kernels::identity>
 void launch_quantize(const Exec& exec, const std::string& label, const array_ref<Value, Space>& values,
-                     std::byte* records, std::int64_t record_bytes,
-                     const kernels::deciding_positions& source = {}) {
+                     std::byte* records, std::int64_t record_bytes, const Source& source = {}) {
   using plain = std::remove_const_t<Value>;
-  using kernel = kernels::quantize_rows<plain, kernels::deciding_positions>;
-  const std::int64_t rows = values.rows();
-  if (rows == 0) return;
-  const kernel functor{values.data,
-                       values.row_stride(),
-                       values.width(),
-                       records,
-                       record_bytes,
-                       rows,
-                       in_packets<kernel::tile>(values),
-                       source};
+  if (values.rows() == 0) return;
+  const auto launch_tiles = [&]<class Tile>(Tile) {
+    launch(exec, label, schedule::flat{}, values.rows(), 1,
+           kernels::quantize_rows<plain, Source, Tile>{values.data, values.row_stride(), values.width(),
+                                                       records, record_bytes, values.rows(), source});
+  };
   if constexpr (is_host_exec<Exec>) {
-    launch(exec, label, rows, functor);
+    launch_tiles(kernels::host_tile{});
   } else {
-    const std::int64_t packets = (values.width() + kernel::tile - 1) / kernel::tile;
-    const auto lanes =
-        static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::min<std::int64_t>(packets, 32))));
-    const auto& tuning = execution_backend<Exec>::tuning(exec);
-    const int threads = tuning.flat_team_size / lanes;
-    const auto teams = static_cast<int>(std::min((rows + threads - 1) / threads, tuning.most_flat_teams));
-    const device_span<Exec> span(exec, label, "kernel");
-    [[maybe_unused]] const auto launching =
-        execution_backend<Exec>::template lock_launch<std::remove_cvref_t<decltype(functor)>>();
-    Kokkos::parallel_for(label, Kokkos::TeamPolicy<Exec>(exec, teams, threads, lanes), functor);
+    constexpr int wide = kernels::wide_packed_tile::elements;
+    if (values.width() <= wide * kernels::row_sum_order::lanes && in_packets<wide>(values))
+      launch_tiles(kernels::wide_packed_tile{});
+    else if (in_packets<kernels::packed_tile::elements>(values))
+      launch_tiles(kernels::packed_tile{});
+    else
+      launch_tiles(kernels::single_tile{});
   }
 }
 

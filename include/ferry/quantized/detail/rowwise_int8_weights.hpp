@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/quantized/detail/rowwise_int8_code.hpp>
+#include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
 #include <ferry/rows/detail/tile.hpp>
 
@@ -11,6 +12,25 @@
 #include <cstdint>
 
 namespace ferry::kernels {
+
+/// Codes of a row, and its scale and offset: a packed tile of a device before it is decoded.
+template <int Elements>
+struct rowwise_int8_tile {
+  packet<std::uint32_t, Elements / 4> codes;
+  rowwise_int8_code code;
+
+  /// Decodes by one operation of floats for each element, to the bits of rowwise_int8_code::decode if that
+  /// adds_exactly().
+  template <class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void decode(Compute (&value)[Elements]) const {
+    for (int w = 0; w < Elements / 4; ++w) {
+      float number[4];
+      if (!device_backend<Compute>::widen_four_bytes(codes.value[w], number))
+        for (int e = 0; e < 4; ++e) number[e] = static_cast<float>(codes.value[w] >> (8 * e) & 0xffu);
+      for (int e = 0; e < 4; ++e) value[4 * w + e] = Compute(code.decode_fused(number[e]));
+    }
+  }
+};
 
 /// The weights of a table of 8-bit rows. A row is read with its old scale and offset and written with those
 /// of its new range. Codes are written first, since all lanes that share a row read the old scale and offset.
@@ -36,8 +56,16 @@ struct rowwise_int8_weights {
                                           int count) const {
       std::uint8_t codes[Tile::elements];
       load_tile<Tile>(codes, reinterpret_cast<const std::uint8_t*>(record) + column, count);
-      const auto old_code = rowwise_int8_code::load(record, width);
+      const auto old_code = rowwise_int8_code::load < Tile::packed ? Tile::elements : 1 > (record, width);
       for (int e = 0; e < live<Tile>(count); ++e) weight[e] = convert<Compute>(old_code.decode(codes[e]));
+    }
+    /// The codes of a tile as they are, for rowwise_int8_tile::decode.
+    template <class Tile>
+    [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION rowwise_int8_tile<Tile::elements> load_codes(
+        std::int64_t column) const {
+      const auto* const words = reinterpret_cast<const std::uint32_t*>(record + column);
+      return {load_packet<std::uint32_t, Tile::elements / 4>(words),
+              rowwise_int8_code::load<Tile::elements>(record, width)};
     }
     template <class Tile, class Compute>
     KOKKOS_FORCEINLINE_FUNCTION void store(const Compute (&weight)[Tile::elements], std::int64_t column,

@@ -13,6 +13,7 @@
 #include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/detail/update_rows.hpp>
 #include <ferry/rows/scatter.hpp>
+#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
@@ -112,14 +113,35 @@ void require_writable_parts(launch_context<Exec>& call, Table& table) {
   }
 }
 
+/// True if the kernel that encodes records writes to the table: it is near the table, and the path allows it.
+template <class Path, class Exec, class Table>
+inline constexpr bool encodes_in_place =
+    Table::quantization::in_records &&
+    (in_batch_order<Path> || Path::chosen_at_run_time) && is_near<Exec, typename Table::memory_space>;
+
+/// Encodes values to the table's records, for the positions that `deciding` names.
+template <class Exec, class Table, class Value, class ValueSpace>
+void encode_in_place(launch_context<Exec>& call, const std::string& label, Table& table,
+                     const array_ref<Value, ValueSpace>& values,
+                     const kernels::deciding_positions& deciding) {
+  const auto records = make_ref(table.records());
+  require_direct_reach(call.verb(), call.exec(), records);
+  call.touches(records);
+  const std::int64_t bytes = records.width();
+  [[maybe_unused]] const auto traffic =
+      count_transfer<path::direct>(call, values, records, values.rows() * bytes);
+  launch_quantize(call.exec(), label, values, records.data, bytes, deciding);
+}
+
 template <class Path, class Duplicates, class Exec, class Table, class Value, class ValueSpace>
 void scatter_quantized(launch_context<Exec>& call, Table& table, const row_plan& plan,
                        const array_ref<Value, ValueSpace>& values) {
   const auto label = label_of("scatter", Path::name);
   const auto& store = *plan.storage();
   require_writable_parts<Path>(call, table);
+  report_writer repeats{};
   if constexpr (Duplicates::forbids)  // found here too, so that the ticket names the table's own extents
-    report_repeats(call, label, plan);
+    repeats = report_repeats(call, label, plan);
   const auto near_batch = near_values<Path>(call, values);
   kernels::deciding_positions deciding{store.inverse, store.segment_begin, store.order,
                                        std::is_same_v<Duplicates, duplicates::last>};
@@ -130,12 +152,22 @@ void scatter_quantized(launch_context<Exec>& call, Table& table, const row_plan&
     using path_policy = part_path<Path, Exec, typename traits_of<decltype(array)>::memory_space>;
     scatter(call.exec(), array, plan_of_positions, rows, which{}, path_policy{}).drop();
   };
+  const auto write = [&](const auto& rows) {
+    if constexpr (encodes_in_place<Path, Exec, Table>) {
+      call.changes().only(store);
+      deciding.table_rows = store.row_of;
+      deciding.findings = store.checked ? store.report->findings : nullptr;
+      deciding.repeats = repeats.findings;
+      encode_in_place(call, label, table, rows, deciding);
+    } else {
+      visit_encoded(call, label, table, rows, deciding, scatter_rows);
+    }
+  };
   if constexpr (Duplicates::combines) {
-    visit_encoded(call, label, table, combined_values<Duplicates>(call, label, plan, near_batch), deciding,
-                  scatter_rows);
+    write(combined_values<Duplicates>(call, label, plan, near_batch));
   } else {
     deciding.value_rows = store.values.rows;
-    visit_encoded(call, label, table, near_batch, deciding, scatter_rows);
+    write(near_batch);
   }
 }
 
@@ -145,19 +177,33 @@ void scatter_quantized_unsorted(launch_context<Exec>& call, Table& table, const 
                                 const array_ref<Value, ValueSpace>& values) {
   const auto label = label_of("scatter", Path::name);
   const auto index_array = index_ref(indices);
+  using plain = std::remove_const_t<typename decltype(index_array)::value_type>;
+  constexpr bool in_place = encodes_in_place<Path, Exec, Table>;
+  const std::int64_t n = index_array.rows(), rows = static_cast<std::int64_t>(table.rows());
   require_writable_parts<Path>(call, table);
-  if constexpr (Bounds::reports) {  // found here too, so that the ticket names the table's own extents
-    using plain = std::remove_const_t<typename decltype(index_array)::value_type>;
-    const kernels::index_rows<plain, Bounds> source{indices_for_kernels(call, index_array),
-                                                    static_cast<std::int64_t>(table.rows()), call.report()};
-    launch(call.exec(), label + "::validate", index_array.rows(),
-           kernels::resolve_indices<plain, Bounds>{source, nullptr, nullptr, nullptr});
-  }
+  std::int64_t* table_rows = nullptr;
+  report_writer report{};
+  if constexpr (in_place) table_rows = call.template scratch<std::int64_t>(n);
+  if constexpr (Bounds::reports) report = call.report();
+  // Found here in any case, so that the ticket names the table's own extents.
+  if constexpr (Bounds::reports || in_place)
+    launch(call.exec(), label + "::validate", n,
+           kernels::resolve_indices<plain, Bounds>{
+               {indices_for_kernels(call, index_array), rows, report}, table_rows, nullptr, nullptr});
   const auto near_batch = near_values<Path>(call, values);
-  visit_encoded(call, label, table, near_batch, {}, [&](auto& array, const auto& rows) {
-    using path_policy = part_path<Path, Exec, typename traits_of<decltype(array)>::memory_space>;
-    scatter(call.exec(), array, indices, rows, duplicates::assume_unique{}, Bounds{}, path_policy{}).drop();
-  });
+  if constexpr (in_place) {
+    call.changes().only(table_rows, n, rows, false);
+    kernels::deciding_positions deciding{};
+    deciding.table_rows = table_rows;
+    deciding.findings = report.findings;
+    encode_in_place(call, label, table, near_batch, deciding);
+  } else {
+    visit_encoded(call, label, table, near_batch, {}, [&](auto& array, const auto& encoded) {
+      using path_policy = part_path<Path, Exec, typename traits_of<decltype(array)>::memory_space>;
+      scatter(call.exec(), array, indices, encoded, duplicates::assume_unique{}, Bounds{}, path_policy{})
+          .drop();
+    });
+  }
 }
 
 /// scatter by a plan, after its checks. `target`: the table, as checks and messages take it.

@@ -20,6 +20,8 @@
 ///                      walks over the row. Bounds: values, nothing(), widen(values, number) and a reducer
 ///   perform(act)       act(), once per row
 ///   in_one_tile()      whether no thread or lane has more than one tile of the row
+///   visit_tiles(visit), is_first_lane()
+///                      of lanes: for_each_tile and perform without a meeting at the end
 namespace ferry::kernels {
 
 /// One host thread walks over the row.
@@ -112,6 +114,22 @@ class lane_walk {
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool in_one_tile() const {
     return Tile::elements >= row_sum_order::lane_width && width_ <= std::int64_t{lanes_} * lane_width;
   }
+  /// For lanes that read nothing of what the others write.
+  template <class Visit>
+  KOKKOS_FORCEINLINE_FUNCTION void visit_tiles(const Visit& visit) const {
+    if constexpr (OneTile) {
+      if (const int column = group::lane() * lane_width; column < static_cast<int>(width_))
+        visit(std::int64_t{column}, Tile::elements);
+      return;
+    }
+    const std::int64_t tiles = (width_ + row_sum_order::lane_width - 1) / row_sum_order::lane_width;
+    for (std::int64_t t = group::lane(); t < tiles; t += lanes_)
+      for (int first = 0; first < row_sum_order::lane_width; first += Tile::elements) {
+        const std::int64_t column = t * row_sum_order::lane_width + first;
+        if (column < width_) visit(column, Tile::elements);
+      }
+  }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION static bool is_first_lane() { return group::lane() == 0; }
   template <class Visit>
   KOKKOS_FORCEINLINE_FUNCTION void for_each_tile(const Visit& visit) const {
     visit_tiles(visit);
@@ -144,7 +162,9 @@ class lane_walk {
       measure(column, Tile::elements, value);
       for (int e = 0; e < Tile::elements; ++e) row_range::widen(total, value[e]);
     });
-    return joined(total);
+    return row_range::of_bits(group_.joined(row_range::bits_of(total), [](std::uint64_t a, std::uint64_t b) {
+      return row_range::bits_of(row_range::joined(row_range::of_bits(a), row_range::of_bits(b)));
+    }));
   }
   template <class Visit>
   KOKKOS_FORCEINLINE_FUNCTION void for_each_tile_of(std::int64_t first, std::int64_t end,
@@ -165,7 +185,7 @@ class lane_walk {
   }
   template <class Act>
   KOKKOS_FORCEINLINE_FUNCTION void perform(const Act& act) const {
-    if (group::lane() == 0) act();
+    if (is_first_lane()) act();
     group_.meet();
   }
 
@@ -188,20 +208,6 @@ class lane_walk {
     values.max_val =
         group_.joined(values.max_val, [](auto left, auto right) { return right > left ? right : left; });
     return values;
-  }
-  template <class Visit>
-  KOKKOS_FORCEINLINE_FUNCTION void visit_tiles(const Visit& visit) const {
-    if constexpr (OneTile) {
-      if (const int column = group::lane() * lane_width; column < static_cast<int>(width_))
-        visit(std::int64_t{column}, Tile::elements);
-      return;
-    }
-    const std::int64_t tiles = (width_ + row_sum_order::lane_width - 1) / row_sum_order::lane_width;
-    for (std::int64_t t = group::lane(); t < tiles; t += lanes_)
-      for (int first = 0; first < row_sum_order::lane_width; first += Tile::elements) {
-        const std::int64_t column = t * row_sum_order::lane_width + first;
-        if (column < width_) visit(column, Tile::elements);
-      }
   }
   /// The tiles of visit_tiles that begin in [first, end). The number of lanes is a power of two.
   template <class Visit>
