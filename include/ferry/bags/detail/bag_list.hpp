@@ -35,6 +35,14 @@ struct bag_list {
     return ends_open && bag + 1 == bags ? positions : begin(bag + 1);
   }
 
+  /// The positions of a bag as the offsets say.
+  KOKKOS_FUNCTION bag_range span(std::int64_t bag) const { return {begin(bag), end(bag), true}; }
+  /// True if these are fewer than `most` positions of the batch.
+  KOKKOS_FUNCTION bool has_few(const bag_range& range, std::int64_t most) const {
+    return static_cast<std::uint64_t>(range.end - range.begin) < static_cast<std::uint64_t>(most) &&
+           range.begin >= 0 && range.end <= positions;
+  }
+
   /// A bag with bad offsets has no positions, so nothing outside of the batch is read.
   KOKKOS_FUNCTION bag_range range(std::int64_t bag, bool record) const {
     bag_range span{begin(bag), end(bag), true};

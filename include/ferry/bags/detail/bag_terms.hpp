@@ -12,6 +12,7 @@
 #include <Kokkos_Macros.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 namespace ferry::kernels {
@@ -29,6 +30,18 @@ template <class Source>
 inline constexpr bool always_strict = false;
 template <class Index, class Bounds>
 inline constexpr bool always_strict<index_rows<Index, Bounds>> = Bounds::reports;
+
+/// True if the address of a column leads to those of its elements in all rows, see row_parts.
+template <class Table>
+inline constexpr bool has_parts = requires(const Table& table) {
+  table.template parts_from<std::int64_t>(0);
+};
+
+/// True if a source returns rows of a table whose number it knows.
+template <class Source>
+inline constexpr bool knows_rows = false;
+template <class Index, class Bounds>
+inline constexpr bool knows_rows<index_rows<Index, Bounds>> = true;
 
 /// Says of a bag whether a position has no row. InOne: also whether it is long, in the same register, because
 /// a device's kernel that may leave out positions has none for two facts.
@@ -64,6 +77,11 @@ struct bag_terms {
   /// True if a bag's sum may leave out positions.
   static constexpr bool may_skip = may_miss<Source> && !always_strict<Source>;
 
+  /// True if a device's thread needs few registers for its sums.
+  static constexpr bool is_lean = has_parts<Table> && sizeof(Compute) <= 4 && !Selects;
+  /// How add_few counts rows and the bytes of one: addresses from 32 bits take fewer instructions.
+  using few_number = std::conditional_t<knows_rows<Source>, std::uint32_t, std::int64_t>;
+
   Table table;
   Source source;
   const Weight* weights;
@@ -72,6 +90,16 @@ struct bag_terms {
 
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::int64_t row_bytes() const {
     return width * table.element_bytes;
+  }
+
+  /// True if a few_number holds all of them.
+  [[nodiscard]] bool allows_few() const {
+    if constexpr (has_parts<Table> && knows_rows<Source>) {
+      constexpr std::int64_t most = std::numeric_limits<few_number>::max();
+      return source.rows <= most && table.template parts_from<std::int64_t>(0).row_bytes <= most;
+    } else {
+      return true;
+    }
   }
 
   /// A tile of a pooled row.
@@ -117,6 +145,7 @@ struct bag_terms {
   template <class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void add_range(pooled<Tile>& sum, std::int64_t k, std::int64_t end,
                                              std::int64_t column, int count) const {
+    const auto parts = rows_from(column);
     if constexpr (Tile::host) {
       const std::int64_t ahead = look_ahead::rows(row_bytes());
       for (; k < end; ++k) {
@@ -124,25 +153,41 @@ struct bag_terms {
           const std::int64_t later = source.row(k + ahead, false);
           if (!may_miss<Source> || later >= 0) table.prefetch(later, row_bytes());
         }
-        add<1, Tile>(sum, k, column, count);
+        add<1, Tile>(sum, k, parts, count);
       }
     } else {
-      for (; k + 4 <= end; k += 4) add<4, Tile>(sum, k, column, count);
-      if (k < end) add<4, Tile, false>(sum, k, column, count, end);
+      FERRY_NOT_UNROLLED
+      for (; end - k >= 4; k += 4) add<4, Tile>(sum, k, parts, count);
+      for (; k < end; ++k) add<1, Tile>(sum, k, parts, count);
     }
+  }
+
+  /// As add_range on a device, for few positions, if allows_few().
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION void add_few(pooled<Tile>& sum, std::int64_t k, int left, std::int64_t column,
+                                           int count) const {
+    const auto parts = rows_from<few_number>(column);
+    FERRY_NOT_UNROLLED
+    for (; left >= 4; left -= 4, k += 4) add<4, Tile>(sum, k, parts, count);
+    if ((left & 2) != 0) {
+      add<2, Tile>(sum, k, parts, count);
+      k += 2;
+    }
+    if ((left & 1) != 0) add<1, Tile>(sum, k, parts, count);
   }
 
   /// As add_range, for threads of a device that are few: N rows are in flight, and the indices of the next N.
   template <int N, class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void add_ahead(pooled<Tile>& sum, std::int64_t k, std::int64_t end,
                                              std::int64_t column, int count) const {
+    const auto parts = rows_from(column);
     if (k + N <= end) {
       auto next = find<N>(sum, k);
       for (; k + 2 * N <= end; k += N) {
         const auto rows = next;
-        add_found<N, Tile>(sum, rows, k, column, count, end, [&] { next = find<N>(sum, k + N); });
+        add_found<N, Tile>(sum, rows, k, parts, count, N, [&] { next = find<N>(sum, k + N); });
       }
-      add_found<N, Tile>(sum, next, k, column, count, end, [] {});
+      add_found<N, Tile>(sum, next, k, parts, count, N, [] {});
       k += N;
     }
     add_range<Tile>(sum, k, end, column, count);
@@ -159,35 +204,37 @@ struct bag_terms {
     unsigned int missing;
   };
 
-  /// Finds the rows of positions [k, k + N), or if not Whole of those before `end`.
+  /// Finds the rows of positions [k, k + N), or if not Whole of the first `left`.
   template <int N, bool Whole = true, class Sum>
   KOKKOS_FORCEINLINE_FUNCTION found_rows<N> find(Sum& sum, std::int64_t k,
-                                                 [[maybe_unused]] std::int64_t end = 0) const {
+                                                 [[maybe_unused]] int left = N) const {
     found_rows<N> rows = {};
     for (int j = 0; j < N; ++j)
-      if (Whole || k + j < end) {
-        rows.row[j] = source.row(k + j, false);
-        if constexpr (may_miss<Source>)
-          if (rows.row[j] < 0) {
-            if constexpr (may_skip) rows.missing |= 1u << j;
-            sum.marks.miss();
-            rows.row[j] = 0;
-          }
+      if (Whole || j < left) {
+        bool misses = false;
+        if constexpr (requires { source.row_or_first(k, misses); }) {
+          rows.row[j] = source.row_or_first(k + j, misses);
+        } else {
+          rows.row[j] = source.row(k + j, false);
+          misses = may_miss<Source> && rows.row[j] < 0;
+          if (misses) rows.row[j] = 0;
+        }
+        if constexpr (may_skip) rows.missing |= misses ? 1u << j : 0u;
+        sum.marks.miss(misses);
         if constexpr (weighs) rows.weight[j] = convert<Compute>(weights[k + j]);
       }
     return rows;
   }
 
   /// Adds such rows. All loads come before `proceed`, which comes before the first addition.
-  template <int N, class Tile, bool Whole = true, class Proceed>
+  template <int N, class Tile, bool Whole = true, class Parts, class Proceed>
   KOKKOS_FORCEINLINE_FUNCTION void add_found(pooled<Tile>& sum, const found_rows<N>& rows, std::int64_t k,
-                                             std::int64_t column, int count,
-                                             [[maybe_unused]] std::int64_t end,
+                                             const Parts& parts, int count, [[maybe_unused]] int left,
                                              const Proceed& proceed) const {
-    const auto has = [&]([[maybe_unused]] int j) { return Whole || k + j < end; };
+    const auto has = [&]([[maybe_unused]] int j) { return Whole || j < left; };
     Compute value[N][Tile::elements];
     for (int j = 0; j < N; ++j)
-      if (has(j)) load<Tile>(value[j], rows.row[j], column, count);
+      if (has(j)) load<Tile>(value[j], parts, rows.row[j], count);
     proceed();
     for (int j = 0; j < N; ++j) {
       if (!has(j)) continue;
@@ -208,20 +255,35 @@ struct bag_terms {
     }
   }
 
-  template <class Tile>
-  KOKKOS_FORCEINLINE_FUNCTION void load(Compute (&value)[Tile::elements], std::int64_t row,
-                                        std::int64_t column, int count) const {
-    const auto view = table.row(row, width);
-    if constexpr (!Selects && requires { view.template load_addends<Tile>(value, column, count); })
-      view.template load_addends<Tile>(value, column, count);
+  /// A table of which nothing is known.
+  struct any_parts {
+    const Table& table;
+    std::int64_t width, column;
+  };
+  /// The rows from a column on.
+  template <class Number = std::int64_t>
+  KOKKOS_FORCEINLINE_FUNCTION auto rows_from(std::int64_t column) const {
+    if constexpr (has_parts<Table>)
+      return table.template parts_from<Number>(column);
     else
-      view.template load<Tile>(value, column, count);
+      return any_parts{table, width, column};
   }
 
-  template <int N, class Tile, bool Whole = true>
-  KOKKOS_FORCEINLINE_FUNCTION void add(pooled<Tile>& sum, std::int64_t k, std::int64_t column, int count,
-                                       std::int64_t end = 0) const {
-    add_found<N, Tile, Whole>(sum, find<N, Whole>(sum, k, end), k, column, count, end, [] {});
+  template <class Tile, class Parts>
+  KOKKOS_FORCEINLINE_FUNCTION static void load(Compute (&value)[Tile::elements], const Parts& parts,
+                                               std::int64_t row, int count) {
+    if constexpr (std::is_same_v<Parts, any_parts>)
+      parts.table.row(row, parts.width).template load<Tile>(value, parts.column, count);
+    else if constexpr (Selects)
+      load_tile<Tile>(value, parts[row], count);
+    else
+      load_addends<Tile>(value, parts[row], count);
+  }
+
+  template <int N, class Tile, bool Whole = true, class Parts>
+  KOKKOS_FORCEINLINE_FUNCTION void add(pooled<Tile>& sum, std::int64_t k, const Parts& parts, int count,
+                                       int left = N) const {
+    add_found<N, Tile, Whole>(sum, find<N, Whole>(sum, k, left), k, parts, count, left, [] {});
   }
 };
 
