@@ -159,8 +159,8 @@ void launch_with_list(const Exec& exec, const std::string& label, Pool& pool, st
   // The second kernel has 128 registers: fewer threads at once.
   const std::int64_t threads = on_host ? list.most_pieces : pooling_threads(exec) * 2 / 5;
   try {
-    launch(exec, label, schedule::flat{}, pool.bags.bags, tiles, pool);
-    launch(exec, long_label, threads,
+    launch(exec, label, schedule::each{}, pool.bags.bags, tiles, pool);
+    launch(exec, long_label, schedule::each_behind{}, threads, 1,
            kernels::pool_long_bags<number, Pool>{pool, sums, fast_divisor(long_tiles), packed, threads});
   } catch (...) {
     // Without the second launch the bags would stay in the list.
@@ -207,7 +207,7 @@ void launch_pool(const Exec& exec, const std::string& label,
                                                : 0;
     if (least != 0) return launch_with_list(exec, label, pool, threads_of_bag, least, resources);
   }
-  launch(exec, label, schedule::flat{}, inputs.bags.bags, threads_of_bag, pool);
+  launch(exec, label, schedule::each{}, inputs.bags.bags, threads_of_bag, pool);
 }
 
 }  // namespace ferry::detail
