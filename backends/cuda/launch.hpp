@@ -30,12 +30,16 @@ inline constexpr bool kernels_wait = [] {
 #endif
 }();
 
-/// A thread for each i in [first, count). Behind: its blocks may be ready before the kernel before has ended.
+/// A thread for each i in [first, count). Blocks of a kernel Behind it are prepared from now on, in room that
+/// its own blocks leave, and wait until it has ended and its writes are visible.
 template <bool Behind, class Functor>
 __global__ void __launch_bounds__(Functor::most_threads, Functor::blocks_at_once)
     run_each(const Functor functor, const std::int64_t first, const std::int64_t count) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  if constexpr (Behind) asm volatile("griddepcontrol.wait;" ::: "memory");
+  if constexpr (Behind)
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+  else
+    asm volatile("griddepcontrol.launch_dependents;");
 #endif
   const std::int64_t i = first + static_cast<std::int64_t>(blockIdx.x) * Functor::most_threads + threadIdx.x;
   if (i < count) functor(i);

@@ -48,12 +48,14 @@ class pool_case {
   }
   void check(layout how = layout::offsets) const {
     CAPTURE(offsets_, width_, shape_, how, Pooling::name, Bounds::name, flawed_);
-    const std::vector<Out> expected = expectation();
+    const pooled_bags<Out> expected = expectation();
     for (const std::int64_t few : {std::int64_t{0}, kernels::long_bags::least}) {
       CAPTURE(few);
       ferry::detail::index_report findings{};
       unsigned int raised = 0;
-      CHECK(same_bits(pooled_rows(few, how, {&findings, &raised}), expected));
+      const auto result = pooled_rows(few, how, {&findings, &raised});
+      CHECK(same_bits(result.rows, expected.rows));
+      if (Pooling::selects) CHECK(result.positions == expected.positions);
       if (!Bounds::reports) continue;
       CHECK(findings.out_of_range == flawed_.size());
       CHECK((raised != 0) == !flawed_.empty());
@@ -66,15 +68,17 @@ class pool_case {
   using source = kernels::index_rows<Index, Bounds>;
   using table_type = kernels::pooled_table<T>;
   using weight = std::conditional_t<weighs, float, void>;
+  using chosen = std::conditional_t<Pooling::selects, std::int64_t, void>;
 
-  [[nodiscard]] std::vector<Out> expectation() const {
+  [[nodiscard]] pooled_bags<Out> expectation() const {
+    constexpr std::int64_t last_row = static_cast<std::int64_t>(rows) - 1;
     auto named = as_rows(indices_);
     for (const std::size_t position : flawed_) {
       const bool negative = position % 2 == 0 && std::is_signed_v<Index>;
-      named[position] = std::is_same_v<Bounds, ferry::bounds::clamp> ? (negative ? 0 : rows - 1) : -1;
+      named[position] = std::is_same_v<Bounds, ferry::bounds::clamp> ? (negative ? 0 : last_row) : -1;
     }
     const auto pool = [&](const auto& weights) {
-      return pooled<float, Out>(values_, width_, named, offsets_, Pooling::name, weights).rows;
+      return pooled<float, Out>(values_, width_, named, offsets_, Pooling::name, weights);
     };
     auto expected = [&] {
       if constexpr (weighs)
@@ -86,12 +90,14 @@ class pool_case {
       for (const std::size_t position : flawed_) {
         const auto after = std::upper_bound(offsets_.begin(), offsets_.end(), position);
         const auto bag = static_cast<std::size_t>(after - offsets_.begin()) - 1;
-        std::fill_n(expected.begin() + static_cast<std::ptrdiff_t>(bag * width_), width_, Out(77.0F));
+        const auto place = static_cast<std::ptrdiff_t>(bag * width_);
+        std::fill_n(expected.rows.begin() + place, width_, Out(77.0F));
+        std::fill_n(expected.positions.begin() + place, width_, 77);
       }
     return expected;
   }
 
-  [[nodiscard]] std::vector<Out> pooled_rows(std::int64_t few, layout how,
+  [[nodiscard]] pooled_bags<Out> pooled_rows(std::int64_t few, layout how,
                                              ferry::detail::report_writer report) const {
     const std::size_t count = offsets_.size() - 1;
     auto plain = as_offsets<Offset>(offsets_);
@@ -113,7 +119,10 @@ class pool_case {
     put(out, std::vector<Out>(count * width_, Out(77.0F)));
     const weight* factors = nullptr;
     if constexpr (weighs) factors = weights_.data();
-    kernels::pool_rows<float, Pooling, table_type, source, Offset, weight, Out, void> pool{
+    std::vector<std::int64_t> maxima(count * width_, 77);
+    chosen* places = nullptr;
+    if constexpr (Pooling::selects) places = maxima.data();
+    kernels::pool_rows<float, Pooling, table_type, source, Offset, weight, Out, chosen> pool{
         {table_type::of(table.data(), w),
          {indices_.data(), static_cast<std::int64_t>(rows), report},
          factors,
@@ -122,8 +131,8 @@ class pool_case {
         bags,
         out.data(),
         w,
-        nullptr,
-        0,
+        places,
+        w,
         ferry::detail::fast_divisor(w / elements),
         shape_ == tile::packed,
         shape_ == tile::wide,
@@ -133,7 +142,7 @@ class pool_case {
     pool.few = few;
     CHECK(pool.terms.allows_few());
     for (std::int64_t i = bags.bags * (w / elements); i-- > 0;) pool(i);
-    return take(out);
+    return {take(out), maxima};
   }
 
   std::vector<std::size_t> offsets_;
@@ -200,6 +209,8 @@ TEST_CASE("a device's kernel pools short bags") {
   check_all<half_t, float, pooling::mean, bounds::skip, std::int64_t, std::int64_t>(1400);
   check_all<bhalf_t, bhalf_t, pooling::mean, bounds::clamp, std::int32_t, std::int64_t>(1600);
   check_all<half_t, half_t, pooling::sum, bounds::skip, std::int64_t, std::int64_t, float>(1800);
+  check_all<float, float, pooling::max, bounds::check, std::int64_t, std::int64_t>(2000);
+  check_all<float, float, pooling::max, bounds::skip, std::int32_t, std::int64_t>(2200);
 }
 
 TEST_CASE("short bags of tables with too many rows, or too wide ones, have no path of their own") {

@@ -158,7 +158,7 @@ struct bag_terms {
     } else {
       FERRY_NOT_UNROLLED
       for (; end - k >= 4; k += 4) add<4, Tile>(sum, k, parts, count);
-      for (; k < end; ++k) add<1, Tile>(sum, k, parts, count);
+      add_rest<Tile>(sum, k, static_cast<int>(end - k), parts, count);
     }
   }
 
@@ -169,11 +169,7 @@ struct bag_terms {
     const auto parts = rows_from<few_number>(column);
     FERRY_NOT_UNROLLED
     for (; left >= 4; left -= 4, k += 4) add<4, Tile>(sum, k, parts, count);
-    if ((left & 2) != 0) {
-      add<2, Tile>(sum, k, parts, count);
-      k += 2;
-    }
-    if ((left & 1) != 0) add<1, Tile>(sum, k, parts, count);
+    add_rest<Tile>(sum, k, left, parts, count);
   }
 
   /// As add_range, for threads of a device that are few: N rows are in flight, and the indices of the next N.
@@ -185,9 +181,9 @@ struct bag_terms {
       auto next = find<N>(sum, k);
       for (; k + 2 * N <= end; k += N) {
         const auto rows = next;
-        add_found<N, Tile>(sum, rows, k, parts, count, N, [&] { next = find<N>(sum, k + N); });
+        add_found<N, Tile>(sum, rows, k, parts, count, [&] { next = find<N>(sum, k + N); });
       }
-      add_found<N, Tile>(sum, next, k, parts, count, N, [] {});
+      add_found<N, Tile>(sum, next, k, parts, count, [] {});
       k += N;
     }
     add_range<Tile>(sum, k, end, column, count);
@@ -204,40 +200,34 @@ struct bag_terms {
     unsigned int missing;
   };
 
-  /// Finds the rows of positions [k, k + N), or if not Whole of the first `left`.
-  template <int N, bool Whole = true, class Sum>
-  KOKKOS_FORCEINLINE_FUNCTION found_rows<N> find(Sum& sum, std::int64_t k,
-                                                 [[maybe_unused]] int left = N) const {
+  /// Finds the rows of positions [k, k + N).
+  template <int N, class Sum>
+  KOKKOS_FORCEINLINE_FUNCTION found_rows<N> find(Sum& sum, std::int64_t k) const {
     found_rows<N> rows = {};
-    for (int j = 0; j < N; ++j)
-      if (Whole || j < left) {
-        bool misses = false;
-        if constexpr (requires { source.row_or_first(k, misses); }) {
-          rows.row[j] = source.row_or_first(k + j, misses);
-        } else {
-          rows.row[j] = source.row(k + j, false);
-          misses = may_miss<Source> && rows.row[j] < 0;
-          if (misses) rows.row[j] = 0;
-        }
-        if constexpr (may_skip) rows.missing |= misses ? 1u << j : 0u;
-        sum.marks.miss(misses);
-        if constexpr (weighs) rows.weight[j] = convert<Compute>(weights[k + j]);
+    for (int j = 0; j < N; ++j) {
+      bool misses = false;
+      if constexpr (requires { source.row_or_first(k, misses); }) {
+        rows.row[j] = source.row_or_first(k + j, misses);
+      } else {
+        rows.row[j] = source.row(k + j, false);
+        misses = may_miss<Source> && rows.row[j] < 0;
+        if (misses) rows.row[j] = 0;
       }
+      if constexpr (may_skip) rows.missing |= misses ? 1u << j : 0u;
+      sum.marks.miss(misses);
+      if constexpr (weighs) rows.weight[j] = convert<Compute>(weights[k + j]);
+    }
     return rows;
   }
 
   /// Adds such rows. All loads come before `proceed`, which comes before the first addition.
-  template <int N, class Tile, bool Whole = true, class Parts, class Proceed>
+  template <int N, class Tile, class Parts, class Proceed>
   KOKKOS_FORCEINLINE_FUNCTION void add_found(pooled<Tile>& sum, const found_rows<N>& rows, std::int64_t k,
-                                             const Parts& parts, int count, [[maybe_unused]] int left,
-                                             const Proceed& proceed) const {
-    const auto has = [&]([[maybe_unused]] int j) { return Whole || j < left; };
+                                             const Parts& parts, int count, const Proceed& proceed) const {
     Compute value[N][Tile::elements];
-    for (int j = 0; j < N; ++j)
-      if (has(j)) load<Tile>(value[j], parts, rows.row[j], count);
+    for (int j = 0; j < N; ++j) load<Tile>(value[j], parts, rows.row[j], count);
     proceed();
     for (int j = 0; j < N; ++j) {
-      if (!has(j)) continue;
       if constexpr (may_skip)
         if ((rows.missing >> j & 1u) != 0) continue;
       if constexpr (Selects) {
@@ -255,7 +245,7 @@ struct bag_terms {
     }
   }
 
-  /// A table of which nothing is known.
+  /// Rows of a table that has no parts_from.
   struct any_parts {
     const Table& table;
     std::int64_t width, column;
@@ -280,10 +270,21 @@ struct bag_terms {
       load_addends<Tile>(value, parts[row], count);
   }
 
-  template <int N, class Tile, bool Whole = true, class Parts>
-  KOKKOS_FORCEINLINE_FUNCTION void add(pooled<Tile>& sum, std::int64_t k, const Parts& parts, int count,
-                                       int left = N) const {
-    add_found<N, Tile, Whole>(sum, find<N, Whole>(sum, k, left), k, parts, count, left, [] {});
+  template <int N, class Tile, class Parts>
+  KOKKOS_FORCEINLINE_FUNCTION void add(pooled<Tile>& sum, std::int64_t k, const Parts& parts,
+                                       int count) const {
+    add_found<N, Tile>(sum, find<N>(sum, k), k, parts, count, [] {});
+  }
+
+  /// Adds the rows of fewer than four positions.
+  template <class Tile, class Parts>
+  KOKKOS_FORCEINLINE_FUNCTION void add_rest(pooled<Tile>& sum, std::int64_t k, int left, const Parts& parts,
+                                            int count) const {
+    if ((left & 2) != 0) {
+      add<2, Tile>(sum, k, parts, count);
+      k += 2;
+    }
+    if ((left & 1) != 0) add<1, Tile>(sum, k, parts, count);
   }
 };
 

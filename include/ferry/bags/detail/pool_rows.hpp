@@ -122,7 +122,8 @@ struct pool_rows {
   template <class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void pool_item(std::int64_t i) const {
     const std::int64_t bag = tiles.quotient(i);
-    const auto tile = static_cast<std::uint32_t>(i - bag * tiles.divisor());
+    const auto tile = static_cast<std::uint32_t>(i) -
+                      static_cast<std::uint32_t>(bag) * static_cast<std::uint32_t>(tiles.divisor());
     const std::int64_t column = std::int64_t{tile} * Tile::elements;
     const bag_range range = bags.span(bag);
     if (bags.has_few(range, few)) {
