@@ -13,13 +13,10 @@
 namespace ferry::bounds {
 
 namespace detail {
-/// Compared in 64 bits, so that a large unsigned index does not become negative.
+/// One comparison: without its sign a negative index exceeds each number of rows.
 template <class Index>
 KOKKOS_FUNCTION constexpr bool inside(Index index, std::int64_t rows) {
-  if constexpr (std::is_signed_v<Index>)
-    return index >= 0 && static_cast<std::int64_t>(index) < rows;
-  else
-    return static_cast<std::uint64_t>(index) < static_cast<std::uint64_t>(rows);
+  return static_cast<std::uint64_t>(index) < static_cast<std::uint64_t>(rows);
 }
 }  // namespace detail
 

@@ -35,6 +35,20 @@ struct bag_list {
     return ends_open && bag + 1 == bags ? positions : begin(bag + 1);
   }
 
+  /// The positions of a bag as the offsets say. Both of them are loaded at once.
+  KOKKOS_FUNCTION bag_range span(std::int64_t bag) const {
+    if (offsets == nullptr) return {bag * hotness, (bag + 1) * hotness, true};
+    const bool is_open = ends_open && bag + 1 == bags;
+    const Offset* const first = offsets + bag;
+    const Offset next = first[is_open ? 0 : 1];
+    return {static_cast<std::int64_t>(*first), is_open ? positions : static_cast<std::int64_t>(next), true};
+  }
+  /// True if these are fewer than `most` positions of the batch.
+  KOKKOS_FUNCTION bool has_few(const bag_range& range, std::int64_t most) const {
+    return static_cast<std::uint64_t>(range.end - range.begin) < static_cast<std::uint64_t>(most) &&
+           range.begin >= 0 && range.end <= positions;
+  }
+
   /// A bag with bad offsets has no positions, so nothing outside of the batch is read.
   KOKKOS_FUNCTION bag_range range(std::int64_t bag, bool record) const {
     bag_range span{begin(bag), end(bag), true};

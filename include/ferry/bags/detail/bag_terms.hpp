@@ -12,6 +12,7 @@
 #include <Kokkos_Macros.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 namespace ferry::kernels {
@@ -30,6 +31,12 @@ inline constexpr bool always_strict = false;
 template <class Index, class Bounds>
 inline constexpr bool always_strict<index_rows<Index, Bounds>> = Bounds::reports;
 
+/// True if the address of a column leads to those of its elements in all rows, see row_parts.
+template <class Table>
+inline constexpr bool has_parts = requires(const Table& table) {
+  table.template parts_from<std::int64_t>(0);
+};
+
 /// True if rows of a table have load_codes, whose coded_tile a device keeps until it adds the row.
 template <class Table>
 inline constexpr bool has_coded_tiles = requires {
@@ -45,6 +52,12 @@ template <class Table, class Compute, class Tile>
 struct next_tile<Table, Compute, Tile, true> {
   typename Table::template coded_tile<Tile::elements> codes;
 };
+
+/// True if a source returns rows of a table whose number it knows.
+template <class Source>
+inline constexpr bool knows_rows = false;
+template <class Index, class Bounds>
+inline constexpr bool knows_rows<index_rows<Index, Bounds>> = true;
 
 /// Says of a bag whether a position has no row. InOne: also whether it is long, in the same register, because
 /// a device's kernel that may leave out positions has none for two facts.
@@ -80,6 +93,11 @@ struct bag_terms {
   /// True if a bag's sum may leave out positions.
   static constexpr bool may_skip = may_miss<Source> && !always_strict<Source>;
 
+  /// True if a device's thread needs few registers for its sums.
+  static constexpr bool is_lean = has_parts<Table> && sizeof(Compute) <= 4 && !Selects;
+  /// How add_few counts rows and the bytes of one: addresses from 32 bits take fewer instructions.
+  using few_number = std::conditional_t<knows_rows<Source>, std::uint32_t, std::int64_t>;
+
   Table table;
   Source source;
   const Weight* weights;
@@ -88,6 +106,16 @@ struct bag_terms {
 
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::int64_t row_bytes() const {
     return width * table.element_bytes;
+  }
+
+  /// True if a few_number holds all of them.
+  [[nodiscard]] bool allows_few() const {
+    if constexpr (has_parts<Table> && knows_rows<Source>) {
+      constexpr std::int64_t most = std::numeric_limits<few_number>::max();
+      return source.rows <= most && table.template parts_from<std::int64_t>(0).row_bytes <= most;
+    } else {
+      return true;
+    }
   }
 
   /// True if a device keeps the codes of tiles, and decodes them in float as long as that has the same bits.
@@ -130,6 +158,8 @@ struct bag_terms {
   template <class Tile, int N = 4, bool Coded = false>
   KOKKOS_FORCEINLINE_FUNCTION void add_range(pooled<Tile>& sum, std::int64_t k, std::int64_t end,
                                              std::int64_t column, int count) const {
+    static_assert(Coded || N == 4 || N == 1, "ferry: add_rest adds three rows at most");
+    const auto parts = rows_from(column);
     if constexpr (Tile::host) {
       const std::int64_t ahead = look_ahead::rows(row_bytes());
       for (; k < end; ++k) {
@@ -137,25 +167,40 @@ struct bag_terms {
           const std::int64_t later = source.row(k + ahead, false);
           if (!may_miss<Source> || later >= 0) table.prefetch(later, row_bytes());
         }
-        add<1, Tile>(sum, k, column, count);
+        add<1, Tile>(sum, k, parts, count);
       }
+    } else if constexpr (Coded) {
+      for (; k + N <= end; k += N) add<N, Tile, true, true>(sum, k, parts, count);
+      if (k < end) add<N, Tile, false, true>(sum, k, parts, count, end);
     } else {
-      for (; k + N <= end; k += N) add<N, Tile, true, Coded>(sum, k, column, count);
-      if (N > 1 && k < end) add<N, Tile, false, Coded>(sum, k, column, count, end);
+      FERRY_NOT_UNROLLED
+      for (; end - k >= N; k += N) add<N, Tile>(sum, k, parts, count);
+      if constexpr (N > 1) add_rest<Tile>(sum, k, static_cast<int>(end - k), parts, count);
     }
+  }
+
+  /// As add_range on a device, for few positions, if allows_few().
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION void add_few(pooled<Tile>& sum, std::int64_t k, int left, std::int64_t column,
+                                           int count) const {
+    const auto parts = rows_from<few_number>(column);
+    FERRY_NOT_UNROLLED
+    for (; left >= 4; left -= 4, k += 4) add<4, Tile>(sum, k, parts, count);
+    add_rest<Tile>(sum, k, left, parts, count);
   }
 
   /// As add_range, for threads of a device that are few: N rows are in flight, and the indices of the next N.
   template <int N, class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void add_ahead(pooled<Tile>& sum, std::int64_t k, std::int64_t end,
                                              std::int64_t column, int count) const {
+    const auto parts = rows_from(column);
     if (k + N <= end) {
       auto next = find<N>(sum, k);
       for (; k + 2 * N <= end; k += N) {
         const auto rows = next;
-        add_found<N, Tile>(sum, rows, k, column, count, end, [&] { next = find<N>(sum, k + N); });
+        add_found<N, Tile>(sum, rows, k, parts, count, end, [&] { next = find<N>(sum, k + N); });
       }
-      add_found<N, Tile>(sum, next, k, column, count, end, [] {});
+      add_found<N, Tile>(sum, next, k, parts, count, end, [] {});
       k += N;
     }
     add_range<Tile>(sum, k, end, column, count);
@@ -200,34 +245,36 @@ struct bag_terms {
   KOKKOS_FORCEINLINE_FUNCTION found_rows<N> find(Sum& sum, std::int64_t k,
                                                  [[maybe_unused]] std::int64_t end = 0) const {
     found_rows<N> rows = {};
-    for (int j = 0; j < N; ++j)
-      if (Whole || k + j < end) {
+    for (int j = 0; j < N; ++j) {
+      if (!Whole && k + j >= end) continue;
+      bool misses = false;
+      if constexpr (requires { source.row_or_first(k, misses); }) {
+        rows.row[j] = source.row_or_first(k + j, misses);
+      } else {
         rows.row[j] = source.row(k + j, false);
-        if constexpr (may_miss<Source>)
-          if (rows.row[j] < 0) {
-            if constexpr (may_skip) rows.missing |= 1u << j;
-            sum.marks.miss();
-            rows.row[j] = 0;
-          }
-        if constexpr (weighs) rows.weight[j] = convert<Compute>(weights[k + j]);
+        misses = may_miss<Source> && rows.row[j] < 0;
+        if (misses) rows.row[j] = 0;
       }
+      if constexpr (may_skip) rows.missing |= misses ? 1u << j : 0u;
+      sum.marks.miss(misses);
+      if constexpr (weighs) rows.weight[j] = convert<Compute>(weights[k + j]);
+    }
     return rows;
   }
 
   /// Adds such rows. All loads come before `proceed`, which comes before the first addition.
-  template <int N, class Tile, bool Whole = true, bool Coded = false, class Proceed>
+  template <int N, class Tile, bool Whole = true, bool Coded = false, class Parts, class Proceed>
   KOKKOS_FORCEINLINE_FUNCTION void add_found(pooled<Tile>& sum, const found_rows<N>& rows, std::int64_t k,
-                                             std::int64_t column, int count,
-                                             [[maybe_unused]] std::int64_t end,
+                                             const Parts& parts, int count, [[maybe_unused]] std::int64_t end,
                                              const Proceed& proceed) const {
     const auto has = [&]([[maybe_unused]] int j) { return Whole || k + j < end; };
     next_tile<Table, Compute, Tile, Coded> tile[N];
     for (int j = 0; j < N; ++j)
       if (has(j)) {
         if constexpr (Coded)
-          tile[j].codes = table.row(rows.row[j], width).template load_codes<Tile>(column);
+          tile[j].codes = parts.table.row(rows.row[j], parts.width).template load_codes<Tile>(parts.column);
         else
-          load<Tile>(tile[j].value, rows.row[j], column, count);
+          load<Tile>(tile[j].value, parts, rows.row[j], count);
       }
     proceed();
     for (int j = 0; j < N; ++j) {
@@ -264,20 +311,46 @@ struct bag_terms {
     ++sum.rows;
   }
 
-  template <class Tile>
-  KOKKOS_FORCEINLINE_FUNCTION void load(Compute (&value)[Tile::elements], std::int64_t row,
-                                        std::int64_t column, int count) const {
-    const auto view = table.row(row, width);
-    if constexpr (!Selects && requires { view.template load_addends<Tile>(value, column, count); })
-      view.template load_addends<Tile>(value, column, count);
+  /// Rows of a table that has no parts_from.
+  struct any_parts {
+    const Table& table;
+    std::int64_t width, column;
+  };
+  /// The rows from a column on.
+  template <class Number = std::int64_t>
+  KOKKOS_FORCEINLINE_FUNCTION auto rows_from(std::int64_t column) const {
+    if constexpr (has_parts<Table>)
+      return table.template parts_from<Number>(column);
     else
-      view.template load<Tile>(value, column, count);
+      return any_parts{table, width, column};
   }
 
-  template <int N, class Tile, bool Whole = true, bool Coded = false>
-  KOKKOS_FORCEINLINE_FUNCTION void add(pooled<Tile>& sum, std::int64_t k, std::int64_t column, int count,
+  template <class Tile, class Parts>
+  KOKKOS_FORCEINLINE_FUNCTION static void load(Compute (&value)[Tile::elements], const Parts& parts,
+                                               std::int64_t row, int count) {
+    if constexpr (std::is_same_v<Parts, any_parts>)
+      parts.table.row(row, parts.width).template load<Tile>(value, parts.column, count);
+    else if constexpr (Selects)
+      load_tile<Tile>(value, parts[row], count);
+    else
+      load_addends<Tile>(value, parts[row], count);
+  }
+
+  template <int N, class Tile, bool Whole = true, bool Coded = false, class Parts>
+  KOKKOS_FORCEINLINE_FUNCTION void add(pooled<Tile>& sum, std::int64_t k, const Parts& parts, int count,
                                        std::int64_t end = 0) const {
-    add_found<N, Tile, Whole, Coded>(sum, find<N, Whole>(sum, k, end), k, column, count, end, [] {});
+    add_found<N, Tile, Whole, Coded>(sum, find<N, Whole>(sum, k, end), k, parts, count, end, [] {});
+  }
+
+  /// Adds the rows of fewer than four positions.
+  template <class Tile, class Parts>
+  KOKKOS_FORCEINLINE_FUNCTION void add_rest(pooled<Tile>& sum, std::int64_t k, int left, const Parts& parts,
+                                            int count) const {
+    if ((left & 2) != 0) {
+      add<2, Tile>(sum, k, parts, count);
+      k += 2;
+    }
+    if ((left & 1) != 0) add<1, Tile>(sum, k, parts, count);
   }
 };
 

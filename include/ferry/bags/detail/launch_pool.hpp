@@ -156,11 +156,11 @@ void launch_with_list(const Exec& exec, const std::string& label, Pool& pool, st
   list.arrivals = resources.template memory<kernels::piece_arrivals>(list.most_bags * list.groups);
   auto* const sums = resources.template memory<number>(list.most_pieces * width);
   list.state = resources.counts();
-  // The second kernel has 128 registers, and pool_rows 48: fewer threads at once.
+  // The second kernel has 128 registers: fewer threads at once.
   const std::int64_t threads = on_host ? list.most_pieces : pooling_threads(exec) * 2 / 5;
   try {
-    launch(exec, label, schedule::flat{}, pool.bags.bags, tiles, pool);
-    launch(exec, long_label, threads,
+    launch(exec, label, schedule::each{}, pool.bags.bags, tiles, pool);
+    launch(exec, long_label, schedule::each_behind{}, threads, 1,
            kernels::pool_long_bags<number, Pool>{pool, sums, fast_divisor(long_tiles), packed, threads});
   } catch (...) {
     // Without the second launch the bags would stay in the list.
@@ -198,6 +198,7 @@ void launch_pool(const Exec& exec, const std::string& label,
               inputs.strict,
               inputs.has_rows,
               changed};
+  pool.few = inputs.has_rows && changed == nullptr && pool.terms.allows_few() ? kernels::long_bags::least : 0;
   const std::int64_t threads_of_bag = is_host_exec<Exec> ? 1 : tiles;
   if constexpr (!Pooling::selects) {
     const std::int64_t at_once = pooling_threads(exec);
@@ -206,7 +207,7 @@ void launch_pool(const Exec& exec, const std::string& label,
                                                : 0;
     if (least != 0) return launch_with_list(exec, label, pool, threads_of_bag, least, resources);
   }
-  launch(exec, label, schedule::flat{}, inputs.bags.bags, threads_of_bag, pool);
+  launch(exec, label, schedule::each{}, inputs.bags.bags, threads_of_bag, pool);
 }
 
 }  // namespace ferry::detail

@@ -24,11 +24,12 @@ inline constexpr bool keeps_scales = requires {
 /// out[b] = the rows of bag b, pooled in the order that bag_terms has.
 ///
 /// Device mapping: one thread per (bag, tile), row-major, so the threads of a warp read neighbouring
-/// packets of the same rows. A thread issues the loads of four rows before it adds the first: with more,
-/// registers would leave room for fewer threads (H200). 8-bit rows stay encoded until they are added, so
-/// those of five fit. The additions stay in order. All threads of a bag read the same indices, which the
-/// first level of cache serves. Bags of any length are pooled by the threads of one row. They list long ones
-/// for pool_long_bags, or add the pieces themselves.
+/// packets of the same rows. A thread issues the loads of four rows before it adds the last of them: with
+/// more, registers would leave room for fewer threads (H200). 8-bit rows stay encoded until they are added,
+/// so those of five fit. The additions stay in order. All threads of a
+/// bag read the same indices, which the first level of cache serves. What few bags need, has a path of its
+/// own, see pool_rest. There the threads of one row pool bags of any length. They list long ones for
+/// pool_long_bags, or add the pieces themselves.
 ///
 /// Host mapping: one run of neighbouring bags per thread. Rows of later positions are prefetched.
 template <class Compute, class Pooling, class Table, class Source, class Offset, class Weight, class Out,
@@ -40,11 +41,14 @@ struct pool_rows {
   /// True if packets of eight elements pay: of 16-bit numbers and 8-bit records, in sums.
   static constexpr bool has_wide_tiles =
       sizeof(Out) <= 4 && (Table::element_bytes == 2 || requires { requires Table::takes_wide_tiles; });
-  /// See launch: four rows in flight need 48 registers, 64 in packets of eight or with scales of blocks.
-  static constexpr unsigned int blocks_at_once = has_wide_tiles || keeps_scales<Table> ? 4 : 5;
+  using terms_type = bag_terms<Compute, Pooling::selects, Table, Source, Weight, Chosen>;
+  /// See launch: 32 registers, 40 if there are weights or eight sums; else 48 and 64.
+  static constexpr unsigned int blocks_at_once = terms_type::is_lean
+                                                     ? (terms_type::weighs || has_wide_tiles ? 6 : 8)
+                                                 : has_wide_tiles || keeps_scales<Table> ? 4
+                                                                                         : 5;
 
   using compute_type = Compute;
-  using terms_type = bag_terms<Compute, Pooling::selects, Table, Source, Weight, Chosen>;
 
   terms_type terms;
   bag_list<Offset> bags;
@@ -59,6 +63,8 @@ struct pool_rows {
   bool has_rows;               ///< true if the table has any
   std::int64_t* changed_rows;  ///< null, or for bag b: b, or -1 if it keeps its contents
   long_bag_list list = {};
+  /// Bags of fewer positions are pooled by add_few; 0 if add_few can't serve this table or changed_rows.
+  std::int64_t few = 0;
 
   /// Of a bag of average size.
   [[nodiscard]] std::int64_t bytes_each() const {
@@ -118,7 +124,37 @@ struct pool_rows {
   template <class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void pool_item(std::int64_t i) const {
     const std::int64_t bag = tiles.quotient(i);
-    const std::int64_t column = (i - bag * tiles.divisor()) * Tile::elements;
+    const auto tile = static_cast<std::uint32_t>(i) -
+                      static_cast<std::uint32_t>(bag) * static_cast<std::uint32_t>(tiles.divisor());
+    const std::int64_t column = std::int64_t{tile} * Tile::elements;
+    if constexpr (terms_type::template keeps_codes<Tile>) {
+      const bag_range range = bags.range(bag, column == 0);
+      if (!leaves(bag, range, column == 0)) part_of<Tile>(bag, range, column);
+    } else {
+      pool_few<Tile>(bag, column);
+    }
+  }
+
+  /// A tile of a bag, by add_few if it can serve the bag.
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION void pool_few(std::int64_t bag, std::int64_t column) const {
+    const bag_range range = bags.span(bag);
+    if (bags.has_few(range, few)) {
+      const int size = static_cast<int>(range.end - range.begin);
+      pooled<Tile> sum(Tile::elements);
+      terms.template add_few<Tile>(sum, range.begin, size, column, Tile::elements);
+      if (!(may_miss<Source> && strict && sum.marks.misses_row()))
+        return deliver<Tile>(sum, bag, size, column, Tile::elements);
+    }
+    pool_rest<Tile>(bag, column);
+  }
+
+  /// A tile of a bag that is long, has bad offsets or misses a row. Its place passes through memory, and what
+  /// follows has registers of its own: else the threads of other bags would lack them.
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION void pool_rest(std::int64_t number, std::int64_t first) const {
+    const volatile std::int64_t place[2] = {number, first};
+    const std::int64_t bag = place[0], column = place[1];
     const bag_range range = bags.range(bag, column == 0);
     if (!leaves(bag, range, column == 0)) part_of<Tile>(bag, range, column);
   }
@@ -163,8 +199,15 @@ struct pool_rows {
   KOKKOS_FORCEINLINE_FUNCTION bool store(pooled<Tile>& sum, std::int64_t bag, const bag_range& range,
                                          std::int64_t column, int count) const {
     if (may_miss<Source> && strict && sum.marks.misses_row()) return true;
+    deliver<Tile>(sum, bag, range.end - range.begin, column, count);
+    return false;
+  }
+  /// Stores a tile of the pooled row of a bag with `size` positions.
+  template <class Tile, class Size>
+  KOKKOS_FORCEINLINE_FUNCTION void deliver(pooled<Tile>& sum, std::int64_t bag, [[maybe_unused]] Size size,
+                                           std::int64_t column, int count) const {
     if constexpr (Pooling::divides) {
-      const std::int64_t rows = terms_type::may_skip ? sum.rows : range.end - range.begin;
+      const auto rows = terms_type::may_skip ? static_cast<Size>(sum.rows) : size;
       if (rows > 0)
         for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] /= static_cast<Compute>(rows);
     }
@@ -175,7 +218,6 @@ struct pool_rows {
     if constexpr (!std::is_void_v<Chosen>)
       for (int e = 0; e < live<Tile>(count); ++e)
         chosen[bag * chosen_stride + column + e] = static_cast<Chosen>(sum.origin[e]);
-    return false;
   }
 };
 

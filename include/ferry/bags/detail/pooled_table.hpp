@@ -19,6 +19,18 @@
 
 namespace ferry::kernels {
 
+/// The rows of an array from a column on. Rows and the bytes of one are counted in `Number`.
+template <class T, class Number>
+struct row_parts {
+  const char* first;
+  Number row_bytes;
+
+  KOKKOS_FORCEINLINE_FUNCTION const T* operator[](std::int64_t row) const {
+    using wide = std::conditional_t<std::is_signed_v<Number>, std::int64_t, std::uint64_t>;
+    return reinterpret_cast<const T*>(first + static_cast<wide>(static_cast<Number>(row)) * row_bytes);
+  }
+};
+
 /// A table whose rows are pooled: numbers, or records of 8-bit rows.
 template <class T>
 struct pooled_table {
@@ -30,6 +42,11 @@ struct pooled_table {
 
   KOKKOS_FORCEINLINE_FUNCTION auto row(std::int64_t index, std::int64_t width) const {
     return rows.row(index, width);
+  }
+  template <class Number>
+  KOKKOS_FORCEINLINE_FUNCTION row_parts<T, Number> parts_from(std::int64_t column) const {
+    return {reinterpret_cast<const char*>(rows.data + column),
+            static_cast<Number>(rows.stride * static_cast<std::int64_t>(sizeof(T)))};
   }
   KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t index, std::int64_t row_bytes) const {
     look_ahead::prefetch(rows.data + index * rows.stride, row_bytes);

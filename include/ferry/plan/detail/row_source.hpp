@@ -3,6 +3,7 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/policy.hpp>
+#include <ferry/policy/bounds.hpp>
 #include <ferry/runtime/detail/report.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -45,6 +46,13 @@ struct index_rows {
       if (row < 0 && record)
         report.out_of_range(position, static_cast<std::uint64_t>(static_cast<std::int64_t>(index)));
     return row;
+  }
+  /// For kernels that read a row before they decide: row 0 if the position `misses` its own.
+  KOKKOS_FUNCTION std::int64_t row_or_first(std::int64_t position, bool& misses) const
+      requires(std::is_same_v<Bounds, bounds::check> || std::is_same_v<Bounds, bounds::skip>) {
+    const Index index = indices[position];
+    misses = !bounds::detail::inside(index, rows);
+    return misses ? 0 : static_cast<std::int64_t>(index);
   }
   /// Only reads findings of an earlier kernel, see resolve_indices.
   KOKKOS_FUNCTION bool blocked() const {

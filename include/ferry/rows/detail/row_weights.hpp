@@ -26,11 +26,6 @@ struct weights_of_row {
     table.template load<Tile>(weight, number, column, count);
   }
   template <class Tile, class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION void load_addends(Compute (&weight)[Tile::elements], std::int64_t column,
-                                                int count) const {
-    kernels::load_addends<Tile>(weight, table.data + number * table.stride + column, count);
-  }
-  template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void store(const Compute (&weight)[Tile::elements], std::int64_t column,
                                          int count) const {
     table.template store<Tile>(weight, number, column, count);

@@ -72,6 +72,24 @@ inline constexpr bool covers_items = requires {
   requires Order::covers_items;
 };
 
+/// One thread per work item, in a kernel that leaves them all registers, see launch_each.
+struct each {
+  template <class Exec, class Functor>
+  void enqueue(const Exec& exec, const std::string& label, std::int64_t items, std::int64_t per_item,
+               const Functor& functor) const {
+    execution_backend<Exec>::launch_each(exec, label, items * per_item, functor);
+  }
+};
+
+/// As each, behind the kernel that was launched last.
+struct each_behind {
+  template <class Exec, class Functor>
+  void enqueue(const Exec& exec, const std::string& label, std::int64_t items, std::int64_t per_item,
+               const Functor& functor) const {
+    execution_backend<Exec>::template launch_each<true>(exec, label, items * per_item, functor);
+  }
+};
+
 /// Chunk by chunk, by a small number of teams.
 struct team_chunks {
   const std::int64_t* count = nullptr;  ///< the number of items, if only the device knows it

@@ -12,9 +12,12 @@
 #include <type_traits>
 #include <utility>
 
-/// Before a loop of a few iterations: at -O3 GCC would copy the body once for each.
+/// Before a loop of a few iterations: at -O3 GCC would copy the body once for each. A device's kernels need
+/// the registers of a second copy.
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #define FERRY_NOT_UNROLLED _Pragma("GCC unroll 1")
+#elif defined(__CUDA_ARCH__)
+#define FERRY_NOT_UNROLLED _Pragma("unroll 1")
 #else
 #define FERRY_NOT_UNROLLED
 #endif
