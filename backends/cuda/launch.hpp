@@ -5,6 +5,7 @@
 #include "device.hpp"
 #include "error.hpp"
 
+#include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/device_span.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -75,10 +76,7 @@ struct launch_functions {
     constexpr std::int64_t most = std::int64_t{std::numeric_limits<std::int32_t>::max()} * threads;
     const detail::device_span<Kokkos::Cuda> span(exec, label, "kernel");
     const device_guard guard(exec);
-    std::uint64_t number = 0;
-    const bool is_watched = Kokkos::Tools::profileLibraryLoaded();
-    if (is_watched)
-      Kokkos::Tools::beginParallelFor(label, Kokkos::Tools::Experimental::device_id(exec), &number);
+    const detail::tool_kernel reported(exec, label);
     cudaLaunchAttribute attribute{};
     attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attribute.val.programmaticStreamSerializationAllowed = 1;
@@ -93,7 +91,6 @@ struct launch_functions {
       check(cudaLaunchKernelEx(&launch, run_each<Behind, Functor>, functor, first, count),
             "cudaLaunchKernelEx");
     }
-    if (is_watched) Kokkos::Tools::endParallelFor(number);
   }
 };
 

@@ -197,6 +197,23 @@ void check_all(unsigned seed) {
 
 }  // namespace
 
+TEST_CASE("a bag is short if its positions are in the batch") {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(), least = -most - 1;
+  const kernels::bag_list<std::int64_t> bags{nullptr, 1, 1, 10, false, true, {}};
+  const auto has_few = [&](std::int64_t begin, std::int64_t end) {
+    return bags.has_few({begin, end, true}, 1024);
+  };
+  CHECK(has_few(0, 0));
+  CHECK(has_few(10, 10));
+  CHECK(has_few(0, 10));
+  CHECK_FALSE(has_few(0, 11));
+  CHECK_FALSE(has_few(-1, 3));
+  CHECK_FALSE(has_few(3, 2));
+  CHECK_FALSE(has_few(most, least));  // the difference is 1
+  CHECK_FALSE(has_few(most, least + 3));
+  CHECK_FALSE(has_few(least, most));
+}
+
 TEST_CASE("a device's kernel pools short bags") {
   using namespace ferry;
   check_all<float, float, pooling::sum, bounds::check, std::int64_t, std::int64_t>(10);

@@ -149,7 +149,32 @@ void check_added(const std::vector<std::size_t>& counts, std::size_t width, unsi
   }
 }
 
+/// An operation that a batch with a number that is not finite refuses.
+template <class T>
+struct refused_addition : kernels::add_row<T> {
+  [[nodiscard]] static bool is_refused() { return true; }
+};
+
 }  // namespace
+
+TEST_CASE("a team that searches leaves refused rows as they are", "[sum_order]") {
+  for (const std::size_t count : {1u, 63u, 64u, 65u, 300u}) {
+    CAPTURE(count);
+    const std::vector<std::int32_t> indices(count, 1);
+    const std::vector<float> values(count * 4, 1.0F);
+    std::vector<float> table(12, 5.0F);
+    const auto positions = static_cast<std::int64_t>(count);
+    using named_rows = kernels::index_rows<std::int32_t, ferry::bounds::unchecked>;
+    const named_rows named{indices.data(), 3, {}};
+    const auto kernel = detail::apply_kernel<float, kernels::packed_tile, ferry::duplicates::sum>(
+        kernels::found_rows{}, positions, values.data(), 4, 4, refused_addition<float>{{table.data(), 4}});
+    one_thread::run(
+        kernels::search_rows<std::remove_const_t<decltype(kernel)>, named_rows>{
+            {}, kernel, named, positions, kernel.per_item()},
+        kernels::search_shape::teams(positions));
+    CHECK(table == std::vector<float>(12, 5.0F));
+  }
+}
 
 TEST_CASE("a team that searches sums long segments", "[sum_order]") {
   using packed = kernels::packed_tile;

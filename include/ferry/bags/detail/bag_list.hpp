@@ -45,8 +45,8 @@ struct bag_list {
   }
   /// True if these are fewer than `most` positions of the batch.
   KOKKOS_FUNCTION bool has_few(const bag_range& range, std::int64_t most) const {
-    return static_cast<std::uint64_t>(range.end - range.begin) < static_cast<std::uint64_t>(most) &&
-           range.begin >= 0 && range.end <= positions;
+    return range.begin >= 0 && range.begin <= range.end && range.end <= positions &&
+           range.end - range.begin < most;
   }
 
   /// A bag with bad offsets has no positions, so nothing outside of the batch is read.

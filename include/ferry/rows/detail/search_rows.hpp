@@ -143,7 +143,8 @@ struct search_rows : search_shape {
     Kernel team_kernel = kernel;
     team_kernel.source = {batch.rows, batch.begin, batch.count, batch.order, first};
     if constexpr (Kernel::duplicates_type::combines)
-      if (batch.has_long) update_long(team, batch, team_kernel, first, size);
+      if (batch.has_long && !kernel.operation.is_refused())
+        update_long(team, batch, team_kernel, first, size);
     for (std::int64_t i = first * per_item + team.team_rank(); i < (first + size) * per_item;
          i += team.team_size())
       team_kernel(i);
