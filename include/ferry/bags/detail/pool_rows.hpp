@@ -38,10 +38,10 @@ struct pool_rows {
   static constexpr unsigned int most_threads = 256;  ///< of a block, see launch
   static constexpr bool takes_runs = true;           ///< on a host, see launch
 
-  /// True if packets of eight elements pay: of 16-bit numbers and 8-bit records, in sums.
-  static constexpr bool has_wide_tiles =
-      sizeof(Out) <= 4 && (Table::element_bytes == 2 || requires { requires Table::takes_wide_tiles; });
   using terms_type = bag_terms<Compute, Pooling::selects, Table, Source, Weight, Chosen>;
+  /// True if packets of eight elements pay: of 16-bit numbers, and of 8-bit records that stay encoded.
+  static constexpr bool has_wide_tiles =
+      sizeof(Out) <= 4 && (Table::element_bytes == 2 || terms_type::template keeps_codes<wide_packed_tile>);
   /// See launch: 32 registers, 40 if there are weights or eight sums; else 48 and 64.
   static constexpr unsigned int blocks_at_once = terms_type::is_lean
                                                      ? (terms_type::weighs || has_wide_tiles ? 6 : 8)

@@ -57,7 +57,6 @@ struct pooled_table<std::byte> {
   rowwise_int8_weights<false> rows;
 
   static constexpr std::int64_t element_bytes = 1;
-  static constexpr bool takes_wide_tiles = true;  ///< each thread also reads scale and offset
   static constexpr bool has_coded_tiles = true;
   template <int Elements>
   using coded_tile = rowwise_int8_tile<Elements>;

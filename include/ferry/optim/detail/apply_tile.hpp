@@ -54,6 +54,7 @@ KOKKOS_FORCEINLINE_FUNCTION void apply_parts(const Update& now, Compute (&weight
 template <class Update, class Compute, int Room>
 concept MovesInMiddle = requires(const Update& update, Compute& weight, const Compute& gradient,
                                  Compute (&state)[Room]) {
+  requires std::same_as<typename Update::middle_update, Update>;
   update.advance(weight, gradient, state);
   update.move(weight, state);
   { update.is_in_middle(state) } -> std::same_as<bool>;

@@ -14,6 +14,7 @@ namespace ferry::kernels {
 /// their range. On a device, whose threads interleave the elements of a tile then.
 template <class Update, class Compute, int Room>
 concept Coasts = requires(const Update& update, Compute& weight, Compute (&state)[Room]) {
+  requires std::same_as<typename Update::middle_update, Update>;
   { update.coasts(update, weight, state) } -> std::same_as<bool>;
   update.at_rest(weight, state);
   update.coast(update, weight, state);

@@ -34,6 +34,8 @@ struct adam {
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
+    using middle_update = update;  ///< see ferry::Optimizer
+
     /// Coefficients and functions as in ferry::Optimizer.
     /// @{
     static constexpr bool by_lanes = true;

@@ -114,7 +114,8 @@ struct rowwise_int8_code {
   /// to 2^8, and the offset from 2^-23 to 2^0. A double holds the lowest bit and one above the highest.
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool adds_exactly() const {
     const int distance = exponent(offset) - exponent(scale);
-    return (static_cast<unsigned>(distance + 20) <= 48u) | (detail::magnitude_bits(offset) == 0u);
+    const bool has_no_sum = detail::magnitude_bits(offset) == 0u || detail::magnitude_bits(scale) == 0u;
+    return (static_cast<unsigned>(distance + 20) <= 48u) | has_no_sum;
   }
   /// decode() as a float, if adds_exactly(). `code`: a number.
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION float decode_fused(float code) const {
