@@ -136,8 +136,8 @@ consteval bool can_update() {
 /// Optional, for devices, where branches in divisions and roots keep elements from being computed side by
 /// side. In the middle of the range means that optim::middle_quotient and middle_root may take the operands.
 ///
-///   middle_update              the type of the update itself: one that derives from it has no such parts, since it
-///                              may have another apply
+///   middle_update              the type of the update itself: one that derives from it has no such parts,
+///                              since it may have another apply
 ///   advance(weight, gradient, state), move(weight, state)
 ///                              the two parts of apply; only the second has divisions or roots
 ///   is_in_middle(state), move_in_middle(weight, state)

@@ -44,7 +44,7 @@ struct fill_elements {
 
 /// One thread per packet of 16 bytes, of positions that follow each other in memory, or per draw of more. A
 /// thread of a constant's stores `packets_each` of them, and a warp neighbouring ones: with one for a thread,
-/// the blocks of 128 threads that Kokkos makes start no faster than at three quarters of a memset's rate (H200).
+/// the blocks of 128 threads that Kokkos makes start at three quarters of a memset's rate (H200).
 template <class T, class Generator>
 struct fill_packets {
   static constexpr int draws = draws_at_once<Generator>();

@@ -27,10 +27,10 @@ namespace ferry::kernels {
 /// sorted positions, tile), row-major. A thread adds once for each row in its run. All have the same number
 /// of values to read, whatever the rows are.
 ///
-/// Rows of at most `few_tiles` tiles: `run` is 1. Runs would leave most threads idle, so threads stride over (position, tile),
-/// and the first position of a row, or of `most_run` of a row, adds the others. A position is compared with
-/// `narrow_part` others, because the comparisons would take longer than the additions. Wider rows that come
-/// often take less time by runs.
+/// Rows of at most `few_tiles` tiles: `run` is 1. Runs would leave most threads idle, so threads stride over
+/// (position, tile), and the first position of a row, or of `most_run` of a row, adds the others. A position
+/// is compared with `narrow_part` others, because the comparisons would take longer than the additions. Wider
+/// rows that come often take less time by runs.
 template <class Kernel, class Named>
 struct position_tiles {
   static constexpr int most = 256;                                    ///< positions of a team
@@ -103,8 +103,8 @@ struct position_tiles {
     part.sorted[rank] = row;
     part.place[rank] = static_cast<std::uint8_t>(k);
   }
-  /// The end of the positions that sorted position k adds, in the `most_run` to which it belongs; k if another
-  /// one adds it.
+  /// The end of the positions that sorted position k adds, in the `most_run` to which it belongs; k if
+  /// another one adds it.
   KOKKOS_FORCEINLINE_FUNCTION static int end_of_row(const batch_part& part, int k, int count) {
     const std::int64_t row = part.sorted[k];
     if (k % most_run != 0 && part.sorted[k - 1] == row) return k;

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/plan/detail/row_source.hpp>
+#include <ferry/policy/bounds.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+
+/// Facts about tables and sources whose rows are pooled, and about a bag.
+namespace ferry::kernels {
+
+/// True if a source may have no row for a position.
+template <class Source>
+inline constexpr bool may_miss = true;
+template <class Index>
+inline constexpr bool may_miss<index_rows<Index, bounds::unchecked>> = false;
+template <class Index>
+inline constexpr bool may_miss<index_rows<Index, bounds::clamp>> = false;
+
+/// True if a bag with such a position always keeps its contents, so that its sum does not matter.
+template <class Source>
+inline constexpr bool always_strict = false;
+template <class Index, class Bounds>
+inline constexpr bool always_strict<index_rows<Index, Bounds>> = Bounds::reports;
+
+/// True if the address of a column leads to those of its elements in all rows, see row_parts.
+template <class Table>
+inline constexpr bool has_parts = requires(const Table& table) {
+  table.template parts_from<std::int64_t>(0);
+};
+
+/// True if rows of a table have load_codes, whose coded_tile a device keeps until it adds the row.
+template <class Table>
+inline constexpr bool has_coded_tiles = requires {
+  requires Table::has_coded_tiles;
+};
+
+/// A tile of a row that is added next: its elements, or if Coded its codes.
+template <class Table, class Compute, class Tile, bool Coded>
+struct next_tile {
+  Compute value[Tile::elements];
+};
+template <class Table, class Compute, class Tile>
+struct next_tile<Table, Compute, Tile, true> {
+  typename Table::template coded_tile<Tile::elements> codes;
+};
+
+/// True if a source returns rows of a table whose number it knows.
+template <class Source>
+inline constexpr bool knows_rows = false;
+template <class Index, class Bounds>
+inline constexpr bool knows_rows<index_rows<Index, Bounds>> = true;
+
+/// Says of a bag whether a position has no row. InOne: also whether it is long, in the same register, because
+/// a device's kernel that may leave out positions has none for two facts.
+template <bool InOne>
+class bag_marks {
+ public:
+  KOKKOS_FORCEINLINE_FUNCTION void miss(bool misses = true) { bits_ |= misses ? 1u : 0u; }
+  KOKKOS_FORCEINLINE_FUNCTION void note_length(bool is_long) { bits_ |= is_long ? 2u : 0u; }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool misses_row() const { return (bits_ & 1u) != 0; }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool is_long(bool) const { return (bits_ & 2u) != 0; }
+
+ private:
+  unsigned int bits_ = 0;
+};
+template <>
+class bag_marks<false> {
+ public:
+  KOKKOS_FORCEINLINE_FUNCTION void miss(bool misses = true) { misses_row_ = misses_row_ || misses; }
+  KOKKOS_FORCEINLINE_FUNCTION static void note_length(bool) {}
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool misses_row() const { return misses_row_; }
+  /// `whether`: what note_length() was told.
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION static bool is_long(bool whether) { return whether; }
+
+ private:
+  bool misses_row_ = false;
+};
+
+}  // namespace ferry::kernels
