@@ -179,7 +179,7 @@ struct bag_terms {
     for (int j = 0; j < N; ++j) {
       if (!Whole && k + j >= end) continue;
       bool misses = false;
-      if constexpr (requires { source.row_or_first(k, misses); }) {
+      if constexpr (returns_first<Source>) {
         rows.row[j] = source.row_or_first(k + j, misses);
       } else {
         rows.row[j] = source.row(k + j, false);

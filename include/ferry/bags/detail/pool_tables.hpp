@@ -35,6 +35,8 @@ template <class Index, class Bounds>
 inline constexpr bool may_miss<bag_index_rows<Index, Bounds>> = may_miss<index_rows<Index, Bounds>>;
 template <class Index, class Bounds>
 inline constexpr bool always_strict<bag_index_rows<Index, Bounds>> = always_strict<index_rows<Index, Bounds>>;
+template <class Index, class Bounds>
+inline constexpr bool returns_first<bag_index_rows<Index, Bounds>> = returns_first<index_rows<Index, Bounds>>;
 
 /// One of the tables of a launch. A kind of entry has rows, width, column, and place(terms), which lets the
 /// terms of a pool read its rows.

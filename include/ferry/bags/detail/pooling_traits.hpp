@@ -7,6 +7,7 @@
 #include <Kokkos_Macros.hpp>
 
 #include <cstdint>
+#include <type_traits>
 
 /// Facts about tables and sources whose rows are pooled, and about a bag.
 namespace ferry::kernels {
@@ -24,6 +25,14 @@ template <class Source>
 inline constexpr bool always_strict = false;
 template <class Index, class Bounds>
 inline constexpr bool always_strict<index_rows<Index, Bounds>> = Bounds::reports;
+
+/// True if row_or_first of a source serves positions as row does. False for sources that inherit it and place
+/// rows elsewhere.
+template <class Source>
+inline constexpr bool returns_first = false;
+template <class Index, class Bounds>
+inline constexpr bool returns_first<index_rows<Index, Bounds>> =
+    std::is_same_v<Bounds, bounds::check> || std::is_same_v<Bounds, bounds::skip>;
 
 /// True if the address of a column leads to those of its elements in all rows, see row_parts.
 template <class Table>
