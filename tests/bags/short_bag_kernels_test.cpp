@@ -49,11 +49,11 @@ class pool_case {
   void check(layout how = layout::offsets) const {
     CAPTURE(offsets_, width_, shape_, how, Pooling::name, Bounds::name, flawed_);
     const pooled_bags<Out> expected = expectation();
-    for (const std::int64_t few : {std::int64_t{0}, kernels::long_bags::least}) {
-      CAPTURE(few);
+    for (const std::int64_t short_length : {std::int64_t{0}, kernels::long_bags::least}) {
+      CAPTURE(short_length);
       ferry::detail::index_report findings{};
       unsigned int raised = 0;
-      const auto result = pooled_rows(few, how, {&findings, &raised});
+      const auto result = pooled_rows(short_length, how, {&findings, &raised});
       CHECK(same_bits(result.rows, expected.rows));
       if (Pooling::selects) CHECK(result.positions == expected.positions);
       if (!Bounds::reports) continue;
@@ -97,7 +97,7 @@ class pool_case {
     return expected;
   }
 
-  [[nodiscard]] pooled_bags<Out> pooled_rows(std::int64_t few, layout how,
+  [[nodiscard]] pooled_bags<Out> pooled_rows(std::int64_t short_length, layout how,
                                              ferry::detail::report_writer report) const {
     const std::size_t count = offsets_.size() - 1;
     auto plain = as_offsets<Offset>(offsets_);
@@ -139,7 +139,7 @@ class pool_case {
         Bounds::reports,
         true,
         nullptr};
-    pool.few = few;
+    pool.short_length = short_length;
     CHECK(pool.terms.allows_few());
     for (std::int64_t i = bags.bags * (w / elements); i-- > 0;) pool(i);
     return {take(out), maxima};

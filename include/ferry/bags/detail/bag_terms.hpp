@@ -112,12 +112,12 @@ struct bag_terms {
 
   /// As add_range on a device, for few positions, if allows_few().
   template <class Tile>
-  KOKKOS_FORCEINLINE_FUNCTION void add_few(pooled<Tile>& sum, std::int64_t k, int left, std::int64_t column,
+  KOKKOS_FORCEINLINE_FUNCTION void add_few(pooled<Tile>& sum, std::int64_t k, int rows, std::int64_t column,
                                            int count) const {
     const auto parts = rows_from<few_number>(column);
     FERRY_NOT_UNROLLED
-    for (; left >= 4; left -= 4, k += 4) add<4, Tile>(sum, k, parts, count);
-    add_rest<Tile>(sum, k, left, parts, count);
+    for (; rows >= 4; rows -= 4, k += 4) add<4, Tile>(sum, k, parts, count);
+    add_rest<Tile>(sum, k, rows, parts, count);
   }
 
   /// As add_range, for threads of a device that are few: N rows are in flight, and the indices of the next N.
@@ -275,13 +275,13 @@ struct bag_terms {
 
   /// Adds the rows of fewer than four positions.
   template <class Tile, class Parts>
-  KOKKOS_FORCEINLINE_FUNCTION void add_rest(pooled<Tile>& sum, std::int64_t k, int left, const Parts& parts,
+  KOKKOS_FORCEINLINE_FUNCTION void add_rest(pooled<Tile>& sum, std::int64_t k, int rows, const Parts& parts,
                                             int count) const {
-    if ((left & 2) != 0) {
+    if ((rows & 2) != 0) {
       add<2, Tile>(sum, k, parts, count);
       k += 2;
     }
-    if ((left & 1) != 0) add<1, Tile>(sum, k, parts, count);
+    if ((rows & 1) != 0) add<1, Tile>(sum, k, parts, count);
   }
 };
 

@@ -198,7 +198,8 @@ void launch_pool(const Exec& exec, const std::string& label,
               inputs.strict,
               inputs.has_rows,
               changed};
-  pool.few = inputs.has_rows && changed == nullptr && pool.terms.allows_few() ? kernels::long_bags::least : 0;
+  pool.short_length =
+      inputs.has_rows && changed == nullptr && pool.terms.allows_few() ? kernels::long_bags::least : 0;
   const std::int64_t threads_of_bag = is_host_exec<Exec> ? 1 : tiles;
   if constexpr (!Pooling::selects) {
     const std::int64_t at_once = pooling_threads(exec);

@@ -27,7 +27,7 @@ inline constexpr bool keeps_scales = requires {
 /// packets of the same rows. A thread issues the loads of four rows before it adds the last of them: with
 /// more, registers would leave room for fewer threads (H200). 8-bit rows stay encoded until they are added,
 /// so those of five fit. The additions stay in order. All threads of a
-/// bag read the same indices, which the first level of cache serves. What few bags need, has a path of its
+/// bag read the same indices, which the first level of cache serves. What few bags need has a path of its
 /// own, see pool_rest. There the threads of one row pool bags of any length. They list long ones for
 /// pool_long_bags, or add the pieces themselves.
 ///
@@ -64,7 +64,7 @@ struct pool_rows {
   std::int64_t* changed_rows;  ///< null, or for bag b: b, or -1 if it keeps its contents
   long_bag_list list = {};
   /// Bags of fewer positions are pooled by add_few; 0 if add_few can't serve this table or changed_rows.
-  std::int64_t few = 0;
+  std::int64_t short_length = 0;
 
   /// Of a bag of average size.
   [[nodiscard]] std::int64_t bytes_each() const {
@@ -139,7 +139,7 @@ struct pool_rows {
   template <class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void pool_few(std::int64_t bag, std::int64_t column) const {
     const bag_range range = bags.span(bag);
-    if (bags.has_few(range, few)) {
+    if (bags.has_few(range, short_length)) {
       const int size = static_cast<int>(range.end - range.begin);
       pooled<Tile> sum(Tile::elements);
       terms.template add_few<Tile>(sum, range.begin, size, column, Tile::elements);

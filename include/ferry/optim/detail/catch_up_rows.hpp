@@ -163,12 +163,12 @@ KOKKOS_FORCEINLINE_FUNCTION std::int64_t miss_steps(const Schedule& schedule, co
       if (j >= ask_from && (j - ask_from) % optim::steps_between_asks == 0) {
         if constexpr (Coasts)
           if (j > first && ask_from == 0) {
-            bool together = true;
+            bool aligned = true;
             for (int e = 0; e < Tile::elements; ++e) {
               rests[e] = elements.idle[e] && elements.until[e] == missed && !elements.decays[e];
-              together = together && (rests[e] || !elements.idle[e] || elements.until[e] <= j);
+              aligned = aligned && (rests[e] || !elements.idle[e] || elements.until[e] <= j);
             }
-            if (together) return j;
+            if (aligned) return j;
           }
         std::int64_t next = missed;
         bool any_decays = false;

@@ -29,7 +29,7 @@ KOKKOS_FORCEINLINE_FUNCTION void coast_between(const Schedule& schedule, std::in
                                                Compute (&field)[Room][Tile::elements],
                                                const bool (&rests)[Tile::elements]) {
   const typename Schedule::update* now = &schedule.at(row, first);
-  for (auto left = static_cast<int>(last - first); left > 0; --left, ++now)
+  for (auto steps = static_cast<int>(last - first); steps > 0; --steps, ++now)
     for (int e = 0; e < Tile::elements; ++e) {
       Compute state[Room];
       for (int f = 0; f < Fields; ++f) state[f] = field[f][e];

@@ -34,10 +34,10 @@ struct moment_ratio {
   /// steps, up to 16, that at most halve m and v and increase the correction up to 1. Then m is in
   /// [2^-80, 2^40], sqrt(v) in [2^-50, 2^20] and the divisor in [2^-50, 2^41].
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool is_in_middle(std::int64_t steps) const {
-    const bool later = steps != 0;
+    const bool has_steps = steps != 0;
     const bool options = is_between(correction, 0x1p-20, 1.0) && is_between(eps, 0.0, 0x1p40);
-    const bool first_moment = is_between(magnitude(first), later ? 0x1p-64 : 0x1p-80, 0x1p40);
-    const bool second_moment = is_between(second, later ? 0x1p-84 : 0x1p-100, 0x1p40);
+    const bool first_moment = is_between(magnitude(first), has_steps ? 0x1p-64 : 0x1p-80, 0x1p40);
+    const bool second_moment = is_between(second, has_steps ? 0x1p-84 : 0x1p-100, 0x1p40);
     return options && first_moment && second_moment;
   }
   /// True if the ratio, with any correction, surely exceeds a share of the weight when it is multiplied by a

@@ -239,11 +239,11 @@ struct search_rows : search_shape {
                                                     const warp_positions& part, int item, const Act& act) {
     const std::uint32_t peers = team.peers(item);
     const std::uint32_t lower = peers & ((std::uint32_t{1} << part.lane) - 1);
-    const int before = item >= 0 ? batch.next[part.warp][item] : 0;
-    if (item >= 0) act(before + bits_in(lower));
+    const int offset = item >= 0 ? batch.next[part.warp][item] : 0;
+    if (item >= 0) act(offset + bits_in(lower));
     team.warp_barrier();
     if (item >= 0 && lower == 0)
-      batch.next[part.warp][item] = static_cast<std::uint16_t>(before + bits_in(peers));
+      batch.next[part.warp][item] = static_cast<std::uint16_t>(offset + bits_in(peers));
     team.warp_barrier();
   }
   /// Gives an item its places in the order, and each warp its own of these.
