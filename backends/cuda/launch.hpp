@@ -20,7 +20,8 @@
 
 namespace ferry::cuda {
 
-/// Code for each architecture of the program has an instruction that waits for the kernel before.
+/// Code for each architecture of this source has an instruction that waits for the kernel before. Sources of
+/// one program may differ, so templates that depend on it take it as an argument.
 inline constexpr bool kernels_wait = [] {
 #if defined(__CUDA_ARCH_LIST__)
   for (const int architecture : {__CUDA_ARCH_LIST__})
@@ -33,7 +34,7 @@ inline constexpr bool kernels_wait = [] {
 
 /// A thread for each i in [first, count). Blocks of a kernel Behind it are prepared from now on, in room that
 /// its own blocks leave, and wait until it has ended and its writes are visible.
-template <bool Behind, class Functor>
+template <bool Behind, bool Waits, class Functor>
 __global__ void __launch_bounds__(Functor::most_threads, Functor::blocks_at_once)
     run_each(const Functor functor, const std::int64_t first, const std::int64_t count) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -68,7 +69,7 @@ struct launch_functions {
   /// tools see the kernel.
   ///
   /// Behind: while the kernel before ends, the device prepares this one, which takes 2 us less (H200).
-  template <bool Behind = false, class Functor>
+  template <bool Behind = false, bool Waits = kernels_wait, class Functor>
   static void launch_each(const Kokkos::Cuda& exec, const std::string& label, std::int64_t count,
                           const Functor& functor) {
     static_assert(sizeof(Functor) <= 4000, "ferry: a functor must fit into the arguments of a kernel");
@@ -84,11 +85,11 @@ struct launch_functions {
     launch.blockDim = dim3(static_cast<unsigned int>(threads));
     launch.stream = exec.cuda_stream();
     launch.attrs = &attribute;
-    launch.numAttrs = Behind && kernels_wait && !capture_functions::capturing(exec) ? 1 : 0;
+    launch.numAttrs = Behind && Waits && !capture_functions::capturing(exec) ? 1 : 0;
     for (std::int64_t first = 0; first < count; first += most) {
       const std::int64_t blocks = (std::min(count - first, most) + threads - 1) / threads;
       launch.gridDim = dim3(static_cast<unsigned int>(blocks));
-      check(cudaLaunchKernelEx(&launch, run_each<Behind, Functor>, functor, first, count),
+      check(cudaLaunchKernelEx(&launch, run_each<Behind, Waits, Functor>, functor, first, count),
             "cudaLaunchKernelEx");
     }
   }
