@@ -41,7 +41,7 @@ KOKKOS_FORCEINLINE_FUNCTION void update_by_team(const Team& team, unsigned char 
       const auto number = static_cast<std::uint32_t>(piece);
       compute sum[tile::elements];
       // A piece of 32 values: one, five times six, and one.
-      sum_values<6, tile>(sum, kernel.source, rows.begin + number * cut.size,
+      sum_values<6, tile>(sum, kernel.source, rows.begin + std::int64_t{number} * cut.size,
                           rows.begin + cut.end(number, values), kernel.values, kernel.values_stride, column,
                           count);
       for (int e = 0; e < tile::elements; ++e) sums[k * tile::elements + e] = sum[e];
