@@ -59,7 +59,7 @@ struct searched_batch {
   int begin[search_shape::most_items];
   int count[search_shape::most_items];
   bool is_later[search_shape::most_items];  ///< a position before that of the item names its row
-  bool has_long;                            ///< a row has so many values that they are summed in pieces
+  bool has_long;                            ///< true if the values of a row are summed in pieces
   int bad;                                  ///< bad indices
   int order_size;                           ///< positions in the order
   alignas(16) unsigned char sums[search_shape::sum_bytes];
