@@ -241,9 +241,10 @@ TEST_CASE("ranks whose lists differ end with an error that numbers their tables"
 namespace {
 
 /// A sharding of the host whose owner() throws on one rank.
-struct failing_sharding : any_sharding {
+struct failing_sharding : private any_sharding {
   static constexpr std::string_view name = "failing_sharding";
-  static constexpr bool in_kernels = false;
+  using any_sharding::check, any_sharding::global_rows, any_sharding::local_row, any_sharding::replicates,
+      any_sharding::rows_of;
   static thread_local bool fails;
   [[nodiscard]] int owner(std::int64_t row, std::int64_t rows, int ranks) const {
     if (fails) throw std::bad_alloc();

@@ -184,7 +184,8 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
     [[maybe_unused]] const auto traffic =
         count_transfer<path::direct>(call, table, pooled, bytes_of_rows(table, positions));
     const auto source = rows_for_kernels<Bounds>(call, named, table.rows());
-    const auto& places = access.places(call, source, positions, plan_of(named));
+    const auto& plan = plan_of(named);
+    const auto& places = access.places(call, source, positions, plan);
     launch_pool<Pooling>(call.exec(), label, inputs_of(rows, places), pooled, changed, resources);
   }
   if constexpr (chosen_detours) deliver_rows<delivery>(call, maxima, changed, chosen);
