@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#if defined(__GNUC__) && defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 // Loops over arrays of a fixed size, which compilers turn into vectors at -O3.
 namespace ferry::random {
@@ -32,9 +35,13 @@ philox_block philox_rounds(const philox_block& c, std::uint32_t key0, std::uint3
   }
 }
 
-/// The words of blocks first, first + 1, ... in the order of the elements.
-void draw_words(std::uint64_t seed, std::uint64_t first, std::uint32_t stream,
-                std::uint32_t (&words)[floats]) {
+/// The words of blocks first, first + 1, ... in the order of the elements, by any processor.
+struct portable_words {
+  static void draw(std::uint64_t seed, std::uint64_t first, std::uint32_t stream,
+                   std::uint32_t (&words)[floats]);
+};
+void portable_words::draw(std::uint64_t seed, std::uint64_t first, std::uint32_t stream,
+                          std::uint32_t (&words)[floats]) {
   const auto low = static_cast<std::uint32_t>(first), high = static_cast<std::uint32_t>(first >> 32);
   const auto key0 = static_cast<std::uint32_t>(seed), key1 = static_cast<std::uint32_t>(seed >> 32);
   std::uint32_t column[4][blocks];
@@ -75,13 +82,13 @@ void draw_floats(const Values& values, const std::uint32_t (&words)[floats], flo
   }
 }
 
-template <class Values>
+template <class Words, class Values>
 void draw_all(const Values& values, std::uint64_t position, std::int64_t count, float* target) {
   std::uint32_t words[floats];
   std::uint64_t block = position / 4;
   auto before = static_cast<std::int64_t>(position % 4);  // floats of the first block that others have
   while (count > 0) {
-    draw_words(values.seed, block, Values::stream, words);
+    Words::draw(values.seed, block, Values::stream, words);
     if (before == 0 && count >= floats) {
       draw_floats(values, words, target);
     } else {
@@ -96,14 +103,56 @@ void draw_all(const Values& values, std::uint64_t position, std::int64_t count, 
   }
 }
 
-#if defined(__GNUC__) && defined(__x86_64__) && !defined(__FMA__)
+#if defined(__GNUC__) && defined(__x86_64__)
+/// The same words by AVX2. A lane of 64 bits has a word of its block below. Products ignore its upper half,
+/// which therefore may hold anything.
+struct avx2_words {
+  [[gnu::target("avx2,fma")]] static void draw(std::uint64_t seed, std::uint64_t first, std::uint32_t stream,
+                                               std::uint32_t (&words)[floats]) {
+    constexpr int lanes = 4, groups = 2;
+    const __m256i a = _mm256_set1_epi64x(0xD2511F53), b = _mm256_set1_epi64x(0xCD9E8D57);
+    const __m256i step0 = _mm256_set1_epi64x(0x9E3779B9), step1 = _mm256_set1_epi64x(0xBB67AE85);
+    for (int done = 0; done < blocks; done += groups * lanes) {
+      __m256i c[groups][4];
+      for (int g = 0; g < groups; ++g) {
+        const auto counter = static_cast<long long>(first + static_cast<std::uint64_t>(done + g * lanes));
+        c[g][0] = _mm256_add_epi64(_mm256_set1_epi64x(counter), _mm256_set_epi64x(3, 2, 1, 0));
+        c[g][1] = _mm256_srli_epi64(c[g][0], 32);
+        c[g][2] = _mm256_set1_epi64x(stream);
+        c[g][3] = _mm256_setzero_si256();
+      }
+      __m256i key0 = _mm256_set1_epi64x(static_cast<long long>(seed));
+      __m256i key1 = _mm256_srli_epi64(key0, 32);
+      for (int round = 0; round < 10; ++round) {
+        for (int g = 0; g < groups; ++g) {
+          const __m256i from0 = _mm256_mul_epu32(a, c[g][0]), from2 = _mm256_mul_epu32(b, c[g][2]);
+          c[g][0] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(from2, 32), c[g][1]), key0);
+          c[g][1] = from2;
+          c[g][2] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(from0, 32), c[g][3]), key1);
+          c[g][3] = from0;
+        }
+        key0 = _mm256_add_epi64(key0, step0);
+        key1 = _mm256_add_epi64(key1, step1);
+      }
+      for (int g = 0; g < groups; ++g) {
+        const __m256i front = _mm256_blend_epi32(c[g][0], _mm256_slli_epi64(c[g][1], 32), 0xAA);
+        const __m256i back = _mm256_blend_epi32(c[g][2], _mm256_slli_epi64(c[g][3], 32), 0xAA);
+        const __m256i even = _mm256_unpacklo_epi64(front, back), odd = _mm256_unpackhi_epi64(front, back);
+        auto* const target = reinterpret_cast<__m256i*>(words + 4 * (done + g * lanes));
+        _mm256_storeu_si256(target, _mm256_permute2x128_si256(even, odd, 0x20));
+        _mm256_storeu_si256(target + 1, _mm256_permute2x128_si256(even, odd, 0x31));
+      }
+    }
+  }
+};
+
 /// Compiled for processors with AVX2 and FMA because it is inlined. Without FMA the C library computes each.
 template <class Values>
 [[gnu::noinline, gnu::flatten, gnu::target("avx2,fma")]] void draw_by_vectors(const Values& values,
                                                                               std::uint64_t position,
                                                                               std::int64_t count,
                                                                               float* target) {
-  draw_all(values, position, count, target);
+  draw_all<avx2_words>(values, position, count, target);
 }
 bool has_vectors() {
   static const bool answer = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
@@ -113,12 +162,12 @@ bool has_vectors() {
 template <class Values>
 void draw_here(const Values& values, std::uint64_t position, std::int64_t count, float* target) {
   has_vectors() ? draw_by_vectors(values, position, count, target)
-                : draw_all(values, position, count, target);
+                : draw_all<portable_words>(values, position, count, target);
 }
 #else
 template <class Values>
 void draw_here(const Values& values, std::uint64_t position, std::int64_t count, float* target) {
-  draw_all(values, position, count, target);
+  draw_all<portable_words>(values, position, count, target);
 }
 #endif
 
