@@ -125,11 +125,11 @@ struct avx2_words {
       __m256i key1 = _mm256_srli_epi64(key0, 32);
       for (int round = 0; round < 10; ++round) {
         for (int g = 0; g < groups; ++g) {
-          const __m256i from0 = _mm256_mul_epu32(a, c[g][0]), from2 = _mm256_mul_epu32(b, c[g][2]);
-          c[g][0] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(from2, 32), c[g][1]), key0);
-          c[g][1] = from2;
-          c[g][2] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(from0, 32), c[g][3]), key1);
-          c[g][3] = from0;
+          const __m256i product0 = _mm256_mul_epu32(a, c[g][0]), product2 = _mm256_mul_epu32(b, c[g][2]);
+          c[g][0] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(product2, 32), c[g][1]), key0);
+          c[g][1] = product2;
+          c[g][2] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(product0, 32), c[g][3]), key1);
+          c[g][3] = product0;
         }
         key0 = _mm256_add_epi64(key0, step0);
         key1 = _mm256_add_epi64(key1, step1);
