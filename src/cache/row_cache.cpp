@@ -39,7 +39,7 @@ cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int
   };
   const auto directory = take(sets != 0 ? slots / 2 : (rows + 1) / 2);
   const auto current_rows = take(slots), next_rows = take(slots), entering = take(slots);
-  const auto tallies = take(2 * tally_room + 4), histogram = take(copies * bins / 2),
+  const auto tallies = take(2 * tally_room + 4), histogram = take(digits * bins / 2),
              choice = take(choice_words);
   const auto moving_count = take(1);
   const auto changed = take((slots + 7) / 8), stale = take((slots + 7) / 8);

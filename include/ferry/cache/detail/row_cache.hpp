@@ -80,7 +80,7 @@ struct cache_memory {
   tensor<std::uint64_t, device_space> words;
   slot_book book{};
 
-  static constexpr std::int64_t copies = 16, bins = 2048, choice_words = 24;
+  static constexpr std::int64_t bins = 4096, digits = 3, choice_words = 24;
 
   cache_memory() = default;
   cache_memory(const std::string& label, std::int64_t rows, std::int64_t most, bool dense);
