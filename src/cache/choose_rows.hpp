@@ -2,12 +2,16 @@
 #pragma once
 
 #include <ferry/cache/detail/row_cache.hpp>
+#include <ferry/memory/detail/tools.hpp>
+#include <ferry/rows/detail/packet.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/require_process.hpp>
+#include "hit_trend.hpp"
+#include "launch_scan.hpp"
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -16,12 +20,13 @@
 /// The result depends on counts and cached rows alone, not on the order of threads.
 namespace ferry::kernels {
 
-/// The score of a row: twice its count, plus one if it is cached. The count of a cached row gets a bonus, see
-/// row_cache::bonus. Never more than 33 bits.
-KOKKOS_FORCEINLINE_FUNCTION std::uint64_t row_score(std::uint32_t count, bool cached, std::uint32_t bonus) {
+/// The score of a row: twice its count, plus one if it is cached. The count of a cached row gets a bonus from
+/// `late` on, see row_cache::bonus. Never more than 33 bits.
+KOKKOS_FORCEINLINE_FUNCTION std::uint64_t row_score(std::uint32_t count, bool cached, std::uint32_t bonus,
+                                                    std::uint32_t late) {
   constexpr std::uint64_t largest = ~std::uint32_t{0};
   if (!cached) return std::uint64_t{count} * 2;
-  const std::uint64_t more = std::uint64_t{count} + (count >= detail::row_cache::of_late ? bonus : 0);
+  const std::uint64_t more = std::uint64_t{count} + (count >= late ? bonus : 0);
   return (more < largest ? more : largest) * 2 + 1;
 }
 
@@ -29,58 +34,111 @@ KOKKOS_FORCEINLINE_FUNCTION std::uint64_t row_score(std::uint32_t count, bool ca
 struct choice {
   std::uint64_t prefix;     ///< leading bits of the least score to be chosen; in the end that score
   std::uint64_t remaining;  ///< slots left for rows whose score begins with the prefix; in the end equals it
-  std::uint64_t fits_all;   ///< 1: there are slots for all rows with a score
+  std::uint64_t verdict;    ///< 1: the prefix is the least score; all_fit: slots suffice for all rows
   std::uint64_t above;      ///< rows to load with a higher score
   std::uint64_t equal;      ///< rows to load with that score
+
+  static constexpr std::uint64_t all_fit = 2;
 };
 
-/// Scores have 33 bits: three digits of 11.
+/// Scores have 33 bits: three digits of 11. The histogram of the first digit has a bin for each score below
+/// 2048, too, because the least score is mostly one of them: the later digits then have nothing to do.
 struct score_digits {
-  static constexpr int bits = 11, count = 3;
+  static constexpr int bits = 11, count = detail::cache_memory::digits;
+  static constexpr std::uint64_t values = std::uint64_t{1} << bits;
+  static_assert(2 * values == detail::cache_memory::bins);
 
-  KOKKOS_FORCEINLINE_FUNCTION static int shift(int digit) { return (count - 1 - digit) * bits; }
-};
+  int digit;
 
-struct row_scores {
-  dense_directory directory;
-  const std::uint32_t* counts;
-  std::uint32_t bonus;  ///< of cached rows
-
-  KOKKOS_FORCEINLINE_FUNCTION std::uint64_t score(std::int64_t row) const {
-    return row_score(counts[row], directory.find(row) >= 0, bonus);
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION int shift() const { return (count - 1 - digit) * bits; }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool counts(std::uint64_t score, std::uint64_t prefix) const {
+    return score != 0 && (digit == 0 || score >> (shift() + bits) == prefix);
+  }
+  /// The bin of a score: higher scores have higher ones.
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::uint64_t bin(std::uint64_t score) const {
+    if (digit == 0) return score < values ? score : values + (score >> shift());
+    return score >> shift() & (values - 1);
   }
 };
 
-/// Adds rows to the histogram of one digit of their scores. A thread takes rows at equal distances and adds
-/// runs of equal digits at once. The copies of the histogram spread the additions.
+/// Rows with neighbouring numbers, by loads of 16 bytes.
+struct row_scores {
+  static constexpr int at_once = 4;
+  using group = packet<std::uint32_t, at_once>;
+
+  dense_directory directory;
+  const std::uint32_t* counts;
+  cached_bonus bonus;
+  std::int64_t rows;
+
+  /// Calls visit(row, score) for the rows of a group. No exchange is under way: each row in the directory is
+  /// cached.
+  template <class Visit>
+  KOKKOS_FORCEINLINE_FUNCTION void each(std::int64_t number, std::uint32_t late, const Visit& visit) const {
+    const std::int64_t first = number * at_once;
+    group uses, slots;
+    if (first + at_once <= rows) {
+      uses = reinterpret_cast<const group*>(counts)[number];
+      slots = reinterpret_cast<const group*>(directory.slot_of)[number];
+    } else {
+      for (int k = 0; k < at_once; ++k) {
+        const bool is_row = first + k < rows;
+        uses.value[k] = is_row ? counts[first + k] : 0;
+        slots.value[k] = is_row ? directory.slot_of[first + k] : 0;
+      }
+    }
+    for (int k = 0; k < at_once; ++k)
+      visit(first + k, row_score(uses.value[k], slots.value[k] != 0, bonus.more, late));
+  }
+};
+
+/// Adds rows to the histogram of one digit of their scores. Teams of a device count in shared memory first,
+/// and host threads on their stacks.
 struct tally_scores {
-  static constexpr std::int64_t rows_per_thread = 16;
+  static constexpr bool takes_runs = true;
+  static constexpr int team_size = 512;
+  static constexpr std::int64_t bins = detail::cache_memory::bins;
+  struct tally {
+    std::uint32_t rows[bins];
+  };
 
   row_scores scores;
   const choice* so_far;
   std::uint32_t* histogram;
-  std::int64_t rows;
-  std::int64_t threads;
-  int digit;
+  std::int64_t groups;
+  std::int64_t teams;
+  score_digits digit;
 
-  KOKKOS_FUNCTION void operator()(std::int64_t thread) const {
-    constexpr std::int64_t bins = detail::cache_memory::bins;
-    std::uint32_t* bin_counts = histogram + thread % detail::cache_memory::copies * bins;
-    const int shift = score_digits::shift(digit);
-    std::uint64_t last = 0;
-    std::uint32_t run = 0;
-    for (std::int64_t row = thread; row < rows; row += threads) {
-      const std::uint64_t score = scores.score(row);
-      if (score == 0 || score >> (shift + score_digits::bits) != so_far->prefix) continue;
-      const std::uint64_t bin = score >> shift & (bins - 1);
-      if (bin != last && run != 0) {
-        Kokkos::atomic_add(bin_counts + last, run);
-        run = 0;
-      }
-      last = bin;
-      ++run;
-    }
-    if (run != 0) Kokkos::atomic_add(bin_counts + last, run);
+  void operator()(const detail::host_run& run) const {
+    if (so_far->verdict != 0) return;
+    tally bin_counts{};
+    const std::uint32_t late = scores.bonus.late();
+    const std::int64_t end = run.end(groups);
+    for (std::int64_t g = run.begin(groups); g < end; ++g)
+      scores.each(g, late, [&](std::int64_t, std::uint64_t score) {
+        if (digit.counts(score, so_far->prefix)) ++bin_counts.rows[digit.bin(score)];
+      });
+    for (std::int64_t bin = 0; bin < bins; ++bin)
+      if (bin_counts.rows[bin] != 0) Kokkos::atomic_add(histogram + bin, bin_counts.rows[bin]);
+  }
+  template <class Team>
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    if (so_far->verdict != 0) return;
+    auto& bin_counts = team.template shared<tally>();
+    const int rank = team.team_rank();
+    for (std::int64_t bin = rank; bin < bins; bin += team_size) bin_counts.rows[bin] = 0;
+    team.team_barrier();
+    const std::uint32_t late = scores.bonus.late();
+    const std::uint64_t prefix = so_far->prefix;
+    for (std::int64_t g = std::int64_t{team.league_rank()} * team_size + rank; g < groups;
+         g += teams * team_size)
+      scores.each(g, late, [&](std::int64_t, std::uint64_t score) {
+        if (digit.counts(score, prefix))
+          Kokkos::atomic_add(&bin_counts.rows[digit.bin(score)], std::uint32_t{1});
+      });
+    team.team_barrier();
+    for (std::int64_t bin = rank; bin < bins; bin += team_size)
+      if (bin_counts.rows[bin] != 0) Kokkos::atomic_add(histogram + bin, bin_counts.rows[bin]);
   }
 };
 
@@ -92,22 +150,35 @@ struct pick_digit {
   const std::uint32_t* histogram;
   const choice* so_far;
   choice* result;  ///< not so_far, which other threads read
+  score_digits digit;
 
   KOKKOS_FUNCTION void operator()(std::int64_t place, std::uint64_t& above, bool last_pass) const {
     constexpr std::int64_t bins = detail::cache_memory::bins;
     const std::int64_t bin = bins - 1 - place;
-    std::uint64_t rows = 0;
-    for (std::int64_t c = 0; c < detail::cache_memory::copies; ++c) rows += histogram[c * bins + bin];
+    const std::uint64_t rows = histogram[bin];
     if (last_pass) {
-      const std::uint64_t remaining = so_far->remaining;
-      const bool enough = above + rows >= remaining;
-      if (enough && (place == 0 || above < remaining))
-        *result = {so_far->prefix << score_digits::bits | static_cast<std::uint64_t>(bin), remaining - above,
-                   so_far->fits_all, 0, 0};
-      else if (!enough && bin == 0)  // the first digit: the later ones count the rows of one bin
-        *result = {so_far->prefix << score_digits::bits, remaining, 1, 0, 0};
+      if (so_far->verdict != 0) {
+        if (place == 0) *result = *so_far;
+      } else {
+        const std::uint64_t remaining = so_far->remaining;
+        const bool enough = above + rows >= remaining;
+        if (enough && (place == 0 || above < remaining))
+          *result = next(static_cast<std::uint64_t>(bin), remaining - above);
+        else if (!enough && bin == 0)  // the first digit: the later ones count the rows of one bin
+          *result = {0, remaining, choice::all_fit, 0, 0};
+      }
     }
     above += rows;
+  }
+
+ private:
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION choice next(std::uint64_t bin, std::uint64_t remaining) const {
+    constexpr std::uint64_t values = score_digits::values;
+    if (digit.digit != 0) {
+      const std::uint64_t last = digit.digit == score_digits::count - 1 ? 1 : 0;
+      return {so_far->prefix << score_digits::bits | bin, remaining, last, 0, 0};
+    }
+    return bin < values ? choice{bin, remaining, 1, 0, 0} : choice{bin - values, remaining, 0, 0, 0};
   }
 };
 
@@ -128,14 +199,16 @@ struct keep_rows {
   KOKKOS_FUNCTION void operator()(std::int64_t slot) const { next_rows[slot] = current_rows[slot]; }
 };
 
-/// A scan over the rows: lists those to load, and empties the slots of those that leave. Rows of the least
-/// score either are all cached or none is, because the score says so.
+/// A scan over runs of rows: lists those to load, and empties the slots of those that leave. Rows of the least
+/// score either are all cached or none is, because the score says so. Runs, because a scan takes longer over
+/// its items than their loads do.
 ///
 /// racecheck warns of write-write hazards in this scan, as in any of Kokkos 4's scans over a value of more
 /// than 8 bytes: in ParallelScan::final a thread initialises the block's first prefix, and threads of its
 /// warp then write words of it without __syncwarp. They write after it, because the warp has just left
 /// __syncthreads.
 struct list_rows {
+  static constexpr std::int64_t groups_per_run = 4;
   struct sums {
     std::int64_t above, equal;
   };
@@ -146,7 +219,7 @@ struct list_rows {
   std::int64_t* next_rows;
   std::int64_t* entering;
   std::int64_t slots;
-  std::int64_t rows;
+  std::int64_t runs;
 
   KOKKOS_FUNCTION static void init(sums& value) { value = {0, 0}; }
   KOKKOS_FUNCTION static void join(sums& value, const sums& addend) {
@@ -154,25 +227,28 @@ struct list_rows {
     value.equal += addend.equal;
   }
 
-  KOKKOS_FUNCTION void operator()(std::int64_t row, sums& value, bool last_pass) const {
-    const std::uint64_t score = scores.score(row);
-    const bool fits_all = result->fits_all != 0;
-    const std::uint64_t least = result->prefix;
-    const bool above = score != 0 && (fits_all || score > least);
-    const bool equal = !fits_all && score == least && score != 0;
-    const bool chosen = above || (equal && static_cast<std::uint64_t>(value.equal) < result->remaining);
-    if ((score & 1) != 0) {
-      if (last_pass && !chosen) next_rows[scores.directory.find(row)] = 0;
-    } else if (last_pass && chosen) {
-      entering[above ? value.above : slots - 1 - value.equal] = row + 1;
-    }
-    if (above && (score & 1) == 0) ++value.above;
-    if (equal) ++value.equal;
-    if (last_pass && row == rows - 1) {
+  KOKKOS_FUNCTION void operator()(std::int64_t run, sums& value, bool last_pass) const {
+    const bool all_fit = result->verdict == choice::all_fit;
+    const std::uint64_t least = result->prefix, remaining = result->remaining;
+    const std::uint32_t late = scores.bonus.late();
+    for (std::int64_t g = run * groups_per_run; g < (run + 1) * groups_per_run; ++g)
+      scores.each(g, late, [&](std::int64_t row, std::uint64_t score) {
+        if (score == 0) return;
+        const bool above = all_fit || score > least, equal = !all_fit && score == least;
+        const bool chosen = above || (equal && static_cast<std::uint64_t>(value.equal) < remaining);
+        if ((score & 1) != 0) {
+          if (last_pass && !chosen) next_rows[scores.directory.find(row)] = 0;
+        } else if (last_pass && chosen) {
+          entering[above ? value.above : slots - 1 - value.equal] = row + 1;
+        }
+        if (above && (score & 1) == 0) ++value.above;
+        if (equal) ++value.equal;
+      });
+    if (last_pass && run == runs - 1) {
       result->above = static_cast<std::uint64_t>(value.above);
       const auto matches = static_cast<std::uint64_t>(value.equal);
-      const bool any = !fits_all && (least & 1) == 0;
-      result->equal = !any ? 0 : matches < result->remaining ? matches : result->remaining;
+      const bool any = !all_fit && (least & 1) == 0;
+      result->equal = !any ? 0 : matches < remaining ? matches : remaining;
     }
   }
 };
@@ -205,13 +281,18 @@ struct fill_slots {
 
 namespace ferry::detail {
 
-/// Enqueues the scan over [0, count).
-template <class Exec, class Functor>
-void launch_scan(const Exec& exec, const std::string& label, std::int64_t count, const Functor& functor) {
-  if constexpr (is_host_exec<Exec>) require_own_kokkos(exec, label);
-  using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
-  [[maybe_unused]] const auto launching = execution_backend<Exec>::template lock_launch<Functor>();
-  Kokkos::parallel_scan(label, range(exec, 0, count), functor);
+/// Adds the rows of a digit to its histogram.
+template <class Exec>
+void tally_scores(const Exec& exec, const std::string& label, kernels::tally_scores kernel) {
+  if constexpr (is_host_exec<Exec>) {
+    launch(exec, label, kernel.groups, kernel);
+  } else {
+    constexpr std::int64_t most_teams = 1024;
+    kernel.teams = std::min(most_teams, (kernel.groups + kernel.team_size - 1) / kernel.team_size);
+    const tool_kernel reported(exec, label);
+    execution_backend<Exec>::launch_blocks(exec, label, static_cast<int>(kernel.teams), kernel.team_size,
+                                           kernel);
+  }
 }
 
 /// Sets `wanted`: the row that each slot of a dense directory is to hold.
@@ -221,22 +302,26 @@ void choose_rows(launch_context<Exec>& call, const row_cache& cache) {
   const cache_memory& memory = cache.memory;
   const slot_book& book = memory.book;
   const std::int64_t slots = memory.slots, rows = cache.rows;
+  if (rows == 0) return;
   const std::string& label = call.label("cached", "choose");
-  const kernels::row_scores scores{{book.directory}, cache.counts.data(), cache.bonus()};
-  static_assert((kernels::score_digits::count + 1) * sizeof(kernels::choice) <=
-                cache_memory::choice_words * sizeof(std::uint64_t));
+  const kernels::row_scores scores{{book.directory}, cache.counts.data(), bonus_of(cache), rows};
+  constexpr int digits = kernels::score_digits::count;
+  static_assert((digits + 1) * sizeof(kernels::choice) <= cache_memory::choice_words * sizeof(std::uint64_t));
   auto* result = reinterpret_cast<kernels::choice*>(book.choice);  // each digit's comes after the last one's
-  const std::int64_t threads =
-      (rows + kernels::tally_scores::rows_per_thread - 1) / kernels::tally_scores::rows_per_thread;
+  constexpr std::int64_t at_once = kernels::row_scores::at_once;
+  const std::int64_t groups = (rows + at_once - 1) / at_once;
   launch(exec, label, 1, kernels::clear_choice{result, static_cast<std::uint64_t>(slots)});
-  for (int digit = 0; digit < kernels::score_digits::count; ++digit, ++result) {
-    launch(exec, label, cache_memory::copies * cache_memory::bins, kernels::clear_bins{book.histogram});
-    launch(exec, label, threads, kernels::tally_scores{scores, result, book.histogram, rows, threads, digit});
-    launch_scan(exec, label, cache_memory::bins, kernels::pick_digit{book.histogram, result, result + 1});
+  launch(exec, label, cache_memory::digits * cache_memory::bins, kernels::clear_bins{book.histogram});
+  for (int digit = 0; digit < digits; ++digit, ++result) {
+    auto* histogram = book.histogram + digit * cache_memory::bins;
+    tally_scores(exec, label, {scores, result, histogram, groups, 0, {digit}});
+    launch_scan(exec, label, cache_memory::bins, kernels::pick_digit{histogram, result, result + 1, {digit}});
   }
   launch(exec, label, slots, kernels::keep_rows{book.current_rows, book.next_rows});
-  launch_scan(exec, label, rows,
-              kernels::list_rows{scores, result, book.next_rows, book.entering, slots, rows});
+  const std::int64_t runs =
+      (groups + kernels::list_rows::groups_per_run - 1) / kernels::list_rows::groups_per_run;
+  launch_scan(exec, label, runs,
+              kernels::list_rows{scores, result, book.next_rows, book.entering, slots, runs});
   launch_scan(exec, label, slots, kernels::fill_slots{result, book.entering, book.next_rows, slots});
 }
 

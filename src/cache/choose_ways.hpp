@@ -22,7 +22,7 @@ struct choose_ways {
 
   set_directory directory;
   const std::uint32_t* counts;
-  std::uint32_t bonus;  ///< of cached rows
+  cached_bonus bonus;
   std::int64_t* next_rows;
   std::int64_t rows;
 
@@ -32,13 +32,14 @@ struct choose_ways {
     std::uint64_t score[ways];  // in descending order
     std::uint32_t tag[ways];
     int entries = 0;
+    const std::uint32_t late = bonus.late();
     for (std::int64_t row = set; row < rows; row += sets) {
       const auto tag_of_row = static_cast<std::uint32_t>(row / sets + 1);
       const std::uint32_t count = counts[row];
-      if (entries == ways && row_score(count, true, bonus) <= score[ways - 1]) continue;
+      if (entries == ways && row_score(count, true, bonus.more, late) <= score[ways - 1]) continue;
       bool cached = false;
       for (int w = 0; w < ways; ++w) cached = cached || tags[w] == tag_of_row;
-      const std::uint64_t value = row_score(count, cached, bonus);
+      const std::uint64_t value = row_score(count, cached, bonus.more, late);
       if (value == 0 || (entries == ways && value <= score[ways - 1])) continue;
       int place = entries < ways ? entries++ : ways - 1;
       for (; place > 0 && score[place - 1] < value; --place) {
@@ -79,7 +80,7 @@ void choose_ways(launch_context<Exec>& call, const row_cache& cache) {
   launch(call.exec(), call.label("cached", "choose"), memory.sets,
          kernels::choose_ways{{memory.book.directory, fast_divisor(memory.sets)},
                               cache.counts.data(),
-                              cache.bonus(),
+                              bonus_of(cache),
                               memory.book.next_rows,
                               cache.rows});
 }

@@ -10,6 +10,7 @@
 #include "choose_rows.hpp"
 #include "choose_ways.hpp"
 #include "exchange_time.hpp"
+#include "hit_trend.hpp"
 #include "move_slots.hpp"
 
 #include <Kokkos_Core.hpp>
@@ -245,6 +246,7 @@ void end_exchange(launch_context<Exec>& call, row_cache& cache) {
 /// next exchange. Does it at once if that comes soon, or if host threads have to bring the rows.
 template <class Exec>
 void begin_exchange(launch_context<Exec>& call, row_cache& cache, std::int64_t next) {
+  weigh_hits(call, cache);
   if (cache.memory.sets != 0)
     choose_ways(call, cache);
   else

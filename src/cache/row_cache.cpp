@@ -39,8 +39,8 @@ cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int
   };
   const auto directory = take(sets != 0 ? slots / 2 : (rows + 1) / 2);
   const auto current_rows = take(slots), next_rows = take(slots), entering = take(slots);
-  const auto tallies = take(2 * tally_room + 4), histogram = take(copies * bins / 2),
-             choice = take(choice_words);
+  const auto tallies = take(2 * tally_room + 4), histogram = take(digits * bins / 2),
+             choice = take(choice_words), trend = take(trend_words);
   const auto moving_count = take(1);
   const auto changed = take((slots + 7) / 8), stale = take((slots + 7) / 8);
   words = tensor<std::uint64_t, device_space>(label + "::directory", end);
@@ -55,6 +55,7 @@ cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int
           word(moving_count),
           reinterpret_cast<std::uint32_t*>(word(histogram)),
           word(choice),
+          word(trend),
           reinterpret_cast<std::uint8_t*>(word(changed)),
           reinterpret_cast<std::uint8_t*>(word(stale))};
 }

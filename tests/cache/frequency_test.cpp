@@ -3,6 +3,7 @@
 
 #include <ferry/cache.hpp>
 
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -12,8 +13,9 @@ namespace ferry_test::frequency_test {
 namespace {
 
 /// The policy in plain loops. Exchanges begin with a batch, after 1, 2, 4, ... batches up to the interval; with
-/// every exchange after a full interval the counts are halved. From the third interval on, cached rows
-/// of which a quarter of a use is left count two uses more. From an interval of 4 on, rows leave when the
+/// every exchange after a full interval the counts are halved. From the third interval on, other rows need two
+/// uses more than a cached row of which a quarter of a use is left, or a sixteenth if the hit rate changed by
+/// 1/64 at most from one exchange to the next. From an interval of 4 on, rows leave when the
 /// changed ones have been written, which takes an eighth of the interval, and others enter when they have been
 /// loaded, which takes as long.
 class model {
@@ -28,6 +30,10 @@ class model {
     ++batches_;
     for (const auto row : positions) counts_[static_cast<std::size_t>(row)] += 16;
   }
+  void looked_up(std::uint64_t hits, std::uint64_t positions) {
+    hits_ += hits;
+    positions_ += positions;
+  }
   [[nodiscard]] std::vector<std::int64_t> rows() const {
     std::vector<std::int64_t> list;
     for (std::size_t r = 0; r < current_.size(); ++r)
@@ -40,13 +46,21 @@ class model {
   void leave() {
     for (std::size_t r = 0; r < current_.size(); ++r) current_[r] = current_[r] && next_[r];
   }
+  bool has_settled() {
+    const double rate = positions_ == 0 ? 0 : static_cast<double>(hits_) / static_cast<double>(positions_);
+    const double change = std::abs(rate - rate_);
+    rate_ = rate;
+    hits_ = positions_ = 0;
+    return change <= 1.0 / 64;
+  }
   void exchange(bool changed) {
+    const std::int64_t late = has_settled() ? 1 : 4;
     // By descending count, then rows that are there, then row numbers; in sets each of 32.
     std::vector<std::tuple<std::int64_t, int, std::int64_t>> order;
     for (std::size_t r = 0; r < counts_.size(); ++r)
       if (counts_[r] != 0 || current_[r])
         order.emplace_back(
-            -counts_[r] - (current_[r] && counts_[r] >= 4 && batches_ >= 2 * interval_ ? 32 : 0),
+            -counts_[r] - (current_[r] && counts_[r] >= late && batches_ >= 2 * interval_ ? 31 : 0),
             current_[r] ? 0 : 1, static_cast<std::int64_t>(r));
     std::sort(order.begin(), order.end());
     std::map<std::size_t, std::size_t> used_slots;
@@ -78,7 +92,8 @@ class model {
   std::int64_t interval_;
   std::size_t sets_;
   std::int64_t batches_ = 0, due_ = 1, leave_at_ = -1, enter_at_ = -1;
-  std::uint64_t exchanges_ = 0;
+  std::uint64_t exchanges_ = 0, hits_ = 0, positions_ = 0;  // the latter two since the last exchange
+  double rate_ = 0;
 };
 
 template <class Directory>
@@ -110,10 +125,13 @@ void follows_model(std::size_t rows, std::size_t most, int refresh, std::uint64_
     plain.batch(ids, batch > writes_from);
     const auto cached = cached_rows(hot);
     REQUIRE(cached == plain.rows());
+    const auto verbs = 1 + static_cast<std::uint64_t>(batch % 2);
+    std::uint64_t batch_hits = 0;
     for (const auto row : ids)
-      hits += static_cast<std::uint64_t>(std::binary_search(cached.begin(), cached.end(), row)) *
-              (1 + static_cast<unsigned>(batch % 2));
-    positions += n * (1 + static_cast<unsigned>(batch % 2));
+      batch_hits += static_cast<std::uint64_t>(std::binary_search(cached.begin(), cached.end(), row));
+    plain.looked_up(batch_hits * verbs, n * verbs);
+    hits += batch_hits * verbs;
+    positions += n * verbs;
   }
   const auto counted = hot.statistics();
   CHECK(counted.hits == hits);

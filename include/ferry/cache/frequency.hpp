@@ -14,8 +14,10 @@ namespace ferry::cache {
 
 /// Keeps the rows that were used most. Verbs count how often each row is used; with every exchange after a
 /// full interval the counts are halved, so that changes of popularity are followed. From the third interval
-/// on a row that is cached and was used of late counts two uses more than another one, so that rows which
-/// are hardly used are not exchanged by chance. Of rows with equal counts those stay that are there, then
+/// on a row needs two uses more than a cached one to replace it, so that rows which are hardly used are not
+/// exchanged by chance. A cached row whose count is below a quarter of a use leaves for any that was used;
+/// once the hit rate has settled, one whose count is 0. The rate has settled if it differs by 1/64 at most
+/// from that between the two exchanges before. Of rows with equal counts those stay that are there, then
 /// smaller row numbers win.
 ///
 ///   rows     the most rows in device memory

@@ -61,6 +61,7 @@ struct slot_book {
   std::uint64_t* moving_count;
   std::uint32_t* histogram;  ///< see choose_rows
   std::uint64_t* choice;     ///< see choose_rows
+  std::uint64_t* trend;      ///< see hit_trend
   std::uint8_t* changed;     ///< [slots] 0: as in host memory; slot_dirty or slot_dirty_again: newer
   std::uint8_t* stale;       ///< [slots] whether the row that is being loaded was written to in host memory
 };
@@ -80,7 +81,7 @@ struct cache_memory {
   tensor<std::uint64_t, device_space> words;
   slot_book book{};
 
-  static constexpr std::int64_t copies = 16, bins = 2048, choice_words = 24;
+  static constexpr std::int64_t bins = 4096, digits = 3, choice_words = 24, trend_words = 4;
 
   cache_memory() = default;
   cache_memory(const std::string& label, std::int64_t rows, std::int64_t most, bool dense);
@@ -139,14 +140,15 @@ struct row_cache {
   /// A use counts 16 in `counts`, so that halving keeps what is left of few uses.
   static constexpr std::uint32_t use = 16;
 
-  /// The score bonus of a cached row that was used recently. Most rows of a large cache are used less
-  /// than once in an interval, so their counts differ by chance. In a simulation (540000 rows, 10 % cached,
-  /// batches of 2110 or 6430 positions by Zipf's law with exponent 1.05) exchanges loaded 93 or 30 % as
-  /// many rows as verbs missed; with the bonus 2 or 6 %, and hit rates were lower by half or one percent.
-  /// The first exchanges give none, because the first rows were cached without a history. Rows that were
-  /// not used for two intervals have none, so that changes of popularity are followed.
+  /// The score bonus of a cached row: another row has to have two uses more to replace it. Most rows of a
+  /// large cache are used less than once in an interval, so their counts differ by chance. In a simulation
+  /// (540000 rows, 10 % cached, batches of 2110 or 6430 positions by Zipf's law, exponent 1.05) exchanges
+  /// loaded 93 or 30 % as many rows as verbs missed. With the bonus they loaded 2 or 6 %, and hit rates were
+  /// lower by half or one percent. The first exchanges give none, because the first rows were cached without
+  /// a history. Nor have rows with a count below of_late, or once the hit rate has settled of 0: see
+  /// hit_trend.
   [[nodiscard]] std::uint32_t bonus() const {
-    return batches / 2 >= interval ? 2 * use * static_cast<std::uint32_t>(counted_every) : 0;
+    return batches / 2 >= interval ? 2 * use * static_cast<std::uint32_t>(counted_every) - 1 : 0;
   }
   static constexpr std::uint32_t of_late = use / 4;
 
