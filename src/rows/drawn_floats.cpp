@@ -104,7 +104,7 @@ void draw_all(const Values& values, std::uint64_t position, std::int64_t count, 
 }
 
 #if defined(__GNUC__) && defined(__x86_64__)
-/// The same words by AVX2. A lane of 64 bits has a word of its block below. Products ignore its upper half,
+/// Words by AVX2. A lane of 64 bits has a word of its block below. Products ignore its upper half,
 /// which therefore may hold anything.
 struct avx2_words {
   [[gnu::target("avx2,fma")]] static void draw(std::uint64_t seed, std::uint64_t first, std::uint32_t stream,
@@ -112,10 +112,10 @@ struct avx2_words {
     constexpr int lanes = 4, groups = 2;
     const __m256i a = _mm256_set1_epi64x(0xD2511F53), b = _mm256_set1_epi64x(0xCD9E8D57);
     const __m256i step0 = _mm256_set1_epi64x(0x9E3779B9), step1 = _mm256_set1_epi64x(0xBB67AE85);
-    for (int done = 0; done < blocks; done += groups * lanes) {
+    for (int block = 0; block < blocks; block += groups * lanes) {
       __m256i c[groups][4];
       for (int g = 0; g < groups; ++g) {
-        const auto counter = static_cast<long long>(first + static_cast<std::uint64_t>(done + g * lanes));
+        const auto counter = static_cast<long long>(first + static_cast<std::uint64_t>(block + g * lanes));
         c[g][0] = _mm256_add_epi64(_mm256_set1_epi64x(counter), _mm256_set_epi64x(3, 2, 1, 0));
         c[g][1] = _mm256_srli_epi64(c[g][0], 32);
         c[g][2] = _mm256_set1_epi64x(stream);
@@ -138,7 +138,7 @@ struct avx2_words {
         const __m256i front = _mm256_blend_epi32(c[g][0], _mm256_slli_epi64(c[g][1], 32), 0xAA);
         const __m256i back = _mm256_blend_epi32(c[g][2], _mm256_slli_epi64(c[g][3], 32), 0xAA);
         const __m256i even = _mm256_unpacklo_epi64(front, back), odd = _mm256_unpackhi_epi64(front, back);
-        auto* const target = reinterpret_cast<__m256i*>(words + 4 * (done + g * lanes));
+        auto* const target = reinterpret_cast<__m256i*>(words + 4 * (block + g * lanes));
         _mm256_storeu_si256(target, _mm256_permute2x128_si256(even, odd, 0x20));
         _mm256_storeu_si256(target + 1, _mm256_permute2x128_si256(even, odd, 0x31));
       }
