@@ -22,8 +22,8 @@ concept Coasts = requires(const Update& update, Compute& weight, Compute (&state
   weight.middle_root();
 };
 
-/// `steps` missed steps of the elements of a tile, by coast(), from `now` on. Elements at rest stay as they are:
-/// they are computed along, so that there are no branches.
+/// `steps` missed steps of the elements of a tile, by coast(), from `now` on. Elements at rest stay as they
+/// are: they are computed along, so that there are no branches.
 template <bool AnyRest, class Tile, int Fields, class Update, class Compute, int Room>
 KOKKOS_FORCEINLINE_FUNCTION void coast_steps(const Update& options, const Update* now, int steps,
                                              Compute (&weight)[Tile::elements],

@@ -78,8 +78,7 @@ struct update_job {
   template <class, class>
   static constexpr bool takes_masks = false;  ///< rules take whole tiles
   static constexpr int row_fields = optim::state<rule_type, State, StateSpace>::row_fields;
-  static constexpr bool counts_rows = StepCount::counts_rows;
-  static constexpr bool catches_up = StepCount::catches_up;
+  static constexpr bool counts_rows = StepCount::counts_rows, catches_up = StepCount::catches_up;
   static constexpr bool is_encoded = is_encoded_table<Table>;
 
   template <class Compute>
