@@ -94,7 +94,8 @@ bool follow(std::mt19937_64& random, const Rule& rule, float weight, const float
   watched field[N];
   for (int f = 0; f < N; ++f) field[f] = state[f];
   beyond_middle = 0;
-  if (!ask.coasts(lower.template coefficients<watched>(first + missed), wide_weight, field)) return false;
+  const auto next = lower.template coefficients<watched>(first + missed);
+  if (!ask.may_coast(next) || !ask.coasts(next, wide_weight, field)) return false;
 
   CAPTURE(std::string(Rule::name), rule.lr, rule.eps, rule.betas[0], rule.betas[1], first, missed, weight,
           state[0], state[1], state[N - 1]);
@@ -194,7 +195,7 @@ TEST_CASE("elements near the ends of the range or with a decayed gradient do not
   const auto coasts = [](const optim::adam& rule, float weight, float first, float second) {
     const auto now = rule.coefficients<float>(10);
     const float state[2] = {first, second};
-    return now.coasts(now, weight, state);
+    return now.may_coast(now) && now.coasts(now, weight, state);
   };
   constexpr float nothing = std::numeric_limits<float>::quiet_NaN();
   const optim::adam rule;

@@ -142,9 +142,10 @@ consteval bool can_update() {
 ///                              the two parts of apply; only the second has divisions or roots
 ///   is_in_middle(state), move_in_middle(weight, state)
 ///                              whether move has its operands in the middle of the range, and move for them
-///   coasts(next, weight, state)
+///   may_coast(next), coasts(next, weight, state)
 ///                              whether the next 16 steps without a gradient have, at any lr, if `next` is
-///                              the first; false for an element that at_rest or decay_phase leave out
+///                              the first: the part of the options, and that of an element, if the first is
+///                              true; false for an element that at_rest or decay_phase leave out
 ///   coast(next, weight, state) such a step, with the bits of apply: the options are those of *this, but lr
 template <class Rule>
 concept Optimizer = detail::DescribesRule<Rule> &&

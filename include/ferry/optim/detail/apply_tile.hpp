@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/optim/detail/number.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
@@ -78,7 +79,7 @@ KOKKOS_FORCEINLINE_FUNCTION void apply_in_middle(const Update& now, Compute (&we
   for (int e = 0; e < Tile::elements; ++e) {
     for (int f = 0; f < Fields; ++f) state[e][f] = field[f][e];
     now.advance(weight[e], gradient[e], state[e]);
-    in_middle = now.is_in_middle(state[e]) && in_middle;
+    in_middle = optim::both(in_middle, now.is_in_middle(state[e]));
     for (int f = 0; f < Fields; ++f) field[f][e] = state[e][f];
   }
   if (in_middle)

@@ -38,25 +38,27 @@ struct idle_elements {
 
 /// Decays numbers by missed steps [first, last) of a row. Coefficients are loaded as long as they change.
 template <class Schedule, class... Number>
-KOKKOS_FORCEINLINE_FUNCTION void decay_numbers(const Schedule& schedule, std::int64_t row, std::int64_t first,
-                                               std::int64_t last, Number&... number) {
+KOKKOS_FORCEINLINE_FUNCTION void decay_numbers(const Schedule& schedule, std::int64_t row_step,
+                                               std::int64_t first, std::int64_t last, Number&... number) {
   using update = typename Schedule::update;
-  const std::int64_t changing = schedule.before_steady(row) < last ? schedule.before_steady(row) : last;
+  const std::int64_t changing =
+      schedule.before_steady(row_step) < last ? schedule.before_steady(row_step) : last;
   std::int64_t j = first;
   for (; j < changing; ++j) {
-    const update& now = schedule.at(row, j);
+    const update& now = schedule.at(row_step, j);
     (now.decay_weight(number), ...);
   }
   if (j == last) return;
-  const update now = schedule.at(row, last - 1);
+  const update now = schedule.at(row_step, last - 1);
   for (; j < last; ++j) (now.decay_weight(number), ...);
 }
 
 /// Decays the tile's weights that decay, by missed steps [first, last). Others are computed along: without
 /// branches a step is the decay alone.
 template <class Tile, class Schedule, class Compute, int... Part>
-KOKKOS_FORCEINLINE_FUNCTION void decay_tile(const Schedule& schedule, std::int64_t row, std::int64_t first,
-                                            std::int64_t last, Compute (&weight)[Tile::elements],
+KOKKOS_FORCEINLINE_FUNCTION void decay_tile(const Schedule& schedule, std::int64_t row_step,
+                                            std::int64_t first, std::int64_t last,
+                                            Compute (&weight)[Tile::elements],
                                             const bool (&decays)[Tile::elements],
                                             std::integer_sequence<int, Part...>) {
   using update = typename Schedule::update;
@@ -66,10 +68,10 @@ KOKKOS_FORCEINLINE_FUNCTION void decay_tile(const Schedule& schedule, std::int64
   if constexpr (lanes != 0) {
     using number = typename ferry::detail::lanes_of<Compute>::template type<lanes>;
     number numbers[] = {number::load(decayed + Part * lanes)...};
-    decay_numbers(schedule, row, first, last, numbers[Part]...);
+    decay_numbers(schedule, row_step, first, last, numbers[Part]...);
     (numbers[Part].store(decayed + Part * lanes), ...);
   } else {
-    decay_numbers(schedule, row, first, last, decayed[Part]...);
+    decay_numbers(schedule, row_step, first, last, decayed[Part]...);
   }
   for (int e = 0; e < Tile::elements; ++e)
     if (decays[e]) weight[e] = decayed[e];
@@ -139,7 +141,8 @@ KOKKOS_FORCEINLINE_FUNCTION std::int64_t idle_steps(const Update& resting, Compu
 /// asks, if all elements are at that step or rest.
 template <bool Coasts, class Tile, int Fields, class Schedule, class Transforms, class Compute, int Room>
 KOKKOS_FORCEINLINE_FUNCTION std::int64_t miss_steps(const Schedule& schedule, const Transforms& transforms,
-                                                    std::int64_t row, std::int64_t first, std::int64_t missed,
+                                                    std::int64_t row, std::int64_t row_step,
+                                                    std::int64_t first, std::int64_t missed,
                                                     Compute (&weight)[Tile::elements],
                                                     Compute (&field)[Room][Tile::elements], int count,
                                                     bool (&rests)[Tile::elements]) {
@@ -149,7 +152,7 @@ KOKKOS_FORCEINLINE_FUNCTION std::int64_t miss_steps(const Schedule& schedule, co
   constexpr bool by_lanes = lanes_in_tile<Tile, update, Compute>() != 0;
   // The first missed step that may test for rest: no later step has options that could move a resting
   // element.
-  const std::int64_t ask_from = schedule.before_rest(row) > 0 ? schedule.before_rest(row) : 0;
+  const std::int64_t ask_from = schedule.before_rest(row_step) > 0 ? schedule.before_rest(row_step) : 0;
   idle_elements<Tile::elements> elements;
   bool any_idle = false;
   for (int e = 0; e < Tile::elements; ++e) {
@@ -174,7 +177,7 @@ KOKKOS_FORCEINLINE_FUNCTION std::int64_t miss_steps(const Schedule& schedule, co
         bool any_decays = false;
         // Steps with one lr change less and less.
         update resting = schedule.resting;
-        if (j >= schedule.before_steady(row)) resting = schedule.at(row, j);
+        if (j >= schedule.before_steady(row_step)) resting = schedule.at(row_step, j);
         any_idle = false;
         for (int e = 0; e < live<Tile>(count); ++e) {
           if (!elements.idle[e] || elements.until[e] <= j) {
@@ -193,14 +196,14 @@ KOKKOS_FORCEINLINE_FUNCTION std::int64_t miss_steps(const Schedule& schedule, co
         if (next > j) {
           if constexpr (decays)
             if (any_decays)
-              decay_tile<Tile>(schedule, row, j, next, weight, elements.decays,
+              decay_tile<Tile>(schedule, row_step, j, next, weight, elements.decays,
                                std::make_integer_sequence<int, parts_of_tile<Tile, update, Compute>()>());
           j = next;
           continue;
         }
       }
     }
-    const update now = schedule.at(row, j++);
+    const update now = schedule.at(row_step, j++);
     if constexpr (by_lanes)
       if (!any_idle) {
         miss_step_in_lanes<Tile, Fields>(now, transforms, row, weight, field, count);
@@ -223,15 +226,20 @@ KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const T
                                                Compute (&field)[Room][Tile::elements], int count) {
   constexpr bool coasts =
       Coasts<typename Schedule::update, Compute, Room> && !Transforms::changes && !Tile::host;
-  const std::int64_t missed = schedule.missed(row);
+  const std::int64_t row_step = schedule.last_step(row), missed = schedule.missed(row_step);
+  std::int64_t j = 0;
+  if constexpr (coasts)
+    if (missed > 0 && schedule.before_rest(row_step) <= 0)
+      j = coast_whole_tile<Tile, Fields>(schedule, row_step, missed, weight, field);
   bool rests[Tile::elements] = {};
-  for (std::int64_t j = 0; j < missed;) {
+  while (j < missed) {
     if constexpr (coasts)
-      if (schedule.before_rest(row) <= 0) {
-        j = coast_tile<Tile, Fields>(schedule, row, j, missed, weight, field, rests);
+      if (schedule.before_rest(row_step) <= 0) {
+        j = coast_tile<Tile, Fields>(schedule, row_step, j, missed, weight, field, rests);
         if (j == missed) return;
       }
-    j = miss_steps<coasts, Tile, Fields>(schedule, transforms, row, j, missed, weight, field, count, rests);
+    j = miss_steps<coasts, Tile, Fields>(schedule, transforms, row, row_step, j, missed, weight, field, count,
+                                         rests);
   }
 }
 

@@ -15,26 +15,26 @@ namespace ferry::kernels {
 template <class Update, class Compute, int Room>
 concept Coasts = requires(const Update& update, Compute& weight, Compute (&state)[Room]) {
   requires std::same_as<typename Update::middle_update, Update>;
+  { update.may_coast(update) } -> std::same_as<bool>;
   { update.coasts(update, weight, state) } -> std::same_as<bool>;
   update.at_rest(weight, state);
   update.coast(update, weight, state);
   weight.middle_root();
 };
 
-/// Missed steps [first, last) of the elements of a tile, by coast(). Elements at rest stay as they are: they
-/// are computed along, so that there are no branches.
-template <bool AnyRest, class Tile, int Fields, class Schedule, class Compute, int Room>
-KOKKOS_FORCEINLINE_FUNCTION void coast_between(const Schedule& schedule, std::int64_t row, std::int64_t first,
-                                               std::int64_t last, Compute (&weight)[Tile::elements],
-                                               Compute (&field)[Room][Tile::elements],
-                                               const bool (&rests)[Tile::elements]) {
-  const typename Schedule::update* now = &schedule.at(row, first);
-  for (auto steps = static_cast<int>(last - first); steps > 0; --steps, ++now)
+/// `steps` missed steps of the elements of a tile, by coast(), from `now` on. Elements at rest stay as they
+/// are: they are computed along, so that there are no branches.
+template <bool AnyRest, class Tile, int Fields, class Update, class Compute, int Room>
+KOKKOS_FORCEINLINE_FUNCTION void coast_steps(const Update& options, const Update* now, int steps,
+                                             Compute (&weight)[Tile::elements],
+                                             Compute (&field)[Room][Tile::elements],
+                                             const bool (&rests)[Tile::elements]) {
+  for (; steps > 0; --steps, ++now)
     for (int e = 0; e < Tile::elements; ++e) {
       Compute state[Room];
       for (int f = 0; f < Fields; ++f) state[f] = field[f][e];
       Compute moved = weight[e];
-      schedule.resting.coast(*now, moved, state);
+      options.coast(*now, moved, state);
       if (AnyRest && rests[e]) continue;
       weight[e] = moved;
       for (int f = 0; f < Fields; ++f) field[f][e] = state[f];
@@ -51,10 +51,33 @@ KOKKOS_FORCEINLINE_FUNCTION bool coasts_in_tile(const Update& options, const Upd
   return options.coasts(next, weight[e], state);
 }
 
+/// Coasts through missed steps as long as every element coasts. Returns the step that follows.
+template <class Tile, int Fields, class Schedule, class Compute, int Room>
+KOKKOS_FORCEINLINE_FUNCTION std::int64_t coast_whole_tile(const Schedule& schedule, std::int64_t row_step,
+                                                          std::int64_t missed,
+                                                          Compute (&weight)[Tile::elements],
+                                                          Compute (&field)[Room][Tile::elements]) {
+  constexpr bool rests[Tile::elements] = {};
+  constexpr auto most = static_cast<std::uint32_t>(optim::steps_between_asks);
+  const typename Schedule::update* next = &schedule.at(row_step, 0);
+  auto left = static_cast<std::uint32_t>(missed);  // rows count in as many bits
+  while (left != 0) {
+    bool all_coast = schedule.resting.may_coast(*next);
+    for (int e = 0; e < Tile::elements; ++e)
+      all_coast = optim::both(all_coast, coasts_in_tile<Fields>(schedule.resting, *next, weight, field, e));
+    if (!all_coast) break;
+    const auto steps = left < most ? left : most;
+    coast_steps<false, Tile, Fields>(schedule.resting, next, static_cast<int>(steps), weight, field, rests);
+    next += steps;
+    left -= steps;
+  }
+  return missed - left;
+}
+
 /// Coasts through missed steps from `first` on as long as every element coasts or is at rest until the last
 /// one. Returns the step that follows, one that asks. `rests` says which elements have the state of the last.
 template <class Tile, int Fields, class Schedule, class Compute, int Room>
-KOKKOS_FORCEINLINE_FUNCTION std::int64_t coast_tile(const Schedule& schedule, std::int64_t row,
+KOKKOS_FORCEINLINE_FUNCTION std::int64_t coast_tile(const Schedule& schedule, std::int64_t row_step,
                                                     std::int64_t first, std::int64_t missed,
                                                     Compute (&weight)[Tile::elements],
                                                     Compute (&field)[Room][Tile::elements],
@@ -62,36 +85,38 @@ KOKKOS_FORCEINLINE_FUNCTION std::int64_t coast_tile(const Schedule& schedule, st
   using update = typename Schedule::update;
   std::int64_t j = first;
   while (j < missed) {
-    const update& next = schedule.at(row, j);
+    const update& next = schedule.at(row_step, j);
+    const bool may_coast = schedule.resting.may_coast(next);
     bool asks = false, any_rest = false;
     for (int e = 0; e < Tile::elements; ++e) {
-      const bool coasts = coasts_in_tile<Fields>(schedule.resting, next, weight, field, e);
+      const bool coasts = may_coast && coasts_in_tile<Fields>(schedule.resting, next, weight, field, e);
       asks = asks || !(coasts || rests[e]);
       any_rest = any_rest || rests[e];
     }
     if (asks) {
-      const update options = j >= schedule.before_steady(row) ? next : schedule.resting;
-      bool may_coast = true, all_rest = true;
+      const update options = j >= schedule.before_steady(row_step) ? next : schedule.resting;
+      bool none_asks = true, all_rest = true;
       for (int e = 0; e < Tile::elements; ++e) {
-        if (!rests[e] && !coasts_in_tile<Fields>(schedule.resting, next, weight, field, e)) {
+        if (!rests[e] && !(may_coast && coasts_in_tile<Fields>(schedule.resting, next, weight, field, e))) {
           Compute state[Room];
           for (int f = 0; f < Fields; ++f) state[f] = field[f][e];
           rests[e] = options.at_rest(weight[e], state);
           if (rests[e]) options.decay_state(state, missed - j);
           for (int f = 0; f < Fields; ++f) field[f][e] = state[f];
-          may_coast = may_coast && rests[e];
+          none_asks = none_asks && rests[e];
         }
         all_rest = all_rest && rests[e];
       }
       any_rest = true;
       if (all_rest) return missed;
-      if (!may_coast) return j;
+      if (!none_asks) return j;
     }
     const std::int64_t last = missed - j < optim::steps_between_asks ? missed : j + optim::steps_between_asks;
+    const auto steps = static_cast<int>(last - j);
     if (any_rest)
-      coast_between<true, Tile, Fields>(schedule, row, j, last, weight, field, rests);
+      coast_steps<true, Tile, Fields>(schedule.resting, &next, steps, weight, field, rests);
     else
-      coast_between<false, Tile, Fields>(schedule, row, j, last, weight, field, rests);
+      coast_steps<false, Tile, Fields>(schedule.resting, &next, steps, weight, field, rests);
     j = last;
   }
   return j;

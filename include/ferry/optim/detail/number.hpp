@@ -50,6 +50,9 @@ KOKKOS_FORCEINLINE_FUNCTION Number magnitude(const Number& x) {
     return Kokkos::fabs(x);
 }
 
+/// a && b, evaluated without branches: a device's compiler chains comparisons that are joined so.
+[[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION constexpr bool both(bool a, bool b) { return (a & b) != 0; }
+
 /// condition ? a : b. For several numbers the backend has its own, which is found by the condition's type.
 template <class Number>
 KOKKOS_FORCEINLINE_FUNCTION Number either(bool condition, const Number& a, const Number& b) {

@@ -13,8 +13,9 @@
 ///   of(row)          the update of the present step
 ///   entry_of(row)    its part that comes from memory, if rows have one, and
 ///   at_entry(entry)  the update with that part
-///   missed(row)      the number of steps that the row missed, if `catches_up`
-///   at(row, j)       the update of the j-th missed step
+///   last_step(row)   the last step applied to the row, if `catches_up`; from it
+///   missed(last)     the number of steps that the row missed
+///   at(last, j)      the update of the j-th missed step
 ///   taken(row)       records that the row has been given the step, if `counts_rows`
 namespace ferry::kernels {
 
@@ -103,19 +104,20 @@ struct catch_up_schedule {
   std::uint32_t* row_steps;
 
   KOKKOS_FORCEINLINE_FUNCTION const Update& of(std::int64_t) const { return now; }
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t missed(std::int64_t row) const {
-    return step - 1 - static_cast<std::int64_t>(row_steps[row]);
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t last_step(std::int64_t row) const {
+    return static_cast<std::int64_t>(row_steps[row]);
   }
-  KOKKOS_FORCEINLINE_FUNCTION const Update& at(std::int64_t row, std::int64_t j) const {
-    return updates[static_cast<std::int64_t>(row_steps[row]) + 1 - first + j];
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t missed(std::int64_t last) const { return step - 1 - last; }
+  KOKKOS_FORCEINLINE_FUNCTION const Update& at(std::int64_t last, std::int64_t j) const {
+    return updates[last + 1 - first + j];
   }
   /// The number of the row's missed steps before rest_from and steady_from; not positive if there are none.
   /// @{
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t before_rest(std::int64_t row) const {
-    return rest_from - 1 - static_cast<std::int64_t>(row_steps[row]);
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t before_rest(std::int64_t last) const {
+    return rest_from - 1 - last;
   }
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t before_steady(std::int64_t row) const {
-    return steady_from - 1 - static_cast<std::int64_t>(row_steps[row]);
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t before_steady(std::int64_t last) const {
+    return steady_from - 1 - last;
   }
   /// @}
   KOKKOS_FORCEINLINE_FUNCTION void taken(std::int64_t row) const {
@@ -127,6 +129,9 @@ struct catch_up_schedule {
 /// several threads of the update share a row and all of them read the counter.
 template <class Source, class Schedule, class Transforms>
 struct count_rows {
+  static constexpr unsigned int most_threads = 128;  ///< see launch_each
+  static constexpr unsigned int blocks_at_once = 8;
+
   Source source;
   Schedule schedule;
   Transforms transforms;

@@ -78,7 +78,7 @@ struct update_job {
   template <class, class>
   static constexpr bool takes_masks = false;  ///< rules take whole tiles
   static constexpr int row_fields = optim::state<rule_type, State, StateSpace>::row_fields;
-  static constexpr bool counts_rows = StepCount::counts_rows;
+  static constexpr bool counts_rows = StepCount::counts_rows, catches_up = StepCount::catches_up;
   static constexpr bool is_encoded = is_encoded_table<Table>;
 
   template <class Compute>
@@ -237,7 +237,8 @@ struct update_job {
       const auto weights = weights_of_table();
       kernels::update_row<std::remove_const_t<decltype(weights)>, State,
                           std::remove_const_t<decltype(row_schedule)>,
-                          std::remove_const_t<decltype(transforms)>, Fields>
+                          std::remove_const_t<decltype(transforms)>, Fields,
+                          kernels::in_memory_of_device<Exec, TableSpace, StateSpace>>
           operation{weights, {}, 0, row_schedule, transforms, inputs.findings};
       for (int f = 0; f < Fields; ++f) {  // signed: nvcc warns about unsigned numbers below a constant zero
         const auto& field = arrays.state[static_cast<std::size_t>(f)];

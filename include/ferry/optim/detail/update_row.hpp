@@ -6,6 +6,7 @@
 #include <ferry/rows/detail/prefetch.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
 #include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/report.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -16,9 +17,15 @@
 
 namespace ferry::kernels {
 
+/// True if the device of an execution space has the memory of some spaces.
+template <class Exec, class... Space>
+inline constexpr bool in_memory_of_device =
+    !ferry::detail::is_host_exec<Exec> && !(Space::is_host_accessible || ...);
+
 /// One optimizer step on a row: weights and `Fields` state arrays in one pass; an operation of apply_rows.
 /// The rule's apply is pure: it takes one weight, its gradient and its state, in the type Compute.
-template <class Weights, class State, class Schedule, class Transforms, int Fields>
+/// InDevice: a device takes the step, in its own memory.
+template <class Weights, class State, class Schedule, class Transforms, int Fields, bool InDevice = false>
 struct update_row {
   static constexpr int room = Fields == 0 ? 1 : Fields;
   static constexpr int arrays = 2 * (1 + Fields);
@@ -26,9 +33,13 @@ struct update_row {
   static constexpr bool is_lean =
       std::is_empty_v<Transforms> && !Schedule::counts_rows && is_nearest<Weights>;
 
+  static constexpr bool catches_up = Schedule::catches_up;
+
+  /// Threads of a device's block, which keeps its registers until all of its rows have caught up.
+  static constexpr unsigned int most_threads = catches_up ? 32 : 128;
   /// Blocks for which a device's registers must suffice. Rows that miss steps wait for arithmetic as well as
   /// memory, so more of them at once count more than a few spilled numbers.
-  static constexpr unsigned int blocks_of_counted_rows = arrays <= 6 ? 8 : 6;
+  static constexpr unsigned int blocks_of_counted_rows = (arrays <= 6 ? 8 : 6) * (128 / most_threads);
 
   Weights table;
   State* state[room];
@@ -90,6 +101,13 @@ struct update_row {
   KOKKOS_FORCEINLINE_FUNCTION void load(held<Tile, Compute>& tile, std::int64_t row, std::int64_t column,
                                         int count) const {
     if (!transforms.takes(row)) return;
+    // The loads may be issued behind that of the gradient, which waits for another one.
+    if constexpr (InDevice && catches_up) {
+      using backend = device_backend<Compute>;
+      backend::prefetch(schedule.row_steps + row);
+      backend::prefetch(table.data + row * table.stride + column);
+      for (int f = 0; f < Fields; ++f) backend::prefetch(state[f] + row * state_stride + column);
+    }
     table.template load<Tile>(tile.weight, row, column, count);
     for (int f = 0; f < Fields; ++f)
       load_tile<Tile>(tile.field[f], state[f] + row * state_stride + column, count);

@@ -81,11 +81,13 @@ struct adam {
       decay(state[0], beta1, steps);
       decay_square(state[1], beta2, steps);
     }
+    KOKKOS_FORCEINLINE_FUNCTION bool may_coast(const update& next) const {
+      return both(may_outweigh(next), weight_decay == Compute(0));
+    }
     template <int N>
     KOKKOS_FORCEINLINE_FUNCTION bool coasts(const update& next, const Compute& weight,
                                             const Compute (&state)[N]) const {
-      const bool outweighing = outweighs(0x1p-37, next, weight, state);
-      return outweighing && weight_decay == Compute(0);
+      return outweighs(0x1p-37, next, weight, state);
     }
     template <int N>
     KOKKOS_FORCEINLINE_FUNCTION void coast(const update& next, Compute& weight, Compute (&state)[N]) const {
@@ -96,21 +98,31 @@ struct adam {
       now.root_correction2 = next.root_correction2;
       now.move_in_middle(weight, state);
     }
-    /// For coasts: whether the term, of numbers in the middle, surely is more than a share of the weight.
+    /// For may_coast and coasts: whether the term, of numbers in the middle, surely is more than a share of
+    /// the weight. Without branches: a device computes the answers for several elements side by side.
+    /// @{
+    KOKKOS_FORCEINLINE_FUNCTION bool may_outweigh(const update& next) const {
+      const moment_ratio<Compute> options{Compute(0), Compute(0), next.root_correction2, eps};
+      return both(both(halves_at_most(beta1), halves_at_most(beta2)),
+                  both(options.options_in_middle(), is_between(least_rate(next), 0x1p-40, 0x1p40)));
+    }
     template <int N>
     KOKKOS_FORCEINLINE_FUNCTION bool outweighs(double share, const update& next, const Compute& weight,
                                                const Compute (&state)[N]) const {
-      constexpr std::int64_t steps = steps_between_asks;
       const auto largest = term(next, state, state[N > 2 ? 2 : 1]);
-      // Without branches: a device computes the answers for several elements side by side.
-      const bool halves = halves_at_most(beta1) && halves_at_most(beta2);
-      const bool in_middle = largest.is_in_middle(steps);
-      const Compute rate = step_size * root_correction2, next_rate = next.step_size * next.root_correction2;
-      const bool exceeds = largest.exceeds(share, rate < next_rate ? rate : next_rate, weight);
-      bool constant = true;
-      if constexpr (N > 2) constant = state[2] >= state[1] && term(next, state, state[1]).is_in_middle(steps);
-      return halves && in_middle && exceeds && constant;
+      bool outweighing = both(largest.moments_in_middle(steps_between_asks),
+                              largest.exceeds(share, least_rate(next), weight));
+      if constexpr (N > 2)
+        outweighing = both(
+            outweighing,
+            both(state[2] >= state[1], term(next, state, state[1]).moments_in_middle(steps_between_asks)));
+      return outweighing;
     }
+    [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION Compute least_rate(const update& next) const {
+      const Compute rate = step_size * root_correction2, next_rate = next.step_size * next.root_correction2;
+      return rate < next_rate ? rate : next_rate;
+    }
+    /// @}
     template <int N>
     [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION moment_ratio<Compute> term(const update& next,
                                                                          const Compute (&state)[N],

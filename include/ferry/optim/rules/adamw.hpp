@@ -88,6 +88,9 @@ struct adamw {
     KOKKOS_FORCEINLINE_FUNCTION void decay_weight(Number& weight) const {
       weight *= keep;
     }
+    KOKKOS_FORCEINLINE_FUNCTION bool may_coast(const update& next) const {
+      return rest.may_outweigh(next.rest);
+    }
     template <int N>
     KOKKOS_FORCEINLINE_FUNCTION bool coasts(const update& next, const Compute& weight,
                                             const Compute (&state)[N]) const {

@@ -32,8 +32,8 @@ namespace ferry::kernels {
 /// a loop of their own without a sum, which works on whole cache lines if the width allows it.
 template <class Compute, class Tile, class Duplicates, class Source, class Value, class Operation>
 struct apply_rows {
-  static constexpr unsigned int most_threads = 128;  ///< of a block, see launch
-  static constexpr bool takes_runs = Tile::host;     ///< see launch
+  static constexpr unsigned int most_threads = threads_of_rows<Operation>;  ///< of a block, see launch
+  static constexpr bool takes_runs = Tile::host;                            ///< see launch
   static constexpr unsigned int blocks_at_once =
       blocks_of_rows<Compute, Tile, Duplicates, Source, Operation>();
 

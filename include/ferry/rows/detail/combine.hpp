@@ -31,15 +31,7 @@ KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements]
     const bool last = std::is_same_v<Duplicates, duplicates::last>;
     load_tile<Tile>(tile, value_of(last ? rows.end - 1 : rows.begin), count);
   } else {
-    bool summed = false;
-    if constexpr (!Tile::host && requires { source.long_sums; }) {
-      summed = source.long_sums != nullptr && long_segments::has(rows.begin, rows.end);
-      if (summed)
-        load_tile<Tile>(tile,
-                        static_cast<const Compute*>(source.long_sums) +
-                            long_segments::slot(rows.begin) * source.long_stride + column,
-                        count);
-    }
+    constexpr bool may_be_summed = !Tile::host && requires { source.long_sums; };
     const auto load = [&](std::int64_t k) {
       if constexpr (Adds)
         load_addends<Tile>(tile, value_of(k), count);
@@ -47,7 +39,7 @@ KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements]
         load_tile<Tile>(tile, value_of(k), count);
       if constexpr (requires { Source::adjusts; }) source.template adjust<Tile>(tile, k, column, count);
     };
-    if (!summed) load(rows.begin);
+    load(rows.begin);
     const auto add = [&](std::int64_t k) {
       if constexpr (requires { Source::adjusts; }) {
         Compute next[Tile::elements];
@@ -79,8 +71,17 @@ KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements]
         for (int e = 0; e < live<Tile>(count); ++e) total[e] += tile[e];
       }
       load_tile<Tile>(tile, static_cast<const Compute*>(total), count);
-    } else {
-      add_between(rows.begin + 1, summed ? rows.begin : rows.end);
+    } else if (size > 1) {
+      bool summed = false;
+      if constexpr (may_be_summed) {
+        summed = source.long_sums != nullptr && long_segments::has(rows.begin, rows.end);
+        if (summed)
+          load_tile<Tile>(tile,
+                          static_cast<const Compute*>(source.long_sums) +
+                              long_segments::slot(rows.begin) * source.long_stride + column,
+                          count);
+      }
+      if (!summed) add_between(rows.begin + 1, rows.end);
     }
     if constexpr (std::is_same_v<Duplicates, duplicates::mean>)
       for (int e = 0; e < live<Tile>(count); ++e) tile[e] /= static_cast<Compute>(rows.end - rows.begin);

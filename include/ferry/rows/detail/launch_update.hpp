@@ -102,14 +102,20 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
       }
     if (!wide) {
       const auto kernel = kernel_of(typename Job::template packed_tile<Value>{});
-      launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
+      // Kokkos' loop over the work items would take registers from the missed steps.
+      if constexpr (kernels::catches_up<Job> && std::is_same_v<Order, schedule::flat> &&
+                    requires { kernel.blocks_at_once; })
+        launch(exec, labels.apply, schedule::each{}, items, kernel.per_item(), kernel);
+      else
+        launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
     }
   } else {
     const auto kernel = kernel_of(loose_tile_of<Job, Duplicates, Source>{});
     launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
   }
   if constexpr (Job::counts_rows)
-    launch(exec, labels.count, items, job.template counting_kernel<Exec, std::remove_const_t<Value>>(source));
+    launch(exec, labels.count, schedule::each_behind{}, items, 1,
+           job.template counting_kernel<Exec, std::remove_const_t<Value>>(source));
 }
 
 /// Reports rows that a plan names more than once.

@@ -33,6 +33,19 @@ inline constexpr bool counts_rows = requires {
   requires Operation::counts_rows;
 };
 
+/// True if an operation of apply_rows gives rows the steps that they missed.
+template <class Operation>
+inline constexpr bool catches_up = requires {
+  requires Operation::catches_up;
+};
+
+/// The most threads of a block of apply_rows.
+template <class Operation>
+inline constexpr unsigned int threads_of_rows = 128;
+template <class Operation>
+  requires(catches_up<Operation>)
+inline constexpr unsigned int threads_of_rows<Operation> = Operation::most_threads;
+
 /// Blocks of a multiprocessor that the registers of apply_rows must allow, see launch: those of a kernel
 /// without the sums of pieces, which would take more, or those that the operation states. Kernels that
 /// already have as many state none.
