@@ -61,7 +61,8 @@ struct score_digits {
   }
 };
 
-/// Rows with neighbouring numbers, by loads of 16 bytes.
+/// Rows with neighbouring numbers, by loads of 16 bytes. Rows that an exchange announced, but did not bring
+/// because it threw, are not cached.
 struct row_scores {
   static constexpr int at_once = 4;
   using group = packet<std::uint32_t, at_once>;
@@ -71,8 +72,7 @@ struct row_scores {
   cached_bonus bonus;
   std::int64_t rows;
 
-  /// Calls visit(row, score) for the rows of a group. No exchange is under way: each row in the directory is
-  /// cached.
+  /// Calls visit(row, score) for the rows of a group.
   template <class Visit>
   KOKKOS_FORCEINLINE_FUNCTION void each(std::int64_t number, std::uint32_t late, const Visit& visit) const {
     const std::int64_t first = number * at_once;
@@ -88,7 +88,7 @@ struct row_scores {
       }
     }
     for (int k = 0; k < at_once; ++k)
-      visit(first + k, row_score(uses.value[k], slots.value[k] != 0, bonus.more, late));
+      visit(first + k, row_score(uses.value[k], directory.is_cached(slots.value[k]), bonus.more, late));
   }
 };
 

@@ -103,6 +103,17 @@ TEST_CASE("rows of equal counts stay", "[cache][settled]") {
   CHECK(hot.statistics().rows_loaded == 300);
 }
 
+TEST_CASE("rows that an exchange announced are not cached before they come", "[cache][settled]") {
+  std::vector<std::uint32_t> words(4);
+  const ferry::kernels::dense_directory directory{words.data()};
+  CHECK_FALSE(directory.is_cached(words[2]));
+  directory.announce(2, 0);
+  CHECK(directory.find(2) == ferry::kernels::coming(0));
+  CHECK_FALSE(directory.is_cached(words[2]));
+  directory.insert(2, 0);
+  CHECK(directory.is_cached(words[2]));
+}
+
 TEST_CASE("rows with uses of any number are told apart", "[cache][settled]") {
   auto random = generator(7300);
   const exec_space exec;

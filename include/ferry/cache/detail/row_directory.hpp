@@ -33,6 +33,10 @@ struct dense_directory {
     const std::int64_t slot = static_cast<std::int64_t>(entry & ~coming_bit) - 1;
     return (entry & coming_bit) == 0 ? slot : coming(slot);
   }
+  /// True if a row with this word in slot_of is in its slot.
+  KOKKOS_FORCEINLINE_FUNCTION static bool is_cached(std::uint32_t entry) {
+    return entry != 0 && (entry & coming_bit) == 0;
+  }
   KOKKOS_FORCEINLINE_FUNCTION void announce(std::int64_t row, std::int64_t slot) const {
     slot_of[row] = static_cast<std::uint32_t>(slot + 1) | coming_bit;
   }
