@@ -34,6 +34,7 @@ struct row_segment {
 template <class Index, class Bounds>
 struct index_rows {
   static constexpr bool reports = Bounds::reports;
+  using index_type = Index;
 
   const Index* indices = nullptr;
   std::int64_t rows = 0;
@@ -47,6 +48,8 @@ struct index_rows {
         report.out_of_range(position, static_cast<std::uint64_t>(static_cast<std::int64_t>(index)));
     return row;
   }
+  /// True if no row has this index.
+  KOKKOS_FORCEINLINE_FUNCTION bool is_bad(Index index) const { return Bounds::resolve(index, rows) < 0; }
   /// For kernels that read a row before they decide: row 0 if the position `misses` its own.
   KOKKOS_FUNCTION std::int64_t row_or_first(std::int64_t position, bool& misses) const
       requires(std::is_same_v<Bounds, bounds::check> || std::is_same_v<Bounds, bounds::skip>) {

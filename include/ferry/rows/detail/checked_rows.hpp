@@ -15,28 +15,29 @@
 /// Small batches of checked indices without a plan: one launch looks for bad indices and writes the rows.
 namespace ferry::kernels {
 
-/// True if a thread of a team sees a bad index in its part of a batch. The first team records bad ones.
+/// True if a thread of a team sees a bad index in its part of a batch, which has a position at least. The
+/// first team records bad ones.
 template <class Team, class Named>
 KOKKOS_FORCEINLINE_FUNCTION bool sees_bad(const Team& team, const Named& named, std::int64_t positions) {
   constexpr int at_once = 8;  // indices of a thread under way
+  const auto last = static_cast<int>(positions - 1);
   bool any = false;
-  for (std::int64_t first = team.team_rank(); first < positions;
-       first += std::int64_t{at_once} * team.team_size()) {
-    // Nothing is recorded here, or each load would wait for the last one.
-    std::int64_t row[at_once];
+  FERRY_LOOP_OF_DEVICE
+  for (int first = team.team_rank(); first <= last; first += at_once * team.team_size()) {
+    // Nothing is decided or recorded here, or loads would wait for one another. Beyond the last position that
+    // one is looked at once more.
+    typename Named::index_type index[at_once];
     for (int k = 0; k < at_once; ++k) {
-      const std::int64_t position = first + std::int64_t{k} * team.team_size();
-      row[k] = position < positions ? named.row(position, false) : 0;
+      const int position = first + k * team.team_size();
+      index[k] = named.indices[position < last ? position : last];
     }
     bool bad = false;
-    for (int k = 0; k < at_once; ++k) bad = bad || row[k] < 0;
-    any = any || bad;
+    for (int k = 0; k < at_once; ++k) bad |= named.is_bad(index[k]);
+    any |= bad;
     if (!bad || team.league_rank() != 0) continue;
     FERRY_LOOP_OF_DEVICE
-    for (int k = 0; k < at_once; ++k) {
-      const std::int64_t position = first + std::int64_t{k} * team.team_size();
-      if (position < positions) named.row(position, true);
-    }
+    for (int k = 0; k < at_once; ++k)
+      if (const int position = first + k * team.team_size(); position <= last) named.row(position, true);
   }
   return any;
 }
