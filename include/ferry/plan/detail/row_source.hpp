@@ -30,6 +30,17 @@ struct row_segment {
   std::int64_t end = 0;
 };
 
+/// A bounds policy in kernels that have looked at all indices: they report none.
+template <class Bounds>
+struct looked_at {
+  static constexpr bool reports = false;
+
+  template <class Index>
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr std::int64_t resolve(Index index, std::int64_t rows) {
+    return Bounds::resolve(index, rows);
+  }
+};
+
 /// Item i is position i of an index array. With a report, the first lane of a position records its bad index.
 template <class Index, class Bounds>
 struct index_rows {
