@@ -2,7 +2,9 @@
 #pragma once
 
 #include <ferry/memory/detail/tools.hpp>
+#include <ferry/rows/detail/rows_ahead.hpp>
 #include <ferry/rows/detail/sum_long_segments.hpp>
+#include <ferry/rows/detail/unit_walk.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -15,28 +17,29 @@
 /// Small batches of checked indices without a plan: one launch looks for bad indices and writes the rows.
 namespace ferry::kernels {
 
-/// True if a thread of a team sees a bad index in its part of a batch. The first team records bad ones.
+/// True if a thread of a team sees a bad index in its part of a batch, which has a position at least. The
+/// first team records bad ones.
 template <class Team, class Named>
 KOKKOS_FORCEINLINE_FUNCTION bool sees_bad(const Team& team, const Named& named, std::int64_t positions) {
   constexpr int at_once = 8;  // indices of a thread under way
+  const auto last = static_cast<int>(positions - 1);
   bool any = false;
-  for (std::int64_t first = team.team_rank(); first < positions;
-       first += std::int64_t{at_once} * team.team_size()) {
-    // Nothing is recorded here, or each load would wait for the last one.
-    std::int64_t row[at_once];
+  FERRY_LOOP_OF_DEVICE
+  for (int first = team.team_rank(); first <= last; first += at_once * team.team_size()) {
+    // Nothing is decided or recorded here, or loads would wait for one another. Beyond the last position that
+    // one is looked at once more.
+    typename Named::index_type index[at_once];
     for (int k = 0; k < at_once; ++k) {
-      const std::int64_t position = first + std::int64_t{k} * team.team_size();
-      row[k] = position < positions ? named.row(position, false) : 0;
+      const int position = first + k * team.team_size();
+      index[k] = named.indices[position < last ? position : last];
     }
     bool bad = false;
-    for (int k = 0; k < at_once; ++k) bad = bad || row[k] < 0;
-    any = any || bad;
+    for (int k = 0; k < at_once; ++k) bad |= named.is_bad(index[k]);
+    any |= bad;
     if (!bad || team.league_rank() != 0) continue;
     FERRY_LOOP_OF_DEVICE
-    for (int k = 0; k < at_once; ++k) {
-      const std::int64_t position = first + std::int64_t{k} * team.team_size();
-      if (position < positions) named.row(position, true);
-    }
+    for (int k = 0; k < at_once; ++k)
+      if (const int position = first + k * team.team_size(); position <= last) named.row(position, true);
   }
   return any;
 }
@@ -45,15 +48,18 @@ KOKKOS_FORCEINLINE_FUNCTION bool sees_bad(const Team& team, const Named& named, 
 /// knows before it writes; the first one reports.
 ///
 /// Device mapping: the threads of all teams stride over the work items. Teams are few, because each reads the
-/// whole batch.
+/// whole batch. Threads of a kernel that can load before it may write look at indices while some units are
+/// under way, see rows_ahead.
 template <class Kernel, class Named>
 struct checked_rows {
   static constexpr int team_size = 512;
 
+  using ahead = rows_ahead<Kernel>;
+
   Kernel kernel;
   Named named;  ///< an index_rows
   std::int64_t positions;
-  std::int64_t count;  ///< of work items
+  std::int64_t count;  ///< of work items; of units of a row if the kernel loads ahead
   int teams;
 
   struct verdict {
@@ -65,13 +71,50 @@ struct checked_rows {
     auto& batch = team.template shared<verdict>();
     if (team.team_rank() == 0) batch.bad = 0;
     team.team_barrier();
+    if constexpr (loads_ahead<Kernel>) {
+      const unit_walk walk(team, count);
+      std::int64_t item = walk.row < 0 ? positions : std::int64_t{team.league_rank()} * walk.rows + walk.row;
+      std::int64_t unit = walk.unit;
+      const std::int64_t step = std::int64_t{teams} * walk.rows;
+      constexpr int at_once = ahead::at_once;
+      typename ahead::held part[at_once];
+      load(part, item, step, unit);
+      if (is_bad(team, batch)) return;
+      while (item < positions) {
+        for (int k = 0; k < at_once; ++k)
+          if (item + k * step < positions) ahead::write(kernel, part[k], item + k * step, unit);
+        unit += team.team_size();
+        if (unit >= count) {
+          unit = walk.unit;
+          item += at_once * step;
+        }
+        load(part, item, step, unit);
+      }
+    } else {
+      if (is_bad(team, batch)) return;
+      const std::int64_t step = std::int64_t{teams} * team.team_size();
+      for (std::int64_t i = std::int64_t{team.league_rank()} * team.team_size() + team.team_rank(); i < count;
+           i += step)
+        kernel(i);
+    }
+  }
+
+ private:
+  template <class Team>
+  KOKKOS_FORCEINLINE_FUNCTION bool is_bad(const Team& team, verdict& batch) const {
     if (sees_bad(team, named, positions)) batch.bad = 1;
     team.team_barrier();
-    if (batch.bad != 0) return;
-    const std::int64_t step = std::int64_t{teams} * team_size;
-    for (std::int64_t i = std::int64_t{team.league_rank()} * team_size + team.team_rank(); i < count;
-         i += step)
-      kernel(i);
+    return batch.bad != 0;
+  }
+  /// Loads a unit of each of several items, those of an item after the numbers of all rows.
+  template <class Held, int N>
+  KOKKOS_FORCEINLINE_FUNCTION void load(Held (&part)[N], std::int64_t item, std::int64_t step,
+                                        std::int64_t unit) const {
+    for (int k = 0; k < N; ++k)
+      part[k].row = item + k * step < positions ? ahead::row_of(kernel, item + k * step) : -1;
+    for (int k = 0; k < N; ++k)
+      if (item + k * step < positions) ahead::load(kernel, part[k], item + k * step, unit);
+    for (int k = 0; k < N; ++k) ahead::load_row(kernel, part[k], item + k * step, unit);
   }
 };
 
@@ -79,11 +122,9 @@ struct checked_rows {
 
 namespace ferry::detail::schedule {
 
-/// One thread per work item, of few teams that check the `positions` indices first.
+/// Few teams, which check the `positions` indices first.
 template <class Named>
 struct checked {
-  static constexpr bool covers_items = true;
-
   Named named;
   std::int64_t positions;
 
@@ -91,11 +132,12 @@ struct checked {
   void enqueue(const Exec& exec, const std::string& label, std::int64_t items, std::int64_t per_item,
                const Functor& functor) const {
     using kernel = kernels::checked_rows<Functor, Named>;
-    const std::int64_t count = items * per_item;
-    const std::int64_t blocks = (count + kernel::team_size - 1) / kernel::team_size;
-    const auto teams = static_cast<int>(
-        std::min<std::int64_t>(blocks, execution_backend<Exec>::tuning(exec).teams_that_check));
+    const auto& tuning = execution_backend<Exec>::tuning(exec);
     const tool_kernel reported(exec, label);
+    const bool by_units = kernels::loads_ahead<Functor>;
+    const std::int64_t count = by_units ? per_item : items * per_item;
+    const std::int64_t blocks = (items * per_item + kernel::team_size - 1) / kernel::team_size;
+    const auto teams = static_cast<int>(std::min(blocks, tuning.teams_that_check));
     execution_backend<Exec>::launch_blocks(exec, label, teams, kernel::team_size,
                                            kernel{functor, named, positions, count, teams});
   }

@@ -58,8 +58,11 @@ struct searched_batch {
   std::int64_t rows[search_shape::most_items];  ///< those of the items, see found_rows
   int begin[search_shape::most_items];
   int count[search_shape::most_items];
+  int before[search_shape::most_items];  ///< positions of the row before those of the team
+  team_share shares[search_shape::most_items];
   bool is_later[search_shape::most_items];  ///< a position before that of the item names its row
-  bool has_long;                            ///< true if the values of a row are summed in pieces
+  bool has_shares;                          ///< true if teams share a row
+  int shares_of_team;                       ///< that are not empty
   int bad;                                  ///< bad indices
   int order_size;                           ///< positions in the order
   alignas(16) unsigned char sums[search_shape::sum_bytes];
@@ -90,8 +93,7 @@ struct warp_positions {
 /// the rows of neighbouring positions up, a lane for each position; few batches name a row often, so most
 /// positions miss. The warps count the positions of each item, then sum the counts of the warps before, and
 /// so know the place of each position in the order of the items. At last all threads run the kernel on the
-/// team's items, one work item each. All threads of a team sum a row that is named often, a piece and a tile
-/// each.
+/// team's items, one work item each. The teams that name a row often share its tiles, see team_share.
 template <class Kernel, class Named>
 struct search_rows : search_shape {
   Kernel kernel;  ///< its source is that of the team
@@ -136,15 +138,16 @@ struct search_rows : search_shape {
         for_peers(team, batch, part, hit, [&](int number) {
           if (batch.count[hit] != 0)
             batch.order[batch.begin[hit] + number] = static_cast<std::uint16_t>(position);
+          if (position == first + hit) batch.before[hit] = number;
         });
       });
     }
     team.team_barrier();
     Kernel team_kernel = kernel;
     team_kernel.source = {batch.rows, batch.begin, batch.count, batch.order, first};
-    if constexpr (Kernel::duplicates_type::combines)
-      if (batch.has_long && !kernel.operation.is_refused())
-        update_long(team, batch, team_kernel, first, size);
+    if constexpr (sums)
+      if (batch.has_shares && !kernel.operation.is_refused())
+        update_shares(team, batch, team_kernel, first, size);
     for (std::int64_t i = first * per_item + team.team_rank(); i < (first + size) * per_item;
          i += team.team_size())
       team_kernel(i);
@@ -152,6 +155,7 @@ struct search_rows : search_shape {
 
  private:
   static constexpr int at_once = 8;  ///< loads of a thread under way
+  static constexpr bool sums = Kernel::duplicates_type::combines;
 
   /// Rows of the positions from p on. Nothing is reported, or each load would wait for the last one.
   KOKKOS_FORCEINLINE_FUNCTION void load(const warp_positions& part, int p,
@@ -188,7 +192,8 @@ struct search_rows : search_shape {
       batch.next[k / most_items][k % most_items] = 0;
     if (team.team_rank() == 0) {
       batch.bad = batch.order_size = 0;
-      batch.has_long = false;
+      batch.has_shares = false;
+      batch.shares_of_team = 0;
     }
   }
   KOKKOS_FORCEINLINE_FUNCTION static int slot_of(std::int64_t row) {
@@ -213,7 +218,8 @@ struct search_rows : search_shape {
       if (item < 0 || batch.rows[item] == row) return item;
     }
   }
-  /// The items that have these rows and do not come after the positions; -1 if none does.
+  /// The items that have these rows; -1 if none does, or if only the first or last value of a row counts and
+  /// the item comes after the position.
   KOKKOS_FORCEINLINE_FUNCTION static void look_up(searched_batch& batch, const warp_positions& part,
                                                   int first, int p, const std::int64_t (&row)[at_once],
                                                   int (&item)[at_once]) {
@@ -222,7 +228,7 @@ struct search_rows : search_shape {
       item[k] = position < part.end && row[k] >= 0 ? item_with(batch, row[k]) : -1;
       if (item[k] < 0 || position >= first) continue;
       batch.is_later[item[k]] = true;
-      item[k] = -1;
+      if (!sums) item[k] = -1;
     }
   }
   /// Calls act(position, item) by all lanes of a warp for each round in which some position has an item.
@@ -254,29 +260,36 @@ struct search_rows : search_shape {
       batch.next[warp][item] = static_cast<std::uint16_t>(count);
       count += positions;
     }
-    if (batch.is_later[item] || batch.rows[item] < 0) {
+    if (sums && count >= team_share::fewest) {
+      batch.has_shares = true;
+    } else if (batch.is_later[item] || batch.rows[item] < 0) {
       batch.rows[item] = -1;
       count = 0;
     }
     batch.begin[item] = Kokkos::atomic_fetch_add(&batch.order_size, count);
     batch.count[item] = count;
-    if (sum_pieces::cuts(count)) batch.has_long = true;
   }
   KOKKOS_FORCEINLINE_FUNCTION static int bits_in(std::uint32_t mask) {
     return Kokkos::Experimental::popcount_builtin(mask);
   }
 
-  /// Updates the rows whose values are summed in pieces, and takes them from the items.
+  /// Updates the team's shares of the rows that teams share, and takes these from the items.
   template <class Team>
-  KOKKOS_FORCEINLINE_FUNCTION static void update_long(const Team& team, searched_batch& batch,
-                                                      const Kernel& kernel, int first, int size) {
-    for (int item = 0; item < size; ++item)
-      if (sum_pieces::cuts(batch.count[item]))
-        update_by_team(team, batch.sums, kernel, first + item,
-                       {batch.rows[item], batch.begin[item], batch.begin[item] + batch.count[item]});
-    for (int item = team.team_rank(); item < size; item += team.team_size())
-      if (sum_pieces::cuts(batch.count[item])) batch.rows[item] = -1;
+  KOKKOS_FORCEINLINE_FUNCTION static void update_shares(const Team& team, searched_batch& batch,
+                                                        const Kernel& kernel, int first, int size) {
+    for (int item = team.team_rank(); item < size; item += team.team_size()) {
+      const int count = batch.count[item];
+      if (count < team_share::fewest) continue;
+      const auto* const order = batch.order + batch.begin[item];
+      int end = batch.before[item];
+      while (end < count && order[end] < first + size) ++end;
+      const team_share share(batch.rows[item], first + item, batch.begin[item], count, batch.before[item],
+                             end, static_cast<int>(kernel.tiles.divisor()));
+      if (share.tiles > 0) batch.shares[Kokkos::atomic_fetch_add(&batch.shares_of_team, 1)] = share;
+      batch.rows[item] = -1;
+    }
     team.team_barrier();
+    update_by_team(team, batch.sums, kernel, batch.shares, batch.shares_of_team);
   }
 };
 

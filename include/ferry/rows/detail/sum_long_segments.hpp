@@ -62,35 +62,6 @@ struct long_piece {
   }
 };
 
-/// tile = the sum of values [begin, end) of a segment, one after the other, for the columns of a device's
-/// tile: the loads of several values are in flight at once.
-template <int UnderWay, class Tile, class Compute, class Source, class Value>
-KOKKOS_FORCEINLINE_FUNCTION void sum_values(Compute (&tile)[Tile::elements], const Source& source,
-                                            std::int64_t begin, std::int64_t end, const Value* values,
-                                            std::int64_t stride, std::int64_t column, int count) {
-  const auto load = [&](Compute(&target)[Tile::elements], std::int64_t place) {
-    load_tile<Tile>(target, values + source.position(place) * stride + column, count);
-    if constexpr (requires { Source::adjusts; }) source.template adjust<Tile>(target, place, column, count);
-  };
-  Compute next[UnderWay][Tile::elements];
-  const auto add_several = [&](std::int64_t k) {
-    for (int j = 0; j < UnderWay; ++j) load(next[j], k + j);
-    for (int j = 0; j < UnderWay; ++j)
-      for (int e = 0; e < Tile::elements; ++e) tile[e] += next[j][e];
-  };
-  const auto add_one = [&](std::int64_t k) {
-    load(next[0], k);
-    for (int e = 0; e < Tile::elements; ++e) tile[e] += next[0][e];
-  };
-  load(tile, begin);
-  std::int64_t k = begin + 1;
-  // More of the loops at once would cost a device's kernel registers.
-  KOKKOS_IF_ON_DEVICE((_Pragma("unroll 1") for (; k + UnderWay <= end; k += UnderWay) add_several(k);
-                       _Pragma("unroll 1") for (; k < end; ++k) add_one(k);))
-  KOKKOS_IF_ON_HOST(
-      (for (; k + UnderWay <= end; k += UnderWay) add_several(k); for (; k < end; ++k) add_one(k);))
-}
-
 /// The sums of a plan's long segments, in one launch: those of pieces, which a buffer holds, then those of
 /// segments. No thread waits for another one: the last of the threads that sum pieces of a group of tiles
 /// adds them up and goes on with the segment.

@@ -119,28 +119,31 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
     const kernels::index_rows<plain, Bounds> source{list, job.table.rows(),
                                                     Bounds::reports ? call.report() : report_writer{}};
     using values_type = std::remove_const_t<std::remove_pointer_t<decltype(batch.data)>>;
-    const auto write = [&](const auto& located, const auto& order) {
+    const auto write = [&]<class By>(const auto& located, const kernels::index_rows<plain, By>& items,
+                                     const auto& order) {
       if constexpr (Access::is_strided && !is_host_exec<Exec> && Job::template replaces_by<values_type>)
-        launch_gather(exec, label, batch, job.table, kernels::index_destinations<plain, Bounds>{source}, n,
-                      order);
+        launch_gather(exec, label, batch, job.table, kernels::index_destinations<plain, By>{items}, n, order);
       else
-        launch_update<Duplicates>(exec, labels, located, source, n, batch, order);
+        launch_update<Duplicates>(exec, labels, located, items, n, batch, order);
     };
     using named_rows = kernels::index_rows<plain, Bounds>;
     constexpr bool tiled = in_any_order<Duplicates> && !is_host_exec<Exec>;
     if constexpr (may_check_in_place<Bounds, Exec, Access, Job, IndexSpace>())
       // A row without elements has no kernel that could check.
       if (job.table.width() != 0 && n <= execution_backend<Exec>::tuning(exec).positions_checked_in_place) {
-        if constexpr (tiled)
-          return write(ready, schedule::position_tiles<named_rows>{source, true});
-        else
-          return write(ready, schedule::checked<named_rows>{source, n});
+        if constexpr (tiled) {
+          return write(ready, source, schedule::position_tiles<named_rows>{source, true});
+        } else {
+          // The kernel has looked at the indices before it writes.
+          const kernels::index_rows<plain, kernels::looked_at<Bounds>> items{list, job.table.rows(), {}};
+          return write(ready, items, schedule::checked<named_rows>{source, n});
+        }
       }
     const auto rows = access.located(call, label, ready, source, n);
     if constexpr (tiled)
-      write(rows.job, schedule::position_tiles<named_rows>{source, false});
+      write(rows.job, source, schedule::position_tiles<named_rows>{source, false});
     else
-      write(rows.job, rows.order);
+      write(rows.job, source, rows.order);
   };
   if (job.table.width() == 0 && !Job::counts_rows) {
     look_at_bounds<Bounds>(call, indices, job.table.rows());
