@@ -182,4 +182,27 @@ TEST_CASE("counters are made once, by one policy, and steps that fail are taken 
   CHECK(take(late.row_steps())[1] == 2);
 }
 
+TEST_CASE("rows of a batch with a bad index do not count", "[optim][step_count][bounds]") {
+  const exec_space exec;
+  const ferry::optim::adam rule{.lr = 0.1};
+  const auto refused_by = [&]<class Count>(Count count) {
+    CAPTURE(Count::name);
+    const std::vector<float> start(4 * 8, 1.0f);
+    auto table = make<ferry::device_space>("weights", 4, 8, start);
+    auto state = ferry::optim::make_state(rule, table);
+    const auto grads = make<ferry::device_space>("grads", 3, 8, std::vector<float>(3 * 8, 0.5f));
+    const auto step_of = [&](const std::vector<std::int64_t>& ids) {
+      const auto named = make<ferry::device_space>("ids", ids.size(), 1, ids);
+      ferry::step(exec, rule, table, state, named, grads, count, ferry::duplicates::assume_unique{}).wait();
+    };
+    step_of({3, 1, 2});
+    const auto weights = take(table);
+    for (int time = 0; time < 2; ++time) CHECK_THROWS_AS(step_of({0, 99, 2}), ferry::out_of_range);
+    CHECK(take(table) == weights);
+    CHECK(take(state.row_steps()) == std::vector<std::uint32_t>{0, 1, 1, 1});
+  };
+  refused_by(ferry::step_count::per_row{});
+  refused_by(ferry::step_count::catch_up{});
+}
+
 }  // namespace ferry_test::step_count_test

@@ -133,6 +133,9 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
       if (job.table.width() != 0 && n <= execution_backend<Exec>::tuning(exec).positions_checked_in_place) {
         if constexpr (tiled) {
           return write(ready, source, schedule::position_tiles<named_rows>{source, true});
+        } else if constexpr (Job::counts_rows) {
+          // The kernel that counts reads the report of the one before.
+          return write(ready, source, schedule::checked<named_rows>{source, n});
         } else {
           // The kernel has looked at the indices before it writes.
           const kernels::index_rows<plain, kernels::looked_at<Bounds>> items{list, job.table.rows(), {}};
