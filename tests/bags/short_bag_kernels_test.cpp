@@ -3,6 +3,7 @@
 
 #include <ferry/bags.hpp>
 #include <ferry/bags/detail/launch_pool.hpp>
+#include <ferry/quantized.hpp>
 #include <ferry/runtime/detail/report.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -34,11 +35,15 @@ class pool_case {
  public:
   static constexpr std::size_t rows = 90;
   static constexpr bool weighs = !std::is_void_v<Weight>;
+  static constexpr bool in_records = std::is_same_v<T, std::byte>;
 
   pool_case(std::vector<std::size_t> offsets, std::size_t width, tile shape, unsigned seed)
       : offsets_(std::move(offsets)), width_(width), shape_(shape), random_(generator(seed)) {
     indices_ = indices<Index>(random_, offsets_.back(), rows);
-    values_ = uneven_values<T>(random_, rows * width);
+    if constexpr (in_records)
+      fill_records();
+    else
+      values_ = uneven_values<T>(random_, rows * width);
     weights_ = uneven_values<float>(random_, indices_.size());
   }
   /// The index at a position names no row.
@@ -69,6 +74,29 @@ class pool_case {
   using table_type = kernels::pooled_table<T>;
   using weight = std::conditional_t<weighs, float, void>;
   using chosen = std::conditional_t<Pooling::selects, std::int64_t, void>;
+
+  /// Records with random codes. Some rows are constant, some have no range, and of some the float nearest to
+  /// a number needs a sum in double.
+  void fill_records() {
+    const std::size_t bytes = ferry::rowwise_int8_tensor<ferry::pinned_space>::record_bytes(width_);
+    records_.assign(rows * bytes, std::byte{0});
+    values_.resize(rows * width_);
+    for (std::size_t row = 0; row < rows; ++row) {
+      std::byte* const record = records_.data() + row * bytes;
+      const auto steps = static_cast<float>(1 + random_() % 1000);
+      const kernels::rowwise_int8_code code{row == 20   ? std::numeric_limits<float>::quiet_NaN()
+                                            : row == 40 ? 0.0F
+                                            : row == 60 ? steps * 0x1.234567p-40F
+                                                        : steps * 0x1.345679p-16F,
+                                            0.3F - steps * 0x1.7p-9F};
+      for (std::size_t c = 0; c < width_; ++c) {
+        const auto number = static_cast<std::uint8_t>(random_() % 256);
+        record[c] = static_cast<std::byte>(number);
+        values_[row * width_ + c] = static_cast<float>(code.decode(number));
+      }
+      code.store(record, static_cast<std::int64_t>(width_), static_cast<std::int64_t>(bytes));
+    }
+  }
 
   [[nodiscard]] pooled_bags<Out> expectation() const {
     constexpr std::int64_t last_row = static_cast<std::int64_t>(rows) - 1;
@@ -114,7 +142,12 @@ class pool_case {
                                          report};
     const std::int64_t elements = shape_ == tile::single ? 1 : shape_ == tile::packed ? 4 : 8;
     // Aligned copies, for packets.
-    const auto table = make<ferry::pinned_space>("table", rows, width_, values_);
+    const auto table = [&] {
+      if constexpr (in_records)
+        return make<ferry::pinned_space>("table", rows, records_.size() / rows, records_);
+      else
+        return make<ferry::pinned_space>("table", rows, width_, values_);
+    }();
     ferry::tensor<Out, ferry::pinned_space> out("out", count, width_);
     put(out, std::vector<Out>(count * width_, Out(77.0F)));
     const weight* factors = nullptr;
@@ -123,7 +156,7 @@ class pool_case {
     chosen* places = nullptr;
     if constexpr (Pooling::selects) places = maxima.data();
     kernels::pool_rows<float, Pooling, table_type, source, Offset, weight, Out, chosen> pool{
-        {table_type::of(table.data(), w),
+        {table_type::of(table.data(), static_cast<std::int64_t>(table.width())),
          {indices_.data(), static_cast<std::int64_t>(rows), report},
          factors,
          w,
@@ -150,7 +183,8 @@ class pool_case {
   tile shape_;
   std::mt19937_64 random_;
   std::vector<Index> indices_;
-  std::vector<T> values_;
+  std::vector<std::byte> records_;
+  std::vector<std::conditional_t<in_records, float, T>> values_;
   std::vector<float> weights_;
   std::vector<std::size_t> flawed_;
 };
@@ -174,7 +208,7 @@ void check_all(unsigned seed) {
   const auto each_shape = [&](const auto& visit) {
     visit(3, tile::single);
     visit(20, tile::packed);
-    if constexpr (sizeof(T) == 2) visit(24, tile::wide);
+    if constexpr (sizeof(T) <= 2) visit(24, tile::wide);
   };
   each_shape([&](std::size_t width, tile shape) {
     using one_case = pool_case<T, Out, Pooling, Bounds, Index, Offset, Weight>;
@@ -230,6 +264,14 @@ TEST_CASE("a device's kernel pools short bags") {
   check_all<float, float, pooling::max, bounds::skip, std::int32_t, std::int64_t>(2200);
 }
 
+TEST_CASE("a device's kernel pools short bags of 8-bit records") {
+  using namespace ferry;
+  check_all<std::byte, float, pooling::sum, bounds::check, std::int64_t, std::int64_t>(2400);
+  check_all<std::byte, float, pooling::mean, bounds::skip, std::int32_t, std::int64_t>(2600);
+  check_all<std::byte, float, pooling::sum, bounds::unchecked, std::int64_t, std::int32_t>(2800);
+  check_all<std::byte, float, pooling::sum, bounds::check, std::uint32_t, std::int64_t, float>(3000);
+}
+
 TEST_CASE("short bags of tables with too many rows, or too wide ones, have no path of their own") {
   using source = kernels::index_rows<std::int64_t, ferry::bounds::check>;
   using terms = kernels::bag_terms<float, false, kernels::pooled_table<float>, source, void, void>;
@@ -242,6 +284,16 @@ TEST_CASE("short bags of tables with too many rows, or too wide ones, have no pa
   CHECK_FALSE(allows(most + 1, 128));
   CHECK(allows(10, most / 4));
   CHECK_FALSE(allows(10, most / 4 + 1));
+  using coded_terms = kernels::bag_terms<float, false, kernels::pooled_table<std::byte>, source, void, void>;
+  const auto allows_records = [](std::int64_t rows, std::int64_t bytes) {
+    return coded_terms{
+        kernels::pooled_table<std::byte>::of(nullptr, bytes), {nullptr, rows, {}}, nullptr, 4, 10}
+        .allows_few();
+  };
+  CHECK(allows_records(most, 144));
+  CHECK_FALSE(allows_records(most + 1, 144));
+  CHECK(allows_records(10, most));
+  CHECK_FALSE(allows_records(10, most + 1));
 }
 
 }  // namespace ferry_test::short_bag_kernels_test

@@ -41,9 +41,9 @@ struct bag_terms {
 
   /// True if a few_number holds all of them.
   [[nodiscard]] bool allows_few() const {
-    if constexpr (has_parts<Table> && knows_rows<Source>) {
+    if constexpr ((has_parts<Table> || has_coded_tiles<Table>)&&knows_rows<Source>) {
       constexpr std::int64_t most = std::numeric_limits<few_number>::max();
-      return source.rows <= most && table.template parts_from<std::int64_t>(0).row_bytes <= most;
+      return source.rows <= most && table.row_stride_bytes() <= most;
     } else {
       return true;
     }
@@ -54,6 +54,11 @@ struct bag_terms {
   static constexpr bool keeps_codes =
       Tile::packed && !Selects && ferry::detail::is_float_number<Compute> && has_coded_tiles<Table>;
   static constexpr int coded_rows = weighs ? 4 : 5;  ///< in flight; a weight takes a register
+  /// Rows that add_few has in flight: as many as its kernel has registers for.
+  template <class Tile>
+  static constexpr int few_rows = keeps_codes<Tile>                          ? coded_rows
+                                  : is_lean && !weighs && Tile::elements < 8 ? 5
+                                                                             : 4;
 
   /// A tile of a pooled row.
   template <class Tile>
@@ -89,7 +94,6 @@ struct bag_terms {
   template <class Tile, int N = 4, bool Coded = false>
   KOKKOS_FORCEINLINE_FUNCTION void add_range(pooled<Tile>& sum, std::int64_t k, std::int64_t end,
                                              std::int64_t column, int count) const {
-    static_assert(Coded || N == 4 || N == 1, "ferry: add_rest adds three rows at most");
     const auto parts = rows_from(column);
     if constexpr (Tile::host) {
       const std::int64_t ahead = look_ahead::rows(row_bytes());
@@ -100,24 +104,25 @@ struct bag_terms {
         }
         add<1, Tile>(sum, k, parts, count);
       }
-    } else if constexpr (Coded) {
-      for (; k + N <= end; k += N) add<N, Tile, true, true>(sum, k, parts, count);
-      if (k < end) add<N, Tile, false, true>(sum, k, parts, count, end);
     } else {
       FERRY_NOT_UNROLLED
-      for (; end - k >= N; k += N) add<N, Tile>(sum, k, parts, count);
-      if constexpr (N > 1) add_rest<Tile>(sum, k, static_cast<int>(end - k), parts, count);
+      for (; end - k >= N; k += N) add<N, Tile, Coded>(sum, k, parts, count);
+      add_rest<N, Tile, Coded>(sum, k, static_cast<int>(end - k), parts, count);
     }
   }
 
-  /// As add_range on a device, for few positions, if allows_few().
+  /// As add_range on a device, for few positions, if allows_few(). Returns false if add_bag must pool the
+  /// bag: it keeps its contents because a position has no row, or its codes need more than float.
   template <class Tile>
-  KOKKOS_FORCEINLINE_FUNCTION void add_few(pooled<Tile>& sum, std::int64_t k, int rows, std::int64_t column,
+  KOKKOS_FORCEINLINE_FUNCTION bool add_few(pooled<Tile>& sum, std::int64_t k, int rows, std::int64_t column,
                                            int count) const {
-    const auto parts = rows_from<few_number>(column);
+    constexpr int most = few_rows<Tile>;
+    constexpr bool coded = keeps_codes<Tile>;
+    const auto parts = rows_from<few_number, coded>(column);
     FERRY_NOT_UNROLLED
-    for (; rows >= 4; rows -= 4, k += 4) add<4, Tile>(sum, k, parts, count);
-    add_rest<Tile>(sum, k, rows, parts, count);
+    for (; rows >= most; rows -= most, k += most)
+      if (!add<most, Tile, coded, true>(sum, k, parts, count)) return false;
+    return add_rest<most, Tile, coded, true>(sum, k, rows, parts, count) && sum.is_exact;
   }
 
   /// As add_range, for threads of a device that are few: N rows are in flight, and the indices of the next N.
@@ -129,9 +134,12 @@ struct bag_terms {
       auto next = find<N>(sum, k);
       for (; k + 2 * N <= end; k += N) {
         const auto rows = next;
-        add_found<N, Tile>(sum, rows, k, parts, count, end, [&] { next = find<N>(sum, k + N); });
+        add_found<N, Tile>(sum, rows, k, parts, count, [&](const auto&) {
+          next = find<N>(sum, k + N);
+          return true;
+        });
       }
-      add_found<N, Tile>(sum, next, k, parts, count, end, [] {});
+      add_found<N, Tile>(sum, next, k, parts, count, [](const auto&) { return true; });
       k += N;
     }
     add_range<Tile>(sum, k, end, column, count);
@@ -171,13 +179,11 @@ struct bag_terms {
     unsigned int missing;
   };
 
-  /// Finds the rows of positions [k, k + N), or if not Whole of those before `end`.
-  template <int N, bool Whole = true, class Sum>
-  KOKKOS_FORCEINLINE_FUNCTION found_rows<N> find(Sum& sum, std::int64_t k,
-                                                 [[maybe_unused]] std::int64_t end = 0) const {
+  /// Finds the rows of positions [k, k + N).
+  template <int N, class Sum>
+  KOKKOS_FORCEINLINE_FUNCTION found_rows<N> find(Sum& sum, std::int64_t k) const {
     found_rows<N> rows = {};
     for (int j = 0; j < N; ++j) {
-      if (!Whole && k + j >= end) continue;
       bool misses = false;
       if constexpr (returns_first<Source>) {
         rows.row[j] = source.row_or_first(k + j, misses);
@@ -193,23 +199,20 @@ struct bag_terms {
     return rows;
   }
 
-  /// Adds such rows. All loads come before `proceed`, which comes before the first addition.
-  template <int N, class Tile, bool Whole = true, bool Coded = false, class Parts, class Proceed>
+  /// Adds such rows. All loads come before proceed(tiles), which comes before the first addition. If it
+  /// returns false, none is added.
+  template <int N, class Tile, bool Coded = false, class Parts, class Proceed>
   KOKKOS_FORCEINLINE_FUNCTION void add_found(pooled<Tile>& sum, const found_rows<N>& rows, std::int64_t k,
-                                             const Parts& parts, int count, [[maybe_unused]] std::int64_t end,
-                                             const Proceed& proceed) const {
-    const auto has = [&]([[maybe_unused]] int j) { return Whole || k + j < end; };
+                                             const Parts& parts, int count, const Proceed& proceed) const {
     next_tile<Table, Compute, Tile, Coded> tile[N];
-    for (int j = 0; j < N; ++j)
-      if (has(j)) {
-        if constexpr (Coded)
-          tile[j].codes = parts.table.row(rows.row[j], parts.width).template load_codes<Tile>(parts.column);
-        else
-          load<Tile>(tile[j].value, parts, rows.row[j], count);
-      }
-    proceed();
     for (int j = 0; j < N; ++j) {
-      if (!has(j)) continue;
+      if constexpr (Coded)
+        tile[j].codes = parts.template load_codes<Tile>(rows.row[j]);
+      else
+        load_part<Tile, Selects>(tile[j].value, parts, rows.row[j], count);
+    }
+    if (!proceed(tile)) return;
+    for (int j = 0; j < N; ++j) {
       if constexpr (may_skip)
         if ((rows.missing >> j & 1u) != 0) continue;
       if constexpr (Coded) {
@@ -242,46 +245,53 @@ struct bag_terms {
     ++sum.rows;
   }
 
-  /// Rows of a table that has no parts_from.
-  struct any_parts {
-    const Table& table;
-    std::int64_t width, column;
-  };
   /// The rows from a column on.
-  template <class Number = std::int64_t>
+  template <class Number = std::int64_t, bool Coded = false>
   KOKKOS_FORCEINLINE_FUNCTION auto rows_from(std::int64_t column) const {
     if constexpr (has_parts<Table>)
       return table.template parts_from<Number>(column);
+    else if constexpr (Coded)
+      return table.template codes_from<Number>(column, width);
     else
-      return any_parts{table, width, column};
+      return any_parts<Table>{table, width, column};
   }
 
-  template <class Tile, class Parts>
-  KOKKOS_FORCEINLINE_FUNCTION static void load(Compute (&value)[Tile::elements], const Parts& parts,
-                                               std::int64_t row, int count) {
-    if constexpr (std::is_same_v<Parts, any_parts>)
-      parts.table.row(row, parts.width).template load<Tile>(value, parts.column, count);
-    else if constexpr (Selects)
-      load_tile<Tile>(value, parts[row], count);
-    else
-      load_addends<Tile>(value, parts[row], count);
+  /// Adds the rows of N positions. Leaves: returns false if the bag keeps its contents, since one of them
+  /// has no row.
+  ///
+  /// A device has all loads under way before this branch, and additions wait behind it. Without a branch, or
+  /// if codes were used behind it alone, nvcc would add the first row, which waits for it, before it loads
+  /// the last one.
+  template <int N, class Tile, bool Coded = false, bool Leaves = false, class Parts>
+  KOKKOS_FORCEINLINE_FUNCTION bool add(pooled<Tile>& sum, std::int64_t k, const Parts& parts,
+                                       int count) const {
+    bool stays = true;
+    add_found<N, Tile, Coded>(sum, find<N>(sum, k), k, parts, count, [&]([[maybe_unused]] const auto& tiles) {
+      if constexpr (Leaves && always_strict<Source>) {
+        stays = !sum.marks.misses_row();
+        if constexpr (Coded)
+          if (!stays)
+            for (const auto& tile : tiles) sum.rows += tile.codes.some_bits();
+      }
+      return stays;
+    });
+    return stays;
   }
 
-  template <int N, class Tile, bool Whole = true, bool Coded = false, class Parts>
-  KOKKOS_FORCEINLINE_FUNCTION void add(pooled<Tile>& sum, std::int64_t k, const Parts& parts, int count,
-                                       std::int64_t end = 0) const {
-    add_found<N, Tile, Whole, Coded>(sum, find<N, Whole>(sum, k, end), k, parts, count, end, [] {});
-  }
-
-  /// Adds the rows of fewer than four positions.
-  template <class Tile, class Parts>
-  KOKKOS_FORCEINLINE_FUNCTION void add_rest(pooled<Tile>& sum, std::int64_t k, int rows, const Parts& parts,
+  /// Adds the rows of fewer than N positions, at most seven, in the same way.
+  template <int N, class Tile, bool Coded, bool Leaves = false, class Parts>
+  KOKKOS_FORCEINLINE_FUNCTION bool add_rest(pooled<Tile>& sum, std::int64_t k, int rows, const Parts& parts,
                                             int count) const {
-    if ((rows & 2) != 0) {
-      add<2, Tile>(sum, k, parts, count);
-      k += 2;
+    static_assert(N <= 8, "ferry: add_rest adds seven rows at most");
+    constexpr int part = N > 4 ? 4 : N > 2 ? 2 : 1;
+    if constexpr (N > 1) {
+      if ((rows & part) != 0) {
+        if (!add<part, Tile, Coded, Leaves>(sum, k, parts, count)) return false;
+        k += part;
+      }
+      return add_rest<part, Tile, Coded, Leaves>(sum, k, rows, parts, count);
     }
-    if ((rows & 1) != 0) add<1, Tile>(sum, k, parts, count);
+    return true;
   }
 };
 

@@ -160,7 +160,7 @@ void launch_with_list(const Exec& exec, const std::string& label, Pool& pool, st
   const std::int64_t threads = on_host ? list.most_pieces : pooling_threads(exec) * 2 / 5;
   try {
     launch(exec, label, schedule::each{}, pool.bags.bags, tiles, pool);
-    launch(exec, long_label, schedule::each_behind{}, threads, 1,
+    launch(exec, long_label, schedule::each{}, threads, 1,
            kernels::pool_long_bags<number, Pool>{pool, sums, fast_divisor(long_tiles), packed, threads});
   } catch (...) {
     // Without the second launch the bags would stay in the list.

@@ -24,12 +24,11 @@ inline constexpr bool keeps_scales = requires {
 /// out[b] = the rows of bag b, pooled in the order that bag_terms has.
 ///
 /// Device mapping: one thread per (bag, tile), row-major, so the threads of a warp read neighbouring
-/// packets of the same rows. A thread issues the loads of four rows before it adds the last of them: with
-/// more, registers would leave room for fewer threads (H200). 8-bit rows stay encoded until they are added,
-/// so those of five fit. The additions stay in order. All threads of a
-/// bag read the same indices, which the first level of cache serves. What few bags need has a path of its
-/// own, see pool_rest. There the threads of one row pool bags of any length. They list long ones for
-/// pool_long_bags, or add the pieces themselves.
+/// packets of the same rows. A thread issues the loads of four or five rows before it adds the first of them:
+/// with more, registers would leave room for fewer threads (H200). 8-bit rows stay encoded until they are
+/// added. The additions stay in order. All threads of a bag read the same indices, which the first level of
+/// cache serves. What few bags need has a path of its own, see pool_rest. There the threads of one row pool
+/// bags of any length. They list long ones for pool_long_bags, or add the pieces themselves.
 ///
 /// Host mapping: one run of neighbouring bags per thread. Rows of later positions are prefetched.
 template <class Compute, class Pooling, class Table, class Source, class Offset, class Weight, class Out,
@@ -42,11 +41,11 @@ struct pool_rows {
   /// True if packets of eight elements pay: of 16-bit numbers, and of 8-bit records that stay encoded.
   static constexpr bool has_wide_tiles =
       sizeof(Out) <= 4 && (Table::element_bytes == 2 || terms_type::template keeps_codes<wide_packed_tile>);
-  /// See launch: 32 registers, 40 if there are weights or eight sums; else 48 and 64.
-  static constexpr unsigned int blocks_at_once = terms_type::is_lean
-                                                     ? (terms_type::weighs || has_wide_tiles ? 6 : 8)
-                                                 : has_wide_tiles || keeps_scales<Table> ? 4
-                                                                                         : 5;
+  /// See launch: 40 registers; else 48, or 64 for eight sums.
+  static constexpr unsigned int blocks_at_once =
+      terms_type::is_lean                                                    ? 6
+      : (has_wide_tiles && Table::element_bytes == 2) || keeps_scales<Table> ? 4
+                                                                             : 5;
 
   using compute_type = Compute;
 
@@ -127,33 +126,32 @@ struct pool_rows {
     const auto tile = static_cast<std::uint32_t>(i) -
                       static_cast<std::uint32_t>(bag) * static_cast<std::uint32_t>(tiles.divisor());
     const std::int64_t column = std::int64_t{tile} * Tile::elements;
-    if constexpr (terms_type::template keeps_codes<Tile>) {
-      const bag_range range = bags.range(bag, column == 0);
-      if (!leaves(bag, range, column == 0)) part_of<Tile>(bag, range, column);
-    } else {
-      pool_few<Tile>(bag, column);
-    }
+    pool_few<Tile>(bag, column);
   }
 
   /// A tile of a bag, by add_few if it can serve the bag.
   template <class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void pool_few(std::int64_t bag, std::int64_t column) const {
     const bag_range range = bags.span(bag);
+    std::int64_t rows = 0;
     if (bags.has_few(range, short_length)) {
       const int size = static_cast<int>(range.end - range.begin);
       pooled<Tile> sum(Tile::elements);
-      terms.template add_few<Tile>(sum, range.begin, size, column, Tile::elements);
-      if (!(may_miss<Source> && strict && sum.marks.misses_row()))
+      if (terms.template add_few<Tile>(sum, range.begin, size, column, Tile::elements) &&
+          !(may_miss<Source> && strict && sum.marks.misses_row()))
         return deliver<Tile>(sum, bag, size, column, Tile::elements);
+      rows = sum.rows;
     }
-    pool_rest<Tile>(bag, column);
+    pool_rest<Tile>(bag, column, rows);
   }
 
-  /// A tile of a bag that is long, has bad offsets or misses a row. Its place passes through memory, and what
-  /// follows has registers of its own: else the threads of other bags would lack them.
+  /// A tile of a bag that is long, has bad offsets, misses a row or has codes that need more than float. Its
+  /// place passes through memory, and what follows has registers of its own: else the threads of other bags
+  /// would lack them. So do the `rows` that add_few has counted, which nobody reads: see bag_terms::add.
   template <class Tile>
-  KOKKOS_FORCEINLINE_FUNCTION void pool_rest(std::int64_t number, std::int64_t first) const {
-    const volatile std::int64_t place[2] = {number, first};
+  KOKKOS_FORCEINLINE_FUNCTION void pool_rest(std::int64_t number, std::int64_t first,
+                                             std::int64_t rows) const {
+    const volatile std::int64_t place[3] = {number, first, rows};
     const std::int64_t bag = place[0], column = place[1];
     const bag_range range = bags.range(bag, column == 0);
     if (!leaves(bag, range, column == 0)) part_of<Tile>(bag, range, column);

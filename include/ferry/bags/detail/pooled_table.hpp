@@ -31,6 +31,23 @@ struct row_parts {
   }
 };
 
+/// The records of 8-bit rows from a column on, counted in the same way.
+template <class Number>
+struct record_parts {
+  const std::byte* first;
+  Number record_bytes;
+  Number tail;  ///< from the column to the scale
+
+  template <class Tile>
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION rowwise_int8_tile<Tile::elements> load_codes(
+      std::int64_t row) const {
+    const std::byte* const codes =
+        row_parts<std::byte, Number>{reinterpret_cast<const char*>(first), record_bytes}[row];
+    return {load_packet<std::uint32_t, Tile::elements / 4>(reinterpret_cast<const std::uint32_t*>(codes)),
+            rowwise_int8_code::load<Tile::elements>(codes, tail)};
+  }
+};
+
 /// A table whose rows are pooled: numbers, or records of 8-bit rows.
 template <class T>
 struct pooled_table {
@@ -43,10 +60,12 @@ struct pooled_table {
   KOKKOS_FORCEINLINE_FUNCTION auto row(std::int64_t index, std::int64_t width) const {
     return rows.row(index, width);
   }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::int64_t row_stride_bytes() const {
+    return rows.stride * static_cast<std::int64_t>(sizeof(T));
+  }
   template <class Number>
   KOKKOS_FORCEINLINE_FUNCTION row_parts<T, Number> parts_from(std::int64_t column) const {
-    return {reinterpret_cast<const char*>(rows.data + column),
-            static_cast<Number>(rows.stride * static_cast<std::int64_t>(sizeof(T)))};
+    return {reinterpret_cast<const char*>(rows.data + column), static_cast<Number>(row_stride_bytes())};
   }
   KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t index, std::int64_t row_bytes) const {
     look_ahead::prefetch(rows.data + index * rows.stride, row_bytes);
@@ -67,6 +86,14 @@ struct pooled_table<std::byte> {
 
   KOKKOS_FORCEINLINE_FUNCTION auto row(std::int64_t index, std::int64_t width) const {
     return rows.row(index, width);
+  }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::int64_t row_stride_bytes() const {
+    return rows.record_bytes;
+  }
+  template <class Number>
+  KOKKOS_FORCEINLINE_FUNCTION record_parts<Number> codes_from(std::int64_t column, std::int64_t width) const {
+    return {rows.records + column, static_cast<Number>(rows.record_bytes),
+            static_cast<Number>(width - column)};
   }
   KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t index, std::int64_t row_bytes) const {
     look_ahead::prefetch(rows.records + index * rows.record_bytes, row_bytes);

@@ -3,6 +3,7 @@
 
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/policy/bounds.hpp>
+#include <ferry/rows/detail/tile.hpp>
 
 #include <Kokkos_Macros.hpp>
 
@@ -55,6 +56,33 @@ template <class Table, class Compute, class Tile>
 struct next_tile<Table, Compute, Tile, true> {
   typename Table::template coded_tile<Tile::elements> codes;
 };
+
+/// Rows of a table that has no parts_from, from a column on.
+template <class Table>
+struct any_parts {
+  const Table& table;
+  std::int64_t width, column;
+
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void load(Compute (&value)[Tile::elements], std::int64_t row, int count) const {
+    table.row(row, width).template load<Tile>(value, column, count);
+  }
+  template <class Tile>
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION auto load_codes(std::int64_t row) const {
+    return table.row(row, width).template load_codes<Tile>(column);
+  }
+};
+/// Loads a tile of a row, for a sum or if Selects for a comparison.
+template <class Tile, bool Selects, class Compute, class Parts>
+KOKKOS_FORCEINLINE_FUNCTION void load_part(Compute (&value)[Tile::elements], const Parts& parts,
+                                           std::int64_t row, int count) {
+  if constexpr (requires { parts.template load<Tile>(value, row, count); })
+    parts.template load<Tile>(value, row, count);
+  else if constexpr (Selects)
+    load_tile<Tile>(value, parts[row], count);
+  else
+    load_addends<Tile>(value, parts[row], count);
+}
 
 /// True if a source returns rows of a table whose number it knows.
 template <class Source>

@@ -19,6 +19,11 @@ struct rowwise_int8_tile {
   packet<std::uint32_t, Elements / 4> codes;
   rowwise_int8_code code;
 
+  /// A number that needs what load_codes loads.
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::uint32_t some_bits() const {
+    return codes.value[0] ^ detail::bit_cast<std::uint32_t>(code.scale);
+  }
+
   /// Decodes by one operation of floats for each element, to the bits of rowwise_int8_code::decode if that
   /// adds_exactly().
   template <class Compute>

@@ -81,15 +81,6 @@ struct each {
   }
 };
 
-/// As each, behind the kernel that was launched last.
-struct each_behind {
-  template <class Exec, class Functor>
-  void enqueue(const Exec& exec, const std::string& label, std::int64_t items, std::int64_t per_item,
-               const Functor& functor) const {
-    execution_backend<Exec>::template launch_each<true>(exec, label, items * per_item, functor);
-  }
-};
-
 /// Chunk by chunk, by a small number of teams.
 struct team_chunks {
   const std::int64_t* count = nullptr;  ///< the number of items, if only the device knows it
