@@ -114,7 +114,7 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
     launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
   }
   if constexpr (Job::counts_rows)
-    launch(exec, labels.count, schedule::each_behind{}, items, 1,
+    launch(exec, labels.count, schedule::each{}, items, 1,
            job.template counting_kernel<Exec, std::remove_const_t<Value>>(source));
 }
 
