@@ -204,6 +204,9 @@ struct addressed_kernel<Kernel, Addresser> {
 /// A kernel that counts the steps of rows.
 template <class Kernel, class Addresser>
 struct addressed_count {
+  static constexpr unsigned int most_threads = Kernel::most_threads;  ///< see launch_each
+  static constexpr unsigned int blocks_at_once = Kernel::blocks_at_once;
+
   Kernel kernel;
   Addresser rows;
 
