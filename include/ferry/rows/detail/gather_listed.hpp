@@ -67,7 +67,7 @@ struct gather_listed {
     // Row 0 in place of none: a load that depends on nothing needs no branch.
     for (int k = 0; k < at_once; ++k) bits[k] = table[(row[k] < 0 ? 0 : row[k]) * table_stride + walk.unit];
     for (int k = 0; k < at_once; ++k)
-      if (row[k] >= 0) out[(first + walk.row + k * walk.rows) * out_stride + walk.unit] = bits[k];
+      if (row[k] >= 0) out[(first + (walk.row + k * walk.rows)) * out_stride + walk.unit] = bits[k];
   }
 };
 

@@ -11,12 +11,12 @@ namespace ferry::kernels {
 /// Rows of a thread lie `rows` apart.
 struct unit_walk {
   int rows;           ///< that the team begins at once
-  int row;            ///< that of the thread among these; -1: it has none
+  int row = 0;        ///< that of the thread among these; -1: it has none
   std::int64_t unit;  ///< the first one of the thread
 
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION unit_walk(const Team& team, std::int64_t units)
-      : rows(rows_at_once(team.team_size(), units)), row(0), unit(team.team_rank()) {
+      : rows(rows_at_once(team.team_size(), units)), unit(team.team_rank()) {
     if (units >= team.team_size()) return;
     const auto width = static_cast<int>(units);
     row = team.team_rank() / width;

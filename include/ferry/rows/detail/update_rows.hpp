@@ -95,9 +95,8 @@ consteval bool may_check_in_place() {
          !std::is_same_v<IndexSpace, mapped_space>;
 }
 
-/// Without sorting: the caller promised that no row is named twice, or the values of a row may be added in
-/// any order. Nothing is written if an index is bad: a kernel looks for bad ones first, or the one that
-/// writes.
+/// Without sorting: the caller promised distinct rows, or values may be added in any order. Nothing is
+/// written if an index is bad: a kernel looks for bad ones first, or the one that writes.
 template <class Path, class Bounds, class Duplicates, class Exec, class Access, class Job, class Index,
           class IndexSpace, class Value, class Space>
 ticket update_by_index(const Exec& exec, const char* verb, const Access& access, const Job& job,
@@ -127,20 +126,18 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
         launch_update<Duplicates>(exec, labels, located, items, n, batch, order);
     };
     using named_rows = kernels::index_rows<plain, Bounds>;
+    using looked_rows = kernels::index_rows<plain, kernels::looked_at<Bounds>>;
     constexpr bool tiled = in_any_order<Duplicates> && !is_host_exec<Exec>;
-    if constexpr (may_check_in_place<Bounds, Exec, Access, Job, IndexSpace>())
-      // A row without elements has no kernel that could check.
+    if constexpr (may_check_in_place<Bounds, Exec, Access, Job,
+                                     IndexSpace>())  // not without elements: no kernel
       if (job.table.width() != 0 && n <= execution_backend<Exec>::tuning(exec).positions_checked_in_place) {
-        if constexpr (tiled) {
+        if constexpr (tiled)
           return write(ready, source, schedule::position_tiles<named_rows>{source, true});
-        } else if constexpr (Job::counts_rows) {
-          // The kernel that counts reads the report of the one before.
+        else if constexpr (Job::counts_rows)  // a kernel that counts reads the report of this one
           return write(ready, source, schedule::checked<named_rows>{source, n});
-        } else {
-          // The kernel has looked at the indices before it writes.
-          const kernels::index_rows<plain, kernels::looked_at<Bounds>> items{list, job.table.rows(), {}};
-          return write(ready, items, schedule::checked<named_rows>{source, n});
-        }
+        else  // the kernel has looked at the indices before it writes
+          return write(ready, looked_rows{list, job.table.rows(), {}},
+                       schedule::checked<named_rows>{source, n});
       }
     const auto rows = access.located(call, label, ready, source, n);
     if constexpr (tiled)
