@@ -87,7 +87,7 @@ template <class Bounds>
 inline constexpr bool names_rows = kernels::is_own_bounds<Bounds>;
 
 /// True if the kernel that writes may look for bad indices: on a device, for rows in its own memory and
-/// indices that do not come over the link, because all its teams read them.
+/// indices that do not come over the link, because all its teams read them. Rows without elements have none.
 template <class Bounds, class Exec, class Access, class Job, class IndexSpace>
 consteval bool may_check_in_place() {
   return !is_host_exec<Exec> && Bounds::reports && Access::is_strided && !Job::needs_whole_rows &&
@@ -128,8 +128,7 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
     using named_rows = kernels::index_rows<plain, Bounds>;
     using looked_rows = kernels::index_rows<plain, kernels::looked_at<Bounds>>;
     constexpr bool tiled = in_any_order<Duplicates> && !is_host_exec<Exec>;
-    if constexpr (may_check_in_place<Bounds, Exec, Access, Job,
-                                     IndexSpace>())  // not without elements: no kernel
+    if constexpr (may_check_in_place<Bounds, Exec, Access, Job, IndexSpace>())
       if (job.table.width() != 0 && n <= execution_backend<Exec>::tuning(exec).positions_checked_in_place) {
         if constexpr (tiled)
           return write(ready, source, schedule::position_tiles<named_rows>{source, true});
