@@ -75,22 +75,23 @@ class pool_case {
   using weight = std::conditional_t<weighs, float, void>;
   using chosen = std::conditional_t<Pooling::selects, std::int64_t, void>;
 
-  /// Records with random codes. Some rows are constant, some have no range, and of some the float nearest to
-  /// a number needs a sum in double.
+  /// Records with random codes. One row is constant, one has no range, and some have a number whose sum is
+  /// rounded in double before it is rounded to float, so that one rounding gives other bits.
   void fill_records() {
     const std::size_t bytes = ferry::rowwise_int8_tensor<ferry::pinned_space>::record_bytes(width_);
     records_.assign(rows * bytes, std::byte{0});
     values_.resize(rows * width_);
     for (std::size_t row = 0; row < rows; ++row) {
       std::byte* const record = records_.data() + row * bytes;
+      const bool rounds_twice = row % 10 == 6;
       const auto steps = static_cast<float>(1 + random_() % 1000);
-      const kernels::rowwise_int8_code code{row == 20   ? std::numeric_limits<float>::quiet_NaN()
-                                            : row == 40 ? 0.0F
-                                            : row == 60 ? steps * 0x1.234567p-40F
-                                                        : steps * 0x1.345679p-16F,
-                                            0.3F - steps * 0x1.7p-9F};
+      kernels::rowwise_int8_code code{steps * 0x1.345679p-16F, 0.3F - steps * 0x1.7p-9F};
+      if (row == 20)
+        code = {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::quiet_NaN()};
+      if (row == 40) code.scale = 0.0F;
+      if (rounds_twice) code = {0x1.15b1e6p-30F, 1.0F};
       for (std::size_t c = 0; c < width_; ++c) {
-        const auto number = static_cast<std::uint8_t>(random_() % 256);
+        const auto number = static_cast<std::uint8_t>(rounds_twice ? 59 : random_() % 256);
         record[c] = static_cast<std::byte>(number);
         values_[row * width_ + c] = static_cast<float>(code.decode(number));
       }
