@@ -43,10 +43,11 @@ KOKKOS_FORCEINLINE_FUNCTION void shift_counters(Schedule& schedule, std::int64_t
     shift_rows(schedule.counts, bytes);
 }
 
-template <class Weights, class State, class Schedule, class Transforms, int Fields, class Addresser,
-          class Place>
-KOKKOS_FORCEINLINE_FUNCTION void address(update_row<Weights, State, Schedule, Transforms, Fields>& operation,
-                                         const Addresser& rows, const Place& place) {
+template <class Weights, class State, class Schedule, class Transforms, int Fields, bool InDevice,
+          class Addresser, class Place>
+KOKKOS_FORCEINLINE_FUNCTION void address(
+    update_row<Weights, State, Schedule, Transforms, Fields, InDevice>& operation, const Addresser& rows,
+    const Place& place) {
   shift_rows(operation.table, rows.table_shift(place));
   for (int f = 0; f < Fields; ++f) shift_rows(operation.state[f], rows.state_shift(f, place));
   shift_counters(operation.schedule, rows.counter_shift(place));
