@@ -100,7 +100,6 @@ struct adam {
     }
     /// For may_coast and coasts: whether the term, of numbers in the middle, surely is more than a share of
     /// the weight. Without branches: a device computes the answers for several elements side by side.
-    /// @{
     KOKKOS_FORCEINLINE_FUNCTION bool may_outweigh(const update& next) const {
       const moment_ratio<Compute> options{Compute(0), Compute(0), next.root_correction2, eps};
       return both(both(halves_at_most(beta1), halves_at_most(beta2)),
@@ -122,7 +121,6 @@ struct adam {
       const Compute rate = step_size * root_correction2, next_rate = next.step_size * next.root_correction2;
       return rate < next_rate ? rate : next_rate;
     }
-    /// @}
     template <int N>
     [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION moment_ratio<Compute> term(const update& next,
                                                                          const Compute (&state)[N],
