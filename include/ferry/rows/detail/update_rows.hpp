@@ -82,10 +82,6 @@ inline constexpr bool adds_by_index = (in_any_order<Duplicates> && !Path::sorts 
                                        (is_host_exec<Exec> ? in_batch_order<Path>
                                                            : std::is_same_v<TableSpace, device_space>));
 
-/// True if an index that names a row names the row of its number, or one of both ends.
-template <class Bounds>
-inline constexpr bool names_rows = kernels::is_own_bounds<Bounds>;
-
 /// True if the kernel that writes may look for bad indices: on a device, for rows in its own memory and
 /// indices that do not come over the link, because all its teams read them. Rows without elements have none.
 template <class Bounds, class Exec, class Access, class Job, class IndexSpace>
@@ -111,7 +107,8 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
   const auto labels = update_labels::of<Job>(call, label);
   const auto apply_here = [&](const auto& ready, const auto& batch) {
     const auto* const list = indices_for_kernels(call, indices);
-    if constexpr (names_rows<Bounds>)
+    if constexpr (kernels::is_own_bounds<
+                      Bounds>)  // an index names the row of its number, or one of both ends
       call.changes().only(list, n, job.table.rows(), true);
     else
       call.changes().any_row();
