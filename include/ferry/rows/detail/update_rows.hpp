@@ -107,8 +107,8 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
   const auto labels = update_labels::of<Job>(call, label);
   const auto apply_here = [&](const auto& ready, const auto& batch) {
     const auto* const list = indices_for_kernels(call, indices);
-    if constexpr (kernels::is_own_bounds<
-                      Bounds>)  // an index names the row of its number, or one of both ends
+    // By these an index that names a row names that of its number, or one of both ends.
+    if constexpr (kernels::is_own_bounds<Bounds>)
       call.changes().only(list, n, job.table.rows(), true);
     else
       call.changes().any_row();
