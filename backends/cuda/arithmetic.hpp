@@ -49,6 +49,15 @@ class rounded {
                          return __fmaf_rn(inverse, __fmaf_rn(-b.value_, quotient, value_), quotient);))
     KOKKOS_IF_ON_HOST((return value_ / b.value_;))
   }
+  /// Its end alone. The bits are those of the quotient for each of the 2^46 pairs of mantissas, tried on a
+  /// device.
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION rounded middle_quotient([[maybe_unused]] rounded b,
+                                                                    [[maybe_unused]] rounded inverse) const
+      requires(is_float) {
+    KOKKOS_IF_ON_DEVICE((const float quotient = __fmul_rn(value_, inverse.value_);
+                         return __fmaf_rn(inverse.value_, __fmaf_rn(-b.value_, quotient, value_), quotient);))
+    KOKKOS_IF_ON_HOST((return value_ / b.value_;))
+  }
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION rounded middle_root() const requires(is_float) {
     KOKKOS_IF_ON_DEVICE((const float inverse = rough_inverse_root(value_);
                          const float root = __fmul_rn(value_, inverse);

@@ -62,6 +62,13 @@ class lane_group {
 
 struct lane_functions {
   using lane_group = cuda::lane_group;
+
+  /// Returns when `lanes` neighbouring threads of a one-dimensional block have called it, 32 or a part of a warp
+  /// that divides it. What they have read before is read.
+  KOKKOS_FORCEINLINE_FUNCTION static void meet_neighbours([[maybe_unused]] unsigned int lanes) {
+    KOKKOS_IF_ON_DEVICE((constexpr unsigned int warp = 32; if (lanes == warp) __syncwarp();
+                         else __syncwarp(((1u << lanes) - 1u) << (threadIdx.x % warp / lanes * lanes));))
+  }
 };
 
 }  // namespace ferry::cuda

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "capture.hpp"
+#include "detail/abilities.hpp"
 #include "device.hpp"
 #include "error.hpp"
 
@@ -32,17 +33,37 @@ inline constexpr bool kernels_wait = [] {
 #endif
 }();
 
-/// A thread for each i in [first, count). The blocks are prepared while the kernel before ends, in room that
-/// its own blocks leave, and wait until it has ended and its writes are visible.
+/// Functor::block_rounds, see launch_each; 0 if it has none.
+template <class Functor>
+inline constexpr unsigned int block_rounds = 0;
+template <class Functor>
+  requires(Functor::block_rounds != 0)
+inline constexpr unsigned int block_rounds<Functor> = Functor::block_rounds;
+
+/// A thread for each i in [first, end), or for several that are a grid apart. The blocks are prepared while the
+/// kernel before ends, in room that its own blocks leave, and wait until it has ended and its writes are
+/// visible.
 template <bool Waits, class Functor>
 __global__ void __launch_bounds__(Functor::most_threads, Functor::blocks_at_once)
-    run_each(const Functor functor, const std::int64_t first, const std::int64_t count) {
+    run_each(const Functor functor, const std::int64_t first, const std::int64_t end) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
   asm volatile("griddepcontrol.launch_dependents;");
 #endif
-  const std::int64_t i = first + static_cast<std::int64_t>(blockIdx.x) * Functor::most_threads + threadIdx.x;
-  if (i < count) functor(i);
+  if constexpr (block_rounds<Functor> == 0) {
+    const std::int64_t i =
+        first + static_cast<std::int64_t>(blockIdx.x) * Functor::most_threads + threadIdx.x;
+    if (i < end) functor(i);
+  } else {
+    if constexpr (requires { functor.has_work(); })
+      if (!functor.has_work()) return;
+#pragma unroll 1
+    for (unsigned int block = blockIdx.x;; block += gridDim.x) {
+      const std::int64_t i = first + static_cast<std::int64_t>(block) * Functor::most_threads + threadIdx.x;
+      if (i >= end) return;
+      functor(i);
+    }
+  }
 }
 
 /// How Kokkos passes functors to kernels. Functors of 512 bytes and more, with Kokkos' wrapper, go through a
@@ -66,6 +87,10 @@ struct launch_functions {
   /// kernels loop over a range: the index that they keep takes registers from a functor that has few. Kokkos'
   /// tools see the kernel. While such a kernel ends, the device prepares the next one, which takes 1 to 2 us
   /// less (H200).
+  ///
+  /// With Functor::block_rounds there are at most as many blocks as the device holds at once, that many times,
+  /// and each takes the work of several: a small block is not launched as fast as another one ends. They return
+  /// at once unless Functor::has_work(), if there is that.
   template <bool Waits = kernels_wait, class Functor>
   static void launch_each(const Kokkos::Cuda& exec, const std::string& label, std::int64_t count,
                           const Functor& functor) {
@@ -84,9 +109,14 @@ struct launch_functions {
     launch.attrs = &attribute;
     launch.numAttrs = Waits && !capture_functions::capturing(exec) ? 1 : 0;
     for (std::int64_t first = 0; first < count; first += most) {
-      const std::int64_t blocks = (std::min(count - first, most) + threads - 1) / threads;
+      std::int64_t blocks = (std::min(count - first, most) + threads - 1) / threads;
+      if constexpr (block_rounds<Functor> != 0)
+        blocks =
+            std::min<std::int64_t>(blocks, std::int64_t{block_rounds<Functor>} * Functor::blocks_at_once *
+                                               size_of(exec.cuda_device_prop()).multiprocessors);
       launch.gridDim = dim3(static_cast<unsigned int>(blocks));
-      check(cudaLaunchKernelEx(&launch, run_each<Waits, Functor>, functor, first, count),
+      check(cudaLaunchKernelEx(&launch, run_each<Waits, Functor>, functor, first,
+                               std::min(first + most, count)),
             "cudaLaunchKernelEx");
     }
   }

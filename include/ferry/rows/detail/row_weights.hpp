@@ -47,12 +47,12 @@ struct nearest_weights {
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void load(Compute (&weight)[Tile::elements], std::int64_t row,
                                         std::int64_t column, int count) const {
-    load_tile<Tile>(weight, data + row * stride + column, count);
+    load_tile<Tile>(weight, data + row_offset<Tile>(row, stride) + column, count);
   }
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void store(const Compute (&weight)[Tile::elements], std::int64_t row,
                                          std::int64_t column, int count) const {
-    store_tile<Tile>(weight, data + row * stride + column, count);
+    store_tile<Tile>(weight, data + row_offset<Tile>(row, stride) + column, count);
   }
 };
 
@@ -89,7 +89,7 @@ struct stochastic_weights {
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void load(Compute (&weight)[Tile::elements], std::int64_t row,
                                         std::int64_t column, int count) const {
-    load_tile<Tile>(weight, data + row * stride + column, count);
+    load_tile<Tile>(weight, data + row_offset<Tile>(row, stride) + column, count);
   }
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void store(const Compute (&weight)[Tile::elements], std::int64_t row,
@@ -106,7 +106,7 @@ struct stochastic_weights {
           if (first + e < live<Tile>(count)) narrow[first + e] = rounded(weight[first + e], bits.word[e]);
       }
     }
-    store_tile<Tile>(narrow, data + row * stride + column, count);
+    store_tile<Tile>(narrow, data + row_offset<Tile>(row, stride) + column, count);
   }
 
  private:

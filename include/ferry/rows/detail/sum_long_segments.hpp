@@ -217,7 +217,9 @@ struct piece_sums {
 /// The sums of long segments, for kernels after this one: that of a segment replaces that of its first piece.
 template <class Compute, class Tile, class Value, class Source>
 struct sum_segments {
-  static constexpr unsigned int most_threads = 128;  ///< see launch
+  static constexpr unsigned int most_threads = 128;  ///< see launch_each
+  static constexpr unsigned int blocks_at_once = 8;
+  static constexpr unsigned int block_rounds = 1;
 
   Source source;
   const Value* values;
@@ -227,6 +229,9 @@ struct sum_segments {
 
   /// Work items for a row of the buffer.
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t columns() const { return tiles.divisor() * Tile::elements; }
+
+  /// False if no segment is long.
+  [[nodiscard]] KOKKOS_FUNCTION bool has_work() const { return source.pieces.has(0); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     if (!source.pieces.has(i)) return;

@@ -71,6 +71,15 @@ KOKKOS_FORCEINLINE_FUNCTION std::int64_t masked_column(std::int64_t number, cons
   return number * Tile::elements - static_cast<std::int64_t>(place % Tile::elements);
 }
 
+/// row * stride. The strides of arrays in packets have 32 bits, see in_units_of: one multiplication less.
+template <class Tile>
+KOKKOS_FORCEINLINE_FUNCTION std::int64_t row_offset(std::int64_t row, std::int64_t stride) {
+  if constexpr (Tile::packed)
+    return row * static_cast<std::int64_t>(static_cast<std::uint32_t>(stride));
+  else
+    return row * stride;
+}
+
 /// The `count` of a device's tile: Tile::elements; of a masked tile its elements [begin, end) in the row, or
 /// 0.
 template <class Tile>
