@@ -141,7 +141,8 @@ consteval bool can_update() {
 ///   advance(weight, gradient, state), move(weight, state)
 ///                              the two parts of apply; only the second has divisions or roots
 ///   is_in_middle(state), move_in_middle(weight, state)
-///                              whether move has its operands in the middle of the range, and move for them
+///                              whether move has its operands in the middle of the range, and move for them.
+///                              Such answers are bools, or in_window of ferry::optim joined by both()
 ///   may_coast(next), coasts(next, weight, state)
 ///                              whether the next 16 steps without a gradient have, at any lr, if `next` is
 ///                              the first: the part of the options, and that of an element, if the first is

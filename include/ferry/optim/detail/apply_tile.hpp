@@ -58,7 +58,7 @@ concept MovesInMiddle = requires(const Update& update, Compute& weight, const Co
   requires std::same_as<typename Update::middle_update, Update>;
   update.advance(weight, gradient, state);
   update.move(weight, state);
-  { update.is_in_middle(state) } -> std::same_as<bool>;
+  static_cast<bool>(update.is_in_middle(state));
   update.move_in_middle(weight, state);
   weight.middle_root();
 };
@@ -75,13 +75,14 @@ KOKKOS_FORCEINLINE_FUNCTION void apply_in_middle(const Update& now, Compute (&we
                                                  const Compute (&gradient)[Tile::elements],
                                                  Compute (&field)[Room][Tile::elements]) {
   Compute state[Tile::elements][Room];
-  bool in_middle = true;
   for (int e = 0; e < Tile::elements; ++e) {
     for (int f = 0; f < Fields; ++f) state[e][f] = field[f][e];
     now.advance(weight[e], gradient[e], state[e]);
-    in_middle = optim::both(in_middle, now.is_in_middle(state[e]));
     for (int f = 0; f < Fields; ++f) field[f][e] = state[e][f];
   }
+  using optim::both;
+  auto in_middle = now.is_in_middle(state[0]);
+  for (int e = 1; e < Tile::elements; ++e) in_middle = both(in_middle, now.is_in_middle(state[e]));
   if (in_middle)
     for (int e = 0; e < Tile::elements; ++e) now.move_in_middle(weight[e], state[e]);
   else

@@ -217,22 +217,21 @@ KOKKOS_FORCEINLINE_FUNCTION std::int64_t miss_steps(const Schedule& schedule, co
   return missed;
 }
 
-/// Applies to a tile of a row the steps that the row missed, with gradients of zero. Elements at rest, whose
-/// weights such steps no longer change, or only decay, are left out of most of that. Fields of the Room
-/// places of `field` are in use.
+/// True if a device's tile coasts through missed steps.
+template <class Tile, class Schedule, class Transforms, class Compute, int Room>
+inline constexpr bool coasts_through = (Coasts<typename Schedule::update, Compute, Room> &&
+                                        !Transforms::changes && !Tile::host);
+
+/// Missed steps of a tile from `first` on.
 template <class Tile, int Fields, class Schedule, class Transforms, class Compute, int Room>
-KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const Transforms& transforms,
-                                               std::int64_t row, Compute (&weight)[Tile::elements],
-                                               Compute (&field)[Room][Tile::elements], int count) {
-  constexpr bool coasts =
-      Coasts<typename Schedule::update, Compute, Room> && !Transforms::changes && !Tile::host;
-  const std::int64_t row_step = schedule.last_step(row), missed = schedule.missed(row_step);
-  std::int64_t j = 0;
-  if constexpr (coasts)
-    if (missed > 0 && schedule.before_rest(row_step) <= 0)
-      j = coast_whole_tile<Tile, Fields>(schedule, row_step, missed, weight, field);
+KOKKOS_FORCEINLINE_FUNCTION void finish_missed_steps(const Schedule& schedule, const Transforms& transforms,
+                                                     std::int64_t row, std::int64_t row_step,
+                                                     std::int64_t first, std::int64_t missed,
+                                                     Compute (&weight)[Tile::elements],
+                                                     Compute (&field)[Room][Tile::elements], int count) {
+  constexpr bool coasts = coasts_through<Tile, Schedule, Transforms, Compute, Room>;
   bool rests[Tile::elements] = {};
-  while (j < missed) {
+  for (std::int64_t j = first; j < missed;) {
     if constexpr (coasts)
       if (schedule.before_rest(row_step) <= 0) {
         j = coast_tile<Tile, Fields>(schedule, row_step, j, missed, weight, field, rests);
@@ -241,6 +240,21 @@ KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const T
     j = miss_steps<coasts, Tile, Fields>(schedule, transforms, row, row_step, j, missed, weight, field, count,
                                          rests);
   }
+}
+/// Applies to a tile of a row the steps that the row missed, with gradients of zero. Elements at rest, whose
+/// weights such steps no longer change, or only decay, are left out of most of that. Fields of the Room
+/// places of `field` are in use.
+template <class Tile, int Fields, class Schedule, class Transforms, class Compute, int Room>
+KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const Transforms& transforms,
+                                               std::int64_t row, Compute (&weight)[Tile::elements],
+                                               Compute (&field)[Room][Tile::elements], int count) {
+  const std::int64_t row_step = schedule.last_step(row), missed = schedule.missed(row_step);
+  std::int64_t first = 0;
+  if constexpr (coasts_through<Tile, Schedule, Transforms, Compute, Room>) {
+    const auto last = static_cast<std::uint32_t>(row_step), count_missed = schedule.count_missed(last);
+    first = count_missed - coast_whole_tile<Tile, Fields>(schedule, last, count_missed, weight, field);
+  }
+  finish_missed_steps<Tile, Fields>(schedule, transforms, row, row_step, first, missed, weight, field, count);
 }
 
 }  // namespace ferry::kernels

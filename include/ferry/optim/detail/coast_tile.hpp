@@ -16,7 +16,7 @@ template <class Update, class Compute, int Room>
 concept Coasts = requires(const Update& update, Compute& weight, Compute (&state)[Room]) {
   requires std::same_as<typename Update::middle_update, Update>;
   { update.may_coast(update) } -> std::same_as<bool>;
-  { update.coasts(update, weight, state) } -> std::same_as<bool>;
+  static_cast<bool>(update.coasts(update, weight, state));
   update.at_rest(weight, state);
   update.coast(update, weight, state);
   weight.middle_root();
@@ -41,9 +41,9 @@ KOKKOS_FORCEINLINE_FUNCTION void coast_steps(const Update& options, const Update
     }
 }
 
-/// True if an element coasts. Computed without branches.
+/// Whether an element coasts: a bool or what converts to one. Computed without branches.
 template <int Fields, class Update, class Compute, int Room, int Elements>
-KOKKOS_FORCEINLINE_FUNCTION bool coasts_in_tile(const Update& options, const Update& next,
+KOKKOS_FORCEINLINE_FUNCTION auto coasts_in_tile(const Update& options, const Update& next,
                                                 const Compute (&weight)[Elements],
                                                 const Compute (&field)[Room][Elements], int e) {
   Compute state[Room];
@@ -51,27 +51,29 @@ KOKKOS_FORCEINLINE_FUNCTION bool coasts_in_tile(const Update& options, const Upd
   return options.coasts(next, weight[e], state);
 }
 
-/// Coasts through missed steps as long as every element coasts. Returns the step that follows.
+/// Coasts through the missed steps of a row as long as every element coasts. Returns how many are left.
 template <class Tile, int Fields, class Schedule, class Compute, int Room>
-KOKKOS_FORCEINLINE_FUNCTION std::int64_t coast_whole_tile(const Schedule& schedule, std::int64_t row_step,
-                                                          std::int64_t missed,
-                                                          Compute (&weight)[Tile::elements],
-                                                          Compute (&field)[Room][Tile::elements]) {
+KOKKOS_FORCEINLINE_FUNCTION std::uint32_t coast_whole_tile(const Schedule& schedule, std::uint32_t last,
+                                                           std::uint32_t missed,
+                                                           Compute (&weight)[Tile::elements],
+                                                           Compute (&field)[Room][Tile::elements]) {
   constexpr bool rests[Tile::elements] = {};
   constexpr auto most = static_cast<std::uint32_t>(optim::steps_between_asks);
-  const typename Schedule::update* next = &schedule.at(row_step, 0);
-  auto left = static_cast<std::uint32_t>(missed);  // rows count in as many bits
+  if (last < schedule.coast_from) return missed;
+  const typename Schedule::update* next = &schedule.at(last, 0);
+  std::uint32_t left = missed;
   while (left != 0) {
-    bool all_coast = schedule.resting.may_coast(*next);
-    for (int e = 0; e < Tile::elements; ++e)
-      all_coast = optim::both(all_coast, coasts_in_tile<Fields>(schedule.resting, *next, weight, field, e));
-    if (!all_coast) break;
-    const auto steps = left < most ? left : most;
+    using optim::both;
+    auto all_coast = coasts_in_tile<Fields>(schedule.resting, *next, weight, field, 0);
+    for (int e = 1; e < Tile::elements; ++e)
+      all_coast = both(all_coast, coasts_in_tile<Fields>(schedule.resting, *next, weight, field, e));
+    if (!(schedule.resting.may_coast(*next) && all_coast)) break;
+    const std::uint32_t steps = left < most ? left : most;
     coast_steps<false, Tile, Fields>(schedule.resting, next, static_cast<int>(steps), weight, field, rests);
     next += steps;
     left -= steps;
   }
-  return missed - left;
+  return left;
 }
 
 /// Coasts through missed steps from `first` on as long as every element coasts or is at rest until the last

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/optim/detail/exponent_window.hpp>
 #include <ferry/optim/detail/number.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -24,31 +25,30 @@ template <class Compute>
   return is_between(factor, 0.5, 1.0);
 }
 
-/// m / (sqrt(v) / correction + eps), which Adam's family multiplies by a rate.
+/// m / (sqrt(v) / correction + eps), which Adam's family multiplies by a rate. It is in the middle of the range,
+/// see middle_quotient, if eps is at most 2^40, the correction at least 2^-20 and at most 1, and m and v are so:
+/// m is in [2^-80, 2^64), v in [2^-100, 2^44), the divisor in [2^-50, 2^43).
 template <class Compute>
 struct moment_ratio {
   Compute first, second, correction, eps;
 
-  /// True if its operands are far from the ends of float's range, see middle_quotient, and stay so in `steps`
-  /// steps, up to 16, that at most halve m and v and increase the correction up to 1. Then m is in
-  /// [2^-80, 2^40], sqrt(v) in [2^-50, 2^20] and the divisor in [2^-50, 2^41].
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool is_in_middle(std::int64_t steps) const {
-    return both(options_in_middle(), moments_in_middle(steps));
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION static bool has_moderate_eps(const Compute& number) {
+    return is_between(number, 0.0, 0x1p40);
   }
-  /// The parts of is_in_middle: of all elements, and of one.
-  /// @{
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool options_in_middle() const {
-    return both(is_between(correction, 0x1p-20, 1.0), is_between(eps, 0.0, 0x1p40));
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION auto correction_in_middle() const {
+    return in_window<-20>(correction);
   }
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool moments_in_middle(std::int64_t steps) const {
-    const bool has_steps = steps != 0;
-    return both(is_between(magnitude(first), has_steps ? 0x1p-64 : 0x1p-80, 0x1p40),
-                is_between(second, has_steps ? 0x1p-84 : 0x1p-100, 0x1p40));
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION auto moments_in_middle() const {
+    return both(in_window<-80>(first), in_window<-92>(second));
   }
-  /// @}
+  /// True if they stay so in the next steps_between_asks steps, which at most halve m and v.
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION auto moments_stay_in_middle() const {
+    static_assert(steps_between_asks == 16);
+    return both(in_window<-64>(first), in_window<-84>(second));
+  }
   /// True if the ratio, with any correction, surely exceeds a share of the weight when it is multiplied by a
   /// rate: by more than rounding, since half of it does. `weighted_rate` is the least rate * correction, from
-  /// 2^-40 to 2^40. For ratios in the middle.
+  /// 2^-40 on. For ratios in the middle.
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool exceeds(double share, const Compute& weighted_rate,
                                                          const Compute& weight) const {
     return magnitude(first) * (weighted_rate * Compute(0.5 / share)) >

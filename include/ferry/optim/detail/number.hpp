@@ -25,6 +25,15 @@ KOKKOS_FORCEINLINE_FUNCTION Number middle_quotient(const Number& a, const Number
   else
     return a / b;
 }
+/// By a divisor that several numbers share: `inverse` is 1 / b, rounded to nearest.
+template <class Number>
+KOKKOS_FORCEINLINE_FUNCTION Number middle_quotient(const Number& a, const Number& b,
+                                                   [[maybe_unused]] const Number& inverse) {
+  if constexpr (requires { a.middle_quotient(b, inverse); })
+    return a.middle_quotient(b, inverse);
+  else
+    return middle_quotient(a, b);
+}
 template <class Number>
 KOKKOS_FORCEINLINE_FUNCTION Number middle_root(const Number& x) {
   if constexpr (requires { x.middle_root(); })

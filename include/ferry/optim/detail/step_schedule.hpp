@@ -86,9 +86,8 @@ struct per_row_by_step_schedule {
 };
 
 /// One update for all rows, after those of the steps that the row missed. `row_steps[row]` is the last step
-/// applied to the row, and `updates[k]` is the update of step first + k. From step rest_from on, an element
-/// that `resting` leaves at rest stays at rest until the last missed step. From step steady_from on, the
-/// options are those of the last one.
+/// applied to the row. From step rest_from on, an element that `resting` leaves at rest stays at rest until the
+/// last missed step. From step steady_from on, the options are those of the last one.
 template <class Update>
 struct catch_up_schedule {
   using update = Update;
@@ -97,19 +96,33 @@ struct catch_up_schedule {
 
   Update now;
   Update resting;
-  const Update* updates;
-  std::int64_t first;
+  std::uintptr_t origin;  ///< see origin_of
   std::int64_t rest_from, steady_from;
   std::int64_t step;  ///< the present step
   std::uint32_t* row_steps;
+  /// rest_from - 1 and step - 1 in the bits in which rows count.
+  std::uint32_t coast_from = static_cast<std::uint32_t>(rest_from > 0 ? rest_from - 1 : 0);
+  std::uint32_t before_now = static_cast<std::uint32_t>(step - 1);
+
+  /// The address at which the update of step 1 would lie if that of step `first` lies at `updates`.
+  static std::uintptr_t origin_of(const Update* updates, std::int64_t first) {
+    return reinterpret_cast<std::uintptr_t>(updates) -
+           static_cast<std::uintptr_t>(first - 1) * sizeof(Update);
+  }
 
   KOKKOS_FORCEINLINE_FUNCTION const Update& of(std::int64_t) const { return now; }
+  /// The row's count.
+  KOKKOS_FORCEINLINE_FUNCTION const std::uint32_t& entry_of(std::int64_t row) const { return row_steps[row]; }
+  KOKKOS_FORCEINLINE_FUNCTION const Update& at_entry(std::uint32_t) const { return now; }
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t last_step(std::int64_t row) const {
     return static_cast<std::int64_t>(row_steps[row]);
   }
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t missed(std::int64_t last) const { return step - 1 - last; }
+  KOKKOS_FORCEINLINE_FUNCTION std::uint32_t count_missed(std::uint32_t last) const {
+    return before_now - (last < before_now ? last : before_now);
+  }
   KOKKOS_FORCEINLINE_FUNCTION const Update& at(std::int64_t last, std::int64_t j) const {
-    return updates[last + 1 - first + j];
+    return *reinterpret_cast<const Update*>(origin + static_cast<std::uintptr_t>(last + j) * sizeof(Update));
   }
   /// The number of the row's missed steps before rest_from and steady_from; not positive if there are none.
   /// @{

@@ -35,8 +35,9 @@ struct update_row {
 
   static constexpr bool catches_up = Schedule::catches_up;
 
-  /// Threads of a device's block, which keeps its registers until all of its rows have caught up.
-  static constexpr unsigned int most_threads = catches_up ? 32 : 128;
+  /// Threads of a device's block, which keeps its registers until all of its rows have caught up. Blocks of one
+  /// warp are not launched as fast as they end.
+  static constexpr unsigned int most_threads = catches_up ? 64 : 128;
   /// Blocks for which a device's registers must suffice. Rows that miss steps wait for arithmetic as well as
   /// memory, so more of them at once count more than a few spilled numbers.
   static constexpr unsigned int blocks_of_counted_rows = (arrays <= 6 ? 8 : 6) * (128 / most_threads);
@@ -48,6 +49,8 @@ struct update_row {
   Transforms transforms;
   const ferry::detail::index_report*
       refusal;  ///< null: gradients are not checked; else says whether one spoils the step
+  /// Neighbouring threads that hold a row and count its step, see counts_by; 0: another kernel counts it.
+  unsigned int lanes_of_row = 0;
 
   /// The part of a row's update that a device loads with the row, before it is needed.
   struct no_entry {};
@@ -69,6 +72,15 @@ struct update_row {
     Compute field[room][Tile::elements];
     [[no_unique_address]] entry_type<Tile> entry;
   };
+
+  /// Lets the threads of a kernel of launch_each count the steps of rows, if those of a row lie in one warp: all
+  /// of them read the count before one writes it. False if another kernel has to.
+  bool counts_by(std::int64_t tiles) {
+    constexpr std::int64_t warp = 32;
+    if (!catches_up || tiles <= 0 || warp % tiles != 0) return false;
+    lanes_of_row = static_cast<unsigned int>(tiles);
+    return true;
+  }
 
   KOKKOS_FORCEINLINE_FUNCTION bool is_refused() const {
     return refusal != nullptr && refusal->nonfinite != 0;
@@ -104,14 +116,12 @@ struct update_row {
     // The loads may be issued behind that of the gradient, which waits for another one.
     if constexpr (InDevice && catches_up) {
       using backend = device_backend<Compute>;
-      backend::prefetch(schedule.row_steps + row);
-      backend::prefetch(table.data + row * table.stride + column);
-      for (int f = 0; f < Fields; ++f) backend::prefetch(state[f] + row * state_stride + column);
+      backend::prefetch(table.data + row_offset<Tile>(row, table.stride) + column);
+      for (int f = 0; f < Fields; ++f) backend::prefetch(state_of<Tile>(f, row) + column);
     }
-    table.template load<Tile>(tile.weight, row, column, count);
-    for (int f = 0; f < Fields; ++f)
-      load_tile<Tile>(tile.field[f], state[f] + row * state_stride + column, count);
     if constexpr (has_entry<Tile>) tile.entry = schedule.entry_of(row);
+    table.template load<Tile>(tile.weight, row, column, count);
+    for (int f = 0; f < Fields; ++f) load_tile<Tile>(tile.field[f], state_of<Tile>(f, row) + column, count);
   }
 
   template <class Tile, class Compute>
@@ -119,8 +129,59 @@ struct update_row {
                                           std::int64_t column, const Compute (&gradient)[Tile::elements],
                                           int count) const {
     if (!transforms.takes(row)) return;
-    if constexpr (Schedule::catches_up)
+    if constexpr (coasts<Tile, Compute>) {
+      const std::uint32_t row_step = tile.entry, missed = schedule.count_missed(row_step);
+      const std::uint32_t left =
+          coast_whole_tile<Tile, Fields>(schedule, row_step, missed, tile.weight, tile.field);
+      if (left != 0) {
+        late_tile<Tile, Compute> late(*this, tile, gradient);
+        return late.finish(row, column, row_step, missed - left, missed);
+      }
+    } else if constexpr (Schedule::catches_up) {
       catch_up_tile<Tile, Fields>(schedule, transforms, row, tile.weight, tile.field, count);
+    }
+    apply(tile, row, column, gradient, count);
+  }
+
+ private:
+  /// True if a device's tiles coast through missed steps.
+  template <class Tile, class Compute>
+  static consteval bool coasts_in_kernel() {
+    if constexpr (Schedule::catches_up)
+      return coasts_through<Tile, Schedule, Transforms, Compute, room>;
+    else
+      return false;
+  }
+  template <class Tile, class Compute>
+  static constexpr bool coasts = coasts_in_kernel<Tile, Compute>();
+
+  /// A device's tile whose elements do not all coast through the missed steps. What is left of its update is
+  /// a function of its own, on copies: within a kernel it would take registers from tiles that coast.
+  template <class Tile, class Compute>
+  struct late_tile {
+    update_row operation;
+    held<Tile, Compute> inputs;
+    Compute gradient[Tile::elements];
+
+    KOKKOS_FORCEINLINE_FUNCTION late_tile(const update_row& step, const held<Tile, Compute>& tile,
+                                          const Compute (&values)[Tile::elements])
+        : operation(step), inputs(tile) {
+      for (int e = 0; e < Tile::elements; ++e) gradient[e] = values[e];
+    }
+
+    [[gnu::noinline]] KOKKOS_FUNCTION void finish(std::int64_t row, std::int64_t column,
+                                                  std::int64_t row_step, std::int64_t first,
+                                                  std::int64_t missed) {
+      finish_missed_steps<Tile, Fields>(operation.schedule, operation.transforms, row, row_step, first,
+                                        missed, inputs.weight, inputs.field, Tile::elements);
+      operation.apply(inputs, row, column, gradient, Tile::elements);
+    }
+  };
+
+  /// The step itself, and its stores.
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void apply(held<Tile, Compute>& tile, std::int64_t row, std::int64_t column,
+                                         const Compute (&gradient)[Tile::elements], int count) const {
     using update = typename Schedule::update;
     // A reference on the host, so that the values shared by all rows stay in registers.
     const std::conditional_t<Tile::host, const update&, const update> now = update_of(tile, row);
@@ -148,11 +209,19 @@ struct update_row {
       }
     }
     table.template store<Tile>(tile.weight, row, column, count);
-    for (int f = 0; f < Fields; ++f)
-      store_tile<Tile>(tile.field[f], state[f] + row * state_stride + column, count);
+    for (int f = 0; f < Fields; ++f) store_tile<Tile>(tile.field[f], state_of<Tile>(f, row) + column, count);
+    if constexpr (catches_up && has_entry<Tile>)
+      if (lanes_of_row != 0) {
+        device_backend<Compute>::meet_neighbours(lanes_of_row);
+        if (column == 0) schedule.taken(row);
+      }
   }
 
- private:
+  template <class Tile>
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION State* state_of(int f, std::int64_t row) const {
+    return state[f] + row_offset<Tile>(row, state_stride);
+  }
+
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION decltype(auto) update_of([[maybe_unused]] const held<Tile, Compute>& tile,
                                                        [[maybe_unused]] std::int64_t row) const {

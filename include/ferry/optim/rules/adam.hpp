@@ -29,18 +29,30 @@ struct adam {
 
   /// The part of an update that depends on the step alone, see ferry::ScheduledOptimizer.
   template <class Compute>
-  using terms = correction_terms<double, Compute, true>;
+  struct terms {
+    double correction1;
+    Compute root_correction2, inverse_correction2;  ///< the second is 1 / the first
+
+    friend bool operator==(const terms&, const terms&) = default;
+    static terms make(double first, double second) {
+      const auto root = static_cast<Compute>(std::sqrt(second));
+      return {first, root, Compute(1) / root};
+    }
+  };
 
   /// The update of one step, for kernels.
   template <class Compute>
-  struct update {
+  struct alignas(16) update {
     using middle_update = update;  ///< see ferry::Optimizer
 
     /// Coefficients and functions as in ferry::Optimizer.
     /// @{
     static constexpr bool by_lanes = true;
 
-    Compute step_size, beta1, beta2, fresh1, fresh2, root_correction2, eps, weight_decay, sign;
+    Compute step_size, root_correction2, inverse_correction2;  // those that change, side by side
+    Compute beta1, beta2, fresh1, fresh2, eps, weight_decay;   // fresh1 and weight_decay have maximize's sign
+    Compute eps_in_middle;                                     // 1 if eps allows move_in_middle, else NaN
+    bool has_coasting;                                         // the options allow it
 
     template <int N, class Number>
     KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
@@ -51,7 +63,7 @@ struct adam {
     template <int N, class Number>
     KOKKOS_FORCEINLINE_FUNCTION void advance(const Number& weight, std::type_identity_t<Number> gradient,
                                              Number (&state)[N]) const {
-      const Number g = decayed(sign * gradient, weight_decay, weight);
+      const Number g = decayed(gradient, weight_decay, weight);
       state[0] = beta1 * state[0] + fresh1 * g;
       state[1] = beta2 * state[1] + fresh2 * g * g;
       if constexpr (N > 2) state[2] = either(state[2] > state[1], state[2], state[1]);
@@ -61,12 +73,15 @@ struct adam {
       weight -= step_size * (state[0] / (square_root(state[N > 2 ? 2 : 1]) / root_correction2 + eps));
     }
     template <int N>
-    KOKKOS_FORCEINLINE_FUNCTION bool is_in_middle(const Compute (&state)[N]) const {
-      return term(*this, state, state[N > 2 ? 2 : 1]).is_in_middle(0);
+    KOKKOS_FORCEINLINE_FUNCTION auto is_in_middle(const Compute (&state)[N]) const {
+      const auto change = term(*this, state, state[N > 2 ? 2 : 1]);
+      return both(both(in_window<-20>(eps_in_middle), change.correction_in_middle()),
+                  change.moments_in_middle());
     }
     template <int N>
     KOKKOS_FORCEINLINE_FUNCTION void move_in_middle(Compute& weight, const Compute (&state)[N]) const {
-      const Compute root = middle_quotient(middle_root(state[N > 2 ? 2 : 1]), root_correction2);
+      const Compute root =
+          middle_quotient(middle_root(state[N > 2 ? 2 : 1]), root_correction2, inverse_correction2);
       weight -= step_size * middle_quotient(state[0], root + eps);
     }
     /// Without a gradient the weight changes by a multiple of m / sqrt(v), which decays if b1^2 <= b2.
@@ -81,11 +96,9 @@ struct adam {
       decay(state[0], beta1, steps);
       decay_square(state[1], beta2, steps);
     }
-    KOKKOS_FORCEINLINE_FUNCTION bool may_coast(const update& next) const {
-      return both(may_outweigh(next), weight_decay == Compute(0));
-    }
+    KOKKOS_FORCEINLINE_FUNCTION bool may_coast(const update&) const { return has_coasting; }
     template <int N>
-    KOKKOS_FORCEINLINE_FUNCTION bool coasts(const update& next, const Compute& weight,
+    KOKKOS_FORCEINLINE_FUNCTION auto coasts(const update& next, const Compute& weight,
                                             const Compute (&state)[N]) const {
       return outweighs(0x1p-37, next, weight, state);
     }
@@ -96,26 +109,24 @@ struct adam {
       update now = *this;
       now.step_size = next.step_size;
       now.root_correction2 = next.root_correction2;
+      now.inverse_correction2 = next.inverse_correction2;
       now.move_in_middle(weight, state);
     }
-    /// For may_coast and coasts: whether the term, of numbers in the middle, surely is more than a share of
-    /// the weight. Without branches: a device computes the answers for several elements side by side.
-    KOKKOS_FORCEINLINE_FUNCTION bool may_outweigh(const update& next) const {
-      const moment_ratio<Compute> options{Compute(0), Compute(0), next.root_correction2, eps};
-      return both(both(halves_at_most(beta1), halves_at_most(beta2)),
-                  both(options.options_in_middle(), is_between(least_rate(next), 0x1p-40, 0x1p40)));
-    }
+    /// Whether the term, of numbers in the middle, surely is more than a share of the weight in the next steps.
+    /// Without branches: a device computes the answers for several elements side by side.
     template <int N>
-    KOKKOS_FORCEINLINE_FUNCTION bool outweighs(double share, const update& next, const Compute& weight,
+    KOKKOS_FORCEINLINE_FUNCTION auto outweighs(double share, const update& next, const Compute& weight,
                                                const Compute (&state)[N]) const {
       const auto largest = term(next, state, state[N > 2 ? 2 : 1]);
-      bool outweighing = both(largest.moments_in_middle(steps_between_asks),
-                              largest.exceeds(share, least_rate(next), weight));
+      const Compute rate = least_rate(next);
+      const auto exponents =
+          both(both(largest.correction_in_middle(), in_window<-40>(rate)), largest.moments_stay_in_middle());
+      const bool outweighing = largest.exceeds(share, rate, weight);
       if constexpr (N > 2)
-        outweighing = both(
-            outweighing,
-            both(state[2] >= state[1], term(next, state, state[1]).moments_in_middle(steps_between_asks)));
-      return outweighing;
+        return both(both(exponents, term(next, state, state[1]).moments_stay_in_middle()),
+                    both(outweighing, state[2] >= state[1]));
+      else
+        return both(exponents, outweighing);
     }
     [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION Compute least_rate(const update& next) const {
       const Compute rate = step_size * root_correction2, next_rate = next.step_size * next.root_correction2;
@@ -130,7 +141,8 @@ struct adam {
     template <class Wide>
     KOKKOS_FUNCTION void set_step(const Wide& lr, const terms<Compute>& step) {
       step_size = narrowed<Compute>(lr / step.correction1);
-      root_correction2 = step.correction2;
+      root_correction2 = step.root_correction2;
+      inverse_correction2 = step.inverse_correction2;
     }
     /// @}
   };
@@ -144,8 +156,13 @@ struct adam {
   [[nodiscard]] bias_corrections<terms> by_step() const { return {betas}; }
   template <class Compute, class Wide = double>
   [[nodiscard]] scheduled_update<update<Compute>, Wide> options() const {
-    return {make_update<update, Compute>(0.0, betas[0], betas[1], 1.0 - betas[0], 1.0 - betas[1], 1.0, eps,
-                                         weight_decay, maximize ? -1.0 : 1.0),
+    const double sign = maximize ? -1.0 : 1.0;
+    const bool moderate = moment_ratio<Compute>::has_moderate_eps(Compute(eps));
+    const bool halving = both(halves_at_most(Compute(betas[0])), halves_at_most(Compute(betas[1])));
+    return {make_update<update, Compute>(0.0, 1.0, 1.0, betas[0], betas[1], sign * (1.0 - betas[0]),
+                                         1.0 - betas[1], eps, sign * weight_decay,
+                                         moderate ? 1.0 : std::numeric_limits<double>::quiet_NaN(),
+                                         moderate && halving && weight_decay == 0.0),
             Wide(lr)};
   }
   template <class Compute>

@@ -89,6 +89,7 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
   const auto kernel_of = [&]<class Tile>(Tile) {
     return job.template kernel<Exec, Duplicates, Tile, fields>(source, items, values);
   };
+  bool counted = false;
   if (values.width() == 0) {
   } else if constexpr (is_host_exec<Exec>) {
     const auto kernel = kernel_of(kernels::host_tile{});
@@ -101,21 +102,25 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
         launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
       }
     if (!wide) {
-      const auto kernel = kernel_of(typename Job::template packed_tile<Value>{});
+      auto kernel = kernel_of(typename Job::template packed_tile<Value>{});
       // Kokkos' loop over the work items would take registers from the missed steps.
       if constexpr (kernels::catches_up<Job> && std::is_same_v<Order, schedule::flat> &&
-                    requires { kernel.blocks_at_once; })
+                    requires { kernel.blocks_at_once; }) {
+        if constexpr (!kernels::sums_pieces<kernels::packed_tile, Duplicates, Source>)
+          counted = kernel.operation.counts_by(kernel.per_item());
         launch(exec, labels.apply, schedule::each{}, items, kernel.per_item(), kernel);
-      else
+      } else {
         launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
+      }
     }
   } else {
     const auto kernel = kernel_of(loose_tile_of<Job, Duplicates, Source>{});
     launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
   }
   if constexpr (Job::counts_rows)
-    launch(exec, labels.count, schedule::each{}, items, 1,
-           job.template counting_kernel<Exec, std::remove_const_t<Value>>(source));
+    if (!counted)
+      launch(exec, labels.count, schedule::each{}, items, 1,
+             job.template counting_kernel<Exec, std::remove_const_t<Value>>(source));
 }
 
 /// Reports rows that a plan names more than once.
@@ -183,7 +188,8 @@ void sum_long(launch_context<Exec>& call, const std::string& label, const row_pl
       kernels::sum_segments<Sum, Tile, std::remove_const_t<Value>, rows_type> kernel{
           source, values.data, values.row_stride(), width, fast_divisor(tiles)};
       kernel.source.pieces.items = slots * tiles * Tile::elements;
-      launch(call.exec(), call.label_part(label, "sum_long"), kernel.source.pieces.items, kernel);
+      launch(call.exec(), call.label_part(label, "sum_long"), schedule::each{}, kernel.source.pieces.items, 1,
+             kernel);
     };
     source.pieces.slots = 0;
     if (width % kernels::packed_tile::elements == 0)
