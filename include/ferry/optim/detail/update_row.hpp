@@ -129,7 +129,7 @@ struct update_row {
                                           std::int64_t column, const Compute (&gradient)[Tile::elements],
                                           int count) const {
     if (!transforms.takes(row)) return;
-    if constexpr (coasts<Tile, Compute>) {
+    if constexpr (ends_late<Tile, Compute>) {
       const std::uint32_t row_step = tile.entry, missed = schedule.count_missed(row_step);
       const std::uint32_t left =
           coast_whole_tile<Tile, Fields>(schedule, row_step, missed, tile.weight, tile.field);
@@ -144,18 +144,18 @@ struct update_row {
   }
 
  private:
-  /// True if a device's tiles coast through missed steps.
+  /// True if tiles that do not coast through all missed steps are late_tiles.
   template <class Tile, class Compute>
-  static consteval bool coasts_in_kernel() {
-    if constexpr (Schedule::catches_up)
+  static consteval bool has_late_tiles() {
+    if constexpr (Schedule::catches_up && Tile::packed)
       return coasts_through<Tile, Schedule, Transforms, Compute, room>;
     else
       return false;
   }
   template <class Tile, class Compute>
-  static constexpr bool coasts = coasts_in_kernel<Tile, Compute>();
+  static constexpr bool ends_late = has_late_tiles<Tile, Compute>();
 
-  /// A device's tile whose elements do not all coast through the missed steps. What is left of its update is
+  /// A packed tile whose elements do not all coast through the missed steps. What is left of its update is
   /// a function of its own, on copies: within a kernel it would take registers from tiles that coast.
   template <class Tile, class Compute>
   struct late_tile {

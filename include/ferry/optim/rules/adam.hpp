@@ -42,17 +42,17 @@ struct adam {
 
   /// The update of one step, for kernels.
   template <class Compute>
-  struct alignas(16) update {
+  struct update {
     using middle_update = update;  ///< see ferry::Optimizer
 
     /// Coefficients and functions as in ferry::Optimizer.
     /// @{
     static constexpr bool by_lanes = true;
 
-    Compute step_size, root_correction2, inverse_correction2;  // those that change, side by side
-    Compute beta1, beta2, fresh1, fresh2, eps, weight_decay;   // fresh1 and weight_decay have maximize's sign
-    Compute eps_in_middle;                                     // 1 if eps allows move_in_middle, else NaN
-    bool has_coasting;                                         // the options allow it
+    Compute step_size, root_correction2, inverse_correction2;
+    Compute beta1, beta2, fresh1, fresh2, eps, weight_decay;  // fresh1 and weight_decay have maximize's sign
+    Compute eps_in_middle;                                    // 1 if eps allows move_in_middle, else NaN
+    Compute coasting;                                         // 1 if the options allow it, else 0
 
     template <int N, class Number>
     KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
@@ -96,7 +96,7 @@ struct adam {
       decay(state[0], beta1, steps);
       decay_square(state[1], beta2, steps);
     }
-    KOKKOS_FORCEINLINE_FUNCTION bool may_coast(const update&) const { return has_coasting; }
+    KOKKOS_FORCEINLINE_FUNCTION bool may_coast(const update&) const { return coasting == Compute(1); }
     template <int N>
     KOKKOS_FORCEINLINE_FUNCTION auto coasts(const update& next, const Compute& weight,
                                             const Compute (&state)[N]) const {
@@ -162,7 +162,7 @@ struct adam {
     return {make_update<update, Compute>(0.0, 1.0, 1.0, betas[0], betas[1], sign * (1.0 - betas[0]),
                                          1.0 - betas[1], eps, sign * weight_decay,
                                          moderate ? 1.0 : std::numeric_limits<double>::quiet_NaN(),
-                                         moderate && halving && weight_decay == 0.0),
+                                         moderate && halving && weight_decay == 0.0 ? 1.0 : 0.0),
             Wide(lr)};
   }
   template <class Compute>

@@ -119,7 +119,7 @@ struct plan_rows {
     // A device reads all of it at once: the arrays have elements for items beyond the count.
     KOKKOS_IF_ON_DEVICE((const std::int64_t count = *unique_count;
                          const row_segment candidate = segment_within(i);
-                         return {i < count ? candidate.row : -1, candidate.begin, candidate.end};))
+                         return i < count ? candidate : row_segment{};))
     KOKKOS_IF_ON_HOST((return i < *unique_count ? segment_within(i) : row_segment{};))
   }
   KOKKOS_FUNCTION row_segment segment_within(std::int64_t i) const {

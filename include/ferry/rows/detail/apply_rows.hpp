@@ -32,11 +32,12 @@ namespace ferry::kernels {
 /// a loop of their own without a sum, which works on whole cache lines if the width allows it.
 template <class Compute, class Tile, class Duplicates, class Source, class Value, class Operation>
 struct apply_rows {
-  static constexpr unsigned int most_threads = threads_of_rows<Operation>;     ///< of a block, see launch
-  static constexpr bool takes_runs = Tile::host;                               ///< see launch
-  static constexpr unsigned int block_rounds = catches_up<Operation> ? 8 : 0;  ///< see launch_each
+  static constexpr unsigned int most_threads = threads_of_rows<Operation>;  ///< of a block, see launch
+  static constexpr bool takes_runs = Tile::host;                            ///< see launch
   static constexpr unsigned int blocks_at_once =
       blocks_of_rows<Compute, Tile, Duplicates, Source, Operation>();
+  /// See launch_each. Rows miss different numbers of steps: with fewer rounds some blocks end late.
+  static constexpr unsigned int block_rounds = catches_up<Operation> && blocks_at_once > 1 ? 8 : 0;
 
   using duplicates_type = Duplicates;
   using compute = Compute;
@@ -65,7 +66,7 @@ struct apply_rows {
     const row_segment rows = source.segment(item);
     if (refused) return;
     if (rows.row >= 0 && !is_in_pieces<Tile, Duplicates>(source, rows)) {
-      const std::int64_t number = Tile::packed ? tiles.remainder(i, item) : i - item * tiles.divisor();
+      const std::int64_t number = i - item * tiles.divisor();
       const std::int64_t column = first_column<Tile>(operation, item, rows.row) + number * Tile::elements;
       if (const int count = count_of<Tile>(column, width); count != 0)
         update_tile<Tile>(item, rows, column, count);

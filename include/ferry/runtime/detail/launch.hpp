@@ -181,11 +181,6 @@ class fast_divisor {
       return static_cast<std::uint32_t>(i) / static_cast<std::uint32_t>(divisor_);
     return i / divisor_;
   }
-  /// i - quotient(i) * divisor() for a divisor below 2^32: the low halves of the numbers have its bits.
-  [[nodiscard]] KOKKOS_FUNCTION std::int64_t remainder(std::int64_t i, std::int64_t quotient) const {
-    return static_cast<std::uint32_t>(i) -
-           static_cast<std::uint32_t>(quotient) * static_cast<std::uint32_t>(divisor_);
-  }
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t divisor() const { return divisor_; }
 
  private:
