@@ -140,6 +140,8 @@ consteval bool can_update() {
 ///                              since it may have another apply
 ///   advance(weight, gradient, state), move(weight, state)
 ///                              the two parts of apply; only the second has divisions or roots
+///   advance<false>(weight, gradient, state), has_decay()
+///                              advance if has_decay() is false, where that takes fewer instructions
 ///   is_in_middle(state), move_in_middle(weight, state)
 ///                              whether move has its operands in the middle of the range, and move for them.
 ///                              Such answers are bools, or in_window of ferry::optim joined by both()

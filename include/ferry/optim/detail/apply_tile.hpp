@@ -75,11 +75,19 @@ KOKKOS_FORCEINLINE_FUNCTION void apply_in_middle(const Update& now, Compute (&we
                                                  const Compute (&gradient)[Tile::elements],
                                                  Compute (&field)[Room][Tile::elements]) {
   Compute state[Tile::elements][Room];
-  for (int e = 0; e < Tile::elements; ++e) {
+  for (int e = 0; e < Tile::elements; ++e)
     for (int f = 0; f < Fields; ++f) state[e][f] = field[f][e];
-    now.advance(weight[e], gradient[e], state[e]);
-    for (int f = 0; f < Fields; ++f) field[f][e] = state[e][f];
+  if constexpr (requires { now.template advance<false>(weight[0], gradient[0], state[0]); }) {
+    // One branch for all elements, which takes fewer instructions than the term of a decay.
+    if (now.has_decay())
+      for (int e = 0; e < Tile::elements; ++e) now.advance(weight[e], gradient[e], state[e]);
+    else
+      for (int e = 0; e < Tile::elements; ++e) now.template advance<false>(weight[e], gradient[e], state[e]);
+  } else {
+    for (int e = 0; e < Tile::elements; ++e) now.advance(weight[e], gradient[e], state[e]);
   }
+  for (int e = 0; e < Tile::elements; ++e)
+    for (int f = 0; f < Fields; ++f) field[f][e] = state[e][f];
   using optim::both;
   auto in_middle = now.is_in_middle(state[0]);
   for (int e = 1; e < Tile::elements; ++e) in_middle = both(in_middle, now.is_in_middle(state[e]));

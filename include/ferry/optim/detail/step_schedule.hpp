@@ -96,7 +96,7 @@ struct catch_up_schedule {
 
   Update now;
   Update resting;
-  std::uintptr_t origin;  ///< see origin_of
+  const Update* origin;  ///< see origin_of
   std::int64_t rest_from, steady_from;
   std::int64_t step;  ///< the present step
   std::uint32_t* row_steps;
@@ -104,10 +104,10 @@ struct catch_up_schedule {
   std::uint32_t coast_from = static_cast<std::uint32_t>(rest_from > 0 ? rest_from - 1 : 0);
   std::uint32_t before_now = static_cast<std::uint32_t>(step - 1);
 
-  /// The address at which the update of step 1 would lie if that of step `first` lies at `updates`.
-  static std::uintptr_t origin_of(const Update* updates, std::int64_t first) {
-    return reinterpret_cast<std::uintptr_t>(updates) -
-           static_cast<std::uintptr_t>(first - 1) * sizeof(Update);
+  /// Where the update of step 1 would lie if that of step `first` lies at `updates`: an address alone.
+  static const Update* origin_of(const Update* updates, std::int64_t first) {
+    const auto bytes = static_cast<std::uintptr_t>(first - 1) * sizeof(Update);
+    return reinterpret_cast<const Update*>(reinterpret_cast<std::uintptr_t>(updates) - bytes);
   }
 
   KOKKOS_FORCEINLINE_FUNCTION const Update& of(std::int64_t) const { return now; }
@@ -122,7 +122,7 @@ struct catch_up_schedule {
     return before_now - (last < before_now ? last : before_now);
   }
   KOKKOS_FORCEINLINE_FUNCTION const Update& at(std::int64_t last, std::int64_t j) const {
-    return *reinterpret_cast<const Update*>(origin + static_cast<std::uintptr_t>(last + j) * sizeof(Update));
+    return origin[last + j];
   }
   /// The number of the row's missed steps before rest_from and steady_from; not positive if there are none.
   /// @{

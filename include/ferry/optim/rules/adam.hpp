@@ -29,16 +29,7 @@ struct adam {
 
   /// The part of an update that depends on the step alone, see ferry::ScheduledOptimizer.
   template <class Compute>
-  struct terms {
-    double correction1;
-    Compute root_correction2, inverse_correction2;  ///< the second is 1 / the first
-
-    friend bool operator==(const terms&, const terms&) = default;
-    static terms make(double first, double second) {
-      const auto root = static_cast<Compute>(std::sqrt(second));
-      return {first, root, Compute(1) / root};
-    }
-  };
+  using terms = correction_terms<double, Compute, true>;
 
   /// The update of one step, for kernels.
   template <class Compute>
@@ -49,10 +40,10 @@ struct adam {
     /// @{
     static constexpr bool by_lanes = true;
 
-    Compute step_size, root_correction2, inverse_correction2;
-    Compute beta1, beta2, fresh1, fresh2, eps, weight_decay;  // fresh1 and weight_decay have maximize's sign
-    Compute eps_in_middle;                                    // 1 if eps allows move_in_middle, else NaN
-    Compute coasting;                                         // 1 if the options allow it, else 0
+    Compute step_size, root_correction2, inverse_correction2;  // the last is 1 / the second
+    Compute beta1, beta2, fresh1, fresh2, eps, weight_decay;   // fresh1 and weight_decay have maximize's sign
+    Compute eps_in_middle;                                     // 1 if eps allows move_in_middle, else NaN
+    Compute coasting;                                          // 1 if the options allow it, else 0
 
     template <int N, class Number>
     KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
@@ -60,10 +51,11 @@ struct adam {
       advance(weight, gradient, state);
       move(weight, state);
     }
-    template <int N, class Number>
+    /// Decays: has_decay(), if that is known.
+    template <bool Decays = true, int N, class Number>
     KOKKOS_FORCEINLINE_FUNCTION void advance(const Number& weight, std::type_identity_t<Number> gradient,
                                              Number (&state)[N]) const {
-      const Number g = decayed(gradient, weight_decay, weight);
+      const Number g = Decays ? decayed(gradient, weight_decay, weight) : gradient;
       state[0] = beta1 * state[0] + fresh1 * g;
       state[1] = beta2 * state[1] + fresh2 * g * g;
       if constexpr (N > 2) state[2] = either(state[2] > state[1], state[2], state[1]);
@@ -72,6 +64,7 @@ struct adam {
     KOKKOS_FORCEINLINE_FUNCTION void move(Number& weight, const Number (&state)[N]) const {
       weight -= step_size * (state[0] / (square_root(state[N > 2 ? 2 : 1]) / root_correction2 + eps));
     }
+    [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool has_decay() const { return weight_decay != Compute(0); }
     template <int N>
     KOKKOS_FORCEINLINE_FUNCTION auto is_in_middle(const Compute (&state)[N]) const {
       const auto change = term(*this, state, state[N > 2 ? 2 : 1]);
@@ -141,8 +134,8 @@ struct adam {
     template <class Wide>
     KOKKOS_FUNCTION void set_step(const Wide& lr, const terms<Compute>& step) {
       step_size = narrowed<Compute>(lr / step.correction1);
-      root_correction2 = step.root_correction2;
-      inverse_correction2 = step.inverse_correction2;
+      root_correction2 = step.correction2;
+      inverse_correction2 = middle_quotient(Compute(1), root_correction2);
     }
     /// @}
   };

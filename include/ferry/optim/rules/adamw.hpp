@@ -54,7 +54,7 @@ struct adamw {
     KOKKOS_FORCEINLINE_FUNCTION void advance(Number& weight, std::type_identity_t<Number> gradient,
                                              Number (&state)[N]) const {
       weight *= keep;
-      rest.advance(weight, gradient, state);
+      rest.template advance<false>(weight, gradient, state);
     }
     template <int N, class Number>
     KOKKOS_FORCEINLINE_FUNCTION void move(Number& weight, const Number (&state)[N]) const {
