@@ -40,8 +40,8 @@ template <class Functor>
   requires(Functor::block_rounds != 0)
 inline constexpr unsigned int block_rounds<Functor> = Functor::block_rounds;
 
-/// A thread for each i in [first, end), or for several that are a grid apart. The blocks are prepared while the
-/// kernel before ends, in room that its own blocks leave, and wait until it has ended and its writes are
+/// A thread for each i in [first, end), or for several that are a grid apart. The blocks are prepared while
+/// the kernel before ends, in room that its own blocks leave, and wait until it has ended and its writes are
 /// visible.
 template <bool Waits, class Functor>
 __global__ void __launch_bounds__(Functor::most_threads, Functor::blocks_at_once)
@@ -88,9 +88,9 @@ struct launch_functions {
   /// tools see the kernel. While such a kernel ends, the device prepares the next one, which takes 1 to 2 us
   /// less (H200).
   ///
-  /// With Functor::block_rounds there are at most as many blocks as the device holds at once, that many times,
-  /// and each takes the work of several: a small block is not launched as fast as another one ends. They return
-  /// at once unless Functor::has_work(), if there is that.
+  /// With Functor::block_rounds there are at most as many blocks as the device holds at once, that many
+  /// times, and each takes the work of several: a small block is not launched as fast as another one ends.
+  /// They return at once unless Functor::has_work(), if there is that.
   template <bool Waits = kernels_wait, class Functor>
   static void launch_each(const Kokkos::Cuda& exec, const std::string& label, std::int64_t count,
                           const Functor& functor) {

@@ -20,12 +20,12 @@ namespace optim = ferry::optim;
 
 /// All exponents with the ends of their mantissas, of both signs: zeros, subnormal numbers, infinities and NaN among them.
 std::vector<float> numbers() {
-  std::vector<float> all;
+  std::vector<float> floats;
   for (std::uint32_t exponent = 0; exponent < 256; ++exponent)
     for (const std::uint32_t mantissa : {0u, 1u, 0x400000u, 0x7fffffu})
       for (const std::uint32_t sign : {0u, 1u})
-        all.push_back(std::bit_cast<float>(sign << 31 | exponent << 23 | mantissa));
-  return all;
+        floats.push_back(std::bit_cast<float>(sign << 31 | exponent << 23 | mantissa));
+  return floats;
 }
 
 template <int Least>
@@ -57,10 +57,10 @@ TEST_CASE("a window of exponents holds the numbers between its ends", "[optim]")
 TEST_CASE("answers for several windows are joined", "[optim]") {
   using optim::both, optim::in_window;
   auto random = generator(223);
-  const auto all = numbers();
+  const auto floats = numbers();
   for (int trial = 0; trial < 20000; ++trial) {
-    const float a = all[random() % all.size()], b = all[random() % all.size()],
-                c = all[random() % all.size()];
+    const float a = floats[random() % floats.size()], b = floats[random() % floats.size()],
+                c = floats[random() % floats.size()];
     const bool condition = random() % 4 != 0;
     const auto joined = both(both(in_window<-64>(a), in_window<-84>(b)), both(in_window<-20>(c), condition));
     CHECK(static_cast<bool>(joined) ==

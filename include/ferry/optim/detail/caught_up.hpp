@@ -55,15 +55,9 @@ void launch_caught_up(launch_context<Exec>& call, const On& space_exec, const st
   const auto& rule = optim::detail::transforms_of<Rule>::rule_in(optimizer);
   const auto rest = log.rest(step, rule);
   const auto resting = rest.rule.template coefficients<number>(rest.first);
-  using schedule_type = kernels::catch_up_schedule<update>;
-  const schedule_type schedule{
-      resting,
-      resting,
-      schedule_type::origin_of(inputs.template updates_for<On, update>(), inputs.updates.first),
-      rest.first,
-      rest.steady,
-      step + 1,
-      state.clock()->row_steps.data()};
+  const auto schedule = kernels::catch_up_schedule<update>::make(
+      resting, resting, inputs.template updates_for<On, update>(), inputs.updates.first, rest.first,
+      rest.steady, step + 1, state.clock()->row_steps.data());
   const auto transforms = job::template transforms_in<number>(optimizer);
   bool packable = in_packets<4>(table, out);
   for (int f = 0; f < Fields; ++f) packable = packable && in_packets<4>(state.field_ref(f));

@@ -41,7 +41,7 @@ KOKKOS_FORCEINLINE_FUNCTION void coast_steps(const Update& options, const Update
     }
 }
 
-/// Whether an element coasts: a bool or what converts to one. Computed without branches.
+/// True if an element coasts: a bool or what converts to one. Computed without branches.
 template <int Fields, class Update, class Compute, int Room, int Elements>
 KOKKOS_FORCEINLINE_FUNCTION auto coasts_in_tile(const Update& options, const Update& next,
                                                 const Compute (&weight)[Elements],

@@ -96,7 +96,7 @@ struct catch_up_schedule {
 
   Update now;
   Update resting;
-  const Update* origin;  ///< see origin_of
+  const Update* origin;  ///< where the update of step 1 would lie, which the history may not have
   std::int64_t rest_from, steady_from;
   std::int64_t step;  ///< the present step
   std::uint32_t* row_steps;
@@ -104,10 +104,13 @@ struct catch_up_schedule {
   std::uint32_t coast_from = static_cast<std::uint32_t>(rest_from > 0 ? rest_from - 1 : 0);
   std::uint32_t before_now = static_cast<std::uint32_t>(step - 1);
 
-  /// Where the update of step 1 would lie if that of step `first` lies at `updates`: an address alone.
-  static const Update* origin_of(const Update* updates, std::int64_t first) {
+  /// Of a history: the update of step `first` lies at `updates`.
+  static catch_up_schedule make(const Update& present, const Update& rest, const Update* updates,
+                                std::int64_t first, std::int64_t rest_step, std::int64_t steady_step,
+                                std::int64_t present_step, std::uint32_t* counts) {
     const auto bytes = static_cast<std::uintptr_t>(first - 1) * sizeof(Update);
-    return reinterpret_cast<const Update*>(reinterpret_cast<std::uintptr_t>(updates) - bytes);
+    const auto* origin = reinterpret_cast<const Update*>(reinterpret_cast<std::uintptr_t>(updates) - bytes);
+    return {present, rest, origin, rest_step, steady_step, present_step, counts};
   }
 
   KOKKOS_FORCEINLINE_FUNCTION const Update& of(std::int64_t) const { return now; }

@@ -171,15 +171,10 @@ struct update_job {
       const auto last = inputs.updates.count - 1;
       auto* counts = arrays.row_steps.data;
       if constexpr (StepCount::catches_up) {
-        using schedule = kernels::catch_up_schedule<update>;
-        return schedule{
-            rule.template coefficients<number>(step),
-            rest->rule.template coefficients<number>(rest->first),
-            schedule::origin_of(inputs.template updates_for<Exec, update>(), inputs.updates.first),
-            rest->first,
-            rest->steady,
-            step,
-            counts};
+        return kernels::catch_up_schedule<update>::make(
+            rule.template coefficients<number>(step), rest->rule.template coefficients<number>(rest->first),
+            inputs.template updates_for<Exec, update>(), inputs.updates.first, rest->first, rest->steady,
+            step, counts);
       } else if constexpr (ScheduledOptimizer<rule_type>) {
         const auto options = rule.template options<number, exact_number<Exec, double>>();
         using terms = decltype(rule.by_step().template at<number>(step));
