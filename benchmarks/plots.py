@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Draws reports as SVG: the rate against the size of the table and of a row, where a call's time goes, the cost of
-sharded verbs against the number of devices, lookups next to a server's, and what widths and frequent rows cost.
+sharded verbs against the number of devices, lookups next to a server's, and what widths, frequent rows and the size of a batch
+cost.
 
     plots.py REPORT.json ... [--out FOLDER]
     plots.py --self-test
 
-Takes the reports of bench_sweep, bench_ranks, bench_quantized, bench_widths and bench_skew, of peers/gather.py for its
+Takes the reports of bench_sweep, bench_ranks, bench_quantized, bench_widths, bench_skew and bench_small, of peers/gather.py for its
 markers in the first picture, and of peers/quantized.py; their order does not matter. The model of `scaling` is that of
 scaling.py. What a picture needs and the reports lack is left out. The same reports give the same bytes.
 
@@ -346,6 +347,30 @@ def skew(pyplot, figures):
     return canvas
 
 
+def batch_sizes(pyplot, figures):
+    """The time of a call of a burst against the rows of its batch, around the sizes at which the kernels change."""
+    times = {}
+    for figure in figures:
+        match = re.match(r"small\.sizes\.((?!loop\.).+)\.n(\d+)$", figure["name"])
+        if match:
+            times.setdefault(match[1], []).append((int(match[2]), 1e3 * figure["ms"]["median"]))
+    if not times:
+        return None
+    canvas, axes = pyplot.subplots(figsize=(7.2, 4.8), layout="constrained")
+    for (verb, points), colour, marker in zip(times.items(), COLOURS + ("#000000",), "os^Dvx"):
+        axes.plot(*zip(*sorted(points)), color=colour, marker=marker, markersize=4, label=verb)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    sizes = [n for points in times.values() for n, _ in points]
+    set_ticks(axes, [2**k for k in range(8, 18) if min(sizes) <= 2**k <= max(sizes)], str)
+    set_y_ticks(axes, (4, 8, 16, 32, 64, 128))
+    axes.set_xlabel("rows of a batch")
+    axes.set_ylabel("microseconds of a call, back to back")
+    axes.set_title("Rows of 128 floats, drawn with replacement")
+    legend_below(canvas, [axes], 3)
+    return canvas
+
+
 def set_y_ticks(axes, values):
     from matplotlib.ticker import NullLocator
 
@@ -375,6 +400,7 @@ def draw(reports, out):
             ("row_bytes", row_bytes(pyplot, figures)),
             ("shares_by_width", shares_by_width(pyplot, figures, copy)),
             ("skew", skew(pyplot, figures)),
+            ("batch_sizes", batch_sizes(pyplot, figures)),
         ):
             if canvas is None:
                 continue
@@ -418,6 +444,9 @@ def made_up():
     for verb in ("scatter_add", "sgd"):
         for kind in ("uniform", "zipf_1.05", "one_row"):
             ours.append({**figure(f"skew.{verb}.1000.{kind}"), "ms": {"median": 1.0}})
+    for verb in ("gather", "step.adam", "loop.step.adam"):
+        for n in (256, 1024, 1025):
+            ours.append({**figure(f"small.sizes.{verb}.n{n}"), "ms": {"median": 0.008}})
     return [{"ferry": {}, "figures": ours}, {"figures": theirs}, scaling_model.made_up()]
 
 
@@ -440,6 +469,7 @@ def self_test():
             "row_bytes": ["gather", "scatter", "400 million lines a second, or 51 GB/s", "4 KiB"],
             "shares_by_width": ["gather", "scatter_add", "128"],
             "skew": ["scatter_add", "sgd", "zipf 1.05", "1000 positions"],
+            "batch_sizes": ["gather", "step.adam", "1024"],
         }
         assert [file.stem for file in first] == list(wanted), first
         for file, other in zip(first, again):

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// Batches of all sizes on the device, next to an empty kernel: what a call costs where there is little to move. `wall ms`
@@ -21,32 +22,42 @@ struct nothing {
 
 constexpr int small_burst = 16;
 
+constexpr bool on_host = ferry::execution_backend<exec_space>::device_is_host;
+
 class small_batches {
  public:
-  explicit small_batches(session& run)
-      : run_(run), table_("table", run.chosen().step_rows, run.chosen().width), width_(run.chosen().width) {
+  /// Figures are called `prefix` verb.nN.
+  small_batches(session& run, std::string prefix)
+      : run_(run),
+        prefix_(std::move(prefix)),
+        table_("table", run.chosen().step_rows, run.chosen().width),
+        width_(run.chosen().width) {
     refill();
     measure_empty();
-    std::vector<std::int64_t> sizes{1, 32, 1024, 1025, 2048, 2049, 4096, 16384, 131072};
-    if (on_host) sizes = {1, 4, 32, 256, 1024, 16384};
-    for (const std::int64_t n : sizes) {
-      const auto sets = index_sets::make<any_row>(run, n, table_.rows());
-      const named_rows named(run, sets[1]);
-      moves(n, sets, named);
-      steps(n, sets, named);
-    }
-    for (const std::int64_t n : {1024, 4096, 16384}) unique_moves(n);
+  }
+
+  void time_verbs(std::int64_t n) {
+    const auto sets = index_sets::make<any_row>(run_, n, table_.rows());
+    const named_rows named(run_, sets[1]);
+    moves(n, sets, named);
+    steps(n, sets, named);
+  }
+  /// Distinct rows under the promise that they are: checked, and taken at its word.
+  void time_unique(std::int64_t n) {
+    const auto sets = index_sets::make<distinct_row>(run_, n, table_.rows());
+    const named_rows named(run_, sets[1]);
+    using namespace ferry;
+    unique_moves(".unique", n, sets, named, duplicates::assume_unique{});
+    unique_moves(".unique_unchecked", n, sets, named, duplicates::assume_unique{}, bounds::unchecked{});
   }
 
  private:
-  static constexpr bool on_host = ferry::execution_backend<exec_space>::device_is_host;
-
   void refill() { ferry::init::custom(run_.exec(), table_, before()); }
   [[nodiscard]] element_value before() const { return {width_}; }
 
   void measure_empty() {
     figure result;
-    result.name = "small.empty_kernel";
+    result.name = prefix_ + "empty_kernel";
     result.setting = {{"burst", std::int64_t{small_burst}}};
     const Kokkos::RangePolicy<exec_space> single(run_.exec(), 0, 1);
     result.time = measure(run_, small_burst,
@@ -58,7 +69,7 @@ class small_batches {
   template <class Work, class Check>
   void time(const std::string& verb, std::int64_t n, const Work& work, const Check& wrong) {
     figure result;
-    result.name = "small." + verb + ".n" + std::to_string(n);
+    result.name = prefix_ + verb + ".n" + std::to_string(n);
     result.setting = {{"rows", run_.chosen().step_rows},
                       {"n", n},
                       {"row_bytes", 4 * width_},
@@ -66,10 +77,11 @@ class small_batches {
     result.time = measure(run_, small_burst, work);
     conclude(run_, result, wrong());
     if (empty_.wall.median() > 0)
-      run_.results().ratio(result.name + " wall", "small.empty_kernel wall",
+      run_.results().ratio(result.name + " wall", prefix_ + "empty_kernel wall",
                            result.time.wall.median() / empty_.wall.median());
     if (loop_.wall.median() > 0)
-      run_.results().ratio(result.name + " wall", "small.loop." + verb + ".n" + std::to_string(n) + " wall",
+      run_.results().ratio(result.name + " wall",
+                           prefix_ + "loop." + verb + ".n" + std::to_string(n) + " wall",
                            result.time.wall.median() / loop_.wall.median());
     loop_ = {};
   }
@@ -81,7 +93,7 @@ class small_batches {
                  [[maybe_unused]] const index_sets& sets, [[maybe_unused]] const Loop& loop) {
     if constexpr (on_host) {
       figure result;
-      result.name = "small.loop." + verb + ".n" + std::to_string(n);
+      result.name = prefix_ + "loop." + verb + ".n" + std::to_string(n);
       result.setting = {{"n", n}, {"row_bytes", 4 * width_}, {"burst", std::int64_t{small_burst}}};
       result.time = measure(run_, small_burst, [&](int call) {
         const auto* const rows = sets[call].data();
@@ -126,14 +138,6 @@ class small_batches {
     refill();
   }
 
-  /// Distinct rows under the promise that they are: checked, and taken at its word.
-  void unique_moves(std::int64_t n) {
-    const auto sets = index_sets::make<distinct_row>(run_, n, table_.rows());
-    const named_rows named(run_, sets[1]);
-    using namespace ferry;
-    unique_moves(".unique", n, sets, named, duplicates::assume_unique{});
-    unique_moves(".unique_unchecked", n, sets, named, duplicates::assume_unique{}, bounds::unchecked{});
-  }
   template <class... Policies>
   void unique_moves(const std::string& variant, std::int64_t n, const index_sets& sets,
                     const named_rows& named, Policies... policies) {
@@ -206,6 +210,7 @@ class small_batches {
   }
 
   session& run_;
+  std::string prefix_;
   ferry::tensor<float, ferry::device_space> table_;
   std::int64_t width_;
   measured empty_;
@@ -213,9 +218,26 @@ class small_batches {
   measured loop_;               ///< of the loop next to the next figure
 };
 
-void small(session& run) { small_batches{run}; }
+void small(session& run) {
+  small_batches batches(run, "small.");
+  std::vector<std::int64_t> sizes{1, 32, 1024, 1025, 2048, 2049, 4096, 16384, 131072};
+  if (on_host) sizes = {1, 4, 32, 256, 1024, 16384};
+  for (const std::int64_t n : sizes) batches.time_verbs(n);
+  for (const std::int64_t n : {1024, 4096, 16384}) batches.time_unique(n);
+}
 
-const registration mine{"small", small};
+/// Around the sizes at which a device's verbs change their kernels, and between them.
+void small_sizes(session& run) {
+  small_batches batches(run, "small.sizes.");
+  std::vector<std::int64_t> sizes{256};
+  if (!on_host)
+    sizes = {256,  512,  768,  1023, 1024,  1025,  1536,  2047,  2048,  2049,  3072, 4095,
+             4096, 4097, 6144, 8192, 12288, 16383, 16384, 16385, 24576, 32768, 65536};
+  for (const std::int64_t n : sizes) batches.time_verbs(n);
+}
+
+const registration all_sizes{"small", small};
+const registration near_thresholds{"small.sizes", small_sizes};
 
 }  // namespace
 }  // namespace ferry_bench
