@@ -172,9 +172,10 @@ struct update_row {
     [[gnu::noinline]] KOKKOS_FUNCTION void finish(std::int64_t row, std::int64_t column,
                                                   std::int64_t row_step, std::int64_t first,
                                                   std::int64_t missed) {
+      held<Tile, Compute> tile = inputs;  // in registers: the members are in memory
       finish_missed_steps<Tile, Fields>(operation.schedule, operation.transforms, row, row_step, first,
-                                        missed, inputs.weight, inputs.field, Tile::elements);
-      operation.apply(inputs, row, column, gradient, Tile::elements);
+                                        missed, tile.weight, tile.field, Tile::elements);
+      operation.apply(tile, row, column, gradient, Tile::elements);
     }
   };
 
