@@ -82,14 +82,14 @@ std::size_t different_bits(const std::vector<float>& a, const std::vector<float>
   return count;
 }
 
-template <class Rule>
+template <class Space = ferry::device_space, class Rule>
 void counts_and_has_the_bits(const Rule& rule, std::size_t rows, std::size_t width, std::size_t n,
                              int steps) {
-  CAPTURE(Rule::name, rows, width, n);
+  CAPTURE(Rule::name, Space::name, rows, width, n);
   auto random = generator(211);
   const exec_space exec;
   const auto start = values<float>(random, rows * width);
-  auto table = make<ferry::device_space>("weights", rows, width, start);
+  auto table = make<Space>("weights", rows, width, start);
   auto state = optim::make_state(rule, table);
   loop_over_elements<Rule> expected(rule, steps, start, rows);
   std::vector<std::int64_t> every(rows);
@@ -125,6 +125,14 @@ TEST_CASE("rows that catch up are counted once, whether their threads share a wa
       counts_and_has_the_bits(adam, 900, width, n, 5);
     counts_and_has_the_bits(optim::adamw{.lr = 0.01, .eps = 0.25}, 300, width, 100, 7);
     counts_and_has_the_bits(optim::adam{.lr = 0.01, .eps = 0.25, .maximize = true}, 300, width, 100, 7);
+  }
+}
+
+TEST_CASE("rows in memory of the host that catch up are counted once", "[optim][step_count]") {
+  const optim::adam adam{.lr = 0.01, .eps = 0.25};
+  for (const std::size_t width : {4, 12, 128, 132}) {
+    counts_and_has_the_bits<ferry::mapped_space>(adam, 500, width, 300, 5);
+    counts_and_has_the_bits<ferry::pinned_space>(adam, 500, width, 300, 5);
   }
 }
 
