@@ -11,13 +11,13 @@
 
 namespace ferry::optim {
 
-/// The answer whether exponents of floats are in windows, Least to Least + 127, and other conditions hold. The
-/// answers for several numbers are joined by both(): for a device half an instruction for each window.
+/// The answer whether exponents of floats are in windows, Least to Least + 127, and other conditions hold.
+/// The answers for several numbers are joined by both(): for a device half an instruction for each window.
 class window_answer {
  public:
   KOKKOS_FORCEINLINE_FUNCTION window_answer(bool condition) : condition_(condition) {}
-  /// The distance of the exponent from the least one is 128 or more above the window and, by the borrow, below
-  /// it: bit 30 is set.
+  /// The distance of the exponent from the least one is 128 or more above the window and, by the borrow,
+  /// below it: bit 30 is set.
   KOKKOS_FORCEINLINE_FUNCTION static window_answer of_float(float x, int least) {
     window_answer answer(true);
     answer.distances_ =

@@ -25,10 +25,10 @@ template <class Compute>
   return is_between(factor, 0.5, 1.0);
 }
 
-/// m / (sqrt(v) / correction + eps), which Adam's family multiplies by a rate. It is in the middle of the range,
-/// see middle_quotient, if eps is at most 2^40, the correction at least 2^-20 and at most 1, and m and v are so:
-/// |m| is in [2^-80, 2^64), |v| in [2^-100, 2^44), the divisor in [2^-50, 2^43). A negative v gives NaN either
-/// way.
+/// m / (sqrt(v) / correction + eps), which Adam's family multiplies by a rate. It is in the middle of the
+/// range, see middle_quotient, if eps is at most 2^40, the correction at least 2^-20 and at most 1, and m and
+/// v are so: |m| is in [2^-80, 2^64), |v| in [2^-100, 2^44), the divisor in [2^-50, 2^43). A negative v gives
+/// NaN either way.
 template <class Compute>
 struct moment_ratio {
   Compute first, second, correction, eps;

@@ -86,8 +86,8 @@ struct per_row_by_step_schedule {
 };
 
 /// One update for all rows, after those of the steps that the row missed. `row_steps[row]` is the last step
-/// applied to the row. From step rest_from on, an element that `resting` leaves at rest stays at rest until the
-/// last missed step. From step steady_from on, the options are those of the last one.
+/// applied to the row. From step rest_from on, an element that `resting` leaves at rest stays at rest until
+/// the last missed step. From step steady_from on, the options are those of the last one.
 template <class Update>
 struct catch_up_schedule {
   using update = Update;

@@ -35,8 +35,8 @@ struct update_row {
 
   static constexpr bool catches_up = Schedule::catches_up;
 
-  /// Threads of a device's block, which keeps its registers until all of its rows have caught up. Blocks of one
-  /// warp are not launched as fast as they end.
+  /// Threads of a device's block, which keeps its registers until all of its rows have caught up. Blocks of
+  /// one warp are not launched as fast as they end.
   static constexpr unsigned int most_threads = catches_up ? 64 : 128;
   /// Blocks for which a device's registers must suffice. Rows that miss steps wait for arithmetic as well as
   /// memory, so more of them at once count more than a few spilled numbers.
@@ -73,8 +73,8 @@ struct update_row {
     [[no_unique_address]] entry_type<Tile> entry;
   };
 
-  /// Lets the threads of a kernel of launch_each count the steps of rows, if those of a row lie in one warp: all
-  /// of them read the count before one writes it. False if another kernel has to.
+  /// Lets the threads of a kernel of launch_each count the steps of rows, if those of a row lie in one warp:
+  /// all of them read the count before one writes it. False if another kernel has to.
   bool counts_by(std::int64_t tiles) {
     constexpr std::int64_t warp = 32;
     if (!catches_up || tiles <= 0 || warp % tiles != 0) return false;

@@ -105,8 +105,8 @@ struct adam {
       now.inverse_correction2 = next.inverse_correction2;
       now.move_in_middle(weight, state);
     }
-    /// True if the term, of numbers in the middle, surely is more than a share of the weight in the next steps.
-    /// Without branches: a device computes the answers for several elements side by side.
+    /// True if the term, of numbers in the middle, surely is more than a share of the weight in the next
+    /// steps. Without branches: a device computes the answers for several elements side by side.
     template <int N>
     KOKKOS_FORCEINLINE_FUNCTION auto outweighs(double share, const update& next, const Compute& weight,
                                                const Compute (&state)[N]) const {
