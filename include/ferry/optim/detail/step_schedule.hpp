@@ -104,7 +104,7 @@ struct catch_up_schedule {
   std::uint32_t coast_from = static_cast<std::uint32_t>(rest_from > 0 ? rest_from - 1 : 0);
   std::uint32_t before_now = static_cast<std::uint32_t>(step - 1);
 
-  /// Of a history: the update of step `first` lies at `updates`.
+  /// The schedule of a history whose update of step `first` lies at `updates`.
   static catch_up_schedule make(const Update& present, const Update& rest, const Update* updates,
                                 std::int64_t first, std::int64_t rest_step, std::int64_t steady_step,
                                 std::int64_t present_step, std::uint32_t* counts) {
