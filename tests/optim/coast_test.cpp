@@ -183,6 +183,10 @@ static_assert(ferry::kernels::Coasts<optim::adam::update<watched>, watched, 2>);
 static_assert(!ferry::kernels::MovesInMiddle<halved_adam, watched, 2>);
 static_assert(!ferry::kernels::Coasts<halved_adam, watched, 2>);
 
+/// Rules that hold such an update are compared byte by byte: it has no padding.
+static_assert(sizeof(optim::adam::update<float>) == 11 * sizeof(float));
+static_assert(sizeof(optim::adamw::update<float>) == 12 * sizeof(float));
+
 }  // namespace
 
 TEST_CASE("coasting elements have the bits of the rule", "[optim][step_count]") {

@@ -234,4 +234,20 @@ TEST_CASE("instances that use slices of the same tensors are ordered", "[slice][
   }
 }
 
+TEST_CASE("rows move in packets if their stride has 32 bits without a sign", "[rows]") {
+  alignas(64) float element = 0;
+  ferry::detail::array_ref<float, ferry::pageable_space> array;
+  array.data = &element;
+  array.rank = 2;
+  array.extents = {3, 8};
+  for (const std::int64_t stride : {std::int64_t{0}, std::int64_t{8}, (std::int64_t{1} << 32) - 4}) {
+    array.strides = {stride, 1};
+    CHECK(ferry::detail::in_packets<4>(array));
+  }
+  for (const std::int64_t stride : {std::int64_t{-8}, std::int64_t{1} << 32, std::int64_t{9}}) {
+    array.strides = {stride, 1};
+    CHECK_FALSE(ferry::detail::in_packets<4>(array));
+  }
+}
+
 }  // namespace ferry_test::slices_test

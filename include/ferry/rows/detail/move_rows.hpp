@@ -62,13 +62,13 @@ using unit_of =
     kernels::opaque<std::min<std::size_t>(8, (sizeof(T) | alignof(T)) & (~(sizeof(T) | alignof(T)) + 1))>;
 
 /// True if the rows of an array are whole units of a number of bytes, each unit aligned to its size, and the
-/// stride of its rows has 32 bits, see kernels::row_offset.
+/// stride of its rows has 32 bits without a sign, see kernels::row_offset.
 template <class T, class Space>
 bool in_units_of(std::size_t bytes, const array_ref<T, Space>& array) {
   constexpr auto element = static_cast<std::int64_t>(sizeof(T));
   const auto unit = static_cast<std::int64_t>(bytes);
   return reinterpret_cast<std::uintptr_t>(array.data) % bytes == 0 && array.width() * element % unit == 0 &&
-         array.row_stride() * element % unit == 0 &&
+         array.row_stride() * element % unit == 0 && array.row_stride() >= 0 &&
          array.row_stride() <= std::numeric_limits<std::uint32_t>::max();
 }
 
