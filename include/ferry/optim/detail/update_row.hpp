@@ -86,11 +86,13 @@ struct update_row {
     return refusal != nullptr && refusal->nonfinite != 0;
   }
 
+  template <class Ahead = look_ahead>
   KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t row, std::int64_t width) const {
-    look_ahead::prefetch(table.data + row * table.stride,
-                         width * static_cast<std::int64_t>(sizeof(*table.data)));
-    for (int f = 0; f < Fields; ++f)
-      look_ahead::prefetch(state[f] + row * state_stride, width * static_cast<std::int64_t>(sizeof(State)));
+    Ahead::prefetch(table.data + row * table.stride, width * static_cast<std::int64_t>(sizeof(*table.data)));
+    // A device's state may lie behind the link, which must not carry it twice.
+    if constexpr (std::is_same_v<Ahead, look_ahead> || InDevice)
+      for (int f = 0; f < Fields; ++f)
+        Ahead::prefetch(state[f] + row * state_stride, width * static_cast<std::int64_t>(sizeof(State)));
   }
 
   /// run(operation), with an equivalent rule that omits the terms its options switch off, see
@@ -172,7 +174,10 @@ struct update_row {
     [[gnu::noinline]] KOKKOS_FUNCTION void finish(std::int64_t row, std::int64_t column,
                                                   std::int64_t row_step, std::int64_t first,
                                                   std::int64_t missed) {
-      held<Tile, Compute> tile = inputs;  // in registers: the members are in memory
+      // The members are in memory, and so take no registers. Elements that only decay take many steps, which
+      // registers shorten more than the copies cost.
+      constexpr bool decays = Decays<typename Schedule::update, Compute, room>;
+      std::conditional_t<decays, held<Tile, Compute>, held<Tile, Compute>&> tile = inputs;
       finish_missed_steps<Tile, Fields>(operation.schedule, operation.transforms, row, row_step, first,
                                         missed, tile.weight, tile.field, Tile::elements);
       operation.apply(tile, row, column, gradient, Tile::elements);
