@@ -63,6 +63,16 @@ class block_team {
     KOKKOS_IF_ON_HOST(
         (Kokkos::abort("ferry: shared memory is a device's"); return *static_cast<T*>(nullptr);))
   }
+  /// A T at the begin of the block's shared memory of the size that launch_blocks was given, uninitialized.
+  /// A kernel that calls it may need more than 48 KiB, and has neither shared() nor team_broadcast().
+  template <class T>
+  [[nodiscard]] KOKKOS_FUNCTION T& dynamic_shared() const {
+    static_assert(alignof(T) <= alignof(int4));
+    KOKKOS_IF_ON_DEVICE(
+        (extern __shared__ int4 dynamic_memory[]; return *reinterpret_cast<T*>(dynamic_memory);))
+    KOKKOS_IF_ON_HOST(
+        (Kokkos::abort("ferry: shared memory is a device's"); return *static_cast<T*>(nullptr);))
+  }
 };
 
 inline constexpr int largest_block = 512;
@@ -89,22 +99,32 @@ struct link_functions {
     KOKKOS_IF_ON_DEVICE((asm volatile("prefetch.global.L2 [%0];" ::"l"(address));))
   }
 
-  /// Enqueues functor(team) for each of `teams` teams of `size` threads, at most largest_block. Not by
-  /// Kokkos: with a tool loaded, Kokkos fences before and after each kernel, and the host must not wait for a
-  /// kernel that waits for the host; and Kokkos allocates before it launches teams.
+  /// Enqueues functor(team) for each of `teams` teams of `size` threads, at most largest_block, which have
+  /// `shared_bytes` of dynamic_shared memory. Not by Kokkos: with a tool loaded, Kokkos fences before and
+  /// after each kernel, and the host must not wait for a kernel that waits for the host; and Kokkos allocates
+  /// before it launches teams.
   template <class Functor>
   static void launch_blocks(const Kokkos::Cuda& exec, std::string_view label, int teams, int size,
-                            const Functor& functor) {
+                            const Functor& functor, std::size_t shared_bytes = 0) {
     const detail::device_span<Kokkos::Cuda> span(exec, label, "kernel");
     const device_guard guard(exec);
     const dim3 blocks(static_cast<unsigned>(teams));
     const dim3 threads(static_cast<unsigned>(std::min(size, largest_block)));
     void* arguments[] = {const_cast<Functor*>(&functor)};
-    check(cudaLaunchKernel(&run_blocks<Functor>, blocks, threads, arguments, 0, exec.cuda_stream()),
+    // The kernel of a template has an address for each source that instantiates it, so that none remembers
+    // what another one has allowed. Threads that launch it at once allow it the same.
+    const void* const kernel = reinterpret_cast<const void*>(&run_blocks<Functor>);
+    if (shared_bytes > shared_without_leave)
+      check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 static_cast<int>(exec.cuda_device_prop().sharedMemPerBlockOptin)),
+            "cudaFuncSetAttribute");
+    check(cudaLaunchKernel(kernel, blocks, threads, arguments, shared_bytes, exec.cuda_stream()),
           "cudaLaunchKernel");
   }
 
  private:
+  static constexpr std::size_t shared_without_leave = 48 * 1024;
+
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION static T past_caches([[maybe_unused]] const T* address) {
     T value;

@@ -29,14 +29,17 @@ namespace {
 namespace kernels = ferry::kernels;
 namespace detail = ferry::detail;
 
-kernels::searched_batch& poisoned_batch() {
-  static kernels::searched_batch memory;
-  std::memset(static_cast<void*>(&memory), 0xa5, sizeof memory);
-  return memory;
+/// Memory of a team, which holds no usable value.
+kernels::searched_batch& poisoned_batch(std::size_t bytes) {
+  static std::vector<kernels::searched_batch> memory;
+  memory.resize(bytes / sizeof(kernels::searched_batch) + 1);
+  std::memset(static_cast<void*>(memory.data()), 0xa5, memory.size() * sizeof(kernels::searched_batch));
+  return memory.front();
 }
 
 struct one_thread {
   int rank;
+  std::size_t bytes;
 
   static constexpr int lanes = 1;
   [[nodiscard]] int league_rank() const { return rank; }
@@ -47,13 +50,13 @@ struct one_thread {
   [[nodiscard]] static std::uint32_t peers(int) { return 1u; }
   static void warp_barrier() {}
   template <class T>
-  [[nodiscard]] T& shared() const {
-    return poisoned_batch();
+  [[nodiscard]] T& dynamic_shared() const {
+    return poisoned_batch(bytes);
   }
 
   template <class Search>
-  static void run(const Search& search, int teams) {
-    while (teams-- > 0) search(one_thread{teams});
+  static void run(const Search& search) {
+    for (int team = search.teams(); team-- > 0;) search(one_thread{team, search.bytes()});
   }
 };
 
@@ -65,7 +68,7 @@ struct several_threads {
     std::barrier<> team{size};
     std::barrier<> warp[size / lanes]{std::barrier<>(lanes), std::barrier<>(lanes), std::barrier<>(lanes)};
     int passed[size] = {};
-    kernels::searched_batch& batch = poisoned_batch();
+    kernels::searched_batch& batch;
   };
   meetings& shared_team;
   int league;
@@ -88,26 +91,39 @@ struct several_threads {
   [[nodiscard]] std::uint32_t vote(bool bit) const { return lanes_with(1, bit ? 1 : 0); }
   [[nodiscard]] std::uint32_t peers(int value) const { return lanes_with(value, value); }
   template <class T>
-  [[nodiscard]] T& shared() const {
+  [[nodiscard]] T& dynamic_shared() const {
     return shared_team.batch;
   }
 
   template <class Search>
-  static void run(const Search& search, int teams) {
-    while (teams-- > 0) {
-      meetings shared_team;
+  static void run(const Search& search) {
+    for (int team = search.teams(); team-- > 0;) {
+      meetings shared_team{.batch = poisoned_batch(search.bytes())};
       std::vector<std::thread> threads;
       for (int rank = 0; rank < size; ++rank)
-        threads.emplace_back([&, rank] { search(several_threads{shared_team, teams, rank}); });
+        threads.emplace_back([&, rank] { search(several_threads{shared_team, team, rank}); });
       for (auto& thread : threads) thread.join();
     }
   }
 };
 
+/// The search of a batch by a device that has so many teams at work at once.
+template <class Kernel, class Named>
+kernels::search_rows<Kernel, Named> search_of(const Kernel& kernel, const Named& named,
+                                              std::int64_t positions, std::int64_t teams_at_once) {
+  return {{},
+          kernel,
+          named,
+          positions,
+          kernel.per_item(),
+          kernels::search_shape::items_of_team(positions, teams_at_once),
+          true};
+}
+
 template <class T, class Tile, class Duplicates = ferry::duplicates::sum, class Team = one_thread>
 void check_added(const std::vector<std::size_t>& counts, std::size_t width, unsigned seed,
-                 std::size_t skew = 0) {
-  CAPTURE(counts, width, skew, Tile::elements, Tile::masked);
+                 std::size_t skew = 0, std::int64_t teams_at_once = 264) {
+  CAPTURE(counts, width, skew, teams_at_once, Tile::elements, Tile::masked);
   auto random = generator(seed);
   std::vector<std::int32_t> indices;
   for (std::size_t row = 0; row < counts.size(); ++row)
@@ -134,15 +150,14 @@ void check_added(const std::vector<std::size_t>& counts, std::size_t width, unsi
   const auto kernel =
       detail::apply_kernel<T, Tile, Duplicates>(kernels::found_rows{}, positions, values.data(), columns,
                                                 columns, kernels::add_row<T>{table.data() + skew, columns});
-  const kernels::search_rows<std::remove_const_t<decltype(kernel)>, named_rows> search{
-      {}, kernel, named, positions, kernel.per_item()};
-  Team::run(search, kernels::search_shape::teams(positions));
+  const auto search = search_of(kernel, named, positions, teams_at_once);
+  Team::run(search);
   CHECK(table == sums);
 
   // A bad index at either end: nothing is written.
   for (const std::size_t place : {std::size_t{0}, n - 1}) {
     const auto index = std::exchange(indices[place], static_cast<std::int32_t>(rows));
-    Team::run(search, kernels::search_shape::teams(positions));
+    Team::run(search);
     CHECK(table == sums);
     CHECK(std::exchange(findings.out_of_range, 0) == 1);
     indices[place] = index;
@@ -168,10 +183,7 @@ TEST_CASE("a team that searches leaves refused rows as they are", "[sum_order]")
     const named_rows named{indices.data(), 3, {}};
     const auto kernel = detail::apply_kernel<float, kernels::packed_tile, ferry::duplicates::sum>(
         kernels::found_rows{}, positions, values.data(), 4, 4, refused_addition<float>{{table.data(), 4}});
-    one_thread::run(
-        kernels::search_rows<std::remove_const_t<decltype(kernel)>, named_rows>{
-            {}, kernel, named, positions, kernel.per_item()},
-        kernels::search_shape::teams(positions));
+    one_thread::run(search_of(kernel, named, positions, 264));
     CHECK(table == std::vector<float>(12, 5.0F));
   }
 }
@@ -202,6 +214,20 @@ TEST_CASE("the lanes and warps of a team that searches agree on the places of po
   check_added<float, packed, sum, several_threads>(std::vector<std::size_t>(53, 1), 8, 23);
   check_added<float, packed, sum, several_threads>({70, 3, 1, 64, 1, 1, 2, 30}, 128, 24);
   check_added<double, kernels::masked_tile, ferry::duplicates::mean, several_threads>({66, 3, 40}, 5, 25, 1);
+}
+
+TEST_CASE("teams of many items find the rows that they share and those that they do not", "[sum_order]") {
+  using packed = kernels::packed_tile;
+  using sum = ferry::duplicates::sum;
+  std::vector<std::size_t> counts(900, 1);
+  counts.insert(counts.end(), {2, 3, 7, 8, 9, 63, 64, 65});
+  // A device with so few teams at once gives a team 16, 19, 125, or at most 128 items.
+  for (const std::int64_t teams : {200, 61, 9, 8, 3}) {
+    check_added<float, packed>(counts, 8, 26, 0, teams);
+    check_added<float, kernels::masked_tile>(counts, 3, 27, 2, teams);
+  }
+  check_added<float, packed, sum, several_threads>(counts, 4, 28, 0, 9);
+  check_added<double, packed>({4096}, 4, 29, 0, 40);
 }
 
 }  // namespace ferry_test::search_sums_test

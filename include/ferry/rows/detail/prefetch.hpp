@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/runtime/detail/backend.hpp>
+
 #include <Kokkos_Macros.hpp>
 
 #include <cstdint>
@@ -32,6 +34,20 @@ struct look_ahead {
                          if (row_bytes > 2 * line) __builtin_prefetch(line_begin + 2 * line);
                          if (row_bytes > 3 * line) __builtin_prefetch(line_begin + 3 * line);
                        }))
+  }
+};
+
+/// The first lines of a row in the memory of a device, which the second-level cache reads while a kernel
+/// finds the positions of the row. Few, so that the cache holds those of all threads.
+template <class Dependent>
+struct device_lines {
+  static constexpr std::int64_t line = 128, most = 1024;  // bytes
+
+  KOKKOS_FORCEINLINE_FUNCTION static void prefetch(const void* row, std::int64_t row_bytes) {
+    const auto* const bytes = static_cast<const char*>(row);
+    const std::int64_t end = row_bytes < most ? row_bytes : most;
+    for (std::int64_t begin = 0; begin < end; begin += line)
+      ferry::device_backend<Dependent>::prefetch(bytes + begin);
   }
 };
 

@@ -10,10 +10,10 @@
 
 /// Operations on a row and its combined value. An operation sees one tile: item (of the source), row (of the
 /// table), column, the tile and its live elements. `load` reads the other inputs of `finish`, so that these
-/// loads are issued before values are summed. `prefetch` prefetches a later row on a host. On a host an
-/// operation with `by_vectors` gets rows of one value in tiles of one vector. `arrays` is the number of rows
-/// that it reads or writes. `target(item, row)` is the row that it writes, for masked tiles. One with `adds`
-/// adds the value to something.
+/// loads are issued before values are summed. `prefetch<Ahead>` prefetches a later row, by look_ahead on a
+/// host. On a host an operation with `by_vectors` gets rows of one value in tiles of one vector. `arrays` is
+/// the number of rows that it reads or writes. `target(item, row)` is the row that it writes, for masked
+/// tiles. One with `adds` adds the value to something.
 namespace ferry::kernels {
 
 /// An operation that reads nothing and never refuses.
@@ -28,6 +28,7 @@ struct plain_operation {
   KOKKOS_FORCEINLINE_FUNCTION static bool is_refused() { return false; }
   template <class Held>
   KOKKOS_FORCEINLINE_FUNCTION static void load(Held&, std::int64_t, std::int64_t, int) {}
+  template <class Ahead = look_ahead>
   KOKKOS_FORCEINLINE_FUNCTION static void prefetch(std::int64_t, std::int64_t) {}
 };
 
@@ -39,8 +40,9 @@ struct replace_row : plain_operation {
 
   KOKKOS_FUNCTION replace_row(T* data, std::int64_t step) : table(data), stride(step) {}
 
+  template <class Ahead = look_ahead>
   KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t row, std::int64_t width) const {
-    look_ahead::prefetch(table + row * stride, width * static_cast<std::int64_t>(sizeof(T)));
+    Ahead::prefetch(table + row * stride, width * static_cast<std::int64_t>(sizeof(T)));
   }
 
   /// The row that is written.
@@ -70,8 +72,9 @@ struct add_row {
   };
 
   KOKKOS_FORCEINLINE_FUNCTION static bool is_refused() { return false; }
+  template <class Ahead = look_ahead>
   KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t row, std::int64_t width) const {
-    look_ahead::prefetch(table + row * stride, width * static_cast<std::int64_t>(sizeof(T)));
+    Ahead::prefetch(table + row * stride, width * static_cast<std::int64_t>(sizeof(T)));
   }
   /// The row that is written.
   KOKKOS_FORCEINLINE_FUNCTION T* target(std::int64_t, std::int64_t row) const { return table + row * stride; }

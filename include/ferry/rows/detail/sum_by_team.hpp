@@ -75,8 +75,8 @@ KOKKOS_FORCEINLINE_FUNCTION Compute sum_in_order(int first, int end, const Load&
 ///
 /// Device mapping: the pieces of some neighbouring tiles of each share are summed, a thread for each piece
 /// and column, then a thread for each column adds them up, and one for each tile updates it.
-template <class Team, int Bytes, class Kernel>
-KOKKOS_FORCEINLINE_FUNCTION void update_by_team(const Team& team, unsigned char (&memory)[Bytes],
+template <class Team, class Kernel>
+KOKKOS_FORCEINLINE_FUNCTION void update_by_team(const Team& team, unsigned char* memory, int bytes,
                                                 const Kernel& kernel, const team_share* shares, int count) {
   using tile = typename Kernel::tile;
   using compute = typename Kernel::compute;
@@ -88,7 +88,7 @@ KOKKOS_FORCEINLINE_FUNCTION void update_by_team(const Team& team, unsigned char 
     if (shares[s].tiles > widest) widest = shares[s].tiles;
   }
   if (pieces == 0) return;
-  const int most = Bytes / (pieces * elements * static_cast<int>(sizeof(compute)));
+  const int most = bytes / (pieces * elements * static_cast<int>(sizeof(compute)));
   const auto column_of = [&](const team_share& share, int number) {
     return first_column<tile>(kernel.operation, share.item, share.row) +
            std::int64_t{share.tile + number} * elements;

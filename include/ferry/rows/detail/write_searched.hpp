@@ -45,10 +45,15 @@ using searched_tile = std::conditional_t<Job::template takes_masks<Duplicates, k
 template <class Duplicates, class Exec, class Job, class Value, class Space>
 bool is_searched(const Exec& exec, const Job& job, const array_ref<Value, Space>& values,
                  std::int64_t positions) {
-  const auto most = std::min<std::int64_t>(execution_backend<Exec>::tuning(exec).positions_searched,
-                                           kernels::search_shape::most);
+  using tile = searched_tile<Duplicates, Job>;
+  const auto& tuning = execution_backend<Exec>::tuning(exec);
+  const std::int64_t most = std::min({tuning.positions_searched, std::int64_t{kernels::search_shape::most},
+                                      kernels::search_shape::most_items * tuning.teams_that_check});
   return positions > 0 && positions <= most && job.table.width() != 0 &&
-         (searched_tile<Duplicates, Job>::masked || job.template packs<Duplicates>(values));
+         static_cast<std::int64_t>(kernels::searched_batch::bytes(
+             static_cast<int>(positions), kernels::search_shape::most_bytes_of_tile)) <=
+             tuning.shared_bytes &&
+         (tile::masked || job.template packs<Duplicates>(values));
 }
 
 /// The tiles of a kernel's rows, which lie in one array: fewer than of rows anywhere when all begin at
@@ -72,8 +77,15 @@ void launch_search(const Exec& exec, const std::string& label, const Job& job, c
   if constexpr (tile::masked) rows.tiles = fast_divisor(tiles_of_table<tile>(rows));
   using kernel = kernels::search_rows<decltype(rows), Named>;
   const tool_kernel reported(exec, label);
-  execution_backend<Exec>::launch_blocks(exec, label, kernel::teams(items), kernel::team_size,
-                                         kernel{{}, rows, named, items, rows.per_item()});
+  const kernel search{{},
+                      rows,
+                      named,
+                      items,
+                      rows.per_item(),
+                      kernel::items_of_team(items, execution_backend<Exec>::tuning(exec).teams_that_check),
+                      std::is_same_v<Space, device_space>};
+  execution_backend<Exec>::launch_blocks(exec, label, search.teams(), kernel::team_size, search,
+                                         search.bytes());
 }
 
 template <class Path, class Bounds, class Duplicates, class Exec, class Job, class Index, class IndexSpace,
