@@ -204,6 +204,9 @@ TEST_CASE("a team that searches sums long segments", "[sum_order]") {
     for (const std::size_t width : {1u, 2u, 3u, 4u, 5u, 7u, 131u, 1031u})
       check_added<float, masked>({70, 3, 200}, width, 10, skew);
   check_added<double, masked, ferry::duplicates::mean>({70, 3, 200}, 5, 11, 1);
+#if !defined(KOKKOS_ENABLE_CUDA)  // nvcc warns that a device takes it for double
+  check_added<long double, masked>({70, 3, 200}, 5, 12, 1);
+#endif
 }
 
 TEST_CASE("the lanes and warps of a team that searches agree on the places of positions", "[sum_order]") {

@@ -40,7 +40,7 @@ struct search_shape {
   static constexpr int slots = 512;       ///< of a team's hash table, a power of two
   static constexpr int filter_words = 256;
   static constexpr int fewest_sum_bytes = 24576;
-  static constexpr int most_bytes_of_tile = 32;
+  static constexpr int most_bytes_of_tile = 64;  ///< of four long doubles
 
   /// Items of a team, for a device that has so many teams at work at once: few if each multiprocessor has
   /// a team, because these end sooner, else so many that no team waits for another one to end.

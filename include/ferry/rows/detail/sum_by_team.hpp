@@ -125,7 +125,8 @@ KOKKOS_FORCEINLINE_FUNCTION void update_by_team(const Team& team, unsigned char*
     });
     for_each(round, false, elements, [&](const team_share& share, int k, int place) {
       const int columns = share.width(round, most) * elements;
-      if (share.pieces > 1)
+      const std::int64_t column = column_of(share, round * most) + k;
+      if (share.pieces > 1 && column >= 0 && column < kernel.width)
         sums[place + k] = sum_in_order<compute>(0, share.pieces,
                                                 [&](int piece) { return sums[place + piece * columns + k]; });
     });
