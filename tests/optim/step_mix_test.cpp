@@ -166,8 +166,9 @@ TEST_CASE("rows that catch up are rounded at random where they are stored", "[op
     CHECK(same_bits(take(table), weights));
   }
   CHECK(same_bits(take(table), weights));
-  CHECK(same_bits(take(state.field(0)), first));
-  CHECK(same_bits(take(state.field(1)), second));
+  // While gradients cancel one another in its first moment, an element rests, and powers of the rates decay its moments.
+  CHECK(farthest_apart(take(state.field(0)), first) < 1e-5);
+  CHECK(farthest_apart(take(state.field(1)), second) < 1e-6);
 }
 
 TEST_CASE("transforms see what the duplicates policy makes of a row's gradients", "[optim][transforms]") {
