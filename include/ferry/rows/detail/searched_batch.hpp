@@ -42,8 +42,8 @@ struct search_shape {
   static constexpr int fewest_sum_bytes = 24576;
   static constexpr int most_bytes_of_tile = 64;  ///< of four long doubles
 
-  /// Items of a team, for a device that has so many teams at work at once: few if each multiprocessor has
-  /// a team, because these end sooner, else so many that no team waits for another one to end.
+  /// Items of a team; `teams_at_once` teams are at work at the same time. Small batches have small teams,
+  /// which end sooner. In larger batches all teams are at work at the same time.
   static constexpr int items_of_team(std::int64_t positions, std::int64_t teams_at_once) {
     if (positions <= 1024) return 8;
     const std::int64_t share = (positions + teams_at_once - 1) / teams_at_once;
