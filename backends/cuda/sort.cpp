@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sort.hpp"
 
-#include "../../src/plan/sort_kernels.hpp"
-#include "detail/sort_and_place.hpp"
-
-#include <ferry/distributed/sharded/detail/route_kernels.hpp>
+#include "../sorted_keys.hpp"
+#include "error.hpp"
 
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>
@@ -20,7 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The sorts of plans, and the functions of sort_functions that CUB implements.
+/// The functions of sort_functions that CUB implements.
 namespace ferry::cuda {
 
 std::size_t sort_functions::sort_bytes(std::int64_t count, int first_bit, int bits) {
@@ -65,38 +63,41 @@ void sort_functions::sort_keys(const Kokkos::Cuda& exec, std::uint64_t*& keys, s
   keys = buffers.Current();
 }
 
-template <class Term>
-auto terms_of(const Term& term) {
-  return thrust::make_transform_iterator(thrust::make_counting_iterator(std::int64_t{0}), term);
+struct widened_count {
+  KOKKOS_FUNCTION std::uint64_t operator()(std::uint32_t count) const { return count; }
+};
+
+inline auto terms_of(const std::uint32_t* counts) {
+  return thrust::make_transform_iterator(counts, widened_count{});
+}
+inline auto terms_of(const kernels::sorted_keys& keys) {
+  return thrust::make_transform_iterator(thrust::make_counting_iterator(std::int64_t{0}), keys);
 }
 
-template <class Term>
+template <class Terms>
 std::size_t sort_functions::sum_bytes(std::int64_t count) {
   std::size_t bytes = 0;
   std::uint64_t* sums = nullptr;
-  check(cub::DeviceScan::InclusiveSum(nullptr, bytes, terms_of(Term{}), sums,
+  check(cub::DeviceScan::InclusiveSum(nullptr, bytes, terms_of(Terms{}), sums,
                                       static_cast<std::uint32_t>(count)),
         "cub::DeviceScan");
   return bytes;
 }
 
-template <class Term>
-void sort_functions::inclusive_sum(const Kokkos::Cuda& exec, const Term& term, std::uint64_t* sums,
+template <class Terms>
+void sort_functions::inclusive_sum(const Kokkos::Cuda& exec, const Terms& terms, std::uint64_t* sums,
                                    std::int64_t count, void* workspace, std::size_t workspace_bytes) {
   const device_guard guard(exec);
-  check(cub::DeviceScan::InclusiveSum(workspace, workspace_bytes, terms_of(term), sums,
+  check(cub::DeviceScan::InclusiveSum(workspace, workspace_bytes, terms_of(terms), sums,
                                       static_cast<std::uint32_t>(count), exec.cuda_stream()),
         "cub::DeviceScan");
 }
 
-template bool sort_functions::sort_and_place(const Kokkos::Cuda&, const kernels::any_row_keys&,
-                                             const kernels::place_segments&, std::uint64_t*, std::uint64_t*,
-                                             unsigned int*, std::int64_t, int, int, void*, std::size_t);
 template std::size_t sort_functions::sum_bytes<kernels::sorted_keys>(std::int64_t);
-template std::size_t sort_functions::sum_bytes<kernels::owned_counts>(std::int64_t);
+template std::size_t sort_functions::sum_bytes<const std::uint32_t*>(std::int64_t);
 template void sort_functions::inclusive_sum(const Kokkos::Cuda&, const kernels::sorted_keys&, std::uint64_t*,
                                             std::int64_t, void*, std::size_t);
-template void sort_functions::inclusive_sum(const Kokkos::Cuda&, const kernels::owned_counts&, std::uint64_t*,
+template void sort_functions::inclusive_sum(const Kokkos::Cuda&, const std::uint32_t* const&, std::uint64_t*,
                                             std::int64_t, void*, std::size_t);
 
 }  // namespace ferry::cuda

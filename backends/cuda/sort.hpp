@@ -48,7 +48,7 @@ struct sort_functions {
   /// `keys` and `other_keys` are scratch memory; by place() the second one is free. The workspace is as for
   /// sort_keys; none is needed for keys that sorts_without_scratch. `arrived` is a word that is 0, and 0
   /// again when the kernel has ended. Returns false, and does nothing, for too many keys, and if the device
-  /// can't run all blocks at once. Kernels of other types need detail/sort_and_place.hpp.
+  /// can't run all blocks at once. Callers include backends/sorting.hpp.
   template <class Keys, class Segments>
   static bool sort_and_place(const Kokkos::Cuda& exec, const Keys& key_of, const Segments& segments,
                              std::uint64_t* keys, std::uint64_t* other_keys, unsigned int* arrived,
@@ -63,12 +63,12 @@ struct sort_functions {
   /// True if sort_and_place compares `count` keys with one another, on any device.
   static bool sorts_without_scratch(std::int64_t count) { return count <= tuning_numbers::keys_compared; }
 
-  /// Scratch bytes of inclusive_sum, for a functor of type Term. sort.cpp instantiates both for each Term.
-  template <class Term>
+  /// Scratch bytes of inclusive_sum, for terms of type Terms: const std::uint32_t* or kernels::sorted_keys.
+  template <class Terms>
   static std::size_t sum_bytes(std::int64_t count);
-  /// sums[k] = term(0) + ... + term(k) for k in [0, count).
-  template <class Term>
-  static void inclusive_sum(const Kokkos::Cuda& exec, const Term& term, std::uint64_t* sums,
+  /// sums[k] = the sum of the terms 0 to k, for k in [0, count).
+  template <class Terms>
+  static void inclusive_sum(const Kokkos::Cuda& exec, const Terms& terms, std::uint64_t* sums,
                             std::int64_t count, void* workspace, std::size_t workspace_bytes);
 
  private:

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../src/plan/sort_kernels.hpp"
 #include "../enabled.hpp"
+#include "../sorted_keys.hpp"
 
-#include <ferry/distributed/sharded/detail/route_kernels.hpp>
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
@@ -96,15 +95,18 @@ struct move_pairs : radix_pass {
   }
 };
 
-/// Inclusive sums of a functor's values.
-template <class Term>
+KOKKOS_FUNCTION std::uint64_t term(const std::uint32_t* counts, std::int64_t k) { return counts[k]; }
+KOKKOS_FUNCTION std::uint64_t term(const kernels::sorted_keys& keys, std::int64_t k) { return keys(k); }
+
+/// Inclusive sums of terms.
+template <class Terms>
 struct running_sum {
-  Term term;
+  Terms terms;
   std::uint64_t* sums;
 
   using value_type = std::uint64_t;
   KOKKOS_FUNCTION void operator()(std::int64_t k, std::uint64_t& sum, bool final) const {
-    sum += term(k);
+    sum += term(terms, k);
     if (final) sums[k] = sum;
   }
 };
@@ -173,11 +175,11 @@ void sort_functions::sort_keys(const Exec& exec, std::uint64_t*& keys, std::uint
   sort_pairs(exec, keys, other_keys, no_values, nullptr, count, first_bit, bits, workspace, workspace_bytes);
 }
 
-template <HostExecutionSpace Exec, class Term>
-void sort_functions::inclusive_sum(const Exec& exec, const Term& term, std::uint64_t* sums,
+template <HostExecutionSpace Exec, class Terms>
+void sort_functions::inclusive_sum(const Exec& exec, const Terms& terms, std::uint64_t* sums,
                                    std::int64_t count, void*, std::size_t) {
   static const std::string label = "ferry::make_plan::sum";
-  const running_sum<Term> sum{term, sums};
+  const running_sum<Terms> sum{terms, sums};
   if (detail::stays_in_caller(exec, count * static_cast<std::int64_t>(2 * sizeof(std::uint64_t)))) {
     const detail::kernel_region region(exec, label);
     std::uint64_t total = 0;
@@ -188,16 +190,16 @@ void sort_functions::inclusive_sum(const Exec& exec, const Term& term, std::uint
   Kokkos::parallel_scan(label, detail::host_range<range>(exec, count), sum);
 }
 
-#define FERRY_HOST_SUM(EXEC, TERM)                                                                           \
-  template void sort_functions::inclusive_sum(const EXEC&, const TERM&, std::uint64_t*, std::int64_t, void*, \
-                                              std::size_t);
+#define FERRY_HOST_SUM(EXEC, TERMS)                                                                    \
+  template void sort_functions::inclusive_sum(const EXEC&, TERMS const&, std::uint64_t*, std::int64_t, \
+                                              void*, std::size_t);
 #define FERRY_HOST_SORTS(EXEC)                                                                             \
   template void sort_functions::sort_pairs(const EXEC&, std::uint64_t*&, std::uint64_t*, std::int64_t*&,   \
                                            std::int64_t*, std::int64_t, int, int, void*, std::size_t);     \
   template void sort_functions::sort_keys(const EXEC&, std::uint64_t*&, std::uint64_t*, std::int64_t, int, \
                                           int, void*, std::size_t);                                        \
   FERRY_HOST_SUM(EXEC, kernels::sorted_keys)                                                               \
-  FERRY_HOST_SUM(EXEC, kernels::owned_counts)
+  FERRY_HOST_SUM(EXEC, const std::uint32_t*)
 FERRY_FOR_HOST_EXECUTION_SPACES(FERRY_HOST_SORTS)
 #undef FERRY_HOST_SORTS
 #undef FERRY_HOST_SUM

@@ -31,13 +31,14 @@ struct sort_functions {
   static void sort_keys(const Exec& exec, std::uint64_t*& keys, std::uint64_t* other_keys, std::int64_t count,
                         int first_bit, int bits, void* workspace, std::size_t workspace_bytes);
 
-  template <class Term>
+  template <class Terms>
   static std::size_t sum_bytes(std::int64_t) {
     return 0;
   }
-  /// sums[k] = term(0) + ... + term(k) for k in [0, count). sort.cpp instantiates it for each Term.
-  template <HostExecutionSpace Exec, class Term>
-  static void inclusive_sum(const Exec& exec, const Term& term, std::uint64_t* sums, std::int64_t count,
+  /// sums[k] = the sum of the terms 0 to k, for k in [0, count) and terms of type const std::uint32_t* or
+  /// kernels::sorted_keys.
+  template <HostExecutionSpace Exec, class Terms>
+  static void inclusive_sum(const Exec& exec, const Terms& terms, std::uint64_t* sums, std::int64_t count,
                             void* workspace, std::size_t workspace_bytes);
 };
 

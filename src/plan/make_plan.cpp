@@ -2,7 +2,7 @@
 // The sort of a plan for each execution space that Kokkos has, each type of index and each bounds policy.
 #include <ferry/plan/make_plan.hpp>
 
-#include "../../backends/enabled.hpp"
+#include "../../backends/sorting.hpp"
 #include "plan_layout.hpp"
 #include "sort_kernels.hpp"
 

@@ -3,7 +3,7 @@
 
 #include "sort_kernels.hpp"
 
-#include <ferry/rows/detail/sum_pieces.hpp>
+#include <ferry/plan/detail/sum_pieces.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks what the compiler cannot: which capability may include which, and what a header may not name.
 
-    include_direction.py ROOT         checks the headers under ROOT/include/ferry and ROOT/backends
-    include_direction.py --self-test  feeds broken headers to every rule and expects each to be refused
+    include_direction.py ROOT         checks the files under ROOT/include/ferry, ROOT/src and ROOT/backends
+    include_direction.py --fence ROOT prints what tests/structure/fence would have to list
+    include_direction.py --self-test  feeds broken files to every rule and expects each to be refused
 """
 
 import re
@@ -11,8 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-# A capability is a folder: public headers on top, the rest in detail/. Each may include what comes before it in LAYERS; those
-# of one line don't know each other.
+# A capability is a folder: public headers on top, the rest in detail/, and its sources in the folder of src/ with its name,
+# whose headers count as detail. Each may include what comes before it in LAYERS; those of one line don't know each other.
 LAYERS = [
     ("concepts",),
     ("policy", "memory"),
@@ -24,14 +25,20 @@ LAYERS = [
     ("quantized", "calibrate"),
     ("optim",),  # steps on 8-bit rows, too
     ("bags",),  # step_bags is a step
-    ("io", "loader", "cache", "interop"),
+    ("cache", "interop"),
+    ("io", "loader"),
+    ("compat",),  # saves and loads files
     ("distributed/communicator",),
     ("distributed/collectives", "distributed/shared"),
     ("distributed/sharded",),  # saves and loads shards
     ("distributed",),  # opt-in headers that need another library
-    ("compat",),  # saves and loads files
 ]
-# capability -> the others whose detail/ it may include.
+# The libraries beside the main one, whose capabilities stand last in LAYERS. tests/structure/fence lists the headers below
+# detail/ that one may include from another, and no other one may.
+COMPONENTS = {"io": ("io", "loader", "compat"), "distributed": ("distributed",)}
+MAY_USE = {"main": (), "io": ("main",), "distributed": ("main", "io")}
+FENCE = "tests/structure/fence"
+# capability -> the others of its component whose detail/ it may include.
 OPEN_TO = {
     "tensor": {"memory"},
     "runtime": {"memory", "tensor"},
@@ -40,21 +47,16 @@ OPEN_TO = {
     "rows": {"memory", "tensor", "runtime", "profile", "plan"},
     "quantized": {"tensor", "runtime", "plan", "rows"},
     "calibrate": {"memory", "runtime", "profile", "plan"},
-    "optim": {"tensor", "runtime", "plan", "rows", "quantized"},
-    "bags": {"tensor", "runtime", "plan", "rows", "quantized", "optim"},
-    "io": {"memory", "tensor", "runtime", "rows", "optim"},
+    "optim": {"memory", "tensor", "runtime", "plan", "rows", "quantized"},
+    "bags": {"memory", "tensor", "runtime", "plan", "rows", "quantized", "optim"},
     "interop": {"memory", "tensor", "runtime"},
-    "loader": {"memory", "plan", "runtime", "tensor"},
     "cache": {"memory", "tensor", "runtime", "profile", "plan", "rows", "quantized", "optim", "bags"},
-    "distributed/communicator": {"memory", "tensor", "runtime"},
-    "distributed/collectives": {"memory", "tensor", "runtime", "plan", "rows", "distributed/communicator"},
-    "distributed/shared": {"memory", "distributed/communicator"},
-    "distributed/sharded": {"memory", "tensor", "runtime", "plan", "rows", "quantized", "optim", "bags", "io",
-                            "distributed/communicator", "distributed/shared"},
-    "distributed": {"memory", "runtime", "plan", "distributed/communicator", "distributed/collectives"},
-    "compat": {"tensor", "runtime"},
+    "distributed/collectives": {"distributed/communicator"},
+    "distributed/shared": {"distributed/communicator"},
+    "distributed/sharded": {"distributed/communicator", "distributed/shared"},
+    "distributed": {"distributed/communicator", "distributed/collectives"},
     "backends": {"memory", "runtime"},
-    "umbrella": set(),
+    "instances": {"plan"},
 }
 SUBFOLDERS = {"detail", "quantizations", "rules", "shardings", "transforms"}
 # A capability of several parts, which are areas of their own: distributed/sharded.
@@ -66,10 +68,13 @@ for layer in LAYERS:
     below = set(ALLOWED)
     ALLOWED.update({area: set(below) for area in layer})
 ALLOWED["backends"] = {"concepts", "memory", "runtime"}
+ALLOWED["instances"] = {area for area in ALLOWED if area.split("/")[0] not in sum(COMPONENTS.values(), ())} | {"umbrella"}
 ALLOWED["umbrella"] = set(ALLOWED)
 PLAIN = {"error.hpp", "version.hpp"}
 UMBRELLAS = {"ferry.hpp", "bags.hpp", "cache.hpp", "calibrate.hpp", "compat.hpp", "distributed.hpp", "int8.hpp", "quantized.hpp", "interop.hpp", "io.hpp",
-             "loader.hpp"}
+             "loader.hpp", "ferry.cpp"}
+# The one that includes all components, until each has its own.
+WHOLE = "src/ferry.cpp"
 
 LONGEST_HEADER = 300
 WIDEST_COMMENT = 110
@@ -93,16 +98,16 @@ EIGEN = re.compile(r"#[ \t]*include[ \t]*<(unsupported/)?Eigen/")
 
 
 def area_of(path, root):
-    """The area of a header, None for a plain one."""
+    """The area of a file, None for a plain one."""
     parts = path.relative_to(root).parts
     if parts[0] == "backends":
         return "backends"
-    inside = parts[2:]
+    inside = parts[1:] if parts[0] == "src" else parts[2:]
     if len(inside) > 2 and inside[1] in PARTS.get(inside[0], ()):
         return "/".join(inside[:2])
     if len(inside) > 1:
         return inside[0]
-    if inside[0] in PLAIN:
+    if inside[0] in PLAIN or inside[0] == "error.cpp":
         return None
     return "umbrella" if inside[0] in UMBRELLAS else inside[0]
 
@@ -120,22 +125,51 @@ def target_of(path, quote, name, root):
     return root / "include" / name if name.startswith("ferry/") else None
 
 
-def check_includes(path, text, root):
+def component_of(area, path):
+    """The library that a file belongs to. An umbrella belongs to that of the capability with its name."""
+    name = path.stem if area == "umbrella" else (area or "").split("/")[0]
+    return next((component for component, folders in COMPONENTS.items() if name in folders), "main")
+
+
+def is_inside(path, root):
+    """True for files that only their own capability and those of OPEN_TO include."""
+    return "detail" in path.parts or path.is_relative_to(root / "src")
+
+
+def read_fence(root):
+    """The lines of the fence, (component, header)."""
+    lines = (root / FENCE).read_text(encoding="utf-8").split("\n") if (root / FENCE).exists() else []
+    return {tuple(line.split()) for line in lines if line and not line.startswith("#")}
+
+
+def check_includes(path, text, root, crossings):
+    """Complaints about the includes of a file. Adds to `crossings` what it includes from inside another component."""
     area = area_of(path, root)
     if area is not None and area not in ALLOWED:
         return [f"lies outside the capabilities of include/ferry ({area})"]
+    component, in_source = component_of(area, path), path.is_relative_to(root / "src")
     found = []
     for quote, name in INCLUDE.findall(text):
         target = target_of(path, quote, name, root)
         if target is None:
             continue
-        if not (target.is_relative_to(root / "include" / "ferry") or target.is_relative_to(root / "backends")):
+        if not any(target.is_relative_to(root / base) for base in ("include/ferry", "backends", "src")) or (
+                target.is_relative_to(root / "src") and not in_source and path.suffix == ".hpp"):
             found.append(f"includes {name}, which is not a header of the library")
             continue
         other = area_of(target, root)
         if other is None or other == area:
             continue
-        if area is not None and "detail" in target.parts and other in ALLOWED.get(area, ()):
+        if in_source and other == "backends" and area != "umbrella":
+            if target.parent != root / "backends":
+                found.append(f"includes {name}: sources include only what lies directly in backends/")
+            continue
+        owner = component_of(other, target)
+        if owner != component and owner not in MAY_USE[component] and path != root / WHOLE:
+            found.append(f"includes {name}: {component} may not use {owner}")
+        elif is_inside(target, root) and owner != component and area != "umbrella":
+            crossings.add((component, target.relative_to(root).as_posix()))
+        elif area is not None and is_inside(target, root) and other in ALLOWED.get(area, ()) and path != root / WHOLE:
             if other != "backends" and other not in OPEN_TO.get(area, ()):
                 found.append(f"includes {name}: {area} may include nothing from {other}/detail")
         if area is None:
@@ -155,9 +189,14 @@ def check_comments(path, text, root):
     return [f"has a comment wider than {WIDEST_COMMENT} columns in line {number}" for number in wide]
 
 
-def check_header(path, root):
+def check_source(path, root, crossings):
     text = path.read_text(encoding="utf-8")
-    found = check_includes(path, text, root)
+    return [f"{path.relative_to(root)} {message}" for message in check_includes(path, text, root, crossings)]
+
+
+def check_header(path, root, crossings):
+    text = path.read_text(encoding="utf-8")
+    found = check_includes(path, text, root, crossings)
     in_backends = path.is_relative_to(root / "backends")
     if not in_backends:
         folders = path.relative_to(root).parts[3:-1]
@@ -167,8 +206,8 @@ def check_header(path, root):
             found.append(f"lies in {'/'.join(folders)}; below a capability there may be {', '.join(sorted(SUBFOLDERS))}")
     bans = EVERYWHERE if in_backends else EVERYWHERE + AGNOSTIC
     found += [message for pattern, message in bans if pattern.search(text)]
-    if in_backends and path != root / "backends" / "enabled.hpp" and BACKEND_SWITCH.search(text):
-        found.append("switches on KOKKOS_ENABLE_*; only backends/enabled.hpp may")
+    if in_backends and path.parent != root / "backends" and BACKEND_SWITCH.search(text):
+        found.append("switches on KOKKOS_ENABLE_*; only a file directly in backends/ may")
     if EIGEN.search(text) and area_of(path, root) != "interop":
         found.append("includes Eigen; only interop may")
     found += check_comments(path, text, root)
@@ -189,12 +228,23 @@ def check_backends_match(root):
     return [f"backends/{backend} lacks {name}" for backend in names for name in sorted(everything - names[backend])]
 
 
-def check(root):
-    root = Path(root).resolve()
+def check_fence(root, crossings):
+    fence = read_fence(root)
+    return ([f"{component} includes {header}, which lies inside another component; {FENCE} does not list it"
+             for component, header in sorted(crossings - fence)] +
+            [f"{FENCE} lists {' '.join(line)}, which nothing includes any more; take the line out"
+             for line in sorted(fence - crossings)])
+
+
+def check(root, crossings=None):
+    root, crossings = Path(root).resolve(), set() if crossings is None else crossings
     headers = sorted((root / "include" / "ferry").rglob("*.hpp")) + sorted((root / "backends").rglob("*.hpp"))
+    sources = sorted((root / "src").rglob("*.[ch]pp")) + sorted((root / "backends").rglob("*.cpp"))
     if not headers:
         return [f"{root} holds no headers"], 0
-    return [line for header in headers for line in check_header(header, root)] + check_backends_match(root), len(headers)
+    found = [line for header in headers for line in check_header(header, root, crossings)]
+    found += [line for source in sources for line in check_source(source, root, crossings)]
+    return found + check_fence(root, crossings) + check_backends_match(root), len(headers) + len(sources)
 
 
 GOOD = {
@@ -211,6 +261,19 @@ GOOD = {
     "include/ferry/distributed/communicator/detail/rank.hpp": "#include <ferry/rows/gather.hpp>\n",
     "include/ferry/distributed/sharded/table.hpp": "#include <ferry/distributed/communicator/detail/rank.hpp>\n",
     "include/ferry/ferry.hpp": '#include "backends/enabled.hpp"\n#include "../../backends/enabled.hpp"\n',
+    "include/ferry/io/checkpoint.hpp": "#include <ferry/rows/gather.hpp>\n#include <ferry/rows/detail/kernels.hpp>\n",
+    "include/ferry/io/detail/stream.hpp": "",
+    "include/ferry/distributed/sharded/checkpoint.hpp": "#include <ferry/io/checkpoint.hpp>\n",
+    "src/ferry.cpp": '#include "../backends/enabled.cpp"\n#include "memory/pool.cpp"\n#include "distributed/sharded/table.cpp"\n',
+    "src/error.cpp": "#include <ferry/version.hpp>\n",
+    "src/memory/pool.cpp": '#include <ferry/memory/detail/block.hpp>\n#include "../../backends/enabled.hpp"\n#include "pages.hpp"\n',
+    "src/memory/pages.hpp": "",
+    "src/rows/gather.cpp": '#include "../memory/pages.hpp"\n',
+    "src/distributed/sharded/table.cpp": '#include "../communicator/rank.hpp"\n',
+    "src/distributed/communicator/rank.hpp": "",
+    "backends/enabled.cpp": "#if defined(KOKKOS_ENABLE_CUDA)\n#include \"cuda/sort.cpp\"\n#endif\n",
+    "backends/cuda/sort.cpp": '#include "../../backends/enabled.hpp"\n#include <ferry/memory/detail/block.hpp>\n',
+    FENCE: "# headers\nio include/ferry/rows/detail/kernels.hpp\n",
     "backends/enabled.hpp": "#ifdef KOKKOS_ENABLE_CUDA\n#include \"cuda/alloc.hpp\"\n#endif\n",
     "backends/host/alloc.hpp": "#include <ferry/memory/detail/block.hpp>\n",
     "backends/cuda/alloc.hpp": "#include <cuda_runtime.h>\ninline void f() { cudaFree(nullptr); }\n",
@@ -230,6 +293,27 @@ BROKEN = [
     ("include/ferry/version.hpp", "#include <ferry/memory/pool.hpp>", "is a plain header"),
     ("include/ferry/extra.hpp", "", "outside the capabilities"),
     ("include/ferry/distributed/communicator/detail/rank.hpp", "#include <ferry/distributed/sharded/table.hpp>", "may include only"),
+    ("include/ferry/rows/gather.hpp", "#include <ferry/io/checkpoint.hpp>", "main may not use io"),
+    ("include/ferry/ferry.hpp", "#include <ferry/io/checkpoint.hpp>", "main may not use io"),
+    ("include/ferry/io.hpp", "#include <ferry/distributed/sharded/table.hpp>", "io may not use distributed"),
+    ("src/io/stream.cpp", "#include <ferry/distributed/sharded/table.hpp>", "io may not use distributed"),
+    ("src/memory/pool.cpp", "#include <ferry/distributed/sharded/table.hpp>", "main may not use distributed"),
+    ("src/memory/pool.cpp", '#include "../rows/kernels.hpp"', "memory may include only"),
+    ("src/memory/pool.cpp", "#include <ferry/rows/gather.hpp>", "memory may include only"),
+    ("src/memory/pool.cpp", '#include "../../backends/cuda/alloc.hpp"', "what lies directly in backends/"),
+    ("src/memory/pool.cpp", '#include "../../tests/support/random.hpp"', "not a header of the library"),
+    ("src/interop/eigen.cpp", '#include "../rows/kernels.hpp"', "nothing from rows/detail"),
+    ("src/interop/eigen.cpp", "#include <ferry/rows/detail/kernels.hpp>", "nothing from rows/detail"),
+    ("src/instances/rows.cpp", "#include <ferry/loader/prefetcher.hpp>", "main may not use io"),
+    ("src/distributed/communicator/rank.cpp", '#include "../sharded/route.hpp"', "may include only"),
+    ("src/other/extra.cpp", "", "outside the capabilities"),
+    ("backends/cuda/sort.cpp", '#include "../../src/rows/gather.hpp"', "backends may include only"),
+    ("backends/cuda/sort.cpp", "#include <ferry/rows/gather.hpp>", "backends may include only"),
+    ("include/ferry/rows/gather.hpp", '#include "../../../src/rows/kernels.hpp"', "not a header of the library"),
+    ("include/ferry/io/checkpoint.hpp", "#include <ferry/memory/detail/block.hpp>", "does not list it"),
+    ("src/io/stream.cpp", '#include "../memory/pages.hpp"', "does not list it"),
+    ("src/distributed/sharded/table.cpp", "#include <ferry/io/detail/stream.hpp>", "does not list it"),
+    (FENCE, "io include/ferry/memory/detail/block.hpp", "take the line out"),
     ("include/ferry/distributed/sharded/inside/extra.hpp", "", "lies in inside"),
     ("include/ferry/rows/inside/extra.hpp", "", "lies in inside"),
     ("include/ferry/rows/detail/deeper/extra.hpp", "", "lies in detail/deeper"),
@@ -258,7 +342,7 @@ def write_tree(root, files):
     for name, body in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("#pragma once\n" + body, encoding="utf-8")
+        path.write_text(("" if name == FENCE else "#pragma once\n") + body, encoding="utf-8")
 
 
 def self_test():
@@ -286,11 +370,16 @@ def self_test():
 def main(arguments):
     if arguments == ["--self-test"]:
         return self_test()
+    if arguments[:1] == ["--fence"] and len(arguments) == 2:
+        crossings = set()
+        check(arguments[1], crossings)
+        print("\n".join(" ".join(line) for line in sorted(crossings)))
+        return 0
     if len(arguments) != 1:
         print(__doc__)
         return 2
-    findings, headers = check(arguments[0])
-    print("\n".join(findings) or f"{headers} headers follow the rules")
+    findings, files = check(arguments[0])
+    print("\n".join(findings) or f"{files} files follow the rules")
     return 1 if findings else 0
 
 

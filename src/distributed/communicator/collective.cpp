@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/distributed/communicator/detail/collective.hpp>
-#include <ferry/distributed/shared/detail/rank_lanes.hpp>
 
 #include <cstddef>
 #include <cstdint>

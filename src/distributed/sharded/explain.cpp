@@ -34,7 +34,7 @@ std::string detail::explain_writes(const communicator& comm, const std::string& 
     return by_messages + "the group has more than " + std::to_string(kernels::most_shards) + " ranks.";
   if (group.passes_device_memory())
     return "kernels of the owners read the batches of the other threads in place, if they reach them.";
-  const auto& lanes = comm.group()->lanes();
+  const auto* const lanes = static_cast<const rank_lanes*>(comm.group()->lanes().get());
   if (lanes != nullptr && !lanes->serve()) return by_messages + lanes->why_not() + ".";
   return "kernels of the owners read the batches of the other processes in memory that these share" +
          std::string(lanes == nullptr ? ", if they can; no call has tried yet." : ".");

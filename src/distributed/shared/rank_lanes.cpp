@@ -146,7 +146,7 @@ rank_lanes* rank_lanes_of(const collective& call) {
   if (call.is_whole() || group.local_count() != 1 || group.size() == 1) return nullptr;
   auto& lanes = group.lanes();
   if (lanes == nullptr) lanes = std::make_shared<rank_lanes>(group.size());
-  return lanes.get();
+  return static_cast<rank_lanes*>(lanes.get());
 }
 
 }  // namespace ferry::detail

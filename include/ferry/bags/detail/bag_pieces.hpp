@@ -2,8 +2,8 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_list.hpp>
+#include <ferry/plan/detail/sum_pieces.hpp>
 #include <ferry/rows/detail/packet.hpp>
-#include <ferry/rows/detail/sum_pieces.hpp>
 #include <ferry/tensor/detail/bit_cast.hpp>
 
 #include <Kokkos_Macros.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_list.hpp>
-#include <ferry/rows/detail/sum_pieces.hpp>
+#include <ferry/plan/detail/sum_pieces.hpp>
 #include <ferry/runtime/detail/report.hpp>
 
 #include <Kokkos_Core.hpp>

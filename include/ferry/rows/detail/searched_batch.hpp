@@ -2,8 +2,8 @@
 #pragma once
 
 #include <ferry/plan/detail/row_source.hpp>
+#include <ferry/plan/detail/sum_pieces.hpp>
 #include <ferry/rows/detail/sum_by_team.hpp>
-#include <ferry/rows/detail/sum_pieces.hpp>
 
 #include <Kokkos_Macros.hpp>
 

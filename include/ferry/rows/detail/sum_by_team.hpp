@@ -2,9 +2,9 @@
 #pragma once
 
 #include <ferry/plan/detail/row_source.hpp>
+#include <ferry/plan/detail/sum_pieces.hpp>
 #include <ferry/rows/detail/pieces_of_rows.hpp>
 #include <ferry/rows/detail/sum_long_segments.hpp>
-#include <ferry/rows/detail/sum_pieces.hpp>
 #include <ferry/rows/detail/tile.hpp>
 
 #include <Kokkos_Macros.hpp>

@@ -19,7 +19,14 @@ namespace ferry::detail {
 class access_tracker;
 class device_lane;
 class rank_devices;
-class rank_lanes;
+
+/// Memory that other processes read.
+class shown_memory {
+ public:
+  virtual ~shown_memory() = default;
+  /// After a phase that followed the reads of all ranks: the memory may be written again.
+  virtual void end_reads() noexcept = 0;
+};
 
 /// Bytes for one rank or from one rank.
 struct outgoing_part {
@@ -146,7 +153,7 @@ class transport {
   [[nodiscard]] virtual const rank_devices* devices() const { return nullptr; }
 
   /// Memory by which kernels of other processes read what this one shows them; see rank_lanes_of.
-  [[nodiscard]] std::shared_ptr<rank_lanes>& lanes() { return lanes_; }
+  [[nodiscard]] std::shared_ptr<shown_memory>& lanes() { return lanes_; }
 
   /// A number for the next table or plan of this group that `rank` makes: the same on all ranks that make
   /// theirs in the same order.
@@ -154,7 +161,7 @@ class transport {
 
  private:
   process_mark process_;
-  std::shared_ptr<rank_lanes> lanes_;
+  std::shared_ptr<shown_memory> lanes_;
 };
 
 /// The rank that the calling thread acts for in each group; bindings nest.

@@ -71,11 +71,12 @@ void launch_route(launch_context<Exec>& call, kernels::owned_positions<Source, S
   const std::int64_t cells = positions.chunks * positions.ranks;
   auto* const counts = call.template scratch<std::uint32_t>(cells);
   auto* const sums = call.template scratch<std::uint64_t>(cells);
-  const std::size_t bytes = backend::template sum_bytes<kernels::owned_counts>(cells);
+  const std::size_t bytes = backend::template sum_bytes<const std::uint32_t*>(cells);
   auto* const workspace = call.template scratch<std::byte>(static_cast<std::int64_t>(bytes));
   launch(call.exec(), call.label("route", "count"), positions.chunks,
          kernels::count_owned<Source, Spread>{positions, counts});
-  backend::inclusive_sum(call.exec(), kernels::owned_counts{counts}, sums, cells, workspace, bytes);
+  backend::inclusive_sum(call.exec(), static_cast<const std::uint32_t*>(counts), sums, cells, workspace,
+                         bytes);
   launch(call.exec(), call.label("route", "place"), positions.chunks,
          kernels::place_owned<Source, Spread>{positions, counts, sums, place, rows, ends});
 }

@@ -89,13 +89,6 @@ struct count_owned {
   }
 };
 
-/// The terms of the running sums.
-struct owned_counts {
-  const std::uint32_t* counts = nullptr;
-
-  KOKKOS_FUNCTION std::uint64_t operator()(std::int64_t cell) const { return counts[cell]; }
-};
-
 /// Writes the positions and their rows in the shards of their owners, in groups by owner, and where the group
 /// of each owner ends. `counts` tells how many of a cell are still to come.
 template <class Source, class Spread>

@@ -3,6 +3,7 @@
 
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/communicator/detail/transport.hpp>
 #include <ferry/distributed/shared/detail/shared_segment.hpp>
 #include <ferry/distributed/shared/open_shared.hpp>
 #include <ferry/distributed/shared/share.hpp>
@@ -70,13 +71,12 @@ std::shared_ptr<std::byte> open_device_lane(const lane_handle& handle, int devic
 /// memory with another number, which the others open when they first meet it. A rank that an exception leads
 /// out of a verb does not know whether the others still read: it leaves them that memory, and takes new. The
 /// group keeps the lanes.
-class rank_lanes {
+class rank_lanes final : public shown_memory {
  public:
   explicit rank_lanes(int ranks)
       : opened_(static_cast<std::size_t>(ranks)), devices_(static_cast<std::size_t>(ranks), -1) {}
   rank_lanes(const rank_lanes&) = delete;
   rank_lanes& operator=(const rank_lanes&) = delete;
-  ~rank_lanes() = default;
 
   /// False if a rank could not open the lane of another one, on all of them from then on, or if this one
   /// can't make any.
@@ -88,8 +88,7 @@ class rank_lanes {
   /// Returns memory of this rank, of `bytes` or more; the others may read it from now on. Returns null if
   /// there is not enough, and if the device can't share memory: then the lanes no longer serve.
   [[nodiscard]] std::byte* reserve(std::size_t bytes, int device, const lane_functions& functions);
-  /// After a phase that followed the reads of all ranks: the memory may be written again.
-  void end_reads() noexcept { is_shown_ = false; }
+  void end_reads() noexcept override { is_shown_ = false; }
   /// The number of that memory.
   [[nodiscard]] std::uint64_t number() const { return number_; }
 
