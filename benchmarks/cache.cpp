@@ -252,24 +252,20 @@ void bounds_of_rates(session& run) {
       return ceiling_figure != nullptr ? ceiling_figure->gb_per_s() : 0.0;
     };
     const double over_link = rate_of("ceiling.h2d"), inside = rate_of("ceiling.device_copy");
-    const auto time = [&](const std::string& kind, auto directory) {
-      ferry::cached_table hot(table, ferry::cache::first{cached}, directory);
-      for (const int percent : {0, 50, 90, 100}) {
-        const auto sets = batches(run, n, run.chosen().index_sets, [&](int) {
-          return part_row{run.fresh_seed(), static_cast<std::uint64_t>(rows),
-                          static_cast<std::uint64_t>(cached), static_cast<std::uint64_t>(percent)};
-        });
-        const std::string name =
-            "cache.rate." + kind + "." + bytes_name(row_bytes) + ".hits" + std::to_string(percent);
-        const double reached = time_gather_of(run, name, hot, &table, table, sets);
-        if (over_link <= 0 || inside <= 0) continue;
-        const double misses = (100 - percent) / 100.0;
-        const double best = 1 / std::max(misses / over_link, 2 / inside);
-        judge(run, name, "bound", reached / best, row_bytes >= 512 ? 0.85 : 0.70);
-      }
-    };
-    time("dense", ferry::cache::dense{});
-    time("sets", ferry::cache::sets{});
+    ferry::cached_table hot(table, ferry::cache::first{cached});
+    for (const int percent : {0, 50, 90, 100}) {
+      const auto sets = batches(run, n, run.chosen().index_sets, [&](int) {
+        return part_row{run.fresh_seed(), static_cast<std::uint64_t>(rows),
+                        static_cast<std::uint64_t>(cached), static_cast<std::uint64_t>(percent)};
+      });
+      const std::string name =
+          "cache.rate.dense." + bytes_name(row_bytes) + ".hits" + std::to_string(percent);
+      const double reached = time_gather_of(run, name, hot, &table, table, sets);
+      if (over_link <= 0 || inside <= 0) continue;
+      const double misses = (100 - percent) / 100.0;
+      const double best = 1 / std::max(misses / over_link, 2 / inside);
+      judge(run, name, "bound", reached / best, row_bytes >= 512 ? 0.85 : 0.70);
+    }
   }
 }
 

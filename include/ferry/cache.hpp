@@ -7,12 +7,10 @@
 
 #include <ferry/ferry.hpp>
 
-#include <ferry/cache/automatic.hpp>
 #include <ferry/cache/cache_policy.hpp>
 #include <ferry/cache/cached_table.hpp>
 #include <ferry/cache/catch_up.hpp>
 #include <ferry/cache/copy.hpp>
-#include <ferry/cache/dense.hpp>
 #include <ferry/cache/explain.hpp>
 #include <ferry/cache/explanation.hpp>
 #include <ferry/cache/first.hpp>
@@ -23,7 +21,6 @@
 #include <ferry/cache/init.hpp>
 #include <ferry/cache/scatter.hpp>
 #include <ferry/cache/scatter_add.hpp>
-#include <ferry/cache/sets.hpp>
 #include <ferry/cache/statistics.hpp>
 #include <ferry/cache/step.hpp>
 #include <ferry/cache/step_bags.hpp>

@@ -6,7 +6,6 @@
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include "hit_trend.hpp"
 #include "launch_scan.hpp"
 
 #include <Kokkos_Core.hpp>
@@ -15,18 +14,17 @@
 #include <cstdint>
 #include <string>
 
-/// Chooses the rows of a cache with a dense directory: those with the highest scores, smaller row numbers
+/// Chooses the rows of a cache: those with the highest scores, smaller row numbers
 /// first; see row_score. Rows of score 0 are not chosen.
 /// The result depends on counts and cached rows alone, not on the order of threads.
 namespace ferry::kernels {
 
 /// The score of a row: twice its count, plus one if it is cached. The count of a cached row gets a bonus from
-/// `late` on, see row_cache::bonus. Never more than 33 bits.
-KOKKOS_FORCEINLINE_FUNCTION std::uint64_t row_score(std::uint32_t count, bool cached, std::uint32_t bonus,
-                                                    std::uint32_t late) {
+/// 1 on, see row_cache::bonus. Never more than 33 bits.
+KOKKOS_FORCEINLINE_FUNCTION std::uint64_t row_score(std::uint32_t count, bool cached, std::uint32_t bonus) {
   constexpr std::uint64_t largest = ~std::uint32_t{0};
   if (!cached) return std::uint64_t{count} * 2;
-  const std::uint64_t more = std::uint64_t{count} + (count >= late ? bonus : 0);
+  const std::uint64_t more = std::uint64_t{count} + (count != 0 ? bonus : 0);
   return (more < largest ? more : largest) * 2 + 1;
 }
 
@@ -67,14 +65,14 @@ struct row_scores {
   static constexpr int at_once = 4;
   using group = packet<std::uint32_t, at_once>;
 
-  dense_directory directory;
+  row_directory directory;
   const std::uint32_t* counts;
-  cached_bonus bonus;
+  std::uint32_t bonus;
   std::int64_t rows;
 
   /// Calls visit(row, score) for the rows of a group.
   template <class Visit>
-  KOKKOS_FORCEINLINE_FUNCTION void each(std::int64_t number, std::uint32_t late, const Visit& visit) const {
+  KOKKOS_FORCEINLINE_FUNCTION void each(std::int64_t number, const Visit& visit) const {
     const std::int64_t first = number * at_once;
     group uses, slots;
     if (first + at_once <= rows) {
@@ -88,7 +86,7 @@ struct row_scores {
       }
     }
     for (int k = 0; k < at_once; ++k)
-      visit(first + k, row_score(uses.value[k], directory.is_cached(slots.value[k]), bonus.more, late));
+      visit(first + k, row_score(uses.value[k], directory.is_cached(slots.value[k]), bonus));
   }
 };
 
@@ -112,10 +110,9 @@ struct tally_scores {
   void operator()(const detail::host_run& run) const {
     if (so_far->verdict != 0) return;
     tally bin_counts{};
-    const std::uint32_t late = scores.bonus.late();
     const std::int64_t end = run.end(groups);
     for (std::int64_t g = run.begin(groups); g < end; ++g)
-      scores.each(g, late, [&](std::int64_t, std::uint64_t score) {
+      scores.each(g, [&](std::int64_t, std::uint64_t score) {
         if (digit.counts(score, so_far->prefix)) ++bin_counts.rows[digit.bin(score)];
       });
     for (std::int64_t bin = 0; bin < bins; ++bin)
@@ -128,11 +125,10 @@ struct tally_scores {
     const int rank = team.team_rank();
     for (std::int64_t bin = rank; bin < bins; bin += team_size) bin_counts.rows[bin] = 0;
     team.team_barrier();
-    const std::uint32_t late = scores.bonus.late();
     const std::uint64_t prefix = so_far->prefix;
     for (std::int64_t g = std::int64_t{team.league_rank()} * team_size + rank; g < groups;
          g += teams * team_size)
-      scores.each(g, late, [&](std::int64_t, std::uint64_t score) {
+      scores.each(g, [&](std::int64_t, std::uint64_t score) {
         if (digit.counts(score, prefix))
           Kokkos::atomic_add(&bin_counts.rows[digit.bin(score)], std::uint32_t{1});
       });
@@ -230,9 +226,8 @@ struct list_rows {
   KOKKOS_FUNCTION void operator()(std::int64_t run, sums& value, bool last_pass) const {
     const bool all_fit = result->verdict == choice::all_fit;
     const std::uint64_t least = result->prefix, remaining = result->remaining;
-    const std::uint32_t late = scores.bonus.late();
     for (std::int64_t g = run * groups_per_run; g < (run + 1) * groups_per_run; ++g)
-      scores.each(g, late, [&](std::int64_t row, std::uint64_t score) {
+      scores.each(g, [&](std::int64_t row, std::uint64_t score) {
         if (score == 0) return;
         const bool above = all_fit || score > least, equal = !all_fit && score == least;
         const bool chosen = above || (equal && static_cast<std::uint64_t>(value.equal) < remaining);
@@ -295,7 +290,7 @@ void tally_scores(const Exec& exec, const std::string& label, kernels::tally_sco
   }
 }
 
-/// Sets `wanted`: the row that each slot of a dense directory is to hold.
+/// Sets `next_rows`: the row that each slot is to hold.
 template <class Exec>
 void choose_rows(launch_context<Exec>& call, const row_cache& cache) {
   const Exec& exec = call.exec();
@@ -304,7 +299,7 @@ void choose_rows(launch_context<Exec>& call, const row_cache& cache) {
   const std::int64_t slots = memory.slots, rows = cache.rows;
   if (rows == 0) return;
   const std::string& label = call.label("cached", "choose");
-  const kernels::row_scores scores{{book.directory}, cache.counts.data(), bonus_of(cache), rows};
+  const kernels::row_scores scores{book.directory, cache.counts.data(), cache.bonus(), rows};
   constexpr int digits = kernels::score_digits::count;
   static_assert((digits + 1) * sizeof(kernels::choice) <= cache_memory::choice_words * sizeof(std::uint64_t));
   auto* result = reinterpret_cast<kernels::choice*>(book.choice);  // each digit's comes after the last one's

@@ -8,9 +8,7 @@
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include "choose_rows.hpp"
-#include "choose_ways.hpp"
 #include "exchange_time.hpp"
-#include "hit_trend.hpp"
 #include "move_slots.hpp"
 
 #include <Kokkos_Core.hpp>
@@ -61,15 +59,13 @@ struct forget_changes {
 };
 
 /// Takes leaving rows out of the directory and announces those that enter; one thread per slot.
-template <class Directory>
 struct free_slots {
-  Directory directory;
   detail::slot_book book;
 
   KOKKOS_FUNCTION void operator()(std::int64_t slot) const {
     if (book.next_rows[slot] == book.current_rows[slot]) return;
-    if (book.current_rows[slot] != 0) directory.erase(book.current_rows[slot] - 1, slot);
-    if (book.next_rows[slot] != 0) directory.announce(book.next_rows[slot] - 1, slot);
+    if (book.current_rows[slot] != 0) book.directory.erase(book.current_rows[slot] - 1);
+    if (book.next_rows[slot] != 0) book.directory.announce(book.next_rows[slot] - 1, slot);
     book.current_rows[slot] = 0;
     book.changed[slot] = 0;
     book.stale[slot] = 0;
@@ -77,14 +73,12 @@ struct free_slots {
 };
 
 /// Puts loaded rows into the directory; one thread per slot.
-template <class Directory>
 struct insert_rows {
-  Directory directory;
   detail::slot_book book;
 
   KOKKOS_FUNCTION void operator()(std::int64_t slot) const {
     if (book.next_rows[slot] == book.current_rows[slot]) return;
-    directory.insert(book.next_rows[slot] - 1, slot);
+    book.directory.insert(book.next_rows[slot] - 1, slot);
     Kokkos::atomic_add(book.tallies + std::int64_t{2} * detail::tally_room, std::uint64_t{1});
     book.current_rows[slot] = book.next_rows[slot];
   }
@@ -159,19 +153,13 @@ template <class Exec>
 void free_slots(launch_context<Exec>& call, row_cache& cache, const std::string& label,
                 kernels::slot_move leaving) {
   if (cache.stage == nullptr) move_slots(call.exec(), label, cache, leaving);
-  cache.with_directory([&](const auto& directory) {
-    using kernel = kernels::free_slots<std::remove_cvref_t<decltype(directory)>>;
-    launch(call.exec(), label, cache.memory.slots, kernel{directory, cache.memory.book});
-  });
+  launch(call.exec(), label, cache.memory.slots, kernels::free_slots{cache.memory.book});
 }
 
 /// Enters the rows that the free slots have got into the directory.
 template <class Exec>
 void insert_rows(launch_context<Exec>& call, row_cache& cache, const std::string& label) {
-  cache.with_directory([&](const auto& directory) {
-    using kernel = kernels::insert_rows<std::remove_cvref_t<decltype(directory)>>;
-    launch(call.exec(), label, cache.memory.slots, kernel{directory, cache.memory.book});
-  });
+  launch(call.exec(), label, cache.memory.slots, kernels::insert_rows{cache.memory.book});
 }
 
 /// Lists the slots whose rows in `next_rows` are new.
@@ -246,11 +234,7 @@ void end_exchange(launch_context<Exec>& call, row_cache& cache) {
 /// next exchange. Does it at once if that comes soon, or if host threads have to bring the rows.
 template <class Exec>
 void begin_exchange(launch_context<Exec>& call, row_cache& cache, std::int64_t next) {
-  weigh_hits(call, cache);
-  if (cache.memory.sets != 0)
-    choose_ways(call, cache);
-  else
-    choose_rows(call, cache);
+  choose_rows(call, cache);
   auto& exchange = cache.exchange;
   if (next < row_cache::parts_from || cache.stage != nullptr || !acquire_exchange_stream(call, cache)) {
     exchange_now(call, cache);

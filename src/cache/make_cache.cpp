@@ -9,40 +9,21 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <algorithm>
 #include <cstdio>
 #include <exception>
 
 namespace ferry::detail {
 
-namespace {
-
-/// The slots for `rows`: row + 1 for each slot, 0 for none.
-std::vector<std::int64_t> slots_for(const std::vector<std::int64_t>& rows, const cache_memory& memory) {
-  std::vector<std::int64_t> slots(static_cast<std::size_t>(memory.slots), 0);
-  if (memory.sets == 0) {
-    for (std::size_t i = 0; i < rows.size() && i < slots.size(); ++i) slots[i] = rows[i] + 1;
-    return slots;
-  }
-  constexpr auto ways = static_cast<std::size_t>(kernels::set_directory::ways);
-  std::vector<unsigned char> occupancy(static_cast<std::size_t>(memory.sets), 0);
-  for (const std::int64_t row : rows) {
-    const auto set = static_cast<std::size_t>(row % memory.sets);
-    if (occupancy[set] < ways) slots[set * ways + occupancy[set]++] = row + 1;
-  }
-  return slots;
-}
-
-}  // namespace
-
 void open_book(cache_memory& memory, const std::vector<std::int64_t>& rows) {
   const Kokkos::DefaultExecutionSpace exec;
   fill(exec, make_ref(memory.words), std::uint64_t{0});
-  if (rows.empty()) return;
-  const auto slots = slots_for(rows, memory);
+  if (rows.empty() || memory.slots == 0) return;
   launch_context<Kokkos::DefaultExecutionSpace> call(exec, "cached_table");
   auto* buffer = call.pinned<std::int64_t>(memory.slots);
-  std::copy(slots.begin(), slots.end(), buffer);
+  for (std::int64_t slot = 0; slot < memory.slots; ++slot) {  // row + 1 for each slot, 0 for none
+    const auto i = static_cast<std::size_t>(slot);
+    buffer[slot] = i < rows.size() ? rows[i] + 1 : 0;
+  }
   call.writes_to(tracked(memory.words.accesses()));
   transfer(exec, "ferry::cached_table", memory.book.next_rows, device_space::name, buffer, pinned_space::name,
            memory.slots * static_cast<std::int64_t>(sizeof(std::int64_t)));

@@ -19,16 +19,11 @@ void cached_array::allocate(const std::string& label, std::int64_t slots) {
   hot = address + (cold % step + step - address % step) % step;
 }
 
-cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int64_t most, bool dense)
-    : slots(most), sets(dense ? 0 : sets_for(most)) {
-  if (sets != 0) slots = sets * kernels::set_directory::ways;
-  constexpr std::int64_t numbers = std::int64_t{1} << 31;  // the bit above: see coming_bit
-  if ((sets != 0 && rows / sets >= numbers - 1) || slots >= numbers - 1)
-    throw invalid_argument("ferry::cached_table: a directory of " + std::to_string(slots) +
-                           " slots can't tell the " + std::to_string(rows) + " rows of '" + label +
-                           "' apart; cache more rows, or give cache::dense");
-  // A row and its slot share a number, see row_cache::row_bits().
-  if (slots >= std::int64_t{1} << (62 - std::bit_width(static_cast<std::uint64_t>(rows))))
+cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int64_t most) : slots(most) {
+  // A directory's entry has a bit beside the slot, see coming_bit; a row and its slot share a number, see
+  // row_cache::row_bits().
+  const int bits = std::min(31, 62 - static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows))));
+  if (slots >= (std::int64_t{1} << bits) - 1)
     throw invalid_argument("ferry::cached_table: the " + std::to_string(rows) + " rows of '" + label +
                            "' are too many for " + std::to_string(slots) + " cached ones");
   std::int64_t end = 0;
@@ -37,16 +32,16 @@ cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int
     end += (count + 15) / 16 * 16;  // lines of 128 bytes
     return begin;
   };
-  const auto directory = take(sets != 0 ? slots / 2 : (rows + 1) / 2);
+  const auto directory = take((rows + 1) / 2);
   const auto current_rows = take(slots), next_rows = take(slots), entering = take(slots);
   const auto tallies = take(2 * tally_room + 4), histogram = take(digits * bins / 2),
-             choice = take(choice_words), trend = take(trend_words);
+             choice = take(choice_words);
   const auto moving_count = take(1);
   const auto changed = take((slots + 7) / 8), stale = take((slots + 7) / 8);
   words = tensor<std::uint64_t, device_space>(label + "::directory", end);
   words.accesses()->note_untracked_use();  // of exchanges
   const auto word = [&](std::int64_t begin) { return words.data() + begin; };
-  book = {reinterpret_cast<std::uint32_t*>(word(directory)),
+  book = {{reinterpret_cast<std::uint32_t*>(word(directory))},
           reinterpret_cast<std::int64_t*>(word(current_rows)),
           reinterpret_cast<std::int64_t*>(word(next_rows)),
           word(tallies),
@@ -55,19 +50,8 @@ cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int
           word(moving_count),
           reinterpret_cast<std::uint32_t*>(word(histogram)),
           word(choice),
-          word(trend),
           reinterpret_cast<std::uint8_t*>(word(changed)),
           reinterpret_cast<std::uint8_t*>(word(stale))};
-}
-
-std::int64_t cache_memory::sets_for(std::int64_t most) {
-  std::int64_t count =
-      std::max<std::int64_t>(1, (most + kernels::set_directory::ways - 1) / kernels::set_directory::ways);
-  while (count > 1 && (count % 2 == 0 || count % 3 == 0 || count % 5 == 0 || count % 7 == 0)) {
-    if (count <= 7) return count;
-    ++count;
-  }
-  return count;
 }
 
 std::ptrdiff_t row_cache::find(std::uintptr_t first, const std::shared_ptr<access_tracker>& tracker) const {

@@ -11,7 +11,7 @@ namespace ferry_test::bags_test {
 
 namespace {
 
-template <class Pooling, class Directory, class... Policies>
+template <class Pooling, class... Policies>
 void random_bags(std::uint64_t salt, Policies... policies) {
   CAPTURE(salt);
   constexpr std::size_t rows = 160, width = 12;
@@ -21,7 +21,7 @@ void random_bags(std::uint64_t salt, Policies... policies) {
   const auto start = values<float>(random, rows * width);
   auto table = make<ferry::mapped_space>("table", rows, width, start);
   auto twin = make<ferry::mapped_space>("twin", rows, width, start);
-  ferry::cached_table hot(table, ferry::cache::frequency{.rows = 20, .refresh = 2}, Directory{});
+  ferry::cached_table hot(table, ferry::cache::frequency{.rows = 20, .refresh = 2});
   auto state = ferry::optim::make_state(rule, hot);
   auto twin_state = ferry::optim::make_state(rule, twin);
   for (int call = 0; call < 12; ++call) {
@@ -70,9 +70,9 @@ void random_bags(std::uint64_t salt, Policies... policies) {
 }  // namespace
 
 TEST_CASE("bags of rows of a cached table", "[cache][bags]") {
-  random_bags<ferry::pooling::sum, ferry::cache::dense>(1);
-  random_bags<ferry::pooling::mean, ferry::cache::sets>(2, ferry::bounds::skip{});
-  random_bags<ferry::pooling::max, ferry::cache::dense>(3);
+  random_bags<ferry::pooling::sum>(1);
+  random_bags<ferry::pooling::mean>(2, ferry::bounds::skip{});
+  random_bags<ferry::pooling::max>(3);
 }
 
 }  // namespace ferry_test::bags_test

@@ -11,15 +11,15 @@ namespace {
 constexpr std::size_t rows = 90, width = 12;
 
 /// A batch between two steps moves rows into the cache.
-template <class Rule, class Directory, class... Policies>
-void compare(const Rule& rule, std::size_t cached, Directory, Policies... policies) {
+template <class Rule, class... Policies>
+void compare(const Rule& rule, std::size_t cached, Policies... policies) {
   CAPTURE(cached, Rule::name);
   auto random = generator(4100 + cached);
   const exec_space exec;
   const auto start = values<float>(random, rows * width);
   auto table = make<ferry::mapped_space>("table", rows, width, start);
   auto twin = make<ferry::mapped_space>("twin", rows, width, start);
-  ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = 2}, Directory{});
+  ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = 2});
   auto state = ferry::optim::make_state<ferry::mapped_space>(rule, hot);
   auto twin_state = ferry::optim::make_state<ferry::mapped_space>(rule, twin);
   for (int turn = 0; turn < 12; ++turn) {
@@ -47,9 +47,8 @@ void compare(const Rule& rule, std::size_t cached, Directory, Policies... polici
 
 TEST_CASE("steps of all rows of cached tables", "[cache][step][dense]") {
   for (const std::size_t cached : {std::size_t{1}, rows / 4, rows}) {
-    compare(ferry::optim::adam{.lr = 0.05}, cached, ferry::cache::dense{});
-    compare(ferry::optim::sgd{.lr = 0.1, .momentum = 0.9}, cached, ferry::cache::sets{},
-            ferry::step_count::catch_up{});
+    compare(ferry::optim::adam{.lr = 0.05}, cached);
+    compare(ferry::optim::sgd{.lr = 0.1, .momentum = 0.9}, cached, ferry::step_count::catch_up{});
   }
 }
 

@@ -62,7 +62,7 @@ TEST_CASE("explain takes cached tables", "[cache][explain]") {
   auto random = generator(8000);
   const exec_space exec;
   auto table = make<ferry::mapped_space>("weights", 100, 16, values<float>(random, 1600));
-  ferry::cached_table hot(table, ferry::cache::first{20}, ferry::cache::dense{});
+  ferry::cached_table hot(table, ferry::cache::first{20});
   CHECK(ferry::explain(ferry::verb::gather, hot, 50).hit_rate == 0.2);
   ferry::tensor<float, ferry::device_space> out("out", 4, 16);
   ferry::gather(exec, hot, std::vector<int>{1, 2, 3, 99}, out).wait();

@@ -3,8 +3,6 @@
 
 #include <ferry/cache.hpp>
 
-#include <cmath>
-#include <map>
 #include <tuple>
 
 /// Which rows are cached: against plain loops that count, choose and exchange.
@@ -14,14 +12,13 @@ namespace {
 
 /// The policy in plain loops. Exchanges begin with a batch, after 1, 2, 4, ... batches up to the interval; with
 /// every exchange after a full interval the counts are halved. From the third interval on, other rows need two
-/// uses more than a cached row of which a quarter of a use is left, or a sixteenth if the hit rate changed by
-/// 1/64 at most from one exchange to the next. From an interval of 4 on, rows leave when the
+/// uses more than a cached row of which a sixteenth of a use is left. From an interval of 4 on, rows leave when the
 /// changed ones have been written, which takes an eighth of the interval, and others enter when they have been
 /// loaded, which takes as long.
 class model {
  public:
-  model(std::size_t rows, std::size_t slots, std::int64_t interval, std::size_t sets)
-      : counts_(rows, 0), current_(rows, false), slots_(slots), interval_(interval), sets_(sets) {}
+  model(std::size_t rows, std::size_t slots, std::int64_t interval)
+      : counts_(rows, 0), current_(rows, false), slots_(slots), interval_(interval) {}
 
   void batch(const std::vector<std::int64_t>& positions, bool changed) {
     if (leave_at_ == batches_) leave();
@@ -29,10 +26,6 @@ class model {
     if (batches_ >= due_) exchange(changed);
     ++batches_;
     for (const auto row : positions) counts_[static_cast<std::size_t>(row)] += 16;
-  }
-  void looked_up(std::uint64_t hits, std::uint64_t positions) {
-    hits_ += hits;
-    positions_ += positions;
   }
   [[nodiscard]] std::vector<std::int64_t> rows() const {
     std::vector<std::int64_t> list;
@@ -46,30 +39,20 @@ class model {
   void leave() {
     for (std::size_t r = 0; r < current_.size(); ++r) current_[r] = current_[r] && next_[r];
   }
-  bool has_settled() {
-    const double rate = positions_ == 0 ? 0 : static_cast<double>(hits_) / static_cast<double>(positions_);
-    const double change = std::abs(rate - rate_);
-    rate_ = rate;
-    hits_ = positions_ = 0;
-    return change <= 1.0 / 64;
-  }
   void exchange(bool changed) {
-    const std::int64_t late = has_settled() ? 1 : 4;
-    // By descending count, then rows that are there, then row numbers; in sets each of 32.
+    // By descending count, then rows that are there, then row numbers.
     std::vector<std::tuple<std::int64_t, int, std::int64_t>> order;
     for (std::size_t r = 0; r < counts_.size(); ++r)
       if (counts_[r] != 0 || current_[r])
         order.emplace_back(
-            -counts_[r] - (current_[r] && counts_[r] >= late && batches_ >= 2 * interval_ ? 31 : 0),
+            -counts_[r] - (current_[r] && counts_[r] != 0 && batches_ >= 2 * interval_ ? 31 : 0),
             current_[r] ? 0 : 1, static_cast<std::int64_t>(r));
     std::sort(order.begin(), order.end());
-    std::map<std::size_t, std::size_t> used_slots;
+    std::size_t used_slots = 0;
     next_.assign(current_.size(), false);
     for (const auto& [count, away, row] : order) {
       const auto r = static_cast<std::size_t>(row);
-      std::size_t& set_slots = used_slots[sets_ == 0 ? 0 : r % sets_];
-      if (set_slots == (sets_ == 0 ? slots_ : 32)) continue;
-      ++set_slots;
+      if (used_slots++ == slots_) break;
       next_[r] = true;
     }
     const std::int64_t gap = std::min(interval_, batches_), lag = std::max<std::int64_t>(1, gap / 8);
@@ -90,20 +73,17 @@ class model {
   std::vector<bool> current_, next_;
   std::size_t slots_;
   std::int64_t interval_;
-  std::size_t sets_;
   std::int64_t batches_ = 0, due_ = 1, leave_at_ = -1, enter_at_ = -1;
-  std::uint64_t exchanges_ = 0, hits_ = 0, positions_ = 0;  // the latter two since the last exchange
-  double rate_ = 0;
+  std::uint64_t exchanges_ = 0;
 };
 
-template <class Directory>
 void follows_model(std::size_t rows, std::size_t most, int refresh, std::uint64_t salt) {
   CAPTURE(rows, most, refresh);
   auto random = generator(salt);
   const exec_space exec;
   auto table = make<ferry::mapped_space>("table", rows, 4, values<float>(random, rows * 4));
-  ferry::cached_table hot(table, ferry::cache::frequency{.rows = most, .refresh = refresh}, Directory{});
-  model plain(rows, hot.slots(), refresh, static_cast<std::size_t>(hot.core().memory.sets));
+  ferry::cached_table hot(table, ferry::cache::frequency{.rows = most, .refresh = refresh});
+  model plain(rows, hot.slots(), refresh);
   const int writes_from = salt % 2 == 0 ? 1 : 49;  // odd
   std::uint64_t hits = 0, positions = 0;
   for (int batch = 0; batch < 90; ++batch) {
@@ -129,7 +109,6 @@ void follows_model(std::size_t rows, std::size_t most, int refresh, std::uint64_
     std::uint64_t batch_hits = 0;
     for (const auto row : ids)
       batch_hits += static_cast<std::uint64_t>(std::binary_search(cached.begin(), cached.end(), row));
-    plain.looked_up(batch_hits * verbs, n * verbs);
     hits += batch_hits * verbs;
     positions += n * verbs;
   }
@@ -145,12 +124,11 @@ void follows_model(std::size_t rows, std::size_t most, int refresh, std::uint64_
 TEST_CASE("the most frequent rows are cached", "[cache][frequency]") {
   std::uint64_t salt = 100;
   for (const int refresh : {1, 3, 4, 16}) {
-    follows_model<ferry::cache::dense>(700, 50, refresh, ++salt);
-    follows_model<ferry::cache::dense>(700, 700, refresh, ++salt);  // slots for all rows
-    follows_model<ferry::cache::dense>(5, 1, refresh, ++salt);
-    follows_model<ferry::cache::sets>(700, 50, refresh, ++salt);
-    follows_model<ferry::cache::sets>(2500, 1000, refresh, ++salt);
-    follows_model<ferry::cache::sets>(20, 20, refresh, ++salt);
+    follows_model(700, 50, refresh, ++salt);
+    follows_model(700, 700, refresh, ++salt);  // slots for all rows
+    follows_model(5, 1, refresh, ++salt);
+    follows_model(2500, 1000, refresh, ++salt);
+    follows_model(20, 20, refresh, ++salt);
   }
 }
 
@@ -183,32 +161,25 @@ TEST_CASE("popularity that drifts is followed", "[cache][frequency]") {
 TEST_CASE("runs with equal batches cache equal rows", "[cache][frequency]") {
   const exec_space exec;
   constexpr std::size_t rows = 3000;
-  const auto run = [&](bool sets) {
+  const auto run = [&] {
     auto random = generator(300);
     auto table = make<ferry::mapped_space>("table", rows, 3, values<float>(random, rows * 3));
     std::vector<std::vector<std::int64_t>> snapshots;
-    const auto record = [&](auto directory) {
-      ferry::cached_table hot(table, ferry::cache::frequency{.rows = 160, .refresh = 3}, directory);
-      for (int batch = 0; batch < 20; ++batch) {
-        const auto ids = skewed<std::uint32_t>(random, 400, rows, static_cast<std::size_t>(batch) * 20, 100);
-        ferry::tensor<float, ferry::device_space> out("out", ids.size(), 3);
-        ferry::gather(exec, hot, ids, out).wait();
-        ferry::scatter_add(exec, hot, ids, out).wait();
-        // With the slots, which are reproducible, too.
-        const auto words = take(hot.core().memory.words);
-        const auto offset = reinterpret_cast<const std::uint64_t*>(hot.core().memory.book.current_rows) -
-                            hot.core().memory.words.data();
-        snapshots.emplace_back(words.begin() + offset, words.begin() + offset + hot.core().memory.slots);
-      }
-    };
-    if (sets)
-      record(ferry::cache::sets{});
-    else
-      record(ferry::cache::dense{});
+    ferry::cached_table hot(table, ferry::cache::frequency{.rows = 160, .refresh = 3});
+    for (int batch = 0; batch < 20; ++batch) {
+      const auto ids = skewed<std::uint32_t>(random, 400, rows, static_cast<std::size_t>(batch) * 20, 100);
+      ferry::tensor<float, ferry::device_space> out("out", ids.size(), 3);
+      ferry::gather(exec, hot, ids, out).wait();
+      ferry::scatter_add(exec, hot, ids, out).wait();
+      // With the slots, which are reproducible, too.
+      const auto words = take(hot.core().memory.words);
+      const auto offset = reinterpret_cast<const std::uint64_t*>(hot.core().memory.book.current_rows) -
+                          hot.core().memory.words.data();
+      snapshots.emplace_back(words.begin() + offset, words.begin() + offset + hot.core().memory.slots);
+    }
     return snapshots;
   };
-  CHECK(run(false) == run(false));
-  CHECK(run(true) == run(true));
+  CHECK(run() == run());
 }
 
 TEST_CASE("rows that the user lists, or the first ones, stay", "[cache][frequency]") {
@@ -236,13 +207,13 @@ TEST_CASE("rows that the user lists, or the first ones, stay", "[cache][frequenc
   }
   {
     const std::vector<unsigned> list{1, 2, 400};
-    ferry::cached_table hot(table, ferry::cache::fixed{list}, ferry::cache::sets{});
+    ferry::cached_table hot(table, ferry::cache::fixed{list});
     runs(hot, {1, 2, 400});
   }
   {
     std::vector<std::int64_t> expected(70);
     for (std::size_t r = 0; r < expected.size(); ++r) expected[r] = static_cast<std::int64_t>(r);
-    ferry::cached_table hot(table, ferry::cache::first{70}, ferry::cache::sets{});
+    ferry::cached_table hot(table, ferry::cache::first{70});
     runs(hot, expected);
     ferry::cached_table second(std::move(hot));
     runs(second, expected);

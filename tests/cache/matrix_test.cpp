@@ -36,7 +36,7 @@ struct twins {
   exec_space exec;
   std::mt19937_64 random;
   ferry::tensor<T, Space> backing, plain;
-  ferry::cached_table<ferry::tensor<T, Space>, ferry::cache::frequency, ferry::cache::sets> hot;
+  ferry::cached_table<ferry::tensor<T, Space>, ferry::cache::frequency> hot;
   ferry::tensor<float, ferry::device_space> batch;
   std::vector<std::int32_t> repeated, different, faulty;
 
@@ -44,7 +44,7 @@ struct twins {
       : random(generator(salt)),
         backing("table", rows, width),
         plain("twin", rows, width),
-        hot(backing, ferry::cache::frequency{.rows = 64, .refresh = 2}, ferry::cache::sets{}),
+        hot(backing, ferry::cache::frequency{.rows = 64, .refresh = 2}),
         batch("batch", n, width),
         repeated(skewed<std::int32_t>(random, n, rows, 5, 12)),
         different(unique_indices<std::int32_t>(random, n, rows)),

@@ -33,7 +33,7 @@ std::vector<T> any_values(std::mt19937_64& random, std::size_t count) {
   }
 }
 
-template <class T, class Space, class Directory>
+template <class T, class Space>
 void random_verbs(std::size_t rows, std::size_t width, std::size_t cached, int refresh, std::uint64_t salt) {
   CAPTURE(rows, width, cached, refresh);
   auto random = generator(salt);
@@ -42,7 +42,7 @@ void random_verbs(std::size_t rows, std::size_t width, std::size_t cached, int r
   auto table = make<Space>("table", rows, width, start);
   auto twin = make<Space>("twin", rows, width, start);
   {
-    ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = refresh}, Directory{});
+    ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = refresh});
     // An exchange in parts takes some calls, which change rows that leave and rows that enter.
     const int calls = refresh < 4 ? 24 : 60;
     for (int call = 0; call < calls; ++call) {
@@ -109,15 +109,15 @@ TEST_CASE("random verbs on cached tables give the bits of tables without a cache
     using T = typename decltype(element)::type;
     const std::size_t width = 1 + salt * 5 % 37;
     for (const std::size_t cached : cache_sizes(217)) {
-      random_verbs<T, ferry::mapped_space, ferry::cache::dense>(217, width, cached, 1, ++salt);
-      random_verbs<T, ferry::mapped_space, ferry::cache::sets>(217, width + 3, cached, 3, ++salt);
-      random_verbs<T, ferry::mapped_space, ferry::cache::dense>(217, width, cached, 8, ++salt);
-      random_verbs<T, ferry::mapped_space, ferry::cache::sets>(217, width, cached, 5, ++salt);
+      random_verbs<T, ferry::mapped_space>(217, width, cached, 1, ++salt);
+      random_verbs<T, ferry::mapped_space>(217, width + 3, cached, 3, ++salt);
+      random_verbs<T, ferry::mapped_space>(217, width, cached, 8, ++salt);
+      random_verbs<T, ferry::mapped_space>(217, width, cached, 5, ++salt);
     }
   });
   for (const std::size_t width : {1, 4, 16, 33, 128})
-    random_verbs<float, ferry::pinned_space, ferry::cache::automatic>(1030, width, 100, 2, ++salt);
-  random_verbs<float, ferry::mapped_space, ferry::cache::dense>(1, 8, 1, 1, ++salt);
+    random_verbs<float, ferry::pinned_space>(1030, width, 100, 2, ++salt);
+  random_verbs<float, ferry::mapped_space>(1, 8, 1, 1, ++salt);
 }
 
 TEMPLATE_TEST_CASE("gathers from rows that are not counted find hits and misses", "[cache][moves]",
@@ -131,7 +131,7 @@ TEMPLATE_TEST_CASE("gathers from rows that are not counted find hits and misses"
     const auto start = any_values<TestType>(random, rows * width);
     auto table = make<ferry::mapped_space>("table", rows, width, start);
     auto twin = make<ferry::mapped_space>("twin", rows, width, start);
-    ferry::cached_table hot(table, ferry::cache::first{cached}, ferry::cache::dense{});
+    ferry::cached_table hot(table, ferry::cache::first{cached});
     std::uint64_t hits = 0, misses = 0;
     for (const std::size_t n : {1, 15, 16, 17, 255, 256, 257, 1000}) {
       CAPTURE(n);

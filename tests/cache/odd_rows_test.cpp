@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t rows = 400;
 
 /// A gather from a cached table has the bytes of the table's rows; `shift` elements lie before the batch.
-template <class T, class Directory>
+template <class T>
 void compare(std::size_t width, std::size_t shift, std::int64_t refresh) {
   CAPTURE(width, shift, refresh);
   auto random = generator(5200 + width + shift);
@@ -25,7 +25,7 @@ void compare(std::size_t width, std::size_t shift, std::int64_t refresh) {
   std::vector<T> start(rows * width);
   for (auto& element : start) element = static_cast<T>(static_cast<float>(1 + random() % 100));
   auto table = make<ferry::mapped_space>("table", rows, width, start);
-  ferry::cached_table hot(table, ferry::cache::frequency{.rows = 60, .refresh = refresh}, Directory{});
+  ferry::cached_table hot(table, ferry::cache::frequency{.rows = 60, .refresh = refresh});
   for (int turn = 0; turn < 5; ++turn) {
     const auto ids = skewed<std::int64_t>(random, 150, rows, 0, 50);
     std::vector<T> expected;
@@ -55,19 +55,18 @@ void compare(std::size_t width, std::size_t shift, std::int64_t refresh) {
   }
 }
 
-template <class T, class Directory>
+template <class T>
 void compare_widths() {
   for (const std::size_t width : {33u, 65u, 130u, 300u})
     for (const std::size_t shift : {0u, 1u})
-      for (const std::int64_t refresh : {3, 64}) compare<T, Directory>(width, shift, refresh);
+      for (const std::int64_t refresh : {3, 64}) compare<T>(width, shift, refresh);
 }
 
 }  // namespace
 
 TEMPLATE_TEST_CASE("rows of odd widths come out of both memories of a cache", "[cache][gather][width]",
                    ferry::half_t, std::uint8_t) {
-  compare_widths<TestType, ferry::cache::dense>();
-  compare_widths<TestType, ferry::cache::sets>();
+  compare_widths<TestType>();
 }
 
 }  // namespace ferry_test::odd_rows_test

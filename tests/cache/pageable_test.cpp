@@ -52,7 +52,7 @@ void random_gathers(std::mt19937_64& random, Hot& hot, const Twin& twin, std::si
   }
 }
 
-template <class T, class Out, class Directory>
+template <class T, class Out>
 void gathers_of(std::size_t rows, std::size_t width, std::size_t cached, int refresh, bool staged,
                 std::uint64_t salt) {
   CAPTURE(rows, width, cached, refresh, staged);
@@ -60,7 +60,7 @@ void gathers_of(std::size_t rows, std::size_t width, std::size_t cached, int ref
   const exec_space exec;
   auto table = make<ferry::pageable_space>("table", rows, width, values<T>(random, rows * width));
   auto twin = make<ferry::pageable_space>("twin", rows, width, take(table));
-  ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = refresh}, Directory{});
+  ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = refresh});
   if (staged) by_host_threads(hot);
   random_gathers<Out>(random, hot, twin, rows, width, 24);
   if (cached != 0) CHECK(hot.statistics().hits > 0);
@@ -77,9 +77,9 @@ TEST_CASE("cached tables in pageable memory", "[cache][pageable]") {
   std::uint64_t salt = 7000;
   for (const bool staged : {false, true})
     for (const std::size_t cached : cache_sizes(260)) {
-      gathers_of<float, float, ferry::cache::dense>(260, 16, cached, 1, staged, ++salt);
-      gathers_of<float, double, ferry::cache::sets>(260, 7, cached, 5, staged, ++salt);
-      gathers_of<ferry::half_t, ferry::half_t, ferry::cache::dense>(260, 5, cached, 8, staged, ++salt);
+      gathers_of<float, float>(260, 16, cached, 1, staged, ++salt);
+      gathers_of<float, double>(260, 7, cached, 5, staged, ++salt);
+      gathers_of<ferry::half_t, ferry::half_t>(260, 5, cached, 8, staged, ++salt);
     }
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("a resize that can't load its rows changes nothing", "[cache][pageable
   auto random = generator(7300);
   auto table = make<ferry::pageable_space>("table", 90, 12, values<float>(random, 90 * 12));
   auto twin = make<ferry::pageable_space>("twin", 90, 12, take(table));
-  ferry::cached_table hot(table, ferry::cache::first{20}, ferry::cache::dense{});
+  ferry::cached_table hot(table, ferry::cache::first{20});
   by_host_threads(hot);
   const auto stage = hot.core().stage;
   random_gathers<float>(random, hot, twin, 90, 12, 4);

@@ -22,7 +22,7 @@ struct twins {
   std::size_t width;
   std::vector<float> start;
   ferry::tensor<float, Space> backing, plain;
-  ferry::cached_table<ferry::tensor<float, Space>, ferry::cache::frequency, ferry::cache::dense> hot;
+  ferry::cached_table<ferry::tensor<float, Space>, ferry::cache::frequency> hot;
   std::vector<std::int64_t> indices, different;
   ferry::row_plan plan;
 
@@ -32,7 +32,7 @@ struct twins {
         start(values<float>(random, rows * columns)),
         backing(make<Space>("table", rows, columns, start)),
         plain(make<Space>("twin", rows, columns, start)),
-        hot(backing, ferry::cache::frequency{.rows = cached, .refresh = 2}, ferry::cache::dense{}),
+        hot(backing, ferry::cache::frequency{.rows = cached, .refresh = 2}),
         indices(skewed<std::int64_t>(random, n, rows, 5, 12)),
         different(unique_indices<std::int64_t>(random, n, rows)),
         plan(ferry::make_plan(exec, indices, rows)) {

@@ -14,9 +14,9 @@ namespace ferry_test::records_test {
 
 namespace {
 
-template <class T, class Rule, class Directory, class StepCount>
+template <class T, class Rule, class StepCount>
 void random_steps(const Rule& rule, std::size_t rows, std::size_t width, std::size_t cached, int refresh,
-                  Directory, StepCount counting, std::uint64_t salt) {
+                  StepCount counting, std::uint64_t salt) {
   CAPTURE(rows, width, cached, refresh, salt);
   auto random = generator(salt);
   const exec_space exec;
@@ -24,8 +24,7 @@ void random_steps(const Rule& rule, std::size_t rows, std::size_t width, std::si
   auto twin = ferry::optim::make_records<T, ferry::mapped_space>(rule, "twin", rows, width);
   ferry::init::uniform(exec, twin.table(), -1.0, 1.0, salt);
   {
-    ferry::cached_table hot(records, ferry::cache::frequency{.rows = cached, .refresh = refresh},
-                            Directory{});
+    ferry::cached_table hot(records, ferry::cache::frequency{.rows = cached, .refresh = refresh});
     ferry::init::uniform(exec, hot, -1.0, 1.0, salt);
     for (int call = 0; call < 25; ++call) {
       CAPTURE(call);
@@ -81,8 +80,8 @@ void random_steps(const Rule& rule, std::size_t rows, std::size_t width, std::si
 template <class T, class Rule, class StepCount = ferry::step_count::global>
 void all_sizes(const Rule& rule, std::uint64_t salt, StepCount counting = {}) {
   for (const std::size_t cached : cache_sizes(180)) {
-    random_steps<T>(rule, 180, 16, cached, 1, ferry::cache::dense{}, counting, ++salt);
-    random_steps<T>(rule, 180, 7, cached, 6, ferry::cache::sets{}, counting, ++salt);
+    random_steps<T>(rule, 180, 16, cached, 1, counting, ++salt);
+    random_steps<T>(rule, 180, 7, cached, 6, counting, ++salt);
   }
 }
 

@@ -17,9 +17,9 @@ std::vector<std::vector<typename State::value_type>> fields_of(const State& stat
   return result;
 }
 
-template <class T, class StateSpace, class Rule, class Directory, class... Policies>
+template <class T, class StateSpace, class Rule, class... Policies>
 void random_steps(const Rule& rule, std::size_t rows, std::size_t width, std::size_t cached, int refresh,
-                  Directory, std::uint64_t salt, Policies... policies) {
+                  std::uint64_t salt, Policies... policies) {
   CAPTURE(rows, width, cached, refresh, salt);
   auto random = generator(salt);
   const exec_space exec;
@@ -27,7 +27,7 @@ void random_steps(const Rule& rule, std::size_t rows, std::size_t width, std::si
   auto table = make<ferry::mapped_space>("table", rows, width, start);
   auto twin = make<ferry::mapped_space>("twin", rows, width, start);
   {
-    ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = refresh}, Directory{});
+    ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = refresh});
     auto state = ferry::optim::make_state<StateSpace>(rule, hot);
     auto twin_state = ferry::optim::make_state<StateSpace>(rule, twin);
     const int calls = refresh < 4 ? 16 : 48;
@@ -67,10 +67,9 @@ void random_steps(const Rule& rule, std::size_t rows, std::size_t width, std::si
 template <class T, class Rule, class... Policies>
 void all_sizes(const Rule& rule, std::uint64_t salt, Policies... policies) {
   for (const std::size_t cached : cache_sizes(180)) {
-    random_steps<T, ferry::mapped_space>(rule, 180, 16, cached, 1, ferry::cache::dense{}, ++salt,
-                                         policies...);
-    random_steps<T, ferry::mapped_space>(rule, 180, 7, cached, 3, ferry::cache::sets{}, ++salt, policies...);
-    random_steps<T, ferry::mapped_space>(rule, 180, 8, cached, 8, ferry::cache::dense{}, ++salt, policies...);
+    random_steps<T, ferry::mapped_space>(rule, 180, 16, cached, 1, ++salt, policies...);
+    random_steps<T, ferry::mapped_space>(rule, 180, 7, cached, 3, ++salt, policies...);
+    random_steps<T, ferry::mapped_space>(rule, 180, 8, cached, 8, ++salt, policies...);
   }
 }
 
@@ -93,8 +92,7 @@ TEST_CASE("rowwise_adagrad and adagrad on cached tables", "[cache][step]") {
 }
 
 TEST_CASE("state in device memory is not cached", "[cache][step]") {
-  random_steps<float, ferry::device_space>(ferry::optim::adam{.lr = 0.05}, 90, 12, 20, 2,
-                                           ferry::cache::automatic{}, 4000);
+  random_steps<float, ferry::device_space>(ferry::optim::adam{.lr = 0.05}, 90, 12, 20, 2, 4000);
 }
 
 TEST_CASE("factors of rows stay those of the rows", "[cache][step][transforms]") {
@@ -102,7 +100,7 @@ TEST_CASE("factors of rows stay those of the rows", "[cache][step][transforms]")
   const std::size_t rows = 180;
   auto rates = make<ferry::device_space>("rates", values<float>(random, rows));
   const auto rule = ferry::optim::chain(ferry::optim::adagrad{.lr = 0.1}, ferry::optim::row_rates(rates));
-  random_steps<float, ferry::mapped_space>(rule, rows, 16, 30, 1, ferry::cache::dense{}, 4200);
+  random_steps<float, ferry::mapped_space>(rule, rows, 16, 30, 1, 4200);
 }
 
 /// Numbers whose sums are exact in any order.

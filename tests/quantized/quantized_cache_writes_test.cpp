@@ -31,12 +31,12 @@ std::vector<float> numbers_for(std::mt19937_64& random, std::size_t count) {
 }
 
 /// A table behind a cache, and one without.
-template <class Q, class Space, class ScaleSpace, class Directory>
+template <class Q, class Space, class ScaleSpace>
 struct twins {
   exec_space exec;
   std::size_t rows, width;
   ferry::quantized_tensor<Q, Space, ScaleSpace> table, plain;
-  ferry::cached_table<ferry::quantized_tensor<Q, Space, ScaleSpace>, ferry::cache::frequency, Directory> hot;
+  ferry::cached_table<ferry::quantized_tensor<Q, Space, ScaleSpace>, ferry::cache::frequency> hot;
 
   twins(std::mt19937_64& random, std::size_t row_count, std::size_t columns, std::size_t cached,
         std::size_t refresh = 2)
@@ -44,7 +44,7 @@ struct twins {
         width(columns),
         table(encoded(random)),
         plain("plain", rows, width),
-        hot(copied(table, plain), ferry::cache::frequency{.rows = cached, .refresh = refresh}, Directory{}) {}
+        hot(copied(table, plain), ferry::cache::frequency{.rows = cached, .refresh = refresh}) {}
 
   ferry::quantized_tensor<Q, Space, ScaleSpace> encoded(std::mt19937_64& random) const {
     ferry::quantized_tensor<Q, Space, ScaleSpace> codes("table", rows, width);
@@ -72,13 +72,13 @@ struct twins {
   }
 };
 
-template <class Q, class Space, class ScaleSpace, class Directory>
+template <class Q, class Space, class ScaleSpace>
 void compare_scatters(std::uint64_t salt, std::size_t width) {
   auto random = generator(salt);
   const std::size_t rows = 80;
   for (const std::size_t cached : cache_sizes(rows)) {
     CAPTURE(Q::name, Space::name, ScaleSpace::name, width, cached);
-    twins<Q, Space, ScaleSpace, Directory> pair(random, rows, width, cached);
+    twins<Q, Space, ScaleSpace> pair(random, rows, width, cached);
     auto& [exec, row_count, columns, table, plain, hot] = pair;
     std::uint64_t positions = 0;
     const auto scatter = [&](bool repeats, auto... policies) {
@@ -111,13 +111,13 @@ void compare_scatters(std::uint64_t salt, std::size_t width) {
   }
 }
 
-template <class Q, class Space, class ScaleSpace, class Directory, class Rule, class... Policies>
+template <class Q, class Space, class ScaleSpace, class Rule, class... Policies>
 void compare_steps(std::uint64_t salt, std::size_t width, const Rule& rule, Policies... policies) {
   auto random = generator(salt);
   const std::size_t rows = 70;
   for (const std::size_t cached : cache_sizes(rows)) {
     CAPTURE(Q::name, Space::name, ScaleSpace::name, width, cached);
-    twins<Q, Space, ScaleSpace, Directory> pair(random, rows, width, cached);
+    twins<Q, Space, ScaleSpace> pair(random, rows, width, cached);
     auto& [exec, row_count, columns, table, plain, hot] = pair;
     auto expected = ferry::optim::make_state(rule, plain);
     auto state = ferry::optim::make_state(rule, hot);
@@ -153,31 +153,27 @@ constexpr ferry::rounding::stochastic stochastic;
 
 TEST_CASE("scatter behind a cache gives the bytes of a table without one", "[cache][quantized]") {
   using ferry::device_space, ferry::mapped_space, ferry::pinned_space;
-  compare_scatters<quantization::mxfp8, mapped_space, mapped_space, ferry::cache::dense>(901, 96);
-  compare_scatters<quantization::mxfp8_e5m2, pinned_space, device_space, ferry::cache::sets>(902, 32);
-  compare_scatters<quantization::mxfp4, mapped_space, pinned_space, ferry::cache::automatic>(903, 64);
-  compare_scatters<quantization::nvfp4, mapped_space, mapped_space, ferry::cache::sets>(904, 48);
-  compare_scatters<quantization::e4m3, mapped_space, mapped_space, ferry::cache::dense>(905, 37);
-  compare_scatters<by_rows, mapped_space, mapped_space, ferry::cache::automatic>(906, 7);
-  compare_scatters<six_bits, mapped_space, mapped_space, ferry::cache::dense>(907, 32);
+  compare_scatters<quantization::mxfp8, mapped_space, mapped_space>(901, 96);
+  compare_scatters<quantization::mxfp8_e5m2, pinned_space, device_space>(902, 32);
+  compare_scatters<quantization::mxfp4, mapped_space, pinned_space>(903, 64);
+  compare_scatters<quantization::nvfp4, mapped_space, mapped_space>(904, 48);
+  compare_scatters<quantization::e4m3, mapped_space, mapped_space>(905, 37);
+  compare_scatters<by_rows, mapped_space, mapped_space>(906, 7);
+  compare_scatters<six_bits, mapped_space, mapped_space>(907, 32);
 }
 
 TEST_CASE("a step behind a cache gives the bytes of a table without one", "[cache][quantized][optim]") {
   using ferry::device_space, ferry::mapped_space, ferry::pinned_space;
   const ferry::optim::adam adam{.lr = 0.1};
   const ferry::optim::sgd sgd{.lr = 0.5};
-  compare_steps<quantization::mxfp8, mapped_space, mapped_space, ferry::cache::dense>(911, 96, adam,
-                                                                                      stochastic);
-  compare_steps<quantization::mxfp8_e5m2, pinned_space, device_space, ferry::cache::sets>(912, 32, adam);
-  compare_steps<quantization::mxfp4, mapped_space, mapped_space, ferry::cache::automatic>(913, 64, sgd);
-  compare_steps<quantization::nvfp4, mapped_space, pinned_space, ferry::cache::dense>(914, 48, sgd,
-                                                                                      stochastic);
-  compare_steps<quantization::e5m2, mapped_space, mapped_space, ferry::cache::sets>(915, 37, adam,
-                                                                                    stochastic);
-  compare_steps<by_rows, mapped_space, mapped_space, ferry::cache::dense>(
-      916, 7, ferry::optim::rowwise_adagrad{.lr = 0.1}, ferry::path::ordered{});
-  compare_steps<by_rows, mapped_space, mapped_space, ferry::cache::dense>(917, 131, adam,
-                                                                          ferry::step_count::per_row{});
+  compare_steps<quantization::mxfp8, mapped_space, mapped_space>(911, 96, adam, stochastic);
+  compare_steps<quantization::mxfp8_e5m2, pinned_space, device_space>(912, 32, adam);
+  compare_steps<quantization::mxfp4, mapped_space, mapped_space>(913, 64, sgd);
+  compare_steps<quantization::nvfp4, mapped_space, pinned_space>(914, 48, sgd, stochastic);
+  compare_steps<quantization::e5m2, mapped_space, mapped_space>(915, 37, adam, stochastic);
+  compare_steps<by_rows, mapped_space, mapped_space>(916, 7, ferry::optim::rowwise_adagrad{.lr = 0.1},
+                                                     ferry::path::ordered{});
+  compare_steps<by_rows, mapped_space, mapped_space>(917, 131, adam, ferry::step_count::per_row{});
 }
 
 TEST_CASE("writes behind a cache that exchanges its rows in parts", "[cache][quantized][optim]") {
@@ -186,8 +182,8 @@ TEST_CASE("writes behind a cache that exchanges its rows in parts", "[cache][qua
   const std::size_t rows = 90, width = 32;
   for (const std::size_t refresh : {4u, 8u, 16u, 40u}) {
     CAPTURE(refresh);
-    twins<quantization::mxfp8, ferry::mapped_space, ferry::mapped_space, ferry::cache::dense> pair(
-        random, rows, width, 20, refresh);
+    twins<quantization::mxfp8, ferry::mapped_space, ferry::mapped_space> pair(random, rows, width, 20,
+                                                                              refresh);
     auto& [exec, row_count, columns, table, plain, hot] = pair;
     auto expected = ferry::optim::make_state(rule, plain);
     auto state = ferry::optim::make_state(rule, hot);
@@ -222,7 +218,7 @@ TEST_CASE("refused writes behind a cache leave rows as they are", "[cache][quant
   using q = quantization::mxfp8;
   auto random = generator(921);
   const std::size_t rows = 20, width = 32;
-  twins<q, ferry::mapped_space, ferry::mapped_space, ferry::cache::dense> pair(random, rows, width, 9);
+  twins<q, ferry::mapped_space, ferry::mapped_space> pair(random, rows, width, 9);
   auto& [exec, row_count, columns, table, plain, hot] = pair;
   const ferry::optim::sgd rule;
   auto state = ferry::optim::make_state(rule, hot);

@@ -71,7 +71,7 @@ void gather_batches(std::mt19937_64& random, const Hot& hot, const std::vector<f
   }
 }
 
-template <class Q, class Out, class Space, class ScaleSpace, class Directory>
+template <class Q, class Out, class Space, class ScaleSpace>
 void compare_caches(std::uint64_t salt, std::size_t width) {
   auto random = generator(salt);
   const std::size_t rows = 90;
@@ -80,7 +80,7 @@ void compare_caches(std::uint64_t salt, std::size_t width) {
   for (const std::size_t cached : cache_sizes(rows)) {
     CAPTURE(Q::name, Space::name, ScaleSpace::name, width, cached);
     auto table = table_of<Q, Space, ScaleSpace>(bytes);
-    ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = 2}, Directory{});
+    ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = 2});
     REQUIRE(hot.width() == width);
     gather_batches<Out>(random, hot, numbers);
     if (cached > 1) CHECK(hot.statistics().hits > 0);
@@ -169,19 +169,17 @@ TEST_CASE("threads of a device decode rows of slots and of host memory", "[cache
 
 TEST_CASE("quantized rows behind a cache have the values of the table", "[cache][quantized]") {
   using ferry::device_space, ferry::mapped_space, ferry::pageable_space, ferry::pinned_space;
-  compare_caches<quantization::mxfp8, float, mapped_space, mapped_space, ferry::cache::dense>(801, 96);
-  compare_caches<quantization::mxfp8, ferry::bhalf_t, pinned_space, device_space, ferry::cache::sets>(802,
-                                                                                                      32);
-  compare_caches<quantization::mxfp4, ferry::half_t, mapped_space, pinned_space, ferry::cache::automatic>(803,
-                                                                                                          64);
+  compare_caches<quantization::mxfp8, float, mapped_space, mapped_space>(801, 96);
+  compare_caches<quantization::mxfp8, ferry::bhalf_t, pinned_space, device_space>(802, 32);
+  compare_caches<quantization::mxfp4, ferry::half_t, mapped_space, pinned_space>(803, 64);
 }
 TEST_CASE("quantized rows behind a cache have factors, row scales and codes across bytes",
           "[cache][quantized]") {
   using ferry::device_space, ferry::mapped_space;
-  compare_caches<quantization::nvfp4, float, mapped_space, mapped_space, ferry::cache::sets>(804, 48);
-  compare_caches<quantization::e4m3, double, mapped_space, mapped_space, ferry::cache::dense>(805, 37);
-  compare_caches<by_rows, float, mapped_space, mapped_space, ferry::cache::automatic>(806, 7);
-  compare_caches<six_bits, float, mapped_space, device_space, ferry::cache::dense>(807, 32);
+  compare_caches<quantization::nvfp4, float, mapped_space, mapped_space>(804, 48);
+  compare_caches<quantization::e4m3, double, mapped_space, mapped_space>(805, 37);
+  compare_caches<by_rows, float, mapped_space, mapped_space>(806, 7);
+  compare_caches<six_bits, float, mapped_space, device_space>(807, 32);
 }
 
 TEST_CASE("caches of chosen quantized rows, moved tables and new factors", "[cache][quantized]") {

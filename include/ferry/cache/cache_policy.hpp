@@ -28,18 +28,6 @@ concept CachePolicy = requires(const T& policy, std::int64_t rows) {
   { policy.rows_from_start(rows) } -> std::convertible_to<std::vector<std::int64_t>>;
 };
 
-/// How a cached_table finds a row in device memory.
-///
-///   name     what messages call the policy
-///   is_dense(rows, cached_bytes)
-///            whether a table of `rows` rows, of which `cached_bytes` bytes are cached, has a directory with
-///            an entry for every row; else one of sets
-template <class T>
-concept DirectoryPolicy = requires(std::int64_t number) {
-  { T::name } -> std::convertible_to<std::string_view>;
-  { T::is_dense(number, number) } -> std::convertible_to<bool>;
-};
-
 /// The policies of a cached_table.
 namespace cache {
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/cache/automatic.hpp>
 #include <ferry/cache/cache_policy.hpp>
 #include <ferry/cache/detail/backing_table.hpp>
 #include <ferry/cache/detail/make_cache.hpp>
@@ -43,7 +42,6 @@ inline constexpr bool is_resizable = requires(const Policy& policy) {
 ///              records are cached. Of codes and scales that are arrays gather, gather_unique, gather_bags,
 ///              scatter and step take the cache: codes are cached, and scales if they lie in host memory
 ///   Policy     which rows are cached: cache::frequency, cache::fixed, cache::first, or your own CachePolicy
-///   Directory  how they are found: cache::dense or cache::sets; default cache::automatic
 ///
 /// Between two verbs rows are exchanged, never within one. Optimizer state in host memory is cached together
 /// with its rows from the first step on.
@@ -55,7 +53,7 @@ inline constexpr bool is_resizable = requires(const Policy& policy) {
 ///
 /// All verbs on one cached_table are in one order, also on different instances. Several threads may use it at
 /// the same time.
-template <class Table, CachePolicy Policy, DirectoryPolicy Directory = cache::automatic>
+template <class Table, CachePolicy Policy>
 class cached_table {
   using traits = detail::backing_table<std::remove_const_t<Table>>;
 
@@ -75,13 +73,13 @@ class cached_table {
   /// not fit, for a quantized table that the device does not reach (pageable_space on most machines) and for
   /// one that has a cached_table, also for its scales alone; out_of_range for rows that are not in the table;
   /// bad_alloc, budget_exceeded.
-  cached_table(Table& table, Policy policy, Directory = {}) requires detail::is_cacheable<Table>
+  cached_table(Table& table, Policy policy) requires detail::is_cacheable<Table>
       : policy_(std::move(policy)),
         table_(traits::ref(table)),
         state_(table),
         core_(traits::cache(table, [this](const auto& array, const auto&... more) {
-          return detail::make_cache<Directory, detail::is_quantized<Table>>(array, traits::row_bytes(table_),
-                                                                            policy_, more...);
+          return detail::make_cache<detail::is_quantized<Table>>(array, traits::row_bytes(table_), policy_,
+                                                                 more...);
         })) {
     table_.accesses.reset();
   }
@@ -117,7 +115,7 @@ class cached_table {
   [[nodiscard]] std::size_t size() const noexcept { return rows() * width(); }
   /// The table's label.
   [[nodiscard]] std::string label() const { return std::string(table_.label); }
-  /// The most rows that are cached at a time. Sets of slots are rounded up.
+  /// The most rows that are cached at a time.
   [[nodiscard]] std::size_t slots() const { return detail::cached_slots(core()); }
   /// Bytes of device memory: cached rows of table and state, directory, counts.
   [[nodiscard]] std::size_t bytes() const { return detail::cache_bytes(core()); }
@@ -146,7 +144,7 @@ class cached_table {
     static_assert(
         detail::is_resizable<Policy>,
         "ferry: the rows of this cache policy are listed one by one; make another cached_table for other rows.");
-    detail::resize_cache<Directory>(core(), ref(), policy_, cache::count(rows).value());
+    detail::resize_cache(core(), ref(), policy_, cache::count(rows).value());
   }
 
   /// For the verbs: the cache, the table and the state in records, with their record of accesses. Throws
@@ -178,8 +176,8 @@ class cached_table {
 };
 
 /// Constructor for arguments that can't be cached: does not compile, and says why.
-template <CachePolicy Policy, DirectoryPolicy Directory>
-class cached_table<detail::refused_table, Policy, Directory> {
+template <CachePolicy Policy>
+class cached_table<detail::refused_table, Policy> {
  public:
   /// Refuses all arguments.
   template <class... Arguments>
@@ -195,8 +193,8 @@ cached_table(Arguments&&...)
 
 }  // namespace ferry
 
-template <class Table, class Policy, class Directory>
-inline constexpr bool ferry::detail::is_table_object<ferry::cached_table<Table, Policy, Directory>> = true;
-template <class Table, class Policy, class Directory>
-inline constexpr bool ferry::detail::is_records<ferry::cached_table<Table, Policy, Directory>> =
+template <class Table, class Policy>
+inline constexpr bool ferry::detail::is_table_object<ferry::cached_table<Table, Policy>> = true;
+template <class Table, class Policy>
+inline constexpr bool ferry::detail::is_records<ferry::cached_table<Table, Policy>> =
     ferry::detail::is_records<Table>;

@@ -13,10 +13,10 @@ namespace ferry {
 
 /// catch_up for a cached table: all changes are written to host memory first, and the cached rows of table
 /// and state are read again afterwards. Arguments, bits and errors are those of catch_up.
-template <class Exec, class Rule, class Table, class Policy, class Directory, class StateRule,
-          class StateType, MemorySpace StateSpace, class... Policies>
+template <class Exec, class Rule, class Table, class Policy, class StateRule, class StateType,
+          MemorySpace StateSpace, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
-    const Exec& exec, const Rule& rule, cached_table<Table, Policy, Directory>& table,
+    const Exec& exec, const Rule& rule, cached_table<Table, Policy>& table,
     optim::state<StateRule, StateType, StateSpace>& state, Policies... policies) {
   return detail::run_on_table(exec, "catch_up", table.core(), true,
                               [&] { return catch_up(exec, rule, table.ref(), state, policies...); });
@@ -24,10 +24,10 @@ template <class Exec, class Rule, class Table, class Policy, class Directory, cl
 
 /// catch_up for cached optimizer records.
 template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space, class Policy,
-          class Directory, class... Policies>
+          class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
     const Exec& exec, const Rule& rule,
-    cached_table<optim::records<RecordRule, T, StateType, Space>, Policy, Directory>& table, Policies...) {
+    cached_table<optim::records<RecordRule, T, StateType, Space>, Policy>& table, Policies...) {
   return detail::run_on_table(exec, "catch_up", table.core(), true, [&] {
     auto state = table.record_state();
     return detail::catch_up_rows<detail::chosen_policies<Policies...>>(exec, rule, table.ref(), state);
@@ -36,10 +36,10 @@ template <class Exec, class Rule, class RecordRule, class T, class StateType, Me
 
 /// The gather of current rows under step_count::catch_up, from a cached table: all changes are written to
 /// host memory first. Arguments, bits and errors are those of that gather.
-template <class Exec, class Rule, class Table, class Policy, class Directory, class StateRule,
-          class StateType, MemorySpace StateSpace, class Indices, class Out, class... Policies>
+template <class Exec, class Rule, class Table, class Policy, class StateRule, class StateType,
+          MemorySpace StateSpace, class Indices, class Out, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
-    const Exec& exec, const Rule& rule, const cached_table<Table, Policy, Directory>& table,
+    const Exec& exec, const Rule& rule, const cached_table<Table, Policy>& table,
     optim::state<StateRule, StateType, StateSpace>& state, const Indices& indices, Out&& out,
     Policies... policies) {
   return detail::run_on_table(exec, "gather", table.core(), false, [&] {
@@ -50,10 +50,10 @@ template <class Exec, class Rule, class Table, class Policy, class Directory, cl
 
 /// The gather of current rows from cached optimizer records.
 template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space, class Policy,
-          class Directory, class Indices, class Out, class... Policies>
+          class Indices, class Out, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Rule& rule,
-    const cached_table<optim::records<RecordRule, T, StateType, Space>, Policy, Directory>& table,
+    const cached_table<optim::records<RecordRule, T, StateType, Space>, Policy>& table,
     const Indices& indices, Out&& out, Policies... policies) {
   return detail::run_on_table(exec, "gather", table.core(), false, [&] {
     detail::require_foreign("gather", table.core(), indices, out);

@@ -16,10 +16,9 @@ namespace ferry {
 
 /// copy from a cached table: all changes are written to host memory first. Arguments and errors are those of
 /// copy. Of 8-bit rows the records are copied.
-template <class Exec, class Table, class Policy, class Directory, class To, class... Policies>
+template <class Exec, class Table, class Policy, class To, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
-    const Exec& exec, const cached_table<Table, Policy, Directory>& source, To&& target,
-    Policies... policies) {
+    const Exec& exec, const cached_table<Table, Policy>& source, To&& target, Policies... policies) {
   return detail::run_on_table(exec, "copy", source.core(), false, [&] {
     detail::require_foreign("copy", source.core(), target);
     return copy(exec, detail::read_only(source.whole()), target, policies...);
@@ -27,10 +26,9 @@ template <class Exec, class Table, class Policy, class Directory, class To, clas
 }
 
 /// copy to a cached table: the cached rows are read again afterwards. Arguments and errors are those of copy.
-template <class Exec, class From, class Table, class Policy, class Directory, class... Policies>
+template <class Exec, class From, class Table, class Policy, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
-    const Exec& exec, const From& source, cached_table<Table, Policy, Directory>& target,
-    Policies... policies) {
+    const Exec& exec, const From& source, cached_table<Table, Policy>& target, Policies... policies) {
   detail::require_writable<Table>();
   return detail::run_on_table(exec, "copy", target.core(), true, [&] {
     detail::require_foreign("copy", target.core(), source);
@@ -39,11 +37,10 @@ template <class Exec, class From, class Table, class Policy, class Directory, cl
 }
 
 /// copy from a cached table to another one.
-template <class Exec, class Table, class Policy, class Directory, class ToTable, class ToPolicy,
-          class ToDirectory, class... Policies>
+template <class Exec, class Table, class Policy, class ToTable, class ToPolicy, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
-    const Exec& exec, const cached_table<Table, Policy, Directory>& source,
-    cached_table<ToTable, ToPolicy, ToDirectory>& target, Policies... policies) {
+    const Exec& exec, const cached_table<Table, Policy>& source, cached_table<ToTable, ToPolicy>& target,
+    Policies... policies) {
   detail::require_writable<ToTable>();
   const auto move_rows = [&] {
     return copy(exec, detail::read_only(source.whole()), target.whole(), policies...);
@@ -64,16 +61,16 @@ template <class Exec, class Table, class Policy, class Directory, class ToTable,
 
 /// clone of the backing table of a cache, in the memory space of that table or in Space.
 /// @{
-template <class Exec, class Table, class Policy, class Directory>
+template <class Exec, class Table, class Policy>
 [[nodiscard("the copy is only to be had from the future that this returns")]] auto clone(
-    const Exec& exec, const cached_table<Table, Policy, Directory>& table, std::string label = {}) {
+    const Exec& exec, const cached_table<Table, Policy>& table, std::string label = {}) {
   return detail::run_on_table(exec, "clone", table.core(), false, [&] {
     return clone<typename Table::memory_space>(exec, table.whole(), std::move(label));
   });
 }
-template <MemorySpace Space, class Exec, class Table, class Policy, class Directory>
+template <MemorySpace Space, class Exec, class Table, class Policy>
 [[nodiscard("the copy is only to be had from the future that this returns")]] auto clone(
-    const Exec& exec, const cached_table<Table, Policy, Directory>& table, std::string label = {}) {
+    const Exec& exec, const cached_table<Table, Policy>& table, std::string label = {}) {
   return detail::run_on_table(exec, "clone", table.core(), false,
                               [&] { return clone<Space>(exec, table.whole(), std::move(label)); });
 }

@@ -3,7 +3,6 @@
 
 #include <ferry/cache/cached_table.hpp>
 #include <ferry/cache/detail/check_cached.hpp>
-#include <ferry/cache/detail/finds_while_gathering.hpp>
 #include <ferry/cache/detail/predict_cached.hpp>
 #include <ferry/cache/explanation.hpp>
 #include <ferry/error.hpp>
@@ -24,11 +23,9 @@ namespace ferry {
 /// the bytes over the link. The hit rate is that of the verbs so far; before the first one, the share of the
 /// rows that fit into the cache. Arguments and errors are those of explain for any table. Nothing is moved.
 /// Waits for the verbs in flight.
-template <class BatchSpace = void, class Table, class Policy, class Directory,
-          class Exec = Kokkos::DefaultExecutionSpace>
-[[nodiscard]] cache::explanation explain(verb kind, const cached_table<Table, Policy, Directory>& table,
-                                         std::int64_t n, const Exec& exec = Exec(),
-                                         const explain_options& options = {}) {
+template <class BatchSpace = void, class Table, class Policy, class Exec = Kokkos::DefaultExecutionSpace>
+[[nodiscard]] cache::explanation explain(verb kind, const cached_table<Table, Policy>& table, std::int64_t n,
+                                         const Exec& exec = Exec(), const explain_options& options = {}) {
   detail::require_cached_verb<Exec, detail::chosen_policies<>>();
   using batch_space =
       std::conditional_t<std::is_void_v<BatchSpace>, detail::usual_batch_space<Exec>, BatchSpace>;
@@ -48,7 +45,7 @@ template <class BatchSpace = void, class Table, class Policy, class Directory,
     if (kind == verb::gather && !options.planned) {
       auto& core = table.core();
       const std::lock_guard lock(core.guard);
-      facts.found_apart = !detail::finds_while_gathering(core, facts.cold.row_bytes);
+      facts.found_apart = !core.finds_while_gathering(facts.cold.row_bytes);
     }
   auto explanation = detail::explain_cached<Exec>(known->profile, facts);
   explanation.call = std::string(name(kind)) + " of " + std::to_string(n) + " rows, cached table " +

@@ -15,10 +15,8 @@ namespace ferry::cache {
 /// Keeps the rows that were used most. Verbs count how often each row is used; with every exchange after a
 /// full interval the counts are halved, so that changes of popularity are followed. From the third interval
 /// on a row needs two uses more than a cached one to replace it, so that rows which are hardly used are not
-/// exchanged by chance. A cached row whose count is below a quarter of a use leaves for any that was used;
-/// once the hit rate has settled, one whose count is 0. The rate has settled if it differs by 1/64 at most
-/// from that between the two exchanges before. Of rows with equal counts those stay that are there, then
-/// smaller row numbers win.
+/// exchanged by chance. A cached row with nothing left of its count leaves for any that was used. Of
+/// rows with equal counts those stay that are there, then smaller row numbers win.
 ///
 ///   rows     the most rows in device memory
 ///   refresh  batches between two exchanges. The first exchanges come after 1, 2, 4, 8, ... batches

@@ -24,14 +24,14 @@ namespace ferry {
 /// One optimizer step on cached optimizer records: weights and state of a cached row lie together in device
 /// memory. Otherwise as step on a cached table. Arguments, bits and errors are those of step on records.
 template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space, class Policy,
-          class Directory, class Indices, class Grads, class... Policies>
+          class Indices, class Grads, class... Policies>
   requires(detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&,
-                        cached_table<optim::records<RecordRule, T, StateType, Space>, Policy, Directory>&,
+                        cached_table<optim::records<RecordRule, T, StateType, Space>, Policy>&,
                         const Indices&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
     const Exec& exec, const Rule& rule,
-    cached_table<optim::records<RecordRule, T, StateType, Space>, Policy, Directory>& table,
-    const Indices& indices, const Grads& grads, Policies...) {
+    cached_table<optim::records<RecordRule, T, StateType, Space>, Policy>& table, const Indices& indices,
+    const Grads& grads, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_step_rule<Rule, RecordRule>();
   detail::require_row_verb<Exec, tensor<T, Space>, Indices, Grads, chosen, true, true>();
@@ -45,14 +45,14 @@ template <class Exec, class Rule, class RecordRule, class T, class StateType, Me
 
 /// As above, a step of all rows.
 template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space, class Policy,
-          class Directory, class Grads, class... Policies>
+          class Grads, class... Policies>
   requires(detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&,
-                        cached_table<optim::records<RecordRule, T, StateType, Space>, Policy, Directory>&,
-                        const Grads&, Policies...>)
+                        cached_table<optim::records<RecordRule, T, StateType, Space>, Policy>&, const Grads&,
+                        Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
     const Exec& exec, const Rule& rule,
-    cached_table<optim::records<RecordRule, T, StateType, Space>, Policy, Directory>& table,
-    const Grads& grads, Policies...) {
+    cached_table<optim::records<RecordRule, T, StateType, Space>, Policy>& table, const Grads& grads,
+    Policies...) {
   using chosen = detail::dense_step_policies<Policies...>;
   detail::require_step_rule<Rule, RecordRule>();
   detail::require_dense_step<Exec, tensor<T, Space>, Grads, Policies...>();
@@ -68,20 +68,19 @@ namespace optim {
 
 /// make_state for the backing table of a cache.
 /// @{
-template <MemorySpace Space, class StateType, class Rule, class Table, class Policy, class Directory,
+template <MemorySpace Space, class StateType, class Rule, class Table, class Policy,
           class StepCount = step_count::global>
-[[nodiscard]] auto make_state(const Rule& rule, const cached_table<Table, Policy, Directory>& table,
+[[nodiscard]] auto make_state(const Rule& rule, const cached_table<Table, Policy>& table,
                               StepCount policy = {}) {
   return make_state<Space, StateType>(rule, table.ref(), policy);
 }
-template <MemorySpace Space, class Rule, class Table, class Policy, class Directory,
-          class StepCount = step_count::global>
-[[nodiscard]] auto make_state(const Rule& rule, const cached_table<Table, Policy, Directory>& table,
+template <MemorySpace Space, class Rule, class Table, class Policy, class StepCount = step_count::global>
+[[nodiscard]] auto make_state(const Rule& rule, const cached_table<Table, Policy>& table,
                               StepCount policy = {}) {
   return make_state<Space, typename detail::default_state<Table>::type>(rule, table, policy);
 }
-template <class Rule, class Table, class Policy, class Directory, class StepCount = step_count::global>
-[[nodiscard]] auto make_state(const Rule& rule, const cached_table<Table, Policy, Directory>& table,
+template <class Rule, class Table, class Policy, class StepCount = step_count::global>
+[[nodiscard]] auto make_state(const Rule& rule, const cached_table<Table, Policy>& table,
                               StepCount policy = {}) {
   return make_state<typename detail::default_state<Table>::space>(rule, table, policy);
 }

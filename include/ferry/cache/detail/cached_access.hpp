@@ -8,7 +8,6 @@
 #include <ferry/cache/detail/cached_codes.hpp>
 #include <ferry/cache/detail/check_cached.hpp>
 #include <ferry/cache/detail/find_places.hpp>
-#include <ferry/cache/detail/finds_while_gathering.hpp>
 #include <ferry/cache/detail/flush_rows.hpp>
 #include <ferry/cache/detail/gather_found.hpp>
 #include <ferry/cache/detail/missed_items.hpp>
@@ -53,8 +52,8 @@ struct placed_items {
 namespace ferry::detail {
 
 /// The table of a cache as its verbs take it: an array_ref, or the codes with what belongs to them.
-template <class Table, class Policy, class Directory>
-auto cached_weights(const cached_table<Table, Policy, Directory>& table) {
+template <class Table, class Policy>
+auto cached_weights(const cached_table<Table, Policy>& table) {
   if constexpr (is_coded<Table>) {
     const auto content = table.record_state();
     return coded_weights<typename Table::quantization, typename Table::memory_space,
@@ -67,8 +66,8 @@ auto cached_weights(const cached_table<Table, Policy, Directory>& table) {
 
 /// Rows of a cached table: a small kernel looks up the place of each item's row, in device memory or in host
 /// memory; places address both. Holds the cache until the verb is enqueued.
-template <class Table, class Policy, class Directory>
-class table_access<cached_table<Table, Policy, Directory>> {
+template <class Table, class Policy>
+class table_access<cached_table<Table, Policy>> {
   using backing = backing_table<Table>;
 
  public:
@@ -77,14 +76,14 @@ class table_access<cached_table<Table, Policy, Directory>> {
   using checked = typename backing::checked;
   using added_to = typename backing::added_to;
   using gathered = typename backing::gathered;
-  using table_type = decltype(cached_weights(std::declval<const cached_table<Table, Policy, Directory>&>()));
+  using table_type = decltype(cached_weights(std::declval<const cached_table<Table, Policy>&>()));
   static constexpr bool is_strided = false;
   template <class OutSpace>
   static constexpr bool gathers_once = std::is_same_v<OutSpace, device_space>;
   template <class Path>
   static constexpr std::string_view path_label = "cached";
 
-  table_access(const cached_table<Table, Policy, Directory>& table, const char* verb)
+  table_access(const cached_table<Table, Policy>& table, const char* verb)
       : cache_(table.core()), use_(cache_, verb), table_(cached_weights(table)) {}
 
   template <class Exec, class Chosen, bool Gathers = false>
@@ -100,7 +99,7 @@ class table_access<cached_table<Table, Policy, Directory>> {
       require_convertible<Out, gathered>();
   }
 
-  static auto extents_of(const cached_table<Table, Policy, Directory>& table) { return table.ref(); }
+  static auto extents_of(const cached_table<Table, Policy>& table) { return table.ref(); }
   [[nodiscard]] const table_type& table() const { return table_; }
   [[nodiscard]] std::int64_t row_bytes() const {
     if constexpr (is_coded<Table>)
@@ -150,7 +149,7 @@ class table_access<cached_table<Table, Policy, Directory>> {
                      const array_ref<value_type, memory_space>& rows,
                      const kernels::index_rows<Index, Bounds>& source,
                      const array_ref<Out, OutSpace>& out) const {
-    if (!finds_while_gathering(cache_, bytes_of_rows(out, 1))) return false;
+    if (!cache_.finds_while_gathering(bytes_of_rows(out, 1))) return false;
     kernels::place_rule rule{};
     virtual_table(table_, cache_.arrays.front(), rule);
     begin_batch(call, cache_, nullptr, false);

@@ -96,13 +96,13 @@ struct team_counts {
 /// One thread takes a few items at equal distances, so neighbouring threads read neighbouring items, and the
 /// loads of a thread's items overlap. Teams do the same, and count in shared memory first. The counters are
 /// sums of integers: their values don't depend on the order of the threads.
-template <class Source, class Directory>
+template <class Source>
 struct find_places {
   static constexpr int items_per_thread = 4;
   static constexpr int team_size = 512;
 
   Source source;
-  Directory directory;
+  row_directory directory;
   place_rule rule;
   std::int64_t* places;
   std::int64_t items;
@@ -204,31 +204,29 @@ void find_places(launch_context<Exec>& call, row_cache& cache, const Source& sou
                  const kernels::missed_items& missed = {}) {
   const slot_book& book = cache.memory.book;
   const std::string& label = call.label("cached", "find");
-  cache.with_directory([&](const auto& directory) {
-    using kernel = kernels::find_places<Source, std::remove_cvref_t<decltype(directory)>>;
-    const std::int64_t threads = (items + kernel::items_per_thread - 1) / kernel::items_per_thread;
-    const kernel find{source,
-                      directory,
-                      rule,
-                      places,
-                      items,
-                      threads,
-                      counts ? cache.counts.data() : nullptr,
-                      writes ? book.changed : nullptr,
-                      book.stale,
-                      book.tallies,
-                      missed};
-    if constexpr (!is_host_exec<Exec> && kernels::may_repeat_rows<Source>) {
-      if (counts && items > kernel::team_size) {
-        const tool_kernel reported(call.exec(), label);
-        execution_backend<Exec>::launch_blocks(
-            call.exec(), label, static_cast<int>((threads + kernel::team_size - 1) / kernel::team_size),
-            kernel::team_size, find);
-        return;
-      }
+  using kernel = kernels::find_places<Source>;
+  const std::int64_t threads = (items + kernel::items_per_thread - 1) / kernel::items_per_thread;
+  const kernel find{source,
+                    book.directory,
+                    rule,
+                    places,
+                    items,
+                    threads,
+                    counts ? cache.counts.data() : nullptr,
+                    writes ? book.changed : nullptr,
+                    book.stale,
+                    book.tallies,
+                    missed};
+  if constexpr (!is_host_exec<Exec> && kernels::may_repeat_rows<Source>) {
+    if (counts && items > kernel::team_size) {
+      const tool_kernel reported(call.exec(), label);
+      execution_backend<Exec>::launch_blocks(
+          call.exec(), label, static_cast<int>((threads + kernel::team_size - 1) / kernel::team_size),
+          kernel::team_size, find);
+      return;
     }
-    launch(call.exec(), label, threads, find);
-  });
+  }
+  launch(call.exec(), label, threads, find);
 }
 
 /// Codes of rows and slots: see coded_places.

@@ -42,7 +42,7 @@ struct gather_found {
   std::int64_t out_stride;
   detail::fast_divisor width;
   Source source;
-  dense_directory directory;
+  row_directory directory;
   place_rule rule;
   std::uint64_t* tallies;
   std::int64_t items;
@@ -104,7 +104,7 @@ struct gather_found {
 
 namespace ferry::detail {
 
-/// out[i] = the row of source item i, for a dense directory. `table` is the virtual table of `rule`.
+/// out[i] = the row of source item i. `table` is the virtual table of `rule`.
 template <class Exec, class T, class TableSpace, class Out, class OutSpace, class Source>
 void launch_gather_found(launch_context<Exec>& call, const row_cache& cache, const std::string& label,
                          const array_ref<T, TableSpace>& table, const array_ref<Out, OutSpace>& out,
@@ -120,18 +120,9 @@ void launch_gather_found(launch_context<Exec>& call, const row_cache& cache, con
   const tool_kernel reported(call.exec(), label);
   execution_backend<Exec>::launch_blocks(
       call.exec(), label, static_cast<int>((items + items_per_team - 1) / items_per_team), kernel::team_size,
-      kernel{table_units.data,
-             table_units.stride,
-             out_units.data,
-             out_units.stride,
-             fast_divisor(out_units.width),
-             source,
-             {cache.memory.book.directory},
-             rule,
-             cache.memory.book.tallies,
-             items,
-             items_per_team,
-             wide});
+      kernel{table_units.data, table_units.stride, out_units.data, out_units.stride,
+             fast_divisor(out_units.width), source, cache.memory.book.directory, rule,
+             cache.memory.book.tallies, items, items_per_team, wide});
 }
 
 }  // namespace ferry::detail

@@ -38,18 +38,15 @@ void open_book(cache_memory& memory, const std::vector<std::int64_t>& initial_ro
 /// Loads the rows that open_book() has listed.
 void fill_cache(row_cache& cache, const std::vector<std::int64_t>& initial_rows);
 
-template <class Directory, class T, class Space>
+template <class T, class Space>
 cache_memory memory_for(const array_ref<T, Space>& table, std::int64_t most) {
-  const std::int64_t row_bytes = table.row_stride() * static_cast<std::int64_t>(sizeof(T));
-  const bool is_empty = most == 0 || row_bytes == 0 || table.rows() == 0;  // then the directory is one set
-  return {std::string(table.label), table.rows(), is_empty ? 0 : most,
-          !is_empty && Directory::is_dense(table.rows(), most * row_bytes)};
+  return {std::string(table.label), table.rows(), table.size() == 0 ? 0 : most};
 }
 
 template <class Exec, class Policy>
-void count_uses(row_cache& cache, const Policy& policy, std::int64_t most) {
+void count_uses(row_cache& cache, const Policy& policy, std::int64_t slots) {
   if constexpr (Policy::counts_rows) {
-    const std::int64_t interval = most == 0 ? 0 : policy.interval();
+    const std::int64_t interval = slots == 0 ? 0 : policy.interval();
     if (interval != 0 && cache.counts.rows() == 0) {
       tensor<std::uint32_t, device_space> counts(cache.label + "::counts", cache.rows);
       fill(Exec{}, make_ref(counts), std::uint32_t{0});
@@ -95,8 +92,8 @@ void attach_arrays(const std::string& label, const Array& array, const More&... 
 
 /// The cache of a table, with its first rows. `more`: other arrays with a row for each row of the table,
 /// which are cached with it. Throws if kernels do not reach them.
-template <class Directory, bool Codes, class Exec = Kokkos::DefaultExecutionSpace, class T, class Space,
-          class Policy, class... More>
+template <bool Codes, class Exec = Kokkos::DefaultExecutionSpace, class T, class Space, class Policy,
+          class... More>
 std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int64_t row_bytes,
                                       const Policy& policy, const More&... more) {
   require_kokkos("cached_table");
@@ -105,13 +102,12 @@ std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int
   (require_tracked_rows(more), ...);
   (require_direct_reach("cached_table", Exec{}, more), ...);
   const bool staged = is_staged<Exec, Codes>(table);
-  const std::int64_t most = policy.most_rows(table.rows());
   const auto initial_rows = policy.rows_from_start(table.rows());
   auto cache = std::make_unique<row_cache>();
   cache->label = label;
   cache->rows = table.rows();
   if (staged) cache->stage = &stage_rows<Exec>;
-  cache->memory = memory_for<Directory>(table, most);
+  cache->memory = memory_for(table, policy.most_rows(table.rows()));
   cache->table = table.accesses;
   cache->arrays.push_back(cached_array::of(table, row_bytes));
   (cache->arrays.push_back(cached_array::of(more, bytes_of_rows(more, 1))), ...);
@@ -119,7 +115,7 @@ std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int
     array.allocate(label, cache->memory.slots);
     cache->row_bytes += array.row_bytes;
   }
-  count_uses<Exec>(*cache, policy, most);
+  count_uses<Exec>(*cache, policy, cache->memory.slots);
   open_book(cache->memory, initial_rows);
   attach_arrays(label, table, more...);
   try {
@@ -155,13 +151,12 @@ std::array<std::uint64_t, 4> read_tallies(const row_cache& cache);
 cache::statistics read_statistics(row_cache& cache);
 
 /// Gives the cache `rows` rows. `current` is the policy that all threads share.
-template <class Directory, class Exec = Kokkos::DefaultExecutionSpace, class T, class Space, class Policy>
+template <class Exec = Kokkos::DefaultExecutionSpace, class T, class Space, class Policy>
 void resize_cache(row_cache& cache, const array_ref<T, Space>& table, Policy& current, std::int64_t rows) {
   const cache_use use(cache, "cached_table");
   Policy policy = current.resized(rows);
-  const std::int64_t most = policy.most_rows(cache.rows);
   const auto initial_rows = policy.rows_from_start(cache.rows);
-  cache_memory memory = memory_for<Directory>(table, most);
+  cache_memory memory = memory_for(table, policy.most_rows(cache.rows));
   std::vector<cached_array> arrays;
   for (const cached_array& array : cache.arrays) {
     cached_array replacement;
@@ -181,7 +176,7 @@ void resize_cache(row_cache& cache, const array_ref<T, Space>& table, Policy& cu
   const auto sums = read_tallies(cache);
   const std::int64_t interval = cache.interval;
   const bool counted = cache.counts.rows() != 0;
-  count_uses<Exec>(cache, policy, most);
+  count_uses<Exec>(cache, policy, memory.slots);
   std::swap(cache.memory, memory);
   std::swap(cache.arrays, arrays);
   try {

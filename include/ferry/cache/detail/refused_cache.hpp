@@ -30,21 +30,22 @@ struct refused_policy {
 };
 /// @}
 
-/// True unless the first arguments are a table in a variable and a policy.
+/// True unless the arguments are a table in a variable and a policy.
 template <class Table, class Policy = int, class... Rest>
 consteval bool is_refused_cache() {
   if constexpr (is_table_object<std::remove_cvref_t<Table>>)
     return !std::is_same_v<Policy, int> || sizeof...(Rest) != 0;  // else a move
   else
     return !(std::is_lvalue_reference_v<Table> && is_cacheable<std::remove_reference_t<Table>> &&
-             CachePolicy<std::remove_cvref_t<Policy>>);
+             CachePolicy<std::remove_cvref_t<Policy>> && sizeof...(Rest) == 0);
 }
 
 /// Fails with a sentence.
-template <class Table, class...>
+template <class Table, class Policy = int, class...>
 consteval void refuse_cached_table() {
   constexpr bool fits = is_cacheable<std::remove_reference_t<Table>>,
-                 is_variable = std::is_lvalue_reference_v<Table>;
+                 is_variable = std::is_lvalue_reference_v<Table>,
+                 is_chosen = CachePolicy<std::remove_cvref_t<Policy>>;
   static_assert(
       fits,
       "ferry: a cached_table is made of a table in host memory: a ferry::tensor, a table over a file, a quantized_tensor or optim::records. A sharded_table or another cached_table has no cache.");
@@ -52,8 +53,11 @@ consteval void refuse_cached_table() {
       !fits || is_variable,
       "ferry: a cached_table writes changes back to its table, so the table can't be a temporary; keep it in a variable that outlives the cache.");
   static_assert(
-      !fits || !is_variable,
+      !fits || !is_variable || is_chosen,
       "ferry: the second argument of a cached_table says which rows are cached: ferry::cache::frequency{.rows = 1000} say, cache::fixed, cache::first, or a CachePolicy of yours.");
+  static_assert(
+      !fits || !is_variable || !is_chosen,
+      "ferry: a cached_table is made of a table and a policy; it has one kind of directory, so leave the third argument out.");
 }
 
 }  // namespace ferry::detail
