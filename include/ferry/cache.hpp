@@ -12,7 +12,6 @@
 #include <ferry/cache/catch_up.hpp>
 #include <ferry/cache/copy.hpp>
 #include <ferry/cache/explain.hpp>
-#include <ferry/cache/explanation.hpp>
 #include <ferry/cache/first.hpp>
 #include <ferry/cache/fixed.hpp>
 #include <ferry/cache/frequency.hpp>

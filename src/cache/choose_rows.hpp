@@ -4,9 +4,10 @@
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/rows/detail/packet.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include "launch_scan.hpp"
+#include <ferry/runtime/detail/require_process.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -275,6 +276,15 @@ struct fill_slots {
 }  // namespace ferry::kernels
 
 namespace ferry::detail {
+
+/// Enqueues the scan over [0, count).
+template <class Exec, class Functor>
+void launch_scan(const Exec& exec, const std::string& label, std::int64_t count, const Functor& functor) {
+  if constexpr (is_host_exec<Exec>) require_own_kokkos(exec, label);
+  using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
+  [[maybe_unused]] const auto launching = execution_backend<Exec>::template lock_launch<Functor>();
+  Kokkos::parallel_scan(label, range(exec, 0, count), functor);
+}
 
 /// Adds the rows of a digit to its histogram.
 template <class Exec>

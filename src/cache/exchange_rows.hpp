@@ -4,11 +4,11 @@
 #include <ferry/cache/detail/flush_rows.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/error.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include "choose_rows.hpp"
-#include "exchange_time.hpp"
 #include "move_slots.hpp"
 
 #include <Kokkos_Core.hpp>
@@ -89,9 +89,37 @@ struct halve_counts {
   KOKKOS_FUNCTION void operator()(std::int64_t row) const { counts[row] /= 2; }
 };
 
+/// Times the work of an exchange between two kernels of one instance.
+template <class Backend>
+struct begin_time {
+  std::uint64_t* begun;
+  KOKKOS_FUNCTION void operator()(std::int64_t) const { *begun = Backend::clock_in_kernel(); }
+};
+template <class Backend>
+struct add_time {
+  const std::uint64_t* begun;
+  std::uint64_t* sum;
+  KOKKOS_FUNCTION void operator()(std::int64_t) const {
+    const std::uint64_t now = Backend::clock_in_kernel();
+    if (now > *begun) Kokkos::atomic_add(sum, now - *begun);
+  }
+};
+
 }  // namespace ferry::kernels
 
 namespace ferry::detail {
+
+/// Enqueues work() on an instance, and adds the time that it takes to that of the exchanges.
+template <class Exec, class Work>
+void timed(const Exec& exec, const std::string& label, const row_cache& cache, bool on_side_instance,
+           const Work& work) {
+  using backend = execution_backend<Exec>;
+  std::uint64_t* const sum = cache.memory.book.tallies + std::int64_t{2} * tally_room + 1;
+  std::uint64_t* const begun = sum + (on_side_instance ? 2 : 1);
+  launch(exec, label, 1, kernels::begin_time<backend>{begun});
+  work();
+  launch(exec, label, 1, kernels::add_time<backend>{begun, sum});
+}
 
 /// Declares that later work of this call reads and writes slots and, with `host`, all rows in host memory.
 template <ExecutionSpace Exec>

@@ -3,7 +3,6 @@
 
 #include "../../backends/enabled.hpp"
 
-#include <ferry/cache/detail/cache_use.hpp>
 #include <ferry/error.hpp>
 
 #include <algorithm>

@@ -8,6 +8,5 @@
 #include <ferry/rows/gather_unique.hpp>
 
 /// gather and gather_unique from a cached table, into a batch or a new tensor: rows of device memory and of
-/// host memory by one kernel, after a small one that looks them up. By indices, of uncounted
-/// rows of up to 256 bytes, one kernel does both. With a plan and a batch in device memory each
-/// different row is fetched once. Arguments, bits and errors are those of the verb on any table.
+/// host memory by one kernel, after a small one that looks them up. With a plan and a batch in device memory
+/// each different row is fetched once. Arguments, bits and errors are those of the verb on any table.

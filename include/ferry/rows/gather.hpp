@@ -112,9 +112,6 @@ ticket run_gather(const Exec& exec, const Access& access, const Named& named,
             if (reads_once && gather_listed<Bounds>(call, label, rows, named, out))
               return call.finish(table, n, has_signed_indices(named));
         const auto source = rows_for_kernels<Bounds>(call, named, table.rows(), reads_once);
-        if constexpr (requires { access.gather_in_one(call, label, rows, source, out); })
-          if (access.gather_in_one(call, label, rows, source, out))
-            return call.finish(table, n, has_signed_indices(named));
         launch_gather(exec, label, rows, out, access.places(call, source, n, plan), n);
       }
     }

@@ -3,15 +3,12 @@
 
 #include <ferry/cache/cached_table.hpp>
 #include <ferry/cache/detail/backing_table.hpp>
-#include <ferry/cache/detail/cache_use.hpp>
 #include <ferry/cache/detail/cached_addresser.hpp>
 #include <ferry/cache/detail/cached_codes.hpp>
 #include <ferry/cache/detail/check_cached.hpp>
 #include <ferry/cache/detail/find_places.hpp>
 #include <ferry/cache/detail/flush_rows.hpp>
-#include <ferry/cache/detail/gather_found.hpp>
 #include <ferry/cache/detail/missed_items.hpp>
-#include <ferry/cache/detail/scales_behind.hpp>
 #include <ferry/cache/detail/scatter_codes.hpp>
 #include <ferry/cache/detail/stage_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
@@ -139,22 +136,6 @@ class table_access<cached_table<Table, Policy>> {
     kernels::place_rule rule = codes_of_rows(cache_);
     if constexpr (!is_coded<Table>) virtual_table(table_, cache_.arrays.front(), rule);
     return found(call, source, n, plan, rule);
-  }
-
-  /// By one kernel that looks the rows up and moves them. False if it is not for them.
-  template <class Exec, class Index, class Bounds, class Out, class OutSpace>
-    requires(!is_quantized<Table> && !is_host_exec<Exec> &&
-             std::is_same_v<std::remove_const_t<value_type>, Out>)
-  bool gather_in_one(launch_context<Exec>& call, const std::string& label,
-                     const array_ref<value_type, memory_space>& rows,
-                     const kernels::index_rows<Index, Bounds>& source,
-                     const array_ref<Out, OutSpace>& out) const {
-    if (!cache_.finds_while_gathering(bytes_of_rows(out, 1))) return false;
-    kernels::place_rule rule{};
-    virtual_table(table_, cache_.arrays.front(), rule);
-    begin_batch(call, cache_, nullptr, false);
-    launch_gather_found(call, cache_, label, rows, out, source, rule, out.rows());
-    return true;
   }
 
   template <class Path, class Exec, class Job>

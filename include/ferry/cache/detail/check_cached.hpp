@@ -3,7 +3,6 @@
 
 #include <ferry/cache/cached_table.hpp>
 #include <ferry/cache/detail/backing_table.hpp>
-#include <ferry/cache/detail/cache_use.hpp>
 #include <ferry/cache/detail/flush_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/path.hpp>

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/cache/detail/row_directory.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
 #include <ferry/tensor/array_traits.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/tensor.hpp>
+
+#include <Kokkos_Macros.hpp>
 
 #include <array>
 #include <bit>
@@ -18,6 +20,43 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+namespace ferry::kernels {
+
+/// The slot of a row that is being loaded, as find() returns it, and back.
+KOKKOS_FORCEINLINE_FUNCTION constexpr std::int64_t coming(std::int64_t slot) { return -slot - 2; }
+
+/// Of the entries of rows that are being loaded.
+inline constexpr std::uint32_t coming_bit = std::uint32_t{1} << 31;
+
+/// Which slot of device memory has a row: a number for each row of the table, the slot + 1, or 0 for none. A
+/// lookup reads one sector. No two threads change the entry of one row in one kernel.
+struct row_directory {
+  std::uint32_t* slot_of;
+
+  /// The slot; negative if the row is to be read from and written to host memory: -1, or coming(slot) while
+  /// the row is being loaded into that slot.
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t find(std::int64_t row) const {
+    const std::uint32_t entry = slot_of[row];
+    const std::int64_t slot = static_cast<std::int64_t>(entry & ~coming_bit) - 1;
+    return (entry & coming_bit) == 0 ? slot : coming(slot);
+  }
+  /// True if a row with this word in slot_of is in its slot.
+  KOKKOS_FORCEINLINE_FUNCTION static bool is_cached(std::uint32_t entry) {
+    return entry != 0 && (entry & coming_bit) == 0;
+  }
+  /// The row is about to be loaded into that slot.
+  KOKKOS_FORCEINLINE_FUNCTION void announce(std::int64_t row, std::int64_t slot) const {
+    slot_of[row] = static_cast<std::uint32_t>(slot + 1) | coming_bit;
+  }
+  /// The row is in that slot from now on.
+  KOKKOS_FORCEINLINE_FUNCTION void insert(std::int64_t row, std::int64_t slot) const {
+    slot_of[row] = static_cast<std::uint32_t>(slot + 1);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void erase(std::int64_t row) const { slot_of[row] = 0; }
+};
+
+}  // namespace ferry::kernels
 
 namespace ferry::detail {
 
@@ -151,14 +190,6 @@ struct row_cache {
     return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows)));
   }
 
-  /// Bytes of the longest rows that gather_found moves. With all rows cached, it took 0.101 ms for rows of 128
-  /// bytes where two kernels took 0.108; for rows of 512 bytes, 0.299 and 0.291 (1048576 rows, H200).
-  static constexpr std::int64_t longest_found = 256;
-  /// True if a device's gather by indices looks rows up in the kernel that moves them. Callers hold `guard`.
-  [[nodiscard]] bool finds_while_gathering(std::int64_t bytes) const {
-    return interval == 0 && bytes <= longest_found;
-  }
-
   /// The place in `arrays` of the array that the rows which begin at `first` are, or are parts of; or -1.
   [[nodiscard]] std::ptrdiff_t find(std::uintptr_t first,
                                     const std::shared_ptr<access_tracker>& tracker) const;
@@ -179,6 +210,45 @@ inline array_ref<std::byte, device_space> tracked(std::shared_ptr<access_tracker
   array_ref<std::byte, device_space> array;
   array.accesses = std::move(accesses);
   return array;
+}
+
+/// Sole use of a row cache by a verb that is being enqueued. In its lifetime the backing arrays can
+/// be accessed by this thread; else verbs on them are refused where they would miss changes.
+class cache_use {
+ public:
+  /// Throws invalid_argument if the table was destroyed.
+  cache_use(row_cache& cache, const char* verb);
+  cache_use(const cache_use&) = delete;
+  cache_use& operator=(const cache_use&) = delete;
+  ~cache_use();
+
+ private:
+  std::lock_guard<std::mutex> lock_;
+  row_cache& cache_;
+};
+
+[[noreturn]] void refuse_own_rows(const char* verb, const row_cache& cache, const array_note& operand);
+
+/// require_foreign for one operand, an array.
+template <class T, class Space>
+void require_foreign_array(const char* verb, const row_cache& cache, const array_ref<T, Space>& operand) {
+  if (operand.accesses == nullptr) return;
+  for (const auto& entry : cache.arrays)
+    if (entry.accesses.lock() == operand.accesses) refuse_own_rows(verb, cache, operand.note());
+}
+
+/// Throws invalid_argument if one of the other operands of a verb on the cached table is an array of the
+/// cache: the verb would miss, or undo, changes in device memory. Plans, numbers of indices and what is
+/// left out have no such memory. The caller holds a cache_use.
+template <class... Operands>
+void require_foreign(const char* verb, const row_cache& cache, const Operands&... operands) {
+  const auto check = [&](const auto& operand) {
+    if constexpr (requires { require_foreign_array(verb, cache, operand); })
+      require_foreign_array(verb, cache, operand);
+    else if constexpr (requires { make_ref(operand); })
+      require_foreign_array(verb, cache, make_ref(operand));
+  };
+  (check(operands), ...);
 }
 
 }  // namespace ferry::detail
