@@ -5,14 +5,12 @@
 #include "support/oracle.hpp"
 #include "support/random.hpp"
 
-#include <ferry/cache/dense.hpp>
 #include <ferry/cache/first.hpp>
 #include <ferry/cache/fixed.hpp>
 #include <ferry/cache/frequency.hpp>
 #include <ferry/cache/gather.hpp>
 #include <ferry/cache/scatter.hpp>
 #include <ferry/cache/scatter_add.hpp>
-#include <ferry/cache/sets.hpp>
 #include <ferry/cache/step.hpp>
 
 #include <algorithm>
