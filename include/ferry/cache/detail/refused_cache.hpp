@@ -41,7 +41,7 @@ consteval bool is_refused_cache() {
 }
 
 /// Fails with a sentence.
-template <class Table, class Policy = int, class...>
+template <class Table, class Policy = refused_table, class...>
 consteval void refuse_cached_table() {
   constexpr bool fits = is_cacheable<std::remove_reference_t<Table>>,
                  is_variable = std::is_lvalue_reference_v<Table>,
