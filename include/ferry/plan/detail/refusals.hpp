@@ -27,6 +27,16 @@
     return Result();                                          \
   }
 
+/// A call that fits, of a verb whose header is not included. The verb's own overloads are better matches.
+#define FERRY_DECLARED_IN(Result, verb, call, header)                                    \
+  template <class... Arguments>                                                          \
+    requires(::ferry::detail::Fits<call, Arguments&...>)                                 \
+  Result verb(const Arguments&...) {                                                     \
+    static_assert(sizeof...(Arguments) == 0,                                             \
+                  "ferry: " #verb " is declared in <" header ">; include that header."); \
+    return Result();                                                                     \
+  }
+
 namespace ferry {
 
 FERRY_REFUSALS(ticket, gather, detail::gather_arguments)
@@ -39,6 +49,8 @@ FERRY_REFUSALS(ticket, copy, detail::copy_arguments)
 FERRY_REFUSALS(ticket, clone, detail::clone_arguments)
 FERRY_REFUSALS(ticket, gather_bags, detail::gather_bags_arguments)
 FERRY_REFUSALS(ticket, step_bags, detail::step_bags_arguments)
+FERRY_DECLARED_IN(ticket, gather_bags, detail::gather_bags_arguments, "ferry/bags.hpp")
+FERRY_DECLARED_IN(ticket, step_bags, detail::step_bags_arguments, "ferry/bags.hpp")
 FERRY_REFUSALS(row_plan, make_plan, detail::make_plan_arguments)
 FERRY_REFUSALS(row_plan, unique, detail::unique_arguments)
 FERRY_REFUSALS(std::size_t, plan_workspace_bytes, detail::plan_workspace_arguments)
