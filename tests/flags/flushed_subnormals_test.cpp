@@ -33,7 +33,7 @@ struct set_mode_of_thread {
   void operator()(int) const { set_mode(mode); }
 };
 
-/// Whether subnormal numbers are zero, for every thread.
+/// Makes subnormal numbers zero, or ordinary again, for every thread.
 class processor_mode {
  public:
   processor_mode(const exec_space& exec, unsigned mode)
@@ -44,9 +44,9 @@ class processor_mode {
 
  private:
   void set(unsigned mode) const {
-    Kokkos::RangePolicy<exec_space> all(exec_, 0, exec_.concurrency() * 64);
-    all.set_chunk_size(1);
-    Kokkos::parallel_for("ferry_test::mode", all, set_mode_of_thread{mode});
+    Kokkos::RangePolicy<exec_space> threads(exec_, 0, exec_.concurrency() * 64);
+    threads.set_chunk_size(1);
+    Kokkos::parallel_for("ferry_test::mode", threads, set_mode_of_thread{mode});
     exec_.fence("ferry_test::mode");
     set_mode(mode);
   }
@@ -76,7 +76,7 @@ std::uint32_t bits_of(float value) {
   return bits;
 }
 
-/// What is not ordinary is read as a number of at most 2^-117: of the tiny rows, or zero.
+/// Numbers that are not ordinary are read as at most 2^-117: those of the tiny rows, or zero.
 void check_rows(const ferry::tensor<float, pageable_space>& read,
                 const ferry::tensor<float, pageable_space>& expected) {
   for (std::size_t r = 0; r < rows; ++r)
@@ -100,7 +100,7 @@ TEMPLATE_TEST_CASE("blocks of zeros stay numbers where subnormal ones are flushe
       read("read", rows, width);
   for (std::size_t r = 0; r < rows; ++r)
     for (std::size_t c = 0; c < width; ++c) source(r, c) = number(r, c);
-  table_type before("before", rows, width), within("within", rows, width),
+  table_type before("before", rows, width), quantized("quantized", rows, width),
       scattered("scattered", rows, width);
   ferry::quantize(exec, source, before).wait();
   ferry::dequantize(exec, before, expected).wait();
@@ -112,8 +112,8 @@ TEMPLATE_TEST_CASE("blocks of zeros stay numbers where subnormal ones are flushe
   {
     const processor_mode mode(exec, flushed);
     REQUIRE(Kokkos::fabs(source(2, 0) * 0.25f) == 0.0f);  // the mode is on
-    ferry::quantize(exec, source, within).wait();
-    ferry::dequantize(exec, within, read).wait();
+    ferry::quantize(exec, source, quantized).wait();
+    ferry::dequantize(exec, quantized, read).wait();
     check_rows(read, expected);
     ferry::quantize(exec, source, scattered).wait();
     ferry::scatter(exec, scattered, every, source).wait();
@@ -121,7 +121,7 @@ TEMPLATE_TEST_CASE("blocks of zeros stay numbers where subnormal ones are flushe
     check_rows(read, expected);
   }
   // The numbers that were stored are right without the mode, too.
-  for (auto* const table : {&within, &scattered}) {
+  for (auto* const table : {&quantized, &scattered}) {
     ferry::dequantize(exec, *table, read).wait();
     check_rows(read, expected);
   }
