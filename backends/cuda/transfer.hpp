@@ -132,11 +132,11 @@ struct transfer_functions {
   }
   static void copy_pieces(void* target, const void* source, std::size_t bytes, cudaMemcpyKind kind,
                           cudaStream_t stream) {
-    for (std::size_t done = 0, part = 0; done < bytes; done += part) {
-      auto* const to = static_cast<std::byte*>(target) + done;
-      const auto* const from = static_cast<const std::byte*>(source) + done;
-      part = within_piece(to, within_piece(from, bytes - done));
-      check(cudaMemcpyAsync(to, from, part, kind, stream), "cudaMemcpyAsync");
+    for (std::size_t place = 0, part = 0; place < bytes; place += part) {
+      auto* const part_target = static_cast<std::byte*>(target) + place;
+      const auto* const part_source = static_cast<const std::byte*>(source) + place;
+      part = within_piece(part_target, within_piece(part_source, bytes - place));
+      check(cudaMemcpyAsync(part_target, part_source, part, kind, stream), "cudaMemcpyAsync");
     }
   }
   /// Copies on a stream of ferry and waits. cudaMemcpy, and a copy on cudaStreamPerThread, would first wait

@@ -42,10 +42,9 @@ TEST_CASE("why memory can't be locked names what the device lacks", "[page_locki
 
 TEST_CASE("pages are locked in pieces, all or none", "[page_locking]") {
   using piece = std::pair<std::uintptr_t, std::size_t>;
-  const std::size_t most = ferry::cuda::piece_bytes, begin_of_all = 3 * most + 4096,
-                    all = 9 * most + most / 2;
+  const std::size_t most = ferry::cuda::piece_bytes, first_byte = 3 * most + 4096, size = 9 * most + most / 2;
   // Addresses that nobody reads.
-  const auto at = [](std::size_t address) { return reinterpret_cast<void*>(address); };
+  const auto pointer = [](std::size_t address) { return reinterpret_cast<void*>(address); };
   const auto number = [](void* data) { return reinterpret_cast<std::uintptr_t>(data); };
   std::vector<piece> locked;
   std::size_t fails_from = ~std::size_t{0};
@@ -61,25 +60,25 @@ TEST_CASE("pages are locked in pieces, all or none", "[page_locking]") {
     REQUIRE(i < locked.size());
     locked.erase(locked.begin() + static_cast<std::ptrdiff_t>(i));
   };
-  CHECK(ferry::cuda::lock_pieces(at(begin_of_all), all, lock, unlock) == 0);
+  CHECK(ferry::cuda::lock_pieces(pointer(first_byte), size, lock, unlock) == 0);
   REQUIRE(locked.size() == 10);
-  std::uintptr_t end = begin_of_all;
+  std::uintptr_t end = first_byte;
   for (const auto& [begin, bytes] : locked) {
     CHECK(begin == end);
     CHECK(bytes <= most);
     CHECK((begin + bytes - 1) / most == begin / most);
-    CHECK_FALSE(ferry::cuda::spans_pieces(at(begin), bytes));
+    CHECK_FALSE(ferry::cuda::spans_pieces(pointer(begin), bytes));
     end += bytes;
   }
-  CHECK(end == begin_of_all + all);
-  CHECK(ferry::cuda::spans_pieces(at(begin_of_all), most));
-  ferry::cuda::unlock_pieces(at(begin_of_all), all, unlock);
+  CHECK(end == first_byte + size);
+  CHECK(ferry::cuda::spans_pieces(pointer(first_byte), most));
+  ferry::cuda::unlock_pieces(pointer(first_byte), size, unlock);
   CHECK(locked.empty());
   for (fails_from = 0; fails_from < 10; ++fails_from) {
-    CHECK(ferry::cuda::lock_pieces(at(begin_of_all), all, lock, unlock) == 7);
+    CHECK(ferry::cuda::lock_pieces(pointer(first_byte), size, lock, unlock) == 7);
     CHECK(locked.empty());
   }
-  CHECK(ferry::cuda::lock_pieces(at(most), 0, lock, unlock) == 0);
+  CHECK(ferry::cuda::lock_pieces(pointer(most), 0, lock, unlock) == 0);
 }
 
 }  // namespace ferry_test::page_locking_test
