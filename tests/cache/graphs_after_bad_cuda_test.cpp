@@ -307,6 +307,33 @@ TEST_CASE("graphs of verbs on cached tables write again after a bad index", "[ca
   }
 }
 
+TEST_CASE("a captured scatter of indices into cached quantized rows says what it needs", "[cache][graph]") {
+  using mx = ferry::quantized_tensor<quantization::mxfp8, mapped_space, device_space>;
+  const stream_of_test stream;
+  const exec_space exec(stream.handle);
+  auto table = array_of<mx>("table", 500);
+  auto batch = array_of<ferry::tensor<float, device_space>>("batch", 100);
+  fill(exec, table, 1), fill(exec, batch, 2);
+  list_type list("list", 100);
+  std::mt19937_64 random(5);
+  name_rows(list, random, 500, false);
+  ferry::cached_table hot(table, ferry::cache::frequency{.rows = 100});
+  ferry::scatter(exec, hot, list, batch, distinct).wait();
+  check(cudaStreamBeginCapture(stream.handle, cudaStreamCaptureModeThreadLocal));
+  std::string message;
+  try {
+    ferry::scatter(exec, hot, list, batch, distinct).detach();
+  } catch (const ferry::invalid_argument& refused) {
+    message = refused.what();
+  }
+  cudaGraph_t captured = nullptr;
+  check(cudaStreamEndCapture(stream.handle, &captured));
+  check(cudaGraphDestroy(captured));
+  CAPTURE(message);
+  CHECK(message.find("make the plan before the capture") != std::string::npos);
+  CHECK(message.find("assume_unique") == std::string::npos);
+}
+
 TEST_CASE("a captured write of distinct rows needs no sort", "[cache][graph]") {
   // By this profile the rows of any pinned table are sorted.
   const exec_space exec;
