@@ -46,15 +46,25 @@ inline int place_pages(const char* space, void* pages, std::size_t bytes, const 
   return placement;
 }
 
+inline void unregister_pages(void* data, std::size_t bytes) noexcept {
+  unlock_pieces(data, bytes, [](void* piece) { cudaHostUnregister(piece); });
+}
+inline cudaError_t register_pages(void* data, std::size_t bytes) {
+  return lock_pieces(
+      data, bytes,
+      [](void* piece, std::size_t size) {
+        return cudaHostRegister(piece, size, cudaHostRegisterPortable | cudaHostRegisterMapped);
+      },
+      [](void* piece) { cudaHostUnregister(piece); });
+}
+
 /// Pages that are made present, then registered: several times faster than cudaHostAlloc, and of exactly the
 /// requested size.
 inline memory_block registered(const char* space, std::size_t bytes, const std::string& label, int device) {
   void* pages = host::map_pages(space, label, bytes);
   try {
     const int placement = place_pages(space, pages, bytes, label, device);
-    if (const cudaError_t status = cudaHostRegister(pages, host::mapped_bytes(bytes),
-                                                    cudaHostRegisterPortable | cudaHostRegisterMapped);
-        status != cudaSuccess)
+    if (const cudaError_t status = register_pages(pages, host::mapped_bytes(bytes)); status != cudaSuccess)
       throw_bad_alloc(space, label, bytes, status, "cudaHostRegister");
     return {pages, bytes, registered_pages, placement};
   } catch (...) {
@@ -185,7 +195,7 @@ struct allocation_functions {
         cudaFreeHost(block.data);
         break;
       case registered_pages:
-        cudaHostUnregister(block.data);
+        unregister_pages(block.data, host::mapped_bytes(block.bytes));
         [[fallthrough]];
       default:
         host::unmap_pages(block.data, block.bytes);
@@ -202,8 +212,7 @@ struct allocation_functions {
       throw device_error("ferry::adopt: the " + std::to_string(bytes) +
                          " bytes of 'ferry::adopted' can't be page-locked in place: " + reason +
                          "; copy them into a ferry::tensor in pinned_space, or adopt them as pageable_space");
-    const cudaError_t status =
-        cudaHostRegister(data, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
+    const cudaError_t status = register_pages(data, bytes);
     if (status == cudaSuccess) return;
     if (status != cudaErrorHostMemoryAlreadyRegistered)
       throw_bad_alloc("pinned_space", "ferry::adopted", bytes, status, "cudaHostRegister");
@@ -212,10 +221,10 @@ struct allocation_functions {
         "ferry::adopt: pages of the " + std::to_string(bytes) +
         " bytes of 'ferry::adopted' are page-locked already: by code other than ferry (cudaHostRegister, cudaHostAlloc), or for adopted memory that begins or ends in the same page");
   }
-  static void unlock_pages(void* data) noexcept {
+  static void unlock_pages(void* data, std::size_t bytes) noexcept {
     const device_guard guard(default_device(), std::nothrow);
     const capture_pause pause(true);
-    cudaHostUnregister(data);
+    unregister_pages(data, bytes);
   }
 
   template <class Space>

@@ -4,6 +4,7 @@
 #include "capture.hpp"
 #include "detail/copy_streams.hpp"
 #include "detail/device_use.hpp"
+#include "detail/page_locking.hpp"
 #include "device.hpp"
 #include "error.hpp"
 
@@ -23,7 +24,7 @@ struct transfer_functions {
   static void copy_async(const Kokkos::Cuda& exec, const char*, void* target, const void* source,
                          std::size_t bytes) {
     const device_guard guard(exec);
-    check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault, exec.cuda_stream()), "cudaMemcpyAsync");
+    copy_pieces(target, source, bytes, cudaMemcpyDefault, exec.cuda_stream());
   }
   /// Copies memory of another device to memory of the instance's own: over their link if they have one,
   /// else the runtime takes it through host memory.
@@ -37,12 +38,19 @@ struct transfer_functions {
           "cudaMemcpyPeerAsync");
   }
   /// Copies rows at equal distances: one 2-d or 3-d transfer, or a 2-d one for each slice.
-  static void copy_pitched_async(const Kokkos::Cuda& exec, const char*, const pitched_block& block) {
+  static void copy_pitched_async(const Kokkos::Cuda& exec, const char* label, const pitched_block& block) {
+    if (block.rows * block.slices == 1)
+      return copy_async(exec, label, block.target, block.source, block.row_bytes);
     const device_guard guard(exec);
     const cudaStream_t stream = exec.cuda_stream();
-    if (block.rows * block.slices == 1) {
-      check(cudaMemcpyAsync(block.target, block.source, block.row_bytes, cudaMemcpyDefault, stream),
-            "cudaMemcpyAsync");
+    if (spans_pieces(block.target, bytes_from(block, block.target_pitch, block.target_slice)) ||
+        spans_pieces(block.source, bytes_from(block, block.source_pitch, block.source_slice))) {
+      for (std::size_t s = 0; s < block.slices; ++s)
+        for (std::size_t r = 0; r < block.rows; ++r)
+          copy_pieces(
+              static_cast<char*>(block.target) + s * block.target_slice + r * block.target_pitch,
+              static_cast<const char*>(block.source) + s * block.source_slice + r * block.source_pitch,
+              block.row_bytes, cudaMemcpyDefault, stream);
       return;
     }
     if (block.slices > 1 && has_whole_slices(block)) {
@@ -78,7 +86,10 @@ struct transfer_functions {
     const device_guard guard(exec);
 #if CUDART_VERSION >= 13000
     const cudaStream_t stream = exec.cuda_stream();
-    if (count > 1 && stream != nullptr && stream != cudaStreamLegacy) {  // the legacy stream takes none
+    bool in_pieces = true;
+    for (std::size_t i = 0; i < count; ++i)
+      in_pieces = in_pieces && !spans_pieces(target[i], bytes[i]) && !spans_pieces(source[i], bytes[i]);
+    if (count > 1 && in_pieces && stream != nullptr && stream != cudaStreamLegacy) {  // which takes none
       cudaMemcpyAttributes attributes{};
       attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
       std::size_t first = 0;
@@ -100,6 +111,10 @@ struct transfer_functions {
   }
 
  private:
+  /// The bytes from the first to the last of one side.
+  static std::size_t bytes_from(const pitched_block& block, std::size_t pitch, std::size_t slice) {
+    return (block.slices - 1) * slice + (block.rows - 1) * pitch + block.row_bytes;
+  }
   /// True if slices begin whole rows apart, as a 3-d transfer needs.
   static bool has_whole_slices(const pitched_block& block) {
     return block.slices == 1 ||
@@ -115,6 +130,15 @@ struct transfer_functions {
     check(cudaPointerGetAttributes(&known, memory), "cudaPointerGetAttributes");
     return known.type == cudaMemoryTypeDevice ? known.device : usual;
   }
+  static void copy_pieces(void* target, const void* source, std::size_t bytes, cudaMemcpyKind kind,
+                          cudaStream_t stream) {
+    for (std::size_t place = 0, part = 0; place < bytes; place += part) {
+      auto* const part_target = static_cast<std::byte*>(target) + place;
+      const auto* const part_source = static_cast<const std::byte*>(source) + place;
+      part = within_piece(part_target, within_piece(part_source, bytes - place));
+      check(cudaMemcpyAsync(part_target, part_source, part, kind, stream), "cudaMemcpyAsync");
+    }
+  }
   /// Copies on a stream of ferry and waits. cudaMemcpy, and a copy on cudaStreamPerThread, would first wait
   /// for all work of the legacy default stream. A capture_pause keeps the copy out of any capture of the
   /// process.
@@ -122,7 +146,7 @@ struct transfer_functions {
     const device_guard guard(device);
     const capture_pause pause(true);
     const copy_stream stream(device);
-    check(cudaMemcpyAsync(target, source, bytes, kind, stream.native()), "cudaMemcpyAsync");
+    copy_pieces(target, source, bytes, kind, stream.native());
     check(cudaStreamSynchronize(stream.native()), "cudaStreamSynchronize");
   }
 };

@@ -51,7 +51,7 @@ struct allocation_functions {
   }
   /// Page-locks memory of the user in place: nothing to do, because no device reads it.
   static void lock_pages(void*, std::size_t) {}
-  static void unlock_pages(void*) noexcept {}
+  static void unlock_pages(void*, std::size_t) noexcept {}
 
   template <class Space>
   static std::string describe(Space, const memory_block& block) {

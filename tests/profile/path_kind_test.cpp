@@ -51,6 +51,8 @@ TEMPLATE_TEST_CASE("candidates by space", "[path_kind]", ferry::device_space, fe
       CHECK(to_device.contains(path_kind::direct) == !pageable);
       CHECK(to_device.contains(path_kind::staged) == (pageable || (pinned && by_rows)));
       constexpr bool mapped = std::is_same_v<TestType, ferry::mapped_space>;
+      CHECK(to_device.contains(path_kind::ordered) ==
+            (((pinned || mapped) && by_rows) || (!pageable && action == verb::gather)));
       CHECK(to_device.contains(path_kind::cooperative) ==
             ((pinned && moves) || (mapped && action == verb::gather)));
     }

@@ -185,6 +185,47 @@ TEST_CASE("small batches, and tables that the device keeps translated, go direct
   }
 }
 
+TEST_CASE("rows of a large mapped table are written in order", "[profile][path_rule]") {
+  const path_set candidates{path_kind::direct, path_kind::ordered};
+  for (const machine_profile& profile : {machine_profile{}, machine_of_grid()}) {
+    const auto chosen = [&](verb action, double table_gib, std::int64_t row_bytes, std::int64_t n,
+                            bool planned = false) {
+      return choose_route(profile, {action, mapped, device, gib(table_gib), row_bytes, n, planned},
+                          candidates);
+    };
+    for (const std::int64_t row_bytes : {128, 256, 512, 4096})
+      for (const double size : {32.0, 64.0}) {
+        CAPTURE(row_bytes, size);
+        CHECK(chosen(verb::scatter, size, row_bytes, m1) == path_kind::ordered);
+        CHECK(chosen(verb::scatter, size, row_bytes, m1, true) == path_kind::direct);  // in order already
+        CHECK(chosen(verb::scatter, size, row_bytes, 1000) == path_kind::direct);
+        // Reads of rows this long take no longer in any order.
+        if (row_bytes >= 512) CHECK(chosen(verb::gather, size, row_bytes, m1) == path_kind::direct);
+      }
+    for (const std::int64_t row_bytes : {256, 512, 4096})
+      for (const double size : {0.25, 2.0, 16.0})
+        CHECK(chosen(verb::scatter, size, row_bytes, m1) == path_kind::direct);
+    CHECK(chosen(verb::step, 64, 512, m1) == path_kind::ordered);
+    CHECK(chosen(verb::step, 2, 512, m1) == path_kind::direct);
+  }
+}
+
+TEST_CASE("times of mapped writes are those that were measured", "[profile][path_rule]") {
+  // Shares of the link of distinct rows in any order, 0.5M to 1M of them; H200.
+  const struct {
+    double table_gib;
+    std::int64_t row_bytes;
+    double share;
+  } readings[] = {{16, 256, 0.84}, {16, 512, 0.85}, {32, 256, 0.68},
+                  {32, 512, 0.70}, {64, 256, 0.66}, {64, 512, 0.69}};
+  for (const auto& point : readings) {
+    const move_facts facts{verb::scatter, mapped, device, gib(point.table_gib), point.row_bytes, m1};
+    const double row_ns = costs_of(machine_profile{}, facts)[path_kind::direct].row_ns;
+    CAPTURE(point.table_gib, point.row_bytes, row_ns);
+    CHECK_THAT(row_ns, WithinRel(static_cast<double>(point.row_bytes) / (point.share * 55.4), 0.15));
+  }
+}
+
 TEST_CASE("choices follow the profile's numbers", "[profile][path_rule]") {
   const auto large = gather_from(pinned, 16, 128, m1);
   machine_profile profile;

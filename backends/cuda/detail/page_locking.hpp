@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
 namespace ferry::cuda {
 
 /// A device's attributes for memory that it shares with the host, with the names of CUDA's attributes.
@@ -34,6 +38,44 @@ constexpr const char* why_not_registered(const host_memory_facts& device) {
   if (!device.can_use_host_pointer_for_registered_mem)
     return "the device would have it at another address than the host (cudaDevAttrCanUseHostPointerForRegisteredMem is 0)";
   return nullptr;
+}
+
+/// Pages are locked in pieces that end at the multiples of this power of two: drivers refuse 512 GiB and more
+/// at a time. Not const, for tests.
+inline std::size_t piece_bytes = std::size_t{1} << 36;
+
+/// The part of `bytes` bytes from an address on that lies in one piece. Copies don't go beyond it, because
+/// the runtime refuses those that span two pieces.
+inline std::size_t within_piece(const void* data, std::size_t bytes) {
+  return std::min(bytes, piece_bytes - reinterpret_cast<std::uintptr_t>(data) % piece_bytes);
+}
+inline bool spans_pieces(const void* data, std::size_t bytes) { return within_piece(data, bytes) != bytes; }
+
+/// unlock(address) for each piece.
+template <class Unlock>
+void unlock_pieces(void* data, std::size_t bytes, const Unlock& unlock) {
+  for (auto* begin = static_cast<std::byte*>(data); bytes != 0;) {
+    const std::size_t part = within_piece(begin, bytes);
+    unlock(begin);
+    begin += part;
+    bytes -= part;
+  }
+}
+/// lock(address, bytes) for each piece. If it fails, the earlier ones are unlocked, and its status is
+/// returned.
+template <class Lock, class Unlock>
+auto lock_pieces(void* data, std::size_t bytes, const Lock& lock, const Unlock& unlock) {
+  using status_type = decltype(lock(data, bytes));
+  auto* const first = static_cast<std::byte*>(data);
+  for (std::size_t locked = 0; locked < bytes;) {
+    const std::size_t part = within_piece(first + locked, bytes - locked);
+    if (const auto status = lock(first + locked, part); status != status_type{}) {
+      unlock_pieces(data, locked, unlock);
+      return status;
+    }
+    locked += part;
+  }
+  return status_type{};
 }
 
 }  // namespace ferry::cuda

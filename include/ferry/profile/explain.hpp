@@ -21,7 +21,9 @@ namespace ferry {
 
 /// Further facts about a call, for ferry::explain.
 struct explain_options {
-  bool planned = false;  ///< true if the verb is given a row_plan
+  /// True if the verb is given a row_plan. Without one a verb that writes is taken to go in the order of its
+  /// list, which duplicates::assume_unique allows; other policies sort first.
+  bool planned = false;
 };
 
 namespace detail {

@@ -191,9 +191,11 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies... policies) {
   detail::require_output<Out>();
   detail::require_same_width<Table, Out>();
-  return detail::move_columns<detail::chosen_policies<Policies...>>(
+  return detail::move_columns<detail::chosen_policies<Policies...>, false>(
       "gather", exec, detail::read_only(make_ref(table)), indices, make_ref(out),
-      [&](auto& rows, auto& sink) { return gather(exec, rows, indices, sink, policies...); },
+      [&](auto& column, auto& sink, const auto& rows) {
+        return gather(exec, column, rows, sink, policies...);
+      },
       [](auto&, const auto&) {});
 }
 

@@ -28,18 +28,20 @@ class locked_pages {
   locked_pages(const std::string& label, void* data, std::size_t bytes)
       : note_(page_lock_note::adopted{}, label, data, bytes),
         charge_(Space::name, label, bytes),
-        data_(data) {
+        data_(data),
+        bytes_(bytes) {
     device_backend<Space>::lock_pages(data, bytes);
     charge_.confirm();
   }
   locked_pages(const locked_pages&) = delete;
   locked_pages& operator=(const locked_pages&) = delete;
-  ~locked_pages() { device_backend<Space>::unlock_pages(data_); }
+  ~locked_pages() { device_backend<Space>::unlock_pages(data_, bytes_); }
 
  private:
   page_lock_note note_;
   memory_charge charge_;
   void* data_;
+  std::size_t bytes_;
 };
 
 }  // namespace detail

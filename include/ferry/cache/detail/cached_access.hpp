@@ -192,11 +192,16 @@ class table_access<cached_table<Table, Policy>> {
   ticket replaces_rows(const Exec& exec, const Named& named, const array_ref<Value, ValueSpace>& values)
   const {
     using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
-    if constexpr (is_plan<Named>)
+    if constexpr (is_plan<Named>) {
       return scatter_codes<Duplicates>(exec, *this, named, values);
-    else
+    } else {
+      if (execution_backend<Exec>::capturing(exec))
+        launch_context<Exec>(exec, "scatter")
+            .refuse_capture(
+                "but indices into quantized rows of a cached_table are sorted, also distinct ones, which a graph can't repeat; make the plan before the capture");
       return scatter_codes<Duplicates>(exec, *this, plan_rows_of<bounds_policy>(exec, named, table_.rows()),
                                        values);
+    }
   }
 
   /// True if the device does not reach the table, so that host threads bring its rows.

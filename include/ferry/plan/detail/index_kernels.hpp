@@ -32,6 +32,18 @@ struct resolve_indices {
   }
 };
 
+/// rows[p] = -1 if a kernel before has found a bad index in the batch, of which then nothing is written.
+struct withhold_rows {
+  const ferry::detail::index_report* findings;
+  std::int64_t* rows;
+
+  static std::int64_t bytes_each() { return sizeof(std::int64_t); }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t p) const {
+    if (findings->out_of_range != 0) rows[p] = -1;
+  }
+};
+
 /// positions[p] = p, or -1 if the position has no row: indices for the rows of a dense buffer.
 struct list_positions {
   const std::int64_t* rows;

@@ -27,7 +27,27 @@
     return Result();                                          \
   }
 
+/// A verb whose header is not included. Every other overload is a better match, because the arguments of this
+/// one are converted.
+#define FERRY_DECLARED_IN(header, verb)                                                                   \
+  template <int Arguments = 0>                                                                            \
+  ticket verb(detail::anything, detail::anything, detail::anything, detail::anything, detail::anything,   \
+              detail::anything = {}, detail::anything = {}, detail::anything = {}, detail::anything = {}, \
+              detail::anything = {}, detail::anything = {}, detail::anything = {}, detail::anything = {}, \
+              detail::anything = {}, detail::anything = {}) {                                             \
+    static_assert(Arguments != 0, "ferry: " #verb " is declared in <" header ">; include that header.");  \
+    return {};                                                                                            \
+  }
+
 namespace ferry {
+
+namespace detail {
+struct anything {
+  constexpr anything() = default;
+  template <class T>
+  constexpr anything(const T&) {}
+};
+}  // namespace detail
 
 FERRY_REFUSALS(ticket, gather, detail::gather_arguments)
 FERRY_REFUSALS(ticket, gather_unique, detail::gather_unique_arguments)
@@ -39,6 +59,8 @@ FERRY_REFUSALS(ticket, copy, detail::copy_arguments)
 FERRY_REFUSALS(ticket, clone, detail::clone_arguments)
 FERRY_REFUSALS(ticket, gather_bags, detail::gather_bags_arguments)
 FERRY_REFUSALS(ticket, step_bags, detail::step_bags_arguments)
+FERRY_DECLARED_IN("ferry/bags.hpp", gather_bags)
+FERRY_DECLARED_IN("ferry/bags.hpp", step_bags)
 FERRY_REFUSALS(row_plan, make_plan, detail::make_plan_arguments)
 FERRY_REFUSALS(row_plan, unique, detail::unique_arguments)
 FERRY_REFUSALS(std::size_t, plan_workspace_bytes, detail::plan_workspace_arguments)
@@ -140,4 +162,5 @@ FERRY_REFUSALS(void, trunc_normal, detail::trunc_normal_arguments)
 }  // namespace init
 }  // namespace ferry
 
+#undef FERRY_DECLARED_IN
 #undef FERRY_REFUSALS

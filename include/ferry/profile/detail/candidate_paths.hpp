@@ -79,9 +79,9 @@ move_facts facts_of(verb action, const array_ref<T, TableSpace>& table, std::int
 }
 
 /// The paths among which path::automatic chooses. Paths that never won by a tenth in measurements are left
-/// out, so they need not be compiled. Mapped memory runs at the speed of the link, except for short rows. A
-/// verb that writes processes its plan's rows in order anyway. Where device kernels reach pageable memory,
-/// path::direct must be requested explicitly.
+/// out, so they need not be compiled. Mapped memory runs at the speed of the link, except for short rows and
+/// for rows of a large table that are written in any order. A verb that writes processes its plan's rows in
+/// order anyway. Where device kernels reach pageable memory, path::direct must be requested explicitly.
 template <class Exec, class TableSpace, class BatchSpace>
 constexpr path_set candidate_paths(verb action) {
   constexpr bool batch_on_device = std::is_same_v<BatchSpace, device_space>;
@@ -93,11 +93,11 @@ constexpr path_set candidate_paths(verb action) {
     return {path_kind::staged};
   } else {
     if (action == verb::copy || !batch_on_device) return {path_kind::direct};
-    if (!std::is_same_v<TableSpace, pinned_space>)
-      return action != verb::gather ? path_set{path_kind::direct}
-             : std::is_same_v<TableSpace, mapped_space>
-                 ? path_set{path_kind::direct, path_kind::ordered, path_kind::cooperative}
-                 : path_set{path_kind::direct, path_kind::ordered};
+    const path_set by_kernels{path_kind::direct, path_kind::ordered};
+    if constexpr (std::is_same_v<TableSpace, device_space>)
+      return action == verb::gather ? by_kernels : path_set{path_kind::direct};
+    if constexpr (std::is_same_v<TableSpace, mapped_space>)
+      return action == verb::gather ? by_kernels.including(path_kind::cooperative) : by_kernels;
     const path_set host_table{path_kind::direct, path_kind::ordered, path_kind::staged};
     return action == verb::gather || action == verb::scatter ? host_table.including(path_kind::cooperative)
                                                              : host_table;

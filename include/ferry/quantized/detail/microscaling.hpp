@@ -87,11 +87,14 @@ struct microscaling : Codes {
   }
 
  private:
-  /// value / step. The product has the same bits, because the reciprocal of a power of two is exact.
+  /// value / step. The product has the same bits, because the reciprocal of a power of two is exact. It is
+  /// that of the exponents 0 to 254: arithmetic may take the step 2^-127 for zero.
   KOKKOS_FUNCTION static float scaled(float value, float step) {
     const bool is_finite = (bit_cast<std::uint32_t>(value) & 0x7fffffffu) < 0x7f800000u;
     if (is_not_number(step)) return with_sign_of(value, is_finite ? 0u : 0x7fc00000u);
-    return is_not_number(value) ? value : value * (1.0f / step);
+    if (is_not_number(value)) return value;
+    const auto exponent = bit_cast<std::uint32_t>(step) >> 23;
+    return value * float8_e8m0fnu::value_of(static_cast<std::uint8_t>(254u - exponent));
   }
 };
 

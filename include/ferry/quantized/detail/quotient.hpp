@@ -20,9 +20,14 @@ KOKKOS_FUNCTION constexpr float with_sign_of(float value, std::uint32_t magnitud
 }
 
 /// value / step, rounded once; zero if the step is zero. NaN has the sign of the value, because backends
-/// differ in it.
+/// differ in it. A compiler may multiply by the reciprocal, which is infinite for subnormal steps, so both
+/// numbers are multiplied by a power of two before.
 KOKKOS_FUNCTION constexpr float quotient(float value, float step) {
-  if (step == 0.0f) return with_sign_of(value, 0u);
+  if ((bit_cast<std::uint32_t>(step) & 0x7f800000u) == 0u) {
+    step *= 0x1p24f;
+    value *= 0x1p24f;
+    if (step == 0.0f) return with_sign_of(value, 0u);
+  }
   const float result = value / step;
   return is_not_number(result) ? with_sign_of(value, 0x7fc00000u) : result;
 }

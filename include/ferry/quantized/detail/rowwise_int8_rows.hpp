@@ -28,11 +28,6 @@
 /// they support every path and space.
 namespace ferry::detail {
 
-/// The memory space that kernels of Exec are fastest on. Scratch comes from it.
-template <class Exec>
-using near_space =
-    std::conditional_t<!is_host_exec<Exec> || device_is_host<Exec>, device_space, pageable_space>;
-
 /// True if kernels of Exec access Space without a link.
 template <class Exec, class Space>
 inline constexpr bool is_near = is_host_exec<Exec> || std::is_same_v<Space, device_space>;

@@ -176,31 +176,22 @@ template <class Path, class Bounds, class Exec, class Table, class Indices, clas
 void scatter_quantized_unsorted(launch_context<Exec>& call, Table& table, const Indices& indices,
                                 const array_ref<Value, ValueSpace>& values) {
   const auto label = label_of("scatter", Path::name);
-  const auto index_array = index_ref(indices);
-  using plain = std::remove_const_t<typename decltype(index_array)::value_type>;
-  constexpr bool in_place = encodes_in_place<Path, Exec, Table>;
-  const std::int64_t n = index_array.rows(), rows = static_cast<std::int64_t>(table.rows());
+  const auto table_rows = static_cast<std::int64_t>(table.rows());
   require_writable_parts<Path>(call, table);
-  std::int64_t* table_rows = nullptr;
-  report_writer report{};
-  if constexpr (in_place) table_rows = call.template scratch<std::int64_t>(n);
-  if constexpr (Bounds::reports) report = call.report();
-  // Found here in any case, so that the ticket names the table's own extents.
-  if constexpr (Bounds::reports || in_place)
-    launch(call.exec(), label + "::validate", n,
-           kernels::resolve_indices<plain, Bounds>{
-               {indices_for_kernels(call, index_array), rows, report}, table_rows, nullptr, nullptr});
+  const auto index_array = index_ref(indices);
   const auto near_batch = near_values<Path>(call, values);
-  if constexpr (in_place) {
-    call.changes().only(table_rows, n, rows, false);
+  if constexpr (encodes_in_place<Path, Exec, Table>) {
+    const std::int64_t n = index_array.rows();
     kernels::deciding_positions deciding{};
-    deciding.table_rows = table_rows;
-    deciding.findings = report.findings;
+    deciding.table_rows = listed(call, rows_for_kernels<Bounds>(call, index_array, table_rows), n).rows;
+    if constexpr (Bounds::reports) deciding.findings = call.report().findings;
+    call.changes().only(deciding.table_rows, n, table_rows, false);
     encode_in_place(call, label, table, near_batch, deciding);
   } else {
+    const auto rows = rows_to_write<Bounds>(call, index_array, table_rows);
     visit_encoded(call, label, table, near_batch, {}, [&](auto& array, const auto& encoded) {
       using path_policy = part_path<Path, Exec, typename traits_of<decltype(array)>::memory_space>;
-      scatter(call.exec(), array, indices, encoded, duplicates::assume_unique{}, Bounds{}, path_policy{})
+      scatter(call.exec(), array, rows, encoded, duplicates::assume_unique{}, bounds::skip{}, path_policy{})
           .drop();
     });
   }

@@ -38,7 +38,7 @@ struct nvfp4 {
 
   KOKKOS_FUNCTION static fp8_e4m3_t scale_of(const block_range& range, float tensor_scale) {
     const float least = 0x1p-6f;
-    const float scale = range.largest() / 6.0f / tensor_scale;
+    const float scale = detail::quotient(range.largest() / 6.0f, tensor_scale);
     return fp8_e4m3_t(scale < least ? least : scale);
   }
   KOKKOS_FUNCTION static float step_of(fp8_e4m3_t scale, float tensor_scale) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <ferry/concepts/argument.hpp>
+#include <ferry/concepts/execution_space.hpp>
+#include <ferry/memory/spaces.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/row_source.hpp>
@@ -71,6 +73,37 @@ void look_at_bounds(launch_context<Exec>& call, const array_ref<Index, Space>& i
     launch(call.exec(), call.label("validate"), indices.rows(),
            kernels::resolve_indices<plain, Bounds>{source, nullptr, nullptr, nullptr});
   }
+}
+
+/// The memory space that kernels of Exec are fastest on. Scratch comes from it.
+template <class Exec>
+using near_space =
+    std::conditional_t<!is_host_exec<Exec> || device_is_host<Exec>, device_space, pageable_space>;
+
+/// The row of each index of a verb made of verbs, or if one is bad -1 for all. Its verbs write to them with
+/// bounds::skip: of a graph only the findings of this call are taken back after a launch, so findings of
+/// theirs would refuse all later ones.
+template <class Bounds, class Exec, class Index, class Space>
+array_ref<const std::int64_t, near_space<Exec>> rows_to_write(launch_context<Exec>& call,
+                                                              const array_ref<Index, Space>& indices,
+                                                              std::int64_t table_rows) {
+  using plain = std::remove_const_t<Index>;
+  const std::int64_t n = indices.rows();
+  auto* const rows = call.template scratch<std::int64_t>(n);
+  const report_writer report = Bounds::reports ? call.report() : report_writer{};
+  if (n != 0)
+    launch(call.exec(), call.label("validate"), n,
+           kernels::resolve_indices<plain, Bounds>{
+               {indices_for_kernels(call, indices), table_rows, report}, rows, nullptr, nullptr});
+  if constexpr (Bounds::reports)
+    if (n != 0) launch(call.exec(), call.label("withhold"), n, kernels::withhold_rows{report.findings, rows});
+  array_ref<const std::int64_t, near_space<Exec>> list;
+  list.data = rows;
+  list.rank = 1;
+  list.extents = {n, 1};
+  list.make_dense();
+  list.label = "rows";
+  return list;
 }
 
 }  // namespace ferry::detail

@@ -49,10 +49,11 @@ path_kind choose_path([[maybe_unused]] const Exec& exec,
   if constexpr (Paths.size() == 1) {
     return Paths.first();
   } else {
-    // Work captured into a graph runs without the host.
-    const path_set allowed = execution_backend<Exec>::capturing(exec)
-                                 ? Paths.without(path_set{path_kind::staged, path_kind::cooperative})
-                                 : Paths;
+    // Work captured into a graph runs without the host, which takes part in the plan of a verb that writes.
+    const path_set barred = planned || What == verb::gather
+                                ? path_set{path_kind::staged, path_kind::cooperative}
+                                : path_set{path_kind::ordered, path_kind::staged, path_kind::cooperative};
+    const path_set allowed = execution_backend<Exec>::capturing(exec) ? Paths.without(barred) : Paths;
     return choose_route(exec, facts_of<Exec, BatchSpace>(What, table, n, planned), allowed);
   }
 }

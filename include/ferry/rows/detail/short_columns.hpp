@@ -69,9 +69,11 @@ void require_columns_apart(const char* verb, const Table& table, const Batch& ba
       if (overlap(column_of(table, a), column_of(batch, b))) refuse_overlap(verb, table, batch);
 }
 
-/// A verb by columns: move(column of the table, column of the batch) gives the ticket of each. Its own ticket
-/// covers all of them and has the findings, which name the table. prepare(call, indices) looks for others.
-template <class Chosen, class Exec, class Table, class Indices, class Batch, class Move, class Prepare>
+/// A verb by columns: move(column of the table, column of the batch, rows, bounds...) gives the ticket of
+/// each. Its own ticket covers all of them and has the findings, which name the table. prepare(call, indices)
+/// looks for others. Writes: whether it writes to the table, to no column if an index is bad.
+template <class Chosen, bool Writes, class Exec, class Table, class Indices, class Batch, class Move,
+          class Prepare>
 ticket move_columns(const char* verb, const Exec& exec, const Table& table, const Indices& indices,
                     const Batch& batch, const Move& move, const Prepare& prepare) {
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
@@ -79,17 +81,23 @@ ticket move_columns(const char* verb, const Exec& exec, const Table& table, cons
   require_columns(verb, table, positions_of(named), batch);
   require_columns_apart(verb, table, batch);
   launch_context<Exec> call(exec, verb);
+  const auto move_each = [&](const auto& rows, auto... bounds) {
+    prepare(call, named);
+    for (std::int64_t c = 0; c < table.width(); ++c) {
+      auto sink = column_of(batch, c);
+      auto column = column_of(table, c);
+      move(column, sink, rows, bounds...).drop();
+    }
+  };
   if constexpr (is_plan<Indices>) {
     require_plan<Exec, Chosen>(verb, named, table);
     call.use(named.storage());
+    move_each(indices);
+  } else if constexpr (Writes && bounds_policy::reports) {
+    move_each(rows_to_write<bounds_policy>(call, named, table.rows()), bounds::skip{});
   } else {
     look_at_bounds<bounds_policy>(call, named, table.rows());
-  }
-  prepare(call, named);
-  for (std::int64_t c = 0; c < table.width(); ++c) {
-    auto sink = column_of(batch, c);
-    auto rows = column_of(table, c);
-    move(rows, sink).drop();
+    move_each(indices);
   }
   return call.finish(table, positions_of(named), has_signed_indices(named));
 }

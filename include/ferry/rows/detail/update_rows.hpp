@@ -272,9 +272,11 @@ ticket update_rows(const Exec& exec, const Access& access, const Job& job, const
                            (in_any_order<Duplicates> &&
                             !adds_by_index<path::direct, Duplicates, Exec, typename Access::memory_space>);
   constexpr path_set candidates = paths_to<Access, asked, What, Exec, Space, Without...>();
-  constexpr path_set paths = is_every_row<Named> && asked::chosen_at_run_time
-                                 ? candidates.without(path_set{path_kind::ordered})
-                                 : candidates;
+  // With a plan the direct path walks over mapped rows in order as well.
+  constexpr bool in_order =
+      is_every_row<Named> || (planned && std::is_same_v<typename Access::memory_space, mapped_space>);
+  constexpr path_set paths =
+      in_order && asked::chosen_at_run_time ? candidates.without(path_set{path_kind::ordered}) : candidates;
   const path_kind best = choose_path<paths, What, Space>(exec, job.table, positions_of(named), planned);
   if constexpr (paths.contains(path_kind::ordered))
     if (best == path_kind::ordered)
