@@ -9,7 +9,6 @@
 #include <ferry/rows/detail/gather_rows.hpp>
 #include <ferry/rows/detail/row_kernels.hpp>
 #include <ferry/rows/detail/row_operations.hpp>
-#include <ferry/rows/detail/sum_by_team.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -190,28 +189,6 @@ TEST_CASE("indices are narrowed unless one needs more than 32 bits", "[gather]")
   fits(~std::uint64_t{0}, false);
   fits(limits::min(), true);
   fits(~std::uint32_t{0}, true);
-}
-
-TEST_CASE("teams with places of a long segment share the tiles of its row", "[sum_order]") {
-  for (const int tiles : {1, 2, 31, 32, 1000})
-    for (const int values : {64, 65, 511, 4096})
-      for (const int places : {1, 3, 16}) {
-        CAPTURE(tiles, values, places);
-        int next = 0;
-        for (int first = 0; first < values; first += places) {
-          const int end = first + places < values ? first + places : values;
-          const kernels::team_share share(5, 0, 0, values, first, end, tiles);
-          CHECK(share.tile == next);
-          CHECK(share.tiles >= 0);
-          CHECK(share.tiles <= ((end - first) * tiles + values - 1) / values);
-          next = share.tile + share.tiles;
-          for (int most = 1, round = 0, left = share.tiles; left > 0; ++round) {
-            CHECK(share.width(round, most) == 1);
-            --left;
-          }
-        }
-        CHECK(next == tiles);
-      }
 }
 
 }  // namespace ferry_test::checked_rows_test
