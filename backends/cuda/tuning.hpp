@@ -23,13 +23,9 @@ struct tuning_numbers {
   /// Static, because the scratch memory of a plan depends on it.
   static constexpr std::int64_t keys_compared = 2048;
 
-  /// Most keys that the blocks of one cluster sort, on devices that have clusters: a plan of 4096 takes
-  /// 15 us, 18 with a grid, but one of 8192 takes 20, 19 with a grid (H200).
-  static constexpr std::int64_t keys_of_cluster = 4096;
-
   /// Most positions of a batch without a plan that are searched in place of a sort, for rows in device
-  /// memory.
-  std::int64_t positions_searched = 4096;
+  /// memory. A search of 2048 takes as long as a sort and an update if all name two rows.
+  std::int64_t positions_searched = 2048;
   /// Fewest positions whose winners a scatter finds in a hash table. Clearing the table is a launch more than
   /// the plan of fewer positions.
   std::int64_t fewest_claims = keys_compared + 1;
@@ -84,7 +80,7 @@ static_assert(hopper.ring_slot_bytes <= 4 * hopper.dma_run_bytes,
 /// The sizes of a device that the numbers depend on.
 struct device_size {
   int multiprocessors = 0;
-  std::int64_t cache_bytes = 0;   ///< of the second level
+  std::int64_t cache_bytes = 0;  ///< of the second level
 };
 
 /// The size that FERRY_WITHOUT=large_device gives to every device.

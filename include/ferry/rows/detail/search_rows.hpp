@@ -153,7 +153,6 @@ struct search_rows {
     constexpr int group = 4 * Team::lanes;  // positions of a step
     const int lane = team.team_rank() % Team::lanes;
     int count = 0;
-    FERRY_LOOP_OF_DEVICE
     for (int base = begin / group * group; base < end; base += group) {
       const int first = base + 4 * lane;
       const four_rows four = reinterpret_cast<const four_rows*>(rows(batch))[first / 4];
@@ -191,8 +190,10 @@ struct search_rows {
     }
     team.warp_barrier();
     std::uint16_t* const slots = order(batch) + batch.segments[item].begin;
-    for_each_position(team, batch, row, position, positions,
-                      [&](int p, int number) { slots[number] = static_cast<std::uint16_t>(p); });
+    if (count == 1) slots[0] = static_cast<std::uint16_t>(position);
+    if (count > 1)
+      for_each_position(team, batch, row, position, positions,
+                        [&](int p, int number) { slots[number] = static_cast<std::uint16_t>(p); });
   }
 
   /// Updates a row with many values: the threads sum its pieces in some neighbouring tiles, then a thread for
