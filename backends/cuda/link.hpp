@@ -41,11 +41,6 @@ class block_team {
     KOKKOS_IF_ON_DEVICE((return __ballot_sync(0xffffffffu, bit);))
     KOKKOS_IF_ON_HOST((return bit ? 1u : 0u;))
   }
-  /// Bit l is set where lane l passes the value of the calling lane.
-  [[nodiscard]] KOKKOS_FUNCTION std::uint32_t peers([[maybe_unused]] int value) const {
-    KOKKOS_IF_ON_DEVICE((return __match_any_sync(0xffffffffu, value);))
-    KOKKOS_IF_ON_HOST((return 1u;))
-  }
   /// Returns when all lanes have called it, with their writes before it visible to all of them.
   KOKKOS_FUNCTION void warp_barrier() const { KOKKOS_IF_ON_DEVICE((__syncwarp();)) }
   KOKKOS_FUNCTION void team_barrier() const { KOKKOS_IF_ON_DEVICE((__syncthreads();)) }
@@ -64,7 +59,7 @@ class block_team {
         (Kokkos::abort("ferry: shared memory is a device's"); return *static_cast<T*>(nullptr);))
   }
   /// A T at the begin of the block's shared memory of the size that launch_blocks was given, uninitialized.
-  /// A kernel that calls it may need more than 48 KiB, and has neither shared() nor team_broadcast().
+  /// A kernel that calls it has neither shared() nor team_broadcast().
   template <class T>
   [[nodiscard]] KOKKOS_FUNCTION T& dynamic_shared() const {
     static_assert(alignof(T) <= alignof(int4));
@@ -100,7 +95,7 @@ struct link_functions {
   }
 
   /// Enqueues functor(team) for each of `teams` teams of `size` threads, at most largest_block, which have
-  /// `shared_bytes` of dynamic_shared memory. Not by Kokkos: with a tool loaded, Kokkos fences before and
+  /// `shared_bytes` of dynamic_shared memory, at most 48 KiB. Not by Kokkos: with a tool loaded, Kokkos fences before and
   /// after each kernel, and the host must not wait for a kernel that waits for the host; and Kokkos allocates
   /// before it launches teams.
   template <class Functor>
@@ -111,20 +106,12 @@ struct link_functions {
     const dim3 blocks(static_cast<unsigned>(teams));
     const dim3 threads(static_cast<unsigned>(std::min(size, largest_block)));
     void* arguments[] = {const_cast<Functor*>(&functor)};
-    // The kernel of a template has an address for each source that instantiates it, so that none remembers
-    // what another one has allowed. Threads that launch it at once allow it the same.
-    const void* const kernel = reinterpret_cast<const void*>(&run_blocks<Functor>);
-    if (shared_bytes > shared_without_leave)
-      check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(exec.cuda_device_prop().sharedMemPerBlockOptin)),
-            "cudaFuncSetAttribute");
-    check(cudaLaunchKernel(kernel, blocks, threads, arguments, shared_bytes, exec.cuda_stream()),
+    check(cudaLaunchKernel(reinterpret_cast<const void*>(&run_blocks<Functor>), blocks, threads, arguments,
+                           shared_bytes, exec.cuda_stream()),
           "cudaLaunchKernel");
   }
 
  private:
-  static constexpr std::size_t shared_without_leave = 48 * 1024;
-
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION static T past_caches([[maybe_unused]] const T* address) {
     T value;

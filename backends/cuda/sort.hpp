@@ -72,11 +72,6 @@ struct sort_functions {
                             std::int64_t count, void* workspace, std::size_t workspace_bytes);
 
  private:
-  /// True if the blocks of one cluster sort `count` keys.
-  static bool sorts_in_cluster(const Kokkos::Cuda& exec, std::int64_t count) {
-    return count <= tuning_numbers::keys_of_cluster &&
-           attribute(cudaDevAttrClusterLaunch, exec.cuda_device()) != 0;
-  }
   /// Keys per thread of grid_sort, with at most one block per multiprocessor; 0 for too many keys.
   static int items_for(const Kokkos::Cuda& exec, std::int64_t count) {
     const int device = exec.cuda_device();

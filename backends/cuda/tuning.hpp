@@ -23,16 +23,9 @@ struct tuning_numbers {
   /// Static, because the scratch memory of a plan depends on it.
   static constexpr std::int64_t keys_compared = 2048;
 
-  /// Most keys that the blocks of one cluster sort, on devices that have clusters: a plan of 4096 takes
-  /// 15 us, 18 with a grid, but one of 8192 takes 20, 19 with a grid (H200).
-  static constexpr std::int64_t keys_of_cluster = 4096;
-
   /// Most positions of a batch without a plan that are searched in place of a sort, for rows in device
-  /// memory; at most kernels::search_shape::most. A search of 12288 takes 0.6 of the time of a sort and an
-  /// update, and up to 1.1 if all name two rows; of 16384 it takes 0.7 and 1.3 (H200).
-  std::int64_t positions_searched = 12288;
-  /// Shared memory that a block may have. Computed from what the device allows.
-  std::int64_t shared_bytes = 227 * 1024;
+  /// memory. A search of 2048 takes as long as a sort and an update if all name two rows.
+  std::int64_t positions_searched = 2048;
   /// Fewest positions whose winners a scatter finds in a hash table. Clearing the table is a launch more than
   /// the plan of fewer positions.
   std::int64_t fewest_claims = keys_compared + 1;
@@ -87,12 +80,11 @@ static_assert(hopper.ring_slot_bytes <= 4 * hopper.dma_run_bytes,
 /// The sizes of a device that the numbers depend on.
 struct device_size {
   int multiprocessors = 0;
-  std::int64_t cache_bytes = 0;   ///< of the second level
-  std::int64_t shared_bytes = 0;  ///< that a block may have
+  std::int64_t cache_bytes = 0;  ///< of the second level
 };
 
 /// The size that FERRY_WITHOUT=large_device gives to every device.
-inline constexpr device_size small_device{16, std::int64_t{4} << 20, std::int64_t{64} << 10};
+inline constexpr device_size small_device{16, std::int64_t{4} << 20};
 
 /// The numbers for devices of a compute capability and size. Only Hopper has readings; the other generations
 /// get its numbers, less those that depend on the size.
@@ -103,7 +95,6 @@ inline constexpr device_size small_device{16, std::int64_t{4} << 20, std::int64_
     numbers.teams_that_check = 2 * std::int64_t{size.multiprocessors};
     numbers.threads_that_pool = 1280 * std::int64_t{size.multiprocessors};
   }
-  if (size.shared_bytes > 0) numbers.shared_bytes = size.shared_bytes;
   // A claim takes 16 bytes of the table, 4 for its slot's number and at least 4 of the index.
   constexpr std::int64_t bytes_of_a_claim = 24;
   if (const std::int64_t claims = size.cache_bytes / bytes_of_a_claim; claims > 0)

@@ -150,10 +150,6 @@ TEST_CASE("keys are sorted on both sides of what a thread and the device hold", 
   for (const std::size_t few : {1, 2, 31, 32, 33, 63, 64, 65}) check_rows(few, 20);
   const auto compared = static_cast<std::size_t>(ferry::cuda::tuning_numbers::keys_compared);
   for (const std::size_t count : {compared - 1, compared, compared + 1}) check_rows(count, 20);
-  const auto cluster = static_cast<std::size_t>(limits::cluster_blocks) * block;
-  for (const std::size_t items : {1, 2, 4})
-    for (const std::size_t count : {cluster * items - 1, cluster * items, cluster * items + 1})
-      check_rows(count, 20);
   for (std::size_t items = 1; items <= limits::most_items; items *= 2) {
     CHECK(limits::items_for(static_cast<std::int64_t>(block * items), 1) == static_cast<int>(items));
     for (const std::size_t count : {block * items - 1, block * items, block * items + 1})

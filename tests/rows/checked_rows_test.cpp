@@ -5,11 +5,9 @@
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/rows/detail/checked_rows.hpp>
-#include <ferry/rows/detail/gather_listed.hpp>
 #include <ferry/rows/detail/gather_rows.hpp>
 #include <ferry/rows/detail/row_kernels.hpp>
 #include <ferry/rows/detail/row_operations.hpp>
-#include <ferry/rows/detail/sum_by_team.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -17,7 +15,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -132,86 +129,6 @@ TEST_CASE("teams that check indices have several items under way", "[bounds]") {
     for (const std::size_t n : {1u, 2u, 9u, 100u})
       for (const std::size_t width : {1u, 3u, 8u, 13u, 29u, 120u})
         check_moved_and_added<ferry::bounds::check>(n, width, teams);
-}
-
-TEST_CASE("teams gather by lists that they read once", "[gather]") {
-  using kernels::gather_listed;
-  auto random = generator(212);
-  const std::size_t rows = 83;
-  for (const std::size_t width : {4u, 12u, 20u, 48u})
-    for (const std::size_t n : {1u, 3u, 63u, 101u}) {
-      CAPTURE(n, width);
-      const auto table = values<float>(random, rows * width);
-      const auto before = values<float>(random, n * width);
-      auto indices = ferry_test::indices<std::int32_t>(random, n, rows);
-      if (n > 1) indices[n - 1] = static_cast<std::int32_t>(rows);
-      auto out = before;
-      detail::index_report findings;
-      unsigned int raised = 0;
-      using named_rows = kernels::index_rows<std::int32_t, ferry::bounds::check>;
-      const auto units = static_cast<std::int64_t>(width / 4), count = static_cast<std::int64_t>(n);
-      const gather_listed<named_rows> gather{
-          reinterpret_cast<const kernels::opaque16*>(table.data()),
-          units,
-          reinterpret_cast<kernels::opaque16*>(out.data()),
-          units,
-          static_cast<int>(units),
-          {indices.data(), static_cast<std::int64_t>(rows), {&findings, &raised}},
-          count};
-      run_teams(gather, gather_listed<named_rows>::items_of_team(several_threads::size, gather.units), count);
-      auto expected = before;
-      for (std::size_t p = 0; p < n; ++p)
-        if (static_cast<std::size_t>(indices[p]) < rows)
-          for (std::size_t c = 0; c < width; ++c)
-            expected[p * width + c] = table[static_cast<std::size_t>(indices[p]) * width + c];
-      CHECK(out == expected);
-      CHECK(findings.out_of_range == (n > 1 ? 1 : 0));
-    }
-}
-
-TEST_CASE("indices are narrowed unless one needs more than 32 bits", "[gather]") {
-  const auto fits = [](auto index, bool expected) {
-    const std::vector<decltype(index)> indices{3, index, 4};
-    std::vector<detail::narrow_index<decltype(index)>> narrow(3);
-    CAPTURE(index);
-    CHECK(detail::narrow(narrow.data(), indices.data(), 3) == expected);
-    if (expected) CHECK(static_cast<decltype(index)>(narrow[1]) == index);
-    CHECK(narrow[2] == 4);
-  };
-  using limits = std::numeric_limits<std::int32_t>;
-  fits(std::int64_t{limits::max()}, true);
-  fits(std::int64_t{limits::min()}, true);
-  fits(std::int64_t{limits::max()} + 1, false);
-  fits(std::int64_t{limits::min()} - 1, false);
-  fits(std::numeric_limits<std::int64_t>::max(), false);
-  fits(std::numeric_limits<std::int64_t>::min(), false);
-  fits(std::uint64_t{0xffffffffu}, true);
-  fits(std::uint64_t{0x100000000u}, false);
-  fits(~std::uint64_t{0}, false);
-  fits(limits::min(), true);
-  fits(~std::uint32_t{0}, true);
-}
-
-TEST_CASE("teams with places of a long segment share the tiles of its row", "[sum_order]") {
-  for (const int tiles : {1, 2, 31, 32, 1000})
-    for (const int values : {64, 65, 511, 4096})
-      for (const int places : {1, 3, 16}) {
-        CAPTURE(tiles, values, places);
-        int next = 0;
-        for (int first = 0; first < values; first += places) {
-          const int end = first + places < values ? first + places : values;
-          const kernels::team_share share(5, 0, 0, values, first, end, tiles);
-          CHECK(share.tile == next);
-          CHECK(share.tiles >= 0);
-          CHECK(share.tiles <= ((end - first) * tiles + values - 1) / values);
-          next = share.tile + share.tiles;
-          for (int most = 1, round = 0, left = share.tiles; left > 0; ++round) {
-            CHECK(share.width(round, most) == 1);
-            --left;
-          }
-        }
-        CHECK(next == tiles);
-      }
 }
 
 }  // namespace ferry_test::checked_rows_test

@@ -30,11 +30,14 @@ namespace kernels = ferry::kernels;
 namespace detail = ferry::detail;
 
 /// Memory of a team, which holds no usable value.
-kernels::searched_batch& poisoned_batch(std::size_t bytes) {
-  static std::vector<kernels::searched_batch> memory;
-  memory.resize(bytes / sizeof(kernels::searched_batch) + 1);
-  std::memset(static_cast<void*>(memory.data()), 0xa5, memory.size() * sizeof(kernels::searched_batch));
-  return memory.front();
+struct alignas(16) unit {
+  unsigned char bytes[16];
+};
+unit* poisoned_memory(std::size_t bytes) {
+  static std::vector<unit> memory;
+  memory.resize(bytes / sizeof(unit) + 1);
+  std::memset(static_cast<void*>(memory.data()), 0xa5, memory.size() * sizeof(unit));
+  return memory.data();
 }
 
 struct one_thread {
@@ -47,16 +50,15 @@ struct one_thread {
   [[nodiscard]] static int team_size() { return 1; }
   static void team_barrier() {}
   [[nodiscard]] static std::uint32_t vote(bool bit) { return bit ? 1u : 0u; }
-  [[nodiscard]] static std::uint32_t peers(int) { return 1u; }
   static void warp_barrier() {}
   template <class T>
   [[nodiscard]] T& dynamic_shared() const {
-    return poisoned_batch(bytes);
+    return *reinterpret_cast<T*>(poisoned_memory(bytes));
   }
 
   template <class Search>
   static void run(const Search& search) {
-    for (int team = search.teams(); team-- > 0;) search(one_thread{team, search.bytes()});
+    for (int team = search.teams; team-- > 0;) search(one_thread{team, search.bytes()});
   }
 };
 
@@ -68,7 +70,7 @@ struct several_threads {
     std::barrier<> team{size};
     std::barrier<> warp[size / lanes]{std::barrier<>(lanes), std::barrier<>(lanes), std::barrier<>(lanes)};
     int passed[size] = {};
-    kernels::searched_batch& batch;
+    unit* memory = nullptr;
   };
   meetings& shared_team;
   int league;
@@ -89,16 +91,15 @@ struct several_threads {
     return mask;
   }
   [[nodiscard]] std::uint32_t vote(bool bit) const { return lanes_with(1, bit ? 1 : 0); }
-  [[nodiscard]] std::uint32_t peers(int value) const { return lanes_with(value, value); }
   template <class T>
   [[nodiscard]] T& dynamic_shared() const {
-    return shared_team.batch;
+    return *reinterpret_cast<T*>(shared_team.memory);
   }
 
   template <class Search>
   static void run(const Search& search) {
-    for (int team = search.teams(); team-- > 0;) {
-      meetings shared_team{.batch = poisoned_batch(search.bytes())};
+    for (int team = search.teams; team-- > 0;) {
+      meetings shared_team{.memory = poisoned_memory(search.bytes())};
       std::vector<std::thread> threads;
       for (int rank = 0; rank < size; ++rank)
         threads.emplace_back([&, rank] { search(several_threads{shared_team, team, rank}); });
@@ -111,13 +112,10 @@ struct several_threads {
 template <class Kernel, class Named>
 kernels::search_rows<Kernel, Named> search_of(const Kernel& kernel, const Named& named,
                                               std::int64_t positions, std::int64_t teams_at_once) {
-  return {{},
-          kernel,
-          named,
-          positions,
-          kernel.per_item(),
-          kernels::search_shape::items_of_team(positions, teams_at_once),
-          true};
+  using search = kernels::search_rows<Kernel, Named>;
+  const auto count = static_cast<int>(positions);
+  return {kernel, named, count, search::teams_of(count, static_cast<int>(teams_at_once)),
+          static_cast<int>(kernel.per_item())};
 }
 
 template <class T, class Tile, class Duplicates = ferry::duplicates::sum, class Team = one_thread>
@@ -219,13 +217,13 @@ TEST_CASE("the lanes and warps of a team that searches agree on the places of po
   check_added<double, kernels::masked_tile, ferry::duplicates::mean, several_threads>({66, 3, 40}, 5, 25, 1);
 }
 
-TEST_CASE("teams of many items find the rows that they share and those that they do not", "[sum_order]") {
+TEST_CASE("teams of many items find the rows that several of them name", "[sum_order]") {
   using packed = kernels::packed_tile;
   using sum = ferry::duplicates::sum;
   std::vector<std::size_t> counts(900, 1);
   counts.insert(counts.end(), {2, 3, 7, 8, 9, 63, 64, 65});
-  // A device with so few teams at once gives a team 16, 19, 125, or at most 128 items.
-  for (const std::int64_t teams : {200, 61, 9, 8, 3}) {
+  // A team has at most 16 items, whatever the number of teams at once.
+  for (const std::int64_t teams : {2000, 264, 200, 61, 9, 3}) {
     check_added<float, packed>(counts, 8, 26, 0, teams);
     check_added<float, kernels::masked_tile>(counts, 3, 27, 2, teams);
   }

@@ -196,6 +196,45 @@ TEST_CASE("a bad index of one launch is thrown by the wait after it, and the nex
   }
 }
 
+TEST_CASE("a captured small batch with repeated rows is searched at each launch", "[graph]") {
+  auto random = generator(88);
+  const stream queue;
+  constexpr std::size_t few = 9;
+  ferry::tensor<float, ferry::device_space> table("table", rows, width), other("other", rows, width);
+  operands arrays;
+  put(arrays.ids, indices<std::int64_t>(random, n, few));
+  ferry::scatter(queue.exec(), table, arrays.ids, arrays.batch).wait();
+  ferry::scatter_add(queue.exec(), table, arrays.ids, arrays.batch).wait();
+  ferry::ticket last, sum;
+  graph replayed(queue, [&] {
+    last = ferry::scatter(queue.exec(), table, arrays.ids, arrays.batch);
+    sum = ferry::scatter_add(queue.exec(), table, arrays.ids, arrays.batch);
+  });
+  for (int launch = 0; launch < 5; ++launch) {
+    CAPTURE(launch);
+    auto ids = indices<std::int64_t>(random, n, launch < 3 ? few : rows);
+    const bool is_bad = launch == 1 || launch == 3;
+    if (is_bad) ids[n / 2] = rows;
+    const auto content = values<float>(random, rows * width);
+    put(table, content);
+    put(other, content);
+    put(arrays.ids, ids);
+    put(arrays.batch, values<float>(random, n * width));
+    replayed.launch();
+    if (is_bad) {
+      CHECK_THROWS_AS(last.wait(), ferry::out_of_range);
+      CHECK_THROWS_AS(sum.wait(), ferry::out_of_range);
+    } else {
+      last.wait();
+      sum.wait();
+      const auto plan = ferry::make_plan(queue.exec(), ids, rows);
+      ferry::scatter(queue.exec(), other, plan, arrays.batch).wait();
+      ferry::scatter_add(queue.exec(), other, plan, arrays.batch).wait();
+    }
+    CHECK(same_bits(take(table), take(other)));
+  }
+}
+
 TEST_CASE("the errors of launches without a ticket come with the next wait on the captured instance",
           "[graph]") {
   auto random = generator(86);

@@ -54,8 +54,7 @@ inline int multiprocessors_of(int device) {
 
 inline device_size size_of(const cudaDeviceProp& device) {
   if (do_without_large_device()) return small_device;
-  return {device.multiProcessorCount, device.l2CacheSize,
-          static_cast<std::int64_t>(device.sharedMemPerBlockOptin)};
+  return {device.multiProcessorCount, device.l2CacheSize};
 }
 
 }  // namespace ferry::cuda

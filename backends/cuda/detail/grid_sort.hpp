@@ -16,8 +16,7 @@ namespace ferry::cuda {
 /// room for all of them, and waits for earlier kernels until then. It has at most one block per
 /// multiprocessor, and two fit into one, so half of the device is enough. Kernels that wait for other work
 /// (NCCL's, rings) do not delay it while they leave half of the multiprocessors free. Where they occupy more
-/// and wait for work that comes after the sort, both deadlock. A cluster of few blocks starts as soon as a
-/// group of multiprocessors has room for it.
+/// and wait for work that comes after the sort, both deadlock.
 struct grid_sort {
   static constexpr int threads = 512;
   static constexpr int blocks_in_one = 2;  ///< per multiprocessor: by registers, shared memory and threads
@@ -26,8 +25,6 @@ struct grid_sort {
   static constexpr int digit_bits = 8;
   static constexpr int bins = 1 << digit_bits;
   static constexpr std::int64_t most_blocks = 1024;
-  static constexpr std::int64_t cluster_blocks =
-      8;                                    ///< of a cluster that sorts; any device has such clusters
   static constexpr int counts_at_once = 8;  ///< in one load
 
   static std::int64_t blocks_for(std::int64_t count, int items) {

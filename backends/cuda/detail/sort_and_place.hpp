@@ -21,9 +21,6 @@ namespace ferry::cuda {
 
 static_assert(tuning_numbers::keys_compared <= counting_sort::most_keys,
               "ferry: a block holds all keys that are compared.");
-static_assert(tuning_numbers::keys_of_cluster <= grid_sort::cluster_blocks * grid_sort::threads,
-              "ferry: each thread of a cluster has one key.");
-
 template <class Keys, class Segments>
 bool sort_functions::sort_and_place(const Kokkos::Cuda& exec, const Keys& key_of, const Segments& segments,
                                     std::uint64_t* keys, std::uint64_t* other_keys, unsigned int* arrived,
@@ -42,34 +39,29 @@ bool sort_functions::sort_and_place(const Kokkos::Cuda& exec, const Keys& key_of
       reinterpret_cast<std::uintptr_t>(workspace) % 16 != 0)
     return false;
   const device_guard guard(exec);
-  const auto launched = [&]<int Items, bool OneCluster>(std::integral_constant<int, Items>,
-                                                        std::bool_constant<OneCluster>) {
-    const std::int64_t blocks = OneCluster ? grid_sort::cluster_blocks : grid_sort::blocks_for(count, Items);
+  const auto launched = [&]<int Items>(std::integral_constant<int, Items>) {
+    const std::int64_t blocks = grid_sort::blocks_for(count, Items);
     const cudaError_t status = launch_grid_sort(
         exec.cuda_stream(), blocks,
-        sort_by_grid<Items, OneCluster, Keys, Segments>{
+        sort_by_grid<Items, Keys, Segments>{
             key_of, segments, keys, other_keys, static_cast<std::uint16_t*>(workspace),
             static_cast<std::uint32_t>(grid_sort::stride_for(blocks)), static_cast<std::uint32_t>(count),
             first_bit, passes, (bits - first_bit + passes - 1) / passes});
     if (status == cudaSuccess) return true;
-    if (status != cudaErrorCooperativeLaunchTooLarge && status != cudaErrorNotSupported &&
-        status != cudaErrorInvalidClusterSize)
-      check(status, "cudaLaunchKernelExC");
+    if (status != cudaErrorCooperativeLaunchTooLarge && status != cudaErrorNotSupported)
+      check(status, "cudaLaunchCooperativeKernel");
     cudaGetLastError();
     return false;
   };
-  if (sorts_in_cluster(exec, count))
-    if (launched(std::integral_constant<int, 1>{}, std::true_type())) return true;
-  constexpr std::false_type one_cluster;
   switch (items_for(exec, count)) {
     case 1:
-      return launched(std::integral_constant<int, 1>{}, one_cluster);
+      return launched(std::integral_constant<int, 1>{});
     case 2:
-      return launched(std::integral_constant<int, 2>{}, one_cluster);
+      return launched(std::integral_constant<int, 2>{});
     case 4:
-      return launched(std::integral_constant<int, 4>{}, one_cluster);
+      return launched(std::integral_constant<int, 4>{});
     case 8:
-      return launched(std::integral_constant<int, 8>{}, one_cluster);
+      return launched(std::integral_constant<int, 8>{});
     default:
       return false;
   }

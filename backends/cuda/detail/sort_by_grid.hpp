@@ -15,15 +15,13 @@ namespace ferry::cuda {
 /// sort_functions::sort_and_place. The first pass makes the keys. The passes alternate between two buffers,
 /// so that the last one writes to `buffer`.
 ///
-/// If there are few keys the blocks are one cluster, whose barriers take a fraction of a grid's.
-///
 /// Device mapping: a block has one tile of adjacent keys, a warp 32 * Items of them. In each pass, every warp
 /// ranks its keys among its own keys of the same digit, and every block publishes its count of each digit
 /// (counts[digit][block]). After a barrier of all blocks, each block sums the counts before its own keys and
 /// writes the keys to their places. After another barrier the next pass reads them. At the end every block
 /// counts what begins in its tile of the sorted keys and publishes that, and after a last barrier each place
 /// knows its running sum.
-template <int Items, bool OneCluster, class Keys, class Segments>
+template <int Items, class Keys, class Segments>
 struct sort_by_grid {
   static constexpr int threads = grid_sort::threads;
   static constexpr int warps = grid_sort::warps;
@@ -74,15 +72,7 @@ struct sort_by_grid {
 
  private:
   /// Waits for all blocks. Writes before it are visible after it.
-  __device__ static void meet() {
-    if constexpr (!OneCluster) {
-      cooperative_groups::this_grid().sync();
-    } else {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-      cooperative_groups::this_cluster().sync();
-#endif
-    }
-  }
+  __device__ static void meet() { cooperative_groups::this_grid().sync(); }
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
   __device__ static int warp() { return static_cast<int>(threadIdx.x) / 32; }
   __device__ static std::uint32_t place(int item) {
@@ -252,36 +242,22 @@ struct sort_by_grid {
   }
 };
 
-template <int Items, bool OneCluster, class Keys, class Segments>
+template <int Items, class Keys, class Segments>
 __global__ void __launch_bounds__(grid_sort::threads, grid_sort::blocks_in_one)
-    sort_keys_by_grid(sort_by_grid<Items, OneCluster, Keys, Segments> sort) {
-  __shared__ typename sort_by_grid<Items, OneCluster, Keys, Segments>::shared block;
+    sort_keys_by_grid(sort_by_grid<Items, Keys, Segments> sort) {
+  __shared__ typename sort_by_grid<Items, Keys, Segments>::shared block;
   sort.run(block);
 }
 
 /// Launches the sort on `stream` by this number of blocks. Returns an error, for example
 /// cudaErrorCooperativeLaunchTooLarge, if the device can't run all of them at once.
-template <int Items, bool OneCluster, class Keys, class Segments>
+template <int Items, class Keys, class Segments>
 cudaError_t launch_grid_sort(cudaStream_t stream, std::int64_t blocks,
-                             sort_by_grid<Items, OneCluster, Keys, Segments> sort) {
+                             sort_by_grid<Items, Keys, Segments> sort) {
   void* arguments[] = {&sort};
-  const auto kernel = reinterpret_cast<const void*>(sort_keys_by_grid<Items, OneCluster, Keys, Segments>);
+  const auto kernel = reinterpret_cast<const void*>(sort_keys_by_grid<Items, Keys, Segments>);
   const dim3 all_blocks(static_cast<unsigned int>(blocks));
-  if constexpr (OneCluster) {
-    cudaLaunchAttribute cluster{};
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim.x = all_blocks.x;
-    cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
-    cudaLaunchConfig_t launch{};
-    launch.gridDim = all_blocks;
-    launch.blockDim = dim3(grid_sort::threads);
-    launch.stream = stream;
-    launch.attrs = &cluster;
-    launch.numAttrs = 1;
-    return cudaLaunchKernelExC(&launch, kernel, arguments);
-  } else {
-    return cudaLaunchCooperativeKernel(kernel, all_blocks, dim3(grid_sort::threads), arguments, 0, stream);
-  }
+  return cudaLaunchCooperativeKernel(kernel, all_blocks, dim3(grid_sort::threads), arguments, 0, stream);
 }
 
 }  // namespace ferry::cuda

@@ -8,7 +8,6 @@
 #include <ferry/rows/detail/choose_path.hpp>
 #include <ferry/rows/detail/expand_rows.hpp>
 #include <ferry/rows/detail/gather_cooperative.hpp>
-#include <ferry/rows/detail/gather_listed.hpp>
 #include <ferry/rows/detail/gather_staged.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/row_access.hpp>
@@ -105,12 +104,6 @@ ticket run_gather(const Exec& exec, const Access& access, const Named& named,
         const bool reads_once = Access::is_strided &&
                                 std::is_same_v<typename Access::memory_space, device_space> &&
                                 access.row_bytes() <= 4096;
-        if constexpr (!is_plan<Named>)
-          if constexpr (Access::is_strided &&
-                        may_gather_listed<Bounds, Exec, typename Access::memory_space, Out, OutSpace,
-                                          typename Access::value_type, typename Named::memory_space>)
-            if (reads_once && gather_listed<Bounds>(call, label, rows, named, out))
-              return call.finish(table, n, has_signed_indices(named));
         const auto source = rows_for_kernels<Bounds>(call, named, table.rows(), reads_once);
         launch_gather(exec, label, rows, out, access.places(call, source, n, plan), n);
       }

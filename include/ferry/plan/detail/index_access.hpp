@@ -10,7 +10,6 @@
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -35,52 +34,6 @@ inline void copy_indices(std::byte* copy, const std::byte* indices, std::int64_t
     copy_part(0, bytes);
   else
     parallel(bytes, index_part_bytes / 2, copy_part);
-}
-
-/// An index in 32 bits.
-template <class Index>
-using narrow_index = std::conditional_t<std::is_signed_v<Index>, std::int32_t, std::uint32_t>;
-
-/// Most indices that narrow_indices copies.
-inline constexpr std::int64_t most_narrow_indices =
-    most_index_bytes_read / std::int64_t{sizeof(std::int32_t)};
-
-/// target[0, count) = indices[0, count). False if a number needs more bits.
-template <class Index>
-bool narrow(narrow_index<Index>* target, const Index* indices, std::int64_t count) {
-  if constexpr (sizeof(Index) == sizeof(*target)) {
-    std::memcpy(target, indices, static_cast<std::size_t>(count) * sizeof(Index));
-    return true;
-  } else {
-    constexpr std::uint64_t lowest = std::is_signed_v<Index> ? std::uint64_t{1} << 31 : 0;
-    std::uint64_t bits = 0;
-    for (std::int64_t i = 0; i < count; ++i) {
-      target[i] = static_cast<narrow_index<Index>>(indices[i]);
-      bits |= static_cast<std::uint64_t>(indices[i]) + lowest;
-    }
-    return bits >> 32 == 0;
-  }
-}
-
-/// A copy of pageable indices in page-locked memory, in 32 bits, for kernels that read each about once. Null
-/// if a number needs more. Several threads copy many of them.
-template <class Exec, class Index>
-auto narrow_indices(launch_context<Exec>& call, const array_ref<Index, pageable_space>& indices)
-    -> const narrow_index<std::remove_const_t<Index>>* {
-  using plain = std::remove_const_t<Index>;
-  constexpr std::int64_t piece = 16384, most_alone = 4 * piece;
-  call.refuse_capture(
-      "but indices in pageable memory would be read once only; give it indices in device_space");
-  call.wait_for_host_access(indices);
-  const std::int64_t count = indices.rows();
-  auto* const copy = call.template pinned<narrow_index<plain>>(count);
-  if (count <= most_alone) return narrow<plain>(copy, indices.data, count) ? copy : nullptr;
-  std::atomic<bool> fits = true;
-  parallel(count, piece, [&](std::int64_t first, std::int64_t size) {
-    if (!narrow<plain>(copy + first, indices.data + first, size))
-      fits.store(false, std::memory_order_relaxed);
-  });
-  return fits.load(std::memory_order_relaxed) ? copy : nullptr;
 }
 
 /// For kernels of the verb's execution space. Indices in host memory are copied to a device. Pageable indices

@@ -1,291 +1,311 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/rows/detail/prefetch.hpp>
-#include <ferry/rows/detail/row_operations.hpp>
-#include <ferry/rows/detail/searched_batch.hpp>
-#include <ferry/rows/detail/sum_by_team.hpp>
+#include <ferry/memory/detail/tools.hpp>
+#include <ferry/plan/detail/row_source.hpp>
+#include <ferry/policy/duplicates.hpp>
+#include <ferry/policy/path.hpp>
+#include <ferry/rows/detail/pieces_of_rows.hpp>
 #include <ferry/rows/detail/sum_long_segments.hpp>
-#include <ferry/runtime/detail/report.hpp>
+#include <ferry/rows/detail/sum_pieces.hpp>
+#include <ferry/rows/detail/tile.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <string>
 #include <type_traits>
 
-/// The rows of a small batch and their positions without a sort: every position is looked up among a team's
-/// rows.
+/// The rows of a small batch and their positions without a sort: every row is compared with all of the batch.
 namespace ferry::kernels {
+
+/// Findings of a search, a source of the row kernels. Item i is position i: it has the row that its index
+/// names if it is the first position to do so, and no row otherwise. A team has every `teams`-th item, so
+/// rows with many values, which occur early, have different teams.
+struct found_rows {
+  static constexpr int most_items = 16;  ///< of a team
+
+  const row_segment* segments = nullptr;  ///< of the team's items
+  const std::uint16_t* order = nullptr;   ///< the positions of the rows
+  int teams = 1;
+
+  KOKKOS_FUNCTION static bool blocked() { return false; }
+  KOKKOS_FUNCTION row_segment segment(std::int64_t i) const { return segments[static_cast<int>(i) / teams]; }
+  KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return order[k]; }
+};
 
 /// Finds the rows of a batch and runs `kernel`, a kernel on found_rows, in one launch. All teams look at all
 /// indices, so each knows before it writes whether one is bad. The positions of a row come in the order of
 /// the batch, as after a stable sort.
 ///
-/// Device mapping: a team has some neighbouring items, and a small hash table of their rows. Each warp tests
-/// the rows of neighbouring positions against a bit for each hash, a lane for each position; few batches name
-/// a row often, so most positions miss. It lists the others and looks them up in the table. The warps count
-/// the positions of each item, then sum the counts of the warps before, and so know the place of each
-/// position in the order of the items. At last all threads run the kernel on the team's items, one work item
-/// each. The teams that name a row often share its tiles, see team_share.
+/// Device mapping: a team keeps the row numbers of all positions in its shared memory. A warp compares the
+/// row of an item with all of them, four a lane, and stops at an earlier position of that row. Rows with many
+/// values are summed by all threads, one for each piece and column. At last the threads run the kernel on the
+/// other items, a work item each.
 template <class Kernel, class Named>
-struct search_rows : search_shape {
+struct search_rows {
+  static constexpr int team_size = 512;
+  static constexpr std::uint32_t no_row = 0xffffffff;  ///< tables have fewer rows
+
   Kernel kernel;  ///< its source is that of the team
   Named named;    ///< an index_rows
-  std::int64_t items;
-  std::int64_t per_item;
-  int team_items;
-  bool values_in_device;
+  int positions;
+  int teams;
+  int per_item;  ///< work items
 
-  [[nodiscard]] int teams() const { return static_cast<int>((items + team_items - 1) / team_items); }
-  [[nodiscard]] std::size_t bytes() const {
-    return searched_batch::bytes(static_cast<int>(items), bytes_of_tile);
+  /// Teams of a batch: as many as are at work at the same time, or more if each would have too many items.
+  static int teams_of(int positions, int teams_at_once) {
+    const int fewest = (positions + found_rows::most_items - 1) / found_rows::most_items;
+    return std::min(positions, std::max(fewest, teams_at_once));
   }
+  [[nodiscard]] std::size_t bytes() const { return sizeof(memory) + 6 * static_cast<std::size_t>(room()); }
 
   template <class Team>
   KOKKOS_FUNCTION void operator()(const Team& team) const {
-    auto& batch = team.template dynamic_shared<searched_batch>();
-    const auto positions = static_cast<int>(items);
-    const int first = team.league_rank() * team_items;
-    const int size = positions - first < team_items ? positions - first : team_items;
-    const warp_positions part(team, positions);
-    // Under way while the table is made.
-    std::int64_t row[at_once];
-    load(part, part.begin, row);
-    clear(team, batch, first, size);
+    auto& batch = team.template dynamic_shared<memory>();
+    if (team.team_rank() == 0) batch.is_bad = batch.order_size = 0;
     team.team_barrier();
-    for (int item = team.team_rank(); item < size; item += team.team_size()) enter(batch, item);
+    load_rows(team, batch);
     team.team_barrier();
-    prefetch(team, batch, first, size);
-    auto* const list = batch.list(positions) + part.begin;
-    const int hits = look_up(team, batch, part, first, row, list);
-    team.team_barrier();
-    if (batch.bad != 0) return;
-    for (int k = team.team_rank(); k < size; k += team.team_size())
-      allot(batch, k, team.team_size() / Team::lanes);
-    team.team_barrier();
-    for (int h = part.lane; h < hits; h += Team::lanes) {
-      const search_hit hit(list[h]);
-      const int position = part.begin + hit.place(), item = hit.item();
-      const int number = batch.next[part.warp][item] + hit.number();
-      if (batch.count[item] != 0)
-        batch.order()[batch.begin[item] + number] = static_cast<std::uint16_t>(position);
-      if (position == first + item) batch.before[item] = number;
-    }
-    team.team_barrier();
+    if (batch.is_bad != 0) return;
     Kernel team_kernel = kernel;
-    team_kernel.source = {batch.rows, batch.begin, batch.count, batch.order(), first};
+    team_kernel.source = {batch.segments, order(batch), teams};
+    const int size = (positions - team.league_rank() + teams - 1) / teams;
+    const int warps = team.team_size() / Team::lanes;
+    for (int item = team.team_rank() / Team::lanes; item < size; item += warps) find(team, batch, item);
+    team.team_barrier();
     if constexpr (sums)
-      if (batch.has_shares && !kernel.operation.is_refused())
-        update_shares(team, batch, team_kernel, first, size);
-    for (std::int64_t i = first * per_item + team.team_rank(); i < (first + size) * per_item;
-         i += team.team_size())
-      team_kernel(i);
+      for (int item = 0; item < size; ++item)
+        if (is_long(batch.segments[item]) && !kernel.operation.is_refused())
+          update_long(team, batch, team_kernel, item);
+    for (int k = team.team_rank(); k < size * per_item; k += team.team_size()) {
+      const int item = k / per_item;
+      if (!sums || !is_long(batch.segments[item]))
+        team_kernel(number_of(team, item) * per_item + (k - item * per_item));
+    }
   }
 
  private:
-  static constexpr int at_once = 8;  ///< loads of a thread under way
-  static constexpr int groups = 4;   ///< candidates of a thread whose rows are loaded at once
+  using compute = typename Kernel::compute;
+  using tile = typename Kernel::tile;
+
   static constexpr bool sums = Kernel::duplicates_type::combines;
-  static constexpr int bytes_of_tile =
-      Kernel::tile::elements * static_cast<int>(sizeof(typename Kernel::compute));
-  static_assert(bytes_of_tile <= most_bytes_of_tile);
+  static constexpr int sum_bytes = 16384;
 
-  /// Rows of the positions from p on. Nothing is reported, or each load would wait for the last one.
-  KOKKOS_FORCEINLINE_FUNCTION void load(const warp_positions& part, int p,
-                                        std::int64_t (&row)[at_once]) const {
-    for (int k = 0; k < at_once; ++k) {
-      const int position = part.position(p, k);
-      row[k] = position < part.end ? named.row(position, false) : 0;
-    }
+  struct alignas(16) four_rows {
+    std::uint32_t row[4];
+  };
+  /// A team's shared memory. The row numbers of all positions follow, then the order.
+  struct alignas(16) memory {
+    unsigned char sums[sum_bytes];
+    row_segment segments[found_rows::most_items];  ///< of the items
+    int is_bad;                                    ///< not 0: a bad index exists
+    int order_size;                                ///< positions in the order
+  };
+
+  /// True if a row has so many values that their loads must overlap.
+  KOKKOS_FORCEINLINE_FUNCTION static bool is_long(const row_segment& segment) {
+    return segment.end - segment.begin >= 8;
   }
-  /// Notes that a position of a warp has a bad index. The first team reports all of them.
+  /// The number of a team's item in the batch.
   template <class Team>
-  KOKKOS_FORCEINLINE_FUNCTION void report(const Team& team, searched_batch& batch,
-                                          const warp_positions& part) const {
-    batch.bad = 1;
-    if (team.league_rank() != 0) return;
-    FERRY_LOOP_OF_DEVICE
-    for (int position = part.begin + part.lane; position < part.end; position += part.lanes)
-      named.row(position, true);
+  KOKKOS_FORCEINLINE_FUNCTION int number_of(const Team& team, int item) const {
+    return team.league_rank() + item * teams;
   }
+  /// Whole steps of a warp of up to 64 lanes.
+  KOKKOS_FORCEINLINE_FUNCTION int room() const { return (positions + 255) / 256 * 256; }
+  KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t* rows(memory& batch) {
+    return reinterpret_cast<std::uint32_t*>(&batch + 1);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION std::uint16_t* order(memory& batch) const {
+    return reinterpret_cast<std::uint16_t*>(rows(batch) + room());
+  }
+
   template <class Team>
-  KOKKOS_FORCEINLINE_FUNCTION void clear(const Team& team, searched_batch& batch, int first, int size) const {
-    for (int item = team.team_rank(); item < size; item += team.team_size()) {
-      batch.rows[item] = named.row(first + item, false);
-      batch.is_later[item] = false;
-    }
-    for (int word = team.team_rank(); word < filter_words; word += team.team_size()) batch.filter[word] = 0;
-    for (int slot = team.team_rank(); slot < slots; slot += team.team_size()) batch.item_in[slot] = -1;
-    for (int k = team.team_rank(); k < most_warps * most_items; k += team.team_size())
-      batch.next[k / most_items][k % most_items] = 0;
-    if (team.team_rank() == 0) {
-      batch.bad = batch.order_size = 0;
-      batch.has_shares = false;
-      batch.shares_of_team = 0;
-    }
-  }
-  KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t hash_of(std::int64_t row) {
-    return (static_cast<std::uint32_t>(row) ^ static_cast<std::uint32_t>(row >> 32)) * 0x9e3779b9u;
-  }
-  KOKKOS_FORCEINLINE_FUNCTION static int slot_of(std::uint32_t hash) {
-    return static_cast<int>(hash >> 23) % slots;
-  }
-  template <class Batch>
-  KOKKOS_FORCEINLINE_FUNCTION static auto& filter_word(Batch& batch, std::uint32_t hash) {
-    return batch.filter[(hash >> 24) % filter_words];
-  }
-  KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t filter_bit(std::uint32_t hash) {
-    return std::uint32_t{1} << (hash >> 19) % 32;
-  }
-  /// Enters the row of an item into the table, in place of that of a later item.
-  KOKKOS_FORCEINLINE_FUNCTION static void enter(searched_batch& batch, int item) {
-    const std::int64_t row = batch.rows[item];
-    if (row < 0) return;
-    const std::uint32_t hash = hash_of(row);
-    Kokkos::atomic_or(&filter_word(batch, hash), filter_bit(hash));
-    for (int slot = slot_of(hash);; slot = (slot + 1) % slots) {
-      const int rival = Kokkos::atomic_compare_exchange(&batch.item_in[slot], -1, item);
-      if (rival == -1) return;
-      if (batch.rows[rival] != row) continue;
-      const int tenant = Kokkos::atomic_fetch_min(&batch.item_in[slot], item);
-      batch.is_later[tenant > item ? tenant : item] = true;
-      return;
-    }
-  }
-  /// The item that has a row; -1 if none does.
-  KOKKOS_FORCEINLINE_FUNCTION static int item_with(const searched_batch& batch, std::int64_t row) {
-    for (int slot = slot_of(hash_of(row));; slot = (slot + 1) % slots) {
-      const int item = batch.item_in[slot];
-      if (item < 0 || batch.rows[item] == row) return item;
-    }
-  }
-  /// Prefetches the rows of the items and their own values: the device's memory is idle while the team looks
-  /// positions up.
-  template <class Team>
-  KOKKOS_FORCEINLINE_FUNCTION void prefetch(const Team& team, const searched_batch& batch, int first,
-                                            int size) const {
-    using lines = device_lines<typename Kernel::compute>;
-    const std::int64_t value_bytes = kernel.width * static_cast<std::int64_t>(sizeof(*kernel.values));
-    for (int k = team.team_rank(); k < 2 * size; k += team.team_size()) {
-      const bool takes_row = k < size;
-      const int item = takes_row ? k : k - size;
-      if (batch.rows[item] < 0) continue;
-      if (takes_row) {
-        if constexpr (!std::is_base_of_v<plain_operation, typename Kernel::operation_type>)
-          kernel.operation.template prefetch<lines>(batch.rows[item], kernel.width);
-      } else if (values_in_device) {
-        lines::prefetch(kernel.values + (first + item) * kernel.values_stride, value_bytes);
-      }
-    }
-  }
-  /// Lists the positions of a warp whose rows items have, the first of which are loaded. Returns their
-  /// number.
-  template <class Team>
-  KOKKOS_FORCEINLINE_FUNCTION int look_up(const Team& team, searched_batch& batch, const warp_positions& part,
-                                          int first, std::int64_t (&row)[at_once],
-                                          std::uint32_t* list) const {
-    bool is_bad = false;
-    int size = 0;
-    for (int p = part.begin; p < part.end; p += at_once * Team::lanes) {
-      if (p != part.begin) load(part, p, row);
+  KOKKOS_FORCEINLINE_FUNCTION void load_rows(const Team& team, memory& batch) const {
+    constexpr int at_once = 4;  // loads of a thread under way
+    for (int first = team.team_rank(); first < room(); first += at_once * team.team_size()) {
+      std::int64_t row[at_once];
       for (int k = 0; k < at_once; ++k) {
-        const int position = part.position(p, k);
-        const std::uint32_t hash = hash_of(row[k]);
-        const bool exists = position < part.end;
-        if (Named::reports) is_bad = is_bad || (exists && row[k] < 0);
-        const bool may_hit = exists && row[k] >= 0 && (filter_word(batch, hash) & filter_bit(hash)) != 0;
-        const std::uint32_t candidates = team.vote(may_hit);
-        if (candidates == 0) continue;
-        if (may_hit) list[size + bits_in(part.before(candidates))] = static_cast<std::uint32_t>(position);
-        size += bits_in(candidates);
+        const int position = first + k * team.team_size();
+        row[k] = position < positions ? named.row(position, false) : -1;
+      }
+      for (int k = 0; k < at_once; ++k) {
+        const int position = first + k * team.team_size();
+        if (position < room())
+          rows(batch)[position] = row[k] < 0 ? no_row : static_cast<std::uint32_t>(row[k]);
+        if (!Named::reports || row[k] >= 0 || position >= positions) continue;
+        batch.is_bad = 1;
+        if (team.league_rank() == 0) named.row(position, true);
       }
     }
-    if (Named::reports && is_bad) report(team, batch, part);
-    team.warp_barrier();
-    return count_hits(team, batch, part, first, list, size);
-  }
-  /// Counts the positions of a list for the items that have their rows, and keeps these in the list.
-  template <class Team>
-  KOKKOS_FORCEINLINE_FUNCTION int count_hits(const Team& team, searched_batch& batch,
-                                             const warp_positions& part, int first, std::uint32_t* list,
-                                             int size) const {
-    int hits = 0;
-    FERRY_LOOP_OF_DEVICE
-    for (int c = 0; c < size; c += groups * Team::lanes) {
-      int position[groups], item[groups];
-      std::int64_t row[groups];
-      for (int g = 0; g < groups; ++g) {
-        const int candidate = part.position(c, g);
-        position[g] = candidate < size ? static_cast<int>(list[candidate]) : -1;
-      }
-      team.warp_barrier();  // other lanes overwrite the list
-      for (int g = 0; g < groups; ++g) row[g] = position[g] < 0 ? -1 : named.row(position[g], false);
-      for (int g = 0; g < groups; ++g) {
-        item[g] = position[g] < 0 ? -1 : item_with(batch, row[g]);
-        if (item[g] < 0 || position[g] >= first) continue;
-        batch.is_later[item[g]] = true;
-        if (!sums) item[g] = -1;  // only the first or last value of a row counts
-      }
-      for (int g = 0; g < groups; ++g) {
-        const bool counts = item[g] >= 0;
-        const std::uint32_t hit_lanes = team.vote(counts);
-        if (hit_lanes == 0) continue;
-        const std::uint32_t peers = team.peers(item[g]), lower = part.before(peers);
-        const int offset = counts ? batch.next[part.warp][item[g]] : 0;
-        if (counts)
-          list[hits + bits_in(part.before(hit_lanes))] =
-              search_hit(position[g] - part.begin, item[g], offset + bits_in(lower)).bits;
-        team.warp_barrier();
-        if (counts && lower == 0)
-          batch.next[part.warp][item[g]] = static_cast<std::uint16_t>(offset + bits_in(peers));
-        team.warp_barrier();
-        hits += bits_in(hit_lanes);
-      }
-    }
-    return hits;
-  }
-  /// Gives an item its places in the order, and each warp its own of these.
-  KOKKOS_FORCEINLINE_FUNCTION static void allot(searched_batch& batch, int item, int warps) {
-    int count = 0;
-    for (int warp = 0; warp < warps; ++warp) {
-      const int positions = batch.next[warp][item];
-      batch.next[warp][item] = static_cast<std::uint16_t>(count);
-      count += positions;
-    }
-    if (sums && count >= team_share::fewest) {
-      batch.has_shares = true;
-    } else if (batch.is_later[item] || batch.rows[item] < 0) {
-      batch.rows[item] = -1;
-      count = 0;
-    }
-    batch.begin[item] = Kokkos::atomic_fetch_add(&batch.order_size, count);
-    batch.count[item] = count;
-  }
-  KOKKOS_FORCEINLINE_FUNCTION static int bits_in(std::uint32_t mask) {
-    return Kokkos::Experimental::popcount_builtin(mask);
   }
 
-  /// Updates the team's shares of the rows that teams share, and takes these from the items.
-  template <class Team>
-  KOKKOS_FORCEINLINE_FUNCTION void update_shares(const Team& team, searched_batch& batch,
-                                                 const Kernel& team_kernel, int first, int size) const {
-    for (int item = team.team_rank(); item < size; item += team.team_size()) {
-      const int count = batch.count[item];
-      if (count < team_share::fewest) continue;
-      const auto* const order = batch.order() + batch.begin[item];
-      int end = batch.before[item];
-      while (end < count && order[end] < first + size) ++end;
-      const team_share share(batch.rows[item], first + item, batch.begin[item], count, batch.before[item],
-                             end, static_cast<int>(team_kernel.tiles.divisor()));
-      if (share.tiles > 0) batch.shares[Kokkos::atomic_fetch_add(&batch.shares_of_team, 1)] = share;
-      batch.rows[item] = -1;
+  /// Calls act(position, number) for the positions of a row in [begin, end), by one warp. Returns their
+  /// number.
+  template <class Team, class Act>
+  KOKKOS_FORCEINLINE_FUNCTION int for_each_position(const Team& team, memory& batch, std::uint32_t row,
+                                                    int begin, int end, const Act& act) const {
+    constexpr int group = 4 * Team::lanes;  // positions of a step
+    const int lane = team.team_rank() % Team::lanes;
+    int count = 0;
+    for (int base = begin / group * group; base < end; base += group) {
+      const int first = base + 4 * lane;
+      const four_rows four = reinterpret_cast<const four_rows*>(rows(batch))[first / 4];
+      bool equals[4], any = false;
+      for (int e = 0; e < 4; ++e) {
+        equals[e] = four.row[e] == row && first + e >= begin && first + e < end;
+        any = any || equals[e];
+      }
+      if (team.vote(any) == 0) continue;
+      int number = count;
+      for (int e = 0; e < 4; ++e) {
+        const std::uint32_t lanes = team.vote(equals[e]);
+        number += Kokkos::Experimental::popcount_builtin(lanes & ((std::uint32_t{1} << lane) - 1));
+        count += Kokkos::Experimental::popcount_builtin(lanes);
+      }
+      for (int e = 0; e < 4; ++e)
+        if (equals[e]) act(first + e, number++);
     }
-    team.team_barrier();
-    const auto positions = static_cast<int>(items);
-    update_by_team(team, batch.sums(positions), batch.sum_bytes(positions, bytes_of_tile), team_kernel,
-                   batch.shares, batch.shares_of_team);
+    return count;
+  }
+
+  /// Finds the segment of an item, by one warp.
+  template <class Team>
+  KOKKOS_FORCEINLINE_FUNCTION void find(const Team& team, memory& batch, int item) const {
+    const bool leads = team.team_rank() % Team::lanes == 0;
+    const int position = number_of(team, item);
+    const std::uint32_t row = rows(batch)[position];
+    const auto skip = [](int, int) {};
+    if (leads) batch.segments[item] = {};
+    if (row == no_row || for_each_position(team, batch, row, 0, position, skip) != 0) return;
+    const int count = for_each_position(team, batch, row, position, positions, skip);
+    if (leads) {
+      const int begin = Kokkos::atomic_fetch_add(&batch.order_size, count);
+      batch.segments[item] = {row, begin, begin + count};
+    }
+    team.warp_barrier();
+    std::uint16_t* const slots = order(batch) + batch.segments[item].begin;
+    if (count == 1) slots[0] = static_cast<std::uint16_t>(position);
+    if (count > 1)
+      for_each_position(team, batch, row, position, positions,
+                        [&](int p, int number) { slots[number] = static_cast<std::uint16_t>(p); });
+  }
+
+  /// Updates a row with many values: the threads sum its pieces in some neighbouring tiles, then a thread for
+  /// each tile adds these sums up.
+  template <class Team>
+  KOKKOS_FORCEINLINE_FUNCTION void update_long(const Team& team, memory& batch, const Kernel& team_kernel,
+                                               int item) const {
+    constexpr int elements = tile::elements;
+    auto* const totals = reinterpret_cast<compute*>(batch.sums);
+    const row_segment& segment = batch.segments[item];
+    const auto count = static_cast<std::uint32_t>(segment.end - segment.begin);
+    const piece_cut cut(count);
+    const int pieces = piece_cut::cuts(count) ? static_cast<int>(cut.count) : 1;
+    const int fit = sum_bytes / (pieces * elements * static_cast<int>(sizeof(compute)));
+    const std::int64_t origin = first_column<tile>(team_kernel.operation, number_of(team, item), segment.row);
+    FERRY_LOOP_OF_DEVICE
+    for (int first = 0; first < per_item; first += fit) {
+      const int tiles = per_item - first < fit ? per_item - first : fit, columns = tiles * elements;
+      const std::int64_t from = origin + std::int64_t{first} * elements;
+      FERRY_LOOP_OF_DEVICE
+      for (int k = team.team_rank(); k < pieces * columns; k += team.team_size()) {
+        const int piece = k / columns;
+        const std::int64_t column = from + (k - piece * columns);
+        if (column < 0 || column >= team_kernel.width) continue;
+        const std::int64_t end = segment.begin + (pieces == 1 ? count : cut.end(piece, count));
+        totals[k] =
+            sum_in_order(team_kernel, column, segment.begin + (pieces == 1 ? 0 : piece * cut.size), end);
+      }
+      team.team_barrier();
+      FERRY_LOOP_OF_DEVICE
+      for (int t = team.team_rank(); t < tiles; t += team.team_size()) {
+        const std::int64_t column = from + std::int64_t{t} * elements;
+        const int live = count_of<tile>(column, team_kernel.width);
+        if (live == 0) continue;
+        compute sum[elements];
+        for (int e = 0; e < elements; ++e) {
+          sum[e] = totals[t * elements + e];
+          for (int piece = 1; piece < pieces; ++piece) sum[e] += totals[piece * columns + t * elements + e];
+        }
+        update_by_sum(team_kernel, number_of(team, item), segment, column, sum, live);
+      }
+      team.team_barrier();
+    }
+  }
+  /// The sum of a column's values at the places [begin, end), one after the other.
+  KOKKOS_FORCEINLINE_FUNCTION static compute sum_in_order(const Kernel& team_kernel, std::int64_t column,
+                                                          std::int64_t begin, std::int64_t end) {
+    constexpr int at_once = 16;  // loads under way
+    compute sum{};
+    FERRY_LOOP_OF_DEVICE
+    for (std::int64_t k = begin; k < end; k += at_once) {
+      compute next[at_once];
+      for (int j = 0; j < at_once; ++j)
+        if (k + j < end)
+          next[j] = convert<compute>(
+              team_kernel.values[column + team_kernel.source.position(k + j) * team_kernel.values_stride]);
+      for (int j = 0; j < at_once; ++j)
+        if (k + j < end) sum = k + j == begin ? next[j] : sum + next[j];
+    }
+    return sum;
   }
 };
 
 }  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+/// True if small batches of these operands are searched: a device's, for rows in its own memory that need no
+/// plan for anything else. Every team reads all indices, so they must not come over the link.
+template <class Path, class Duplicates, class Exec, class Job, class Named>
+consteval bool may_search() {
+  if constexpr (is_plan<Named> || is_host_exec<Exec> || !in_batch_order<Path> || Path::sorts ||
+                Duplicates::forbids || in_any_order<Duplicates> || adjusts_values<Duplicates>)
+    return false;
+  else
+    return Duplicates::needs_plan && !Job::needs_whole_rows && !Job::counts_rows &&
+           std::is_same_v<typename decltype(Job::table)::memory_space, device_space> &&
+           !std::is_same_v<typename Named::memory_space, mapped_space>;
+}
+
+/// The tile of the kernel: one that takes rows of any width if it can, for one kernel less to compile.
+template <class Duplicates, class Job>
+using searched_tile = std::conditional_t<Job::template takes_masks<Duplicates, kernels::found_rows>,
+                                         kernels::masked_tile, kernels::packed_tile>;
+
+/// True if this batch is small, and aligned so that the kernel can work in its tiles.
+template <class Duplicates, class Exec, class Job, class Value, class Space>
+bool is_searched(const Exec& exec, const Job& job, const array_ref<Value, Space>& values,
+                 std::int64_t positions) {
+  return positions > 0 && positions <= execution_backend<Exec>::tuning(exec).positions_searched &&
+         job.table.width() != 0 && job.table.width() <= std::numeric_limits<std::int16_t>::max() &&
+         job.table.rows() <= std::numeric_limits<std::int32_t>::max() &&
+         (searched_tile<Duplicates, Job>::masked || job.template packs<Duplicates>(values));
+}
+
+template <class Duplicates, int Fields = -1, class Exec, class Job, class Named, class Value, class Space>
+void launch_search(const Exec& exec, const std::string& label, const Job& job, const Named& named,
+                   std::int64_t positions, const array_ref<Value, Space>& values) {
+  constexpr int fields = Fields < 0 ? Job::min_fields : Fields;
+  if constexpr (fields < Job::max_fields)
+    if (job.fields != fields)
+      return launch_search<Duplicates, fields + 1>(exec, label, job, named, positions, values);
+  const auto rows = job.template kernel<Exec, Duplicates, searched_tile<Duplicates, Job>, fields>(
+      kernels::found_rows{}, positions, values);
+  using kernel = kernels::search_rows<std::remove_const_t<decltype(rows)>, Named>;
+  const auto count = static_cast<int>(positions);
+  const int at_once = static_cast<int>(execution_backend<Exec>::tuning(exec).teams_that_check);
+  const kernel search{rows, named, count, kernel::teams_of(count, at_once),
+                      static_cast<int>(rows.per_item())};
+  const tool_kernel reported(exec, label);
+  execution_backend<Exec>::launch_blocks(exec, label, search.teams, kernel::team_size, search,
+                                         search.bytes());
+}
+
+}  // namespace ferry::detail

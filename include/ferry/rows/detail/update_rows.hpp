@@ -13,8 +13,8 @@
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/position_tiles.hpp>
 #include <ferry/rows/detail/row_access.hpp>
+#include <ferry/rows/detail/search_rows.hpp>
 #include <ferry/rows/detail/write_cooperative.hpp>
-#include <ferry/rows/detail/write_searched.hpp>
 #include <ferry/rows/detail/write_staged.hpp>
 #include <ferry/rows/detail/write_winners.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
@@ -91,8 +91,8 @@ consteval bool may_check_in_place() {
          !std::is_same_v<IndexSpace, mapped_space>;
 }
 
-/// Without sorting: the caller promised distinct rows, or values may be added in any order. Nothing is
-/// written if an index is bad: a kernel looks for bad ones first, or the one that writes.
+/// Without sorting: the caller promised distinct rows, values may be added in any order, or the batch is
+/// searched. Nothing is written if an index is bad: a kernel looks for bad ones first, or the one that writes.
 template <class Path, class Bounds, class Duplicates, class Exec, class Access, class Job, class Index,
           class IndexSpace, class Value, class Space>
 ticket update_by_index(const Exec& exec, const char* verb, const Access& access, const Job& job,
@@ -114,6 +114,8 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
       call.changes().any_row();
     const kernels::index_rows<plain, Bounds> source{list, job.table.rows(),
                                                     Bounds::reports ? call.report() : report_writer{}};
+    if constexpr (may_search<Path, Duplicates, Exec, Job, array_ref<Index, IndexSpace>>())
+      return launch_search<Duplicates>(exec, label, ready, source, n, batch);
     using values_type = std::remove_const_t<std::remove_pointer_t<decltype(batch.data)>>;
     const auto write = [&]<class By>(const auto& located, const kernels::index_rows<plain, By>& items,
                                      const auto& order) {
@@ -237,7 +239,7 @@ ticket select_update(const Exec& exec, const char* verb, const Access& access, c
   if constexpr (Access::is_strided && !is_every_row<Named>) {
     if constexpr (may_search<Path, Duplicates, Exec, Job, Named>())
       if (is_searched<Duplicates>(exec, job, values, named.rows()))
-        return update_by_search<Path, Bounds, Duplicates>(exec, verb, job, named, values, ends);
+        return update_by_index<Path, Bounds, Duplicates>(exec, verb, access, job, named, values, ends);
     if constexpr (!is_plan<Named> && may_write_winners<Path, Duplicates, Exec, Job, Value>())
       if (winners_beat_a_plan(exec, job, named.rows()))
         return update_by_winners<Path, Bounds, Duplicates>(exec, verb, job, named, values, ends);
