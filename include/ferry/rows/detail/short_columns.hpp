@@ -5,6 +5,7 @@
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/array_traits.hpp>
@@ -86,11 +87,11 @@ ticket move_columns(const char* verb, const Exec& exec, const Table& table, cons
     look_at_bounds<bounds_policy>(call, named, table.rows());
   }
   prepare(call, named);
-  for (std::int64_t c = 0; c < table.width(); ++c) {
+  write_jointly(0, static_cast<int>(table.width()), [&](int c) {
     auto sink = column_of(batch, c);
     auto rows = column_of(table, c);
     move(rows, sink).drop();
-  }
+  });
   return call.finish(table, positions_of(named), has_signed_indices(named));
 }
 

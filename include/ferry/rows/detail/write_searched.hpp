@@ -11,6 +11,7 @@
 #include <ferry/rows/detail/search_rows.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
 #include <algorithm>
@@ -72,6 +73,7 @@ void launch_search(const Exec& exec, const std::string& label, const Job& job, c
   if constexpr (fields < Job::max_fields)
     if (job.fields != fields)
       return launch_search<Duplicates, fields + 1>(exec, label, job, named, items, values);
+  before_writing();
   using tile = searched_tile<Duplicates, Job>;
   auto rows = job.template kernel<Exec, Duplicates, tile, fields>(kernels::found_rows{}, items, values);
   if constexpr (tile::masked) rows.tiles = fast_divisor(tiles_of_table<tile>(rows));
