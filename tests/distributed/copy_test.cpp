@@ -403,9 +403,9 @@ TEST_CASE("a sequence of as many elements is copied into shards and back", "[dis
   comm.run([&](int rank) {
     ferry::copy(exec, std::span<const float>(numbers), table).wait();
     expect_rows<float>(table, rank, rank + 1);
-    std::vector<float> own(rank == 1 ? 0 : rows * width, -1.0f);
-    ferry::copy(exec, table, own).wait();
-    expect(own == (rank == 1 ? std::vector<float>{} : numbers), "the rows of all ranks");
+    std::vector<float> rows_here(rank == 1 ? 0 : rows * width, -1.0f);
+    ferry::copy(exec, table, rows_here).wait();
+    expect(rows_here == (rank == 1 ? std::vector<float>{} : numbers), "the rows of all ranks");
   });
   numbers.pop_back();
   CHECK(has(said<ferry::invalid_argument>([&] { ferry::copy(exec, numbers, table).wait(); }), "[245]"));

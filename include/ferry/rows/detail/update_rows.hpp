@@ -118,12 +118,11 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
     using values_type = std::remove_const_t<std::remove_pointer_t<decltype(batch.data)>>;
     const auto write = [&]<class By>(const auto& located, const kernels::index_rows<plain, By>& items,
                                      const auto& order) {
-      if constexpr (Access::is_strided && !is_host_exec<Exec> && Job::template replaces_by<values_type>) {
-        before_writing();
+      before_writing();
+      if constexpr (Access::is_strided && !is_host_exec<Exec> && Job::template replaces_by<values_type>)
         launch_gather(exec, label, batch, job.table, kernels::index_destinations<plain, By>{items}, n, order);
-      } else {
+      else
         launch_update<Duplicates>(exec, labels, located, items, n, batch, order);
-      }
     };
     using named_rows = kernels::index_rows<plain, Bounds>;
     using looked_rows = kernels::index_rows<plain, kernels::looked_at<Bounds>>;
