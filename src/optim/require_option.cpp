@@ -20,12 +20,14 @@ void require_option(std::string_view rule, const char* option, double value, boo
 }
 
 void require_options(std::string_view rule, std::span<const option_range> options) {
-  for (const auto& option : options)
+  for (const auto& option : options) {
     require_option(rule, option.name, option.value, option.holds, option.range);
+    require_option(rule, option.name, option.value, ferry::detail::is_finite(option.value), "finite");
+  }
 }
 
 void require_not_negative(std::string_view rule, const char* option, double value) {
-  require_options(rule, std::array{not_negative(option, value)});
+  require_option(rule, option, value, value >= 0.0, ">= 0");
 }
 
 void require_rate(std::string_view rule, const char* option, double value) {

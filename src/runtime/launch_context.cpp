@@ -62,7 +62,7 @@ verb_call::~verb_call() {
     if (capturing_) {
       engine_->give_to_graph(exec_, verb_, *state_);  // captured work runs with every launch
     } else {
-      static const std::string label = "ferry::abandoned";
+      static const std::string label = "ferry::abandon";  // short: made without memory
       engine_->fence(exec_, label);
       if (side_stream_ != nullptr) engine_->fence(side_stream_.get(), label);
     }

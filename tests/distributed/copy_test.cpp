@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -383,6 +384,32 @@ TEST_CASE("a rank whose array does not fit ends the copy of all ranks", "[distri
       expect(sink.has_rows(), "the group can be used again");
     });
   }
+}
+
+TEST_CASE("a sequence of as many elements is copied into shards and back", "[distributed]") {
+  const watchdog guard("copies of sequences");
+  const exec_space exec;
+  constexpr std::size_t rows = 41;
+  const auto comm = group_of(3);
+  ferry::sharded_table<float, host> table("w", comm, rows, width);
+  std::vector<float> numbers(rows * width);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = expected_value<float>(i / width, i % width);
+  ferry::copy(exec, numbers, table).wait();
+  expect_rows<float>(table, 0, 3);
+  std::vector<double> wide(rows * width, -1);
+  ferry::copy(exec, table, std::span(wide)).wait();
+  CHECK(std::equal(numbers.begin(), numbers.end(), wide.begin(), wide.end()));
+  poison(table, 0, 3);
+  comm.run([&](int rank) {
+    ferry::copy(exec, std::span<const float>(numbers), table).wait();
+    expect_rows<float>(table, rank, rank + 1);
+    std::vector<float> rows_here(rank == 1 ? 0 : rows * width, -1.0f);
+    ferry::copy(exec, table, rows_here).wait();
+    expect(rows_here == (rank == 1 ? std::vector<float>{} : numbers), "the rows of all ranks");
+  });
+  numbers.pop_back();
+  CHECK(has(said<ferry::invalid_argument>([&] { ferry::copy(exec, numbers, table).wait(); }), "[245]"));
+  CHECK(has(said<ferry::invalid_argument>([&] { ferry::copy(exec, table, numbers).wait(); }), "[245]"));
 }
 
 TEST_CASE("copies of a table onto its own shards are refused", "[distributed]") {

@@ -3,7 +3,12 @@
 
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <ferry/bags.hpp>
+
+#include <cstdint>
 #include <limits>
+#include <string>
+#include <vector>
 
 /// Steps of all rows of sharded tables have the bits of steps of ordinary tables.
 namespace ferry_test::dense_step_test {
@@ -101,6 +106,42 @@ TEST_CASE("a sharded step of all rows is refused by all ranks or by none", "[dis
              }),
              ContainsSubstring("without indices 'part' [4 x 6]") && ContainsSubstring("the shard of rank 1"));
   CHECK(same_table(exec, big, before));
+}
+
+TEST_CASE("a step refuses a state whose shards count different steps", "[distributed]") {
+  const watchdog guard("shards at different steps");
+  const exec_space exec;
+  const ferry::optim::adam rule{.lr = 0.1};
+  const auto comm = group_of(3);
+  ferry::sharded_table<float, host> big("w", comm, 7, width);
+  ferry::init::constant(exec, big, 1);
+  std::vector<decltype(ferry::optim::make_state(rule, big))> states;
+  auto& state = states.emplace_back(ferry::optim::make_state(rule, big));
+  ferry::tensor<float, host> before("before", 7, width), grads("grads", 7, width), pooled("pooled", 1, width);
+  ferry::copy(exec, big, before).wait();
+  ferry::init::constant(exec, grads, 1);
+  ferry::init::constant(exec, pooled, 1);
+  const std::vector<std::int64_t> indices{0, 1, 2, 3, 4, 5, 6};
+  state.set_steps(4);
+  state.shard(1).set_steps(5);
+  const auto refused = [](const std::string& verb, const auto& call) {
+    CHECK_THAT(said<ferry::invalid_argument>(call),
+               ContainsSubstring("ferry::" + verb +
+                                 ": the shard of rank 0 of the state counts 4 steps and "
+                                 "that of rank 1 counts 5"));
+  };
+  refused("step", [&] { ferry::step(exec, rule, big, state, grads).wait(); });
+  refused("step", [&] { ferry::step(exec, rule, big, state, indices, grads).wait(); });
+  refused("step_bags", [&] { ferry::step_bags(exec, rule, big, state, indices, 7, pooled).wait(); });
+  refused("step_bags", [&] {
+    ferry::step_bags(exec, rule, ferry::for_each_table(big), states, indices, 7, pooled).wait();
+  });
+  refused("catch_up", [&] { ferry::catch_up(exec, rule, big, state).wait(); });
+  refused("sharded_state::steps", [&] { static_cast<void>(state.steps()); });
+  CHECK(same_table(exec, big, before));
+  state.set_steps(5);
+  ferry::step(exec, rule, big, state, grads).wait();
+  CHECK(state.steps() == 6);
 }
 
 }  // namespace ferry_test::dense_step_test

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <string_view>
 #include <type_traits>
@@ -215,6 +216,10 @@ TEST_CASE("dealt refuses what does not fit, by row and value", "[distributed]") 
   using ferry::sharding::dealt;
   const auto text = [](const auto& call) { return said<ferry::invalid_argument>(call); };
   CHECK(has(text([] { dealt(std::vector<int>{0, 1, -4}); }), "row 2 is dealt to rank -4"));
+  CHECK(has(text([] {
+              dealt(std::vector<int>{0, std::numeric_limits<int>::max(), 1});
+            }),
+            "row 1 is dealt to rank 2147483647, must be in [0, 1048576)"));
   CHECK(has(text([] {
               static_cast<void>(dealt::by_load(std::vector<double>{1, -2}, 2));
             }),

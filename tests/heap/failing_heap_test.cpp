@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "heap/heap.hpp"
+#include "heap/survive.hpp"
 
 #include <ferry/ferry.hpp>
 #include <ferry/int8.hpp>
@@ -25,9 +26,6 @@ std::vector<std::int64_t> batch_indices() {
   for (std::size_t i = 0; i < drawn.size(); ++i) drawn[i] = static_cast<std::int64_t>(i * 37 % 50);
   return drawn;
 }
-
-/// With empty pools a verb allocates all that it ever may.
-void start_anew() { ferry::detail::engine::release<Kokkos::DefaultExecutionSpace>(); }
 
 /// One table with its batch in Space, and all that verbs on them change.
 template <class Space>
@@ -65,51 +63,6 @@ struct world {
   }
 };
 
-struct outcome {
-  bool thrown;  ///< bad_alloc
-  bool failed;  ///< whether there was a k-th allocation
-};
-
-/// Makes a call whose k-th allocation fails.
-template <class Call>
-outcome call_without_allocation(std::int64_t k, const Call& call) {
-  bool thrown = false;
-  fail_allocation(k);
-  try {
-    call();
-  } catch (const std::bad_alloc&) {
-    thrown = true;
-  } catch (const ferry::bad_alloc&) {
-    thrown = true;
-  }
-  return {thrown, fail_allocation(0)};
-}
-
-/// Lets the k-th allocation of `call(world)` fail, for k = 1, 2, ... until it has no k-th. Each time the call
-/// either throws and leaves everything as it was, or does all of its work; tried again it then does all of it.
-template <class Space, class Call>
-int survive_every_failure(const char* label, const Call& call) {
-  world<Space> never_failed;
-  const std::vector<double> before = never_failed.contents();
-  call(never_failed);
-  const std::vector<double> expected = never_failed.contents();
-  int failures = 0;
-  for (std::int64_t k = 1;; ++k) {
-    world<Space> kit;
-    start_anew();
-    const auto [thrown, failed] = call_without_allocation(k, [&] { call(kit); });
-    INFO(label << ", allocation " << k);
-    if (thrown) {
-      REQUIRE(failed);
-      REQUIRE(kit.contents() == before);
-      call(kit);
-    }
-    REQUIRE(kit.contents() == expected);
-    if (!failed) return failures;
-    ++failures;
-  }
-}
-
 template <class Space>
 void survive_all_verbs() {
   using ferry::path::direct;
@@ -117,7 +70,7 @@ void survive_all_verbs() {
   using ferry::path::staged;
   int failures = 0;
   const auto survive = [&](const char* label, const auto& call) {
-    failures += survive_every_failure<Space>(label, call);
+    failures += survive_every_failure<world<Space>>(label, call);
   };
   survive("gather", [](auto& kit) { ferry::gather(kit.exec, kit.table, kit.indices, kit.batch).wait(); });
   survive("gather direct",

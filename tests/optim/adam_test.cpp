@@ -12,6 +12,7 @@ namespace {
 const std::array rules{
     ferry::optim::adam{.lr = 0.01}, ferry::optim::adam{.lr = 0.02, .betas = {0.8, 0.99}, .eps = 1e-4},
     ferry::optim::adam{.lr = 0.005, .weight_decay = 0.01},
+    ferry::optim::adam{.lr = 0.01, .betas = {0.9, 0.0}, .eps = 1e-2},
     ferry::optim::adam{.lr = 0.01, .betas = {0.5, 0.9}, .weight_decay = 0.02, .maximize = true}};
 
 using grads = std::tuple<float, ferry::half_t, double>;

@@ -7,6 +7,8 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <vector>
@@ -203,6 +205,53 @@ TEST_CASE("rows of a batch with a bad index do not count", "[optim][step_count][
   };
   refused_by(ferry::step_count::per_row{});
   refused_by(ferry::step_count::catch_up{});
+}
+
+namespace {
+
+/// Adam without a memory of squares, by a plain loop: the newest gradient is the second moment.
+template <class Rule, class Divisor>
+void late_rows_without_second_moment(const Rule& rule, const Divisor& divisor) {
+  constexpr std::size_t count = 3, columns = 2;
+  constexpr int steps = 40;
+  const exec_space exec;
+  auto table =
+      make<ferry::mapped_space>("weights", count, columns, std::vector<double>(count * columns, 1.0));
+  auto state = ferry::optim::make_state(rule, table, ferry::step_count::catch_up{});
+  std::vector<double> weights(count * columns, 1.0), moments(count * columns, 0.0);
+  for (int step = 1; step <= steps; ++step) {
+    std::vector<std::int32_t> named;
+    std::vector<double> gradients;
+    for (std::size_t row = 0; row < count; ++row) {
+      const bool is_named = step % static_cast<int>(1 + 4 * row) == 0;
+      if (is_named) named.push_back(static_cast<std::int32_t>(row));
+      for (std::size_t c = 0; c < columns; ++c) {
+        const double gradient =
+            is_named ? 0.25 * static_cast<double>((step * 7 + static_cast<int>(c)) % 5) - 0.6 : 0.0;
+        if (is_named) gradients.push_back(gradient);
+        double& moment = moments[row * columns + c];
+        moment = rule.betas[0] * moment + (1.0 - rule.betas[0]) * gradient;
+        weights[row * columns + c] -=
+            rule.lr * moment / (1.0 - std::pow(rule.betas[0], step)) / divisor(std::fabs(gradient));
+      }
+    }
+    const auto grads = make<ferry::mapped_space>("grads", named.size(), columns, gradients);
+    ferry::step(exec, rule, table, state, named, grads, ferry::step_count::catch_up{}).wait();
+  }
+  ferry::catch_up(exec, rule, table, state).wait();
+  CHECK(farthest_apart(take(table), weights) < 1e-12);
+  CHECK(farthest_apart(take(state.field(0)), moments) < 1e-12);
+}
+
+}  // namespace
+
+TEST_CASE("late rows with a second decay rate of 0 are those of dense training", "[optim][step_count]") {
+  constexpr double eps = 1e-2;
+  const auto by_sum = [](double gradient) { return gradient + eps; };
+  late_rows_without_second_moment(ferry::optim::adam{.lr = 0.01, .betas = {0.9, 0.0}, .eps = eps}, by_sum);
+  late_rows_without_second_moment(
+      ferry::optim::adamw{.lr = 0.01, .betas = {0.9, 0.0}, .eps = eps, .weight_decay = 0.0}, by_sum);
+  late_rows_without_second_moment(ferry::optim::adamax{.lr = 0.01, .betas = {0.9, 0.0}, .eps = eps}, by_sum);
 }
 
 }  // namespace ferry_test::step_count_test

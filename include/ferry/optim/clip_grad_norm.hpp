@@ -32,6 +32,7 @@ template <class Exec, class... Grads>
   job.begin();
   (job.template add<true>(grads), ...);
   job.limit(max_norm);
+  job.bring();
   (job.scale(grads), ...);
   return job.finish();
 }

@@ -74,6 +74,7 @@ template <class Exec, class... Grads>
   job.begin();
   (job.template add<false>(grads), ...);
   job.limit(-1.0);
+  job.bring();
   return job.finish();
 }
 

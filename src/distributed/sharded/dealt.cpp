@@ -20,6 +20,13 @@
 
 namespace ferry::sharding {
 
+namespace {
+
+/// More than any group has.
+constexpr int most_ranks = 1 << 20;
+
+}  // namespace
+
 dealt::dealt(std::span<const int> owners) {
   const auto deal = std::make_shared<rows_of_ranks>();
   deal->owners.assign(owners.begin(), owners.end());
@@ -27,9 +34,9 @@ dealt::dealt(std::span<const int> owners) {
   std::uint64_t digest = 0xcbf29ce484222325u;  // FNV-1a
   for (std::size_t row = 0; row < owners.size(); ++row) {
     const int rank = owners[row];
-    if (rank < 0)
+    if (rank < 0 || rank >= most_ranks)  // the group is known later, and rows are counted for each rank
       throw invalid_argument("ferry::sharding::dealt: row " + std::to_string(row) + " is dealt to rank " +
-                             std::to_string(rank) + ", must be >= 0");
+                             std::to_string(rank) + ", must be in [0, " + std::to_string(most_ranks) + ")");
     const auto place = static_cast<std::size_t>(rank);
     if (place >= counts.size()) counts.resize(place + 1, 0);
     deal->places.push_back(counts[place]++);

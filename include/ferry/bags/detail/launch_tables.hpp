@@ -9,6 +9,7 @@
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/shared_values.hpp>
 #include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -133,6 +134,7 @@ void launch_tables(launch_context<Exec>& call, const update_labels& labels, cons
     const kernels::each_table<kernel> functor({list.second, batch.ranges, batch.source}, list.first.data(),
                                               items);
     const auto launch_all = [&](const auto&... count) {
+      before_writing();
       launch(exec, labels.apply, order, items, functor.per_item(), functor);
       (launch(exec, labels.count, items, count), ...);
     };

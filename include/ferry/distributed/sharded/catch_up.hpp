@@ -14,6 +14,7 @@
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/distributed/sharded/step.hpp>
 #include <ferry/optim/catch_up.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
 
 #include <type_traits>
 #include <utility>
@@ -66,10 +67,11 @@ struct sharded_catch_up : verb_on_shards<Table> {
     require_optimizer("catch_up", rule, whole_ref(table));
   }
   void apply() {
-    for (int r = call.first(); r < call.last(); ++r)
+    write_jointly(call.first(), call.last(), [&](int r) {
       catch_up(shard_instance(table.comm(), r, exec), rule_of_shard(rule, table, state, r), table.shard(r),
                state.shard(r), Policies{}...)
           .join();
+    });
     call.agree();
   }
 };

@@ -74,6 +74,7 @@ template <class Exec, class Rule, class T, class Space, class ToSpace>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
     const Exec& exec, const sharded_state<Rule, T, Space>& source, optim::state<Rule, T, ToSpace>& target) {
   detail::require_like_states(source, target);
+  static_cast<void>(source.steps_for("copy"));
   const bool counts = !source.shard(0).clock()->row_policy.empty();
   tensor<std::uint32_t, ToSpace> counters;
   const device home = target.fields() != 0 ? target.field(0).device() : detail::memory_home(exec);

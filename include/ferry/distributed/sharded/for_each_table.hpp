@@ -90,7 +90,7 @@ ticket step_tables_of_shards(const Exec& exec, const Rule& rule, const std::vect
   for (const auto& state : states)
     note.add_hidden(note_part::state, state.number())
         .add_hidden(note_part::state, state.seed())
-        .add_hidden(note_part::state, state.steps());
+        .add_hidden(note_part::state, state.steps_for(verb_name));
   states_of_tables<States> moments{states};
   const no_array none;
   sharded_tables_step<bag, Exec, Rule, Table, states_of_tables<States>, std::remove_const_t<decltype(named)>,

@@ -7,6 +7,7 @@
 #include <ferry/distributed/sharded/detail/row_spread.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/function_ref.hpp>
 #include <ferry/optim/state.hpp>
 
 #include <cstddef>
@@ -14,8 +15,18 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+namespace ferry::detail {
+
+/// The steps of the shards of ranks in [first, last). Throws invalid_argument with the verb, two ranks and
+/// their steps if shards count different ones.
+std::int64_t equal_steps(std::string_view verb, int first, int last,
+                         function_ref<std::int64_t(int)> steps_of);
+
+}  // namespace ferry::detail
 
 namespace ferry {
 
@@ -49,9 +60,11 @@ class sharded_state {
   [[nodiscard]] const shard_type& shard(int rank) const { return held(*this, rank); }
   /// @}
 
-  /// As those of optim::state, for the shards of the ranks that the calling thread acts for.
+  /// As those of optim::state, for the shards of the ranks that the calling thread acts for. steps() throws
+  /// invalid_argument if they count different steps, as verbs then do: a step of some of them failed. load()
+  /// or set_steps() make them equal.
   /// @{
-  [[nodiscard]] std::int64_t steps() const { return shard(acting().first).steps(); }
+  [[nodiscard]] std::int64_t steps() const { return steps_for("sharded_state::steps"); }
   [[nodiscard]] std::int64_t skipped() const { return shard(acting().first).skipped(); }
   [[nodiscard]] std::uint64_t seed() const { return shard(acting().first).seed(); }
   void set_steps(std::int64_t count) {
@@ -76,6 +89,11 @@ class sharded_state {
   [[nodiscard]] device device_of(int rank) const { return comm_.device(rank); }
   /// @}
 
+  /// steps(), for a verb that errors then name.
+  [[nodiscard]] std::int64_t steps_for(std::string_view verb) const {
+    const auto [first, last] = acting();
+    return detail::equal_steps(verb, first, last, [this](int rank) { return shard(rank).steps(); });
+  }
   /// The group of ranks.
   [[nodiscard]] const communicator& comm() const { return comm_; }
   /// Number of the state in its group, the same on all ranks; for the verbs.

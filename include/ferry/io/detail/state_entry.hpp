@@ -64,6 +64,9 @@ class state_entry : public stored_state {
     recording_of<rule_type> recorded;
   };
 
+  [[nodiscard]] state_counts counts() const override {
+    return {clock_->steps, clock_->skipped, clock_->seed, clock_->row_policy};
+  }
   [[nodiscard]] checkpoint_array saved_counters() const override {
     return as_stored("row_steps", make_ref(clock_->row_steps), name());
   }
@@ -76,9 +79,6 @@ class state_entry : public stored_state {
 
  private:
   [[nodiscard]] std::vector<manifest_fact> optimizer() const override { return optimizer_facts(*optimizer_); }
-  [[nodiscard]] state_counts counts() const override {
-    return {clock_->steps, clock_->skipped, clock_->seed, clock_->row_policy};
-  }
   [[nodiscard]] recorded_steps recorded() const override {
     auto recording = clock_->updates.recorded();
     // Steps that were taken back are still there until another one replaces them.

@@ -11,6 +11,7 @@
 #include <ferry/policy/step_count.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
 #include <cstdint>
@@ -80,6 +81,7 @@ void launch_caught_up(launch_context<Exec>& call, const On& space_exec, const st
     }
     launch(space_exec, label, items * tiles, kernel);
   };
+  if (in_place) before_writing();
   if constexpr (is_host_exec<On>)
     with_tile(kernels::host_tile{});
   else if (packable)

@@ -148,6 +148,13 @@ class norm_job {
     launch(call_.exec(), call_.label("root"), 1, kernels::finish_norm{total_, norm_, max_norm});
   }
 
+  /// Brings the norm to the host. Takes the last memory of the job, so it comes before scale().
+  void bring() {
+    scale_label_ = &call_.label("scale");
+    transfer(call_.exec(), "ferry::grad_norm::result", result_.get(), pinned_space::name, norm_,
+             device_space::name, 2 * static_cast<std::int64_t>(sizeof(double)));
+  }
+
   template <class Grads>
   void scale(Grads& grads) {
     auto array = make_ref(gradients_in(grads));
@@ -155,15 +162,11 @@ class norm_job {
     static_assert(!std::is_integral_v<value>,
                   "ferry: clip_grad_norm scales gradients of float, double, half_t or bhalf_t.");
     launch(
-        call_.exec(), call_.label("scale"), array.size(),
+        call_.exec(), *scale_label_, array.size(),
         kernels::scale_values<value>{array.data, array.row_stride(), fast_divisor(array.width()), norm_ + 1});
   }
 
-  [[nodiscard]] optim::grad_total finish() {
-    transfer(call_.exec(), "ferry::grad_norm::result", result_.get(), pinned_space::name, norm_,
-             device_space::name, 2 * static_cast<std::int64_t>(sizeof(double)));
-    return {call_.finish(), std::move(result_)};
-  }
+  [[nodiscard]] optim::grad_total finish() { return {call_.finish(), std::move(result_)}; }
 
  private:
   static std::int64_t lanes_of(std::int64_t count) {
@@ -198,6 +201,7 @@ class norm_job {
   kernels::square_ranges* total_ = nullptr;
   double* norm_ = nullptr;
   kernels::square_ranges* sums_[2] = {};
+  const std::string* scale_label_ = nullptr;
   std::int64_t most_ = 0;
 };
 

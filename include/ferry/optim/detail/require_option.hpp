@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 /// The options of rules and transforms, and the ranges in which they must be.
 namespace ferry::optim {
@@ -14,11 +15,22 @@ namespace ferry::optim {
 /// is not a number.
 void require_option(std::string_view rule, const char* option, double value, bool holds, const char* range);
 
-/// For options that must be >= 0; refuses NaN.
+/// For limits that must be >= 0, and may be infinite; refuses NaN.
 void require_not_negative(std::string_view rule, const char* option, double value);
 
 /// For decay rates of moving averages.
 void require_rate(std::string_view rule, const char* option, double value);
+
+/// The decay rates of two moving averages. {0.9} does not compile: of an array the second would then be 0.
+struct decay_rates : std::array<double, 2> {
+  constexpr decay_rates(double first, double second) : std::array<double, 2>{first, second} {}
+  constexpr decay_rates(const std::array<double, 2>& rates) : std::array<double, 2>(rates) {}
+  template <class Number>
+    requires(std::is_arithmetic_v<Number>)
+  constexpr decay_rates(Number) : std::array<double, 2>{} {
+    static_assert(sizeof(Number) == 0, "ferry: betas are two decay rates; give both, {0.9, 0.999} say.");
+  }
+};
 
 /// Options, numbers in double, that a step refuses if it is computed in float.
 enum class float_range : std::uint8_t {
@@ -43,12 +55,6 @@ inline option_range not_negative(const char* name, double value, float_range in_
 inline option_range decay_rate(const char* name, double value) {
   return {name, value, value >= 0.0 && value < 1.0, "in [0, 1)"};
 }
-/// The second decay rate of a pair. {0.9} leaves it out, and C++ makes it 0.
-inline option_range second_decay_rate(const std::array<double, 2>& betas) {
-  if (betas[1] == 0.0 && betas[0] != 0.0)
-    return {"betas[1]", 0.0, false, "in (0, 1), next to betas[0]: give both, {0.9, 0.999} say"};
-  return decay_rate("betas[1]", betas[1]);
-}
 /// A schedule may end in rates that are 0 in float: such steps change as little as those of the smallest
 /// rate, so they are taken.
 inline option_range learning_rate(double lr) { return not_negative("lr", lr, float_range::may_vanish); }
@@ -58,11 +64,12 @@ template <class Rule>
 std::array<option_range, 5> adam_options(const Rule& rule) {
   double weight_decay = 0.0;
   if constexpr (requires { rule.weight_decay; }) weight_decay = rule.weight_decay;
-  return {learning_rate(rule.lr), decay_rate("betas[0]", rule.betas[0]), second_decay_rate(rule.betas),
-          not_negative("eps", rule.eps), not_negative("weight_decay", weight_decay)};
+  return {learning_rate(rule.lr), decay_rate("betas[0]", rule.betas[0]),
+          decay_rate("betas[1]", rule.betas[1]), not_negative("eps", rule.eps),
+          not_negative("weight_decay", weight_decay)};
 }
 
-/// For check(): throws invalid_argument for the first option that is outside of its range.
+/// For check(): throws invalid_argument for the first option that is outside of its range or infinite.
 void require_options(std::string_view rule, std::span<const option_range> options);
 /// For check_in_float(): throws invalid_argument for the first option that float can't hold.
 void require_options_in_float(std::string_view rule, std::span<const option_range> options);

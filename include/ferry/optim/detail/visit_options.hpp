@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/optim/detail/require_option.hpp>
+
 #include <array>
 #include <cstddef>
 #include <type_traits>
@@ -139,5 +141,8 @@ template <class T>
 inline constexpr bool is_number_list = false;
 template <class T, std::size_t N>
 inline constexpr bool is_number_list<std::array<T, N>> = std::is_arithmetic_v<T>;
+
+template <>
+inline constexpr bool is_number_list<optim::decay_rates> = true;
 
 }  // namespace ferry::detail

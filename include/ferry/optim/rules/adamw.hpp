@@ -19,12 +19,12 @@ struct adamw {
   static constexpr std::string_view name = "adamw";  ///< see ferry::Optimizer
   static constexpr int min_fields = 2;               ///< see ferry::Optimizer
 
-  double lr = 1e-3;                            ///< learning rate, >= 0
-  std::array<double, 2> betas = {0.9, 0.999};  ///< decay rates of m and v, each in [0, 1)
-  double eps = 1e-8;                           ///< added to the denominator, >= 0
-  double weight_decay = 1e-2;                  ///< decoupled, >= 0: w *= 1 - lr weight_decay
-  bool amsgrad = false;                        ///< true to divide by the largest v so far
-  bool maximize = false;                       ///< true to ascend instead of descend
+  double lr = 1e-3;                  ///< learning rate, >= 0
+  decay_rates betas = {0.9, 0.999};  ///< decay rates of m and v, each in [0, 1)
+  double eps = 1e-8;                 ///< added to the denominator, >= 0
+  double weight_decay = 1e-2;        ///< decoupled, >= 0: w *= 1 - lr weight_decay
+  bool amsgrad = false;              ///< true to divide by the largest v so far
+  bool maximize = false;             ///< true to ascend instead of descend
 
   friend bool operator==(const adamw&, const adamw&) = default;
 

@@ -16,11 +16,11 @@ struct lamb {
   static constexpr std::string_view name = "lamb";  ///< see ferry::Optimizer
   static constexpr int min_fields = 2;              ///< see ferry::Optimizer
 
-  double lr = 1e-3;                            ///< learning rate, >= 0
-  std::array<double, 2> betas = {0.9, 0.999};  ///< decay rates of m and v, each in [0, 1)
-  double eps = 1e-6;                           ///< added to the denominator, >= 0
-  double weight_decay = 0.0;                   ///< >= 0: added to the direction r as weight_decay * w
-  bool maximize = false;                       ///< true to ascend instead of descend
+  double lr = 1e-3;                  ///< learning rate, >= 0
+  decay_rates betas = {0.9, 0.999};  ///< decay rates of m and v, each in [0, 1)
+  double eps = 1e-6;                 ///< added to the denominator, >= 0
+  double weight_decay = 0.0;         ///< >= 0: added to the direction r as weight_decay * w
+  bool maximize = false;             ///< true to ascend instead of descend
 
   friend bool operator==(const lamb&, const lamb&) = default;
 

@@ -14,10 +14,10 @@ struct lion {
   static constexpr std::string_view name = "lion";  ///< see ferry::Optimizer
   static constexpr int min_fields = 1;              ///< see ferry::Optimizer
 
-  double lr = 1e-4;                           ///< learning rate, >= 0
-  std::array<double, 2> betas = {0.9, 0.99};  ///< weight of m in the direction, decay rate of m; in [0, 1)
-  double weight_decay = 0.0;                  ///< decoupled, >= 0: w *= 1 - lr weight_decay
-  bool maximize = false;                      ///< true to ascend instead of descend
+  double lr = 1e-4;                 ///< learning rate, >= 0
+  decay_rates betas = {0.9, 0.99};  ///< weight of m in the direction, decay rate of m; in [0, 1)
+  double weight_decay = 0.0;        ///< decoupled, >= 0: w *= 1 - lr weight_decay
+  bool maximize = false;            ///< true to ascend instead of descend
 
   friend bool operator==(const lion&, const lion&) = default;
 
@@ -67,7 +67,7 @@ struct lion {
                                         1.0 - betas[1], maximize ? -1.0 : 1.0);
   }
   [[nodiscard]] auto ranges() const {
-    return std::array{learning_rate(lr), decay_rate("betas[0]", betas[0]), second_decay_rate(betas),
+    return std::array{learning_rate(lr), decay_rate("betas[0]", betas[0]), decay_rate("betas[1]", betas[1]),
                       not_negative("weight_decay", weight_decay, float_range::any)};
   }
   void check() const { require_options(name, ranges()); }

@@ -17,13 +17,13 @@ struct nadam {
   static constexpr std::string_view name = "nadam";  ///< see ferry::Optimizer
   static constexpr int min_fields = 2;               ///< see ferry::Optimizer
 
-  double lr = 2e-3;                            ///< learning rate, >= 0
-  std::array<double, 2> betas = {0.9, 0.999};  ///< decay rates of m and v, each in [0, 1)
-  double eps = 1e-8;                           ///< added to the denominator, >= 0
-  double weight_decay = 0.0;                   ///< >= 0: L2 penalty, or decoupled
-  double momentum_decay = 4e-3;                ///< decay of the momentum with the step number, >= 0
-  bool decoupled_weight_decay = false;         ///< true if w *= 1 - lr weight_decay replaces the L2 penalty
-  bool maximize = false;                       ///< true to ascend instead of descend
+  double lr = 2e-3;                     ///< learning rate, >= 0
+  decay_rates betas = {0.9, 0.999};     ///< decay rates of m and v, each in [0, 1)
+  double eps = 1e-8;                    ///< added to the denominator, >= 0
+  double weight_decay = 0.0;            ///< >= 0: L2 penalty, or decoupled
+  double momentum_decay = 4e-3;         ///< decay of the momentum with the step number, >= 0
+  bool decoupled_weight_decay = false;  ///< true if w *= 1 - lr weight_decay replaces the L2 penalty
+  bool maximize = false;                ///< true to ascend instead of descend
 
   friend bool operator==(const nadam&, const nadam&) = default;
 
@@ -140,7 +140,7 @@ struct nadam {
   }
   void check() const {
     require_options(name, adam_options(*this));
-    require_not_negative(name, "momentum_decay", momentum_decay);
+    require_options(name, std::array{not_negative("momentum_decay", momentum_decay)});
   }
   void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
   /// @}

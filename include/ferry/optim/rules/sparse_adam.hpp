@@ -16,10 +16,10 @@ struct sparse_adam {
   static constexpr std::string_view name = "sparse_adam";  ///< see ferry::Optimizer
   static constexpr int min_fields = 2;                     ///< see ferry::Optimizer
 
-  double lr = 1e-3;                            ///< learning rate, >= 0
-  std::array<double, 2> betas = {0.9, 0.999};  ///< decay rates of m and v, each in [0, 1)
-  double eps = 1e-8;                           ///< added to the denominator, >= 0
-  bool maximize = false;                       ///< true to ascend instead of descend
+  double lr = 1e-3;                  ///< learning rate, >= 0
+  decay_rates betas = {0.9, 0.999};  ///< decay rates of m and v, each in [0, 1)
+  double eps = 1e-8;                 ///< added to the denominator, >= 0
+  bool maximize = false;             ///< true to ascend instead of descend
 
   friend bool operator==(const sparse_adam&, const sparse_adam&) = default;
 

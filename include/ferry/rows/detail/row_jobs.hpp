@@ -49,6 +49,7 @@ struct row_job {
 /// Writes the combined value of each item into a dense buffer: the device's part of the staged path.
 template <class Wire, bool Moves>
 struct reduce_to_buffer : row_job {
+  static constexpr bool writes_scratch = true;
   template <class Value>
   using packed_tile = kernels::packed_tile_of<Wire, std::remove_const_t<Value>>;
 

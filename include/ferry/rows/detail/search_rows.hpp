@@ -3,12 +3,13 @@
 
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/plan/detail/row_source.hpp>
+#include <ferry/plan/detail/sum_pieces.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/pieces_of_rows.hpp>
 #include <ferry/rows/detail/sum_long_segments.hpp>
-#include <ferry/rows/detail/sum_pieces.hpp>
 #include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -303,6 +304,7 @@ void launch_search(const Exec& exec, const std::string& label, const Job& job, c
   const int at_once = static_cast<int>(execution_backend<Exec>::tuning(exec).teams_that_check);
   const kernel search{rows, named, count, kernel::teams_of(count, at_once),
                       static_cast<int>(rows.per_item())};
+  before_writing();
   const tool_kernel reported(exec, label);
   execution_backend<Exec>::launch_blocks(exec, label, search.teams, kernel::team_size, search,
                                          search.bytes());

@@ -5,6 +5,7 @@
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/array_traits.hpp>
@@ -83,11 +84,11 @@ ticket move_columns(const char* verb, const Exec& exec, const Table& table, cons
   launch_context<Exec> call(exec, verb);
   const auto move_each = [&](const auto& rows, auto... bounds) {
     prepare(call, named);
-    for (std::int64_t c = 0; c < table.width(); ++c) {
+    write_jointly(0, static_cast<int>(table.width()), [&](int c) {
       auto sink = column_of(batch, c);
       auto column = column_of(table, c);
       move(column, sink, rows, bounds...).drop();
-    }
+    });
   };
   if constexpr (is_plan<Indices>) {
     require_plan<Exec, Chosen>(verb, named, table);

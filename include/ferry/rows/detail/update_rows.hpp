@@ -18,6 +18,7 @@
 #include <ferry/rows/detail/write_staged.hpp>
 #include <ferry/rows/detail/write_winners.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
 #include <cstdint>
@@ -119,6 +120,7 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
     using values_type = std::remove_const_t<std::remove_pointer_t<decltype(batch.data)>>;
     const auto write = [&]<class By>(const auto& located, const kernels::index_rows<plain, By>& items,
                                      const auto& order) {
+      before_writing();
       if constexpr (Access::is_strided && !is_host_exec<Exec> && Job::template replaces_by<values_type>)
         launch_gather(exec, label, batch, job.table, kernels::index_destinations<plain, By>{items}, n, order);
       else

@@ -6,6 +6,7 @@
 #include <ferry/rows/detail/long_runs.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/staging_ring.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
 #include <ferry/runtime/detail/transfer_batch.hpp>
@@ -103,6 +104,7 @@ void drain_rows(launch_context<Exec>& call, const std::string& label, const Job&
   } else {
     ring<Exec> slots(call, call.exec(), label, items, row_bytes,
                      execution_backend<Exec>::tuning(call.exec()).staging_workers);
+    before_writing();
     slots.from_device(mover_to_slot(batch, kernels::identity{}), rest_of,
                       [&](const auto& host, const std::byte* slot, std::int64_t first, std::int64_t count) {
                         launch_update<duplicates::assume_unique>(
@@ -112,6 +114,7 @@ void drain_rows(launch_context<Exec>& call, const std::string& label, const Job&
                       });
   }
   if (straight.empty()) return;
+  before_writing();
   // Enqueued after the ring has finished: a full queue after the ring's kernel would block the workers that
   // it waits for.
   straight.enqueue();

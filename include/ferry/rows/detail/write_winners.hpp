@@ -9,6 +9,7 @@
 #include <ferry/rows/detail/claim_slots.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
 #include <bit>
@@ -86,6 +87,7 @@ ticket update_by_winners(const Exec& exec, const char* verb, const Job& job,
   launch(exec, call.label(Path::name, "claim"), n,
          kernels::claim_slots<execution_backend<Exec>, plain, Bounds, last>{
              {list, job.table.rows(), report}, table, slot_of});
+  before_writing();
   launch_gather(exec, label, values, job.table,
                 kernels::winning_positions{table, slot_of, Bounds::reports ? report.findings : nullptr}, n);
   return call.finish(job.table, n, std::is_signed_v<plain>);

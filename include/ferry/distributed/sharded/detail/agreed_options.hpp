@@ -71,8 +71,9 @@ call_note& add_options(call_note& note, const Optimizer& optimizer) {
 /// Adds the step that comes next, and the state itself with its seed.
 template <class State>
 call_note& add_state(call_note& note, const State& state) {
+  const std::string_view words = note.words();
   return note.add(", step")
-      .add_number(state.steps() + 1)
+      .add_number(state.steps_for(words.substr(0, words.find(' '))) + 1)
       .add_hidden(note_part::state, state.number())
       .add_hidden(note_part::state, state.seed());
 }

@@ -96,6 +96,7 @@ class norm_over_ranks {
     };
     (add(grads), ...);
     job.limit(-1.0);
+    job.bring();
     return job.finish().wait();
   }
   template <class Grads>
@@ -187,13 +188,14 @@ optim::grad_total total_over_ranks(const char* verb, const Exec& exec, double ma
   job.take(sum);
   job.limit(max_norm);
   if constexpr (Clips) {
-    const auto scale = [&](auto& part) {
+    const auto enter = [&](auto& part) {
       require_mutable<std::remove_reference_t<decltype(gradients_in(part))>>();
       call.writes_to(make_ref(gradients_in(part)));
-      job.scale(part);
     };
-    (scale(grads), ...);
+    (enter(grads), ...);
   }
+  job.bring();
+  if constexpr (Clips) (job.scale(grads), ...);
   return job.finish();
 }
 

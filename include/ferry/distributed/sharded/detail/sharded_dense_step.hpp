@@ -18,6 +18,7 @@
 #include <ferry/policy/step_count.hpp>
 #include <ferry/quantized/detail/coded_weights.hpp>
 #include <ferry/runtime/detail/array_device.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <algorithm>
@@ -69,7 +70,7 @@ struct sharded_dense_step : sharded_call<Exec, Table, every_row> {
   [[nodiscard]] bool refuse() { return this->template refuse_gradients<nonfinite_policy>(state); }
   void move() {}
   void apply() {
-    for (int r = call.first(); r < call.last(); ++r) update(r);
+    write_jointly(call.first(), call.last(), [&](int r) { update(r); });
     call.agree();  // no rank returns before all have written
   }
 

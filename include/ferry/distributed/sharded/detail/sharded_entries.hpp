@@ -5,6 +5,7 @@
 #include <ferry/distributed/sharded/detail/ranked_entry.hpp>
 #include <ferry/distributed/sharded/detail/row_spread.hpp>
 #include <ferry/distributed/sharded/detail/sharded_rows.hpp>
+#include <ferry/distributed/sharded/sharded_state.hpp>
 #include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/manifest.hpp>
@@ -85,6 +86,11 @@ class state_of_ranks final : public state_entry<Optimizer, Space> {
   }
 
  protected:
+  [[nodiscard]] state_counts counts() const override {
+    equal_steps("io::checkpoint: '" + this->name() + "'", first_, first_ + static_cast<int>(clocks_.size()),
+                [this](int rank) { return clocks_[static_cast<std::size_t>(rank - first_)].clock->steps; });
+    return base::counts();
+  }
   [[nodiscard]] checkpoint_array saved_counters() const override {
     std::vector<shard_part> parts;
     for (const auto& clock : clocks_) parts.push_back(part(clock.clock->row_steps));

@@ -12,6 +12,7 @@
 #include <ferry/distributed/sharded/detail/values_in_place.hpp>
 #include <ferry/distributed/sharded/detail/winning_values.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/tensor.hpp>
 
@@ -70,7 +71,7 @@ struct sharded_write : routed_write<Choice, Exec, Table, Named, Values> {
         call.agree();  // no rank returns before all have written
         return;
       }
-    for (int r = call.first(); r < call.last(); ++r) {
+    write_jointly(call.first(), call.last(), [&](int r) {
       tensor<sent, home> copied;
       const auto rows = rows_near(call.is_whole() ? exec : this->instance(call.rank()), this->instance(r),
                                   moved.rows_for(this->current_routes(), r), copied);
@@ -78,7 +79,7 @@ struct sharded_write : routed_write<Choice, Exec, Table, Named, Values> {
         self.update(r, this->plan_of(r), rows);
       else
         self.update(r, this->current_routes().rows_for(r), rows);
-    }
+    });
     call.agree();  // no rank returns before all have written
   }
 

@@ -23,6 +23,7 @@
 #include <ferry/optim/step.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/rows/detail/row_access.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor.hpp>
@@ -145,12 +146,12 @@ struct sharded_bag_step
   void apply() {
     if constexpr (may_pull)
       if (pulls) return this->step_pulled();
-    for (int r = call.first(); r < call.last(); ++r) {
+    write_jointly(call.first(), call.last(), [&](int r) {
       if constexpr (base::is_planned)
         update(r, this->plan_of(r));
       else
         update(r, this->current_routes().rows_for(r));
-    }
+    });
     call.agree();  // no rank returns before all have written
   }
 

@@ -20,6 +20,7 @@
 #include <ferry/policy/nonfinite.hpp>
 #include <ferry/policy/pooling.hpp>
 #include <ferry/rows/detail/row_access.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -165,7 +166,7 @@ struct sharded_tables_step
         call.agree();  // no rank returns before all have written
         return;
       }
-    for (int r = call.first(); r < call.last(); ++r) step_arrived(r);
+    write_jointly(call.first(), call.last(), [&](int r) { step_arrived(r); });
     call.agree();  // no rank returns before all have written
   }
 

@@ -32,7 +32,7 @@ class dealt {
  public:
   /// Deals no rows: a table refuses it.
   dealt() = default;
-  /// Row r lies on rank owners[r]. Throws invalid_argument for a negative rank, with its row.
+  /// Row r lies on rank owners[r]. Throws invalid_argument for a rank outside of [0, 2^20), with its row.
   /// @{
   explicit dealt(std::span<const int> owners);
   explicit dealt(const std::vector<int>& owners) : dealt(std::span<const int>(owners)) {}
