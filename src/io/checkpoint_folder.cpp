@@ -36,7 +36,7 @@
 
 namespace ferry::detail {
 
-/// What has been said of files that are skipped.
+/// Lines about files that are skipped.
 struct skipped_files {
   std::mutex guard;
   std::set<std::string> said;
@@ -133,7 +133,7 @@ class needed_data {
   void add(const manifest& content) {
     for (const auto& data : content.files) numbers_.push_back(data.number);
   }
-  /// Those of a manifest's file. Says on stderr, once, why a file is none that can be read.
+  /// Adds those of a manifest's file. Says on stderr, once, why a file is none that can be read.
   void add_file(const std::string& path) {
     std::string bytes;
     try {

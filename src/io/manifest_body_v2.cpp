@@ -72,21 +72,21 @@ class body_reader {
     const auto require = [&](bool is_right) {
       if (!is_right) fail(subject + " has other members than the format's: " + since(begin) + excerpt());
     };
-    std::uint64_t seen = 0;
+    std::uint64_t mask = 0;
     require(cursor_.take('{'));
     do {
       const std::string name = string();
       const auto member = std::find(members.begin(), members.end(), name);
       require(member != members.end());
       const std::uint64_t bit = std::uint64_t{1} << (member - members.begin());
-      if ((seen & bit) != 0) fail("the member " + json_quoted(name) + " comes twice in an object");
-      seen |= bit;
+      if ((mask & bit) != 0) fail("the member " + json_quoted(name) + " comes twice in an object");
+      mask |= bit;
       expect(':');
       visit(static_cast<std::size_t>(member - members.begin()));
     } while (cursor_.take(','));
     expect('}');
-    require(static_cast<std::size_t>(std::popcount(seen)) == (is_choice ? 2 : members.size()) &&
-            (seen & 1) != 0);
+    require(static_cast<std::size_t>(std::popcount(mask)) == (is_choice ? 2 : members.size()) &&
+            (mask & 1) != 0);
   }
   /// Appends the items of a list, each of which has at least `least` bytes with its comma.
   template <class Item, class Read>
@@ -251,6 +251,7 @@ class body_reader {
       piece.checksum = integer<std::uint32_t>();
     };
     read_piece(chunk.piece);
+    chunk.patches.reserve(items_from_here(10) - 1);
     while (cursor_.take(',')) {
       manifest_patch& patch = chunk.patches.emplace_back();
       read_piece(patch.piece);

@@ -395,12 +395,12 @@ TEST_CASE("a file that is no manifest keeps no data, and one that can't be read 
   ferry::io::checkpoint run(path);
   now.add_to(run);
   const auto save = [&](int times, const ferry::io::save_options& options = {}) {
-    captured_stderr said;
+    captured_stderr printed;
     for (int i = 0; i < times; ++i) {
       now.go_to(now.turn + 1);
       run.save(options);
     }
-    return said.text();
+    return printed.text();
   };
   const auto data = [&] {
     std::set<std::string> files = files_of(path);
@@ -441,10 +441,10 @@ TEST_CASE("a file that is no manifest keeps no data, and one that can't be read 
   int heard = 0;
   for (const std::string& bytes : unreadable) {
     write_bytes(path + "/named-best", bytes);
-    const std::string said = save(3);
-    CAPTURE(said);
-    CHECK(count_of(said, "stay for it") <= 1);  // not again for the same reason
-    heard += count_of(said, "stay for it");
+    const std::string lines = save(2);
+    CAPTURE(lines);
+    CHECK(count_of(lines, "stay for it") <= 1);  // not again for the same reason
+    heard += count_of(lines, "stay for it");
     REQUIRE(files_of(path).contains("data-22"));
     // If the number itself is damaged it may be a larger one, and all stay.
     const bool is_number = bytes.size() == best.size() && bytes.substr(16, 8) != best.substr(16, 8);
@@ -471,12 +471,12 @@ TEST_CASE("a manifest that is a symbolic link is replaced", "[io][checkpoint][ge
   const temporary_folder root;
   const std::string path = root.path() + "/run", second_path = root.path() + "/second";
   turns now, second;
-  ferry::io::checkpoint run(path, {.keep = 3}), other(second_path);
+  ferry::io::checkpoint run(path, {.keep = 3}), second_run(second_path);
   now.add_to(run);
-  second.add_to(other);
+  second.add_to(second_run);
   second.go_to(50);
-  other.save();
-  other.save("best");
+  second_run.save();
+  second_run.save("best");
   const auto before = files_of(second_path);
   for (const bool changes : {false, true})
     for (const char* name : {"manifest", "named-best", "manifest-1"}) {

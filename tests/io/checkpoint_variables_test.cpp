@@ -97,7 +97,7 @@ TEST_CASE("lists of texts of any content and length are saved and loaded", "[io]
     for (auto& letter : text) letter = static_cast<char>(random());
   }
   using list = std::vector<std::string>;
-  list texts, before;
+  list texts;
   ferry::io::checkpoint run(root.path() + "/run", {.keep = 20});
   run.add("texts", texts);
   std::vector<list> generations;
@@ -107,8 +107,8 @@ TEST_CASE("lists of texts of any content and length are saved and loaded", "[io]
     texts = content;
     run.save();
     generations.push_back(content);
-    for (const list& other : {list{}, list{"x"}, any}) {
-      texts = other;
+    for (const list& before : {list{}, list{"x"}, any}) {
+      texts = before;
       run.load();
       REQUIRE((texts == content));
     }
@@ -137,13 +137,13 @@ TEST_CASE("lists of texts of any content and length are saved and loaded", "[io]
   const list model{"user", "item"};
   const std::string constant = saved(root, "constant", [&](auto& target) { target.add("texts", model); });
   CHECK(refusal(constant, "texts", model).empty());
-  const list longer{"user", "item", ""}, another{"user", "place"};
+  const list longer{"user", "item", ""}, renamed{"user", "place"};
   CHECK(
       has(refusal(constant, "texts", longer), "has 2 texts in the file, and 3 here; it was added as const"));
-  CHECK(has(refusal(constant, "texts", another), "text 1 is 'item' in the file, and 'place' here; it was"));
+  CHECK(has(refusal(constant, "texts", renamed), "text 1 is 'item' in the file, and 'place' here; it was"));
   std::string manifest = bytes_of(constant + "/manifest");
-  const auto put_extent = [&](const std::string& from, const std::string& to) {
-    manifest.replace(manifest.find(from), from.size(), to);
+  const auto put_extent = [&](const std::string& pattern, const std::string& replacement) {
+    manifest.replace(manifest.find(pattern), pattern.size(), replacement);
     seal_manifest(manifest);
     write_bytes(constant + "/manifest", manifest);
   };

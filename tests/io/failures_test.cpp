@@ -73,7 +73,7 @@ TEST_CASE("without room for the new file the old one survives", "[io][failures]"
   CHECK(bytes_of(path) == before);
   CHECK(bytes_of(second_path) == before_other);
   CHECK(entries_of(folder.path()) == 2);
-  // Limits at, before and after each end of a file: of these the file fits or is refused.
+  // Limits at, before and after each end of a file: the file fits or is refused.
   for (const rlim_t bytes :
        {rlim_t{0}, rlim_t{1}, rlim_t{127}, rlim_t{128}, rlim_t{167}, rlim_t{168}, rlim_t{169}}) {
     CAPTURE(bytes);
@@ -85,14 +85,14 @@ TEST_CASE("without room for the new file the old one survives", "[io][failures]"
       CHECK_THROWS_AS(ferry::io::save_npy(path, ten), ferry::io_error);
   }
   CHECK(entries_of(folder.path()) == 2);
-  // A checkpoint: its data do not fit, or its manifest does not.
+  // A checkpoint, whose data file ends within its header, after it, and within the table.
   const std::string run_path = folder.path() + "/run";
   std::vector<float> table(2000, 1.0f);
   ferry::io::checkpoint run(run_path);
   run.add("table", table);
   run.save();
-  const std::size_t files = entries_of(run_path);
-  for (const rlim_t bytes : {100, 4096, 5000}) {
+  const int files = entries_of(run_path);
+  for (const rlim_t bytes : {rlim_t{100}, rlim_t{4096}, rlim_t{5000}}) {
     table.assign(2000, 2.0f);
     const size_limit limit(bytes);
     CHECK_THROWS_MATCHES(run.save(), ferry::io_error, MessageMatches(ContainsSubstring("File too large")));

@@ -240,10 +240,10 @@ TEST_CASE("bodies that are not the format's are refused", "[io][checkpoint]") {
   for (const char* const number :
        {"1.", ".5", "01.5", "+1.5", "nan", "inf", "1e999", "0x1p3", "1.5.5", "--1.5"})
     refuses("[0.001]", "[" + std::string(number) + "]", "is no number with a fraction");
-  for (const char* const text : {"\"a\nb\"", "\"\\x\"", "\"\\ud800\"", "\"\\", "\"a", "null", "true"})
+  for (const char* const text : {"\"a\nb\"", "\"\\x\"", "\"\\ud800\"", "\"\\", "null", "true"})
     refuses("\"adam\",\"kind\"", std::string(text) + ",\"kind\"", "is no text");
   refuses("\"adam\"", "\"\xc3\"", "of its body is not UTF-8");
-  // What is of the format may look otherwise: escapes, spaces, another order, other digits.
+  // The format leaves these open: escapes, spaces, another order, other digits.
   std::string body = body_text;
   const auto put = [&](const std::string& pattern, const std::string& replacement) {
     body.replace(body.find(pattern), pattern.size(), replacement);
@@ -268,7 +268,7 @@ TEST_CASE("a manifest takes a small multiple of its bytes in memory, whatever it
   };
   const std::string fact = R"({"files":[],"entries":[{"name":"","kind":"","arrays":[],"facts":[)";
   const std::string array = R"({"files":[],"entries":[{"name":"","kind":"","facts":[],"arrays":[{)";
-  const auto check = [&](const char* label, const std::string& manifest_bytes) {
+  const auto check = [&](const char* label, const std::string& manifest_bytes, std::size_t most = 7) {
     CAPTURE(label);
     ::malloc_trim(0);
     forked child([&](auto&) {
@@ -280,8 +280,7 @@ TEST_CASE("a manifest takes a small multiple of its bytes in memory, whatever it
         refused = true;
       }
       const std::size_t more = peak_memory() - before;
-      if (std::getenv("SHOW")) std::fprintf(stderr, "%s %zu %.1f\n", label, more, (double)more / bytes);
-      return refused && more < 7 * bytes;
+      return refused && more < most * bytes;
     });
     CHECK(child.ended_well());
   };
@@ -312,6 +311,15 @@ TEST_CASE("a manifest takes a small multiple of its bytes in memory, whatever it
           R"({"files":[],"entries":[{"name":"","kind":"","facts":[],"arrays":[)",
           R"({"name":"","type":"","element_bytes":1,"extents":[],"chunk_bytes":1,"unit_bytes":1,"chunks":[]},)",
           "]}]}"));
+  // Version 1: a fact of five bytes is one of 96 in memory.
+  std::string facts("\0\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0", 16);
+  const auto count = static_cast<std::uint32_t>(bytes / 5);
+  std::memcpy(facts.data() + 12, &count, sizeof count);
+  for (std::uint32_t i = 0; i < count; ++i) facts.append("\0\0\1\0\0", 5);
+  std::string first_version = with_body(facts + std::string(4, '\0'));
+  first_version[8] = 1;
+  seal_manifest(first_version);
+  check("version 1", first_version, 25);
 }
 
 TEST_CASE("a manifest of version 1 with a false count takes no memory", "[io][checkpoint]") {

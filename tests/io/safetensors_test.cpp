@@ -150,10 +150,11 @@ TEST_CASE("a wrong name or type of a tensor", "[io][safetensors]") {
 TEST_CASE("a missing tensor lists the names that are there, but not thousands", "[io][safetensors]") {
   const temporary_folder folder;
   const std::string path = folder.path() + "/m.safetensors";
-  const std::vector<float> one(1, 1.0F);
+  const std::vector<float> element(1, 1.0F);
   const auto words_of = [&](std::size_t count) {
     std::vector<ferry::io::named_array> arrays;
-    for (std::size_t i = 0; i < count; ++i) arrays.emplace_back("tensor " + std::to_string(1000 + i), one);
+    for (std::size_t i = 0; i < count; ++i)
+      arrays.emplace_back("tensor " + std::to_string(1000 + i), element);
     ferry::io::save_safetensors(path, arrays);
     try {
       static_cast<void>(ferry::io::open_safetensors(path).load<float>("w"));

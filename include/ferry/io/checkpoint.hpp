@@ -112,8 +112,8 @@ class checkpoint {
   }
   /// Adds a variable: a number, an enumerator, a std::string or a std::vector of them, an engine or a
   /// distribution of the standard header random (by its text, see operator<<), or a trivially copyable struct
-  /// (by its bytes). load() sets it, or compares it if it is const. Of pointers inside of a struct nobody knows: their targets are not
-  /// saved.
+  /// (by its bytes). load() sets it, or compares it if it is const. Of pointers inside of a struct nobody
+  /// knows: their targets are not saved.
   template <class Variable>
     requires ferry::detail::is_kept_variable<Variable>
   void add(const std::string& name, Variable& variable) {
