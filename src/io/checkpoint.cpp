@@ -3,6 +3,8 @@
 
 #include "checkpoint_core.hpp"
 
+#include <ferry/error.hpp>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -31,6 +33,12 @@ void checkpoint::add_entry(std::unique_ptr<ferry::detail::checkpoint_entry> entr
 }
 
 void checkpoint::require_name(const std::string& name) const { core_->require_name(name); }
+void checkpoint::save_as(const std::string& name) {
+  if (name.empty())
+    throw invalid_argument(
+        "ferry::io::checkpoint::save: the name of the checkpoint is empty; save() without a name makes a generation");
+  core_->save({.name = name});
+}
 void checkpoint::drop(const std::string& name) noexcept { core_->drop(name); }
 
 void checkpoint::mark_rows(const std::string& name, const std::vector<std::int64_t>& rows) {

@@ -9,6 +9,7 @@
 #include <ferry/memory/detail/atomic_file.hpp>
 #include <ferry/memory/detail/file.hpp>
 #include <ferry/memory/detail/file_rights.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -20,17 +21,27 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace ferry::detail {
+
+/// Lines about files that are skipped.
+struct skipped_files {
+  std::mutex guard;
+  std::set<std::string> said;
+};
+
 namespace {
 
 constexpr std::string_view data_magic = "ferrydat";
@@ -87,7 +98,8 @@ std::string bytes_of_manifest(const std::string& path, bool& missing) {
   try {
     const file source = file::open_to_read("checkpoint", path);
     const std::uint64_t size = source.size();
-    if (size > std::uint64_t{1} << 32) source.fail("it is too long for a manifest");
+    if (size > longest_manifest)
+      source.fail("it has " + std::to_string(size) + " bytes, too many for a manifest");
     std::string bytes(static_cast<std::size_t>(size), '\0');
     source.read_at(bytes.data(), bytes.size(), 0);
     return bytes;
@@ -104,14 +116,64 @@ std::uint64_t number_of_manifest(std::string_view bytes) {
   return number;
 }
 
-/// That of a manifest's file; 0 if the file can't be read or the number is larger than that of a save.
-std::uint64_t number_of_file(const std::string& path) {
+/// The header of a file; nothing if there is none, or no regular one. False if it can't be read.
+bool read_start(const std::string& path, std::string& start) {
   file source("checkpoint", path);
-  char start[24] = {};
-  if (!source.open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK) ||
-      ::pread(source.descriptor(), start, sizeof start, 0) != static_cast<ssize_t>(sizeof start))
-    return 0;
-  const std::uint64_t number = number_of_manifest({start, sizeof start});
+  if (!source.open(path.c_str(), O_RDONLY | O_NONBLOCK)) return errno == ENOENT;
+  if (!S_ISREG(source.status().st_mode)) return true;
+  start.resize(manifest_header_bytes);
+  const ssize_t got = ::pread(source.descriptor(), start.data(), start.size(), 0);
+  start.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  return got >= 0;
+}
+
+/// The data files that stay, because a manifest names them or may name them.
+class needed_data {
+ public:
+  void add(const manifest& content) {
+    for (const auto& data : content.files) numbers_.push_back(data.number);
+  }
+  /// Adds those of a manifest's file. Says on stderr, once, why a file is none that can be read.
+  void add_file(const std::string& path) {
+    std::string bytes;
+    try {
+      bool missing = false;
+      bytes = bytes_of_manifest(path, missing);
+      if (!missing) add(manifest_reader(bytes, path).read());
+    } catch (const io_error& why) {
+      const bool is_read = !bytes.empty() || read_start(path, bytes);
+      const manifest_reader damaged(bytes, path);
+      if (is_read && !damaged.is_manifest())
+        return say_once("ferry::io::checkpoint: " + path +
+                        ": it is no checkpoint, though it has the name of one; it is skipped");
+      const std::uint64_t last = is_read ? damaged.last_data_file() : largest_number;
+      last_ = std::max(last_, last);
+      say_once(std::string(why.what()) +
+               (last < largest_number ? "; the data files up to number " + std::to_string(last)
+                                      : "; all data files") +
+               " stay for it");
+    }
+  }
+  [[nodiscard]] bool has(std::uint64_t number) const {
+    return number <= last_ || std::find(numbers_.begin(), numbers_.end(), number) != numbers_.end();
+  }
+
+ private:
+  static void say_once(const std::string& words) {
+    static skipped_files& skipped = process_wide<skipped_files>();
+    const std::lock_guard lock(skipped.guard);
+    if (skipped.said.insert(words).second) std::fprintf(stderr, "ferry: %s\n", words.c_str());
+  }
+
+  std::vector<std::uint64_t> numbers_;
+  std::uint64_t last_ = 0;  ///< all up to this one
+};
+
+/// The number of a manifest's file; 0 if it is no manifest, or the number is larger than that of a save.
+std::uint64_t number_of_file(const std::string& path) {
+  std::string start;
+  const bool is_read = read_start(path, start) && manifest_reader(start, path).is_manifest();
+  const std::uint64_t number = is_read ? number_of_manifest(start) : 0;
   return number < largest_number ? number : 0;
 }
 
@@ -156,7 +218,11 @@ bool is_manifest(const std::string& path, const std::string& bytes) noexcept {
 
 /// A file of the folder that appears as a whole, and that only those can read who can read the manifest.
 void write_whole(const std::string& path, const std::string& bytes, const std::string& folder) {
-  atomic_file target("checkpoint", path);
+  if (bytes.size() > longest_manifest)
+    throw_io_error("checkpoint", path,
+                   "it would have " + std::to_string(bytes.size()) + " bytes, and the most are " +
+                       std::to_string(longest_manifest));
+  atomic_file target("checkpoint", path, file_links::replaced);
   struct stat newest {};
   if (path != manifest_path(folder) && ::stat(manifest_path(folder).c_str(), &newest) == 0 &&
       S_ISREG(newest.st_mode))
@@ -307,7 +373,9 @@ std::vector<std::uint64_t> generations_in(const std::string& folder) {
 std::vector<std::string> checkpoint_names_in(const std::string& folder) {
   std::vector<std::string> names;
   for (const auto& name : listed(folder))
-    if (is_named_manifest(name)) names.push_back(name.substr(named_manifest.size()));
+    if (std::string start; is_named_manifest(name) && (!read_start(path_in(folder, name), start) ||
+                                                       manifest_reader(start, name).is_manifest()))
+      names.push_back(name.substr(named_manifest.size()));
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -315,7 +383,10 @@ std::vector<std::string> checkpoint_names_in(const std::string& folder) {
 void write_manifest(const std::string& folder, const manifest& content, const checkpoint_place& place) {
   const std::string bytes = encode(content);
   if (!place.name.empty()) return write_whole(manifest_path(folder, {0, place.name}), bytes, folder);
-  bool missing = place.keep <= 1;
+  // A link is replaced. What it refers to is no generation of this folder, and its data may lie elsewhere.
+  struct stat newest {};
+  bool missing =
+      place.keep <= 1 || (::lstat(manifest_path(folder).c_str(), &newest) == 0 && S_ISLNK(newest.st_mode));
   const std::string before = missing ? std::string() : manifest_bytes(folder, &missing);
   if (missing) return write_whole(manifest_path(folder), bytes, folder);
   const std::string copy = manifest_path(folder, {number_of_manifest(before), {}});
@@ -351,34 +422,25 @@ void remove_leftovers(const std::string& folder, const manifest& current) noexce
     const auto names = names_in(folder);
     for (const auto& name : names)
       if (is_unfinished(name)) ::unlink(path_in(folder, name).c_str());
-    std::vector<std::uint64_t> needed;
-    const auto need_files = [&](const manifest& content) {
-      for (const auto& data : content.files) needed.push_back(data.number);
-    };
-    const auto need_files_of = [&](const std::string& path) {
-      bool missing = false;
-      const std::string bytes = bytes_of_manifest(path, missing);
-      if (!missing) need_files(manifest_reader(bytes, path).read());
-    };
-    need_files(current);
+    needed_data needed;
+    needed.add(current);
     bool missing = false;
     // The number of the newest generation is its own. A named checkpoint may have that of a generation, of
     // saves by different numbers of ranks.
     if (number_of_manifest(manifest_bytes(folder, &missing)) != current.number)
-      need_files_of(manifest_path(folder));
+      needed.add_file(manifest_path(folder));
     for (const auto& name : names)
       if (number_after(old_manifest, name) != 0 || is_named_manifest(name))
-        need_files_of(path_in(folder, name));
+        needed.add_file(path_in(folder, name));
     bool synced = false;
     for (const auto& name : names)
       if (const std::uint64_t number = number_after(data_file, name);
-          number != 0 && std::find(needed.begin(), needed.end(), number) == needed.end() &&
-          is_data_file(path_in(folder, name))) {
+          number != 0 && !needed.has(number) && is_data_file(path_in(folder, name))) {
         // A manifest that was removed must not come back, after a loss of power, without its data.
         if (!std::exchange(synced, true)) sync_folder(open_folder("checkpoint", folder));
         ::unlink(path_in(folder, name).c_str());
       }
-  } catch (const std::exception&) {  // no memory, or a manifest that this ferry can't read: they stay
+  } catch (const std::exception&) {  // no memory: they stay
   }
 }
 

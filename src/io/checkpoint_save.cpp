@@ -7,6 +7,7 @@
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/chunk_threads.hpp>
 #include <ferry/io/detail/manifest.hpp>
+#include <ferry/io/detail/manifest_writer.hpp>
 #include <ferry/io/detail/piece_file.hpp>
 #include <ferry/io/detail/save_job.hpp>
 
@@ -22,6 +23,20 @@
 #include <vector>
 
 namespace ferry::detail {
+namespace {
+
+/// True if a manifest stays short enough with one patch more for each chunk.
+bool has_room_for_patches(const manifest& content) {
+  // Of a piece with the number of one of 999 files, a place within petabytes, and units of one byte.
+  constexpr std::uint64_t most_bytes = 44;
+  std::uint64_t pieces = 0;
+  for (const auto& entry : content.entries)
+    for (const auto& array : entry.arrays)
+      for (const auto& chunk : array.chunks) pieces += chunk.patches.size() + 2;
+  return pieces <= longest_manifest / most_bytes;
+}
+
+}  // namespace
 
 struct checkpoint_save::buffers {
   std::vector<std::byte> now, old, patch, scratch;
@@ -35,6 +50,7 @@ checkpoint_save::checkpoint_save(const std::string& folder, const checkpoint_pla
   make_folder(folder);
   lock_.emplace(folder);
   old_ = read_old(changes);
+  changes = changes && has_room_for_patches(old_);
   remove_leftovers(folder, old_);
   manifest_.number = next_number(folder, old_);
   // The new file comes after all old ones; old ones that are no longer needed are dropped by finish().

@@ -2,8 +2,11 @@
 #include "manifest_body_v2.hpp"
 
 #include "json.hpp"
+#include "text_cursor.hpp"
 
 #include <ferry/memory/detail/file.hpp>
+
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -13,164 +16,261 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <limits>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace ferry::detail {
 namespace {
 
+/// Reads the values one after the other, as they come: what is not the format's ends it at once. Lists take the
+/// memory of their items, and no more.
 class body_reader {
-  using type = json_value::type;
-
  public:
-  explicit body_reader(const std::string& path) : path_(path) {}
+  body_reader(std::string_view text, const std::string& path) : text_(text), cursor_(text), path_(path) {}
 
-  void read(std::string_view text, manifest& content) const {
-    std::string why;
-    const json_value body = parse_json(text, most_depth, why);
-    if (!why.empty()) fail("its body: " + why);
-    require_members(body, "the body", {"files", "entries"});
-    for (const auto& file : list(body, "files")) {
-      require_members(file, "a data file", {"number", "bytes"});
-      content.files.push_back(
-          {natural<std::uint64_t>(file, "number"), natural<std::uint64_t>(file, "bytes")});
-    }
-    for (const auto& entry : list(body, "entries")) {
-      require_members(entry, "an entry", {"name", "kind", "facts", "arrays"});
-      manifest_entry& next = content.entries.emplace_back();
-      next.name = words(*member(entry, "name"));
-      next.kind = words(*member(entry, "kind"));
-      for (const auto& fact : list(entry, "facts")) next.facts.push_back(fact_in(fact));
-      for (const auto& array : list(entry, "arrays")) next.arrays.push_back(array_in(array));
-    }
+  void read(manifest& content) {
+    if (const std::size_t valid = valid_utf8(text_); valid != text_.size())
+      fail("byte " + std::to_string(valid) + " of its body is not UTF-8");
+    object("the body", {"files", "entries"}, [&](std::size_t member) {
+      if (member == 0)
+        list("files", content.files, 23, [&](manifest_file& file) { read_file(file); });
+      else
+        list("entries", content.entries, 45, [&](manifest_entry& entry) { read_entry(entry); });
+    });
+    cursor_.skip_space();
+    if (!cursor_.at_end()) fail("its body is no JSON: after it comes " + excerpt());
   }
 
  private:
   [[noreturn]] void fail(const std::string& problem) const {
     throw_io_error("checkpoint", path_, "not a manifest that can be read: " + problem);
   }
+  /// The value from here on, for messages.
+  [[nodiscard]] std::string excerpt() const {
+    const std::string_view rest = cursor_.rest();
+    return std::string(rest.substr(0, std::min<std::size_t>(40, rest.find_first_of(",]}", 1))));
+  }
+  [[nodiscard]] std::string since(std::size_t begin) const {
+    return std::string(text_.substr(begin, std::min<std::size_t>(cursor_.place() - begin, 80)));
+  }
+  void expect(char expected) {
+    if (!cursor_.take(expected))
+      fail("its body is no JSON: '" + std::string(1, expected) + "' is missing before " + excerpt());
+  }
+  std::size_t begin_value() {
+    cursor_.skip_space();
+    return cursor_.place();
+  }
 
-  /// Null if the value has no such member.
-  static const json_value* member(const json_value& value, std::string_view name) {
-    if (value.kind != type::object) return nullptr;
-    const auto& names = value.content->names;
-    const auto name_position = std::find(names.begin(), names.end(), name);
-    return name_position == names.end()
-               ? nullptr
-               : &value.content->items[static_cast<std::size_t>(name_position - names.begin())];
+  /// Calls visit(number of a member) at the value of each. There are all members, or the first one and one more.
+  template <class Visit>
+  void object(const std::string& subject, std::initializer_list<std::string_view> members, const Visit& visit,
+              bool is_choice = false) {
+    const std::size_t begin = begin_value();
+    const auto require = [&](bool is_right) {
+      if (!is_right) fail(subject + " has other members than the format's: " + since(begin) + excerpt());
+    };
+    std::uint64_t mask = 0;
+    require(cursor_.take('{'));
+    do {
+      const std::string name = string();
+      const auto member = std::find(members.begin(), members.end(), name);
+      require(member != members.end());
+      const std::uint64_t bit = std::uint64_t{1} << (member - members.begin());
+      if ((mask & bit) != 0) fail("the member " + json_quoted(name) + " comes twice in an object");
+      mask |= bit;
+      expect(':');
+      visit(static_cast<std::size_t>(member - members.begin()));
+    } while (cursor_.take(','));
+    expect('}');
+    require(static_cast<std::size_t>(std::popcount(mask)) == (is_choice ? 2 : members.size()) &&
+            (mask & 1) != 0);
   }
-  void require_members(const json_value& value, const std::string& subject,
-                       std::initializer_list<const char*> names) const {
-    if (value.kind != type::object || value.content->names.size() != names.size() ||
-        !std::all_of(names.begin(), names.end(),
-                     [&](const char* name) { return member(value, name) != nullptr; }))
-      fail(subject + " has other members than the format's: " + text_of(value));
+  /// Appends the items of a list, each of which has at least `least` bytes with its comma.
+  template <class Item, class Read>
+  void list(const std::string& name, std::vector<Item>& items, std::size_t least, const Read& read_item) {
+    if (!cursor_.take('[')) fail("'" + name + "' is no list: " + excerpt());
+    if (cursor_.take(']')) return;
+    items.reserve(items_from_here(least));
+    do read_item(items.emplace_back());
+    while (cursor_.take(','));
+    expect(']');
   }
-  [[nodiscard]] static std::string text_of(const json_value& value) { return value.words().substr(0, 80); }
-  [[nodiscard]] const std::vector<json_value>& list(const json_value& object, const char* name) const {
-    const json_value& items = *member(object, name);
-    if (items.kind != type::list) fail(std::string("'") + name + "' is no list: " + text_of(items));
-    return items.content->items;
+  /// The items up to the end of a list that has begun, at most.
+  [[nodiscard]] std::size_t items_from_here(std::size_t least) const {
+    const std::string_view rest = cursor_.rest();
+    std::size_t commas = 0, depth = 1, i = 0;
+    bool is_text = false;
+    for (; i < rest.size() && depth != 0; ++i) {
+      const char letter = rest[i];
+      if (letter == '"') is_text = !is_text;
+      if (letter == '\\') ++i;
+      if (is_text) continue;
+      if (letter == '[' || letter == '{') ++depth;
+      if (letter == ']' || letter == '}') --depth;
+      commas += letter == ',' && depth == 1 ? 1 : 0;
+    }
+    return std::min(commas, i / least) + 1;
   }
-  template <std::unsigned_integral Number>
-  Number natural(const json_value& value) const {
-    if (value.kind != type::natural || value.bits > std::numeric_limits<Number>::max())
-      fail(text_of(value) + " is no unsigned number of " + std::to_string(8 * sizeof(Number)) + " bits");
-    return static_cast<Number>(value.bits);
-  }
-  template <std::unsigned_integral Number>
-  Number natural(const json_value& object, const char* name) const {
-    return natural<Number>(*member(object, name));
+
+  std::string string() {
+    const std::size_t begin = begin_value();
+    const std::string_view rest = cursor_.rest();
+    std::size_t end = 1;
+    while (end < rest.size() && rest[end] != '"') end += rest[end] == '\\' ? 2 : 1;
+    if (!rest.starts_with('"') || end >= rest.size()) fail(excerpt() + " is no text");
+    cursor_.advance(end + 1);
+    const std::string_view token = rest.substr(0, end + 1);
+    if (std::all_of(token.begin(), token.end(),
+                    [](char letter) { return letter != '\\' && static_cast<unsigned char>(letter) >= ' '; }))
+      return std::string(token.substr(1, end - 1));
+    const auto value = nlohmann::json::parse(token.begin(), token.end(), nullptr, false);
+    if (!value.is_string()) fail(since(begin) + " is no text");
+    return value.get<std::string>();
   }
   /// A text, or its bytes if they are no UTF-8.
-  [[nodiscard]] std::string words(const json_value& value) const {
-    if (value.kind == type::text) return value.content->text;
-    std::string bytes;
-    if (value.kind == type::list)
-      for (const auto& byte : value.content->items)
-        bytes.push_back(static_cast<char>(natural<std::uint8_t>(byte)));
-    if (value.kind != type::list || valid_utf8(bytes) == bytes.size()) fail(text_of(value) + " is no text");
+  std::string text() {
+    const std::size_t begin = begin_value();
+    if (cursor_.peek() != '[') return string();
+    std::vector<std::uint8_t> list_of_bytes;
+    list("text", list_of_bytes, 2, [&](std::uint8_t& byte) { byte = integer<std::uint8_t>(); });
+    std::string bytes(list_of_bytes.begin(), list_of_bytes.end());
+    if (valid_utf8(bytes) == bytes.size()) fail(since(begin) + " is no text");
     return bytes;
   }
 
-  [[nodiscard]] manifest_fact fact_in(const json_value& value) const {
-    manifest_fact fact;
-    for (const char* const kind : {"text", "f64", "i64", "u64"})
-      if (const json_value* const content = member(value, kind)) {
-        require_members(value, "a fact", {"name", kind});
-        fact.name = words(*member(value, "name"));
-        if (kind == std::string_view("text")) {
-          fact.words = words(*content);
-          return fact;
-        }
-        fact.kind = *kind == 'f'   ? manifest_fact::real
-                    : *kind == 'i' ? manifest_fact::whole
-                                   : manifest_fact::natural;
-        for (const json_value& number : list(value, kind)) fact.numbers.push_back(bits_of(number, fact.kind));
-        return fact;
-      }
-    fail("a fact is of an unknown kind: " + text_of(value));
+  /// The longest text of letters that numbers have.
+  std::string_view number() {
+    cursor_.skip_space();
+    const std::string_view rest = cursor_.rest();
+    const std::string_view token =
+        rest.substr(0, std::min(rest.size(), rest.find_first_not_of("+-.0123456789Ee")));
+    cursor_.advance(token.size());
+    return token;
   }
-  [[nodiscard]] std::uint64_t bits_of(const json_value& number, manifest_fact::kind_of kind) const {
-    if (kind == manifest_fact::natural) return natural<std::uint64_t>(number);
-    if (kind == manifest_fact::whole) {
-      const bool fits = number.kind == type::negative ||
-                        (number.kind == type::natural && number.bits <= std::uint64_t{INT64_MAX});
-      if (!fits) fail(text_of(number) + " is no signed number of 64 bits");
-      return number.bits;
-    }
-    if (number.kind == type::real) return number.bits;
-    std::uint64_t bits = 0;
+  template <std::integral Number>
+  Number integer() {
+    const std::size_t begin = begin_value();
+    const std::string_view token = number();
+    Number value{};
+    std::from_chars(token.data(), token.data() + token.size(), value);
+    if (token != std::to_string(value))
+      fail((token.empty() ? excerpt() : since(begin)) + " is no " +
+           (std::is_signed_v<Number> ? "signed" : "unsigned") + " number of " +
+           std::to_string(8 * sizeof(Number)) + " bits");
+    return value;
+  }
+  /// The bits of a number with a fraction, or those that a text says.
+  std::uint64_t real() {
     constexpr std::string_view prefix = "bits ";
-    const std::string text = number.kind == type::text ? number.content->text : std::string();
-    const char* const end = text.data() + text.size();
-    if (!text.starts_with(prefix) || std::from_chars(text.data() + prefix.size(), end, bits).ptr != end ||
-        text != std::string(prefix) + std::to_string(bits) || std::isfinite(std::bit_cast<double>(bits)))
-      fail(text_of(number) + " is no number with a fraction");
-    return bits;
-  }
-
-  [[nodiscard]] manifest_array array_in(const json_value& value) const {
-    require_members(value, "an array",
-                    {"name", "type", "element_bytes", "extents", "chunk_bytes", "unit_bytes", "chunks"});
-    manifest_array array;
-    array.name = words(*member(value, "name"));
-    array.dtype = words(*member(value, "type"));
-    array.element_bytes = natural<std::uint32_t>(value, "element_bytes");
-    for (const auto& extent : list(value, "extents")) array.extents.push_back(natural<std::uint64_t>(extent));
-    array.chunk_bytes = natural<std::uint64_t>(value, "chunk_bytes");
-    array.unit_bytes = natural<std::uint32_t>(value, "unit_bytes");
-    for (const auto& members : list(value, "chunks")) {
-      manifest_chunk& chunk = array.chunks.emplace_back();
-      chunk.piece = piece_in(members, false);
-      const auto& parts = members.content->items;
-      for (std::size_t i = 3; i < parts.size(); ++i)
-        chunk.patches.push_back(
-            {piece_in(parts[i], true), natural<std::uint32_t>(parts[i].content->items[3])});
+    const std::size_t begin = begin_value();
+    if (cursor_.peek() == '"') {
+      const std::string words = string();
+      std::uint64_t bits = 0;
+      if (words.starts_with(prefix))
+        std::from_chars(words.data() + prefix.size(), words.data() + words.size(), bits);
+      if (words == std::string(prefix) + std::to_string(bits) && !std::isfinite(std::bit_cast<double>(bits)))
+        return bits;
+    } else {
+      const std::string_view token = number();
+      const auto value = nlohmann::json::parse(token.begin(), token.end(), nullptr, false);
+      if (value.is_number_float()) return std::bit_cast<std::uint64_t>(value.get<double>());
     }
-    return array;
-  }
-  /// The first three items of a list; a patch has one more, a chunk any number.
-  [[nodiscard]] manifest_piece piece_in(const json_value& value, bool is_patch) const {
-    if (value.kind != type::list || value.content->items.size() < 3 ||
-        (is_patch && value.content->items.size() != 4))
-      fail("a piece is no list of its numbers: " + text_of(value));
-    const auto& items = value.content->items;
-    return {natural<std::uint32_t>(items[0]), natural<std::uint64_t>(items[1]),
-            natural<std::uint32_t>(items[2])};
+    fail(since(begin) + " is no number with a fraction");
   }
 
-  static constexpr std::size_t most_depth = 8;  ///< body, entries, entry, arrays, array, chunks, chunk, patch
+  void read_file(manifest_file& file) {
+    object("a data file", {"number", "bytes"},
+           [&](std::size_t member) { (member == 0 ? file.number : file.bytes) = integer<std::uint64_t>(); });
+  }
+  void read_entry(manifest_entry& entry) {
+    object("an entry", {"name", "kind", "facts", "arrays"}, [&](std::size_t member) {
+      if (member == 0)
+        entry.name = text();
+      else if (member == 1)
+        entry.kind = text();
+      else if (member == 2)
+        list("facts", entry.facts, 20, [&](manifest_fact& fact) { read_fact(fact); });
+      else
+        list("arrays", entry.arrays, 90, [&](manifest_array& array) { read_array(array); });
+    });
+  }
+  void read_fact(manifest_fact& fact) {
+    const auto read_numbers = [&](manifest_fact::kind_of kind, const auto& read_number) {
+      fact.kind = kind;
+      list("numbers", fact.numbers, 2, [&](std::uint64_t& bits) { bits = read_number(); });
+    };
+    const auto read_member = [&](std::size_t member) {
+      if (member == 0)
+        fact.name = text();
+      else if (member == 1)
+        fact.words = text();
+      else if (member == 2)
+        read_numbers(manifest_fact::real, [&] { return real(); });
+      else if (member == 3)
+        read_numbers(manifest_fact::whole,
+                     [&] { return static_cast<std::uint64_t>(integer<std::int64_t>()); });
+      else
+        read_numbers(manifest_fact::natural, [&] { return integer<std::uint64_t>(); });
+    };
+    object("a fact", {"name", "text", "f64", "i64", "u64"}, read_member, true);
+  }
+  void read_array(manifest_array& array) {
+    const auto read_member = [&](std::size_t member) {
+      if (member == 0)
+        array.name = text();
+      else if (member == 1)
+        array.dtype = text();
+      else if (member == 2)
+        array.element_bytes = integer<std::uint32_t>();
+      else if (member == 3)
+        list("extents", array.extents, 2, [&](std::uint64_t& extent) { extent = integer<std::uint64_t>(); });
+      else if (member == 4)
+        array.chunk_bytes = integer<std::uint64_t>();
+      else if (member == 5)
+        array.unit_bytes = integer<std::uint32_t>();
+      else
+        list("chunks", array.chunks, 8, [&](manifest_chunk& chunk) { read_chunk(chunk); });
+    };
+    object("an array", {"name", "type", "element_bytes", "extents", "chunk_bytes", "unit_bytes", "chunks"},
+           read_member);
+  }
+  void read_chunk(manifest_chunk& chunk) {
+    const std::size_t begin = begin_value();
+    const auto require = [&](bool is_right) {
+      if (!is_right) fail("a piece is no list of its numbers: " + since(begin) + excerpt());
+    };
+    const auto read_piece = [&](manifest_piece& piece) {
+      require(cursor_.take('['));
+      piece.file = integer<std::uint32_t>();
+      require(cursor_.take(','));
+      piece.offset = integer<std::uint64_t>();
+      require(cursor_.take(','));
+      piece.checksum = integer<std::uint32_t>();
+    };
+    read_piece(chunk.piece);
+    chunk.patches.reserve(items_from_here(10) - 1);
+    while (cursor_.take(',')) {
+      manifest_patch& patch = chunk.patches.emplace_back();
+      read_piece(patch.piece);
+      require(cursor_.take(','));
+      patch.units = integer<std::uint32_t>();
+      require(cursor_.take(']'));
+    }
+    require(cursor_.take(']'));
+  }
 
+  std::string_view text_;
+  text_cursor cursor_;
   const std::string& path_;
 };
 
 }  // namespace
 
 void read_manifest_body_v2(std::string_view text, const std::string& path, manifest& content) {
-  body_reader(path).read(text, content);
+  body_reader(text, path).read(content);
 }
 
 }  // namespace ferry::detail

@@ -5,6 +5,7 @@
 #include "manifest_body_v1.hpp"
 #include "manifest_body_v2.hpp"
 
+#include <ferry/error.hpp>
 #include <ferry/io/detail/manifest_writer.hpp>
 #include <ferry/memory/detail/file.hpp>
 #include <ferry/tensor/extents.hpp>
@@ -120,6 +121,8 @@ Number number_at(std::string_view bytes, std::size_t place) {
   return value;
 }
 
+constexpr std::size_t frame_bytes = manifest_header_bytes + sizeof(std::uint32_t);
+
 }  // namespace
 
 manifest manifest_reader::read() const {
@@ -135,13 +138,13 @@ manifest manifest_reader::read() const {
                    "it has format version " + std::to_string(version) + ", and this ferry reads versions " +
                        std::to_string(manifest::first_version) + " to " + std::to_string(manifest::version) +
                        (version > manifest::version ? ": a newer ferry wrote it" : ""));
-  constexpr std::size_t frame = manifest_header_bytes + sizeof(std::uint32_t);
-  if (bytes_.size() < frame) fail("it ends within its header");
+  if (bytes_.size() < frame_bytes) fail("it ends within its header");
   if (number_at<std::uint32_t>(bytes_, 12) != 0) fail("its reserved field is not zero");
   const auto body = number_at<std::uint64_t>(bytes_, 24);
-  if (body != bytes_.size() - frame)
+  if (body != bytes_.size() - frame_bytes)
     fail("its body should have " + std::to_string(body) + " bytes, but the file has " +
-         std::to_string(bytes_.size()) + " bytes, " + std::to_string(frame) + " of them around the body");
+         std::to_string(bytes_.size()) + " bytes, " + std::to_string(frame_bytes) +
+         " of them around the body");
   const std::size_t end = bytes_.size() - sizeof(std::uint32_t);
   const auto stored = number_at<std::uint32_t>(bytes_, end);
   if (const auto checksum = crc32c(bytes_.data(), end); checksum != stored)
@@ -149,13 +152,35 @@ manifest manifest_reader::read() const {
          std::to_string(checksum));
   manifest content;
   content.number = number_at<std::uint64_t>(bytes_, 16);
-  const std::string_view text = bytes_.substr(manifest_header_bytes, end - manifest_header_bytes);
+  read_body(version, content);
+  manifest_check(content, path_).run();
+  return content;
+}
+
+void manifest_reader::read_body(std::uint32_t version, manifest& content) const {
+  const std::string_view text = bytes_.substr(manifest_header_bytes, bytes_.size() - frame_bytes);
   if (version == 1)
     manifest_body_v1(text, path_).read(content);
   else
     read_manifest_body_v2(text, path_, content);
-  manifest_check(content, path_).run();
-  return content;
+}
+
+bool manifest_reader::is_manifest() const {
+  const bool has_frame =
+      bytes_.size() >= frame_bytes && number_at<std::uint64_t>(bytes_, 24) == bytes_.size() - frame_bytes;
+  return has_frame || bytes_.starts_with(manifest_magic);
+}
+
+std::uint64_t manifest_reader::last_data_file() const {
+  if (bytes_.size() < 24) return std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t last = number_at<std::uint64_t>(bytes_, 16);
+  manifest content;
+  try {
+    if (bytes_.size() >= frame_bytes) read_body(number_at<std::uint32_t>(bytes_, 8), content);
+  } catch (const io_error&) {  // what comes before the damage has been read
+  }
+  for (const auto& file : content.files) last = std::max(last, file.number);
+  return last;
 }
 
 }  // namespace ferry::detail

@@ -43,6 +43,7 @@ std::string npy_descr(const dtype& type) {
 
 bool python_string(text_cursor& cursor, std::string& result) {
   cursor.skip_space();
+  if (cursor.peek() == 'u') cursor.advance();  // of Python 2
   const char quote = cursor.peek();
   if (quote != '\'' && quote != '"') return cursor.fail("a string is missing");
   cursor.advance();

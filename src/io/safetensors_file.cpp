@@ -45,8 +45,15 @@ const ferry::detail::safetensors_entry* safetensors_file::find(std::string_view 
 
 const ferry::detail::safetensors_entry& safetensors_file::entry_of(std::string_view name) const {
   if (const auto* entry = find(name)) return *entry;
+  constexpr std::size_t longest = 1000;
+  const auto& entries = header_.entries;
+  std::string list;
+  std::size_t listed = 0;
+  for (; listed < entries.size() && list.size() < longest; ++listed)
+    list += (listed == 0 ? "" : ", ") + ferry::detail::json_quoted(entries[listed].name.substr(0, longest));
+  if (listed < entries.size()) list += " and " + std::to_string(entries.size() - listed) + " more";
   throw out_of_range("ferry::io::safetensors_file: " + path() + ": there is no tensor " +
-                     ferry::detail::json_quoted(name));
+                     ferry::detail::json_quoted(name) + "; the file has " + (listed == 0 ? "none" : list));
 }
 
 ferry::detail::stored_array safetensors_file::stored(const ferry::detail::safetensors_entry& entry) const {

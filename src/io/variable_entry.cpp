@@ -11,12 +11,14 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <locale>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -40,6 +42,21 @@ std::string words_of_type(const std::string& name) {
   const std::unique_ptr<char, void (*)(void*)> words(
       abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), &std::free);
   return status == 0 && words != nullptr ? std::string(words.get()) : name;
+}
+
+/// None if the bytes are not those of texts_entry::value().
+std::optional<std::vector<std::string>> texts_in(std::string_view bytes) {
+  std::vector<std::string> texts;
+  while (!bytes.empty()) {
+    std::uint64_t length = 0;
+    if (bytes.size() < sizeof length) return std::nullopt;
+    std::memcpy(&length, bytes.data(), sizeof length);
+    bytes.remove_prefix(sizeof length);
+    if (bytes.size() < length) return std::nullopt;
+    texts.emplace_back(bytes.substr(0, static_cast<std::size_t>(length)));
+    bytes.remove_prefix(static_cast<std::size_t>(length));
+  }
+  return texts;
 }
 
 std::string text_of_fact(const manifest_entry& entry, const char* name) {
@@ -136,6 +153,40 @@ void text_entry::commit() noexcept {
 }
 
 std::string text_entry::words(const manifest_entry&) const { return "a text"; }
+
+texts_entry::texts_entry(std::string name, const std::vector<std::string>& texts, bool is_const)
+    : variable_entry(std::move(name), "texts", array_of_elements("u8", 1), true, is_const), texts_(texts) {}
+
+std::string texts_entry::value() const {
+  std::string bytes;
+  for (const auto& text : texts_) {
+    const std::uint64_t length = text.size();
+    bytes.append(reinterpret_cast<const char*>(&length), sizeof length).append(text);
+  }
+  return bytes;
+}
+
+std::string texts_entry::accept(std::string&& loaded) {
+  loaded_ = texts_in(loaded);
+  return loaded_ ? std::string() : "its bytes in the file are no list of texts";
+}
+
+void texts_entry::commit() noexcept {
+  if (loaded_) const_cast<std::vector<std::string>&>(texts_).swap(*loaded_);
+  loaded_.reset();
+}
+
+std::string texts_entry::words(const manifest_entry&) const { return "a list of texts"; }
+
+std::string texts_entry::difference(const std::string& loaded, const std::string&) const {
+  const auto stored = texts_in(loaded);
+  if (!stored) return "its bytes in the file are no list of texts";
+  if (stored->size() != texts_.size())
+    return "has " + std::to_string(stored->size()) + " texts in the file, and " +
+           std::to_string(texts_.size()) + " here";
+  const auto [was, now] = std::mismatch(stored->begin(), stored->end(), texts_.begin());
+  return "text " + std::to_string(was - stored->begin()) + " " + differing_texts(*was, *now);
+}
 
 struct_entry::struct_entry(std::string name, const void* object, std::size_t bytes, reader read,
                            const std::string& layout, bool is_const)

@@ -30,8 +30,8 @@ std::string behind_links(const std::string& verb, const std::string& path) {
   throw_errno(verb, path, "readlink");
 }
 
-atomic_file::atomic_file(const std::string& verb, const std::string& path)
-    : content_(verb, path), final_(behind_links(verb, path)) {
+atomic_file::atomic_file(const std::string& verb, const std::string& path, file_links links)
+    : content_(verb, path), final_(links == file_links::followed ? behind_links(verb, path) : path) {
   struct stat old {};
   const bool exists = ::stat(final_.c_str(), &old) == 0;
   if (exists && !S_ISREG(old.st_mode))

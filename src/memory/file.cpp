@@ -5,6 +5,7 @@
 #include <ferry/memory/detail/whole_path.hpp>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -36,6 +37,12 @@ void throw_io_error(const std::string& verb, const std::string& path, std::strin
 void throw_errno(const std::string& verb, const std::string& path, std::string_view operation) {
   const int reason = errno;
   throw_io_error(verb, path, std::string(operation) + ": " + std::strerror(reason));
+}
+
+std::uint64_t largest_file() noexcept {
+  struct rlimit limit {};
+  const bool has_limit = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return has_limit ? limit.rlim_cur : std::numeric_limits<std::uint64_t>::max();
 }
 
 file::file(std::string verb, std::string path) : verb_(std::move(verb)), path_(std::move(path)) {
@@ -109,7 +116,10 @@ void file::read_at(void* target, std::size_t bytes, std::uint64_t offset) const 
 void file::write_at(const void* source, std::size_t bytes, std::uint64_t offset) const {
   const auto* position = static_cast<const std::byte*>(source);
   while (bytes != 0) {
-    const ssize_t put = ::pwrite(descriptor_, position, std::min(bytes, most_at_once), place(offset));
+    errno = EFBIG;
+    const ssize_t put = offset < largest_file()
+                            ? ::pwrite(descriptor_, position, std::min(bytes, most_at_once), place(offset))
+                            : -1;
     if (put < 0) {
       if (errno == EINTR) continue;
       fail_by_errno("write at byte " + std::to_string(offset));
@@ -129,8 +139,9 @@ void file::start_write_back(std::uint64_t offset, std::size_t bytes) const noexc
 void file::reserve(std::uint64_t bytes) const {
   if (bytes == 0) return;
   int result = -1;
+  errno = EFBIG;
   // A signal undoes the call on some file systems: under a timer, a long one would never end.
-  for (int tries = 0; tries < 3 && result != 0; ++tries) {
+  for (int tries = 0; bytes <= largest_file() && tries < 3 && result != 0; ++tries) {
     result = ::fallocate(descriptor_, 0, 0, place(bytes));
     if (result != 0 && errno != EINTR) break;
   }

@@ -3,6 +3,7 @@
 
 #include "trace_home.hpp"
 
+#include <ferry/memory/detail/file.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdarg>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -162,7 +164,10 @@ void trace_log::flush() {
   if (file_ < 0) file_ = ::open(path_, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   std::size_t written = 0;
   while (file_ >= 0 && written < text_bytes_) {
-    const auto count = ::write(file_, text_ + written, text_bytes_ - written);
+    errno = EFBIG;
+    const auto end = ::lseek(file_, 0, SEEK_CUR);  // a pipe has none
+    const bool is_full = end >= 0 && static_cast<std::uint64_t>(end) >= largest_file();
+    const auto count = is_full ? -1 : ::write(file_, text_ + written, text_bytes_ - written);
     if (count > 0)
       written += static_cast<std::size_t>(count);
     else if (count == 0 || errno != EINTR)

@@ -3,8 +3,10 @@
 #include <ferry/io.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
 
+#include "fuzz/manifest_case.hpp"
 #include "io/io_kit.hpp"
 #include "support/arrays.hpp"
+#include "support/captured_stderr.hpp"
 #include "support/folder.hpp"
 #include "support/forked.hpp"
 #include "support/random.hpp"
@@ -275,6 +277,10 @@ TEST_CASE("names that are no part of a file's name are refused", "[io][checkpoin
     CHECK_THROWS_AS(static_cast<void>(run.exists({.name = name})), ferry::invalid_argument);
     CHECK_THROWS_AS(run.save_async(exec_space{}, {.name = name}).wait(), ferry::invalid_argument);
   }
+  // A name that a program has computed; nobody means a generation by it.
+  CHECK(has(said<ferry::invalid_argument>([&] { run.save(std::string()); }),
+            "the name of the checkpoint is empty"));
+  CHECK_THROWS_AS(run.save(""), ferry::invalid_argument);
   CHECK_FALSE(std::filesystem::exists(root.path() + "/run"));
   run.save(std::string(100, 'a'));
   run.save("..");
@@ -379,16 +385,155 @@ TEST_CASE("files of others in the folder stay, and of killed saves go", "[io][ch
   CHECK(files_of(path) == std::set<std::string>{"manifest", "manifest-1", "data-1", "data-2", "lock",
                                                 "notes.part", "manifest-mine", "manifest-0", "named-",
                                                 "mydata-3", "data-"});
-  // A manifest that nobody can read, of a newer ferry say, keeps all data until it is gone.
-  const std::string bytes = bytes_of(path + "/manifest-1");
-  write_bytes(path + "/named-newer", bytes.substr(0, bytes.size() - 1));
+}
+
+TEST_CASE("a file that is no manifest keeps no data, and one that can't be read its own",
+          "[io][checkpoint][generations]") {
+  const temporary_folder root;
+  const std::string path = root.path() + "/run";
+  turns now;
+  ferry::io::checkpoint run(path);
+  now.add_to(run);
+  const auto save = [&](int times, const ferry::io::save_options& options = {}) {
+    captured_stderr printed;
+    for (int i = 0; i < times; ++i) {
+      now.go_to(now.turn + 1);
+      run.save(options);
+    }
+    return printed.text();
+  };
+  const auto data = [&] {
+    std::set<std::string> files = files_of(path);
+    std::erase_if(files, [](const std::string& name) { return !name.starts_with("data-"); });
+    return files;
+  };
+  // Of the user: a text, a folder, a file with bytes in the place of a number, a link to nothing.
+  save(1);
+  write_bytes(path + "/named-notes.txt", "learning rate was 0.1 here\n");
+  write_bytes(path + "/named-zeros", std::string(100, '\0'));
+  REQUIRE(::mkdir((path + "/named-plots").c_str(), 0777) == 0);
+  REQUIRE(::symlink("nothing", (path + "/named-link").c_str()) == 0);
+  const std::string words = save(20);
+  CHECK(data() == std::set<std::string>{"data-21"});
+  for (const char* name : {"named-notes.txt", "named-zeros", "named-plots"})
+    CHECK(count_of(words, path + "/" + name +
+                              ": it is no checkpoint, though it has the name of one; it is skipped") == 1);
+  CHECK(count_of(words, "\n") == 3);
+  CHECK(run.names().empty());
+  CHECK(bytes_of(path + "/named-notes.txt") == "learning rate was 0.1 here\n");
+  save(1, {.name = "best"});  // data-22
+  save(1);                    // data-23
+  const std::string best = bytes_of(path + "/named-best");
+  CHECK(run.names() == names{"best"});
+  // Of a newer ferry, damaged anywhere, or cut: its data stay, which begin with data-22, and newer ones go.
+  const auto damaged = [&](std::size_t place) {
+    std::string bytes = best;
+    bytes[place] = static_cast<char>(bytes[place] ^ 0x11);
+    return bytes;
+  };
+  std::string newer = best;
+  newer[8] = 3;
+  newer.insert(40, "what nobody knows yet");
+  seal_manifest(newer);
+  std::vector<std::string> unreadable{newer, best.substr(0, best.size() - 1), best.substr(0, 40)};
+  for (std::size_t place = 0; place < best.size(); place += place < 60 ? 1 : 29)
+    unreadable.push_back(damaged(place));
+  int heard = 0;
+  for (const std::string& bytes : unreadable) {
+    write_bytes(path + "/named-best", bytes);
+    const std::string lines = save(2);
+    CAPTURE(lines);
+    CHECK(count_of(lines, "stay for it") <= 1);  // not again for the same reason
+    heard += count_of(lines, "stay for it");
+    REQUIRE(files_of(path).contains("data-22"));
+    // If the number itself is damaged it may be a larger one, and all stay.
+    const bool is_number = bytes.size() == best.size() && bytes.substr(16, 8) != best.substr(16, 8);
+    if (!is_number)
+      CHECK(data() == std::set<std::string>{"data-22", "data-" + std::to_string(run.generations().back())});
+    if (bytes.starts_with("ferryckp")) CHECK(run.names() == names{"best"});
+    CHECK(turns::loaded(path) == now.turn);
+  }
+  CHECK(heard > 20);
+  write_bytes(path + "/named-best", best);
+  CHECK(save(1).empty());
+  CHECK(data() == std::set<std::string>{"data-22", "data-" + std::to_string(run.generations().back())});
+  CHECK(turns::loaded(path, {.name = "best"}) == 22);
+  // Too short to tell what it needs: everything stays, until it is gone.
+  write_bytes(path + "/named-best", best.substr(0, 20));
+  CHECK(count_of(save(2), "stay for it") == 1);
+  CHECK(data().size() == 4);
+  REQUIRE(::unlink((path + "/named-best").c_str()) == 0);
+  CHECK(save(1).empty());
+  CHECK(data().size() == 1);
+}
+
+TEST_CASE("a manifest that is a symbolic link is replaced", "[io][checkpoint][generations]") {
+  const temporary_folder root;
+  const std::string path = root.path() + "/run", second_path = root.path() + "/second";
+  turns now, second;
+  ferry::io::checkpoint run(path, {.keep = 3}), second_run(second_path);
+  now.add_to(run);
+  second.add_to(second_run);
+  second.go_to(50);
+  second_run.save();
+  second_run.save("best");
+  const auto before = files_of(second_path);
+  for (const bool changes : {false, true})
+    for (const char* name : {"manifest", "named-best", "manifest-1"}) {
+      CAPTURE(changes, name);
+      std::filesystem::remove_all(path);
+      now.go_to(1);
+      run.save();
+      run.save("best");
+      const std::string link = path + "/" + name;
+      ::unlink(link.c_str());
+      REQUIRE(::symlink((second_path + (name[0] == 'n' ? "/named-best" : "/manifest")).c_str(),
+                        link.c_str()) == 0);
+      now.go_to(2);
+      try {
+        run.save({.changes = changes});
+      } catch (const ferry::io_error&) {  // its data are not in this folder
+        CHECK((changes && name == std::string("manifest")));
+        run.save();
+      }
+      run.save("best");
+      CHECK_FALSE(std::filesystem::is_symlink(link));
+      CHECK(turns::loaded(path) == 2);
+      CHECK(turns::loaded(path, {.name = "best"}) == 2);
+      CHECK(files_of(second_path) == before);
+      CHECK(turns::loaded(second_path) == 50);
+      CHECK(turns::loaded(second_path, {.name = "best"}) == 50);
+      for (const auto number : run.generations()) CHECK_NOTHROW(turns::loaded(path, {.generation = number}));
+    }
+}
+
+TEST_CASE("a save of changes writes everything if its manifest grew too long",
+          "[io][checkpoint][generations]") {
+  const temporary_folder root;
+  const std::string path = root.path() + "/run";
+  turns now;
+  ferry::io::checkpoint run(path);
+  now.add_to(run);
   run.save();
-  run.save();
-  CHECK(files_of(path).contains("data-1"));
-  CHECK(turns::loaded(path) == 0);
-  REQUIRE(::unlink((path + "/named-newer").c_str()) == 0);
-  run.save();
-  CHECK_FALSE(files_of(path).contains("data-1"));
+  ferry::detail::manifest says = ferry::detail::read_manifest(path);
+  auto& chunk = says.entries[1].arrays[0].chunks[0];
+  chunk.patches.assign(1600000, {chunk.piece, 1});
+  ferry::detail::write_manifest(path, says);
+  REQUIRE(std::filesystem::file_size(path + "/manifest") < ferry::detail::longest_manifest);
+  now.go_to(1);
+  run.save({.changes = true});
+  CHECK(turns::loaded(path) == 1);
+  CHECK(ferry::detail::read_manifest(path).files.size() == 1);
+  now.go_to(2);
+  run.save({.changes = true});
+  CHECK(ferry::detail::read_manifest(path).files.size() == 2);
+  // One that is too long is not written, and not read.
+  chunk.patches.assign(3600000, {chunk.piece, 1});
+  CHECK(has(said<ferry::io_error>([&] { ferry::detail::write_manifest(path, says); }),
+            "and the most are 67108864"));
+  CHECK(turns::loaded(path) == 2);
+  std::filesystem::resize_file(path + "/manifest", ferry::detail::longest_manifest + 1);
+  CHECK(has(said<ferry::io_error>([&] { run.load(); }), "it has 67108865 bytes, too many for a manifest"));
 }
 
 TEST_CASE("a checkpoint of an older ferry becomes the oldest generation", "[io][checkpoint][generations]") {

@@ -2,6 +2,7 @@
 #include <ferry/ferry.hpp>
 #include <ferry/io.hpp>
 
+#include "fuzz/manifest_case.hpp"
 #include "io/io_kit.hpp"
 #include "support/arrays.hpp"
 #include "support/folder.hpp"
@@ -85,6 +86,75 @@ TEST_CASE("texts of any content are saved and loaded", "[io][checkpoint][variabl
     run.load();
     CHECK((text == content + "more"));
   }
+}
+
+TEST_CASE("lists of texts of any content and length are saved and loaded", "[io][checkpoint][variables]") {
+  const temporary_folder root;
+  auto random = generator(703);
+  std::vector<std::string> any(3000);
+  for (auto& text : any) {
+    text.resize(random() % 3 == 0 ? 0 : random() % 4000);
+    for (auto& letter : text) letter = static_cast<char>(random());
+  }
+  using list = std::vector<std::string>;
+  list texts;
+  ferry::io::checkpoint run(root.path() + "/run", {.keep = 20});
+  run.add("texts", texts);
+  std::vector<list> generations;
+  for (const list& content : {list{}, list{""}, list{"", "", ""},
+                              list{"a text that is long enough to lie on the heap, surely", "b"},
+                              list{std::string("\0x\xff\n\0", 5), "", std::string(3, '\0')}, any}) {
+    texts = content;
+    run.save();
+    generations.push_back(content);
+    for (const list& before : {list{}, list{"x"}, any}) {
+      texts = before;
+      run.load();
+      REQUIRE((texts == content));
+    }
+    if (!texts.empty()) texts.back() += "more";
+    texts.insert(texts.begin(), "first");
+    const list changed = texts;
+    run.save({.changes = true});
+    generations.push_back(changed);
+    texts.clear();
+    run.load();
+    REQUIRE((texts == changed));
+  }
+  for (std::size_t i = 0; i < generations.size(); ++i) {
+    run.load({.generation = i + 1});
+    CHECK((texts == generations[i]));
+  }
+  auto saving = run.save_async(exec_space{});
+  texts.assign(2, "later");
+  saving.wait();
+  run.load();
+  CHECK((texts == generations.back()));
+  // One of another kind, bytes that are no list, and constants.
+  std::string text = "one";
+  const std::string path = saved(root, "text", [&](auto& target) { target.add("texts", text); });
+  CHECK(has(refusal(path, "texts", texts), "it is of kind 'text' in the file, and of kind 'texts' here"));
+  const list model{"user", "item"};
+  const std::string constant = saved(root, "constant", [&](auto& target) { target.add("texts", model); });
+  CHECK(refusal(constant, "texts", model).empty());
+  const list longer{"user", "item", ""}, renamed{"user", "place"};
+  CHECK(
+      has(refusal(constant, "texts", longer), "has 2 texts in the file, and 3 here; it was added as const"));
+  CHECK(has(refusal(constant, "texts", renamed), "text 1 is 'item' in the file, and 'place' here; it was"));
+  std::string manifest = bytes_of(constant + "/manifest");
+  const auto put_extent = [&](const std::string& pattern, const std::string& replacement) {
+    manifest.replace(manifest.find(pattern), pattern.size(), replacement);
+    seal_manifest(manifest);
+    write_bytes(constant + "/manifest", manifest);
+  };
+  put_extent("\"extents\":[24]", "\"extents\":[23]");
+  std::string data = bytes_of(constant + "/data-1").substr(4096, 23);
+  const std::uint32_t checksum = ferry::detail::crc32c(data.data(), data.size());
+  const std::size_t piece = manifest.find("[0,4096,") + 8;
+  put_extent(manifest.substr(piece, manifest.find(']', piece) - piece), std::to_string(checksum));
+  texts = {"kept"};
+  CHECK(has(refusal(constant, "texts", texts), "its bytes in the file are no list of texts"));
+  CHECK((texts == list{"kept"}));
 }
 
 TEST_CASE("structs are saved by their bytes without padding", "[io][checkpoint][variables]") {

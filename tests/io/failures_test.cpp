@@ -29,24 +29,21 @@ using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 namespace {
 
-/// Limits the size of files that the process writes: to a write the same as a full disk.
+/// Limits the size of files that the process writes: to a write the same as a full disk. The signal of such writes, which would
+/// end the process, stays as it is.
 class size_limit {
  public:
-  explicit size_limit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+  explicit size_limit(rlim_t bytes) {
     REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
     const rlimit now{bytes, before_.rlim_max};
     REQUIRE(::setrlimit(RLIMIT_FSIZE, &now) == 0);
   }
-  ~size_limit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
+  ~size_limit() { ::setrlimit(RLIMIT_FSIZE, &before_); }
   size_limit(const size_limit&) = delete;
   size_limit& operator=(const size_limit&) = delete;
 
  private:
   rlimit before_{};
-  void (*handler_)(int);
 };
 
 }  // namespace
@@ -76,6 +73,34 @@ TEST_CASE("without room for the new file the old one survives", "[io][failures]"
   CHECK(bytes_of(path) == before);
   CHECK(bytes_of(second_path) == before_other);
   CHECK(entries_of(folder.path()) == 2);
+  // Limits at, before and after each end of a file: the file fits or is refused.
+  for (const rlim_t bytes :
+       {rlim_t{0}, rlim_t{1}, rlim_t{127}, rlim_t{128}, rlim_t{167}, rlim_t{168}, rlim_t{169}}) {
+    CAPTURE(bytes);
+    const std::vector<float> ten(10, 3.0f);
+    const size_limit limit(bytes);
+    if (bytes >= 128 + 40)
+      CHECK_NOTHROW(ferry::io::save_npy(path, ten));
+    else
+      CHECK_THROWS_AS(ferry::io::save_npy(path, ten), ferry::io_error);
+  }
+  CHECK(entries_of(folder.path()) == 2);
+  // A checkpoint, whose data file ends within its header, after it, and within the table.
+  const std::string run_path = folder.path() + "/run";
+  std::vector<float> table(2000, 1.0f);
+  ferry::io::checkpoint run(run_path);
+  run.add("table", table);
+  run.save();
+  const int files = entries_of(run_path);
+  for (const rlim_t bytes : {rlim_t{100}, rlim_t{4096}, rlim_t{5000}}) {
+    table.assign(2000, 2.0f);
+    const size_limit limit(bytes);
+    CHECK_THROWS_MATCHES(run.save(), ferry::io_error, MessageMatches(ContainsSubstring("File too large")));
+    CHECK_THROWS_AS(run.save_async(exec_space{}).wait(), ferry::io_error);
+    CHECK(entries_of(run_path) == files);
+    run.load();
+    CHECK(table == std::vector<float>(2000, 1.0f));
+  }
 }
 
 TEST_CASE("an exception between write and commit leaves the old file", "[io][failures]") {

@@ -4,6 +4,7 @@
 
 #include "fuzz/manifest_case.hpp"
 #include "support/folder.hpp"
+#include "support/forked.hpp"
 #include "support/random.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -11,6 +12,10 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <malloc.h>
+#include <sys/resource.h>
+
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -83,6 +88,13 @@ std::string with_body(const std::string& body) {
   std::string bytes = encode(example()).substr(0, manifest_header_bytes) + body + "0000";
   seal_manifest(bytes);
   return bytes;
+}
+
+/// The most memory that this process has had.
+std::size_t peak_memory() {
+  rusage use{};
+  ::getrusage(RUSAGE_SELF, &use);
+  return static_cast<std::size_t>(use.ru_maxrss) * 1024;
 }
 
 manifest read(const std::string& bytes) { return manifest_reader(bytes, "here/manifest").read(); }
@@ -188,7 +200,7 @@ TEST_CASE("bodies that are not the format's are refused", "[io][checkpoint]") {
     CHECK_THROWS_MATCHES(read(with_body(body)), ferry::io_error,
                          MessageMatches(ContainsSubstring("here/manifest: ") && ContainsSubstring(sentence)));
   };
-  refuses("{\"files\"", "[\"files\"", "no JSON");
+  refuses("{\"files\"", "[\"files\"", "the body has other members");
   refuses("{\"files\"", "{\"more\":1,\"files\"", "the body has other members");
   refuses("\"number\":2", "\"number\":2,\"number\":2", "\"number\" comes twice");
   refuses("\"number\":2", "\"number\":2.0", "2.0 is no unsigned number of 64 bits");
@@ -199,7 +211,8 @@ TEST_CASE("bodies that are not the format's are refused", "[io][checkpoint]") {
   refuses("\"kind\":\"array\"", "\"kind\":3", "3 is no text");
   refuses("\"kind\":\"array\"", "\"kind\":[97]", "[97] is no text");
   refuses("\"kind\":\"array\"", "\"kind\":[256]", "256 is no unsigned number of 8 bits");
-  refuses("\"text\":\"adam\"", "\"f32\":[1.5]", "a fact is of an unknown kind");
+  refuses("\"text\":\"adam\"", "\"f32\":[1.5]",
+          "a fact has other members than the format's: {\"name\":\"rule\",\"f32\"");
   refuses("\"text\":\"adam\"", "\"text\":\"adam\",\"u64\":[]", "a fact has other members");
   refuses("[0.001]", "[1]", "1 is no number with a fraction");
   refuses("[0.001]", "[\"bits 1\"]", "\"bits 1\" is no number with a fraction");
@@ -211,9 +224,102 @@ TEST_CASE("bodies that are not the format's are refused", "[io][checkpoint]") {
   refuses("[0,4096,1]", "{\"file\":0}", "a piece is no list of its numbers");
   refuses("[1,4096,3,2]", "[1,4096,3,2,0]", "a piece is no list of its numbers");
   refuses("[1,4096,3,2]", "7", "a piece is no list of its numbers");
-  refuses("\"extents\":[100", "\"extents\":" + std::string(100000, '['), "nested too deeply");
-  refuses("]}]}]}", "]}]}]}" + std::string("\0x", 2), "it has a zero byte");
-  refuses("]}]}]}", "]}]}]} x", "no JSON");
+  refuses("\"extents\":[100", "\"extents\":" + std::string(100000, '['),
+          "[ is no unsigned number of 64 bits");
+  refuses("]}]}]}", "]}]}]}" + std::string("\0x", 2), "no JSON: after it comes");
+  refuses("]}]}]}", "]}]}]} x", "no JSON: after it comes x");
+  refuses("]}]}]}", "]}]}]", "no JSON: '}' is missing before");
+  refuses("\"number\":2", "\"number\":02", "02 is no unsigned number of 64 bits");
+  refuses("\"number\":2", "\"number\":+2", "+2 is no unsigned number of 64 bits");
+  refuses("\"number\":2", "\"number\":", "is no unsigned number of 64 bits");
+  refuses("\"number\":2,", "\"number\":2,,", "is no text");
+  refuses("\"number\":2,", "\"number\":2 ", "no JSON: '}' is missing before \"bytes\"");
+  refuses("\"number\"", "\"number", "a data file has other members");
+  refuses("\"i64\":[3]", "\"i64\":[-9223372036854775809]", "is no signed number of 64 bits");
+  refuses("\"i64\":[3]", "\"i64\":[3,]", "is no signed number of 64 bits");
+  for (const char* const number :
+       {"1.", ".5", "01.5", "+1.5", "nan", "inf", "1e999", "0x1p3", "1.5.5", "--1.5"})
+    refuses("[0.001]", "[" + std::string(number) + "]", "is no number with a fraction");
+  for (const char* const text : {"\"a\nb\"", "\"\\x\"", "\"\\ud800\"", "\"\\", "null", "true"})
+    refuses("\"adam\",\"kind\"", std::string(text) + ",\"kind\"", "is no text");
+  refuses("\"adam\"", "\"\xc3\"", "of its body is not UTF-8");
+  // The format leaves these open: escapes, spaces, another order, other digits.
+  std::string body = body_text;
+  const auto put = [&](const std::string& pattern, const std::string& replacement) {
+    body.replace(body.find(pattern), pattern.size(), replacement);
+  };
+  put("\"weights\"", "\"w\\u0065i\\u0067hts\"");
+  put("\"files\":[", "\n\"files\" :\t[ ");
+  put("\"number\":2,\"bytes\":9096", "\"bytes\":9096 , \"number\":2");
+  put("[0.001]", "[ 1e-3 ]");
+  put("[0,4096,1]", "[ 0 , 4096 , 1 ]");
+  put("]}]}]}", "]}]}]} \r\n");
+  CHECK(read(with_body(body)) == example());
+}
+
+TEST_CASE("a manifest takes a small multiple of its bytes in memory, whatever it says",
+          "[io][checkpoint][once]") {
+  constexpr std::size_t bytes = std::size_t{8} << 20;
+  const auto filled = [](const std::string& before, const std::string& item, const std::string& after) {
+    std::string body = before;
+    body.reserve(bytes + 100);
+    while (body.size() < bytes) body += item;
+    return with_body(body + after);
+  };
+  const std::string fact = R"({"files":[],"entries":[{"name":"","kind":"","arrays":[],"facts":[)";
+  const std::string array = R"({"files":[],"entries":[{"name":"","kind":"","facts":[],"arrays":[{)";
+  const auto check = [&](const char* label, const std::string& manifest_bytes, std::size_t most = 7) {
+    CAPTURE(label);
+    ::malloc_trim(0);
+    forked child([&](auto&) {
+      const std::size_t before = peak_memory();
+      bool refused = false;
+      try {
+        static_cast<void>(read(manifest_bytes));
+      } catch (const ferry::io_error&) {
+        refused = true;
+      }
+      const std::size_t more = peak_memory() - before;
+      return refused && more < most * bytes;
+    });
+    CHECK(child.ended_well());
+  };
+  check("numbers", filled("[", "1,", "1]"));
+  check("lists", filled("[", "[],", "[]]"));
+  check("lists of files", filled(R"({"entries":[],"files":[)", "[],", "[]]}"));
+  check("commas", filled(R"({"entries":[],"files":[)", ",", "]}"));
+  check("open lists", filled(R"({"entries":[],"files":[)", "[", "]}"));
+  check("files", filled(R"({"entries":[],"files":[)", R"({"number":1,"bytes":1},)", "{}]}"));
+  check("entries",
+        filled(R"({"files":[],"entries":[)", R"({"name":"","kind":"","facts":[],"arrays":[]},)", "{}]}"));
+  check("numbers of a fact", filled(fact + R"({"name":"","u64":[)", "1,", "]}]}]}"));
+  check("commas of a fact", filled(fact + R"({"name":"","u64":[)", ",", "]}]}]}"));
+  check("reals of a fact", filled(fact + R"({"name":"","f64":[)", "1.5,", "]}]}]}"));
+  check("facts", filled(fact, R"({"name":"","u64":[]},)", "]}]}"));
+  check("facts with numbers", filled(fact, R"({"name":"","u64":[1]},)", "]}]}"));
+  check("a text", filled(fact + R"({"name":"","text":")", "x", "\"}]}]"));
+  check("a text with escapes", filled(fact + R"({"name":"","text":")", "\\n", "\"}]}]"));
+  check("bytes of a text", filled(fact + R"({"name":"","text":[)", "1,", "]}]}]"));
+  check("a name of a member", filled("{\"", "x", "\":1}"));
+  check("extents", filled(array + R"("extents":[)", "1,", "]}]}]}"));
+  check("chunks", filled(array + R"("chunks":[)", "[0,0,0],", "]}]}]}"));
+  check("patches", filled(array + R"("chunks":[[0,0,0)", ",[0,0,0,1]", "]]}]}]}"));
+  check("chunks with patches", filled(array + R"("chunks":[)", "[0,0,0,[0,0,0,1]],", "]}]}]}"));
+  check(
+      "arrays",
+      filled(
+          R"({"files":[],"entries":[{"name":"","kind":"","facts":[],"arrays":[)",
+          R"({"name":"","type":"","element_bytes":1,"extents":[],"chunk_bytes":1,"unit_bytes":1,"chunks":[]},)",
+          "]}]}"));
+  // Version 1: a fact of five bytes is one of 96 in memory.
+  std::string facts("\0\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0", 16);
+  const auto count = static_cast<std::uint32_t>(bytes / 5);
+  std::memcpy(facts.data() + 12, &count, sizeof count);
+  for (std::uint32_t i = 0; i < count; ++i) facts.append("\0\0\1\0\0", 5);
+  std::string first_version = with_body(facts + std::string(4, '\0'));
+  first_version[8] = 1;
+  seal_manifest(first_version);
+  check("version 1", first_version, 25);
 }
 
 TEST_CASE("a manifest of version 1 with a false count takes no memory", "[io][checkpoint]") {

@@ -46,6 +46,36 @@ std::string dictionary_of(const std::string& path) {
 
 }  // namespace
 
+TEST_CASE("headers of Python 2 load", "[io][npy]") {
+  const temporary_folder folder;
+  const std::string path = folder.path() + "/old.npy";
+  const auto write = [&](const std::string& dictionary) {
+    std::string bytes("\x93NUMPY\x01\x00", 8);
+    bytes += static_cast<char>(dictionary.size());
+    bytes += '\0';
+    write_bytes(path, bytes + dictionary + std::string(12, '\0'));
+  };
+  for (const char* const dictionary : {"{'descr': '<f4', 'fortran_order': False, 'shape': (3L,), }",
+                                       "{u'descr': u'<f4', u'fortran_order': False, u'shape': (3L,), }",
+                                       "{ u\"shape\": (3,), u'descr': '<f4', 'fortran_order': False}"}) {
+    CAPTURE(dictionary);
+    write(dictionary);
+    CHECK(take(ferry::io::load_npy<float>(path)) == std::vector<float>(3));
+  }
+  struct named {
+    float x;
+  };
+  write("{u'descr': [(u'x', u'<f4')], u'fortran_order': False, u'shape': (3,), }");
+  CHECK(ferry::io::load_npy<named>(path).size() == 3);
+  for (const char* const dictionary : {"{uu'descr': '<f4', 'fortran_order': False, 'shape': (3,), }",
+                                       "{u 'descr': '<f4', 'fortran_order': False, 'shape': (3,), }",
+                                       "{'descr': u, 'fortran_order': False, 'shape': (3,), }"}) {
+    CAPTURE(dictionary);
+    write(dictionary);
+    CHECK_THROWS_AS(ferry::io::load_npy<float>(path), ferry::io_error);
+  }
+}
+
 TEST_CASE("byte orders that NumPy reads without a change load", "[io][npy]") {
   const temporary_folder folder;
   const std::string path = folder.path() + "/order.npy";

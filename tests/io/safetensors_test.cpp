@@ -132,8 +132,10 @@ TEMPLATE_TEST_CASE("rows of a tensor load without the others", "[io][safetensors
 
 TEST_CASE("a wrong name or type of a tensor", "[io][safetensors]") {
   const auto m = ferry::io::open_safetensors(golden("all.safetensors"));
-  CHECK_THROWS_MATCHES(m.load<float>("v"), ferry::out_of_range,
-                       MessageMatches(ContainsSubstring("all.safetensors") && ContainsSubstring("\"v\"")));
+  CHECK_THROWS_MATCHES(
+      m.load<float>("v"), ferry::out_of_range,
+      MessageMatches(ContainsSubstring("all.safetensors") &&
+                     ContainsSubstring("no tensor \"v\"; the file has \"") && ContainsSubstring("\"bias\"")));
   CHECK_THROWS_MATCHES(
       m.load<float>("bias"), ferry::invalid_argument,
       MessageMatches(ContainsSubstring("\"bias\"") && ContainsSubstring("float64 (F64), not float32")));
@@ -143,6 +145,29 @@ TEST_CASE("a wrong name or type of a tensor", "[io][safetensors]") {
   CHECK_THROWS_AS(m.load<float>("flags", ferry::io::convert_dtype{}), ferry::invalid_argument);
   CHECK_THROWS_AS((m.load<float, ferry::mapped_space, ferry::extents<ferry::dyn, 4>>("w")),
                   ferry::invalid_argument);
+}
+
+TEST_CASE("a missing tensor lists the names that are there, but not thousands", "[io][safetensors]") {
+  const temporary_folder folder;
+  const std::string path = folder.path() + "/m.safetensors";
+  const std::vector<float> element(1, 1.0F);
+  const auto words_of = [&](std::size_t count) {
+    std::vector<ferry::io::named_array> arrays;
+    for (std::size_t i = 0; i < count; ++i)
+      arrays.emplace_back("tensor " + std::to_string(1000 + i), element);
+    ferry::io::save_safetensors(path, arrays);
+    try {
+      static_cast<void>(ferry::io::open_safetensors(path).load<float>("w"));
+    } catch (const ferry::out_of_range& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(words_of(0).ends_with("there is no tensor \"w\"; the file has none"));
+  CHECK(words_of(2).ends_with("there is no tensor \"w\"; the file has \"tensor 1000\", \"tensor 1001\""));
+  const std::string many = words_of(5000);
+  CHECK(many.size() < 1300);
+  CHECK(many.ends_with(" more"));
 }
 
 TEST_CASE("a saved file has the reference implementation's bytes", "[io][safetensors]") {

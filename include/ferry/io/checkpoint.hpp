@@ -82,10 +82,10 @@ class checkpoint {
   [[nodiscard]] const std::string& path() const;
 
   /// Adds an array under a name of its own: a tensor, slice, view, Kokkos::View with adjacent elements in a
-  /// row, or a span or vector, of any element type and in any memory space. Throws invalid_argument for a
-  /// name that is taken, empty handles, and rows whose elements are not adjacent.
+  /// row, or a span or vector, of trivially copyable elements and in any memory space. Throws
+  /// invalid_argument for a name that is taken, empty handles, and rows whose elements are not adjacent.
   template <class Array>
-    requires ArrayLike<std::remove_reference_t<Array>>
+    requires(ferry::detail::is_array_of_values<std::remove_reference_t<Array>>())
   void add(const std::string& name, Array&& array) {
     ferry::detail::require_lasting<Array>();
     auto entry = std::make_unique<ferry::detail::array_entry>(
@@ -110,10 +110,10 @@ class checkpoint {
   void add(const std::string& name, Table& table) {
     ferry::detail::add_quantized(*this, name, table, [this](const std::string& part) { drop(part); });
   }
-  /// Adds a variable: a number, an enumerator, a std::string, an engine or a distribution of the standard
-  /// header random (by its text, see operator<<), or a trivially copyable struct (by its bytes). load() sets
-  /// it, or compares it if it is const. Of pointers inside of a struct nobody knows: their targets are not
-  /// saved.
+  /// Adds a variable: a number, an enumerator, a std::string or a std::vector of them, an engine or a
+  /// distribution of the standard header random (by its text, see operator<<), or a trivially copyable struct
+  /// (by its bytes). load() sets it, or compares it if it is const. Of pointers inside of a struct nobody
+  /// knows: their targets are not saved.
   template <class Variable>
     requires ferry::detail::is_kept_variable<Variable>
   void add(const std::string& name, Variable& variable) {
@@ -217,14 +217,10 @@ class checkpoint {
   /// Wait for the tickets of steps with nonfinite::skip or with indices that may be bad first: a step that is
   /// taken back is taken back by its wait().
   void save(const save_options& options = {});
-  /// As above, with save_options::name: save("best").
+  /// As above, with save_options::name: save("best"). Throws invalid_argument for an empty name.
   template <class Name>
     requires std::is_convertible_v<const Name&, std::string>
-  void save(const Name& name) {
-    save_options options;
-    options.name = name;
-    save(options);
-  }
+  void save(const Name& name) { save_as(name); }
 
   /// As save(), of everything as it is after the work that `exec` has been given so far; later work does not
   /// show. Waits for that work, copies the arrays into host memory, and returns; a thread of ferry writes the
@@ -270,6 +266,7 @@ class checkpoint {
   }
   void require_name(const std::string& name) const;
   void drop(const std::string& name) noexcept;
+  void save_as(const std::string& name);
   void mark_rows(const std::string& name, const std::vector<std::int64_t>& rows);
   ticket save_in_background(const save_options& options,
                             std::weak_ptr<ferry::detail::ticket_state_keeper> keeper);

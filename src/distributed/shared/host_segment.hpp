@@ -6,13 +6,13 @@
 
 #include <ferry/distributed/shared/detail/owned_descriptor.hpp>
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/file.hpp>
 #include <ferry/memory/detail/memory_charge.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/adopt.hpp>
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -76,10 +76,8 @@ class host_segment {
     if (std::cmp_greater(bytes_, std::int64_t{1} << 62) ||
         (available >= 0 && std::cmp_greater(bytes_, available)))
       fail(label, std::to_string(available) + " bytes are available");
-    // Beyond this limit a signal would end the process.
-    struct rlimit files {};
-    if (::getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur != RLIM_INFINITY && bytes_ > files.rlim_cur)
-      fail(label, "files of this process, which it counts among, may have " + std::to_string(files.rlim_cur) +
+    if (const std::uint64_t most = largest_file(); bytes_ > most)
+      fail(label, "files of this process, which it counts among, may have " + std::to_string(most) +
                       " bytes (ulimit -f)");
     descriptor_ = owned_descriptor(::memfd_create("ferry", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     const int file = descriptor_.get();

@@ -8,7 +8,9 @@
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/tensor.hpp>
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -20,6 +22,19 @@ using file_element =
     std::remove_const_t<std::remove_pointer_t<decltype(make_ref(std::declval<const Array&>()).data)>>;
 template <class Array>
 using file_space = typename array_traits<std::remove_cvref_t<Array>>::memory_space;
+
+/// True for types that are trivially copyable, and whose bytes say nothing: they refer to other memory.
+template <class T>
+inline constexpr bool refers_elsewhere =
+    std::is_pointer_v<T> || std::is_member_pointer_v<T> || std::is_null_pointer_v<T>;
+template <class Char, class Traits>
+inline constexpr bool refers_elsewhere<std::basic_string_view<Char, Traits>> = true;
+template <class T>
+inline constexpr bool refers_elsewhere<std::reference_wrapper<T>> = true;
+
+/// Elements whose bytes are their value in another process, too.
+template <class T>
+concept FileElement = Element<T> && !refers_elsewhere<T>;
 
 /// True if arrays of this type may have strides. Those that may not need no kernels for them.
 template <class Array>
@@ -34,7 +49,7 @@ inline constexpr bool may_have_strides<tensor_view<T, Space, Extents>> = false;
 template <class Array>
 consteval void require_file_elements() {
   static_assert(
-      Element<file_element<Array>> && !std::is_pointer_v<file_element<Array>>,
+      FileElement<file_element<Array>>,
       "ferry: a file takes elements whose bytes are their value: numbers, or trivially copyable structs of numbers.");
 }
 

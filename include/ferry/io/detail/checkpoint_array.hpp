@@ -172,9 +172,6 @@ template <class T, class Space>
 checkpoint_array as_stored(std::string name, const array_ref<T, Space>& array, const std::string& owner) {
   using plain = std::remove_const_t<T>;
   require_whole_element<plain>();
-  static_assert(
-      !std::is_pointer_v<plain>,
-      "ferry: a checkpoint can't hold pointers or views of text, whose bytes mean nothing in another process; add what they point to.");
   if (array.rank == 0 || !array.has_dense_rows()) refuse_array(array.note(), owner);
   checkpoint_array description =
       describe_array(std::move(name), array.note(), dtype_name<plain>(), sizeof(plain));

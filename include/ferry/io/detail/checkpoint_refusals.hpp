@@ -24,7 +24,7 @@ inline constexpr bool is_kept_table =
 template <class Object>
 consteval bool is_refused_object() {
   using object = std::remove_reference_t<Object>;
-  if constexpr (ArrayLike<object>)
+  if constexpr (is_array_of_values<object>())
     return false;
   else if constexpr (!std::is_lvalue_reference_v<Object>)
     return true;
@@ -40,8 +40,12 @@ consteval void refuse_object() {
   using plain = std::remove_cv_t<object>;
   constexpr bool is_known = is_kept_table<object> || is_kept_variable<object>;
   constexpr bool is_rule = Optimizer<plain> || Transform<plain>;
-  constexpr bool refers = std::is_pointer_v<plain> || std::is_member_pointer_v<plain> ||
-                          std::is_null_pointer_v<plain> || refers_elsewhere<plain>;
+  constexpr bool refers = [] {
+    if constexpr (ArrayLike<object>)
+      return refers_elsewhere<file_element<object>>;
+    else
+      return refers_elsewhere<plain>;
+  }();
   static_assert(
       !is_known || std::is_lvalue_reference_v<Object>,
       "ferry: a checkpoint keeps a reference to the object, so that must be a variable; one that is const is compared on load.");
@@ -52,8 +56,12 @@ consteval void refuse_object() {
   static_assert(
       !refers,
       "ferry: a checkpoint can't hold pointers or views of text, whose bytes mean nothing in another process; add what they point to.");
+  constexpr bool is_array = ArrayLike<object> && !is_known && !refers;
   static_assert(
-      is_known || is_rule || refers,
+      !is_array,
+      "ferry: a checkpoint saves the bytes of an array, so its elements must be trivially copyable; it takes texts as a std::vector<std::string>, and the vectors of a vector one by one.");
+  static_assert(
+      is_known || is_rule || refers || is_array,
       "ferry: a checkpoint holds arrays (tensors, slices, views, vectors, spans), 8-bit and sharded tables, numbers, std::string, engines of <random>, trivially copyable structs, and a rule with its state: add(name, rule, state). Add the members of any other class.");
 }
 

@@ -29,6 +29,8 @@ std::unique_ptr<checkpoint_entry> make_variable_entry(const std::string& name, V
     return make_number_entry(name, dtype_name<number>(), sizeof(number), &variable, is_const);
   } else if constexpr (kind == variable_kind::text) {
     return std::make_unique<text_entry>(name, variable, is_const);
+  } else if constexpr (kind == variable_kind::texts) {
+    return std::make_unique<texts_entry>(name, variable, is_const);
   } else if constexpr (kind == variable_kind::random) {
     return std::make_unique<random_entry_of<Variable>>(name, variable);
   } else {

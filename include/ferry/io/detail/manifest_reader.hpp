@@ -3,6 +3,7 @@
 
 #include <ferry/io/detail/manifest.hpp>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,7 +20,14 @@ class manifest_reader {
 
   [[nodiscard]] manifest read() const;
 
+  /// True for the bytes of a manifest, also of a damaged or a newer one.
+  [[nodiscard]] bool is_manifest() const;
+  /// Of a manifest that read() refuses: it needs no data file of a larger number.
+  [[nodiscard]] std::uint64_t last_data_file() const;
+
  private:
+  void read_body(std::uint32_t version, manifest& content) const;
+
   std::string_view bytes_;
   std::string path_;
 };

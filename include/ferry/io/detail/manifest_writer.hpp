@@ -23,6 +23,9 @@ inline constexpr std::uint32_t data_version = 1;
 /// Chunks are buffers in memory while a checkpoint is read, so a file can't name larger ones.
 inline constexpr std::uint64_t largest_chunk = std::uint64_t{1} << 26;
 
+/// Manifests are in memory as a whole, so none is longer.
+inline constexpr std::uint64_t longest_manifest = std::uint64_t{1} << 26;
+
 /// The file's bytes. Texts are at most 65535 bytes long, see require_name.
 std::string encode(const manifest& content);
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <typeinfo>
@@ -61,6 +62,22 @@ class text_entry final : public variable_entry {
   const std::string& text_;
   std::string loaded_;
   bool is_loaded_ = false;
+};
+
+/// A std::vector of std::string.
+class texts_entry final : public variable_entry {
+ public:
+  texts_entry(std::string name, const std::vector<std::string>& texts, bool is_const);
+  void commit() noexcept override;
+
+ private:
+  [[nodiscard]] std::string value() const override;
+  [[nodiscard]] std::string accept(std::string&& loaded) override;
+  [[nodiscard]] std::string words(const manifest_entry& entry) const override;
+  [[nodiscard]] std::string difference(const std::string& loaded, const std::string& present) const override;
+
+  const std::vector<std::string>& texts_;
+  std::optional<std::vector<std::string>> loaded_;
 };
 
 /// A trivially copyable struct.

@@ -3,17 +3,17 @@
 
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/concepts/transform.hpp>
+#include <ferry/io/detail/array_arguments.hpp>
 #include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/tensor/array_traits.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <iosfwd>
 #include <string>
-#include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -35,20 +35,23 @@ concept RandomState = requires(T& object, const T& constant, std::ostream& outpu
     });
 
 /// How a variable is kept that is no array.
-enum class variable_kind : std::uint8_t { none, number, text, random, record };
+enum class variable_kind : std::uint8_t { none, number, text, texts, random, record };
 
-/// True for classes that are trivially copyable, and whose bytes say nothing: they refer to other memory.
+/// True for arrays whose elements are their values: a copy of their bytes is one in another process, too.
 template <class T>
-inline constexpr bool refers_elsewhere = false;
-template <class Char, class Traits>
-inline constexpr bool refers_elsewhere<std::basic_string_view<Char, Traits>> = true;
-template <class T>
-inline constexpr bool refers_elsewhere<std::reference_wrapper<T>> = true;
+consteval bool is_array_of_values() {
+  if constexpr (ArrayLike<T>)
+    return FileElement<file_element<T>>;
+  else
+    return false;
+}
 
 template <class T>
 consteval variable_kind kind_of_variable() {
   using plain = std::remove_const_t<T>;
-  if constexpr (std::is_volatile_v<T> || ArrayLike<plain> || std::is_reference_v<T>) {
+  if constexpr (std::is_same_v<plain, std::vector<std::string>>) {
+    return variable_kind::texts;
+  } else if constexpr (std::is_volatile_v<T> || ArrayLike<plain> || std::is_reference_v<T>) {
     return variable_kind::none;
   } else if constexpr (std::is_enum_v<plain> || std::is_arithmetic_v<plain>) {
     return variable_kind::number;

@@ -19,6 +19,10 @@ namespace ferry::detail {
 /// Such an error, with the text of errno.
 [[noreturn]] void throw_errno(const std::string& verb, const std::string& path, std::string_view operation);
 
+/// The most bytes that a file of this process may have (ulimit -f). The system ends a process that writes
+/// beyond them, so nobody tries.
+std::uint64_t largest_file() noexcept;
+
 /// A regular file. Reads and writes name their place, so several threads may use one file. Errors are
 /// io_errors that name the verb, the path and the operation. Other processes that this one starts do not
 /// inherit the file.
