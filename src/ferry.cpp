@@ -32,6 +32,7 @@
 #include "distributed/sharded/open_shards.cpp"
 #include "distributed/sharded/publish_batch.cpp"
 #include "distributed/sharded/pull_rows.cpp"
+#include "distributed/sharded/push_values.cpp"
 #include "distributed/sharded/rank_content.cpp"
 #include "distributed/sharded/ranked_entry.cpp"
 #include "distributed/sharded/ranked_load.cpp"
