@@ -33,10 +33,28 @@ namespace ferry {
 
 namespace detail {
 
-/// A program that includes ferry and lacks its library fails to link: for want of the object of this name.
+// Macros of the standard library that change the layout of containers and strings, which the library returns.
+#if defined(_GLIBCXX_DEBUG)
+#define FERRY_SAME_CONTAINERS compile_the_library_of_ferry_with_GLIBCXX_DEBUG_because_this_program_has_it
+#else
+#define FERRY_SAME_CONTAINERS compile_the_library_of_ferry_without_GLIBCXX_DEBUG_because_this_program_lacks_it
+#endif
+#if !defined(_GLIBCXX_USE_CXX11_ABI) || _GLIBCXX_USE_CXX11_ABI
+#define FERRY_SAME_STRINGS \
+  compile_the_library_of_ferry_with_GLIBCXX_USE_CXX11_ABI_1_because_this_program_has_it
+#else
+#define FERRY_SAME_STRINGS \
+  compile_the_library_of_ferry_with_GLIBCXX_USE_CXX11_ABI_0_because_this_program_has_it
+#endif
+
+/// A program that includes ferry and lacks its library, or has one with other containers, fails to link: for
+/// want of an object whose name says why.
 extern const char the_library_is_not_linked_so_link_the_target_ferry_or_compile_src_ferry_cpp;
-[[gnu::used]] inline const char* const library =
-    &the_library_is_not_linked_so_link_the_target_ferry_or_compile_src_ferry_cpp;
+extern const char FERRY_SAME_CONTAINERS;
+extern const char FERRY_SAME_STRINGS;
+[[gnu::used, gnu::retain]] const char* const library[] = {
+    &the_library_is_not_linked_so_link_the_target_ferry_or_compile_src_ferry_cpp, &FERRY_SAME_CONTAINERS,
+    &FERRY_SAME_STRINGS};
 
 }  // namespace detail
 
