@@ -116,7 +116,6 @@
 #include "memory/file.cpp"
 #include "memory/file_rights.cpp"
 #include "memory/idle_memory.cpp"
-#include "memory/joined.cpp"
 #include "memory/ledger.cpp"
 #include "memory/memory_charge.cpp"
 #include "memory/memory_report.cpp"

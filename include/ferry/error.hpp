@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 // Nearly every header includes this one first, so the sentence comes before the errors that follow from it.
 #if defined(__cplusplus) && __cplusplus < 202002L && !defined(_MSVC_LANG)
@@ -55,6 +58,41 @@ extern const char FERRY_SAME_STRINGS;
 [[gnu::used, gnu::retain]] const char* const library[] = {
     &the_library_is_not_linked_so_link_the_target_ferry_or_compile_src_ferry_cpp, &FERRY_SAME_CONTAINERS,
     &FERRY_SAME_STRINGS};
+
+/// A text or a number as a piece of a message.
+class text_piece {
+ public:
+  text_piece(const char* text) noexcept : text_(text) {}
+  text_piece(std::string_view text) noexcept : text_(text) {}
+  text_piece(const std::string& text) noexcept : text_(text) {}
+  text_piece(std::floating_point auto number) noexcept
+      : real_(static_cast<double>(number)), is_number_(true), is_real_(true) {}
+  text_piece(std::unsigned_integral auto number) noexcept : number_(number), is_number_(true) {}
+  text_piece(std::signed_integral auto number) noexcept
+      : number_(static_cast<unsigned long long>(number)), is_number_(true), is_negative_(number < 0) {}
+
+  /// Appends the piece.
+  [[gnu::cold]] void append_to(std::string& text) const;
+
+ private:
+  std::string_view text_;
+  unsigned long long number_ = 0;
+  double real_ = 0;
+  bool is_number_ = false;
+  bool is_real_ = false;
+  bool is_negative_ = false;
+};
+
+/// The first `count` pieces, one after the other.
+[[gnu::cold]] [[nodiscard]] std::string joined_pieces(const text_piece* pieces, std::size_t count);
+
+/// A message of pieces; numbers as std::to_string writes them. A chain of additions of strings does the same,
+/// with several times the code, of which GCC 12 warns at -O3.
+template <class... Pieces>
+[[gnu::cold]] [[nodiscard]] std::string joined(const Pieces&... pieces) {
+  const text_piece all[] = {text_piece(pieces)...};  // nvcc spoils a braced list among arguments
+  return joined_pieces(all, sizeof...(Pieces));
+}
 
 }  // namespace detail
 

@@ -34,7 +34,7 @@ template <class BatchSpace = void, class Table, class Policy, class Directory,
       std::conditional_t<std::is_void_v<BatchSpace>, detail::usual_batch_space<Exec>, BatchSpace>;
   static_assert(MemorySpace<batch_space>, "ferry: explain's template argument is the batch's memory space.");
   if (n < 0)
-    throw invalid_argument("ferry::explain: the number of rows is " + std::to_string(n) + ", must be >= 0");
+    throw invalid_argument(detail::joined("ferry::explain: the number of rows is ", n, ", must be >= 0"));
   const auto ref = table.ref();
   const auto known = detail::profile_holder<Exec>::get(exec);
   const cache::statistics so_far = table.statistics();
@@ -51,10 +51,9 @@ template <class BatchSpace = void, class Table, class Policy, class Directory,
       facts.found_apart = !detail::finds_while_gathering(core, facts.cold.row_bytes);
     }
   auto explanation = detail::explain_cached<Exec>(known->profile, facts);
-  explanation.call = std::string(name(kind)) + " of " + std::to_string(n) + " rows, cached table " +
-                     ref.describe() + " with " + std::to_string(facts.slots) +
-                     " rows in device_space, batch in " + std::string(batch_space::name) +
-                     (options.planned ? ", with a plan" : "");
+  explanation.call = detail::joined(name(kind), " of ", n, " rows, cached table ", ref.describe(), " with ",
+                                    facts.slots, " rows in device_space, batch in ", batch_space::name,
+                                    (options.planned ? ", with a plan" : ""));
   explanation.profile = known->origin;
   return explanation;
 }

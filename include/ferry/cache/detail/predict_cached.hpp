@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/cache/explanation.hpp>
+#include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/profile/detail/candidate_paths.hpp>
 #include <ferry/profile/detail/path_rule.hpp>
@@ -56,11 +57,12 @@ cache::explanation explain_cached(const machine_profile& profile, const cached_f
   line.seconds = start + std::max(cold_moves, hot_moves);
   line.gb_per_s = static_cast<double>(cached.cold.positions) * static_cast<double>(cached.cold.row_bytes) /
                   std::max(line.seconds, 1e-12) * 1e-9;
-  line.reason = in_words(100 * report.hit_rate, 1, "% hits") +
-                (cached.known ? " so far" : ", if all rows are equally likely") + ", " +
-                in_words(hot_moves * 1e3, 3, "ms") + "; misses " +
-                in_words(static_cast<double>(report.link_bytes) * 1e-6, 3, "MB") + " over the link, " +
-                in_words(cold_moves * 1e3, 3, "ms") + "; path::automatic is path::direct for a cached table.";
+  line.reason =
+      joined(in_words(100 * report.hit_rate, 1, "% hits"),
+             (cached.known ? " so far" : ", if all rows are equally likely"), ", ",
+             in_words(hot_moves * 1e3, 3, "ms"), "; misses ",
+             in_words(static_cast<double>(report.link_bytes) * 1e-6, 3, "MB"), " over the link, ",
+             in_words(cold_moves * 1e3, 3, "ms"), "; path::automatic is path::direct for a cached table.");
   report.picked = path_kind::direct;
   report.candidates.push_back(std::move(line));
   return report;
