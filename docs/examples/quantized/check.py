@@ -98,10 +98,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder) / "model.safetensors", tensors)
         ran = subprocess.run([sys.argv[1], str(Path(folder) / "model.safetensors")], text=True, capture_output=True, check=False)
-    printed = {words[0]: [float(word) for word in words[1:]] for words in (line.split() for line in ran.stdout.splitlines()) if words}
+    printed = {words[0]: [as_float(float(word)) for word in words[1:]] for words in (line.split() for line in ran.stdout.splitlines()) if words}
     wrong = [name for name, numbers in expected.items() if printed.get(name) != numbers]
     if ran.returncode != 0 or wrong or len(printed) != len(expected):
-        sys.exit(f"wrong rows: {wrong}\n{ran.stdout}{ran.stderr}")
+        sys.exit(f"wrong rows: {wrong}\n{ran.stdout[:2000]}{ran.stderr}")
     print(f"{len(expected)} rows of {len(expected) // 2} tables are right")
 
 

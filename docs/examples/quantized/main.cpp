@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,10 +20,12 @@ namespace {
 namespace quantization = ferry::quantization;
 using space = ferry::mapped_space;
 
-/// Codes or scales as the plain bytes that some files have in their place. They lie in memory of the host.
+/// Fills codes or scales, in memory that the host writes to, from the plain bytes that some files have in their
+/// place.
 template <class Array>
-std::span<std::uint8_t> bytes_of(Array& array) {
-  return {reinterpret_cast<std::uint8_t*>(array.data()), array.rows() * array.width()};
+void load_bytes(const ferry::io::safetensors_file& file, const std::string& name, Array& array) {
+  const auto bytes = file.map<std::uint8_t>(name);
+  std::memcpy(array.data(), bytes.data(), array.rows() * array.width());
 }
 
 /// compressed-tensors, a scale for each row: "weight" and "weight_scale".
@@ -39,7 +42,7 @@ auto load_rows(const ferry::io::safetensors_file& file, const std::string& name)
 auto load_nvfp4(const ferry::io::safetensors_file& file, const std::string& name) {
   const auto extents = file.shape(name + ".weight");
   ferry::quantized_tensor<quantization::nvfp4, space> table(name, extents[0], 2 * extents[1]);
-  file.load(name + ".weight", bytes_of(table.codes()));
+  load_bytes(file, name + ".weight", table.codes());
   file.load(name + ".weight_scale", table.scales());
   float factor[1];
   file.load(name + ".weight_scale_2", std::span<float>(factor));
@@ -51,8 +54,8 @@ auto load_nvfp4(const ferry::io::safetensors_file& file, const std::string& name
 auto load_mxfp4(const ferry::io::safetensors_file& file, const std::string& name) {
   const auto extents = file.shape(name + "_blocks");  // experts, rows, blocks of 32, 16 bytes
   ferry::quantized_tensor<quantization::mxfp4, space> table(name, extents[0] * extents[1], extents[2] * 32);
-  file.load(name + "_blocks", bytes_of(table.codes()));
-  file.load(name + "_scales", bytes_of(table.scales()));
+  load_bytes(file, name + "_blocks", table.codes());
+  load_bytes(file, name + "_scales", table.scales());
   return table;
 }
 
