@@ -18,7 +18,8 @@ if(NOT ISAL_INCLUDE_DIR)
   message(FATAL_ERROR "${ISAL_LIBRARY} has no header isa-l/crc.h (Debian: libisal-dev)")
 endif()
 
-find_package(Kokkos 4.6...<6 CONFIG REQUIRED)
+# Kokkos may install itself into lib64, where CMake does not look on Debian.
+find_package(Kokkos 4.6...<6 CONFIG REQUIRED PATH_SUFFIXES lib64/cmake/Kokkos)
 if(FERRY_REQUIRE_CUDA AND NOT Kokkos_ENABLE_CUDA)
   message(FATAL_ERROR "The Kokkos in ${Kokkos_DIR} was built without CUDA (devices: ${Kokkos_DEVICES}). "
                       "Point Kokkos_ROOT at one that has it.")

@@ -33,7 +33,7 @@ enum provenance : int { from_device_heap, registered_pages, managed_pages, plain
 [[noreturn]] inline void throw_bad_alloc(const char* space, const std::string& label, std::size_t bytes,
                                          cudaError_t status, const char* call) {
   cudaGetLastError();
-  host::throw_bad_alloc(space, label, bytes, std::string(call) + ": " + cudaGetErrorString(status));
+  host::throw_bad_alloc(space, label, bytes, ferry::detail::joined(call, ": ", cudaGetErrorString(status)));
 }
 
 /// Makes the pages present, near the device; returns memory_block::placement.
@@ -84,8 +84,9 @@ inline memory_block allocated(const char* space, std::size_t bytes, const std::s
   if (status == cudaSuccess && mapped == data) return {data, bytes, allocated_pages, 0};
   cudaGetLastError();
   cudaFreeHost(data);
-  throw device_error("ferry: " + std::string(space) + " for '" + label +
-                     "': the device has memory of cudaHostAlloc at another address than the host");
+  throw device_error(
+      ferry::detail::joined("ferry: ", space, " for '", label,
+                            "': the device has memory of cudaHostAlloc at another address than the host"));
 }
 
 /// Page-locked memory, allocated in the way that the device supports.
@@ -97,9 +98,10 @@ inline memory_block page_locked(const char* space, std::size_t bytes, const std:
     case page_locking::allocated:
       return allocated(space, bytes, label);
     default:
-      throw device_error("ferry: " + std::string(space) + " for '" + label +
-                         "': this device has no memory that it and the host reach at one address: " +
-                         why_not_registered(facts));
+      throw device_error(
+          ferry::detail::joined("ferry: ", space, " for '", label,
+                                "': this device has no memory that it and the host reach at one address: ",
+                                why_not_registered(facts)));
   }
 }
 
@@ -209,17 +211,17 @@ struct allocation_functions {
     const device_guard guard(device);
     const capture_pause pause(true);
     if (const char* reason = why_not_registered(facts_of(device)))
-      throw device_error("ferry::adopt: the " + std::to_string(bytes) +
-                         " bytes of 'ferry::adopted' can't be page-locked in place: " + reason +
-                         "; copy them into a ferry::tensor in pinned_space, or adopt them as pageable_space");
+      throw device_error(ferry::detail::joined(
+          "ferry::adopt: the ", bytes, " bytes of 'ferry::adopted' can't be page-locked in place: ", reason,
+          "; copy them into a ferry::tensor in pinned_space, or adopt them as pageable_space"));
     const cudaError_t status = register_pages(data, bytes);
     if (status == cudaSuccess) return;
     if (status != cudaErrorHostMemoryAlreadyRegistered)
       throw_bad_alloc("pinned_space", "ferry::adopted", bytes, status, "cudaHostRegister");
     cudaGetLastError();
-    throw invalid_argument(
-        "ferry::adopt: pages of the " + std::to_string(bytes) +
-        " bytes of 'ferry::adopted' are page-locked already: by code other than ferry (cudaHostRegister, cudaHostAlloc), or for adopted memory that begins or ends in the same page");
+    throw invalid_argument(ferry::detail::joined(
+        "ferry::adopt: pages of the ", bytes,
+        " bytes of 'ferry::adopted' are page-locked already: by code other than ferry (cudaHostRegister, cudaHostAlloc), or for adopted memory that begins or ends in the same page"));
   }
   static void unlock_pages(void* data, std::size_t bytes) noexcept {
     const device_guard guard(default_device(), std::nothrow);
@@ -234,18 +236,20 @@ struct allocation_functions {
       case from_device_heap:
         return "device memory (cudaMalloc)";
       case managed_pages:
-        return "managed memory, preferred location host, accessed by the device through large pages" + place;
+        return ferry::detail::joined(
+            "managed memory, preferred location host, accessed by the device through large pages", place);
       case registered_pages:
-        return (std::is_same_v<Space, mapped_space>
-                    ? "page-locked memory (fallback: this device has no concurrent access to managed memory; expect a lower rate of random rows on large tables)"
-                    : "page-locked memory (mmap, huge pages, cudaHostRegister)") +
-               place;
+        return ferry::detail::joined(
+            std::is_same_v<Space, mapped_space>
+                ? "page-locked memory (fallback: this device has no concurrent access to managed memory; expect a lower rate of random rows on large tables)"
+                : "page-locked memory (mmap, huge pages, cudaHostRegister)",
+            place);
       case allocated_pages:
-        return "page-locked memory (cudaHostAlloc: this device takes no registered memory" +
-               std::string(
-                   std::is_same_v<Space, mapped_space>
-                       ? ", and has no concurrent access to managed memory; expect a lower rate of random rows on large tables)"
-                       : ")");
+        return ferry::detail::joined(
+            "page-locked memory (cudaHostAlloc: this device takes no registered memory",
+            std::is_same_v<Space, mapped_space>
+                ? ", and has no concurrent access to managed memory; expect a lower rate of random rows on large tables)"
+                : ")");
       default:
         return "pageable host memory";
     }

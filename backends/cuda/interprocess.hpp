@@ -32,8 +32,8 @@ struct interprocess_functions {
     std::size_t bytes = 0;
     const auto address = reinterpret_cast<CUdeviceptr>(data);
     if (cuMemGetAddressRange(&base, &bytes, address) != CUDA_SUCCESS)
-      throw device_error("ferry: cuMemGetAddressRange does not know memory of device " +
-                         std::to_string(device));
+      throw device_error(
+          ferry::detail::joined("ferry: cuMemGetAddressRange does not know memory of device ", device));
     cudaIpcMemHandle_t handle;
     check(cudaIpcGetMemHandle(&handle, reinterpret_cast<void*>(base)), "cudaIpcGetMemHandle");
     exported_memory exported;
@@ -54,8 +54,8 @@ struct interprocess_functions {
       if (peer == device || uuid_of(peer) != uuid) continue;
       check(cudaDeviceCanAccessPeer(&reaches, device, peer), "cudaDeviceCanAccessPeer");
       if (reaches == 0)
-        throw device_error("device " + std::to_string(device) + " does not reach the memory of device " +
-                           std::to_string(peer));
+        throw device_error(
+            ferry::detail::joined("device ", device, " does not reach the memory of device ", peer));
     }
     cudaIpcMemHandle_t handle;
     std::memcpy(&handle, token.data(), sizeof handle);
@@ -73,7 +73,7 @@ struct interprocess_functions {
     CUdevice handle = 0;
     CUuuid native;
     if (cuDeviceGet(&handle, device) != CUDA_SUCCESS || cuDeviceGetUuid(&native, handle) != CUDA_SUCCESS)
-      throw device_error("ferry: the driver tells no identity of device " + std::to_string(device));
+      throw device_error(ferry::detail::joined("ferry: the driver tells no identity of device ", device));
     device_uuid uuid;
     std::memcpy(uuid.data(), native.bytes, sizeof native.bytes);
     return uuid;

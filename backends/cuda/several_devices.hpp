@@ -6,6 +6,7 @@
 #include "device.hpp"
 #include "error.hpp"
 
+#include <ferry/error.hpp>
 #include <ferry/memory/detail/call_in_thread.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
 #include <ferry/runtime/detail/backend.hpp>
@@ -51,12 +52,13 @@ struct several_devices_functions {
     if (cuDeviceGet(&handle, device) != CUDA_SUCCESS ||
         cuDeviceGetName(name, static_cast<int>(sizeof name), handle) != CUDA_SUCCESS ||
         cuDeviceTotalMem(&summary.memory_total, handle) != CUDA_SUCCESS)
-      throw device_error("ferry::devices: the driver tells nothing of device " + std::to_string(device));
+      throw device_error(
+          ferry::detail::joined("ferry::devices: the driver tells nothing of device ", device));
     summary.name = name;
     CUcontext home = nullptr;
     const auto fail = [device](const char* call) {
-      throw device_error("ferry::devices: the memory of device " + std::to_string(device) +
-                         " can't be queried (" + call + ")");
+      throw device_error(ferry::detail::joined("ferry::devices: the memory of device ", device,
+                                               " can't be queried (", call, ")"));
     };
     if (cuDevicePrimaryCtxRetain(&home, handle) != CUDA_SUCCESS) fail("cuDevicePrimaryCtxRetain");
     CUresult status = cuCtxPushCurrent(home);

@@ -6,6 +6,7 @@
 #include "detail/abilities.hpp"
 #include "numa.hpp"
 
+#include <ferry/error.hpp>
 #include <ferry/runtime/detail/device_facts.hpp>
 
 #include <cuda_runtime.h>
@@ -37,7 +38,7 @@ struct survey_functions {
     }
     for (int device = 0; device < count; ++device) survey.devices.push_back(facts_about(device, count));
     if (chosen < 0 || chosen >= count) {
-      survey.failure = "there is no device " + std::to_string(chosen);
+      survey.failure = ferry::detail::joined("there is no device ", chosen);
       return survey;
     }
     detail::device_facts& chosen_device = survey.devices[static_cast<std::size_t>(chosen)];
@@ -46,7 +47,8 @@ struct survey_functions {
     if (status == cudaSuccess) status = cudaMemGetInfo(&chosen_device.free_bytes, &total);
     if (status != cudaSuccess) {
       cudaGetLastError();
-      survey.failure = "device " + std::to_string(chosen) + " can't be used: " + cudaGetErrorString(status);
+      survey.failure =
+          ferry::detail::joined("device ", chosen, " can't be used: ", cudaGetErrorString(status));
     }
     return survey;
   }
@@ -62,7 +64,7 @@ struct survey_functions {
 
  private:
   static std::string version_text(int version) {
-    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+    return ferry::detail::joined(version / 1000, ".", version % 1000 / 10);
   }
 
   static int value_of(cudaDeviceAttr name, int device) {
@@ -83,10 +85,9 @@ struct survey_functions {
     } else {
       cudaGetLastError();
     }
-    facts.architecture = std::string("compute capability ")
-                             .append(std::to_string(value_of(cudaDevAttrComputeCapabilityMajor, device)))
-                             .append(".")
-                             .append(std::to_string(value_of(cudaDevAttrComputeCapabilityMinor, device)));
+    facts.architecture =
+        ferry::detail::joined("compute capability ", value_of(cudaDevAttrComputeCapabilityMajor, device), ".",
+                              value_of(cudaDevAttrComputeCapabilityMinor, device));
     facts.processors = value_of(cudaDevAttrMultiProcessorCount, device);
     facts.copy_engines = value_of(cudaDevAttrAsyncEngineCount, device);
     facts.maps_host_memory = value_of(cudaDevAttrCanMapHostMemory, device) != 0;

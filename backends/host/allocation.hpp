@@ -4,6 +4,7 @@
 #include "error.hpp"
 #include "numa.hpp"
 
+#include <ferry/error.hpp>
 #include <ferry/memory/allocation_progress.hpp>
 #include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/spaces.hpp>
@@ -56,9 +57,9 @@ struct allocation_functions {
   template <class Space>
   static std::string describe(Space, const memory_block& block) {
     return block.bytes >= huge_page_bytes
-               ? "host memory in huge pages, first touched by its first user" +
-                     numa::describe(block.placement)
-               : "host memory in pages of " + std::to_string(page_bytes() / 1024) + " KiB";
+               ? ferry::detail::joined("host memory in huge pages, first touched by its first user",
+                                       numa::describe(block.placement))
+               : ferry::detail::joined("host memory in pages of ", page_bytes() / 1024, " KiB");
   }
 };
 

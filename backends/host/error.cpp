@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "error.hpp"
 
-#include <ferry/memory/detail/joined.hpp>
-
 namespace ferry::host {
 
 void throw_bad_alloc(const char* space, const std::string& label, std::size_t bytes, const std::string& why) {
   throw bad_alloc(
-      ferry::detail::joined({"ferry: no ", bytes, " bytes in ", space, " for '", label, "': ", why}));
+      ferry::detail::joined("ferry: no ", bytes, " bytes in ", space, " for '", label, "': ", why));
 }
 
 }  // namespace ferry::host

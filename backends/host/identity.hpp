@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/memory/detail/file_stream.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
@@ -39,7 +40,7 @@ struct identity_functions {
     device_id id{line_of("/proc/cpuinfo", "model name"), "none"};
     if (id.device.empty()) id.device = "host";
     utsname system{};
-    if (::uname(&system) == 0) id.driver = std::string(system.sysname) + " " + system.release;
+    if (::uname(&system) == 0) id.driver = ferry::detail::joined(system.sysname, " ", system.release);
     return id;
   }
 };

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 // Nearly every header includes this one first, so the sentence comes before the errors that follow from it.
 #if defined(__cplusplus) && __cplusplus < 202002L && !defined(_MSVC_LANG)
@@ -33,10 +36,63 @@ namespace ferry {
 
 namespace detail {
 
-/// A program that includes ferry and lacks its library fails to link: for want of the object of this name.
+// Macros of the standard library that change the layout of containers and strings, which the library returns.
+#if defined(_GLIBCXX_DEBUG)
+#define FERRY_SAME_CONTAINERS compile_the_library_of_ferry_with_GLIBCXX_DEBUG_because_this_program_has_it
+#else
+#define FERRY_SAME_CONTAINERS compile_the_library_of_ferry_without_GLIBCXX_DEBUG_because_this_program_lacks_it
+#endif
+#if !defined(_GLIBCXX_USE_CXX11_ABI) || _GLIBCXX_USE_CXX11_ABI
+#define FERRY_SAME_STRINGS \
+  compile_the_library_of_ferry_with_GLIBCXX_USE_CXX11_ABI_1_because_this_program_has_it
+#else
+#define FERRY_SAME_STRINGS \
+  compile_the_library_of_ferry_with_GLIBCXX_USE_CXX11_ABI_0_because_this_program_has_it
+#endif
+
+/// A program that includes ferry and lacks its library, or has one with other containers, fails to link: for
+/// want of an object whose name says why.
 extern const char the_library_is_not_linked_so_link_the_target_ferry_or_compile_src_ferry_cpp;
-[[gnu::used]] inline const char* const library =
-    &the_library_is_not_linked_so_link_the_target_ferry_or_compile_src_ferry_cpp;
+extern const char FERRY_SAME_CONTAINERS;
+extern const char FERRY_SAME_STRINGS;
+[[gnu::used, gnu::retain]] const char* const library[] = {
+    &the_library_is_not_linked_so_link_the_target_ferry_or_compile_src_ferry_cpp, &FERRY_SAME_CONTAINERS,
+    &FERRY_SAME_STRINGS};
+
+/// A text or a number as a piece of a message.
+class text_piece {
+ public:
+  text_piece(const char* text) noexcept : text_(text) {}
+  text_piece(std::string_view text) noexcept : text_(text) {}
+  text_piece(const std::string& text) noexcept : text_(text) {}
+  text_piece(std::floating_point auto number) noexcept
+      : real_(static_cast<double>(number)), is_number_(true), is_real_(true) {}
+  text_piece(std::unsigned_integral auto number) noexcept : number_(number), is_number_(true) {}
+  text_piece(std::signed_integral auto number) noexcept
+      : number_(static_cast<unsigned long long>(number)), is_number_(true), is_negative_(number < 0) {}
+
+  /// Appends the piece.
+  [[gnu::cold]] void append_to(std::string& text) const;
+
+ private:
+  std::string_view text_;
+  unsigned long long number_ = 0;
+  double real_ = 0;
+  bool is_number_ = false;
+  bool is_real_ = false;
+  bool is_negative_ = false;
+};
+
+/// The first `count` pieces, one after the other.
+[[gnu::cold]] [[nodiscard]] std::string joined_pieces(const text_piece* pieces, std::size_t count);
+
+/// A message of pieces; numbers as std::to_string writes them. A chain of additions of strings does the same,
+/// with several times the code, of which GCC 12 warns at -O3.
+template <class... Pieces>
+[[gnu::cold]] [[nodiscard]] std::string joined(const Pieces&... pieces) {
+  const text_piece all[] = {text_piece(pieces)...};  // nvcc spoils a braced list among arguments
+  return joined_pieces(all, sizeof...(Pieces));
+}
 
 }  // namespace detail
 

@@ -2,7 +2,6 @@
 #include "ledger.hpp"
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/joined.hpp>
 
 #include <memory>
 #include <utility>
@@ -150,13 +149,13 @@ void ledger::reset_peak() {
 }
 
 std::string ledger::holdings() const {
-  return joined(
-      {counts().current, " bytes of ", space_, " are held, ", idle_bytes(), " of them idle in pools"});
+  return joined(counts().current, " bytes of ", space_, " are held, ", idle_bytes(),
+                " of them idle in pools");
 }
 
 void ledger::refuse(const std::string& label, std::size_t bytes) const {
-  throw budget_exceeded(joined({"ferry: ", bytes, " bytes in ", space_, " for '", label,
-                                "' would pass the budget of ", budget(), " bytes: ", holdings()}));
+  throw budget_exceeded(joined("ferry: ", bytes, " bytes in ", space_, " for '", label,
+                               "' would pass the budget of ", budget(), " bytes: ", holdings()));
 }
 
 std::vector<std::shared_ptr<idle_memory>> ledger::pools() const {

@@ -2,7 +2,6 @@
 #include "page_ranges.hpp"
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/joined.hpp>
 
 #include <cstdio>
 
@@ -19,9 +18,9 @@ page_ranges::entry page_ranges::add_adopted(const std::string& label, const void
   // All ranges are compared: there are few, and they may overlap each other.
   for (const auto& [address, range] : ranges_)
     if (begin < range.end && range.begin < begin + bytes)
-      throw invalid_argument(
-          joined({"ferry::adopt: ", text(label, begin, begin + bytes), " overlap ",
-                  text(range.label, range.begin, range.end), ", which are page-locked already"}));
+      throw invalid_argument(joined("ferry::adopt: ", text(label, begin, begin + bytes), " overlap ",
+                                    text(range.label, range.begin, range.end),
+                                    ", which are page-locked already"));
   return insert(label, data, bytes);
 }
 
@@ -40,7 +39,7 @@ page_ranges::entry page_ranges::insert(const std::string& label, const void* dat
 std::string page_ranges::text(const std::string& label, std::uintptr_t begin, std::uintptr_t end) {
   char address[32];
   std::snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(begin));
-  return joined({"the ", end - begin, " bytes of '", label, "' at ", address});
+  return joined("the ", end - begin, " bytes of '", label, "' at ", address);
 }
 
 }  // namespace ferry::detail

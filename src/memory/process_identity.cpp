@@ -2,7 +2,6 @@
 #include <ferry/memory/detail/process_identity.hpp>
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/joined.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -45,8 +44,8 @@ process_mark::process_mark() noexcept : generation_(process_identity::get().gene
 bool process_mark::is_here() const noexcept { return generation() == process_identity::get().generation(); }
 
 void refuse_child(std::string_view call, std::string_view owner, std::string_view advice) {
-  throw invalid_argument(joined({"ferry::", call, ": this process was forked from the one that ", owner,
-                                 " and has none of its threads; ", advice}));
+  throw invalid_argument(joined("ferry::", call, ": this process was forked from the one that ", owner,
+                                " and has none of its threads; ", advice));
 }
 
 std::unique_lock<std::mutex> lock_unless_lost(std::mutex& guard, process_mark& user, std::string_view call) {

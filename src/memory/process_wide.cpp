@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/memory/detail/joined.hpp>
+#include <ferry/error.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
 #include <ferry/version.hpp>
 
@@ -74,7 +74,7 @@ process_objects& objects_of_process() {
 process_runtime& process_runtime::get() {
   static process_runtime& runtime = []() -> process_runtime& {
     const std::string version =
-        joined({"ferry.", FERRY_VERSION_MAJOR, ".", FERRY_VERSION_MINOR, ".", FERRY_VERSION_PATCH});
+        joined("ferry.", FERRY_VERSION_MAJOR, ".", FERRY_VERSION_MINOR, ".", FERRY_VERSION_PATCH);
     process_objects& runtimes = objects_of_process();
     const std::lock_guard lock(runtimes.guard);
     void*& object = runtimes.by_name[version];

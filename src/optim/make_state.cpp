@@ -3,7 +3,7 @@
 
 #include "../../backends/enabled.hpp"
 
-#include <ferry/memory/detail/joined.hpp>
+#include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 #include <ferry/rows/init.hpp>
@@ -37,7 +37,7 @@ StateType initial_value(std::string_view rule, const field_facts& field) {
   const bool holds = ferry::detail::is_finite(stored) == ferry::detail::is_finite(field.initial) &&
                      (stored == 0.0) == (field.initial == 0.0);
   if (!holds)
-    require_option(rule, ferry::detail::joined({"the initial value of '", field.name, "'"}).c_str(),
+    require_option(rule, ferry::detail::joined("the initial value of '", field.name, "'").c_str(),
                    field.initial, false, "a number that the elements of the state can hold");
   return value;
 }

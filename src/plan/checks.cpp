@@ -2,7 +2,6 @@
 #include <ferry/plan/detail/checks.hpp>
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/joined.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -36,15 +35,15 @@ namespace {
 
 void require_equal_widths(const char* verb, const untyped_array& table, const untyped_array& batch) {
   if (batch.shape.width() != table.shape.width())
-    throw invalid_argument(
-        joined({"ferry::", verb, ": rows of ", table.note().describe(), " have ", table.shape.width(),
-                " elements, rows of ", batch.note().describe(), " have ", batch.shape.width()}));
+    throw invalid_argument(joined("ferry::", verb, ": rows of ", table.note().describe(), " have ",
+                                  table.shape.width(), " elements, rows of ", batch.note().describe(),
+                                  " have ", batch.shape.width()));
 }
 
 void require_no_overlap(const char* verb, const untyped_array& table, const untyped_array& batch) {
   if (overlap(table, batch))
-    throw invalid_argument(joined({"ferry::", verb, ": ", batch.note().describe(), " and ",
-                                   table.note().describe(), " overlap in memory"}));
+    throw invalid_argument(joined("ferry::", verb, ": ", batch.note().describe(), " and ",
+                                  table.note().describe(), " overlap in memory"));
 }
 
 }  // namespace
@@ -54,8 +53,8 @@ void require_shapes(const char* verb, const untyped_array& table, std::int64_t p
   require_dense_rows(verb, table);
   require_dense_rows(verb, batch);
   if (batch.shape.rows() != positions)
-    throw invalid_argument(joined({"ferry::", verb, ": ", positions, " indices were given for the ",
-                                   batch.shape.rows(), " rows of ", batch.note().describe()}));
+    throw invalid_argument(joined("ferry::", verb, ": ", positions, " indices were given for the ",
+                                  batch.shape.rows(), " rows of ", batch.note().describe()));
   require_equal_widths(verb, table, batch);
   require_no_overlap(verb, table, batch);
 }
@@ -64,8 +63,8 @@ void require_every_row(const char* verb, const untyped_array& table, const untyp
   require_dense_rows(verb, table);
   require_dense_rows(verb, batch);
   if (batch.shape.rows() != table.shape.rows())
-    throw invalid_argument(joined({"ferry::", verb, ": without indices ", batch.note().describe(),
-                                   " must have a row for each of ", table.note().describe()}));
+    throw invalid_argument(joined("ferry::", verb, ": without indices ", batch.note().describe(),
+                                  " must have a row for each of ", table.note().describe()));
   require_equal_widths(verb, table, batch);
   require_no_overlap(verb, table, batch);
 }
@@ -74,12 +73,12 @@ void require_rank_one(const char* verb, const untyped_array& array, const char* 
   // Contiguous indices of rank 2 come as those of rank 1, see index_ref.
   const bool takes_rows = std::string_view(role) == "indices";
   if (array.shape.rank != 1 && !(takes_rows && array.shape.rank == 2))
-    throw invalid_argument(
-        joined({"ferry::", verb, ": the ", role, " ", array.note().describe(), " have rank ",
-                array.shape.rank, takes_rows ? ", must be 1 or 2" : ", must be 1"}));
+    throw invalid_argument(joined("ferry::", verb, ": the ", role, " ", array.note().describe(),
+                                  " have rank ", array.shape.rank,
+                                  takes_rows ? ", must be 1 or 2" : ", must be 1"));
   if (array.shape.rank != 1 || !array.shape.is_contiguous())
-    throw invalid_argument(joined(
-        {"ferry::", verb, ": the ", role, " ", array.note().describe(), " are strided, must be contiguous"}));
+    throw invalid_argument(joined("ferry::", verb, ": the ", role, " ", array.note().describe(),
+                                  " are strided, must be contiguous"));
 }
 
 void require_batch(const char* verb, const untyped_array& table, const untyped_array& indices,
@@ -99,22 +98,22 @@ void refuse_to_clamp(const char* verb, std::int64_t positions, const std::string
 void require_plan(const char* verb, const row_plan& plan, std::string_view backend, std::int64_t rows,
                   function_ref<std::string()> describe_table, std::string_view bounds) {
   const auto& storage = plan.storage();
-  if (storage == nullptr) throw invalid_argument(joined({"ferry::", verb, ": the plan is empty"}));
+  if (storage == nullptr) throw invalid_argument(joined("ferry::", verb, ": the plan is empty"));
   if (storage->backend != backend)
-    throw invalid_argument(joined({"ferry::", verb, ": the plan was made by the ", storage->backend,
-                                   " backend, but the verb runs on the ", backend, " backend"}));
+    throw invalid_argument(joined("ferry::", verb, ": the plan was made by the ", storage->backend,
+                                  " backend, but the verb runs on the ", backend, " backend"));
   if (plan.rows() != rows)
-    throw invalid_argument(joined({"ferry::", verb, ": the plan was made for tables of ", plan.rows(),
-                                   " rows, but ", describe_table(), " has ", rows}));
+    throw invalid_argument(joined("ferry::", verb, ": the plan was made for tables of ", plan.rows(),
+                                  " rows, but ", describe_table(), " has ", rows));
   if (!bounds.empty() && storage->bounds != bounds)
-    throw invalid_argument(joined({"ferry::", verb, ": the plan was made with ", storage->bounds,
-                                   ", the verb can't change that to ", bounds}));
+    throw invalid_argument(joined("ferry::", verb, ": the plan was made with ", storage->bounds,
+                                  ", the verb can't change that to ", bounds));
 }
 
 void refuse_direct_reach(const char* verb, const array_note& array) {
   throw invalid_argument(
-      joined({"ferry::", verb, ": path::direct can't reach ", array.describe(),
-              ", this device has no access to pageable memory; use path::staged or mapped_space"}));
+      joined("ferry::", verb, ": path::direct can't reach ", array.describe(),
+             ", this device has no access to pageable memory; use path::staged or mapped_space"));
 }
 
 }  // namespace ferry::detail

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/joined.hpp>
 #include <ferry/runtime/detail/array_device.hpp>
 
 #include <string>
@@ -8,10 +7,9 @@
 namespace ferry::detail {
 
 void refuse_array_device(std::string_view verb, const array_note& array, int device, int instance) {
-  throw invalid_argument(
-      joined({"ferry::", verb, ": ", array.describe(), " lies on device ", device,
-              ", but the instance is of device ", instance,
-              "; give the verb an instance of that device, or copy the array with ferry::copy"}));
+  throw invalid_argument(joined(
+      "ferry::", verb, ": ", array.describe(), " lies on device ", device, ", but the instance is of device ",
+      instance, "; give the verb an instance of that device, or copy the array with ferry::copy"));
 }
 
 void require_plan_device(std::string_view verb, int device, const plan_storage& plan) {

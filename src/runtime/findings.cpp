@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/runtime/detail/findings.hpp>
 
+#include <ferry/error.hpp>
+
 namespace ferry::detail {
 
 namespace {
@@ -16,34 +18,34 @@ std::exception_ptr nonfinite_error(const index_report& report, const std::string
   const auto wide = static_cast<std::uint64_t>(width < 1 ? 1 : width);
   const auto place = report.first_value / nonfinite_value::kinds;
   return std::make_exception_ptr(invalid_argument(joined(
-      {"ferry::", verb, ": ", report.nonfinite, " of the elements of ", values.describe(), " for rows of ",
-       tables, " are infinite or not a number, which nonfinite::reject forbids; the first is ",
-       nonfinite_value::names[report.first_value % nonfinite_value::kinds], " in column ", place % wide,
-       " at position ", place / wide})));
+      "ferry::", verb, ": ", report.nonfinite, " of the elements of ", values.describe(), " for rows of ",
+      tables, " are infinite or not a number, which nonfinite::reject forbids; the first is ",
+      nonfinite_value::names[report.first_value % nonfinite_value::kinds], " in column ", place % wide,
+      " at position ", place / wide)));
 }
 
 }  // namespace
 
 std::string describe_offset(const index_report& report, std::int64_t positions, const std::string& owner) {
   const bool is_signed = report.unsigned_offsets == 0;
-  const std::string offset = joined(
-      {"offsets[", report.first_offset, "] = ", number(report.first_offset_number, is_signed), owner, ", "});
+  const std::string offset = joined("offsets[", report.first_offset,
+                                    "] = ", number(report.first_offset_number, is_signed), owner, ", ");
   switch (report.fault) {
     case offset_fault::negative:
       return offset + "which is negative";
     case offset_fault::beyond:
-      return joined({offset, "which exceeds the ", positions, " positions"});
+      return joined(offset, "which exceeds the ", positions, " positions");
     case offset_fault::decreases:
       // Either of the two may be the wrong one.
-      return joined({offset, "which is less than offsets[", report.first_offset - 1,
-                     "] = ", number(report.offset_before, is_signed)});
+      return joined(offset, "which is less than offsets[", report.first_offset - 1,
+                    "] = ", number(report.offset_before, is_signed));
     case offset_fault::late:
       return offset + "which leaves positions without a bag: the first bag of a step begins at position 0";
     case offset_fault::early:
       break;
   }
-  return joined(
-      {offset, "which leaves positions without a bag: the last bag of a step ends at position ", positions});
+  return joined(offset, "which leaves positions without a bag: the last bag of a step ends at position ",
+                positions);
 }
 
 std::exception_ptr found_error(const index_report& report, const std::string& verb, const array_note& table,
@@ -52,20 +54,19 @@ std::exception_ptr found_error(const index_report& report, const std::string& ve
   const std::string table_text = table.describe();
   if (report.bad_bags != 0)
     return std::make_exception_ptr(
-        out_of_range(joined({"ferry::", verb, ": the offsets of ", report.bad_bags, " bags for rows of ",
-                             table_text, " are bad; the first is ", describe_offset(report, positions)})));
+        out_of_range(joined("ferry::", verb, ": the offsets of ", report.bad_bags, " bags for rows of ",
+                            table_text, " are bad; the first is ", describe_offset(report, positions))));
   if (report.out_of_range != 0) {
     const text_piece index = number(report.first_index, signed_indices);
     return std::make_exception_ptr(out_of_range(
-        joined({"ferry::", verb, ": ", report.out_of_range, " of ", positions, " indices are outside of ",
-                table_text, "; the first is index ", index, " at position ", report.first_position})));
+        joined("ferry::", verb, ": ", report.out_of_range, " of ", positions, " indices are outside of ",
+               table_text, "; the first is index ", index, " at position ", report.first_position)));
   }
   if (report.duplicates == 0 && report.nonfinite != 0)
     return nonfinite_error(report, verb, table_text, values, width);
-  return std::make_exception_ptr(invalid_argument(
-      joined({"ferry::", verb, ": ", report.duplicates, " rows of ", table_text,
-              " are named more than once, which duplicates::reject forbids; the lowest is row ",
-              report.first_row})));
+  return std::make_exception_ptr(invalid_argument(joined(
+      "ferry::", verb, ": ", report.duplicates, " rows of ", table_text,
+      " are named more than once, which duplicates::reject forbids; the lowest is row ", report.first_row)));
 }
 
 std::exception_ptr found_error(const index_report& report, const std::string& verb, const table_notes& list,
@@ -73,7 +74,7 @@ std::exception_ptr found_error(const index_report& report, const std::string& ve
   if (report.out_of_range == 0) {
     std::int64_t width = 1;
     for (std::size_t i = 1; i < values.rank; ++i) width *= values.extents[i];
-    return nonfinite_error(report, verb, joined({list.tables.size(), " tables"}), values, width);
+    return nonfinite_error(report, verb, joined(list.tables.size(), " tables"), values, width);
   }
   const auto bags = static_cast<std::uint64_t>(list.bags);
   const bool is_offset = report.bad_bags != 0;
@@ -83,17 +84,15 @@ std::exception_ptr found_error(const index_report& report, const std::string& ve
   const std::uint64_t bag = is_last ? place - 1 : place;
   const std::string table = list.tables[static_cast<std::size_t>(bag / bags)].describe();
   if (is_offset)
-    return std::make_exception_ptr(out_of_range(
-        joined({"ferry::", verb, ": the offsets of ", report.bad_bags, " bags of ", list.tables.size(),
-                " tables are bad; the first is ",
-                describe_offset(
-                    report, positions,
-                    joined({", where bag ", bag % bags, " of ", table, is_last ? " ends" : " begins"}))})));
-  return std::make_exception_ptr(
-      out_of_range(joined({"ferry::", verb, ": ", report.out_of_range, " of ", positions,
-                           " indices are outside of their tables; the first is index ",
-                           number(report.first_index, signed_indices), " at position ", report.first_position,
-                           ", in bag ", bag % bags, " of ", table})));
+    return std::make_exception_ptr(out_of_range(joined(
+        "ferry::", verb, ": the offsets of ", report.bad_bags, " bags of ", list.tables.size(),
+        " tables are bad; the first is ",
+        describe_offset(report, positions,
+                        joined(", where bag ", bag % bags, " of ", table, is_last ? " ends" : " begins")))));
+  return std::make_exception_ptr(out_of_range(joined(
+      "ferry::", verb, ": ", report.out_of_range, " of ", positions,
+      " indices are outside of their tables; the first is index ", number(report.first_index, signed_indices),
+      " at position ", report.first_position, ", in bag ", bag % bags, " of ", table)));
 }
 
 }  // namespace ferry::detail

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/tensor/detail/array_ref.hpp>
 
+#include <ferry/error.hpp>
+
 namespace ferry::detail {
 
 array_shape::array_shape() noexcept = default;
@@ -56,8 +58,8 @@ std::string array_note::shape_text() const {
 }
 
 std::string array_note::describe() const {
-  if (label.empty() && space.empty()) return joined({"a table of ", extents[0], " rows"});
-  return joined({"'", label.view(), "' ", shape_text(), " in ", space});
+  if (label.empty() && space.empty()) return joined("a table of ", extents[0], " rows");
+  return joined("'", label.view(), "' ", shape_text(), " in ", space);
 }
 
 }  // namespace ferry::detail

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/random.hpp"
 
-#include <ferry/memory/detail/joined.hpp>
-
 #include <catch2/catch_test_macros.hpp>
 
 #include <cstdint>

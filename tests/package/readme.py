@@ -93,16 +93,18 @@ def compile_quickly(home, halves):
     (home / ".conan2/global.conf").write_text(f"tools.cmake.cmaketoolchain:extra_variables={json.dumps(variables)}\n")
 
 
-def consume(last_line, source, folder, env):
-    """A program of its own that requires the package, with the options of the last line."""
+def consume(case, last_line, source, folder, env):
+    """A program of its own that requires the package, by README's conanfile.txt and lines. A case other than the first one
+    has the options of its last line."""
     for name in ("main.cpp", "CMakeLists.txt"):
         shutil.copy2(ROOT / "tests/package" / name, folder / name)
-    version = re.findall(r"`(ferry/[0-9.]+)`", (ROOT / "README.md").read_text(encoding="utf-8"))[0]
-    (folder / "conanfile.txt").write_text(f"[requires]\n{version}\n\n[generators]\nCMakeDeps\nCMakeToolchain\n")
-    options = last_line.split("conan create . ", 1)[1].replace("conan/profiles", f"{source}/conan/profiles")
-    run(f"conan install . --output-folder=generated {options}", folder, env)
-    return run("cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_TOOLCHAIN_FILE=generated/conan_toolchain.cmake\n"
-               "cmake --build build\n. generated/conanrun.sh\nbuild/gather_rows", folder, env)
+    required = re.findall(r"```ini\n(\[requires\].*?)```\n", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)[0]
+    (folder / "conanfile.txt").write_text(required)
+    install, *build = lines_of("a program in another folder")
+    if case != CASES[0]:
+        install = f"conan install . {last_line.split('conan create . ', 1)[1]}"
+    run(install.replace("~/ferry", str(source)), folder, env)
+    return run("\n".join(build) + "\n. build/Release/generators/conanrun.sh\nbuild/Release/gather_rows", folder, env)
 
 
 def test(case, work, tools):
@@ -123,7 +125,7 @@ def test(case, work, tools):
     if changed:
         raise RuntimeError(f"the source tree was written to: {', '.join(changed[:20])}")
     own = [home / "conan" / "bin"] if not tools else tools
-    output = consume(lines[-1], source, app, environment(home, own))
+    output = consume(case, lines[-1], source, app, environment(home, own))
     if "gathered 6 rows" not in output:
         raise RuntimeError(f"the program said something else:\n{output[-3000:]}")
     return own

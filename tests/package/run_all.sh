@@ -22,7 +22,7 @@ work=$build/package
 from_cache() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
 
 kokkos=$(from_cache Kokkos_DIR)
-settings=(-G Ninja -DCMAKE_BUILD_TYPE=Release "-DKokkos_DIR=$kokkos" "-DCMAKE_MAKE_PROGRAM=$(from_cache CMAKE_MAKE_PROGRAM)")
+settings=(-G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_MAKE_PROGRAM=$(from_cache CMAKE_MAKE_PROGRAM)")
 cuda=0
 if grep -q '^set(Kokkos_DEVICES .*CUDA' "$kokkos/KokkosConfigCommon.cmake"; then
   cuda=1
@@ -70,6 +70,8 @@ consume() {
   run_program "$folder" "$label"
 }
 
+# A build from the sources is told of Kokkos by its prefix, as README says; an installation knows its own.
+prefix_of_kokkos=${kokkos%/lib*/cmake/Kokkos}
 # The library is compiled once more for the ways that begin with its sources, quickly: other tests run its code.
 quickly=("-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DNDEBUG" -DFERRY_LIBRARY_HALVES=ON)
 
@@ -89,9 +91,30 @@ for cmake in "${cmakes[@]}"; do
   label="CMake $("$cmake" --version | sed -n '1s/.* //p')"
   folder=${label// /-}
   in_turn "$folder-find_package" "find_package, $label" "$cmake" "-DCMAKE_PREFIX_PATH=$work/prefix"
-  in_turn "$folder-add_subdirectory" "add_subdirectory, $label" "$cmake" "-DFERRY_SOURCE_DIR=$root" "${quickly[@]}"
+  in_turn "$folder-add_subdirectory" "add_subdirectory, $label" "$cmake" "-DFERRY_SOURCE_DIR=$root" \
+    "-DKokkos_ROOT=$prefix_of_kokkos" "${quickly[@]}"
 done
 for process in "${running[@]}"; do wait "$process"; done
+
+# In a project without a build type the library is optimised, and the project's own sources are not.
+if [ "$cuda" = 0 ]; then
+  "${cmakes[0]}" -S "$here" -B "$work/no_type" "${settings[@]}" -DCMAKE_BUILD_TYPE= "-DFERRY_SOURCE_DIR=$root" \
+    "-DKokkos_ROOT=$prefix_of_kokkos" >/dev/null
+  commands=$("$(from_cache CMAKE_MAKE_PROGRAM)" -C "$work/no_type" -t commands gather_rows | grep ' -c ')
+  if grep 'ferry\.dir' <<<"$commands" | grep -v -e '-O3 -DNDEBUG' || grep 'main\.cpp' <<<"$commands" | grep -e '-O'; then
+    printf 'these commands of a project without a build type have the wrong options\n'
+    exit 1
+  fi
+  printf 'add_subdirectory without a build type: the library is optimised\n'
+fi
+
+# README's first program, under the warnings of a careful user.
+if [ "$cuda" = 0 ]; then
+  "${cmakes[0]}" -S "$here" -B "$work/readme" "${settings[@]}" -DCMAKE_BUILD_TYPE= "-DCMAKE_PREFIX_PATH=$work/prefix" \
+    "-DFERRY_README=$root/README.md" >/dev/null
+  "${cmakes[0]}" --build "$work/readme"
+  ctest --test-dir "$work/readme" --no-tests=error --output-on-failure
+fi
 
 # nvcc takes long for the library, and one CMake is enough. Compiled quickly: tests/instances tests its code.
 if [ "$cuda" = 0 ]; then

@@ -52,8 +52,8 @@ class device_use {
       if (known == device) return;
     devices_.reserve(devices_.size() + 1);
     if (primary_context(device) == nullptr)
-      throw device_error("ferry: device " + std::to_string(device) +
-                         " can't be used (cuDevicePrimaryCtxRetain)");
+      throw device_error(
+          ferry::detail::joined("ferry: device ", device, " can't be used (cuDevicePrimaryCtxRetain)"));
     devices_.push_back(device);
     count_.fetch_add(1, std::memory_order_relaxed);
     for (const auto& memory : managed_) advise(memory.first, memory.second, device);

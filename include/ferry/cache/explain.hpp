@@ -72,11 +72,12 @@ cache::explanation explain_cached(const machine_profile& profile, const cached_f
   line.seconds = start + std::max(cold_moves, hot_moves);
   line.gb_per_s = static_cast<double>(cached.cold.positions) * static_cast<double>(cached.cold.row_bytes) /
                   std::max(line.seconds, 1e-12) * 1e-9;
-  line.reason = in_words(100 * report.hit_rate, 1, "% hits") +
-                (cached.known ? " so far" : ", if all rows are equally likely") + ", " +
-                in_words(hot_moves * 1e3, 3, "ms") + "; misses " +
-                in_words(static_cast<double>(report.link_bytes) * 1e-6, 3, "MB") + " over the link, " +
-                in_words(cold_moves * 1e3, 3, "ms") + "; path::automatic is path::direct for a cached table.";
+  line.reason =
+      joined(in_words(100 * report.hit_rate, 1, "% hits"),
+             (cached.known ? " so far" : ", if all rows are equally likely"), ", ",
+             in_words(hot_moves * 1e3, 3, "ms"), "; misses ",
+             in_words(static_cast<double>(report.link_bytes) * 1e-6, 3, "MB"), " over the link, ",
+             in_words(cold_moves * 1e3, 3, "ms"), "; path::automatic is path::direct for a cached table.");
   report.picked = path_kind::direct;
   report.candidates.push_back(std::move(line));
   return report;
@@ -98,7 +99,7 @@ template <class BatchSpace = void, class Table, class Policy, class Exec = Kokko
       std::conditional_t<std::is_void_v<BatchSpace>, detail::usual_batch_space<Exec>, BatchSpace>;
   static_assert(MemorySpace<batch_space>, "ferry: explain's template argument is the batch's memory space.");
   if (n < 0)
-    throw invalid_argument("ferry::explain: the number of rows is " + std::to_string(n) + ", must be >= 0");
+    throw invalid_argument(detail::joined("ferry::explain: the number of rows is ", n, ", must be >= 0"));
   const auto ref = table.ref();
   const auto known = detail::profile_holder<Exec>::get(exec);
   const cache::statistics so_far = table.statistics();
@@ -109,10 +110,9 @@ template <class BatchSpace = void, class Table, class Policy, class Exec = Kokko
   facts.known = so_far.hits + so_far.misses != 0;
   facts.hit_rate = so_far.hit_rate();
   auto explanation = detail::explain_cached<Exec>(known->profile, facts);
-  explanation.call = std::string(name(kind)) + " of " + std::to_string(n) + " rows, cached table " +
-                     ref.describe() + " with " + std::to_string(facts.slots) +
-                     " rows in device_space, batch in " + std::string(batch_space::name) +
-                     (options.planned ? ", with a plan" : "");
+  explanation.call = detail::joined(name(kind), " of ", n, " rows, cached table ", ref.describe(), " with ",
+                                    facts.slots, " rows in device_space, batch in ", batch_space::name,
+                                    (options.planned ? ", with a plan" : ""));
   explanation.profile = known->origin;
   return explanation;
 }

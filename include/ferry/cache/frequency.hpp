@@ -31,11 +31,11 @@ struct frequency {
   /// @{
   [[nodiscard]] std::int64_t most_rows(std::int64_t table_rows) const {
     if (rows.value() < 0)
-      throw invalid_argument("ferry::cache::frequency: rows = " + std::to_string(rows.value()) +
-                             ", must be >= 0");
+      throw invalid_argument(
+          ferry::detail::joined("ferry::cache::frequency: rows = ", rows.value(), ", must be >= 0"));
     if (refresh.value() < 1)
-      throw invalid_argument("ferry::cache::frequency: refresh = " + std::to_string(refresh.value()) +
-                             ", must be >= 1");
+      throw invalid_argument(
+          ferry::detail::joined("ferry::cache::frequency: refresh = ", refresh.value(), ", must be >= 1"));
     return std::min(rows.value(), table_rows);
   }
   [[nodiscard]] std::int64_t interval() const { return refresh.value(); }

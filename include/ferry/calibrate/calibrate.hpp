@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/calibrate/detail/calibration.hpp>
+#include <ferry/error.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/profile/current_profile.hpp>
 #include <ferry/profile/machine_profile.hpp>
@@ -52,8 +53,8 @@ machine_profile calibrate(const Exec& exec, const calibration_options& options =
   const std::string path = options.save ? detail::profile_path(execution_backend<Exec>::name) : std::string();
   if (!path.empty() && detail::named_profile() != nullptr) detail::require_replaceable(path);
   if (!(options.max_seconds >= 0))
-    throw invalid_argument("ferry::calibrate: max_seconds is " + std::to_string(options.max_seconds) +
-                           ", must be >= 0");
+    throw invalid_argument(
+        detail::joined("ferry::calibrate: max_seconds is ", options.max_seconds, ", must be >= 0"));
   const std::size_t bytes = std::min(options.max_bytes, detail::quarter_of_free_memory());
   detail::known_profile result;
   result.profile = default_profile(exec);
@@ -61,14 +62,14 @@ machine_profile calibrate(const Exec& exec, const calibration_options& options =
     result.profile = detail::calibration<Exec>(exec, result.profile, options.max_seconds, bytes).run();
   } catch (const bad_alloc&) {  // no memory for a batch
   }
-  result.origin =
-      result.profile.measured != 0u
-          ? "measured by this program"
-          : detail::origin_of_defaults(exec) + ": ferry::calibrate had no time or memory for a reading";
+  result.origin = result.profile.measured != 0u
+                      ? "measured by this program"
+                      : detail::joined(detail::origin_of_defaults(exec),
+                                       ": ferry::calibrate had no time or memory for a reading");
   if (!path.empty()) {
     try {
       detail::write_text(path, detail::to_text(result.profile, detail::identity_of(exec)));
-      result.origin += ", saved to " + path;
+      result.origin += detail::joined(", saved to ", path);
     } catch (const io_error& failure) {
       if (detail::named_profile() != nullptr) {
         holder::set(exec, std::move(result));

@@ -64,11 +64,12 @@ class co_occurrence {
   co_occurrence(std::string label, std::int64_t classes, co_occurrence_options options = {})
       : label_(std::move(label)), classes_(classes), options_(options) {
     if (classes < 1 || classes > std::int64_t{1} << 31)
-      throw invalid_argument("ferry::speedtorch::co_occurrence: '" + label_ + "' has " +
-                             std::to_string(classes) + " classes, must have 1 to 2147483648");
+      throw invalid_argument(ferry::detail::joined("ferry::speedtorch::co_occurrence: '", label_, "' has ",
+                                                   classes, " classes, must have 1 to 2147483648"));
     if (options.window < 1 || options.window > 4096)
-      throw invalid_argument("ferry::speedtorch::co_occurrence: '" + label_ + "' has a window of " +
-                             std::to_string(options.window) + ", must be 1 to 4096");
+      throw invalid_argument(ferry::detail::joined("ferry::speedtorch::co_occurrence: '", label_,
+                                                   "' has a window of ", options.window,
+                                                   ", must be 1 to 4096"));
   }
 
   /// Counts the pairs of a text.
@@ -138,8 +139,8 @@ class co_occurrence {
                             range<Exec>(exec, 0, static_cast<std::int64_t>(text.rows())),
                             kernels::largest_token{text.data()}, Kokkos::Max<std::int64_t>(largest));
     if (largest >= classes_)
-      throw out_of_range("ferry::speedtorch::co_occurrence: the token " + std::to_string(largest) +
-                         " is not below the " + std::to_string(classes_) + " classes of '" + label_ + "'");
+      throw out_of_range(ferry::detail::joined("ferry::speedtorch::co_occurrence: the token ", largest,
+                                               " is not below the ", classes_, " classes of '", label_, "'"));
   }
 
   template <class Exec>

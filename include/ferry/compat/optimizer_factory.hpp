@@ -117,9 +117,9 @@ class optimizer_factory {
  private:
   void require_batch(const char* function, bool present) const {
     if (present) return;
-    throw invalid_argument(
-        "ferry::speedtorch::optimizer_factory::" + std::string(function) + ": '" + model_->table().label() +
-        "' has no batch yet, or one whose state was not sent; call before_forward_pass first");
+    throw invalid_argument(ferry::detail::joined(
+        "ferry::speedtorch::optimizer_factory::", function, ": '", model_->table().label(),
+        "' has no batch yet, or one whose state was not sent; call before_forward_pass first"));
   }
 
   Rule rule_;

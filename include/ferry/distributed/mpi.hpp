@@ -17,7 +17,8 @@ namespace ferry::mpi {
 /// The group of the processes of an MPI communicator, in its order, one rank each. Collective over `group`,
 /// which is duplicated; make it after MPI_Init and destroy it, and all tables of it, before MPI_Finalize.
 /// All calls of a process come from one thread at a time; if several threads take turns, MPI must have
-/// been initialised with MPI_THREAD_SERIALIZED.
+/// been initialised with MPI_THREAD_SERIALIZED. Start processes of one machine with OMP_WAIT_POLICY=passive
+/// and their share of the cores in OMP_NUM_THREADS.
 ///
 /// A process may call the verbs anywhere: it acts for its rank. An exception that leaves communicator::run
 /// breaks the group. Throws invalid_argument unless the deadline is positive, and communication_error if

@@ -70,9 +70,9 @@ class any_order {
         for (std::size_t r = 0; r < notes.size(); ++r)
           for (std::size_t earlier = 0; earlier < r; ++earlier)
             if (notes[r].device == notes[earlier].device)
-              throw invalid_argument("ferry::nccl::any_order: ranks " + std::to_string(earlier) + " and " +
-                                     std::to_string(r) + " are both on device " +
-                                     std::to_string(notes[r].device) + "; NCCL needs a device for each rank");
+              throw invalid_argument(ferry::detail::joined("ferry::nccl::any_order: ranks ", earlier, " and ",
+                                                           r, " are both on device ", notes[r].device,
+                                                           "; NCCL needs a device for each rank"));
       const typename backend::device_guard guard(device_);
       auto* link = new ferry::detail::nccl_link(rank_, group_->size(), notes[0].id, deadline);
       link_ = std::shared_ptr<ferry::detail::nccl_link>(
@@ -88,10 +88,10 @@ class any_order {
   /// For all_reduce. Throws invalid_argument for another group, rank or device than those of this object.
   [[nodiscard]] ferry::detail::nccl_link& link(const ferry::communicator& comm, int rank, int device) const {
     if (comm.group() != group_ || rank != rank_ || device != device_ || link_ == nullptr)
-      throw invalid_argument("ferry::all_reduce: this nccl::any_order was made by rank " +
-                             std::to_string(rank_) + " on device " + std::to_string(device_) +
-                             (comm.group() == group_ ? "" : " of another communicator") + "; rank " +
-                             std::to_string(rank) + " uses device " + std::to_string(device));
+      throw invalid_argument(ferry::detail::joined(
+          "ferry::all_reduce: this nccl::any_order was made by rank ", rank_, " on device ", device_,
+          (comm.group() == group_ ? "" : " of another communicator"), "; rank ", rank, " uses device ",
+          device));
     link_->require_alive();
     return *link_;
   }
@@ -160,8 +160,8 @@ template <class Exec, class Array>
     using backend = execution_backend<Exec>;
     detail::nccl_link& link = order.link(comm, call.rank(), backend::device_of(exec));
     if (!ref.is_contiguous())
-      throw invalid_argument("ferry::all_reduce: " + ref.describe() +
-                             " is not dense; nccl::any_order sums dense arrays");
+      throw invalid_argument(detail::joined("ferry::all_reduce: ", ref.describe(),
+                                            " is not dense; nccl::any_order sums dense arrays"));
     detail::launch_context<Exec> launch_call(exec, "all_reduce");
     launch_call.refuse_capture("but all_reduce waits for other ranks");
     launch_call.writes_to(ref);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/concepts/element.hpp>
+#include <ferry/error.hpp>
 #include <ferry/interop/detail/dlpack_type.hpp>
 #include <ferry/interop/detail/wait_for_tracked.hpp>
 #include <ferry/tensor/array_traits.hpp>
@@ -31,23 +32,22 @@ namespace detail {
 /// "<f4". There is no sign for bfloat16, which ml_dtypes writes as two bytes; a struct is a number of bytes.
 template <class T>
 std::string type_string() {
-  const char order = sizeof(T) == 1 ? '|' : (std::endian::native == std::endian::little ? '<' : '>');
-  const std::string bytes = std::to_string(sizeof(T));
+  const char* order = sizeof(T) == 1 ? "|" : (std::endian::native == std::endian::little ? "<" : ">");
   switch (dlpack_code<T>()) {
     case kDLInt:
-      return order + ("i" + bytes);
+      return joined(order, "i", sizeof(T));
     case kDLUInt:
-      return order + ("u" + bytes);
+      return joined(order, "u", sizeof(T));
     case kDLFloat:
-      return order + ("f" + bytes);
+      return joined(order, "f", sizeof(T));
     case kDLComplex:
-      return order + ("c" + bytes);
+      return joined(order, "c", sizeof(T));
     case kDLBool:
       return "|b1";
     case kDLBfloat:
-      return order + ("V" + bytes);
+      return joined(order, "V", sizeof(T));
     default:
-      return "|V" + bytes;
+      return joined("|V", sizeof(T));
   }
 }
 

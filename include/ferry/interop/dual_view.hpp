@@ -25,9 +25,10 @@ namespace detail {
 template <class Dual>
 void require_synced(const Dual& array) {
   if (array.need_sync_device())
-    throw invalid_argument("ferry: the host's side of the DualView '" + array.view_device().label() +
-                           "' is newer than the device's, which verbs use; call sync_device() first, or give "
-                           "the verb view_host()");
+    throw invalid_argument(
+        joined("ferry: the host's side of the DualView '", array.view_device().label(),
+               "' is newer than the device's, which verbs use; call sync_device() first, or give "
+               "the verb view_host()"));
 }
 
 }  // namespace detail

@@ -63,31 +63,32 @@ template <Element T, MemorySpace Space, class Extents = dynamic_rank, class Mana
   using plain = std::remove_const_t<T>;
   constexpr DLDataType type = detail::dlpack_type<plain>();
   if (managed == nullptr)
-    throw invalid_argument("ferry::from_dlpack: '" + label + "': the DLPack object is null");
+    throw invalid_argument(detail::joined("ferry::from_dlpack: '", label, "': the DLPack object is null"));
   // Calls the deleter also if its own construction throws.
   std::shared_ptr<void> owner(managed, [](Managed* object) {
     if (object->deleter != nullptr) object->deleter(object);
   });
-  std::string subject = "ferry::from_dlpack: '" + label + "'";
+  std::string subject = detail::joined("ferry::from_dlpack: '", label, "'");
   if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
     // Without the names of the members, which are macros of some systems.
     const auto& [generation, revision] = managed->version;
     if (generation != DLPACK_MAJOR_VERSION)
-      throw invalid_argument(subject + " is of DLPack " + std::to_string(generation) + "." +
-                             std::to_string(revision) + ", whose layout ferry does not know: it reads " +
-                             std::to_string(DLPACK_MAJOR_VERSION) + ".x");
+      throw invalid_argument(detail::joined(subject, " is of DLPack ", generation, ".", revision,
+                                            ", whose layout ferry does not know: it reads ",
+                                            DLPACK_MAJOR_VERSION, ".x"));
   }
   const DLTensor& source = managed->dl_tensor;
   std::array<std::size_t, max_rank> extents{};
   const std::size_t rank = detail::dlpack_extents(subject, source, extents);
-  subject +=
-      " " + detail::numbers_text(source.shape, source.ndim) + " of " + detail::dlpack_type_text(source.dtype);
+  subject += detail::joined(" ", detail::numbers_text(source.shape, source.ndim), " of ",
+                            detail::dlpack_type_text(source.dtype));
   if (source.dtype.code != type.code || source.dtype.bits != type.bits || source.dtype.lanes != type.lanes)
-    throw invalid_argument(subject + " is no array of " + detail::dlpack_type_text(type) +
-                           ", the element type that it is taken as");
+    throw invalid_argument(detail::joined(subject, " is no array of ", detail::dlpack_type_text(type),
+                                          ", the element type that it is taken as"));
   if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned> && !std::is_const_v<T>) {
     if ((managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0)
-      throw invalid_argument(subject + " is read-only; take it as from_dlpack<const T, Space>");
+      throw invalid_argument(
+          detail::joined(subject, " is read-only; take it as from_dlpack<const T, Space>"));
   }
   const auto checked =
       shape<Extents>::make(std::span<const std::size_t>(extents.data(), rank), label, sizeof(plain));

@@ -5,6 +5,7 @@
 /// mdspans as arguments of verbs, and tensors as mdspans: std::mdspan if the standard library has it,
 /// else that of Kokkos. Opt-in: include it next to ferry.hpp.
 
+#include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/extents.hpp>
@@ -139,10 +140,9 @@ auto mdspan_of(T* data, const Array& array) {
       "ferry: an mdspan with the default accessor is for host code, which can't rely on reaching device_space; use tensor::view() or ferry::to_kokkos in kernels.");
   using extents_type = typename mdspan_extents<Extents, Rank>::type;
   if (Rank != array.rank() && (Rank != 2 || array.rank() <= 1))
-    throw invalid_argument("ferry::to_mdspan: an mdspan of rank " + std::to_string(Rank) +
-                           " was requested for '" + std::string(array.label()) + "' of rank " +
-                           std::to_string(array.rank()) + "; write ferry::to_mdspan<" +
-                           std::to_string(array.rank()) + ">(array)");
+    throw invalid_argument(joined("ferry::to_mdspan: an mdspan of rank ", Rank, " was requested for '",
+                                  array.label(), "' of rank ", array.rank(), "; write ferry::to_mdspan<",
+                                  array.rank(), ">(array)"));
   std::array<std::size_t, Rank> sizes{};
   for (std::size_t i = 0; i < Rank; ++i)
     sizes[i] = Rank == array.rank() ? array.extent(i) : (i == 0 ? array.rows() : array.width());

@@ -105,9 +105,9 @@ Managed* export_by_dlpack(Owner& owner, std::optional<DLDevice> target, const Or
   const memory_place place = some ? device_backend<space>::place_of(array.data()) : place_of_nothing<space>();
   const DLDevice device = target.value_or(own_device<space>(place));
   if (!may_present<space>(place, device))
-    throw invalid_argument("ferry::to_dlpack: '" + std::string(array.label()) + "' is " +
-                           kind_text(place.kind) + " (" + device_text(own_device<space>(place)) +
-                           "), which can't be presented as that of " + device_text(device));
+    throw invalid_argument(joined("ferry::to_dlpack: '", array.label(), "' is ", kind_text(place.kind), " (",
+                                  device_text(own_device<space>(place)),
+                                  "), which can't be presented as that of ", device_text(device)));
 
   auto result = std::make_unique<exported>();
   order(array.accesses(), !read_only);

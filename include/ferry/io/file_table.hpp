@@ -138,15 +138,14 @@ template <class T>
 io::file_table<T> map_stored(const file& source, const std::string& label, const stored_array& stored) {
   require_loadable<T, false>(source, stored);
   const auto refuse = [&](const std::string& why) {
-    throw invalid_argument("ferry::io::" + source.verb() + ": " + source.path() + ": " + stored.name +
-                           (stored.name.empty() ? "" : ": ") + why + "; load it instead");
+    throw invalid_argument(joined("ferry::io::", source.verb(), ": ", source.path(), ": ", stored.name,
+                                  (stored.name.empty() ? "" : ": "), why, "; load it instead"));
   };
   std::size_t long_extents = 0;
   for (const std::size_t extent : stored.sizes()) long_extents += extent == 1 ? 0 : 1;
   if (stored.column_major && long_extents > 1) refuse("the array is column-major");
   if (stored.offset % alignof(T) != 0)
-    refuse("the elements begin at byte " + std::to_string(stored.offset) + ", and need an address of " +
-           std::to_string(alignof(T)));
+    refuse(joined("the elements begin at byte ", stored.offset, ", and need an address of ", alignof(T)));
   return io::file_table<T>(label, stored, std::make_shared<const mapping>(source));
 }
 

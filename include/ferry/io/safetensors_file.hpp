@@ -147,7 +147,7 @@ class safetensors_file {
   [[nodiscard]] ferry::detail::stored_array rows_of(std::string_view name, Begin begin, End end) const {
     const auto whole = stored(entry_of(name));
     if (std::cmp_less(begin, 0) || std::cmp_less(end, begin) || std::cmp_greater(end, whole.extents[0]))
-      refuse_rows(whole, std::to_string(begin), std::to_string(end));
+      refuse_rows(whole, detail::joined(begin), detail::joined(end));
     return part_of(whole, static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
   }
   [[nodiscard]] static ferry::detail::stored_array part_of(ferry::detail::stored_array whole,

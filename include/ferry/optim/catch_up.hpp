@@ -69,8 +69,8 @@ ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T,
       catch_up_on(host);
       host.fence("ferry::catch_up");
     } else {
-      throw invalid_argument("ferry::catch_up: neither device nor host reach both " + table.describe() +
-                             " and its state");
+      throw invalid_argument(
+          joined("ferry::catch_up: neither device nor host reach both ", table.describe(), " and its state"));
     }
     if constexpr (is_host_exec<Exec>) execution_backend<Exec>::fence(exec, "ferry::catch_up");
     state.clock()->updates.begin_at(state.clock()->steps + 1);

@@ -54,7 +54,7 @@ template <class Exec, std::integral Positions, class Rows>
 [[nodiscard]] std::size_t plan_workspace_bytes(const Exec& exec, Positions positions, const Rows& rows) {
   const std::int64_t table_rows = detail::rows_of_tables(rows);
   if (std::cmp_less(positions, 0) || table_rows < 0)
-    detail::refuse_plan_size(std::to_string(positions), std::to_string(table_rows));
+    detail::refuse_plan_size(detail::joined(positions), detail::joined(table_rows));
   return detail::bytes_of_plan(exec, static_cast<std::int64_t>(positions), table_rows);
 }
 

@@ -78,13 +78,13 @@ template <class BatchSpace = void, class Table, class Exec = Kokkos::DefaultExec
   const auto ref = make_ref(table);
   detail::require_dense_rows("explain", ref);
   if (n < 0)
-    throw invalid_argument("ferry::explain: the number of rows is " + std::to_string(n) + ", must be >= 0");
+    throw invalid_argument(detail::joined("ferry::explain: the number of rows is ", n, ", must be >= 0"));
   const auto facts = detail::facts_of<Exec, batch_space>(action, ref, n, options.planned);
   const auto current = detail::profile_holder<Exec>::get(exec);
   auto report = detail::explain_choice(current->profile, facts,
                                        detail::candidate_paths<Exec, table_space, batch_space>(action));
-  report.call = std::string(name(action)) + " of " + std::to_string(n) + " rows, table " + ref.describe() +
-                ", batch in " + std::string(batch_space::name) + (options.planned ? ", with a plan" : "");
+  report.call = detail::joined(name(action), " of ", n, " rows, table ", ref.describe(), ", batch in ",
+                               batch_space::name, (options.planned ? ", with a plan" : ""));
   report.profile = current->origin;
   return report;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/concepts/memory_space.hpp>
+#include <ferry/error.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/rows/copy.hpp>
 #include <ferry/rows/detail/tensor_like.hpp>
@@ -63,8 +64,8 @@ template <MemorySpace Space, class Exec, class Array>
   using element = std::remove_const_t<typename array_traits<Array>::value_type>;
   const auto source = make_ref(array);
   if (source.rank == 0)
-    throw invalid_argument("ferry::clone: '" + std::string(source.label) +
-                           "' is an empty handle without extents");
+    throw invalid_argument(
+        detail::joined("ferry::clone: '", source.label, "' is an empty handle without extents"));
   if (execution_backend<Exec>::capturing(exec))
     throw invalid_argument(
         "ferry::clone: the instance is being captured into a graph, but a new tensor would be made once only; copy into a tensor of yours");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/rows/detail/fill_elements.hpp>
@@ -68,7 +69,7 @@ using element_of = std::remove_cvref_t<decltype(*make_ref(std::declval<Array&>()
 /// Refuses the options of an initialisation.
 [[noreturn, gnu::cold]] inline void refuse_init(const char* verb, const array_note& array,
                                                 const std::string& why) {
-  throw invalid_argument(std::string("ferry::init::") + verb + " of " + array.describe() + ": " + why);
+  throw invalid_argument(joined("ferry::init::", verb, " of ", array.describe(), ": ", why));
 }
 
 /// Throws if T can't hold uniform integers of [low, high), see init::uniform.
@@ -79,8 +80,7 @@ void require_integers(double low, double high, const array_note& array) {
   const bool some = low == high ? std::ceil(low) == low && low < beyond : std::ceil(low) < high;
   if (!some || low < least || high > beyond || high - low > 0x1p53)
     refuse_init("uniform", array,
-                "[" + std::to_string(low) + ", " + std::to_string(high) +
-                    ") is no interval of integers that the element type holds");
+                joined("[", low, ", ", high, ") is no interval of integers that the element type holds"));
 }
 
 /// True if the integer type T holds `value` without its fraction.
@@ -135,8 +135,9 @@ void constant(const Exec& exec, Array&& array, const Value& value) {
                 "ferry: init::constant needs a value of the array's element type, or numbers on both sides.");
   if constexpr (std::is_integral_v<element> && !std::is_same_v<element, Value>)
     if (!ferry::detail::is_held_by<element>(value))
-      throw invalid_argument("ferry::init::constant: " + make_ref(array).describe() + " can't hold " +
-                             std::to_string(convert<ferry::detail::printed_t<Value>>(value)));
+      throw invalid_argument(ferry::detail::joined("ferry::init::constant: ", make_ref(array).describe(),
+                                                   " can't hold ",
+                                                   convert<ferry::detail::printed_t<Value>>(value)));
   ferry::detail::fill(exec, make_ref(array), convert<element>(value));
 }
 
@@ -153,7 +154,7 @@ void uniform(const Exec& exec, Array&& array, double low, double high, std::uint
   if (ferry::detail::is_nan(low) || ferry::detail::is_nan(high) || !(low <= high) ||
       !ferry::detail::is_finite(high - low))
     ferry::detail::refuse_init("uniform", make_ref(array).note(),
-                               "[" + std::to_string(low) + ", " + std::to_string(high) + ") is no interval");
+                               ferry::detail::joined("[", low, ", ", high, ") is no interval"));
   using element = ferry::detail::element_of<Array>;
   if constexpr (std::is_integral_v<element>)
     detail::require_integers<element>(low, high, make_ref(array).note());
@@ -171,8 +172,9 @@ void normal(const Exec& exec, Array&& array, double mean, double deviation, std:
   ferry::detail::require_init<Exec, Array>();
   ferry::detail::require_numbers<Array>();
   if (ferry::detail::is_nan(deviation) || !(deviation >= 0.0))
-    ferry::detail::refuse_init("normal", make_ref(array).note(),
-                               "the standard deviation is " + std::to_string(deviation) + ", must be >= 0");
+    ferry::detail::refuse_init(
+        "normal", make_ref(array).note(),
+        ferry::detail::joined("the standard deviation is ", deviation, ", must be >= 0"));
   using element = ferry::detail::element_of<Array>;
   ferry::detail::generate(exec, "ferry::init::normal", make_ref(array),
                           ferry::detail::normal_generator<element>(mean, deviation, seed));

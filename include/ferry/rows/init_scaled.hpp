@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/rows/detail/truncated_normal_value.hpp>
 #include <ferry/rows/init.hpp>
 
@@ -23,8 +24,8 @@ struct fans {
 template <class T, class Space>
 fans fans_of(const char* verb, const array_ref<T, Space>& array) {
   if (array.rank < 2)
-    throw invalid_argument(std::string("ferry::init::") + verb + ": " + array.describe() +
-                           " has less than 2 extents, so it has no fan in and fan out");
+    throw invalid_argument(joined("ferry::init::", verb, ": ", array.describe(),
+                                  " has less than 2 extents, so it has no fan in and fan out"));
   double field = 1.0;
   for (std::size_t i = 2; i < array.rank; ++i) field *= static_cast<double>(array.extents[i]);
   return {static_cast<double>(array.extents[1]) * field, static_cast<double>(array.extents[0]) * field};
@@ -32,8 +33,8 @@ fans fans_of(const char* verb, const array_ref<T, Space>& array) {
 
 inline void require_gain(const char* verb, double gain) {
   if (!is_finite(gain) || gain < 0.0)
-    throw invalid_argument(std::string("ferry::init::") + verb + ": the gain is " + std::to_string(gain) +
-                           ", must be >= 0 and finite");
+    throw invalid_argument(
+        joined("ferry::init::", verb, ": the gain is ", gain, ", must be >= 0 and finite"));
 }
 
 }  // namespace detail
@@ -139,9 +140,9 @@ void trunc_normal(const Exec& exec, Array&& array, double mean, double deviation
     detail::refuse_init("trunc_normal", make_ref(array).note(), complaint);
   };
   if (!(deviation > 0.0) || !detail::is_finite(deviation) || !detail::is_finite(mean))
-    complain("the mean is " + std::to_string(mean) + " and the deviation " + std::to_string(deviation) +
-             "; the first must be finite, the second > 0 and finite");
-  if (!(low <= high)) complain("[" + std::to_string(low) + ", " + std::to_string(high) + "] is no interval");
+    complain(ferry::detail::joined("the mean is ", mean, " and the deviation ", deviation,
+                                   "; the first must be finite, the second > 0 and finite"));
+  if (!(low <= high)) complain(ferry::detail::joined("[", low, ", ", high, "] is no interval"));
   // In the lower tail a probability has more digits than in the upper one, where it is next to 1.
   const bool mirrored = low > mean;
   const double first = mirrored ? (mean - high) / deviation : (low - mean) / deviation;
@@ -149,8 +150,8 @@ void trunc_normal(const Exec& exec, Array&& array, double mean, double deviation
   const auto below = [](double z) { return 0.5 * std::erfc(-z * 0.70710678118654752440); };
   const double lower = below(first), upper = below(last);
   if (!(upper > lower) && low < high)
-    complain("[" + std::to_string(low) + ", " + std::to_string(high) + "] has no probability under mean " +
-             std::to_string(mean) + " and deviation " + std::to_string(deviation));
+    complain(ferry::detail::joined("[", low, ", ", high, "] has no probability under mean ", mean,
+                                   " and deviation ", deviation));
   const double scale = mirrored ? -deviation : deviation;
   const std::string label = "ferry::init::trunc_normal";
   if constexpr (kernels::is_drawn_as_float<element>)

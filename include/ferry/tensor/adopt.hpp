@@ -65,8 +65,8 @@ template <MemorySpace Space, Element T, std::integral... Sizes>
       "ferry: adopt takes host memory over as pinned_space or pageable_space; the other spaces make their own.");
   const auto checked = shape<dynamic_rank>::make(detail::checked_extents(label, sizes...), label, sizeof(T));
   if (checked.size() != memory.size())
-    throw invalid_argument("ferry::adopt: '" + label + "': a span of " + std::to_string(memory.size()) +
-                           " elements is no tensor " + checked.to_string());
+    throw invalid_argument(detail::joined("ferry::adopt: '", label, "': a span of ", memory.size(),
+                                          " elements is no tensor ", checked.to_string()));
   std::shared_ptr<void> owner;
   if constexpr (std::same_as<Space, pinned_space>)
     if (!memory.empty())

@@ -47,11 +47,10 @@ auto unmanaged_view(T* data, const Shaped& array) {
   using view_type = Kokkos::View<typename pointers<T, Rank>::type, Kokkos::LayoutRight, kokkos_space_t<Space>,
                                  Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
   if (Rank != array.rank() && (Rank != 2 || array.rank() <= 1))
-    throw invalid_argument("ferry::to_kokkos: a view of rank " + std::to_string(Rank) +
-                           " was requested for '" + std::string(array.label()) + "' of rank " +
-                           std::to_string(array.rank()) + "; write ferry::to_kokkos<" +
-                           std::to_string(array.rank()) +
-                           ">(array), or fix the rank in the type of the tensor by ferry::extents");
+    throw invalid_argument(joined("ferry::to_kokkos: a view of rank ", Rank, " was requested for '",
+                                  array.label(), "' of rank ", array.rank(), "; write ferry::to_kokkos<",
+                                  array.rank(),
+                                  ">(array), or fix the rank in the type of the tensor by ferry::extents"));
   return [&]<std::size_t... Axis>(std::index_sequence<Axis...>) {
     if (Rank == array.rank()) return view_type(data, array.extent(Axis)...);
     return view_type(data, (Axis == 0 ? array.rows() : array.width())...);

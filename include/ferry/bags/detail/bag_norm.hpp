@@ -5,6 +5,7 @@
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/bag_row_counts.hpp>
 #include <ferry/bags/detail/launch_pool.hpp>
+#include <ferry/error.hpp>
 #include <ferry/optim/detail/measure_norm.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
@@ -128,9 +129,8 @@ struct norm_part<optim::bag_grads<Offsets, Values, Extra, Pooling>> {
     require_norm_plan<Exec>(call.verb(), grads.plan, array);
     require_bags(call.verb(), grads.offsets, positions, array);
     if (array.rows() == 0 && positions != 0)
-      throw invalid_argument(std::string("ferry::") + call.verb() + ": the plan has " +
-                             std::to_string(positions) + " positions, but " + array.describe() +
-                             " has no bags");
+      throw invalid_argument(joined("ferry::", call.verb(), ": the plan has ", positions, " positions, but ",
+                                    array.describe(), " has no bags"));
     require_extra<Pooling>(call.verb(), grads.extra, positions, array);
     if constexpr (Pooling::selects && has_extra) require_direct_reach(call.verb(), call.exec(), grads.extra);
   }

@@ -118,7 +118,7 @@ class scales_behind {
     if constexpr (has_scales<Q>) {
       current.scales.accesses = accesses_.lock();
       if (current.scales.accesses == nullptr)
-        throw invalid_argument("ferry: '" + std::string(scales_.label) + "' of a cached_table was destroyed");
+        throw invalid_argument(joined("ferry: '", scales_.label, "' of a cached_table was destroyed"));
     }
     return current;
   }

@@ -69,8 +69,8 @@ bool is_staged(const array_ref<T, Space>& table) {
 template <class T, class Space>
 void require_tracked_rows(const array_ref<T, Space>& array) {
   if (array.accesses == nullptr)
-    throw invalid_argument("ferry::cached_table: " + array.describe() +
-                           " is an empty handle, or no ferry::tensor with a record of its accesses");
+    throw invalid_argument(joined("ferry::cached_table: ", array.describe(),
+                                  " is an empty handle, or no ferry::tensor with a record of its accesses"));
   require_dense_rows("cached_table", array);
 }
 
@@ -78,7 +78,7 @@ void require_tracked_rows(const array_ref<T, Space>& array) {
 template <class Array, class... More>
 void attach_arrays(const std::string& label, const Array& array, const More&... more) {
   if (!array.accesses->attach_cache(label))
-    throw invalid_argument("ferry::cached_table: " + array.describe() + " has a cached_table already");
+    throw invalid_argument(joined("ferry::cached_table: ", array.describe(), " has a cached_table already"));
   if constexpr (sizeof...(More) != 0) {
     try {
       attach_arrays(label, more...);

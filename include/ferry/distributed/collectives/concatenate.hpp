@@ -55,9 +55,9 @@ template <class Exec, class Part, class Whole>
     for (std::size_t r = 0; r < counts.size(); r += 2) rows += counts[r];
     const bool takes = lengths[1] != 0;
     if (takes && (sink.rows() != rows || (rows != 0 && sink.width() != source.width())))
-      throw invalid_argument("ferry::concatenate: " + sink.describe() + " was given for the " +
-                             std::to_string(rows) + " rows of all parts, of which " + source.describe() +
-                             " is one");
+      throw invalid_argument(detail::joined("ferry::concatenate: ", sink.describe(), " was given for the ",
+                                            rows, " rows of all parts, of which ", source.describe(),
+                                            " is one"));
     if (call.is_whole()) return copy(exec, source, sink);
     using home = detail::payload_space<Exec, typename decltype(sink)::memory_space,
                                        typename decltype(source)::memory_space>;

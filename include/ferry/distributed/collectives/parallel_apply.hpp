@@ -32,9 +32,8 @@ auto parallel_apply(const communicator& comm, Replicas&& replicas, Inputs&& inpu
   const auto functions = static_cast<std::size_t>(std::size(replicas));
   const auto count = static_cast<std::size_t>(std::size(inputs));
   if (functions != ranks || count != ranks)
-    throw invalid_argument("ferry::parallel_apply: " + std::to_string(functions) + " replicas and " +
-                           std::to_string(count) + " inputs were given for the " + std::to_string(ranks) +
-                           " ranks of this process");
+    throw invalid_argument(detail::joined("ferry::parallel_apply: ", functions, " replicas and ", count,
+                                          " inputs were given for the ", ranks, " ranks of this process"));
   if constexpr (std::is_void_v<result>) {
     comm.run([&](int rank) {
       const std::size_t i = static_cast<std::size_t>(rank) - first;

@@ -38,8 +38,8 @@ template <class Exec, class Array>
   detail::collective call(comm, note.add(" from rank").add_number(root));
   return call.guarded([&]() -> ticket {
     if (root < 0 || root >= call.ranks())
-      throw invalid_argument("ferry::replicate: there is no rank " + std::to_string(root) + " among the " +
-                             std::to_string(call.ranks()) + " of the group");
+      throw invalid_argument(detail::joined("ferry::replicate: there is no rank ", root, " among the ",
+                                            call.ranks(), " of the group"));
     if (call.is_whole() || call.ranks() == 1) return {};
     const bool sends = call.rank() == root;
     using home = detail::payload_space<Exec, typename decltype(ref)::memory_space>;

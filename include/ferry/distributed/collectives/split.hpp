@@ -71,8 +71,8 @@ template <class Exec, class Batch, class Part>
   detail::collective call(comm, note.add(" from rank").add_number(root));
   return call.guarded([&]() -> ticket {
     if (root < 0 || root >= call.ranks())
-      throw invalid_argument("ferry::split: there is no rank " + std::to_string(root) + " among the " +
-                             std::to_string(call.ranks()) + " of the group");
+      throw invalid_argument(detail::joined("ferry::split: there is no rank ", root, " among the ",
+                                            call.ranks(), " of the group"));
     const bool sends = call.is_whole() || call.rank() == root;
     std::int64_t rows = sends ? source.rows() : 0;
     if (!call.is_whole()) {
@@ -82,9 +82,9 @@ template <class Exec, class Batch, class Part>
     const auto range_of = [&](int r) { return split_range(rows, r, call.ranks()); };
     const auto [first, last] = call.is_whole() ? std::pair{std::int64_t{0}, rows} : range_of(call.rank());
     if (sink.rows() != last - first || (sends && source.width() != sink.width()))
-      throw invalid_argument("ferry::split: " + sink.describe() + " was given for " +
-                             std::to_string(last - first) + " of the " + std::to_string(rows) +
-                             " rows of the batch" + (sends ? " " + source.describe() : std::string()));
+      throw invalid_argument(detail::joined(
+          "ferry::split: ", sink.describe(), " was given for ", last - first, " of the ", rows,
+          " rows of the batch", (sends ? detail::joined(" ", source.describe()) : std::string())));
     if (call.is_whole()) return copy(exec, source, sink);
     using home = detail::payload_space<Exec, typename decltype(sink)::memory_space,
                                        typename decltype(source)::memory_space>;

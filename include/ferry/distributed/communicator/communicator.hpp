@@ -81,7 +81,8 @@ class communicator {
   /// pass the same key, a short text of your choice, within the deadline. The ranks meet through local
   /// sockets, and notice at once when a process ends. Rows go through memory that the processes share, see
   /// docs/distributed.md, or the sockets. A key can be used again when the group has been
-  /// made. Throws invalid_argument for numbers that do not fit; communication_error if ranks do not come.
+  /// made. Start the processes with OMP_WAIT_POLICY=passive and their share of the cores in OMP_NUM_THREADS.
+  /// Throws invalid_argument for numbers that do not fit; communication_error if ranks do not come.
   [[nodiscard]] static communicator node(int rank, int size, const std::string& key,
                                          const communicator_options& options = {});
 

@@ -56,9 +56,9 @@ struct quantize_shards : verb_on_shards<Table> {
     if constexpr (is_sharded) {
       require_same_extents("quantize", table, whole_ref(source));
       if (!spread_alike(table, source))
-        throw invalid_argument(
-            "ferry::quantize: the rows of " + source.describe() + " and " + table.describe() +
-            " are spread differently; copy the values to a table of the same sharding and group first");
+        throw invalid_argument(joined(
+            "ferry::quantize: the rows of ", source.describe(), " and ", table.describe(),
+            " are spread differently; copy the values to a table of the same sharding and group first"));
     } else {
       require_same_extents("quantize", table, source);
     }

@@ -8,6 +8,7 @@
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/distributed/sharded/shardings/cyclic.hpp>
+#include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/quantized/detail/quantized_extents.hpp>
 #include <ferry/quantized/quantization.hpp>
@@ -137,9 +138,8 @@ class sharded_quantized_table {
   [[nodiscard]] bool holds(int rank) const { return codes_.holds(rank); }
   /// Label, extents of the numbers, sharding, the number of ranks and the quantization, as text.
   [[nodiscard]] std::string describe() const {
-    return "'" + label() + "' [" + std::to_string(rows()) + " x " + std::to_string(width()) + "] of " +
-           Q::name + " in " + std::string(Space::name) + ", " + std::string(Spread::name) + " over " +
-           std::to_string(comm().size()) + " ranks";
+    return detail::joined("'", label(), "' [", rows(), " x ", width(), "] of ", Q::name, " in ", Space::name,
+                          ", ", Spread::name, " over ", comm().size(), " ranks");
   }
 
   /// The codes, rows() x the columns of quantized_tensor::codes().
@@ -212,7 +212,8 @@ class sharded_quantized_table {
                                   [[maybe_unused]] std::integral auto rows,
                                   [[maybe_unused]] std::size_t width, [[maybe_unused]] const Spread& spread) {
     if constexpr (has_scales<Q> && !Q::in_records)
-      return scales_table(label + " (scales)", comm, rows, detail::blocks_of<Q>(width), spread);
+      return scales_table(detail::joined(label, " (scales)"), comm, rows, detail::blocks_of<Q>(width),
+                          spread);
     else
       return {};
   }

@@ -118,8 +118,8 @@ class sharded_state {
     if (!(comm_ == table.comm()) || rows_ != static_cast<std::int64_t>(table.rows()) ||
         width_ != static_cast<std::int64_t>(table.width()) ||
         spread_->digest() != detail::digest_of(table.sharding()))
-      throw invalid_argument(std::string("ferry::") + verb + ": the state was not made for a table like " +
-                             table.describe());
+      throw invalid_argument(
+          detail::joined("ferry::", verb, ": the state was not made for a table like ", table.describe()));
   }
 
  private:
@@ -127,8 +127,8 @@ class sharded_state {
   static auto& held(Self& self, int rank) {
     const auto place = static_cast<std::size_t>(rank - self.comm_.group()->first_local());
     if (place >= self.shards_.size() || !self.shards_[place].has_value())
-      throw invalid_argument("ferry::sharded_state: this object does not hold the state of rank " +
-                             std::to_string(rank));
+      throw invalid_argument(
+          detail::joined("ferry::sharded_state: this object does not hold the state of rank ", rank));
     return *self.shards_[place];
   }
   [[nodiscard]] std::pair<int, int> acting() const {

@@ -83,9 +83,9 @@ class sharded_table {
       number_ = call.next_number();
       if (!std::in_range<std::int64_t>(rows) || !std::in_range<std::int64_t>(width) || rows_ < 0 ||
           width_ < 0)
-        throw invalid_argument("ferry::sharded_table: the extents of '" + *label_ + "' are " +
-                               std::to_string(rows) + " x " + std::to_string(width) +
-                               ", neither may be negative or exceed 2^63 - 1");
+        throw invalid_argument(detail::joined("ferry::sharded_table: the extents of '", *label_, "' are ",
+                                              rows, " x ", width,
+                                              ", neither may be negative or exceed 2^63 - 1"));
       spread_.check(comm_.size());
       const bool opens = !call.is_whole() && detail::opens_shards<Space, Spread>(comm_);
       if (opens) call.agree();  // all have ended earlier tables, so their memory can be had again
@@ -176,9 +176,8 @@ class sharded_table {
 
   /// Label, extents, sharding and the number of ranks, as text.
   [[nodiscard]] std::string describe() const {
-    return "'" + label() + "' [" + std::to_string(rows_) + " x " + std::to_string(width_) + "] in " +
-           std::string(Space::name) + ", " + std::string(Spread::name) + " over " +
-           std::to_string(comm_.size()) + " ranks";
+    return detail::joined("'", label(), "' [", rows_, " x ", width_, "] in ", Space::name, ", ", Spread::name,
+                          " over ", comm_.size(), " ranks");
   }
   /// Number of the table in its group, the same on all ranks; for the verbs.
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
@@ -193,8 +192,8 @@ class sharded_table {
   }
   tensor<T, Space>& held(int rank) {
     if (!holds(rank))
-      throw invalid_argument("ferry::sharded_table: this object of " + describe() +
-                             " does not hold the shard of rank " + std::to_string(rank));
+      throw invalid_argument(detail::joined("ferry::sharded_table: this object of ", describe(),
+                                            " does not hold the shard of rank ", rank));
     return place_of(rank);
   }
 

@@ -50,7 +50,7 @@ std::shared_ptr<std::byte> opened_memory(const shared_record& record, [[maybe_un
   } else {
     if (record.segment.lease.number == 0) return {};
     const auto message = [&record](const char* why) {
-      return "ferry::open_shared: " + record.describe() + " can't be opened: " + why;
+      return joined("ferry::open_shared: ", record.describe(), " can't be opened: ", why);
     };
     try {
       const auto memory = segments_of<Space>().open(record.segment, device);

@@ -49,8 +49,9 @@ template <Element T, MemorySpace Space, class Extents>
     if (memory.memory() != nullptr)
       record.segment = detail::lend(*memory.memory());
     else if (!detail::segments_of<Space>().find(memory.data(), record.segment, offset))
-      throw invalid_argument("ferry::share: " + record.describe() +
-                             " is memory of other code, whose end ferry does not see; copy it into a tensor");
+      throw invalid_argument(
+          detail::joined("ferry::share: ", record.describe(),
+                         " is memory of other code, whose end ferry does not see; copy it into a tensor"));
     record.offset = offset;
     return shared_handle(record);
   }

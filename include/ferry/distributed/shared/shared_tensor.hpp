@@ -6,6 +6,7 @@
 #include <ferry/distributed/communicator/communicator.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/shared/detail/share_memory.hpp>
+#include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/extents.hpp>
@@ -60,7 +61,7 @@ class shared_tensor : public detail::shared_tensor_base<T, Space> {
   /// Label, extents and how the memory was obtained, as text.
   [[nodiscard]] std::string describe() const {
     const std::string text = tensor<T, Space>::describe();
-    return text.substr(0, text.rfind(": ")) + ": memory that ranks share";
+    return detail::joined(text.substr(0, text.rfind(": ")), ": memory that ranks share");
   }
 
  private:

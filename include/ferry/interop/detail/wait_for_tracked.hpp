@@ -30,9 +30,9 @@ void wait_for_tracked(const Exec& exec, const std::shared_ptr<access_tracker>& a
   } else {
     if (backend::capturing(exec))
       throw invalid_argument(
-          std::string("ferry::") + verb +
-          ": the instance is being captured into a graph, whose order is its own; hand the "
-          "array over before the capture");
+          joined("ferry::", verb,
+                 ": the instance is being captured into a graph, whose order is its own; hand the "
+                 "array over before the capture"));
     const auto id = backend::id_of(exec);
     for (const auto& access : foreign_writes ? accesses->before_write(id) : accesses->before_read(id))
       backend::wait_for(exec, *access);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/io/detail/rule_options.hpp>
 #include <ferry/optim/detail/coefficient_history.hpp>
 
@@ -49,8 +50,7 @@ std::string read_history(const std::vector<std::uint64_t>& numbers, const Rule& 
   if (numbers.size() < 2) return "its history is too short";
   const std::uint64_t spans = numbers[0], rates = numbers[1], rest = numbers.size() - 2;
   if (spans > rest || rates > rest || rest != spans * (1 + options) + rates * 3)
-    return "its history of " + std::to_string(rest) + " numbers can't hold " + std::to_string(spans) +
-           " spans and " + std::to_string(rates) + " rates";
+    return joined("its history of ", rest, " numbers can't hold ", spans, " spans and ", rates, " rates");
   constexpr bool has_rate = optim::coefficient_history<Rule>::has_rate;
   if (has_rate ? (spans == 0) != (rates == 0) : rates != 0) return "its history has spans without rates";
   std::size_t position = 2;

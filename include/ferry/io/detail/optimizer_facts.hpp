@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/rule_options.hpp>
 #include <ferry/optim/chain.hpp>
@@ -23,7 +24,7 @@ void visit_optimizer(Optimizer& optimizer, const Visit& visit) {
     std::apply(
         [&](auto&... transform) {
           const auto visit_transform = [&](auto& part) {
-            const std::string name = "transform." + std::to_string(place++);
+            const std::string name = joined("transform.", place++);
             visit(part, name + ".", name);
           };
           (visit_transform(transform), ...);

@@ -152,7 +152,7 @@ void allocation<Space>::relabel(std::string label) {
 
 template <MemorySpace Space>
 std::string allocation<Space>::describe() const {
-  return std::string(Space::name) + ": " + device_backend<Space>::describe(Space{}, block_);
+  return joined(Space::name, ": ", device_backend<Space>::describe(Space{}, block_));
 }
 
 template <MemorySpace Space>
@@ -165,8 +165,7 @@ memory_block allocation<Space>::obtain(std::size_t bytes, int device) {
       else
         return device_backend<Space>::allocate(Space{}, bytes, label_);
     } catch (const bad_alloc& failure) {
-      if (!charge_.make_room(freed_before))
-        throw bad_alloc(std::string(failure.what()) + "; " + charge_.holdings());
+      if (!charge_.make_room(freed_before)) throw bad_alloc(joined(failure.what(), "; ", charge_.holdings()));
     }
   }
 }

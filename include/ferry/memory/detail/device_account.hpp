@@ -4,7 +4,6 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/backend.hpp>
-#include <ferry/memory/detail/joined.hpp>
 
 #include <string>
 #include <string_view>
@@ -50,7 +49,7 @@ std::string account_of(int device) {
   std::string name(Space::name);
   if constexpr (lies_on_device<Space>())
     if (device >= 0 && device != device_backend<Space>::default_device())
-      name.append(" of device ").append(std::to_string(device));
+      name += joined(" of device ", device);
   return name;
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/joined.hpp>
 
 #include <cstddef>
 #include <string>

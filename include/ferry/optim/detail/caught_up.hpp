@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/caught_up_rows.hpp>
 #include <ferry/optim/detail/step_inputs.hpp>
@@ -115,9 +116,8 @@ bool may_be_behind(const char* verb, State& state, const Table& table) {
   const auto& clock = *state.clock();
   if (clock.row_policy.empty()) return false;  // no step under catch_up yet
   if (clock.row_policy != step_count::catch_up::name)
-    throw invalid_argument("ferry::" + std::string(verb) + ": the rows of '" + table.label +
-                           "' count their steps by " + std::string(clock.row_policy) +
-                           ", so there is nothing to catch up with");
+    throw invalid_argument(joined("ferry::", verb, ": the rows of '", table.label, "' count their steps by ",
+                                  clock.row_policy, ", so there is nothing to catch up with"));
   require_made_for(verb, make_ref(state.clock()->row_steps), table, 1);
   for (int f = 0; f < state.fields(); ++f) require_made_for(verb, state.field_ref(f), table, table.width());
   return true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/detail/square_sums.hpp>
@@ -33,8 +34,8 @@ namespace ferry::detail {
 template <class Exec>
 void require_norm_plan(const char* verb, const row_plan& plan, const untyped_array& array) {
   if (plan.storage() == nullptr || plan.storage()->backend != execution_backend<Exec>::name)
-    throw invalid_argument(std::string("ferry::") + verb + ": the plan of " + array.note().describe() +
-                           " is empty, or the other backend made it");
+    throw invalid_argument(joined("ferry::", verb, ": the plan of ", array.note().describe(),
+                                  " is empty, or the other backend made it"));
 }
 
 /// An argument of grad_norm: an array, by default. `gradients` are the numbers that clip_grad_norm scales,
@@ -63,9 +64,8 @@ struct norm_part<optim::sparse_grads<Values, row_plan>> {
   static void check(launch_context<Exec>& call, const grads_type& grads, const auto& array) {
     require_norm_plan<Exec>(call.verb(), grads.plan, array);
     if (grads.plan.positions() != array.rows())
-      throw invalid_argument(std::string("ferry::") + call.verb() + ": the plan has " +
-                             std::to_string(grads.plan.positions()) + " positions for the rows of " +
-                             array.describe());
+      throw invalid_argument(joined("ferry::", call.verb(), ": the plan has ", grads.plan.positions(),
+                                    " positions for the rows of ", array.describe()));
   }
   static std::int64_t count(const grads_type&, const auto& array) { return array.size(); }
   template <class Exec>

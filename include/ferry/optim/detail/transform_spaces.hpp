@@ -53,9 +53,8 @@ void require_transform(const char* verb, const Transform& transform, const Table
                                  typename space_of_transform<Transform>::type>,
                   "ferry: a transform that reads an array needs the name of its memory_space.");
     if (array.rows() != table.rows() || array.width() != 1)
-      throw invalid_argument("ferry::" + std::string(verb) + ": " + std::string(Transform::name) +
-                             " was given " + array.describe() + ", but needs one number for each row of " +
-                             table.describe());
+      throw invalid_argument(joined("ferry::", verb, ": ", Transform::name, " was given ", array.describe(),
+                                    ", but needs one number for each row of ", table.describe()));
   });
 }
 

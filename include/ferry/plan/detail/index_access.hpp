@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/parallel.hpp>
@@ -125,8 +126,8 @@ const T* plan_array_for_host(launch_context<Exec>& call, const T* array, std::in
 template <class Exec, class... Arrays>
 void wait_for_host_access(launch_context<Exec>& call, const std::string& label, const Arrays&... arrays) {
   if (call.capturing())
-    call.refuse_capture("but host code takes part in " + label +
-                        ", which a graph can't repeat; use path::direct");
+    call.refuse_capture(
+        joined("but host code takes part in ", label, ", which a graph can't repeat; use path::direct"));
   if constexpr (!is_host_exec<Exec>) execution_backend<Exec>::fence(call.exec(), label);
   (call.wait_for_host_access(arrays), ...);
 }

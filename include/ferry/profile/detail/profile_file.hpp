@@ -29,8 +29,8 @@ struct machine_identity {
   std::string driver;
   std::string threads;  ///< of the host execution space
   /// Another version may define the numbers otherwise.
-  std::string ferry = std::to_string(FERRY_VERSION_MAJOR) + "." + std::to_string(FERRY_VERSION_MINOR) + "." +
-                      std::to_string(FERRY_VERSION_PATCH) + " rule 1";
+  std::string ferry =
+      joined(FERRY_VERSION_MAJOR, ".", FERRY_VERSION_MINOR, ".", FERRY_VERSION_PATCH, " rule 1");
 };
 
 std::string to_text(const machine_profile& profile, const machine_identity& identity);

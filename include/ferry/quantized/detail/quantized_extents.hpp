@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/tensor.hpp>
@@ -60,7 +61,7 @@ template <Quantization Q, class Space>
 scales_of<Q, Space> make_scales([[maybe_unused]] const std::string& label, [[maybe_unused]] auto rows,
                                 [[maybe_unused]] std::size_t width) {
   if constexpr (has_scales<Q>)
-    return scales_of<Q, Space>(label + " (scales)", rows, blocks_of<Q>(width));
+    return scales_of<Q, Space>(joined(label, " (scales)"), rows, blocks_of<Q>(width));
   else
     return {};
 }

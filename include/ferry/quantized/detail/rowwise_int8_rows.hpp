@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
@@ -148,8 +149,8 @@ inline void require_same_rows(const char* verb, const auto& source, const auto& 
   require_dense_rows(verb, source);
   require_dense_rows(verb, target);
   if (source.rows() != target.rows() || source.width() != target.width())
-    throw invalid_argument(std::string("ferry::") + verb + ": the rows of " + source.describe() + " and " +
-                           target.describe() + " differ in number or width");
+    throw invalid_argument(joined("ferry::", verb, ": the rows of ", source.describe(), " and ",
+                                  target.describe(), " differ in number or width"));
 }
 
 /// Rows per chunk, so that numbers and records take about 32 MiB of scratch; all rows if no scratch is

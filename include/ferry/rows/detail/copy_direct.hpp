@@ -39,11 +39,11 @@ void require_copy_devices(launch_context<Exec>& call, const array_ref<From, From
                                !std::is_same_v<FromSpace, mapped_space> &&
                                !std::is_same_v<ToSpace, mapped_space>;
     if (transfers && box_of(source, target).ordered(copy_box::side::target).is_one_run()) return;
-    throw invalid_argument(
-        "ferry::copy: the instance is of device " + std::to_string(call.device()) +
-        ", which does not reach the memory of " + (source_is_near ? target.describe() : source.describe()) +
-        " on device " + std::to_string(source_is_near ? target.device() : source.device()) +
-        "; give an instance of that device, or copy contiguous arrays of one element type");
+    throw invalid_argument(joined(
+        "ferry::copy: the instance is of device ", call.device(), ", which does not reach the memory of ",
+        (source_is_near ? target.describe() : source.describe()), " on device ",
+        source_is_near ? target.device() : source.device(),
+        "; give an instance of that device, or copy contiguous arrays of one element type"));
   }
 }
 

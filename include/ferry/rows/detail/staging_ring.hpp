@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/memory/spaces.hpp>
@@ -90,7 +91,7 @@ class ring {
     if (flag.load(std::memory_order_acquire) != 0) return;
     progress_.awaited.store(point, std::memory_order_release);
     if (!progress_.await([&] { return flag.load(std::memory_order_acquire) != 0; }))
-      throw device_error("ferry: " + progress_.label + " was given up");
+      throw device_error(joined("ferry: ", progress_.label, " was given up"));
   }
 
   /// For each piece of the queue, `parts(first, count, visit)` visits the part that goes through the ring.

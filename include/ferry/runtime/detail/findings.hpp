@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/joined.hpp>
 #include <ferry/runtime/detail/report.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 

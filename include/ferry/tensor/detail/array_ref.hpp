@@ -5,7 +5,6 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
-#include <ferry/memory/detail/joined.hpp>
 #include <ferry/tensor/detail/array_label.hpp>
 #include <ferry/tensor/extents.hpp>
 

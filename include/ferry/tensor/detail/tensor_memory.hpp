@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/concepts/memory_space.hpp>
+#include <ferry/error.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/allocation.hpp>
 #include <ferry/memory/detail/pooled_memory.hpp>
@@ -94,9 +95,9 @@ const std::string& tensor_memory<Space>::label() const noexcept {
 
 template <MemorySpace Space>
 std::string tensor_memory<Space>::describe(const std::string& shape, const void* data) const {
-  std::string text = "'" + label() + "' " + shape + " in ";
+  std::string text = joined("'", label(), "' ", shape, " in ");
   if (memory_ != nullptr) return text + memory_->describe();
-  return text + std::string(Space::name) + (data != nullptr ? ": adopted memory" : ": no memory");
+  return joined(text, Space::name, (data != nullptr ? ": adopted memory" : ": no memory"));
 }
 
 // The library holds those of ferry's spaces; a space of a user's compiles its own.

@@ -4,6 +4,7 @@
 #if __has_include(<nccl.h>)
 
 #include <ferry/distributed/communicator/communication_error.hpp>
+#include <ferry/error.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/tensor/half.hpp>
 
@@ -90,8 +91,8 @@ class nccl_link {
       if (clock::now() >= until) {
         abort();
         const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_).count();
-        throw communication_error("ferry::nccl: " + std::string(action) + " has not ended within " +
-                                  std::to_string(ms) + " ms, the deadline; it was aborted");
+        throw communication_error(joined("ferry::nccl: ", action, " has not ended within ", ms,
+                                         " ms, the deadline; it was aborted"));
       }
       if (turn < 1000)
         std::this_thread::yield();
@@ -113,8 +114,7 @@ class nccl_link {
  private:
   void check(ncclResult_t code, const char* call) {
     if (code == ncclSuccess || code == ncclInProgress) return;
-    std::string text =
-        std::string("ferry::nccl: ").append(call).append(" failed: ").append(ncclGetErrorString(code));
+    std::string text = joined("ferry::nccl: ", call, " failed: ", ncclGetErrorString(code));
     if (const char* more = ncclGetLastError(comm_); more != nullptr && *more != 0)
       text.append(" (").append(more).append(")");
     abort();

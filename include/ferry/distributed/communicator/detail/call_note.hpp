@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/error.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -43,7 +45,7 @@ struct call_note {
   call_note& add(std::string_view words);
   template <class Number>
   call_note& add_number(Number number) {
-    return add(" ").add(std::to_string(number));
+    return add(joined(" ", number));
   }
   /// A number that the text does not show, of a type without padding.
   template <class Number>

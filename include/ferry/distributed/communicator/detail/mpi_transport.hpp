@@ -4,6 +4,7 @@
 #if __has_include(<mpi.h>)
 
 #include <ferry/distributed/communicator/detail/message_transport.hpp>
+#include <ferry/error.hpp>
 
 #include <mpi.h>
 #if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
@@ -82,7 +83,7 @@ class mpi_transport final : public message_transport {
       if (r == rank()) continue;
       int is_done = 0;
       require(MPI_Test(&m.requests[static_cast<std::size_t>(place++)], &is_done, MPI_STATUS_IGNORE));
-      if (is_done == 0) missing += (missing.empty() ? "rank " : ", rank ") + std::to_string(r);
+      if (is_done == 0) missing += joined((missing.empty() ? "rank " : ", rank "), r);
     }
     return missing.empty() ? "a rank that does not receive" : missing;
   }
@@ -168,7 +169,7 @@ class mpi_transport final : public message_transport {
     char text[MPI_MAX_ERROR_STRING];
     int length = 0;
     MPI_Error_string(code, text, &length);
-    stop("MPI failed: " + std::string(text, static_cast<std::size_t>(length)));
+    stop(joined("MPI failed: ", std::string(text, static_cast<std::size_t>(length))));
   }
   /// Waits for all requests; false if the time is over before.
   bool wait(clock::time_point until) {

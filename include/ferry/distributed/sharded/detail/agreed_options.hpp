@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/distributed/communicator/detail/call_note.hpp>
+#include <ferry/error.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/option_names.hpp>
 #include <ferry/optim/detail/visit_options.hpp>
@@ -44,7 +45,7 @@ void add_named_options(call_note& note, const Part& part, std::string_view prefi
     const std::string_view dot = front.empty() ? "" : ".";
     if constexpr (is_number_list<Option>) {
       for (std::size_t i = 0; i < option.size(); ++i) {
-        const std::string place_in_list = name.empty() ? std::string() : "[" + std::to_string(i) + "]";
+        const std::string place_in_list = name.empty() ? std::string() : joined("[", i, "]");
         add_option(note, option[i], {front, dot, name, place_in_list});
       }
     } else {

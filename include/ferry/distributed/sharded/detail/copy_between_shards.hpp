@@ -53,12 +53,12 @@ struct copy_between_shards : reads_whole_shards<Exec, Table> {
 
   void check() {
     if (table.rows() != target.rows() || table.width() != target.width())
-      throw invalid_argument("ferry::copy: the extents of " + table.describe() + " and " + target.describe() +
-                             " differ");
+      throw invalid_argument(
+          joined("ferry::copy: the extents of ", table.describe(), " and ", target.describe(), " differ"));
     if (!(table.comm() == target.comm()) && !(call.is_whole() && target.comm().acting_rank() < 0))
       throw invalid_argument(
-          "ferry::copy: " + table.describe() + " and " + target.describe() +
-          " belong to different groups, and the calling thread does not act for both as a whole");
+          joined("ferry::copy: ", table.describe(), " and ", target.describe(),
+                 " belong to different groups, and the calling thread does not act for both as a whole"));
     const collective target_call(target.comm(), note);
     first = target_call.first();
     last = target_call.last();

@@ -28,8 +28,8 @@ void require_same_extents(const char* verb, const Table& table, const Array& arr
   require_dense_rows(verb, array);
   if (array.rows() != static_cast<std::int64_t>(table.rows()) ||
       array.width() != static_cast<std::int64_t>(table.width()))
-    throw invalid_argument(std::string("ferry::") + verb + ": the extents of " + table.describe() + " and " +
-                           array.describe() + " differ");
+    throw invalid_argument(
+        joined("ferry::", verb, ": the extents of ", table.describe(), " and ", array.describe(), " differ"));
 }
 
 template <class Exec>

@@ -75,8 +75,7 @@ class joined_tables {
 
   /// `tables` outlives the object. Throws invalid_argument if there are none.
   joined_tables(const char* verb, const std::vector<Table*>& tables) : parts_(tables) {
-    if (tables.empty())
-      throw invalid_argument(std::string("ferry::") + verb + ": for_each_table has no tables");
+    if (tables.empty()) throw invalid_argument(joined("ferry::", verb, ": for_each_table has no tables"));
     for (const Table* table : tables) {
       first_row_.push_back(first_row_.back() + static_cast<std::int64_t>(table->rows()));
       first_column_.push_back(first_column_.back() + static_cast<std::int64_t>(table->width()));
@@ -190,8 +189,8 @@ void require_joined(const char* verb, const collective& call, const joined_table
   std::vector<array_ref<typename Table::value_type, typename Table::memory_space>> wholes;
   for (const Table* table : tables.parts()) {
     if (!(table->comm() == tables.comm()))
-      throw invalid_argument(std::string("ferry::") + verb + ": " + tables.parts().front()->describe() +
-                             " and " + table->describe() + " of for_each_table belong to different groups");
+      throw invalid_argument(joined("ferry::", verb, ": ", tables.parts().front()->describe(), " and ",
+                                    table->describe(), " of for_each_table belong to different groups"));
     wholes.push_back(whole_ref(*table));
   }
   static_cast<void>(columns_of_tables(verb, std::vector<untyped_array>(wholes.begin(), wholes.end()), batch));

@@ -43,9 +43,8 @@ struct norm_part<optim::sparse_grads<Values, sharded_plan<Exec>>> {
     static_assert(std::is_same_v<On, Exec>,
                   "ferry: a sharded_plan serves verbs of the execution space that made it.");
     if (grads.plan.positions() != array.rows())
-      throw invalid_argument(std::string("ferry::") + call.verb() + ": the plan has " +
-                             std::to_string(grads.plan.positions()) + " positions for the rows of " +
-                             array.describe());
+      throw invalid_argument(joined("ferry::", call.verb(), ": the plan has ", grads.plan.positions(),
+                                    " positions for the rows of ", array.describe()));
   }
   static std::int64_t count(const grads_type&, const auto&) { return 0; }
 };
@@ -104,14 +103,14 @@ class norm_over_ranks {
     if constexpr (is_over_ranks<Grads>) {
       const auto& plan = grads.plan.storage();
       if (!(plan.comm == comm_) || plan.first != call_.first() || plan.routes.is_whole != call_.is_whole())
-        throw invalid_argument(std::string("ferry::") + verb_ +
-                               ": the plans belong to different groups, or "
-                               "another rank made one of them");
+        throw invalid_argument(joined("ferry::", verb_,
+                                      ": the plans belong to different groups, or "
+                                      "another rank made one of them"));
       for (const batch_findings& findings : plan.routes.findings)
         if (findings.out_of_range != 0)
-          throw out_of_range(std::string("ferry::") + verb_ + ": " + std::to_string(findings.out_of_range) +
-                             " of the indices of a plan are out of range; the first is at position " +
-                             std::to_string(findings.first_position));
+          throw out_of_range(joined("ferry::", verb_, ": ", findings.out_of_range,
+                                    " of the indices of a plan are out of range; the first is at position ",
+                                    findings.first_position));
     }
   }
   /// Gradients travel to the owners of their rows, which combine them.
@@ -142,11 +141,11 @@ class norm_over_ranks {
       if (std::bit_cast<std::uint64_t>(norms[r].replicated) !=
           std::bit_cast<std::uint64_t>(norms[0].replicated))
         throw invalid_argument(
-            std::string("ferry::") + verb_ +
-            ": gradients without a sharded_plan must be equal on all ranks, but their norm "
-            "is " +
-            std::to_string(norms[0].replicated) + " on rank 0 and " + std::to_string(norms[r].replicated) +
-            " on rank " + std::to_string(r) + "; call all_reduce first");
+            joined("ferry::", verb_,
+                   ": gradients without a sharded_plan must be equal on all ranks, but their norm "
+                   "is ",
+                   norms[0].replicated, " on rank 0 and ", norms[r].replicated, " on rank ", r,
+                   "; call all_reduce first"));
   }
 
   const char* verb_;

@@ -63,10 +63,10 @@ reached_shards<T, Spread> reach_shards(launch_context<Exec>& call,
                                        const sharded_table<T, Space, Spread>& table) {
   const int ranks = table.comm().size();
   const auto refuse = [&](const std::string& why) {
-    throw invalid_argument("ferry::gather: path::peer reads the shards of all ranks of " + table.describe() +
-                           ", but " + why);
+    throw invalid_argument(joined("ferry::gather: path::peer reads the shards of all ranks of ",
+                                  table.describe(), ", but ", why));
   };
-  if (ranks > kernels::most_shards) refuse("a kernel takes at most " + std::to_string(kernels::most_shards));
+  if (ranks > kernels::most_shards) refuse(joined("a kernel takes at most ", kernels::most_shards));
   reached_shards<T, Spread> shards;
   shards.spread = table.sharding();
   shards.rows = static_cast<std::int64_t>(table.rows());
@@ -95,8 +95,7 @@ reached_shards<T, Spread> reach_shards(launch_context<Exec>& call,
     if constexpr (!is_host_exec<Exec>)
       if (shard.device() >= 0 && shard.device() != call.device() &&
           !execution_backend<Exec>::reaches_device(call.exec(), shard.device()))
-        refuse("device " + std::to_string(call.device()) + " does not reach the memory of device " +
-               std::to_string(shard.device()));
+        refuse(joined("device ", call.device(), " does not reach the memory of device ", shard.device()));
     call.reads_from(shard, true);
     if (shard.size() != 0) take(r, shard.data);
   }

@@ -6,6 +6,7 @@
 #include <ferry/distributed/sharded/detail/batch_findings.hpp>
 #include <ferry/distributed/sharded/detail/batch_offer.hpp>
 #include <ferry/distributed/sharded/detail/row_route.hpp>
+#include <ferry/error.hpp>
 #include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor.hpp>
 
@@ -55,7 +56,7 @@ route_parts parts_of(const routing<Wire>& routes, tensor<T, Space>& batch, tenso
 /// Sends the rows of the batches to their owners: one phase.
 template <class Wire>
 void exchange_rows(collective& call, const std::string& label, routing<Wire>& routes) {
-  routes.rows_in = tensor<std::int64_t, Wire>("rows of '" + label + "'", routes.in_begin.back());
+  routes.rows_in = tensor<std::int64_t, Wire>(joined("rows of '", label, "'"), routes.in_begin.back());
   const route_parts parts = parts_of<false>(routes, routes.batch.rows, routes.rows_in);
   call.exchange(parts.outgoing, parts.incoming);
 }

@@ -80,11 +80,10 @@ struct sharded_dense_step : sharded_call<Exec, Table, every_row> {
     const std::int64_t rows =
         call.is_whole() ? static_cast<std::int64_t>(table.rows()) : table.rows_of(call.rank());
     if (values.rows() == rows && values.width() == this->width()) return;
-    const std::string part =
-        call.is_whole() ? "" : "the shard of rank " + std::to_string(call.rank()) + " of ";
-    throw invalid_argument("ferry::step: without indices " + values.describe() + " must have the extents [" +
-                           std::to_string(rows) + " x " + std::to_string(table.width()) + "] of " + part +
-                           whole_ref(table).describe());
+    const std::string part = call.is_whole() ? "" : joined("the shard of rank ", call.rank(), " of ");
+    throw invalid_argument(joined("ferry::step: without indices ", values.describe(),
+                                  " must have the extents [", rows, " x ", table.width(), "] of ", part,
+                                  whole_ref(table).describe()));
   }
   void update(int rank) {
     const Exec shard_exec = this->instance(rank);

@@ -6,6 +6,7 @@
 #include <ferry/distributed/sharded/detail/row_spread.hpp>
 #include <ferry/distributed/sharded/detail/sharded_rows.hpp>
 #include <ferry/distributed/sharded/sharded_state.hpp>
+#include <ferry/error.hpp>
 #include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/manifest.hpp>
@@ -59,9 +60,8 @@ class state_of_ranks final : public state_entry<Optimizer, Space> {
     const manifest_array* const counters = stored.array("row_steps");
     if (counters != nullptr && counters->extents.size() == 1 &&
         counters->extents[0] != static_cast<std::uint64_t>(spread_->rows()))
-      source.fail(this->name(), "the file has counters of " + std::to_string(counters->extents[0]) +
-                                    " rows, and the state here has " + std::to_string(spread_->rows()) +
-                                    " rows");
+      source.fail(this->name(), joined("the file has counters of ", counters->extents[0],
+                                       " rows, and the state here has ", spread_->rows(), " rows"));
     for (const auto& clock : clocks_)
       if (const auto& accesses = clock.clock->row_steps.accesses(); accesses != nullptr)
         accesses->wait_for_all();

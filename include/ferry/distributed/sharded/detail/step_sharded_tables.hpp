@@ -103,9 +103,8 @@ struct sharded_tables_step
     for (std::size_t t = 0; t < parts.size(); ++t)
       for (std::size_t earlier = 0; earlier < t; ++earlier)
         if (parts[earlier] == parts[t])
-          throw invalid_argument(std::string("ferry::") + verb + ": tables " + std::to_string(earlier) +
-                                 " and " + std::to_string(t) + " of for_each_table are one, " +
-                                 parts[t]->describe());
+          throw invalid_argument(joined("ferry::", verb, ": tables ", earlier, " and ", t,
+                                        " of for_each_table are one, ", parts[t]->describe()));
     require_bags(verb, bags, positions, grads, tables());
     require_a_bag(verb, positions, grads);
     require_extra<pooling>(verb, extra, positions, grads);

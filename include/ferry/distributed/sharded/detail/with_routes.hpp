@@ -6,6 +6,7 @@
 #include <ferry/distributed/sharded/detail/routing.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
+#include <ferry/error.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/plan/row_plan.hpp>
@@ -197,8 +198,8 @@ void require_apart(const char* verb, const collective& call, const Table& table,
   sharded_kind<Table>::for_each_part(table, [&](const auto& part) {
     for (int r = 0; r < call.ranks(); ++r)
       if (part.holds(r) && overlap(make_ref(part.shard(r)), batch))
-        throw invalid_argument(std::string("ferry::") + verb + ": " + batch.describe() + " and a shard of " +
-                               whole_ref(table).describe() + " overlap in memory");
+        throw invalid_argument(joined("ferry::", verb, ": ", batch.describe(), " and a shard of ",
+                                      whole_ref(table).describe(), " overlap in memory"));
   });
 }
 

@@ -26,8 +26,8 @@ struct table_wise {
   static constexpr bool in_kernels = true;
   void check(int ranks) const {
     if (rank < 0 || rank >= ranks)
-      throw invalid_argument("ferry::sharding::table_wise: rank " + std::to_string(rank) +
-                             " is none of the " + std::to_string(ranks) + " ranks of the group");
+      throw invalid_argument(ferry::detail::joined("ferry::sharding::table_wise: rank ", rank,
+                                                   " is none of the ", ranks, " ranks of the group"));
   }
   [[nodiscard]] KOKKOS_FUNCTION int owner(std::int64_t, std::int64_t, int) const { return rank; }
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t local_row(std::int64_t row, std::int64_t, int) const {
