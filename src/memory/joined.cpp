@@ -25,4 +25,8 @@ std::string joined(std::initializer_list<text_piece> pieces) {
   return text;
 }
 
+std::string counted(text_piece number, std::string_view singular, std::string_view plural) {
+  return joined({number, " ", number.is_one() ? singular : plural});
+}
+
 }  // namespace ferry::detail

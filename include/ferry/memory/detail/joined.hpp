@@ -21,6 +21,8 @@ class text_piece {
   text_piece(std::signed_integral auto number) noexcept
       : number_(static_cast<unsigned long long>(number)), is_number_(true), is_negative_(number < 0) {}
 
+  /// True for the number 1.
+  [[nodiscard]] bool is_one() const { return number_ == 1; }
   /// Appends the piece.
   [[gnu::cold]] void append_to(std::string& text) const;
 
@@ -34,5 +36,8 @@ class text_piece {
 /// The pieces of a message, one after the other. A chain of additions of strings does the same, with several
 /// times the code.
 [[gnu::cold]] std::string joined(std::initializer_list<text_piece> pieces);
+
+/// A number and its noun: "1 bag", "2 bags".
+[[gnu::cold]] std::string counted(text_piece number, std::string_view singular, std::string_view plural);
 
 }  // namespace ferry::detail
