@@ -54,7 +54,7 @@ OPEN_TO = {
     "distributed": {"memory", "runtime", "plan", "distributed/communicator", "distributed/collectives"},
     "compat": {"tensor", "runtime"},
     "backends": {"memory", "runtime"},
-    "umbrella": set(),
+    "umbrella": {"tensor", "runtime", "plan"},  # sentences that refuse calls come first
 }
 SUBFOLDERS = {"detail", "quantizations", "rules", "shardings", "transforms"}
 # A capability of several parts, which are areas of their own: distributed/sharded.
