@@ -33,4 +33,8 @@ std::string joined_pieces(const text_piece* pieces, std::size_t count) {
   return text;
 }
 
+std::string counted(const text_piece& number, std::string_view singular, std::string_view plural) {
+  return joined(number, " ", number.is_one() ? singular : plural);
+}
+
 }  // namespace ferry::detail

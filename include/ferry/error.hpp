@@ -71,6 +71,8 @@ class text_piece {
   text_piece(std::signed_integral auto number) noexcept
       : number_(static_cast<unsigned long long>(number)), is_number_(true), is_negative_(number < 0) {}
 
+  /// True for the number 1.
+  [[nodiscard]] bool is_one() const { return is_number_ && number_ == 1; }
   /// Appends the piece.
   [[gnu::cold]] void append_to(std::string& text) const;
 
@@ -93,6 +95,10 @@ template <class... Pieces>
   const text_piece all[] = {text_piece(pieces)...};  // nvcc spoils a braced list among arguments
   return joined_pieces(all, sizeof...(Pieces));
 }
+
+/// A number and its noun: "1 bag", "2 bags".
+[[gnu::cold]] [[nodiscard]] std::string counted(const text_piece& number, std::string_view singular,
+                                                std::string_view plural);
 
 }  // namespace detail
 

@@ -5,6 +5,13 @@
 /// The core umbrella: tensors, plans, rows, optimizers and policies, and the backends. bags.hpp, cache.hpp,
 /// calibrate.hpp, quantized.hpp, io.hpp, loader.hpp and distributed.hpp next to it are the others; headers
 /// of interop/ and compat/ are included one by one.
+
+// First, so that compilers list few headers before the sentence that refuses a call.
+#include <ferry/runtime/detail/flaws.hpp>
+#include <ferry/tensor/detail/tensor_refusals.hpp>
+
+#include <ferry/plan/detail/verb_arguments.hpp>
+
 #include <ferry/error.hpp>
 #include <ferry/memory/allocation_progress.hpp>
 #include <ferry/memory/budget.hpp>

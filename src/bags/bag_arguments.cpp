@@ -23,8 +23,8 @@ std::string owners_of_bags(const untyped_array& pooled, std::int64_t tables) {
 
 void require_a_bag(const char* verb, std::int64_t positions, const untyped_array& pooled) {
   if (pooled.shape.rows() == 0 && positions != 0)
-    throw invalid_argument(joined("ferry::", verb, ": ", positions, " indices were given, but ",
-                                  pooled.note().describe(), " has no bags"));
+    throw invalid_argument(joined("ferry::", verb, ": ", counted(positions, "index was", "indices were"),
+                                  " given, but ", pooled.note().describe(), " has no bags"));
 }
 
 void require_bags(const char* verb, std::int64_t hotness, std::int64_t positions, const untyped_array& pooled,
@@ -32,8 +32,10 @@ void require_bags(const char* verb, std::int64_t hotness, std::int64_t positions
   const std::int64_t bags = pooled.shape.rows() * tables;
   const bool fits = hotness >= 0 && (bags == 0 || hotness <= positions / bags) && bags * hotness == positions;
   if (!fits)
-    throw invalid_argument(joined("ferry::", verb, ": ", positions, " indices were given for the ", bags,
-                                  " bags of ", hotness, " positions of ", owners_of_bags(pooled, tables)));
+    throw invalid_argument(joined("ferry::", verb, ": ", counted(positions, "index was", "indices were"),
+                                  " given for the ", counted(bags, "bag", "bags"), " of ",
+                                  counted(hotness, "position", "positions"), " of ",
+                                  owners_of_bags(pooled, tables)));
 }
 
 void require_bags(const char* verb, const untyped_array& offsets, std::int64_t positions,
@@ -42,8 +44,8 @@ void require_bags(const char* verb, const untyped_array& offsets, std::int64_t p
   require_rank_one(verb, offsets, "offsets");
   if (count != bags && count != bags + 1)
     throw invalid_argument(joined(
-        "ferry::", verb, ": ", count, " offsets were given for the ", bags, " bags of ",
-        owners_of_bags(pooled, tables),
+        "ferry::", verb, ": ", counted(count, "offset was", "offsets were"), " given for the ",
+        counted(bags, "bag", "bags"), " of ", owners_of_bags(pooled, tables),
         ", must be one for each bag, with or without one more for the last end; or a plain integer, the positions of every bag"));
   if (count == 0) require_a_bag(verb, positions, pooled);
 }

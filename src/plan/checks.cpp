@@ -53,8 +53,9 @@ void require_shapes(const char* verb, const untyped_array& table, std::int64_t p
   require_dense_rows(verb, table);
   require_dense_rows(verb, batch);
   if (batch.shape.rows() != positions)
-    throw invalid_argument(joined("ferry::", verb, ": ", positions, " indices were given for the ",
-                                  batch.shape.rows(), " rows of ", batch.note().describe()));
+    throw invalid_argument(joined("ferry::", verb, ": ", counted(positions, "index was", "indices were"),
+                                  " given for the ", counted(batch.shape.rows(), "row", "rows"), " of ",
+                                  batch.note().describe()));
   require_equal_widths(verb, table, batch);
   require_no_overlap(verb, table, batch);
 }
@@ -92,7 +93,7 @@ void require_batch(const char* verb, const untyped_array& table, const untyped_a
 
 void refuse_to_clamp(const char* verb, std::int64_t positions, const std::string& place) {
   throw invalid_argument(std::string("ferry::") + verb + ": bounds::clamp has no row to send " +
-                         std::to_string(positions) + " indices to, " + place + " has none");
+                         counted(positions, "index", "indices") + " to, " + place + " has none");
 }
 
 void require_plan(const char* verb, const row_plan& plan, std::string_view backend, std::int64_t rows,
@@ -103,8 +104,9 @@ void require_plan(const char* verb, const row_plan& plan, std::string_view backe
     throw invalid_argument(joined("ferry::", verb, ": the plan was made by the ", storage->backend,
                                   " backend, but the verb runs on the ", backend, " backend"));
   if (plan.rows() != rows)
-    throw invalid_argument(joined("ferry::", verb, ": the plan was made for tables of ", plan.rows(),
-                                  " rows, but ", describe_table(), " has ", rows));
+    throw invalid_argument(joined("ferry::", verb, ": the plan was made for tables of ",
+                                  counted(plan.rows(), "row", "rows"), ", but ", describe_table(), " has ",
+                                  rows));
   if (!bounds.empty() && storage->bounds != bounds)
     throw invalid_argument(joined("ferry::", verb, ": the plan was made with ", storage->bounds,
                                   ", the verb can't change that to ", bounds));

@@ -13,8 +13,9 @@ void require_columns(const char* verb, const untyped_array& table, std::int64_t 
   if (table.shape.rank != 2) require_dense_rows(verb, table);
   if (batch.shape.rank != 2) require_dense_rows(verb, batch);
   if (batch.shape.rows() != positions)
-    throw invalid_argument(joined("ferry::", verb, ": ", positions, " indices were given for the ",
-                                  batch.shape.rows(), " rows of ", batch.note().describe()));
+    throw invalid_argument(joined("ferry::", verb, ": ", counted(positions, "index was", "indices were"),
+                                  " given for the ", counted(batch.shape.rows(), "row", "rows"), " of ",
+                                  batch.note().describe()));
   if (batch.shape.width() != table.shape.width())
     throw invalid_argument(joined("ferry::", verb, ": rows of ", table.note().describe(), " have ",
                                   table.shape.width(), " elements, rows of ", batch.note().describe(),

@@ -53,9 +53,9 @@ std::exception_ptr found_error(const index_report& report, const std::string& ve
                                bool signed_indices) {
   const std::string table_text = table.describe();
   if (report.bad_bags != 0)
-    return std::make_exception_ptr(
-        out_of_range(joined("ferry::", verb, ": the offsets of ", report.bad_bags, " bags for rows of ",
-                            table_text, " are bad; the first is ", describe_offset(report, positions))));
+    return std::make_exception_ptr(out_of_range(
+        joined("ferry::", verb, ": the offsets of ", counted(report.bad_bags, "bag", "bags"), " for rows of ",
+               table_text, " are bad; the first is ", describe_offset(report, positions))));
   if (report.out_of_range != 0) {
     const text_piece index = number(report.first_index, signed_indices);
     return std::make_exception_ptr(out_of_range(
@@ -65,8 +65,9 @@ std::exception_ptr found_error(const index_report& report, const std::string& ve
   if (report.duplicates == 0 && report.nonfinite != 0)
     return nonfinite_error(report, verb, table_text, values, width);
   return std::make_exception_ptr(invalid_argument(joined(
-      "ferry::", verb, ": ", report.duplicates, " rows of ", table_text,
-      " are named more than once, which duplicates::reject forbids; the lowest is row ", report.first_row)));
+      "ferry::", verb, ": ", counted(report.duplicates, "row", "rows"), " of ", table_text,
+      report.duplicates == 1 ? " is" : " are",
+      " named more than once, which duplicates::reject forbids; the lowest is row ", report.first_row)));
 }
 
 std::exception_ptr found_error(const index_report& report, const std::string& verb, const table_notes& list,
@@ -74,7 +75,7 @@ std::exception_ptr found_error(const index_report& report, const std::string& ve
   if (report.out_of_range == 0) {
     std::int64_t width = 1;
     for (std::size_t i = 1; i < values.rank; ++i) width *= values.extents[i];
-    return nonfinite_error(report, verb, joined(list.tables.size(), " tables"), values, width);
+    return nonfinite_error(report, verb, counted(list.tables.size(), "table", "tables"), values, width);
   }
   const auto bags = static_cast<std::uint64_t>(list.bags);
   const bool is_offset = report.bad_bags != 0;
@@ -85,8 +86,8 @@ std::exception_ptr found_error(const index_report& report, const std::string& ve
   const std::string table = list.tables[static_cast<std::size_t>(bag / bags)].describe();
   if (is_offset)
     return std::make_exception_ptr(out_of_range(joined(
-        "ferry::", verb, ": the offsets of ", report.bad_bags, " bags of ", list.tables.size(),
-        " tables are bad; the first is ",
+        "ferry::", verb, ": the offsets of ", counted(report.bad_bags, "bag", "bags"), " of ",
+        counted(list.tables.size(), "table", "tables"), " are bad; the first is ",
         describe_offset(report, positions,
                         joined(", where bag ", bag % bags, " of ", table, is_last ? " ends" : " begins")))));
   return std::make_exception_ptr(out_of_range(joined(

@@ -156,7 +156,7 @@ TEST_CASE("Bad offsets are reported by their place, and their bags keep their co
   put(out, std::vector<float>(3 * width, 77.0F));
   CHECK_THROWS_MATCHES(
       ferry::gather_bags(exec, input.table, ids, offsets, out).wait(), ferry::out_of_range,
-      MessageMatches(ContainsSubstring("the offsets of 1 bags for rows of 'table'") &&
+      MessageMatches(ContainsSubstring("the offsets of 1 bag for rows of 'table'") &&
                      ContainsSubstring("offsets[2] = 1, which is less than offsets[1] = 3")));
   const auto result = take(out);
   for (std::size_t c = 0; c < width; ++c) CHECK(result[width + c] == 77.0F);
@@ -189,9 +189,10 @@ TEST_CASE("Arguments of bags that do not fit are refused before anything is writ
   const std::vector<int> ids{1, 2, 3};
   ferry::tensor<float, ferry::device_space> two("pooled", 2, width), narrow("pooled", 2, width - 1),
       none("pooled", 0, width);
-  refuses(ids, std::vector<int>{0}, two, "1 offsets were given for the 2 bags");
+  refuses(ids, std::vector<int>{0}, two, "1 offset was given for the 2 bags");
   refuses(ids, std::vector<int>{0, 1, 2, 3}, two, "4 offsets");
   refuses(ids, 2, two, "3 indices were given for the 2 bags of 2 positions");
+  refuses(std::vector<int>{1}, 2, two, "1 index was given for the 2 bags of 2 positions");
   refuses(ids, -1, two, "bags of -1 positions");
   refuses(ids, std::vector<int>{}, none, "has no bags");
   const ferry::tensor<int, ferry::pageable_space> table_of_offsets("ends", 2, 1);

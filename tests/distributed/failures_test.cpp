@@ -102,7 +102,7 @@ TEST_CASE("duplicates::reject looks at the batches of all ranks", "[distributed]
       ferry::scatter(exec, big, rows, values, ferry::duplicates::reject{}).wait();
     });
     for (const auto& text : messages)
-      CHECK_THAT(text, ContainsSubstring("1 rows of 'w'") && ContainsSubstring("the lowest is row 11"));
+      CHECK_THAT(text, ContainsSubstring("1 row of 'w'") && ContainsSubstring("the lowest is row 11"));
     REQUIRE(same_table(exec, big, table));
   });
 }

@@ -67,7 +67,7 @@ TEMPLATE_LIST_TEST_CASE("a faulty batch leaves an 8-bit table untouched", "[int8
   auto twice = unique_indices<std::int32_t>(random, n, rows);
   twice[9] = twice[21];
   CHECK_THROWS_MATCHES(ferry::scatter(exec, table, twice, source, path, ferry::duplicates::reject{}).wait(),
-                       ferry::invalid_argument, says("ferry::scatter: 1 rows of 'weights' [61 x 13]"));
+                       ferry::invalid_argument, says("ferry::scatter: 1 row of 'weights' [61 x 13]"));
   CHECK(take(table.records()) == records);
 
   // If bad indices are skipped or clamped, the others are written.

@@ -59,6 +59,15 @@ TEST_CASE("shapes that do not fit are refused by name before anything is launche
   const ferry::tensor<float, ferry::mapped_space> handle;
   CHECK_THROWS_MATCHES(ferry::gather(exec, handle, ids, batch), ferry::invalid_argument,
                        says("empty handle"));
+  ferry::tensor<float, ferry::mapped_space> source("source", 5, 8), target("target", 1, 8);
+  const auto owner = std::move(source);
+  CHECK_THROWS_MATCHES(ferry::gather(exec, source, ids, batch), ferry::invalid_argument,
+                       says("'source' is an empty handle without extents: it was moved from"));
+  target = ferry::tensor<float, ferry::mapped_space>("second", 5, 8);
+  source = std::move(target);
+  CHECK_THROWS_MATCHES(ferry::gather(exec, target, ids, batch), ferry::invalid_argument,
+                       says("'second' is an empty handle"));
+  CHECK(source.label() == "second");
   CHECK(take(table) == before);
 }
 

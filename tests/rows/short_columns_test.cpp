@@ -148,7 +148,7 @@ TEST_CASE("errors of verbs by columns name the whole table, and nothing is half 
   }
   CHECK(has(said<ferry::invalid_argument>(
                 [&] { ferry::scatter(exec, table, twice, batch, ferry::duplicates::reject{}).wait(); }),
-            "1 rows of 'table' [211 x 3]"));
+            "1 row of 'table' [211 x 3]"));
   CHECK(content_of(table) == before);
   ferry::scatter(exec, table, bad, batch, ferry::bounds::skip{}).wait();
   auto expected = before;

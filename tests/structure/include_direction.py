@@ -57,6 +57,7 @@ OPEN_TO = {
     "distributed": {"distributed/communicator", "distributed/collectives"},
     "backends": {"memory", "runtime"},
     "instances": {"plan"},
+    "umbrella": {"tensor", "runtime", "plan"},  # sentences that refuse calls come first
 }
 SUBFOLDERS = {"detail", "quantizations", "rules", "shardings", "transforms"}
 # A capability of several parts, which are areas of their own: distributed/sharded.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The second array is written.
-// expected-error: the verb writes to this array, but its elements are const
+// expected-first-error: the verb writes to this array, but its elements are const
+// most-lines: 20
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // 8-bit rows stand for numbers with a fraction.
-// expected-error: rows of 8-bit tables are converted from and to float, double, half_t and bhalf_t only
+// expected-error: quantized rows are converted from and to float, double, half_t and bhalf_t only
 #include <ferry/ferry.hpp>
 #include <ferry/int8.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The label comes first.
-// expected-error: the first argument of a quantized_tensor is its label
+// expected-error: the arguments of a quantized_tensor are its label, its rows and its width
 #include <ferry/bags.hpp>
 #include <ferry/ferry.hpp>
 #include <ferry/quantized.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A step on bags pools rows of numbers and records.
-// expected-error: of quantized tables step_bags trains a rowwise_int8_tensor
+// expected-first-error: of quantized tables step_bags trains a rowwise_int8_tensor
+// most-lines: 20
 #include <ferry/bags.hpp>
 #include <ferry/ferry.hpp>
 #include <ferry/quantized.hpp>

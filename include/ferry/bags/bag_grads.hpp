@@ -112,4 +112,24 @@ bag_grads(row_plan, Offsets&&, Grads&&, const Extra&, Pooling)
                  Pooling>;
 /// @}
 
+/// Refuses arguments that do not begin with a row_plan. Does not compile.
+template <class First>
+struct bag_grads<void, First, void, void> {
+  static_assert(
+      sizeof(First) == 0,
+      "ferry: bag_grads is called as bag_grads(plan, offsets, pooled_grads, pooling), with the row_plan that make_plan(exec, indices, rows) returns; for a sharded_plan give sparse_grads(plan, grads) a row of gradients for each position.");
+  /// Takes what is refused.
+  template <class... Rest>
+  bag_grads(const First&, const Rest&...) {}
+};
+template <class First, class... Rest>
+  requires(!std::is_convertible_v<First, row_plan>)
+bag_grads(const First&, const Rest&...)
+->bag_grads<void, First, void, void>;
+
 }  // namespace ferry::optim
+
+namespace ferry::detail {
+template <class First>
+inline constexpr bool is_refused<optim::bag_grads<void, First, void, void>> = true;
+}  // namespace ferry::detail

@@ -49,6 +49,10 @@ inline constexpr bool is_table_object = false;
 template <class T>
 inline constexpr bool is_plan_object = false;
 
+/// True if T was refused with a sentence when it was made. Verbs add no more than how they are called.
+template <class T>
+inline constexpr bool is_refused = false;
+
 /// True if T is a list of tables.
 template <class T>
 inline constexpr bool is_table_list = false;

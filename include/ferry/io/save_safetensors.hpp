@@ -11,6 +11,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -56,6 +57,15 @@ void save_safetensors(const Exec& exec, const std::string& path, std::span<const
   ferry::detail::write_safetensors(path, arrays.data(), arrays.size(), metadata);
 }
 /// @}
+
+/// Refuses arrays without names. Does not compile.
+template <class... Arguments>
+  requires(!(std::is_convertible_v<const Arguments&, std::span<const named_array>> || ...))
+void save_safetensors(const Arguments&...) {
+  static_assert(
+      sizeof...(Arguments) > 16,
+      "ferry: save_safetensors is called as save_safetensors(path, {{\"weights\", table}, {\"bias\", bias}}), with a name for each array; an execution space instance may come first.");
+}
 
 }  // namespace io
 }  // namespace ferry

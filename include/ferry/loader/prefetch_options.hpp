@@ -38,4 +38,26 @@ struct prefetch_options {
   bool progress = false;  ///< true if next() shows a progress bar on stderr, if that is a terminal
 };
 
+namespace detail {
+
+/// PyTorch's names of the options, for the sentence about them.
+struct torch_options {
+  struct count {
+    count(std::int64_t) {}
+  };
+  count batch_size;  // without a default, so that {} are prefetch_options
+  bool shuffle = false;
+  int num_workers = 0;
+  bool drop_last = false;
+  int prefetch_factor = 0;
+};
+
+template <class Source>
+consteval void refuse_torch_options() {
+  static_assert(
+      sizeof(Source) == 0,
+      "ferry: the options of a prefetcher are those of ferry::prefetch_options: {.batch = 256, .depth = 4, .workers = 2, .shuffle = 42, .last = last_batch::drop}, in this order.");
+}
+
+}  // namespace detail
 }  // namespace ferry

@@ -89,6 +89,11 @@ class prefetcher {
       : pipeline_(start(exec, std::move(source), options)) {
     detail::require_execution_space<Exec>();
   }
+  /// Refuses options of other names. Does not compile.
+  prefetcher(const Exec& exec, Source source, const detail::torch_options&)
+      : prefetcher(exec, std::move(source)) {
+    detail::refuse_torch_options<Source>();
+  }
 
   /// The next batch of the epoch, an empty optional at its end and, after the last epoch, from then on. The
   /// call after the end of an epoch returns the first batch of the next one, which was prefetched meanwhile.

@@ -103,6 +103,11 @@ class row_prefetcher {
       : row_prefetcher(exec, table, std::move(source), options) {
     detail::require_lasting<Table>();
   }
+  /// Refuses options of other names. Does not compile.
+  row_prefetcher(const Exec& exec, const Table& table, Source source, const detail::torch_options&)
+      : row_prefetcher(exec, table, std::move(source)) {
+    detail::refuse_torch_options<Source>();
+  }
 
   /// The next batch, see prefetcher::next.
   [[nodiscard]] std::optional<batch_type> next() {

@@ -34,6 +34,9 @@ template <class Grads, class Plan = row_plan>
 struct sparse_grads {
   static_assert(std::is_lvalue_reference_v<Grads> || ::ferry::detail::is_slice<Grads>,
                 "ferry: sparse_grads refers to gradients, so they can't be a temporary array; a slice may.");
+  static_assert(
+      ::ferry::detail::is_plan<Plan> || ::ferry::detail::is_plan_object<Plan>,
+      "ferry: sparse_grads is called as sparse_grads(plan, grads), with the plan that make_plan(exec, indices, rows) returns and a row of gradients for each of its indices.");
   Plan plan;    ///< of the batch's indices
   Grads grads;  ///< one row per index
 
@@ -51,6 +54,20 @@ template <class Plan, class Grads>
 sparse_grads(Plan, Grads&&)
 ->sparse_grads<Grads, Plan>;
 /// @}
+/// For arguments that are no plan and gradients, which the class refuses.
+template <class First, class Second>
+  requires(!::ferry::detail::is_plan<First> && !::ferry::detail::is_plan_object<First>)
+sparse_grads(const First&, const Second&)
+->sparse_grads<const Second&, const First&>;
+
+}  // namespace ferry::optim
+
+namespace ferry::detail {
+template <class Grads, class Plan>
+inline constexpr bool is_refused<optim::sparse_grads<Grads, Plan>> = !is_plan<Plan> && !is_plan_object<Plan>;
+}  // namespace ferry::detail
+
+namespace ferry::optim {
 
 /// The Euclidean norm of all gradients together, as torch.nn.utils.get_total_norm: the root of the sum of all
 /// squares over several tables and dense arrays.

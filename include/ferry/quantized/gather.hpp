@@ -189,4 +189,16 @@ template <class Exec, class Q, class Space, class ScaleSpace, class Indices, cla
   return detail::gather_codes<path_policy, bounds_policy>(exec, table, named, batch);
 }
 
+/// Refuses a batch of another quantization, and one of records. Does not compile.
+template <class Exec, class Table, class Indices, class Q, class Space, class ScaleSpace, class... Policies>
+  requires(detail::Fits<detail::gather_arguments, const Exec&, const Table&, const Indices&,
+                        quantized_tensor<Q, Space, ScaleSpace>&, Policies...>)
+ticket gather(const Exec&, const Table&, const Indices&, quantized_tensor<Q, Space, ScaleSpace>&,
+              Policies...) {
+  static_assert(
+      sizeof(Table) == 0,
+      "ferry: gather into a quantized_tensor copies codes and scales as they are, from a quantized_tensor of its quantization with scales in an array; into an array of numbers it decodes rows.");
+  return {};
+}
+
 }  // namespace ferry

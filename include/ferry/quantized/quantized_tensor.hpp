@@ -6,6 +6,7 @@
 #include <ferry/error.hpp>
 #include <ferry/quantized/detail/quantized_extents.hpp>
 #include <ferry/quantized/quantization.hpp>
+#include <ferry/tensor/detail/tensor_refusals.hpp>
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/tensor.hpp>
 
@@ -37,7 +38,7 @@ float* factor_of(Table& table) {
 ///
 /// ferry::gather, scatter, quantize, dequantize and copy take it. Its memory is not initialised. It is owning
 /// and move-only, like ferry::tensor.
-template <Quantization Q, MemorySpace Space, MemorySpace ScaleSpace = Space>
+template <class Q, class Space, class ScaleSpace = Space>
 class quantized_tensor {
   static_assert(
       !Q::in_records,
@@ -58,13 +59,10 @@ class quantized_tensor {
       : width_(detail::quantized_width<Q>(label, detail::checked_extents(label, rows, width))),
         codes_(label, rows, detail::code_columns<Q>(width_)),
         scales_(detail::make_scales<Q, ScaleSpace>(label, rows, width_)) {}
-  /// Refuses arguments without a label. Does not compile.
-  template <std::integral Rows, class... Rest>
-  explicit quantized_tensor(Rows, const Rest&...) {
-    static_assert(
-        !std::integral<Rows>,
-        "ferry: the first argument of a quantized_tensor is its label: quantized_tensor<quantization::mxfp8, Space>(\"codes\", rows, width).");
-  }
+  /// Refuses other arguments. Does not compile.
+  template <class First, class... Rest>
+    requires(detail::is_refused_quantized<First, Rest...>())
+  explicit quantized_tensor(const First&, const Rest&...) { detail::refuse_quantized<First>(); }
 
   /// Rows of the table.
   [[nodiscard]] std::size_t rows() const noexcept { return codes_.rows(); }
@@ -125,6 +123,20 @@ class quantized_tensor {
 
   template <class Table>
   friend float* detail::factor_of(Table& table);
+};
+
+/// Refuses template arguments that are no quantization and memory spaces. Does not compile.
+template <class Q, class Space, class ScaleSpace>
+  requires(!(Quantization<Q> && MemorySpace<Space> && MemorySpace<ScaleSpace>))
+class quantized_tensor<Q, Space, ScaleSpace> {
+  static_assert(
+      sizeof(std::type_identity<Q>) == 0,
+      "ferry: the template arguments of a quantized_tensor are a quantization and one or two memory spaces: quantized_tensor<quantization::mxfp8, mapped_space>.");
+
+ public:
+  /// Takes what is refused.
+  template <class... Arguments>
+  explicit quantized_tensor(const Arguments&...) {}
 };
 
 namespace detail {

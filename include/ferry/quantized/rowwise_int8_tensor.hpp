@@ -36,13 +36,10 @@ class quantized_tensor<quantization::rowwise_int8, Space, Space> {
   template <std::integral Rows, std::integral Width>
   quantized_tensor(const std::string& label, Rows rows, Width width)
       : width_(checked_width(label, rows, width)), records_(label, rows, record_bytes(width_)) {}
-  /// Refuses arguments without a label. Does not compile.
-  template <std::integral Rows, class... Rest>
-  explicit quantized_tensor(Rows, const Rest&...) {
-    static_assert(
-        !std::integral<Rows>,
-        "ferry: the first argument of a rowwise_int8_tensor is its label: rowwise_int8_tensor<Space>(\"codes\", rows, width).");
-  }
+  /// Refuses other arguments. Does not compile.
+  template <class First, class... Rest>
+    requires(detail::is_refused_quantized<First, Rest...>())
+  explicit quantized_tensor(const First&, const Rest&...) { detail::refuse_quantized<First>(); }
 
   /// Rows of the table.
   [[nodiscard]] std::size_t rows() const noexcept { return records_.rows(); }

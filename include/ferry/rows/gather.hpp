@@ -195,8 +195,8 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
 /// As above, for a table of another kind: a cached_table, say. Arguments, bits and errors are the same; the
 /// kind of table says which paths it takes.
 template <class Exec, class Table, class Indices, class Out, class... Policies>
-  requires(detail::HasRowAccess<Table>&& detail::Fits<detail::gather_arguments, const Exec&, const Table&,
-                                                      const Indices&, Out, Policies...>)
+  requires(detail::HasRowAccess<Table>&& detail::AnArray<Out>&& detail::Fits<
+           detail::gather_arguments, const Exec&, const Table&, const Indices&, Out, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;

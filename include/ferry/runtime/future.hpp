@@ -4,6 +4,7 @@
 #include <ferry/error.hpp>
 #include <ferry/runtime/ticket.hpp>
 
+#include <concepts>
 #include <exception>
 #include <optional>
 #include <utility>
@@ -76,6 +77,15 @@ class future {
     Result handed = std::move(*result_);
     result_.reset();
     return handed;
+  }
+
+  /// Refuses a future in place of its result. Does not compile.
+  template <std::same_as<Result> Expected>
+  operator Expected() {
+    static_assert(
+        sizeof(Expected) == 0,
+        "ferry: get() of a future returns its result when the work has ended: auto copied = clone(exec, table).get().");
+    return get();
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <ferry/runtime/detail/ticket_state.hpp>
 #include <ferry/runtime/detail/unheard_findings.hpp>
 
+#include <concepts>
 #include <exception>
 #include <utility>
 
@@ -39,8 +40,15 @@ class ticket {
     }
     return *this;
   }
-  ticket(const ticket&) = delete;
+  ticket(const ticket&) = delete;  // one ticket waits for the work
   ticket& operator=(const ticket&) = delete;
+  /// Refuses a copy, for which compilers say the sentence. Does not compile.
+  template <std::same_as<ticket> Self>
+  ticket(Self&) {
+    static_assert(
+        sizeof(Self) == 0,
+        "ferry: a ticket is not copied, because one of them waits for the work: std::move hands it on, and a function takes it by reference.");
+  }
   ~ticket() { end(); }
 
   /// Blocks until the work of the verb has ended. Then the host may read outputs in host memory, and the

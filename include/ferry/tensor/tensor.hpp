@@ -38,7 +38,7 @@ struct clone_function;
 /// A *row* is the part of the array with one index of the first extent; a tensor of rank 1 has rows of one
 /// element. Extents may be zero. The destructor frees the memory, or keeps it for the next tensor of its
 /// size, and does not wait: work in flight that uses the tensor must have ended, see ferry::ticket.
-template <Element T, MemorySpace Space, class Extents = dynamic_rank>
+template <class T, class Space, class Extents = dynamic_rank>
 class tensor {
   static_assert(!std::is_const_v<T>,
                 "ferry::tensor: the element type must not be const; use a view for that");
@@ -86,9 +86,14 @@ class tensor {
     requires(detail::is_refused_tensor<detail::is_fixed<Extents>(), First, Rest...>())
   explicit tensor(const First&, const Rest&...) { detail::refuse_tensor<First, Rest...>(); }
 
-  tensor(const tensor&) = delete;
+  tensor(const tensor&) = delete;  // no copy by accident: clone(exec, table), view() in kernels
   tensor& operator=(const tensor&) = delete;
-  /// Takes the memory of `other`, which becomes an empty handle.
+  /// Refuses a copy, for which compilers say the sentence. Does not compile.
+  template <std::same_as<tensor> Self>
+  tensor(Self&) {
+    detail::refuse_tensor_copy<Self>();
+  }
+  /// Takes the memory of `other`, which becomes an empty handle with its label.
   tensor(tensor&& source) noexcept
       : memory_(std::move(source.memory_)),
         shape_(std::exchange(source.shape_, {})),
@@ -199,9 +204,9 @@ class tensor {
   [[nodiscard]] ferry::device device() const noexcept {
     return {accesses() == nullptr ? -1 : accesses()->device()};
   }
-  /// The label given to the constructor; empty for an empty handle.
+  /// The label given to the constructor, which stays when the memory is moved; empty for a default handle.
   [[nodiscard]] const std::string& label() const noexcept { return memory_.label(); }
-  /// The label, shared; null for an empty handle.
+  /// The label, shared; null for a handle without one.
   [[nodiscard]] const std::shared_ptr<const std::string>& shared_label() const noexcept {
     return memory_.shared_label();
   }
@@ -242,6 +247,18 @@ class tensor {
   detail::tensor_memory<Space> memory_;
   shape<Extents> shape_;
   T* data_ = nullptr;
+};
+
+/// Refuses elements that are not copied byte by byte, and other memory spaces than ferry's. Does not compile.
+template <class T, class Space, class Extents>
+  requires(!(Element<T> && MemorySpace<Space>))
+class tensor<T, Space, Extents> {
+  static_assert(detail::refuse_tensor_types<T, Space>());
+
+ public:
+  /// Takes what is refused.
+  template <class... Arguments>
+  explicit tensor(const Arguments&...) {}
 };
 
 }  // namespace ferry

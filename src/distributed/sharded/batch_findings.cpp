@@ -42,10 +42,10 @@ std::exception_ptr all_findings::offsets_error() const {
     const bool is_last = place == static_cast<std::uint64_t>(findings.bags) * tables_.size();
     owner += ", where " + bag_of_table(r, is_last ? place - 1 : place) + (is_last ? " ends" : " begins");
   }
-  return std::make_exception_ptr(
-      ferry::out_of_range(begin() + "the offsets of " + std::to_string(sum(&batch_findings::bad_bags)) +
-                          " bags for rows of " + rows_of_tables() + " are bad; the first is " +
-                          describe_offset(findings.offsets, findings.positions, owner)));
+  return std::make_exception_ptr(ferry::out_of_range(
+      begin() + "the offsets of " + counted(sum(&batch_findings::bad_bags), "bag", "bags") + " for rows of " +
+      rows_of_tables() + " are bad; the first is " +
+      describe_offset(findings.offsets, findings.positions, owner)));
 }
 
 std::exception_ptr all_findings::bounds_error() const {
@@ -64,9 +64,10 @@ std::exception_ptr all_findings::bounds_error() const {
 std::exception_ptr all_findings::duplicates_error() const {
   std::uint64_t lowest = ~std::uint64_t{0};
   for (const batch_findings& rank : findings_) lowest = rank.first_row < lowest ? rank.first_row : lowest;
+  const std::uint64_t count = sum(&batch_findings::duplicates);
   return std::make_exception_ptr(invalid_argument(
-      begin() + std::to_string(sum(&batch_findings::duplicates)) + " rows of " + table_.describe() +
-      " are named more than once, which duplicates::reject forbids; the lowest is row " +
+      begin() + counted(count, "row", "rows") + " of " + table_.describe() + (count == 1 ? " is" : " are") +
+      " named more than once, which duplicates::reject forbids; the lowest is row " +
       std::to_string(lowest)));
 }
 

@@ -72,22 +72,6 @@ ticket step_on_bags(const Exec& exec, const Rule& rule, const Access& access, St
     return step_by(plan_rows_of<bounds_policy>(exec, named, table.rows()));
 }
 
-/// step_on_bags, with the addresser of the table.
-template <class Bag, class Exec, class Rule, class Table, class State, class Indices, class Offsets,
-          class Value, class ValueSpace, class Extra, class WeightGrads>
-ticket step_bags_of(const Exec& exec, const Rule& rule, Table& table, State& state, const Indices& indices,
-                    const Offsets& offsets, const array_ref<Value, ValueSpace>& grads, const Extra& extra,
-                    const WeightGrads& weight_grads) {
-  const auto& named = rows_named_by(indices);
-  if constexpr (HasWritableRows<Table>) {
-    return step_on_bags<Bag>(exec, rule, table_access<Table>(table, rows_of_bags::verb), state, named,
-                             offsets, grads, extra, weight_grads);
-  } else {
-    const auto rows = rows_to_pool(table);
-    return step_on_bags<Bag>(exec, rule, plain_rows(rows), state, named, offsets, grads, extra, weight_grads);
-  }
-}
-
 /// True if step_bags trains a kind of table: of quantized rows those in records.
 template <class Table>
 consteval bool has_trained_bags() {
@@ -95,6 +79,24 @@ consteval bool has_trained_bags() {
     return !is_coded_weights<typename step_table<table_access<Table>>::type>;
   else
     return !is_quantized<Table> || is_codes<Table>;
+}
+
+/// step_on_bags, with the addresser of the table.
+template <class Bag, class Exec, class Rule, class Table, class State, class Indices, class Offsets,
+          class Value, class ValueSpace, class Extra, class WeightGrads>
+ticket step_bags_of(const Exec& exec, const Rule& rule, Table& table, State& state, const Indices& indices,
+                    const Offsets& offsets, const array_ref<Value, ValueSpace>& grads, const Extra& extra,
+                    const WeightGrads& weight_grads) {
+  const auto& named = rows_named_by(indices);
+  if constexpr (!has_trained_bags<std::remove_const_t<Table>>()) {
+    return {};  // refused by require_bag_step
+  } else if constexpr (HasWritableRows<Table>) {
+    return step_on_bags<Bag>(exec, rule, table_access<Table>(table, rows_of_bags::verb), state, named,
+                             offsets, grads, extra, weight_grads);
+  } else {
+    const auto rows = rows_to_pool(table);
+    return step_on_bags<Bag>(exec, rule, plain_rows(rows), state, named, offsets, grads, extra, weight_grads);
+  }
 }
 
 /// Checks the types of step_bags.
@@ -105,19 +107,21 @@ consteval void require_bag_step() {
   static_assert(
       has_trained_bags<std::remove_cvref_t<Table>>(),
       "ferry: of quantized tables step_bags trains a rowwise_int8_tensor; for another one gather the gradient of its bag for each position, and call step.");
-  require_step_rule<Rule, StateRule>();
-  require_row_verb<Exec, checked_table<Table>, Indices, Grads, chosen, true, true>();
-  require_offsets<Exec, Offsets>();
-  static_assert(
-      !chosen::template names<duplicates_category>,
-      "ferry: step_bags adds the gradients of all positions of a row, as the backward pass of bags does, so it takes no duplicates policy.");
-  using table_type = std::remove_cvref_t<Table>;
-  if constexpr (HasWritableRows<table_type>) {
-    table_access<table_type>::require_writable();
-    table_access<table_type>::template require<Exec, chosen>();
-  } else if constexpr (!is_codes<table_type>) {
-    require_mutable<Table>();
-    require_output<Table>();
+  if constexpr (has_trained_bags<std::remove_cvref_t<Table>>()) {
+    require_step_rule<Rule, StateRule>();
+    require_row_verb<Exec, checked_table<Table>, Indices, Grads, chosen, true, true>();
+    require_offsets<Exec, Offsets>();
+    static_assert(
+        !chosen::template names<duplicates_category>,
+        "ferry: step_bags adds the gradients of all positions of a row, as the backward pass of bags does, so it takes no duplicates policy.");
+    using table_type = std::remove_cvref_t<Table>;
+    if constexpr (HasWritableRows<table_type>) {
+      table_access<table_type>::require_writable();
+      table_access<table_type>::template require<Exec, chosen>();
+    } else if constexpr (!is_codes<table_type>) {
+      require_mutable<Table>();
+      require_output<Table>();
+    }
   }
 }
 

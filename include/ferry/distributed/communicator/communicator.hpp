@@ -76,6 +76,14 @@ class communicator {
         "ferry: communicator::devices makes instances of Kokkos::DefaultExecutionSpace; it takes no other type.");
     return on_devices(ids, options);
   }
+  /// Refuses a number of devices. Does not compile.
+  template <std::integral Count>
+  [[nodiscard]] static communicator devices(Count, const communicator_options& = {}) {
+    static_assert(
+        sizeof(Count) == 0,
+        "ferry: communicator::devices takes the ids of devices, one for each rank: communicator::devices({0, 1}) is a group of two.");
+    return communicator(nullptr);
+  }
 
   /// A group of `size` processes of one machine and one user, of which the calling one is `rank`: those that
   /// pass the same key, a short text of your choice, within the deadline. The ranks meet through local

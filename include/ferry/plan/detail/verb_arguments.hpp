@@ -30,9 +30,9 @@ consteval void require_memory_space() {
 FERRY_VERB(
     gather,
     "gather is called as gather(exec, table, indices, out, policies...); as gather<Space>(exec, table, indices, policies...), which returns a new tensor in that memory space; or as gather(exec, rule, table, state, indices, out, policies...), which catches up first.",
-    call_of(execution_space, table, indices, array),
-    call_of(execution_space, rule, table, state, indices, array),
-    call_of(execution_space, rule, records, indices, array),
+    call_of(execution_space, table, indices, output),
+    call_of(execution_space, rule, table, state, indices, output),
+    call_of(execution_space, rule, records, indices, output),
     call_of(execution_space, codes, indices, written_codes))
 
 FERRY_VERB(
@@ -41,13 +41,13 @@ FERRY_VERB(
     call_of(execution_space, table, indices))
 
 FERRY_VERB(gather_unique, "gather_unique is called as gather_unique(exec, table, indices, out, policies...).",
-           call_of(execution_space, table, indices, array))
+           call_of(execution_space, table, indices, output))
 
 FERRY_VERB(scatter, "scatter is called as scatter(exec, table, indices, values, policies...).",
            call_of(execution_space, written_table, indices, array))
 
 FERRY_VERB(scatter_add, "scatter_add is called as scatter_add(exec, table, indices, values, policies...).",
-           call_of(execution_space, written_table, indices, array))
+           call_of(execution_space, sink, indices, array))
 
 FERRY_VERB(
     step,
@@ -88,7 +88,7 @@ FERRY_VERB(
 FERRY_VERB(
     gather_bags,
     "gather_bags is called as gather_bags(exec, table, indices, offsets, pooled, policies...), with the weights of the positions after `pooled` if there are any.",
-    call_of(execution_space, tables, indices, offsets, array).with(array, 1))
+    call_of(execution_space, tables, indices, offsets, output).with(array, 1))
 
 FERRY_VERB(
     step_bags,
@@ -119,7 +119,7 @@ FERRY_VERB(
 FERRY_VERB(
     dequantize,
     "dequantize is called as dequantize(exec, table, to, policies...), with a quantized_tensor and an array of numbers to write.",
-    call_of(execution_space, codes, array))
+    call_of(execution_space, codes, output))
 
 FERRY_VERB(zeros, "init::zeros is called as zeros(exec, array).",
            call_without_policies(execution_space, sink))
@@ -143,17 +143,17 @@ FERRY_VERB(
 FERRY_VERB(
     xavier,
     "init::xavier_uniform and xavier_normal are called as xavier_uniform(exec, array, gain, seed); the seed is an integer.",
-    call_without_policies(execution_space, array, number, integer))
+    call_without_policies(execution_space, output, number, integer))
 
 FERRY_VERB(
     kaiming,
     "init::kaiming_uniform and kaiming_normal are called as kaiming_uniform(exec, array, {.after = ...}, seed); the seed is an integer.",
-    call_without_policies(execution_space, array, object, integer))
+    call_without_policies(execution_space, output, object, integer))
 
 FERRY_VERB(
     trunc_normal,
     "init::trunc_normal is called as trunc_normal(exec, array, mean, deviation, low, high, seed); the seed is an integer.",
-    call_without_policies(execution_space, array, number, number, number, number, integer))
+    call_without_policies(execution_space, output, number, number, number, number, integer))
 
 #undef FERRY_VERB
 

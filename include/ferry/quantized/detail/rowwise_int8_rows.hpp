@@ -124,9 +124,9 @@ void launch_gather(const Exec& exec, const std::string& label, const record_rows
 /// True if rows of the array can be converted to and from 8 bits.
 template <class Array>
 consteval void require_quantizable() {
-  static_assert(
-      FloatingElement<typename traits_of<Array>::value_type>,
-      "ferry: rows of 8-bit tables are converted from and to float, double, half_t and bhalf_t only.");
+  constexpr bool is_floating = FloatingElement<typename traits_of<Array>::value_type>;
+  static_assert(is_floating,
+                "ferry: quantized rows are converted from and to float, double, half_t and bhalf_t only.");
 }
 
 /// Checks the types of quantize and dequantize: the table of numbers and the 8-bit table in Space.

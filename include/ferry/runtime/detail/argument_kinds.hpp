@@ -63,6 +63,7 @@ inline constexpr unsigned table_range = 1u << 16;  ///< a range of tables, not w
 inline constexpr unsigned object = 1u << 17;       ///< anything else
 inline constexpr unsigned constant = 1u << 18;     ///< may not be written
 inline constexpr unsigned temporary = 1u << 19;    ///< ends with the statement
+inline constexpr unsigned read_only = 1u << 20;    ///< an array whose elements may not be written
 inline constexpr unsigned any = constant - 1;
 }  // namespace kind
 
@@ -121,18 +122,31 @@ consteval unsigned kinds_of_type() {
     return kind::records;
   else if constexpr (Policy<T> || is_policy_bundle<T>)
     return kind::policy;
-  else if constexpr (is_optimizer_argument<T>)
+  else if constexpr (is_optimizer_argument<T> || DescribesRule<T>)
     return kind::rule;
+  else if constexpr (is_refused<T>)
+    return 0;
   else
     return kind::object;
 }
 template <class T>
 inline constexpr unsigned kinds_of_plain = kinds_of_type<T>();
 
+/// True for an array of const elements. `Array` is const if the argument is.
+template <class Array>
+consteval bool holds_const_elements() {
+  if constexpr (AnArray<Array>)
+    return std::is_const_v<std::remove_pointer_t<decltype(make_ref(std::declval<Array&>()).data)>>;
+  else
+    return false;
+}
+
 /// The kinds of an argument: T is an lvalue reference for a variable, as a forwarding reference deduces it.
 template <class T>
 inline constexpr unsigned kinds_of = kinds_of_plain<std::remove_cvref_t<T>> |
                                      (std::is_const_v<std::remove_reference_t<T>> ? kind::constant : 0u) |
-                                     (std::is_lvalue_reference_v<T> ? 0u : kind::temporary);
+                                     (std::is_lvalue_reference_v<T> ? 0u : kind::temporary) |
+                                     (holds_const_elements<std::remove_reference_t<T>>() ? kind::read_only
+                                                                                         : 0u);
 
 }  // namespace ferry::detail

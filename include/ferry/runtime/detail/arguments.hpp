@@ -24,6 +24,7 @@ struct role {
 struct roles {
   static constexpr role execution_space{kind::execution_space};
   static constexpr role array{kind::array};
+  static constexpr role output{kind::array, true};
   static constexpr role table{kind::array | kind::codes | kind::table_object};
   static constexpr role written_table{table.kinds, true};
   static constexpr role source{kind::array | kind::table_object};
@@ -35,7 +36,7 @@ struct roles {
   static constexpr role indices{kind::indices};
   static constexpr role offsets{kind::indices | kind::integer};
   static constexpr role rows{kind::integer | table.kinds | kind::records};
-  static constexpr role rule{kind::rule | kind::object};  // of an object that is no rule the verb says why
+  static constexpr role rule{kind::rule};
   static constexpr role state{kind::state, true};
   static constexpr role states{kind::states};
   static constexpr role records{kind::records, true};
@@ -83,6 +84,7 @@ consteval flaw flaw_of_role(role part, unsigned kinds) {
   if (part.kinds == roles::offsets.kinds) return flaw::no_offsets;
   if (part.kinds == roles::rule.kinds) return flaw::no_rule;
   if (part.kinds == roles::states.kinds) return flaw::no_states;
+  if (part.kinds == roles::gradients.kinds) return flaw::call;
   if ((part.kinds & kind::integer) == 0 && (part.kinds & kind::array) != 0) {
     if ((kinds & kind::codes) != 0) return flaw::quantized;
     return (kinds & kind::unfit_array) != 0 ? flaw::no_elements : flaw::no_array;
@@ -126,7 +128,9 @@ consteval flaw flaw_of_written(const call_form& form, argument_list arguments) {
   constexpr unsigned objects =
       kind::codes | kind::table_object | kind::table_list | kind::state | kind::records;
   for (std::size_t i = 0; i < form.count; ++i) {
-    if (!form.roles[i].written || !arguments.is(i, objects)) continue;
+    if (!form.roles[i].written) continue;
+    if (arguments.is(i, kind::read_only)) return flaw::read_only;
+    if (!arguments.is(i, objects)) continue;
     if (arguments.is(i, kind::constant)) return flaw::constant;
     if (arguments.is(i, kind::temporary)) return flaw::temporary;
   }
@@ -190,7 +194,8 @@ consteval flaw flaw_of_call(const call_form* forms, std::size_t count, argument_
   for (std::size_t i = 0; i < count; ++i)
     if (mismatches(forms[i], arguments) == 0 && flaw_of_rest(forms[i], arguments) == flaw::none)
       return flaw_of_written(forms[i], arguments);
-  if (!plays(forms->roles[0], kind::execution_space)) return flaw::call;
+  if (!plays(forms->roles[0], kind::execution_space))
+    return arguments.is(0, kind::object) ? flaw_of_role(forms->roles[0], *arguments.kinds) : flaw::call;
   if (arguments.is(0, kind::execution_space)) return flaw_of_nearest(forms, count, arguments);
   for (std::size_t i = 1; i < arguments.count; ++i)
     if (arguments.is(i, kind::execution_space)) return flaw::late_execution_space;
@@ -217,13 +222,13 @@ concept Fits = flaw_of<Call, Arguments...>
 /// True if a verb refuses its arguments with a sentence, wherever they are kept.
 template <class Call, class... Arguments>
 concept Refused = flaw_of<Call, Arguments&...>
-!= flaw::none;
+!= flaw::none&& flaw_of<Call, Arguments&...> < flaw::read_only;
 
 /// True if the only flaw is that the verb would write to what is constant or temporary. The arguments are
 /// deduced by forwarding references.
 template <class Call, class... Arguments>
 concept Unwritable = flaw_of<Call, Arguments...>
-== flaw::constant || flaw_of<Call, Arguments...> == flaw::temporary;
+>= flaw::read_only;
 
 /// Fails with the sentence for a call that fits no form of the verb.
 template <class Call, class... Arguments>

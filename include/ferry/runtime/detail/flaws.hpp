@@ -22,6 +22,7 @@ enum class flaw {
   one_table,
   table_range,
   quantized,
+  read_only,
   constant,
   temporary
 };
@@ -60,7 +61,9 @@ consteval void fail_with() {
   static_assert(
       Found != flaw::no_offsets,
       "ferry: the offsets of bags must be a rank-1 array of int32, uint32, int64 or uint64, or the number of positions that every bag has.");
-  static_assert(Found != flaw::no_rule, "ferry: the verb needs an optimizer rule, ferry::optim::adam say.");
+  static_assert(
+      Found != flaw::no_rule,
+      "ferry: the verb needs an optimizer rule, ferry::optim::adam say; one of your own has the members name, min_fields, fields(), check() and coefficients<C>(step), which returns the update of a step, see ferry::Optimizer.");
   static_assert(
       Found != flaw::no_states,
       "ferry: step_bags over for_each_table takes a range of states, one for each table in their order: a std::vector or a std::array of what make_state returns.");
@@ -73,6 +76,8 @@ consteval void fail_with() {
   static_assert(
       Found != flaw::quantized,
       "ferry: this argument must be an array of numbers, not a table of quantized rows; quantize(exec, numbers, table) writes such a table, and dequantize(exec, table, numbers) reads it.");
+  static_assert(Found != flaw::read_only,
+                "ferry: the verb writes to this array, but its elements are const.");
   static_assert(Found != flaw::constant,
                 "ferry: the verb writes to this table, state or records, so it must not be const.");
   static_assert(

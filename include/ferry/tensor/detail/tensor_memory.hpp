@@ -40,7 +40,7 @@ class tensor_memory {
   /// The tensor ends, or takes other memory.
   void end() noexcept;
 
-  std::shared_ptr<const std::string> label_;
+  std::shared_ptr<const std::string> label_;  // stays when the memory is moved, for messages
   std::shared_ptr<allocation<Space>> memory_;
   std::shared_ptr<void> owner_;
   std::shared_ptr<access_tracker> accesses_;
@@ -65,12 +65,16 @@ tensor_memory<Space>::tensor_memory(std::string label, std::shared_ptr<void> own
       owner_(std::move(owner)),
       accesses_(std::make_shared<access_tracker>(placement.id)) {}
 template <MemorySpace Space>
-tensor_memory<Space>::tensor_memory(tensor_memory&& source) noexcept = default;
+tensor_memory<Space>::tensor_memory(tensor_memory&& source) noexcept
+    : label_(source.label_),
+      memory_(std::move(source.memory_)),
+      owner_(std::move(source.owner_)),
+      accesses_(std::move(source.accesses_)) {}
 template <MemorySpace Space>
 tensor_memory<Space>& tensor_memory<Space>::operator=(tensor_memory&& source) noexcept {
   if (this == &source) return *this;
   end();
-  label_ = std::move(source.label_);
+  label_ = source.label_;
   memory_ = std::move(source.memory_);
   owner_ = std::move(source.owner_);
   accesses_ = std::move(source.accesses_);
