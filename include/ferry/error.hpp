@@ -92,8 +92,8 @@ class text_piece {
 /// with several times the code, of which GCC 12 warns at -O3.
 template <class... Pieces>
 [[gnu::cold]] [[nodiscard]] std::string joined(const Pieces&... pieces) {
-  const text_piece all[] = {text_piece(pieces)...};  // nvcc spoils a braced list among arguments
-  return joined_pieces(all, sizeof...(Pieces));
+  const text_piece list[] = {text_piece(pieces)...};  // nvcc spoils a braced list among arguments
+  return joined_pieces(list, sizeof...(Pieces));
 }
 
 /// A number and its noun: "1 bag", "2 bags".

@@ -20,8 +20,7 @@ namespace {
 namespace quantization = ferry::quantization;
 using space = ferry::mapped_space;
 
-/// Fills codes or scales, in memory that the host writes to, from the plain bytes that some files have in their
-/// place.
+/// Fills codes or scales, in memory that the host writes to, from the plain bytes that some files have instead.
 template <class Array>
 void load_bytes(const ferry::io::safetensors_file& file, const std::string& name, Array& array) {
   const auto bytes = file.map<std::uint8_t>(name);
