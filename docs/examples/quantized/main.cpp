@@ -20,7 +20,7 @@ namespace {
 namespace quantization = ferry::quantization;
 using space = ferry::mapped_space;
 
-/// Fills codes or scales, in memory that the host writes to, from the plain bytes that some files have instead.
+/// Fills codes or scales from the plain bytes that some files have instead. The host writes to the memory.
 template <class Array>
 void load_bytes(const ferry::io::safetensors_file& file, const std::string& name, Array& array) {
   const auto bytes = file.map<std::uint8_t>(name);
@@ -64,7 +64,7 @@ struct e4m3_blocks : quantization::per_row<quantization::e4m3> {
   static constexpr int block = 128;
 };
 
-/// DeepSeek-V3: "weight" and "weight_scale_inv", by which codes are multiplied. Rows of a block get its scale.
+/// DeepSeek-V3: "weight" and "weight_scale_inv", by which codes are multiplied. Rows get the scale of their block.
 auto load_blocks(const ferry::io::safetensors_file& file, const std::string& name) {
   const auto extents = file.shape(name + ".weight");
   ferry::quantized_tensor<e4m3_blocks, space> table(name, extents[0], extents[1]);
