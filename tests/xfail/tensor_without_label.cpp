@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages name it.
-// expected-errors: 2 is its label
+// expected-errors: 2 (is|are) its label
 // most-lines: 40
 #include <ferry/ferry.hpp>
 #include <ferry/int8.hpp>

@@ -135,7 +135,7 @@ inline constexpr unsigned kinds_of_plain = kinds_of_type<T>();
 /// True for an array of const elements. `Array` is const if the argument is.
 template <class Array>
 consteval bool holds_const_elements() {
-  if constexpr (AnArray<Array>)
+  if constexpr (ArrayLike<Array>)
     return std::is_const_v<std::remove_pointer_t<decltype(make_ref(std::declval<Array&>()).data)>>;
   else
     return false;

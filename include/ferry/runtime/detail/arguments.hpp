@@ -195,7 +195,7 @@ consteval flaw flaw_of_call(const call_form* forms, std::size_t count, argument_
     if (mismatches(forms[i], arguments) == 0 && flaw_of_rest(forms[i], arguments) == flaw::none)
       return flaw_of_written(forms[i], arguments);
   if (!plays(forms->roles[0], kind::execution_space))
-    return arguments.is(0, kind::object) ? flaw_of_role(forms->roles[0], *arguments.kinds) : flaw::call;
+    return forms->roles[0].kinds == kind::rule && arguments.is(0, kind::object) ? flaw::no_rule : flaw::call;
   if (arguments.is(0, kind::execution_space)) return flaw_of_nearest(forms, count, arguments);
   for (std::size_t i = 1; i < arguments.count; ++i)
     if (arguments.is(i, kind::execution_space)) return flaw::late_execution_space;
