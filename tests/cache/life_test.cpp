@@ -190,6 +190,17 @@ TEST_CASE("states come and go while a table is cached", "[cache][life]") {
   CHECK(same_bits(take(tables.table), take(tables.twin)));
 }
 
+TEST_CASE("caches of tables without bytes exchange nothing", "[cache][life]") {
+  const exec_space exec;
+  ferry::tensor<float, ferry::mapped_space> table("table", 40, 0);
+  ferry::cached_table hot(table, ferry::cache::frequency{.rows = 5, .refresh = 1});
+  ferry::tensor<float, ferry::device_space> out("out", 3, 0);
+  for (int batch = 0; batch < 6; ++batch) ferry::gather(exec, hot, std::vector{1, 39, 1}, out).wait();
+  CHECK(hot.slots() == 0);
+  CHECK(hot.statistics().refreshes == 0);
+  CHECK_THROWS_AS(ferry::gather(exec, hot, std::vector{1, 40, 1}, out).wait(), ferry::out_of_range);
+}
+
 TEST_CASE("tables and caches end in any order", "[cache][life]") {
   pair_of_tables tables(4);
   std::optional<ferry::cached_table<table_type, ferry::cache::first>> hot;
