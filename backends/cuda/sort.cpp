@@ -5,6 +5,7 @@
 #include "detail/sort_and_place.hpp"
 
 #include <ferry/distributed/sharded/detail/route_kernels.hpp>
+#include <ferry/memory/detail/tools.hpp>
 
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>
@@ -19,6 +20,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 /// The sorts of plans, and the functions of sort_functions that CUB implements.
 namespace ferry::cuda {
@@ -36,6 +38,8 @@ void sort_functions::sort_pairs(const Kokkos::Cuda& exec, std::uint64_t*& keys, 
                                 std::int64_t*& values, std::int64_t* other_values, std::int64_t count,
                                 int first_bit, int bits, void* workspace, std::size_t workspace_bytes) {
   const device_guard guard(exec);
+  static const std::string label = "ferry::make_plan::sort";
+  const detail::tool_kernel reported(exec, label);
   cub::DoubleBuffer<std::uint64_t> key_buffers(keys, other_keys);
   cub::DoubleBuffer<std::int64_t> value_buffers(values, other_values);
   check(cub::DeviceRadixSort::SortPairs(workspace, workspace_bytes, key_buffers, value_buffers, count,
@@ -58,6 +62,8 @@ void sort_functions::sort_keys(const Kokkos::Cuda& exec, std::uint64_t*& keys, s
                                std::int64_t count, int first_bit, int bits, void* workspace,
                                std::size_t workspace_bytes) {
   const device_guard guard(exec);
+  static const std::string label = "ferry::make_plan::sort";
+  const detail::tool_kernel reported(exec, label);
   cub::DoubleBuffer<std::uint64_t> buffers(keys, other_keys);
   check(cub::DeviceRadixSort::SortKeys(workspace, workspace_bytes, buffers, static_cast<std::uint32_t>(count),
                                        first_bit, bits, exec.cuda_stream()),

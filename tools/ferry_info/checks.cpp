@@ -312,6 +312,15 @@ struct bench {
 
 }  // namespace
 
+std::string wake_time::advice() const {
+  if (seconds < slow) return {};
+  if (processors > 0 && threads > processors)
+    return "set OMP_NUM_THREADS=" + std::to_string(processors) + ", one thread for each processor";
+  if (spins)
+    return "other work runs on the processors while the threads spin for it; set OMP_WAIT_POLICY=passive, or fewer OMP_NUM_THREADS";
+  return {};
+}
+
 double link_rate(int generation, int lanes) {
   // GB/s of one lane after the line code: 8 of 10 bits up to generation 2, 128 of 130 up to 5, flits from 6 on.
   constexpr double lane[] = {0, 0.25, 0.5, 0.985, 1.969, 3.938, 7.563};

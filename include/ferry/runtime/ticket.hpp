@@ -4,7 +4,6 @@
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
-#include <ferry/memory/detail/trace_span.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/ticket_state.hpp>
 #include <ferry/runtime/detail/unheard_findings.hpp>

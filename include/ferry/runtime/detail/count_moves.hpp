@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/memory/detail/tools.hpp>
-#include <ferry/memory/detail/trace_span.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/transfer_counters.hpp>
@@ -27,23 +26,22 @@ inline constexpr move_places places_of_move = {
     transfer_counters::place_of(transfer_counters::spaces, To::name),
     transfer_counters::place_of(transfer_counters::paths, Path::name)};
 
-/// Adds one call, and notes it in the event of the call.
-void count_move(trace_span& event, const move_places& places, std::int64_t bytes, bool zero_copy,
-                std::string_view path, std::string_view source, std::string_view target);
+/// Adds one call.
+void count_move(const move_places& places, std::int64_t bytes, bool zero_copy);
 
 struct nothing_over_link {};
 
-/// Counts the bytes of rows that a call moves from one array to another, for transfer_statistics and the
-/// trace. Keep the result until the work is enqueued: it reports kernels that move rows over the link as one
-/// transfer. Without `by_kernel` copy engines move them, and transfer() reports that.
+/// Counts the bytes of rows that a call moves from one array to another, for transfer_statistics. Keep the
+/// result until the work is enqueued: it reports kernels that move rows over the link as one transfer. Without
+/// `by_kernel` copy engines move them, and transfer() reports that.
 template <class Path, class Exec, class From, class FromSpace, class To, class ToSpace>
-[[nodiscard]] auto count_transfer(launch_context<Exec>& call, const array_ref<From, FromSpace>& source,
+[[nodiscard]] auto count_transfer([[maybe_unused]] launch_context<Exec>& call,
+                                  const array_ref<From, FromSpace>& source,
                                   const array_ref<To, ToSpace>& target, std::int64_t bytes,
                                   [[maybe_unused]] bool by_kernel = true) {
   constexpr bool over_link = !is_host_exec<Exec> && Path::reaches_table && !Path::occupies_host_threads &&
                              (FromSpace::is_host_accessible || ToSpace::is_host_accessible);
-  count_move(call.span(), places_of_move<Path, FromSpace, ToSpace>, bytes, over_link && by_kernel, Path::name,
-             FromSpace::name, ToSpace::name);
+  count_move(places_of_move<Path, FromSpace, ToSpace>, bytes, over_link && by_kernel);
   if constexpr (over_link)
     return transfer_region(ToSpace::name, target.data, FromSpace::name, source.data,
                            static_cast<std::size_t>(bytes), call.label(Path::name), by_kernel);

@@ -16,7 +16,7 @@ namespace ferry::detail {
 template <class Functor>
 void run_on_workers(const std::string& label, std::int64_t count, const Functor& functor) {
   if (count <= 0) return;
-  const kernel_region region(label);
+  const tool_kernel region(label);
   parallel(count, 8192, [&functor](std::int64_t first, std::int64_t length) {
     for (std::int64_t i = first; i < first + length; ++i) functor(i);
   });
