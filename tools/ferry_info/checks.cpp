@@ -32,7 +32,7 @@ struct bench {
     checks.push_back({name, result, std::move(finding), std::move(advice)});
   }
 
-  [[nodiscard]] const ferry::detail::device_facts* device() const {
+  [[nodiscard]] const device_facts* device() const {
     for (const auto& entry : facts.survey.devices)
       if (entry.number == facts.device) return &entry;
     return nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/runtime/detail/device_facts.hpp>
+#include "device_facts.hpp"
 
 #include <cstdint>
 #include <string>
@@ -93,7 +93,7 @@ struct report {
   int host_threads = 0;
   wake_time wakes;
   int device = 0;  ///< the one in use
-  ferry::detail::device_survey survey;
+  device_survey survey;
   machine_facts machine;
   measured_rates rates;
   profile_facts profile;

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "../host/identity.hpp"
-#include "../host/numa.hpp"
-#include "detail/abilities.hpp"
-#include "numa.hpp"
-
-#include <ferry/runtime/detail/device_facts.hpp>
+#include "../../backends/cuda/detail/abilities.hpp"
+#include "../../backends/cuda/numa.hpp"
+#include "../../backends/host/identity.hpp"
+#include "../../backends/host/numa.hpp"
+#include "device_facts.hpp"
 
 #include <cuda_runtime.h>
 
@@ -19,12 +18,12 @@
 
 namespace ferry::cuda {
 
-/// Not part of the backend's struct: programs that describe a machine include this header themselves.
+/// What ferry-info asks of the backend.
 struct survey_functions {
   /// All devices, without a context on any but `chosen`, whose free memory is asked for. Never throws for a
   /// machine without a device: the survey says why there is none.
-  static detail::device_survey survey(int chosen) {
-    detail::device_survey survey;
+  static ferry_info::device_survey survey(int chosen) {
+    ferry_info::device_survey survey;
     survey.toolkit = version_text(CUDART_VERSION);
     survey.driver = host::line_of("/sys/module/nvidia/version", "");
     int version = 0;
@@ -40,7 +39,7 @@ struct survey_functions {
       survey.failure = "there is no device " + std::to_string(chosen);
       return survey;
     }
-    detail::device_facts& chosen_device = survey.devices[static_cast<std::size_t>(chosen)];
+    ferry_info::device_facts& chosen_device = survey.devices[static_cast<std::size_t>(chosen)];
     std::size_t total = 0;
     cudaError_t status = cudaSetDevice(chosen);
     if (status == cudaSuccess) status = cudaMemGetInfo(&chosen_device.free_bytes, &total);
@@ -72,8 +71,8 @@ struct survey_functions {
     return 0;
   }
 
-  static detail::device_facts facts_about(int device, int count) {
-    detail::device_facts facts;
+  static ferry_info::device_facts facts_about(int device, int count) {
+    ferry_info::device_facts facts;
     facts.number = device;
     cudaDeviceProp about{};
     if (cudaGetDeviceProperties(&about, device) == cudaSuccess) {
@@ -109,7 +108,7 @@ struct survey_functions {
     return facts;
   }
 
-  static void look_at_link(detail::device_facts& facts) {
+  static void look_at_link(ferry_info::device_facts& facts) {
     char address[32] = "";
     if (cudaDeviceGetPCIBusId(address, static_cast<int>(sizeof address), facts.number) != cudaSuccess) {
       cudaGetLastError();
