@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/file_stream.hpp>
+#include <ferry/memory/detail/file.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
 #include <sys/utsname.h>

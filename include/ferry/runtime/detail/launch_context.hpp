@@ -8,7 +8,6 @@
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/change_marks.hpp>
 #include <ferry/runtime/detail/engine.hpp>
-#include <ferry/runtime/detail/host_side.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
 #include <ferry/runtime/detail/report.hpp>
 #include <ferry/runtime/detail/require_process.hpp>

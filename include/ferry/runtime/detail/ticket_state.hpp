@@ -3,10 +3,10 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
-#include <ferry/memory/detail/block_lease.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/free_list.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
+#include <ferry/memory/detail/use_record.hpp>
 #include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
 #include <ferry/runtime/detail/report.hpp>
