@@ -18,7 +18,7 @@
 
 namespace ferry::cuda {
 
-/// What ferry-info asks of the backend.
+/// The facts about devices that ferry-info prints.
 struct survey_functions {
   /// All devices, without a context on any but `chosen`, whose free memory is asked for. Never throws for a
   /// machine without a device: the survey says why there is none.

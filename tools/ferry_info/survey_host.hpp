@@ -6,7 +6,7 @@
 
 namespace ferry::host {
 
-/// What ferry-info asks of the backend.
+/// The facts about devices that ferry-info prints.
 struct survey_functions {
   /// The host is the only device. Its memory and nodes are facts about the machine.
   static ferry_info::device_survey survey(int) {
