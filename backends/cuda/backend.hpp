@@ -2,7 +2,6 @@
 #pragma once
 
 #include "allocation.hpp"
-#include "annotation.hpp"
 #include "arithmetic.hpp"
 #include "atomics.hpp"
 #include "capture.hpp"
@@ -42,7 +41,6 @@ struct cuda_backend : cuda::device_functions,
                       cuda::interprocess_functions,
                       cuda::capture_functions,
                       cuda::timeline_functions,
-                      cuda::annotation_functions,
                       cuda::lane_functions,
                       cuda::link_functions,
                       cuda::launch_functions,

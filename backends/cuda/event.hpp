@@ -6,7 +6,6 @@
 #include "error.hpp"
 
 #include <ferry/memory/detail/event.hpp>
-#include <ferry/memory/detail/trace_span.hpp>
 #include <ferry/runtime/detail/event_pool.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -46,7 +45,6 @@ class stream_event final : public ferry::detail::event {
     check(cudaEventRecord(event_, exec.cuda_stream()), "cudaEventRecord");
   }
   void wait() override {
-    const detail::trace_span waiting("ferry::wait::event", {}, "wait");
     const device_guard guard(device_);
     const capture_pause pause(true);
     check(cudaEventSynchronize(event_), "cudaEventSynchronize");

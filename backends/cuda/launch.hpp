@@ -7,7 +7,6 @@
 #include "error.hpp"
 
 #include <ferry/memory/detail/tools.hpp>
-#include <ferry/runtime/detail/device_span.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -97,7 +96,6 @@ struct launch_functions {
     static_assert(sizeof(Functor) <= 4000, "ferry: a functor must fit into the arguments of a kernel");
     constexpr std::int64_t threads = Functor::most_threads;
     constexpr std::int64_t most = std::int64_t{std::numeric_limits<std::int32_t>::max()} * threads;
-    const detail::device_span<Kokkos::Cuda> span(exec, label, "kernel");
     const device_guard guard(exec);
     const detail::tool_kernel reported(exec, label);
     cudaLaunchAttribute attribute{};

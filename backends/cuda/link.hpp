@@ -4,8 +4,6 @@
 #include "device.hpp"
 #include "error.hpp"
 
-#include <ferry/runtime/detail/device_span.hpp>
-
 #include <Kokkos_Core.hpp>
 
 #include <cuda_runtime.h>
@@ -101,7 +99,6 @@ struct link_functions {
   template <class Functor>
   static void launch_blocks(const Kokkos::Cuda& exec, std::string_view label, int teams, int size,
                             const Functor& functor, std::size_t shared_bytes = 0) {
-    const detail::device_span<Kokkos::Cuda> span(exec, label, "kernel");
     const device_guard guard(exec);
     const dim3 blocks(static_cast<unsigned>(teams));
     const dim3 threads(static_cast<unsigned>(std::min(size, largest_block)));

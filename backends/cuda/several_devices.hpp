@@ -7,7 +7,6 @@
 #include "error.hpp"
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/call_in_thread.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
@@ -16,8 +15,8 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <future>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -83,9 +82,7 @@ struct several_devices_functions {
   static Exec instance_on(int device) {
     const auto making = lock_instances();
     enter_device(device);
-    std::optional<Exec> instance;
-    ferry::detail::call_in_thread([&] { instance.emplace(make_instance(device)); });
-    return *std::move(instance);
+    return std::async(std::launch::async, [device] { return make_instance(device); }).get();
   }
 
   /// Lets work of the instance reach the memory of another device; false if the machine can't.

@@ -4,6 +4,8 @@
 #include "../sorted_keys.hpp"
 #include "error.hpp"
 
+#include <ferry/memory/detail/tools.hpp>
+
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
@@ -17,6 +19,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 /// The functions of sort_functions that CUB implements.
 namespace ferry::cuda {
@@ -34,6 +37,8 @@ void sort_functions::sort_pairs(const Kokkos::Cuda& exec, std::uint64_t*& keys, 
                                 std::int64_t*& values, std::int64_t* other_values, std::int64_t count,
                                 int first_bit, int bits, void* workspace, std::size_t workspace_bytes) {
   const device_guard guard(exec);
+  static const std::string label = "ferry::make_plan::sort";
+  const detail::tool_kernel reported(exec, label);
   cub::DoubleBuffer<std::uint64_t> key_buffers(keys, other_keys);
   cub::DoubleBuffer<std::int64_t> value_buffers(values, other_values);
   check(cub::DeviceRadixSort::SortPairs(workspace, workspace_bytes, key_buffers, value_buffers, count,
@@ -56,6 +61,8 @@ void sort_functions::sort_keys(const Kokkos::Cuda& exec, std::uint64_t*& keys, s
                                std::int64_t count, int first_bit, int bits, void* workspace,
                                std::size_t workspace_bytes) {
   const device_guard guard(exec);
+  static const std::string label = "ferry::make_plan::sort";
+  const detail::tool_kernel reported(exec, label);
   cub::DoubleBuffer<std::uint64_t> buffers(keys, other_keys);
   check(cub::DeviceRadixSort::SortKeys(workspace, workspace_bytes, buffers, static_cast<std::uint32_t>(count),
                                        first_bit, bits, exec.cuda_stream()),

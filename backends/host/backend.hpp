@@ -2,7 +2,6 @@
 #pragma once
 
 #include "allocation.hpp"
-#include "annotation.hpp"
 #include "arithmetic.hpp"
 #include "atomics.hpp"
 #include "capture.hpp"
@@ -43,7 +42,6 @@ struct host_backend : host::device_functions,
                       host::interprocess_functions,
                       host::capture_functions,
                       host::timeline_functions,
-                      host::annotation_functions,
                       host::lane_functions,
                       host::link_functions,
                       host::launch_functions,

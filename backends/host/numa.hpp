@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/file_stream.hpp>
+#include <ferry/memory/detail/file.hpp>
 
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -115,7 +115,7 @@ struct running_sum {
 template <class Exec, class Functor>
 void for_each_chunk(const Exec& exec, const std::string& label, const Functor& functor) {
   if (functor.chunks == 1) {
-    const detail::kernel_region region(exec, label);
+    const detail::tool_kernel region(exec, label);
     return functor(std::int64_t{0});
   }
   using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
@@ -140,7 +140,7 @@ void sort_functions::sort_pairs(const Exec& exec, std::uint64_t*& keys, std::uin
   if (count <= 1 || bits <= first_bit) return;
   if (count <= inserted_pairs::most) {
     static const std::string label = "ferry::make_plan::sort::insert";
-    const detail::kernel_region region(exec, label);
+    const detail::tool_kernel region(exec, label);
     return inserted_pairs{keys, values, first_bit, bits - first_bit}.sort(count);
   }
   const std::int64_t chunks = std::clamp<std::int64_t>(detail::concurrency_of(exec), 1, most_chunks(count));
@@ -181,7 +181,7 @@ void sort_functions::inclusive_sum(const Exec& exec, const Terms& terms, std::ui
   static const std::string label = "ferry::make_plan::sum";
   const running_sum<Terms> sum{terms, sums};
   if (detail::stays_in_caller(exec, count * static_cast<std::int64_t>(2 * sizeof(std::uint64_t)))) {
-    const detail::kernel_region region(exec, label);
+    const detail::tool_kernel region(exec, label);
     std::uint64_t total = 0;
     for (std::int64_t k = 0; k < count; ++k) sum(k, total, true);
     return;

@@ -6,7 +6,6 @@
 
 namespace ferry::host {
 
-/// Kernels run in the calling thread, which takes their times itself: no start_timer, no stop_timer.
 struct timeline_functions {
   /// For kernels: nanoseconds, by a clock that all of them share.
   static std::uint64_t clock_in_kernel() {

@@ -8,8 +8,8 @@
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/memory/spaces.hpp>
+#include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/detail/ticket_state.hpp>
-#include <ferry/runtime/detail/unheard_findings.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/tensor.hpp>
 

@@ -15,10 +15,10 @@
 #include <ferry/io/detail/chunk_threads.hpp>
 #include <ferry/io/load_options.hpp>
 #include <ferry/io/save_options.hpp>
+#include <ferry/memory/detail/file.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
-#include <ferry/memory/detail/whole_path.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/runtime/detail/unheard_findings.hpp>
+#include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/tensor.hpp>
 

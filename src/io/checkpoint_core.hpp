@@ -12,7 +12,7 @@
 #include <ferry/io/load_options.hpp>
 #include <ferry/io/save_options.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
-#include <ferry/runtime/detail/unheard_findings.hpp>
+#include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/ticket.hpp>
 
 #include <cstdint>

@@ -8,7 +8,6 @@
 #include <ferry/io/detail/manifest_writer.hpp>
 #include <ferry/memory/detail/atomic_file.hpp>
 #include <ferry/memory/detail/file.hpp>
-#include <ferry/memory/detail/file_rights.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
 
 #include <dirent.h>

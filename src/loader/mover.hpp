@@ -2,12 +2,10 @@
 #pragma once
 
 #include "slot_ring.hpp"
-#include "stage_trace.hpp"
 
 #include <ferry/loader/detail/lane.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/event.hpp>
-#include <ferry/memory/detail/trace_listeners.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -89,9 +87,6 @@ class batch_mover {
       lock.unlock();
       const bool ended = end == nullptr || end->ready();
       const auto begin = std::max(batch_slot.sent, last_landed_), now = slot::clock::now();
-      if (ended && end != nullptr && (trace_listeners() & trace_file) != 0)
-        trace_transfer(this, ring_.order.epoch_of(batch_slot.number),
-                       batch_slot.number % ring_.order.batches(), batch_slot, begin, now);
       lock.lock();
       if (!ended) break;
       if (end != nullptr) ring_.clock_of(batch_slot.number).times.transfer += slot_ring::seconds(now - begin);

@@ -2,15 +2,13 @@
 #include <ferry/loader/detail/pipeline.hpp>
 
 #include "mover.hpp"
-#include "progress_bar.hpp"
 #include "slot_ring.hpp"
-#include "stage_trace.hpp"
 
 #include "../runtime/processors.hpp"
 #include "../runtime/worker_thread.hpp"
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/trace_span.hpp>
+#include <ferry/memory/detail/tools.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -56,7 +54,6 @@ class pipeline::inside {
         lane_(std::move(way)),
         ring_(order, depth),
         mover_(ring_, *lane_, layout_),
-        bar_(options.progress),
         processors_(processor_set::of_process()) {
     for (std::size_t i = 0; i < depth; ++i) lane_->place(ring_.slots[i], i);
     const int threads = options.workers + (lane_->travels() ? 1 : 0);
@@ -103,7 +100,6 @@ class pipeline::inside {
     ring_.is_ready.notify_all();
     for (const auto& thread : threads_) thread->wait();
     threads_.clear();
-    bar_.end();
     for (slot& member : ring_.slots) {
       wait_for_work_on(*member.host_accesses);
       wait_for_work_on(*member.device_accesses);
@@ -166,7 +162,7 @@ class pipeline::inside {
   }
 
   pulled take(bool may_block, slot*& batch_slot) {
-    std::optional<trace_span> waiting;  // ends after the lock
+    std::optional<tool_region> waiting;  // ends after the lock
     std::unique_lock lock(ring_.guard);
     const auto begin = clock::now();
     const std::int64_t number = ring_.served;
@@ -177,12 +173,11 @@ class pipeline::inside {
         last.times.wall = slot_ring::seconds(begin - last.begin);
       }
       announced_end_ = number;
-      bar_.end();
       return pulled::end;
     }
     const auto is_there = [&] { return ring_.ready > number || ring_.broken != nullptr || ring_.closed; };
     if (!may_block && !is_there()) return pulled::nothing;
-    waiting.emplace("ferry::loader::", "wait", loader_category);
+    waiting.emplace("ferry::loader::wait");
     if (options_.timeout.count() == 0)
       ring_.is_ready.wait(lock, is_there);
     else if (!ring_.is_ready.wait_for(lock, std::min(options_.timeout, longest_wait), is_there))
@@ -201,8 +196,6 @@ class pipeline::inside {
     now.times.samples += static_cast<std::int64_t>(got.samples.size());
     now.times.wait += slot_ring::seconds(got.served - begin);
     now.times.wall = slot_ring::seconds(got.served - now.begin);
-    bar_.show(now.times, number % order().batches() + 1, order().batches());
-    note_batch(*waiting, order().epoch_of(number), number % order().batches(), got);
     batch_slot = &got;
     return pulled::batch;
   }
@@ -221,10 +214,8 @@ class pipeline::inside {
       lock.unlock();
       const auto begin = clock::now();
       try {
-        trace_span making("ferry::loader::", "make", loader_category);
+        const tool_region making("ferry::loader::make");
         order().list(batch_slot.number, batch_slot.samples);
-        note_batch(making, order().epoch_of(batch_slot.number), batch_slot.number % order().batches(),
-                   batch_slot);
         for (std::size_t i = 0; i < data.size(); ++i) data[i] = batch_slot.host + layout_.fields[i].offset;
         maker_->make({order().epoch_of(batch_slot.number), batch_slot.number % order().batches(),
                       batch_slot.samples, worker, &ring_.stop},
@@ -252,7 +243,6 @@ class pipeline::inside {
   std::unique_ptr<lane> lane_;
   slot_ring ring_;
   batch_mover mover_;
-  progress_bar bar_;
   std::int64_t announced_end_ = 0;  ///< number of the batch before which next() has told that an epoch ended
   std::atomic<bool> in_next_{false};
   processor_set processors_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "available_bytes.hpp"
 
-#include <ferry/memory/detail/file_stream.hpp>
+#include <ferry/memory/detail/file.hpp>
 
 #include <algorithm>
 #include <cstdint>

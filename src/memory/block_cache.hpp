@@ -4,11 +4,11 @@
 #include "block_shelf.hpp"
 
 #include <ferry/memory/detail/allocation.hpp>
-#include <ferry/memory/detail/block_lease.hpp>
 #include <ferry/memory/detail/device_account.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/idle_memory.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
+#include <ferry/memory/detail/use_record.hpp>
 
 #include <bit>
 #include <cstddef>

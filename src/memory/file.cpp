@@ -2,7 +2,6 @@
 #include <ferry/memory/detail/file.hpp>
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/whole_path.hpp>
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -201,6 +200,15 @@ void sync_folder(const file& folder) {
   } while (result != 0 && errno == EINTR);
   // Some file systems can't, and need not.
   if (result != 0 && errno != EINVAL && errno != EROFS) folder.fail_by_errno("fsync of the folder");
+}
+
+void require_whole_path(std::string_view verb, std::string_view path) {
+  const std::size_t first = path.find('\0');
+  if (first == std::string_view::npos) return;
+  std::string readable;
+  for (const char letter : path) readable += letter == '\0' ? std::string("\\0") : std::string(1, letter);
+  throw invalid_argument(
+      joined(verb, ": ", readable, ": byte ", first, " of the path is a NUL, where the system would cut it"));
 }
 
 }  // namespace ferry::detail

@@ -3,12 +3,14 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
+#include <ferry/memory/detail/require_kokkos.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <pthread.h>
 
 #include <new>
+#include <string>
 
 namespace ferry::detail {
 
@@ -55,6 +57,21 @@ std::unique_lock<std::mutex> lock_unless_lost(std::mutex& guard, process_mark& u
     refuse_child(call, "was in a call of this object", "make an object of the child's own");
   user = process_mark();
   return lock;
+}
+
+void refuse_without_kokkos(std::string_view subject) {
+  throw invalid_argument(
+      std::string(subject.starts_with("ferry") ? "" : "ferry::")
+          .append(subject)
+          .append(Kokkos::is_finalized() ? ": Kokkos has been finalized" : ": Kokkos is not initialized"));
+}
+
+void refuse_lost_kokkos(std::string_view call) {
+  constexpr std::string_view prefix = "ferry::";
+  if (call.substr(0, prefix.size()) == prefix) call.remove_prefix(prefix.size());
+  throw invalid_argument(joined(
+      prefix, call,
+      ": this process was forked after Kokkos::initialize, so the threads and devices of Kokkos stay with the parent, and its kernels would wait for them for ever; fork before Kokkos::initialize, or start the process by exec (multiprocessing: 'spawn')"));
 }
 
 }  // namespace ferry::detail

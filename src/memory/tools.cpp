@@ -27,6 +27,10 @@ void report_deallocation(std::string_view space, std::string_view label, const v
     Kokkos::Tools::deallocateData(tools_space(space), std::string(label), data, std::uint64_t{bytes});
 }
 
+void tool_region::begin(std::string_view first, std::string_view second) {
+  Kokkos::Tools::pushRegion(std::string(first).append(second));
+}
+
 tool_kernel::tool_kernel(std::uint32_t device, const std::string& label) : listened_(tools_listen()) {
   if (listened_) Kokkos::Tools::beginParallelFor(label, device, &id_);
 }
@@ -35,18 +39,13 @@ tool_kernel::~tool_kernel() {
   if (listened_) Kokkos::Tools::endParallelFor(id_);
 }
 
-kernel_region::kernel_region(const std::string& label)
-    : kernel_region(Kokkos::DefaultHostExecutionSpace(), label) {}
+tool_kernel::tool_kernel(const std::string& label)
+    : tool_kernel(Kokkos::DefaultHostExecutionSpace(), label) {}
 
 transfer_region::transfer_region(std::string_view target, const void* target_data, std::string_view source,
                                  const void* source_data, std::size_t bytes, std::string_view label,
                                  bool enabled)
-    : span_(label, {}, "transfer", enabled), listened_(enabled && tools_listen()) {
-  if (span_.is_recording()) {
-    span_.note("from", source);
-    span_.note("to", target);
-    span_.note("bytes", static_cast<std::int64_t>(bytes));
-  }
+    : listened_(enabled && tools_listen()) {
   if (listened_)
     Kokkos::Tools::beginDeepCopy(tools_space(target), std::string(label), target_data, tools_space(source),
                                  std::string(label), source_data, std::uint64_t{bytes});

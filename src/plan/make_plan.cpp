@@ -7,7 +7,6 @@
 #include "sort_kernels.hpp"
 
 #include <ferry/memory/detail/tools.hpp>
-#include <ferry/runtime/detail/device_span.hpp>
 
 #include <memory>
 #include <utility>
@@ -40,7 +39,6 @@ bool place_in_one_launch([[maybe_unused]] launch_context<Exec>& call,
     if (!execution_backend<Exec>::sorts_in_one_launch(exec, segments.places.count)) return false;
     const std::string& label = call.label("sort");
     const tool_kernel reported(exec, label);
-    const device_span<Exec> span(exec, label, "kernel");
     return execution_backend<Exec>::sort_and_place(
         exec, key_of, segments, room.keys, room.other_keys, room.arrived, segments.places.count,
         room.layout.position_bits, room.last_bit(), room.scratch, room.layout.sort_bytes);
@@ -85,11 +83,8 @@ std::int64_t* sort_into(launch_context<Exec>& call, const kernels::any_row_keys&
     key_of.is_signed ? key_indices_of<std::int32_t>(call, key_of, room, n)
                      : key_indices_of<std::uint32_t>(call, key_of, room, n);
   std::uint64_t* sorted = room.keys;
-  {
-    const device_span<Exec> span(exec, "ferry::make_plan::sort", "kernel");
-    backend::sort_keys(exec, sorted, room.other_keys, n, room.layout.position_bits, room.last_bit(),
-                       room.scratch, room.layout.sort_bytes);
-  }
+  backend::sort_keys(exec, sorted, room.other_keys, n, room.layout.position_bits, room.last_bit(),
+                     room.scratch, room.layout.sort_bytes);
   // The sort returns the buffer with the result; the other one is free now.
   segments.places.keys = sorted;
   segments.run_begin = reinterpret_cast<std::int64_t*>(sorted == room.keys ? room.other_keys : room.keys);
@@ -116,10 +111,6 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
   const std::int64_t rows = request.rows;
   const auto home = engine::get(exec);
   launch_context<Exec> call(exec, "make_plan");
-  if (call.span().is_recording()) {
-    call.span().note("rows", rows);
-    call.span().note("positions", n);
-  }
   call.refuse_capture(
       "but sorting indices can't be repeated by a graph; make the plan before the capture, or write distinct rows with duplicates::assume_unique on path::direct");
 

@@ -2,7 +2,7 @@
 #include <ferry/profile/detail/profile_file.hpp>
 
 #include <ferry/memory/detail/atomic_file.hpp>
-#include <ferry/memory/detail/file_stream.hpp>
+#include <ferry/memory/detail/file.hpp>
 
 namespace ferry::detail {
 

@@ -3,7 +3,6 @@
 
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/require_process.hpp>
-#include <ferry/runtime/detail/wake_time.hpp>
 
 #include "../../backends/enabled.hpp"
 
@@ -17,14 +16,12 @@ template <HostExecutionSpace Exec>
 void launch(const Exec& exec, const std::string& label, host_loop loop) {
   if (loop.count <= 0) return;
   if (stays_in_caller(exec, loop.bytes)) {
-    const kernel_region region(exec, label);
+    const tool_kernel region(exec, label);
     return loop(0);
   }
   require_own_kokkos(exec, label);
-  if (concurrency_of(exec) > 1) hint_at_slow_threads();
   loop.runs = std::min(loop.count, loop.thread_runs * concurrency_of(exec));
   using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
-  const device_span<Exec> span(exec, label, "kernel");
   Kokkos::parallel_for(label, host_range<range>(exec, loop.runs), loop);
   execution_backend<Exec>::end_launch(exec, label);
 }

@@ -23,13 +23,11 @@ std::shared_ptr<void> take_for_verb(const char* verb, const Take& take) {
   }
 }
 
-/// Notes the table, the rows that a call names, and whether a plan names them, in the event of the call.
-[[gnu::cold]] void note_rows(trace_span& event, const untyped_array& table, std::int64_t positions,
-                             bool has_plan) {
-  event.note("table", table.shape.label.view());
-  event.note("rows", table.shape.rows());
-  event.note("positions", positions);
-  event.note("plan", has_plan ? "yes" : "no");
+/// Tells Kokkos Tools the table and the rows that a call names, as an event in the region of the call.
+[[gnu::cold]] void mark_rows(const untyped_array& table, std::int64_t positions, bool has_plan) {
+  Kokkos::Tools::markEvent(std::string(table.shape.label.view()) + ": " + std::to_string(positions) +
+                           (has_plan ? " positions of a plan, " : " positions, ") +
+                           std::to_string(table.shape.rows()) + " rows");
 }
 
 /// States of ended work return first: the pool of a steady loop then holds as many as are in flight.
@@ -42,7 +40,7 @@ ticket_state_handle take_state(engine& home, bool capturing) {
 
 verb_call::verb_call(const void* exec, const char* verb, std::shared_ptr<engine> home, bool capturing,
                      instance_id id, stream_handle stream)
-    : span_("ferry::", verb, "verb"),
+    : region_("ferry::", verb, !capturing),
       exec_(exec),
       verb_(verb),
       capturing_(capturing),
@@ -146,7 +144,7 @@ void verb_call::note_indices(const untyped_array& table, std::int64_t positions,
 }
 
 ticket verb_call::finish(const untyped_array& table, std::int64_t positions, bool signed_indices) {
-  if (span_.is_recording()) note_rows(span_, table, positions, has_plan_);
+  if (region_.is_recording()) mark_rows(table, positions, has_plan_);
   if (checks_indices()) note_indices(table, positions, signed_indices);
   return finish();
 }

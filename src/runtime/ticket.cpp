@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/runtime/ticket.hpp>
 
+#include <ferry/memory/detail/tools.hpp>
+
 namespace ferry {
 
 void ticket::wait() {
@@ -9,8 +11,7 @@ void ticket::wait() {
 
 void ticket::join() {
   if (state_ == nullptr) return;
-  detail::trace_span waiting("ferry::wait", {}, "wait");
-  if (waiting.is_recording()) state_->note_verb(waiting);
+  const detail::tool_region waiting("ferry::wait::", state_->sources.verb);
   if (state_->mark) {
     if (const auto now = state_->mark()) now->wait();
     if (state_->find_error == nullptr) return;

@@ -55,11 +55,6 @@ void ticket_state::withdraw() noexcept {
     if (used_object* const object = std::exchange(use.object, nullptr)) object->withdraw(use.writes);
 }
 
-void ticket_state::note_verb(trace_span& event) const {
-  if (*sources.verb != '\0') event.note("verb", sources.verb);
-  if (!sources.table.label.view().empty()) event.note("table", sources.table.label.view());
-}
-
 bool ticket_state::is_raised() const {
   const auto raised = [](const std::shared_ptr<report_writer>& report) {
     return report != nullptr && *static_cast<const volatile unsigned int*>(report->raised) != 0u;

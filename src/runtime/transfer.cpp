@@ -3,7 +3,6 @@
 
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/device_span.hpp>
 
 #include "../../backends/enabled.hpp"
 
@@ -19,7 +18,6 @@ void transfer(const Exec& exec, const char* label, void* target, std::string_vie
   if (bytes <= 0) return;
   const transfer_region region(target_space, target, source_space, source, static_cast<std::size_t>(bytes),
                                label);
-  const device_span<Exec> span(exec, label, "transfer");
   execution_backend<Exec>::copy_async(exec, label, target, source, static_cast<std::size_t>(bytes));
 }
 

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/runtime/transfer_statistics.hpp>
 
-#include <ferry/runtime/detail/transfer_counters.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
+#include <ferry/runtime/detail/count_moves.hpp>
 
 #include <atomic>
 #include <cstddef>
 
 namespace ferry {
+
+detail::transfer_counters& detail::transfer_counters::get() {
+  static transfer_counters& counters = process_wide<transfer_counters>();
+  return counters;
+}
 
 std::vector<transfer_count> transfer_statistics() {
   using counters = detail::transfer_counters;

@@ -3,7 +3,6 @@
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
 #include <ferry/memory/detail/atomic_file.hpp>
-#include <ferry/memory/detail/file_rights.hpp>
 
 #include "io_kit.hpp"
 

@@ -26,7 +26,7 @@ ferry_info::report good_machine() {
   result.backend = "cuda";
   result.host_threads = 16;
   result.survey.toolkit = result.survey.runtime = "13.0";
-  ferry::detail::device_facts facts;
+  ferry_info::device_facts facts;
   facts.maps_host_memory = facts.takes_registered_memory = facts.concurrent_managed_access = true;
   facts.link_generation = facts.best_link_generation = 5;
   facts.link_lanes = facts.best_link_lanes = 16;

@@ -32,7 +32,7 @@ struct bench {
     checks.push_back({name, result, std::move(finding), std::move(advice)});
   }
 
-  [[nodiscard]] const ferry::detail::device_facts* device() const {
+  [[nodiscard]] const device_facts* device() const {
     for (const auto& entry : facts.survey.devices)
       if (entry.number == facts.device) return &entry;
     return nullptr;
@@ -311,6 +311,15 @@ struct bench {
 };
 
 }  // namespace
+
+std::string wake_time::advice() const {
+  if (seconds < slow) return {};
+  if (processors > 0 && threads > processors)
+    return "set OMP_NUM_THREADS=" + std::to_string(processors) + ", one thread for each processor";
+  if (spins)
+    return "other work runs on the processors while the threads spin for it; set OMP_WAIT_POLICY=passive, or fewer OMP_NUM_THREADS";
+  return {};
+}
 
 double link_rate(int generation, int lanes) {
   // GB/s of one lane after the line code: 8 of 10 bits up to generation 2, 128 of 130 up to 5, flits from 6 on.

@@ -214,9 +214,9 @@ machine_facts look_at_machine() {
   look_at_nodes(facts);
   try_huge_pages(facts);
   for (const char* name :
-       {"FERRY_PROFILE", "FERRY_TRACE", "FERRY_WITHOUT", "KOKKOS_TOOLS_LIBS", "KOKKOS_VISIBLE_DEVICES",
-        "OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY", "CUDA_VISIBLE_DEVICES",
-        "CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MODULE_LOADING"})
+       {"FERRY_PROFILE", "FERRY_WITHOUT", "KOKKOS_TOOLS_LIBS", "KOKKOS_VISIBLE_DEVICES", "OMP_NUM_THREADS",
+        "OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY", "CUDA_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING",
+        "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MODULE_LOADING"})
     if (const char* value = std::getenv(name)) facts.environment.emplace_back(name, value);
   return facts;
 }

@@ -2,7 +2,7 @@
 #include "program.hpp"
 #include "report.hpp"
 
-// survey.hpp of the backend that Kokkos was built with; CMake names it.
+// The survey of the backend that Kokkos was built with; CMake names it.
 #include FERRY_INFO_SURVEY
 
 #include <ferry/version.hpp>

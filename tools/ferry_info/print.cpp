@@ -52,7 +52,7 @@ class lines {
   std::string text_;
 };
 
-std::string link_text(const ferry::detail::device_facts& device) {
+std::string link_text(const device_facts& device) {
   if (device.link_generation == 0 && device.link_lanes == 0) return "unknown";
   std::string text =
       "PCIe " + std::to_string(device.link_generation) + " x" + std::to_string(device.link_lanes);
@@ -64,7 +64,7 @@ std::string link_text(const ferry::detail::device_facts& device) {
   return text;
 }
 
-void print_device(lines& out, const report& facts, const ferry::detail::device_facts& device) {
+void print_device(lines& out, const report& facts, const device_facts& device) {
   out.head("device " + std::to_string(device.number) + (device.number == facts.device ? " (in use)" : ""));
   out.row("name", device.name);
   if (facts.device_is_host()) return;
@@ -89,7 +89,7 @@ void print_device(lines& out, const report& facts, const ferry::detail::device_f
   out.row("reaches devices", peers);
 }
 
-json device_json(const ferry::detail::device_facts& device) {
+json device_json(const device_facts& device) {
   return {
       {"number", device.number},
       {"name", device.name},

@@ -5,10 +5,19 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <sched.h>
+
+#ifdef KOKKOS_ENABLE_OPENMP
+#include <omp.h>
+#endif
+
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <string>
 #include <type_traits>
@@ -57,6 +66,42 @@ measured_rates::space measure_space(const exec_space& exec,
   return rates;
 }
 
+int count_usable_processors() {
+  cpu_set_t processors;
+  CPU_ZERO(&processors);
+  return sched_getaffinity(0, sizeof processors, &processors) == 0 ? CPU_COUNT(&processors) : 0;
+}
+
+bool threads_spin() {
+  const char* policy = std::getenv("OMP_WAIT_POLICY");
+  return policy == nullptr || (std::strcmp(policy, "passive") != 0 && std::strcmp(policy, "PASSIVE") != 0);
+}
+
+/// Wakes the threads some times. Takes 0.2 ms, and at most about 20 ms if they are slow.
+wake_time measure_wake_time() {
+  wake_time threads_of_host;
+#ifdef KOKKOS_ENABLE_OPENMP
+  const int threads = Kokkos::OpenMP().concurrency();
+  if (threads < 2 || omp_in_parallel() != 0) return threads_of_host;
+  threads_of_host.threads = threads;
+  threads_of_host.processors = count_usable_processors();
+  threads_of_host.spins = threads_spin();
+  std::atomic<int> visits{0};
+  const auto wake = [&] {
+#pragma omp parallel num_threads(threads)
+    visits.fetch_add(1, std::memory_order_relaxed);
+  };
+  wake();  // starts the threads
+  constexpr int most = 20;
+  int turns = 0;
+  const auto begin = clock::now();
+  std::chrono::duration<double> spent{};
+  for (; turns < most && spent.count() < most * 1e-3; spent = clock::now() - begin, ++turns) wake();
+  threads_of_host.seconds = spent.count() / turns;
+#endif
+  return threads_of_host;
+}
+
 }  // namespace
 
 void describe_program(report& facts) {
@@ -66,7 +111,7 @@ void describe_program(report& facts) {
   facts.execution_space = exec_space::name();
   facts.host_space = Kokkos::DefaultHostExecutionSpace::name();
   facts.host_threads = Kokkos::DefaultHostExecutionSpace().concurrency();
-  facts.wakes = ferry::detail::measure_wake_time();
+  facts.wakes = measure_wake_time();
   try {
     const auto profile = ferry::current_profile(exec);
     facts.profile.origin = ferry::profile_origin(exec);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/runtime/detail/device_facts.hpp>
-#include <ferry/runtime/detail/wake_time.hpp>
+#include "device_facts.hpp"
 
 #include <cstdint>
 #include <string>
@@ -10,6 +9,20 @@
 #include <vector>
 
 namespace ferry_info {
+
+/// The threads of the default host instance and the time that a kernel waits for them. All 0 if a kernel has
+/// one thread, or threads that are not OpenMP's, or if the caller is in a parallel region.
+struct wake_time {
+  static constexpr double slow = 1e-4;  ///< seconds; threads with a processor each take a tenth of it
+
+  int threads = 0;
+  int processors = 0;  ///< that the process may run on
+  bool spins = false;  ///< OMP_WAIT_POLICY lets idle threads spin
+  double seconds = 0;  ///< to wake the threads and to wait for them, on average
+
+  /// The advice for slow threads; empty if they are not slow, or if no variable helps.
+  [[nodiscard]] std::string advice() const;
+};
 
 struct numa_node {
   int number = 0;
@@ -78,9 +91,9 @@ struct check {
 struct report {
   std::string ferry, kokkos, backend, execution_space, host_space;
   int host_threads = 0;
-  ferry::detail::wake_time wakes;
+  wake_time wakes;
   int device = 0;  ///< the one in use
-  ferry::detail::device_survey survey;
+  device_survey survey;
   machine_facts machine;
   measured_rates rates;
   profile_facts profile;

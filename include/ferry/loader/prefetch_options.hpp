@@ -35,7 +35,6 @@ struct prefetch_options {
   int ahead = 1;  ///< of a row_prefetcher: batches whose rows are read ahead, from 1 to 8
   /// How long next() waits for a batch before it throws; 0: without limit.
   std::chrono::milliseconds timeout{0};
-  bool progress = false;  ///< true if next() shows a progress bar on stderr, if that is a terminal
 };
 
 namespace detail {

@@ -39,9 +39,6 @@ class allocation_progress : public detail::thread_observer<progress> {
 
 namespace detail {
 
-extern template class thread_observer<progress>;
-extern template class report_meter<progress>;
-
 using progress_meter = report_meter<progress>;
 
 }  // namespace detail

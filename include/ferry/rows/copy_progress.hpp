@@ -43,9 +43,6 @@ class copy_progress : public detail::thread_observer<copied> {
 
 namespace detail {
 
-extern template class thread_observer<copied>;
-extern template class report_meter<copied>;
-
 using copy_meter = report_meter<copied>;
 
 }  // namespace detail

@@ -7,7 +7,6 @@
 #include <ferry/rows/copy.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/engine.hpp>
-#include <ferry/runtime/detail/host_side.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 

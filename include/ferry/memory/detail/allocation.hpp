@@ -122,17 +122,8 @@ allocation<Space>::allocation(allocation&& source) noexcept
 template <MemorySpace Space>
 allocation<Space>& allocation<Space>::operator=(allocation&& source) noexcept {
   if (this != &source) {
-    release();
-    label_ = std::move(source.label_);
-    charge_ = std::move(source.charge_);
-    pages_ = std::move(source.pages_);
-    block_ = std::exchange(source.block_, memory_block{});
-    device_ = source.device_;
-    keep_ = std::exchange(source.keep_, nullptr);
-    keeper_owner_ = source.keeper_owner_;
-    home_ = std::move(source.home_);
-    home_device_ = source.home_device_;
-    process_ = source.process_;
+    std::destroy_at(this);
+    std::construct_at(this, std::move(source));
   }
   return *this;
 }

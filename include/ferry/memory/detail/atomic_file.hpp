@@ -4,6 +4,8 @@
 #include <ferry/memory/detail/file.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
 
+#include <sys/stat.h>
+
 #include <string>
 
 namespace ferry::detail {
@@ -45,5 +47,10 @@ class atomic_file {
   std::string temporary_;  ///< empty once there is none
   process_mark process_;
 };
+
+/// Gives a new file the owner, group and mode of the one that it will replace, if this process may. It
+/// is open to nobody who could not open the old one: the mode of a group that can't be kept becomes that of
+/// all others, and a program does not run as another user.
+void take_rights(int descriptor, const struct stat& old) noexcept;
 
 }  // namespace ferry::detail

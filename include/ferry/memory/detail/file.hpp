@@ -8,6 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -101,5 +103,16 @@ std::string path_in(std::string folder, const std::string& name);
 file open_folder(const std::string& verb, const std::string& folder);
 /// Returns when the entries of a folder, new names say, are on the disk. Takes no memory.
 void sync_folder(const file& folder);
+
+/// Throws invalid_argument for a path with a NUL inside. The system would take the part before it, which
+/// names another file. Every function of the library that takes a path asks here.
+void require_whole_path(std::string_view verb, std::string_view path);
+
+struct close_stream {
+  void operator()(std::FILE* stream) const noexcept { std::fclose(stream); }
+};
+
+/// The owner of what fopen returns.
+using file_stream = std::unique_ptr<std::FILE, close_stream>;
 
 }  // namespace ferry::detail

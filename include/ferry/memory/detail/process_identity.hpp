@@ -59,6 +59,9 @@ class process_mark {
 /// Refuses a call in a child. `owner` has the threads or the files; `advice` follows a semicolon.
 [[noreturn]] void refuse_child(std::string_view call, std::string_view owner, std::string_view advice);
 
+/// Refuses a call that runs kernels in a child which was forked after Kokkos::initialize.
+[[noreturn]] void refuse_lost_kokkos(std::string_view call);
+
 /// Deleter of an object with threads or files, for a std::shared_ptr, which keeps the deleter. A child of the
 /// process that made it leaves the object alone.
 class delete_in_own_process {

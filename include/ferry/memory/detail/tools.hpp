@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/trace_span.hpp>
-
 #include <Kokkos_Core.hpp>
 
 #include <cstddef>
@@ -13,13 +11,38 @@
 namespace ferry::detail {
 
 /// ferry allocates and copies through its backends, which Kokkos Tools can't observe. These functions report
-/// both, while a tool is loaded. Transfers and kernels of the host also go to the trace.
+/// both, while a tool is loaded.
 void report_allocation(std::string_view space, std::string_view label, const void* data, std::size_t bytes);
 void report_deallocation(std::string_view space, std::string_view label, const void* data, std::size_t bytes);
 
-/// Reports to Kokkos Tools a kernel that ferry launches on a device without Kokkos, for its lifetime.
+/// Work of the calling thread as a region of Kokkos Tools, for its lifetime: a verb, a wait, a stage of a
+/// prefetcher. While no tool is loaded it costs one load.
+class tool_region {
+ public:
+  /// Named by two parts, which are joined for a tool only.
+  explicit tool_region(std::string_view first, std::string_view second = {}, bool enabled = true)
+      : listened_(enabled && Kokkos::Tools::profileLibraryLoaded()) {
+    if (listened_) begin(first, second);
+  }
+  tool_region(const tool_region&) = delete;
+  tool_region& operator=(const tool_region&) = delete;
+  ~tool_region() {
+    if (listened_) Kokkos::Tools::popRegion();
+  }
+
+  [[nodiscard]] bool is_recording() const { return listened_; }
+
+ private:
+  [[gnu::cold]] static void begin(std::string_view first, std::string_view second);
+
+  bool listened_;
+};
+
+/// Reports to Kokkos Tools a kernel that ferry runs without Kokkos, for its lifetime.
 class tool_kernel {
  public:
+  /// Of the default host instance.
+  explicit tool_kernel(const std::string& label);
   template <class Exec>
   tool_kernel(const Exec& exec, const std::string& label)
       : tool_kernel(Kokkos::Tools::Experimental::device_id(exec), label) {}
@@ -34,20 +57,6 @@ class tool_kernel {
   std::uint64_t id_ = 0;
 };
 
-/// Reports work of ferry's host threads as a kernel of a host instance, for its lifetime.
-class kernel_region {
- public:
-  /// Of the default host instance.
-  explicit kernel_region(const std::string& label);
-  template <class Exec>
-  kernel_region(const Exec& exec, const std::string& label)
-      : span_(label, {}, "kernel"), tool_(exec, label) {}
-
- private:
-  trace_span span_;
-  tool_kernel tool_;
-};
-
 /// Reports one transfer between two spaces, for its lifetime: of the call that enqueues it, if it is
 /// enqueued. With `enabled` false it reports nothing.
 class transfer_region {
@@ -59,7 +68,6 @@ class transfer_region {
   ~transfer_region();
 
  private:
-  trace_span span_;
   bool listened_;
 };
 

@@ -4,6 +4,7 @@
 #include <ferry/memory/detail/event.hpp>
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 namespace ferry::detail {
@@ -71,5 +72,19 @@ class used_object {
   virtual void note(bool writes, event_handle end, instance_id who) noexcept = 0;
   virtual void withdraw(bool writes) noexcept = 0;
 };
+
+/// The deleter of a lease of a block_cache. It distinguishes leases from other resources.
+struct block_return {
+  std::shared_ptr<used_object> loan;
+  void operator()(void*) noexcept { loan.reset(); }
+};
+
+/// The record of a lease's block, null if `resource` is not a lease of a block_cache. Verbs of several
+/// threads may share a block. When the last owner drops the lease, the block returns to its cache, with the
+/// uses that may still be in flight.
+inline used_object* loan_of(const std::shared_ptr<void>& resource) noexcept {
+  const auto* lease = std::get_deleter<block_return>(resource);
+  return lease == nullptr ? nullptr : lease->loan.get();
+}
 
 }  // namespace ferry::detail

@@ -7,7 +7,7 @@
 #include <ferry/optim/detail/find_nonfinite.hpp>
 #include <ferry/optim/detail/transform_pack.hpp>
 #include <ferry/plan/detail/index_access.hpp>
-#include <ferry/runtime/detail/host_side.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>

@@ -13,7 +13,6 @@
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/schedule.hpp>
-#include <ferry/runtime/detail/device_span.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -150,7 +149,6 @@ void launch_encode(const Exec& exec, const std::string& label, const array_ref<V
     const int threads = tuning.flat_team_size / lanes;
     const auto teams =
         static_cast<int>(std::min((rows * blocks + threads - 1) / threads, tuning.most_flat_teams));
-    const device_span<Exec> span(exec, label, "kernel");
     [[maybe_unused]] const auto launching =
         execution_backend<Exec>::template lock_launch<std::remove_cvref_t<decltype(functor)>>();
     Kokkos::parallel_for(label, Kokkos::TeamPolicy<Exec>(exec, teams, threads, lanes), functor);

@@ -3,6 +3,7 @@
 
 #include <ferry/concepts/argument.hpp>
 #include <ferry/concepts/execution_space.hpp>
+#include <ferry/memory/detail/tools.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
@@ -10,8 +11,8 @@
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/parallel.hpp>
 #include <ferry/runtime/detail/report.hpp>
-#include <ferry/runtime/detail/worker_kernel.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <cstdint>
@@ -44,7 +45,9 @@ bool has_signed_indices([[maybe_unused]] const Named& named) {
     return std::is_signed_v<std::remove_const_t<typename Named::value_type>>;
 }
 
-/// rows[p] = the row of each index or -1, found by the host's threads. Findings go to the ticket.
+/// rows[p] = the row of each index or -1, found by the host's threads. Findings go to the ticket. Next to a
+/// staging ring the worker pool finds them: threads of a host execution space may spin for milliseconds after
+/// a kernel, as OpenMP's do by default, and take the processors from the workers of the ring.
 template <class Bounds, class Exec, class Index, class Space>
 void resolve_on_host(launch_context<Exec>& call, const array_ref<Index, Space>& indices,
                      std::int64_t table_rows, std::int64_t* rows) {
@@ -57,7 +60,10 @@ void resolve_on_host(launch_context<Exec>& call, const array_ref<Index, Space>& 
     launch(call.exec(), label, indices.rows(), resolve);
     call.exec().fence(label);
   } else {
-    run_on_workers(label, indices.rows(), resolve);
+    const tool_kernel reported(label);
+    parallel(indices.rows(), 8192, [&resolve](std::int64_t first, std::int64_t count) {
+      for (std::int64_t i = first; i < first + count; ++i) resolve(i);
+    });
   }
 }
 

@@ -12,7 +12,6 @@
 #include <ferry/rows/detail/staging_ring.hpp>
 #include <ferry/rows/detail/transfer_box.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/host_side.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 

@@ -3,7 +3,6 @@
 
 #include <ferry/rows/detail/chunked.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/device_span.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -136,7 +135,6 @@ template <class Exec, class Order, class Functor>
     order.enqueue(exec, label, items, per_item, functor);
   } else {
     const auto kernel = order.kernel(exec, items, per_item, functor);
-    const device_span<Exec> span(exec, label, "kernel");
     [[maybe_unused]] const auto launching = execution_backend<Exec>::template lock_launch<decltype(kernel)>();
     Kokkos::parallel_for(label, kernel.policy, kernel.functor);
   }

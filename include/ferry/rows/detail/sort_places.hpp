@@ -4,7 +4,6 @@
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/row_source.hpp>
-#include <ferry/runtime/detail/device_span.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -40,7 +39,6 @@ kernels::sorted_places sort_by_page(launch_context<Exec>& call, const array_ref<
   const int first_bit = std::min(bits - 1, std::max(0, static_cast<int>(std::bit_width(rows_of_page)) - 1));
   const std::size_t bytes = backend::sort_bytes(n, first_bit, bits);
   auto* room = call.template scratch<std::byte>(static_cast<std::int64_t>(bytes));
-  const device_span<Exec> span(call.exec(), label, "kernel");
   backend::sort_pairs(call.exec(), keys, key_room, order, spare, n, first_bit, bits, room, bytes);
   return {keys, order, static_cast<std::uint64_t>(rows)};
 }

@@ -3,7 +3,6 @@
 
 #include <ferry/rows/detail/copy_box.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/device_span.hpp>
 #include <ferry/runtime/detail/pitched_block.hpp>
 
 #include <cstddef>
@@ -63,7 +62,6 @@ bool suits_transfer(const Exec& exec, const copy_box& box, std::size_t element_b
 template <class Exec, class T>
 void transfer_box(const Exec& exec, const char* label, T* target, const T* source, const copy_box& box) {
   box_transfers parts(box, sizeof(T));
-  const device_span<Exec> span(exec, label, "transfer");
   for (std::int64_t i = 0; i < parts.count; ++i) {
     const auto [target_place, source_place] = box.offsets(i, parts.outer);
     parts.block.target = target + target_place;

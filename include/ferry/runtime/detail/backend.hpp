@@ -5,6 +5,8 @@
 #include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/device.hpp>
 
+#include <Kokkos_Core.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -106,6 +108,16 @@ device memory_home(const Exec& exec) {
 template <HostExecutionSpace Exec>
 bool stays_in_caller(const Exec& exec, std::int64_t bytes) {
   return bytes <= execution_backend<Exec>::tuning(exec).caller_bytes && concurrency_of(exec) > 1;
+}
+
+/// The instance for the host part of a verb: `exec` if it is a host instance, else the default host
+/// instance.
+template <class Exec>
+auto host_side(const Exec& exec) {
+  if constexpr (is_host_exec<Exec>)
+    return exec;
+  else
+    return Kokkos::DefaultHostExecutionSpace{};
 }
 
 }  // namespace detail

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/device_span.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -148,7 +147,6 @@ template <class Exec, class Functor>
   } else {
     if (count <= 0) return;
     const auto kernel = iterations(exec, count, functor);
-    const device_span<Exec> span(exec, label, "kernel");
     [[maybe_unused]] const auto launching = execution_backend<Exec>::template lock_launch<decltype(kernel)>();
     Kokkos::parallel_for(label, kernel.policy, kernel.functor);
   }

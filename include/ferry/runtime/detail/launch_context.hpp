@@ -3,12 +3,11 @@
 
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/event.hpp>
-#include <ferry/memory/detail/trace_span.hpp>
+#include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/array_device.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/change_marks.hpp>
 #include <ferry/runtime/detail/engine.hpp>
-#include <ferry/runtime/detail/host_side.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
 #include <ferry/runtime/detail/report.hpp>
 #include <ferry/runtime/detail/require_process.hpp>
@@ -36,7 +35,6 @@ class verb_call {
   verb_call& operator=(const verb_call&) = delete;
 
   [[nodiscard]] const char* verb() const { return verb_; }
-  [[nodiscard]] trace_span& span() { return span_; }
   /// True if a graph is being captured. It then owns what the verb uses, and the device can't be queried.
   [[nodiscard]] bool capturing() const { return capturing_; }
   [[nodiscard]] instance_id id() const { return id_; }
@@ -142,7 +140,7 @@ class verb_call {
   void require_device_of(const untyped_array& array) const;
   void note_change(const untyped_array& array);
 
-  trace_span span_;  // of the whole call
+  tool_region region_;  // of the whole call
   const void* exec_;
   const char* verb_;
   bool capturing_;

@@ -10,8 +10,6 @@
 
 namespace ferry::detail {
 
-[[noreturn]] void refuse_lost_kokkos(std::string_view call);
-
 /// Every call that runs kernels comes here before it takes a lock or enqueues anything. Throws
 /// invalid_argument in a child that was forked after Kokkos::initialize, unless `exec` is a host instance of
 /// one thread: the calling thread.

@@ -3,11 +3,10 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
-#include <ferry/memory/detail/block_lease.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/free_list.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
-#include <ferry/memory/detail/trace_span.hpp>
+#include <ferry/memory/detail/use_record.hpp>
 #include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
 #include <ferry/runtime/detail/report.hpp>
@@ -137,9 +136,6 @@ struct ticket_state {
   void add_use(const std::shared_ptr<access_tracker>& accesses, bool writes);
   void note_end(const event_handle& end, instance_id instance) noexcept;
   void withdraw() noexcept;
-
-  /// Notes the verb and its table in an event of the trace.
-  [[gnu::cold]] void note_verb(trace_span& event) const;
 
   /// True if kernels have found an error. Reads words in host memory, whether the kernels have ended or not.
   [[nodiscard]] bool is_raised() const;

@@ -3,7 +3,6 @@
 
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/device_span.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -40,7 +39,6 @@ class transfer_batch {
       const auto* sizes = bytes_.data() + begin;
       const transfer_region region(target_space_, targets_[begin], source_space_, sources_[begin],
                                    std::accumulate(sizes, sizes + count, std::size_t{0}), label_);
-      const device_span<Exec> span(exec_, label_, "transfer");
       execution_backend<Exec>::copy_batch_async(exec_, label_.c_str(), targets_.data() + begin,
                                                 sources_.data() + begin, bytes_.data() + begin, count);
     }

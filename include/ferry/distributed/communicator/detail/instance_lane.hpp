@@ -6,7 +6,6 @@
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/device_span.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 
 #include <cstddef>
@@ -36,7 +35,6 @@ class instance_lane final : public device_lane {
     if (sender != nullptr && sender->published() != nullptr) backend::wait_for(takes_, *sender->published());
     const std::string_view source_space = sender == nullptr ? pinned_space::name : device_space::name;
     const transfer_region region(device_space::name, target, source_space, source, bytes, label);
-    const device_span<Exec> span(takes_, label, "transfer");
     if (sender == nullptr)
       backend::copy_async(takes_, label, target, source, bytes);
     else

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "../host/identity.hpp"
-#include "../host/numa.hpp"
-#include "detail/abilities.hpp"
-#include "numa.hpp"
+#include "../../backends/cuda/detail/abilities.hpp"
+#include "../../backends/cuda/numa.hpp"
+#include "../../backends/host/identity.hpp"
+#include "../../backends/host/numa.hpp"
+#include "device_facts.hpp"
 
 #include <ferry/error.hpp>
-#include <ferry/runtime/detail/device_facts.hpp>
 
 #include <cuda_runtime.h>
 
@@ -20,12 +20,12 @@
 
 namespace ferry::cuda {
 
-/// Not part of the backend's struct: programs that describe a machine include this header themselves.
+/// The facts about devices that ferry-info prints.
 struct survey_functions {
   /// All devices, without a context on any but `chosen`, whose free memory is asked for. Never throws for a
   /// machine without a device: the survey says why there is none.
-  static detail::device_survey survey(int chosen) {
-    detail::device_survey survey;
+  static ferry_info::device_survey survey(int chosen) {
+    ferry_info::device_survey survey;
     survey.toolkit = version_text(CUDART_VERSION);
     survey.driver = host::line_of("/sys/module/nvidia/version", "");
     int version = 0;
@@ -41,7 +41,7 @@ struct survey_functions {
       survey.failure = ferry::detail::joined("there is no device ", chosen);
       return survey;
     }
-    detail::device_facts& chosen_device = survey.devices[static_cast<std::size_t>(chosen)];
+    ferry_info::device_facts& chosen_device = survey.devices[static_cast<std::size_t>(chosen)];
     std::size_t total = 0;
     cudaError_t status = cudaSetDevice(chosen);
     if (status == cudaSuccess) status = cudaMemGetInfo(&chosen_device.free_bytes, &total);
@@ -74,8 +74,8 @@ struct survey_functions {
     return 0;
   }
 
-  static detail::device_facts facts_about(int device, int count) {
-    detail::device_facts facts;
+  static ferry_info::device_facts facts_about(int device, int count) {
+    ferry_info::device_facts facts;
     facts.number = device;
     cudaDeviceProp about{};
     if (cudaGetDeviceProperties(&about, device) == cudaSuccess) {
@@ -110,7 +110,7 @@ struct survey_functions {
     return facts;
   }
 
-  static void look_at_link(detail::device_facts& facts) {
+  static void look_at_link(ferry_info::device_facts& facts) {
     char address[32] = "";
     if (cudaDeviceGetPCIBusId(address, static_cast<int>(sizeof address), facts.number) != cudaSuccess) {
       cudaGetLastError();

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace ferry::detail {
+namespace ferry_info {
 
 /// A backend's facts about one device, for people who look at a machine. Zero and an empty text mean that the
 /// system does not tell.
@@ -51,4 +51,4 @@ struct device_survey {
   std::string failure;  ///< why no device can be used; empty if one can
 };
 
-}  // namespace ferry::detail
+}  // namespace ferry_info
