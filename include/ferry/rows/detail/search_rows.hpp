@@ -24,9 +24,8 @@
 /// The rows of a small batch and their positions without a sort: every row is compared with all of the batch.
 namespace ferry::kernels {
 
-/// Findings of a search, a source of the row kernels. Item i is position i: it has the row that its index
-/// names if it is the first position to do so, and no row otherwise. A team has every `teams`-th item, so
-/// rows with many values, which occur early, have different teams.
+/// Findings of a search, a source of the row kernels. Item i is position i: it has its row if no earlier
+/// position has it. A team has every `teams`-th item, so most rows with many values have different teams.
 struct found_rows {
   static constexpr int most_items = 16;  ///< of a team
 
@@ -50,7 +49,7 @@ struct found_rows {
 template <class Kernel, class Named>
 struct search_rows {
   static constexpr int team_size = 512;
-  static constexpr std::uint32_t no_row = 0xffffffff;  ///< tables have fewer rows
+  static constexpr std::uint32_t no_row = 0xffffffff;  ///< -1; tables have fewer rows
 
   Kernel kernel;  ///< its source is that of the team
   Named named;    ///< an index_rows
@@ -86,7 +85,7 @@ struct search_rows {
     for (int k = team.team_rank(); k < size * per_item; k += team.team_size()) {
       const int item = k / per_item;
       if (!sums || !is_long(batch.segments[item]))
-        team_kernel(number_of(team, item) * per_item + (k - item * per_item));
+        team_kernel(std::int64_t{team.league_rank() + item * teams} * per_item + (k - item * per_item));
     }
   }
 
@@ -112,11 +111,6 @@ struct search_rows {
   KOKKOS_FORCEINLINE_FUNCTION static bool is_long(const row_segment& segment) {
     return segment.end - segment.begin >= 8;
   }
-  /// The number of a team's item in the batch.
-  template <class Team>
-  KOKKOS_FORCEINLINE_FUNCTION int number_of(const Team& team, int item) const {
-    return team.league_rank() + item * teams;
-  }
   /// Whole steps of a warp of up to 64 lanes.
   KOKKOS_FORCEINLINE_FUNCTION int room() const { return (positions + 255) / 256 * 256; }
   KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t* rows(memory& batch) {
@@ -128,22 +122,14 @@ struct search_rows {
 
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION void load_rows(const Team& team, memory& batch) const {
-    constexpr int at_once = 4;  // loads of a thread under way
-    for (int first = team.team_rank(); first < room(); first += at_once * team.team_size()) {
-      std::int64_t row[at_once];
-      for (int k = 0; k < at_once; ++k) {
-        const int position = first + k * team.team_size();
-        row[k] = position < positions ? named.row(position, false) : -1;
-      }
-      for (int k = 0; k < at_once; ++k) {
-        const int position = first + k * team.team_size();
-        if (position < room())
-          rows(batch)[position] = row[k] < 0 ? no_row : static_cast<std::uint32_t>(row[k]);
-        if (!Named::reports || row[k] >= 0 || position >= positions) continue;
-        batch.is_bad = 1;
-        if (team.league_rank() == 0) named.row(position, true);
-      }
-    }
+    for (int p = team.team_rank(); p < room(); p += team.team_size())
+      rows(batch)[p] = p < positions ? static_cast<std::uint32_t>(named.row(p, false)) : no_row;
+    if constexpr (Named::reports)
+      for (int p = team.team_rank(); p < positions; p += team.team_size())
+        if (rows(batch)[p] == no_row) {
+          batch.is_bad = 1;
+          if (team.league_rank() == 0) named.row(p, true);
+        }
   }
 
   /// Calls act(position, number) for the positions of a row in [begin, end), by one warp. Returns their
@@ -179,7 +165,7 @@ struct search_rows {
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION void find(const Team& team, memory& batch, int item) const {
     const bool leads = team.team_rank() % Team::lanes == 0;
-    const int position = number_of(team, item);
+    const int position = team.league_rank() + item * teams;
     const std::uint32_t row = rows(batch)[position];
     const auto skip = [](int, int) {};
     if (leads) batch.segments[item] = {};
@@ -209,7 +195,8 @@ struct search_rows {
     const piece_cut cut(count);
     const int pieces = piece_cut::cuts(count) ? static_cast<int>(cut.count) : 1;
     const int fit = sum_bytes / (pieces * elements * static_cast<int>(sizeof(compute)));
-    const std::int64_t origin = first_column<tile>(team_kernel.operation, number_of(team, item), segment.row);
+    const std::int64_t origin =
+        first_column<tile>(team_kernel.operation, team.league_rank() + item * teams, segment.row);
     FERRY_LOOP_OF_DEVICE
     for (int first = 0; first < per_item; first += fit) {
       const int tiles = per_item - first < fit ? per_item - first : fit, columns = tiles * elements;
@@ -234,7 +221,7 @@ struct search_rows {
           sum[e] = totals[t * elements + e];
           for (int piece = 1; piece < pieces; ++piece) sum[e] += totals[piece * columns + t * elements + e];
         }
-        update_by_sum(team_kernel, number_of(team, item), segment, column, sum, live);
+        update_by_sum(team_kernel, team.league_rank() + item * teams, segment, column, sum, live);
       }
       team.team_barrier();
     }

@@ -24,7 +24,6 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 /// The path of scatter, scatter_add and step from their arguments to the kernels.
 namespace ferry::detail {
@@ -84,7 +83,7 @@ inline constexpr bool adds_by_index = (in_any_order<Duplicates> && !Path::sorts 
                                                            : std::is_same_v<TableSpace, device_space>));
 
 /// True if the kernel that writes may look for bad indices: on a device, for rows in its own memory and
-/// indices that do not come over the link, because all its teams read them. Rows without elements have none.
+/// indices that do not come over the link, because all its teams read them.
 template <class Bounds, class Exec, class Access, class Job, class IndexSpace>
 consteval bool may_check_in_place() {
   return !is_host_exec<Exec> && Bounds::reports && Access::is_strided && !Job::needs_whole_rows &&
@@ -92,8 +91,8 @@ consteval bool may_check_in_place() {
          !std::is_same_v<IndexSpace, mapped_space>;
 }
 
-/// Without sorting: the caller promised distinct rows, values may be added in any order, or the batch is
-/// searched. Nothing is written if an index is bad: a kernel looks for bad ones first, or the one that writes.
+/// Without sorting: of distinct rows, in any order, or by a search. Nothing is written if an index is bad: a
+/// kernel looks for bad ones first, or the one that writes.
 template <class Path, class Bounds, class Duplicates, class Exec, class Access, class Job, class Index,
           class IndexSpace, class Value, class Space>
 ticket update_by_index(const Exec& exec, const char* verb, const Access& access, const Job& job,
@@ -108,7 +107,6 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
   const auto labels = update_labels::of<Job>(call, label);
   const auto apply_here = [&](const auto& ready, const auto& batch) {
     const auto* const list = indices_for_kernels(call, indices);
-    // By these an index that names a row names that of its number, or one of both ends.
     if constexpr (kernels::is_own_bounds<Bounds>)
       call.changes().only(list, n, job.table.rows(), true);
     else
@@ -126,22 +124,22 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
       else
         launch_update<Duplicates>(exec, labels, located, items, n, batch, order);
     };
-    using named_rows = kernels::index_rows<plain, Bounds>;
     using looked_rows = kernels::index_rows<plain, kernels::looked_at<Bounds>>;
     constexpr bool tiled = in_any_order<Duplicates> && !is_host_exec<Exec>;
     if constexpr (may_check_in_place<Bounds, Exec, Access, Job, IndexSpace>())
       if (job.table.width() != 0 && n <= execution_backend<Exec>::tuning(exec).positions_checked_in_place) {
         if constexpr (tiled)
-          return write(ready, source, schedule::position_tiles<named_rows>{source, true});
+          return write(ready, source,
+                       schedule::position_tiles<kernels::index_rows<plain, Bounds>>{source, true});
         else if constexpr (Job::counts_rows)  // a kernel that counts reads the report of this one
-          return write(ready, source, schedule::checked<named_rows>{source, n});
+          return write(ready, source, schedule::checked<kernels::index_rows<plain, Bounds>>{source, n});
         else  // the kernel has looked at the indices before it writes
           return write(ready, looked_rows{list, job.table.rows(), {}},
-                       schedule::checked<named_rows>{source, n});
+                       schedule::checked<kernels::index_rows<plain, Bounds>>{source, n});
       }
     const auto rows = access.located(call, label, ready, source, n);
     if constexpr (tiled)
-      write(rows.job, source, schedule::position_tiles<named_rows>{source, false});
+      write(rows.job, source, schedule::position_tiles<kernels::index_rows<plain, Bounds>>{source, false});
     else
       write(rows.job, source, rows.order);
   };
@@ -228,9 +226,8 @@ ticket update_every_row(const Exec& exec, const char* verb, const Access& access
   return call.finish(job.table, n, true);
 }
 
-/// Runs on one path: over all rows, by a plan, made here if the policies need one, by a search, by the
-/// winners of rows, or index by index. A plan has an order of its rows' values, so sum_any_order is sum
-/// there.
+/// Runs on one path: over all rows, by a plan, made here if the policies need one, by a search, by winners, or
+/// index by index. Under a plan sum_any_order is sum.
 template <class Path, class Bounds, class Duplicates, class Exec, class Access, class Job, class Named,
           class Value, class Space>
 ticket select_update(const Exec& exec, const char* verb, const Access& access, const Job& job,

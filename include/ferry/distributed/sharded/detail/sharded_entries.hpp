@@ -87,7 +87,8 @@ class state_of_ranks final : public state_entry<Optimizer, Space> {
 
  protected:
   [[nodiscard]] state_counts counts() const override {
-    equal_steps("io::checkpoint: '" + this->name() + "'", first_, first_ + static_cast<int>(clocks_.size()),
+    equal_steps(joined("io::checkpoint: '", this->name(), "'"), first_,
+                first_ + static_cast<int>(clocks_.size()),
                 [this](int rank) { return clocks_[static_cast<std::size_t>(rank - first_)].clock->steps; });
     return base::counts();
   }
