@@ -93,9 +93,9 @@ struct link_functions {
   }
 
   /// Enqueues functor(team) for each of `teams` teams of `size` threads, at most largest_block, which have
-  /// `shared_bytes` of dynamic_shared memory, at most 48 KiB. Not by Kokkos: with a tool loaded, Kokkos fences
-  /// before and after each kernel, and the host must not wait for a kernel that waits for the host; and Kokkos
-  /// allocates before it launches teams.
+  /// `shared_bytes` of dynamic_shared memory, at most 48 KiB. Not by Kokkos: with a tool loaded, Kokkos
+  /// fences before and after each kernel, and the host must not wait for a kernel that waits for the host;
+  /// and Kokkos allocates before it launches teams.
   template <class Functor>
   static void launch_blocks(const Kokkos::Cuda& exec, std::string_view label, int teams, int size,
                             const Functor& functor, std::size_t shared_bytes = 0) {

@@ -226,8 +226,8 @@ ticket update_every_row(const Exec& exec, const char* verb, const Access& access
   return call.finish(job.table, n, true);
 }
 
-/// Runs on one path: over all rows, by a plan, made here if the policies need one, by a search, by winners, or
-/// index by index. Under a plan sum_any_order is sum.
+/// Runs on one path: over all rows, by a plan, made here if the policies need one, by a search, by winners,
+/// or index by index. Under a plan sum_any_order is sum.
 template <class Path, class Bounds, class Duplicates, class Exec, class Access, class Job, class Named,
           class Value, class Space>
 ticket select_update(const Exec& exec, const char* verb, const Access& access, const Job& job,
