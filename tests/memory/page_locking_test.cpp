@@ -79,6 +79,13 @@ TEST_CASE("pages are locked in pieces, all or none", "[page_locking]") {
     CHECK(locked.empty());
   }
   CHECK(ferry::cuda::lock_pieces(pointer(most), 0, lock, unlock) == 0);
+  // Less than eight pieces of memory is one registration, which copies of the user may span.
+  for (const std::size_t bytes : {std::size_t{4096}, most, 8 * most - 1}) {
+    CHECK(ferry::cuda::lock_pieces(pointer(first_byte), bytes, lock, unlock) == 0);
+    CHECK(locked == std::vector<piece>{{first_byte, bytes}});
+    ferry::cuda::unlock_pieces(pointer(first_byte), bytes, unlock);
+    CHECK(locked.empty());
+  }
 }
 
 }  // namespace ferry_test::page_locking_test

@@ -40,9 +40,10 @@ constexpr const char* why_not_registered(const host_memory_facts& device) {
   return nullptr;
 }
 
-/// Pages are locked in pieces that end at the multiples of this power of two: drivers refuse 512 GiB and more
-/// at a time. Not const, for tests.
+/// Drivers refuse to lock 512 GiB and more at a time. So much memory is locked in pieces that end at the
+/// multiples of this power of two; an eighth of the limit. Not const, for tests.
 inline std::size_t piece_bytes = std::size_t{1} << 36;
+inline bool is_in_pieces(std::size_t bytes) { return bytes / 8 >= piece_bytes; }
 
 /// The part of `bytes` bytes from an address on that lies in one piece. Copies don't go beyond it, because
 /// the runtime refuses those that span two pieces.
@@ -54,8 +55,9 @@ inline bool spans_pieces(const void* data, std::size_t bytes) { return within_pi
 /// unlock(address) for each piece.
 template <class Unlock>
 void unlock_pieces(void* data, std::size_t bytes, const Unlock& unlock) {
+  const bool whole = !is_in_pieces(bytes);
   for (auto* begin = static_cast<std::byte*>(data); bytes != 0;) {
-    const std::size_t part = within_piece(begin, bytes);
+    const std::size_t part = whole ? bytes : within_piece(begin, bytes);
     unlock(begin);
     begin += part;
     bytes -= part;
@@ -68,9 +70,10 @@ auto lock_pieces(void* data, std::size_t bytes, const Lock& lock, const Unlock& 
   using status_type = decltype(lock(data, bytes));
   auto* const first = static_cast<std::byte*>(data);
   for (std::size_t locked = 0; locked < bytes;) {
-    const std::size_t part = within_piece(first + locked, bytes - locked);
+    const std::size_t part = is_in_pieces(bytes) ? within_piece(first + locked, bytes - locked) : bytes;
     if (const auto status = lock(first + locked, part); status != status_type{}) {
-      unlock_pieces(data, locked, unlock);
+      for (std::size_t begin = 0; begin < locked; begin += within_piece(first + begin, locked - begin))
+        unlock(first + begin);
       return status;
     }
     locked += part;
