@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/random.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace ferry_test::reference {
@@ -33,6 +34,16 @@ double fraction(std::uint32_t high, std::uint32_t low) {
   return std::ldexp(static_cast<double>(high), -32) + std::ldexp(static_cast<double>(low >> 11), -53);
 }
 
+/// The number that a normal one exceeds with a probability of at most a half, by bisection.
+double quantile_above(double above) {
+  double low = 0.0, high = 9.0;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2.0;
+    (std::erfc(middle / std::sqrt(2.0)) / 2.0 > above ? low : high) = middle;
+  }
+  return low;
+}
+
 }  // namespace
 
 double uniform_unit(std::uint64_t seed, std::uint64_t position) {
@@ -42,8 +53,9 @@ double uniform_unit(std::uint64_t seed, std::uint64_t position) {
 
 double standard_normal(std::uint64_t seed, std::uint64_t position) {
   const auto words = words_of(seed, position, 1);
-  const double angle = 2.0 * std::acos(-1.0) * fraction(words[2], words[3]);
-  return std::sqrt(-2.0 * std::log(1.0 - fraction(words[0], words[1]))) * std::cos(angle);
+  // The middles of 2^53 cells; the last one rounds to 1, which has no quantile.
+  const double p = fraction(words[0], words[1]) + std::ldexp(1.0, -54);
+  return p < 0.5 ? -quantile_above(p) : quantile_above(std::max(1.0 - p, std::ldexp(1.0, -53)));
 }
 
 double signed_unit(std::uint64_t seed, std::uint64_t position) {
@@ -59,13 +71,8 @@ double normal_of_word(std::uint64_t seed, std::uint64_t position) {
 
 double normal_quantile(std::int32_t place) {
   // The upper tail, where a probability has all its digits.
-  const double above = (0x1p31 - std::abs(static_cast<double>(place))) / 0x1p32;
-  double low = 0.0, high = 7.0;
-  for (int i = 0; i < 60; ++i) {
-    const double middle = (low + high) / 2.0;
-    (std::erfc(middle / std::sqrt(2.0)) / 2.0 > above ? low : high) = middle;
-  }
-  return place < 0 ? -low : low;
+  const double value = quantile_above((0x1p31 - std::abs(static_cast<double>(place))) / 0x1p32);
+  return place < 0 ? -value : value;
 }
 
 }  // namespace ferry_test::reference

@@ -37,7 +37,7 @@ std::vector<float> one_by_one(const Values& values, std::uint64_t position, std:
   std::vector<float> expected(count);
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t place = position + i;
-    expected[i] = values.value(random::block_of(values.seed, place / 4, Values::stream).word[place % 4]);
+    expected[i] = values.value(random::block_of(values.seed, place / 4, values.stream).word[place % 4]);
   }
   return expected;
 }
@@ -67,9 +67,10 @@ void check_runs(const Values& values) {
 
 TEST_CASE("runs of a host have the bits of single floats", "[init][floats]") {
   const std::uint64_t seed = generator(1)();
+  constexpr float infinity = std::numeric_limits<float>::infinity();
   check_runs(random::uniform_floats{seed, 0.1f, 0.4f, -0.3f, 0.49999997f});
-  check_runs(random::normal_floats{seed, 0.5f, 3.0f});
-  check_runs(random::truncated_floats{seed, 0.5f, -3.0f, -1.0f, 4.0f, -1200000000, 2100000000u});
+  check_runs(random::normal_floats{seed, 0.5f, 3.0f, -6.0f, infinity, 0, 0, 3});
+  check_runs(random::normal_floats{seed, 0.5f, -3.0f, -1.0f, 4.0f, -1200000000, 2100000000u, 4});
 }
 
 TEST_CASE("the quantile in float is that of erfc", "[init][floats]") {
@@ -78,8 +79,7 @@ TEST_CASE("the quantile in float is that of erfc", "[init][floats]") {
     const double expected = reference::normal_quantile(place | 1);
     CAPTURE(place, expected);
     // Bisection ends at 2^-57.
-    REQUIRE_THAT(random::normal_place::of_word(place).quantile(),
-                 WithinRel(expected, 4e-7) || WithinAbs(expected, 1e-15));
+    REQUIRE_THAT(random::normal_quantile_at(place), WithinRel(expected, 4e-7) || WithinAbs(expected, 1e-15));
   };
   for (int i = 0; i < 20000; ++i) {
     const auto word = static_cast<std::uint32_t>(random());
@@ -140,6 +140,11 @@ TEST_CASE("uniform floats stay in the interval, whatever it is", "[init][floats]
   // Wider than the type: its largest numbers take the place of those beyond.
   ferry::init::uniform(exec, table, -1e300, 1e300, 1);
   for (const float value : take(table)) REQUIRE(std::abs(value) <= static_cast<float>(largest));
+  using ferry::detail::numbers_between;
+  CHECK(numbers_between<float>(-1, 0, true).most == -std::numeric_limits<float>::denorm_min());
+  CHECK(numbers_between<ferry::half_t>(-1, 0, true).most == -0x1p-24f);
+  CHECK(numbers_between<ferry::half_t>(0x1p-30, 1, true).least == 0x1p-24f);
+  CHECK(numbers_between<ferry::half_t>(-1.0001, -1, false).least == -1.0f);
   // Narrower than its numbers: the nearest one.
   ferry::init::uniform(exec, table, 1.0 + 1e-12, 1.0 + 2e-12, 1);
   for (const float value : take(table)) REQUIRE(value == 1.0f);

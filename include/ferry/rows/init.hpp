@@ -163,7 +163,7 @@ void uniform(const Exec& exec, Array&& array, double low, double high, std::uint
 }
 
 /// Normal numbers with the given mean and standard deviation; integer elements round to nearest and clamp to
-/// the range of the type. Floats lie within 6.23 deviations, doubles within 8.6. Throws invalid_argument for
+/// the range of the type. Floats lie within 6.23 deviations, doubles within 8.3. Throws invalid_argument for
 /// a negative deviation.
 template <class Exec, class Array>
   requires(detail::AnArray<Array>&&

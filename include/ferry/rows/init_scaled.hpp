@@ -2,9 +2,9 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/rows/detail/truncated_normal_value.hpp>
 #include <ferry/rows/init.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -154,17 +154,21 @@ void trunc_normal(const Exec& exec, Array&& array, double mean, double deviation
                                    " and deviation ", deviation));
   const double scale = mirrored ? -deviation : deviation;
   const std::string label = "ferry::init::trunc_normal";
-  if constexpr (kernels::is_drawn_as_float<element>)
-    if (const auto places = detail::places_between(lower, upper); places.count >= detail::enough_places) {
+  if constexpr (kernels::is_drawn_as_float<element>) {
+    // Places of random::normal_quantile_at. Floats can't tell more than 2^24 apart.
+    const double begin = std::ceil(lower * 0x1p32), end = std::floor(upper * 0x1p32);
+    if (end - begin >= 0x1p24) {
       const detail::numbers_between<element> range(low, high, false);
       detail::generate(exec, label, make_ref(array),
-                       kernels::drawn_value<element, random::truncated_floats>{
+                       kernels::drawn_value<element, random::normal_floats>{
                            {seed, static_cast<float>(mean), static_cast<float>(scale), range.least,
-                            range.most, places.first, places.count}});
+                            range.most, static_cast<std::int32_t>(begin - 0x1p31),
+                            static_cast<std::uint32_t>(std::min(end - begin, 0x1p32 - 1.0)), 4}});
       return;
     }
+  }
   detail::generate(exec, label, make_ref(array),
-                   kernels::truncated_normal_value<element>{mean, scale, low, high, lower, upper, seed});
+                   kernels::normal_value<element>{mean, scale, low, high, lower, upper, seed});
 }
 
 }  // namespace init

@@ -10,22 +10,14 @@
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
-#include <bit>
-#include <cstddef>
 #include <cstdint>
 #include <string>
-#include <type_traits>
 
 namespace ferry::kernels {
 
-/// Neighbours that a generator draws at once; one for others.
+/// Generators that draw neighbours, see initial_values.hpp.
 template <class Generator>
-consteval int draws_at_once() {
-  if constexpr (requires { Generator::draws_at_once; })
-    return Generator::draws_at_once;
-  else
-    return 1;
-}
+concept DrawsNeighbours = (Generator::neighbours > 0);
 
 /// One thread per element, row-major.
 template <class T, class Generator>
@@ -42,71 +34,20 @@ struct fill_elements {
   }
 };
 
-/// One thread per packet of 16 bytes, of positions that follow each other in memory, or per draw of more. A
-/// thread of a constant's stores `packets_each` of them, and a warp neighbouring ones: with one for a thread,
-/// the blocks of 128 threads that Kokkos makes start at three quarters of a memset's rate (H200).
+/// One thread per draw of neighbours, whose positions follow each other in memory.
 template <class T, class Generator>
-struct fill_packets {
-  static constexpr int draws = draws_at_once<Generator>();
-  static constexpr int fitting = std::max(static_cast<int>(16 / sizeof(T)), draws);
-  /// Random elements that are drawn one by one are a long code each.
-  static constexpr int elements = draws > 1 || std::is_same_v<Generator, constant_value<T>>
-                                      ? fitting
-                                      : std::min(fitting, 4);
-  /// True if elements fill packets, and the generator needs no row and column.
-  static constexpr bool serves = std::has_single_bit(sizeof(T)) && sizeof(T) <= 16 &&
-                                 std::is_trivially_default_constructible_v<T> &&
-                                 (draws > 1 || Generator::is_by_position);
-  static constexpr std::int64_t packets_each = std::is_same_v<Generator, constant_value<T>> ? 2 : 1;
-  static constexpr std::int64_t neighbours = 32;  ///< threads
-
+struct fill_neighbours {
+  static constexpr int neighbours = Generator::neighbours;
   T* data;
   std::int64_t size;
   Generator generator;
 
-  /// The threads that fill `size` elements.
-  static constexpr std::int64_t threads_for(std::int64_t size) {
-    const std::int64_t packets = (size + elements - 1) / elements;
-    if constexpr (packets_each == 1) return packets;
-    constexpr std::int64_t group = neighbours * packets_each;
-    return (packets + group - 1) / group * neighbours;
-  }
-
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    if constexpr (packets_each == 1) {
-      fill_packet(i);
-    } else {
-      const std::int64_t first = i / neighbours * (neighbours * packets_each) + i % neighbours;
-      for (int p = 0; p < packets_each; ++p) fill_packet(first + p * neighbours);
-    }
-  }
-
- private:
-  KOKKOS_FORCEINLINE_FUNCTION void fill_packet(std::int64_t number) const {
-    const std::int64_t first = number * elements;
-    T values[elements];
-    draw_from<0>(first, values);
-    if (first + elements <= size) {
-      packet<T, elements> whole;
-      for (int e = 0; e < elements; ++e) whole.value[e] = values[e];
-      store_packet(data + first, whole);
-    } else {
-      for (int e = 0; e < elements; ++e)
-        if (first + e < size) data[first + e] = values[e];
-    }
-  }
-  /// Recursive, because a compiler that did not unroll a loop would put the packet into memory.
-  template <int Element>
-  KOKKOS_FORCEINLINE_FUNCTION void draw_from(std::int64_t first, T (&values)[elements]) const {
-    if constexpr (Element < elements) {
-      if constexpr (draws > 1) {
-        // A draw behind the end would be one of a row that the array lacks.
-        if (first + Element < size) generator.draw((first + Element) / draws, values + Element);
-      } else {
-        values[Element] = generator(0, 0, first + Element);
-      }
-      draw_from<Element + draws>(first, values);
-    }
+    const std::int64_t first = i * neighbours;
+    const packet<T, neighbours> drawn = generator.draw(i);
+    if (first + neighbours <= size) return store_packet(data + first, drawn);
+    for (int e = 0; e < neighbours; ++e)
+      if (first + e < size) data[first + e] = drawn.value[e];
   }
 };
 
@@ -157,8 +98,8 @@ struct fill_target {
   [[nodiscard]] bool is_contiguous() const { return stride == width || rows == 1; }
 };
 
-/// Enqueues an initialisation on an instance that reaches the memory: a host fills runs, a device packets
-/// if elements lie next to each other. Packets of zeros are as fast as a memset.
+/// Enqueues an initialisation on an instance that reaches the memory: a host fills runs, a device draws
+/// neighbours if they lie next to each other.
 template <class Exec, class T, class Generator>
 void launch_fill(const Exec& exec, const std::string& label, const fill_target<T>& target,
                  const Generator& generator) {
@@ -171,15 +112,12 @@ void launch_fill(const Exec& exec, const std::string& label, const fill_target<T
     launch(exec, label, size,
            kernels::fill_runs<T, Generator>{target.data, target.stride, width, size, generator});
   } else {
-    using packets = kernels::fill_packets<T, Generator>;
-    if constexpr (packets::serves) {
-      bool fits = target.is_contiguous() &&
-                  reinterpret_cast<std::uintptr_t>(target.data) % (packets::elements * sizeof(T)) == 0;
-      if constexpr (packets::draws > 1) fits = fits && generator.has_whole_draws();
-      if (fits) {
-        launch(exec, label, packets::threads_for(size), packets{target.data, size, generator});
-        return;
-      }
+    if constexpr (kernels::DrawsNeighbours<Generator>) {
+      constexpr int neighbours = Generator::neighbours;
+      if (target.is_contiguous() && (Generator::is_by_position || target.width % neighbours == 0) &&
+          reinterpret_cast<std::uintptr_t>(target.data) % (neighbours * sizeof(T)) == 0)
+        return launch(exec, label, (size + neighbours - 1) / neighbours,
+                      kernels::fill_neighbours<T, Generator>{target.data, size, generator});
     }
     launch(exec, label, size,
            kernels::fill_elements<T, Generator>{target.data, target.stride, fast_divisor(target.width),

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <ferry/rows/detail/drawn_floats.hpp>
+#include <ferry/rows/detail/normal_quantile.hpp>
+#include <ferry/rows/detail/packet.hpp>
 #include <ferry/tensor/detail/bit_cast.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/detail/random.hpp>
@@ -9,21 +11,32 @@
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <type_traits>
 
 /// Generators of initial values, each a pure function of the element's row, column and row-major position.
-/// `is_by_position` tells one that ignores row and column. One with `draws_at_once` also makes that many
-/// neighbours at the price of one, by draw(), and runs of them on a host, by run().
+/// `is_by_position` tells one that ignores row and column. One with `neighbours` > 0 also draws that many
+/// elements, of position `number` * neighbours and after, at the price of one, and runs of them on a host.
 namespace ferry::kernels {
 
 template <class T>
 struct constant_value {
   static constexpr bool is_by_position = true;
+  static constexpr int neighbours =
+      std::has_single_bit(sizeof(T)) && sizeof(T) <= 16 && std::is_trivially_default_constructible_v<T>
+          ? static_cast<int>(16 / sizeof(T))
+          : 0;
   T value;
   KOKKOS_FORCEINLINE_FUNCTION T operator()(std::int64_t, std::int64_t, std::int64_t) const { return value; }
+  template <int Neighbours = neighbours>
+  KOKKOS_FORCEINLINE_FUNCTION packet<T, Neighbours> draw(std::int64_t) const {
+    packet<T, Neighbours> values;
+    for (int e = 0; e < Neighbours; ++e) values.value[e] = value;
+    return values;
+  }
 };
 
 template <class T>
@@ -39,23 +52,31 @@ struct uniform_value {
   }
 };
 
+/// A normal number of [low, high]: the quantile of a uniform number of [lower, upper). A negative deviation
+/// mirrors the distribution.
 template <class T>
 struct normal_value {
   static constexpr bool is_by_position = true;
-  double mean, deviation;
+  double mean, deviation, low, high, lower, upper;
   std::uint64_t seed;
-  KOKKOS_FORCEINLINE_FUNCTION T operator()(std::int64_t, std::int64_t, std::int64_t position) const {
-    const double drawn = random::normal(seed, static_cast<std::uint64_t>(position), mean, deviation);
+  KOKKOS_FUNCTION T operator()(std::int64_t, std::int64_t, std::int64_t position) const {
+    const auto drawn = random::block_of(seed, static_cast<std::uint64_t>(position), 1);
+    const double middle = random::unit(drawn.word[0], drawn.word[1]) + 0x1p-54;  // of a cell, so never 0
+    double p = Kokkos::fma(middle, upper - lower, lower);
+    if (p < 0x1p-1022) p = 0x1p-1022;  // log needs a normal number
+    if (p > 1.0 - 0x1p-53) p = 1.0 - 0x1p-53;
+    double value = Kokkos::fma(random::normal_quantile(p), deviation, mean);
+    value = value < low ? low : value;
+    value = value > high ? high : value;
     if constexpr (std::is_integral_v<T>) {
       // Converting a number outside of the type's range is undefined.
       constexpr auto least = static_cast<double>(Kokkos::Experimental::finite_min_v<T>);
       constexpr auto beyond = static_cast<double>(Kokkos::Experimental::finite_max_v<T> / 2 + 1) * 2.0;
-      const double rounded = Kokkos::nearbyint(drawn);
-      if (!(rounded > least)) return Kokkos::Experimental::finite_min_v<T>;
-      return rounded < beyond ? convert<T>(rounded) : Kokkos::Experimental::finite_max_v<T>;
-    } else {
-      return convert<T>(drawn);
+      value = Kokkos::nearbyint(value);
+      if (!(value > least)) return Kokkos::Experimental::finite_min_v<T>;
+      if (!(value < beyond)) return Kokkos::Experimental::finite_max_v<T>;
     }
+    return convert<T>(value);
   }
 };
 
@@ -76,26 +97,21 @@ inline constexpr bool is_drawn_as_float = std::is_same_v<accumulation_t<T>, floa
 template <class T, class Values>
 struct drawn_value {
   static constexpr bool is_by_position = true;
-  static constexpr int draws_at_once = 4;
+  static constexpr int neighbours = 4;
   Values values;
 
-  [[nodiscard]] bool has_whole_draws() const { return true; }
+  KOKKOS_FORCEINLINE_FUNCTION packet<T, 4> draw(std::int64_t number) const {
+    const auto drawn = random::block_of(values.seed, static_cast<std::uint64_t>(number), values.stream);
+    // No loop, which a device's compiler need not unroll.
+    return {{convert<T>(values.value(drawn.word[0])), convert<T>(values.value(drawn.word[1])),
+             convert<T>(values.value(drawn.word[2])), convert<T>(values.value(drawn.word[3]))}};
+  }
   KOKKOS_FORCEINLINE_FUNCTION T operator()(std::int64_t, std::int64_t, std::int64_t position) const {
-    const auto drawn =
-        random::block_of(values.seed, static_cast<std::uint64_t>(position) / 4, Values::stream);
+    const auto drawn = random::block_of(values.seed, static_cast<std::uint64_t>(position) / 4, values.stream);
     // Selected, because an index would put the words into memory.
     const std::uint32_t low = (position & 1) == 0 ? drawn.word[0] : drawn.word[1];
     const std::uint32_t high = (position & 1) == 0 ? drawn.word[2] : drawn.word[3];
     return convert<T>(values.value((position & 2) == 0 ? low : high));
-  }
-  /// Elements 4 * number to 4 * number + 3.
-  KOKKOS_FORCEINLINE_FUNCTION void draw(std::int64_t number, T* target) const {
-    const auto drawn = random::block_of(values.seed, static_cast<std::uint64_t>(number), Values::stream);
-    // No loop, which a device's compiler need not unroll.
-    target[0] = convert<T>(values.value(drawn.word[0]));
-    target[1] = convert<T>(values.value(drawn.word[1]));
-    target[2] = convert<T>(values.value(drawn.word[2]));
-    target[3] = convert<T>(values.value(drawn.word[3]));
   }
   void run(std::int64_t, std::int64_t, std::int64_t position, std::int64_t count, T* target) const {
     if constexpr (std::is_same_v<T, float>) {
@@ -116,21 +132,16 @@ struct drawn_value {
 
 namespace ferry::detail {
 
-/// The least number of T above `value`, or the largest one below it. T is drawn as floats; `value` is finite.
-/// @{
+/// The least number of T above a finite one, or the largest one below it. T is drawn as floats.
 template <class T>
-T next_above(T value) {
+T next_to(T value, bool above) {
   using bits_type = std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint32_t>;
   const auto bits = bit_cast<bits_type>(value);
   constexpr auto sign = static_cast<bits_type>(bits_type{1} << (8 * sizeof(T) - 1));
-  if ((bits & static_cast<bits_type>(~sign)) == 0) return bit_cast<T>(bits_type{1});
-  return bit_cast<T>(static_cast<bits_type>((bits & sign) == 0 ? bits + 1 : bits - 1));
+  if ((bits & static_cast<bits_type>(~sign)) == 0)
+    return bit_cast<T>(static_cast<bits_type>(above ? 1 : sign | 1));
+  return bit_cast<T>(static_cast<bits_type>(((bits & sign) == 0) == above ? bits + 1 : bits - 1));
 }
-template <class T>
-T next_below(T value) {
-  return convert<T>(-convert<float>(next_above(convert<T>(-convert<float>(value)))));
-}
-/// @}
 
 /// The numbers of T in an interval, as floats: the end points, or those next to them inside. An interval
 /// without such a number has the one nearest to `low`.
@@ -140,9 +151,9 @@ struct numbers_between {
 
   numbers_between(double low, double high, bool excludes_high) {
     T first = convert<T>(low), last = convert<T>(high);
-    if (convert<double>(first) < low) first = next_above(first);
+    if (convert<double>(first) < low) first = next_to(first, true);
     const double end = convert<double>(last);
-    if (end > high || (excludes_high && !(end < high))) last = next_below(last);
+    if (end > high || (excludes_high && !(end < high))) last = next_to(last, false);
     least = convert<float>(first);
     most = convert<float>(last);
     if (!(least <= most)) least = most = convert<float>(convert<T>(low));
@@ -173,11 +184,14 @@ auto uniform_generator(double low, double high, std::uint64_t seed) {
 /// The generator of init::normal.
 template <class T>
 auto normal_generator(double mean, double deviation, std::uint64_t seed) {
-  if constexpr (kernels::is_drawn_as_float<T>)
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if constexpr (kernels::is_drawn_as_float<T>) {
+    constexpr auto most = static_cast<float>(infinity);
     return kernels::drawn_value<T, random::normal_floats>{
-        {seed, static_cast<float>(mean), static_cast<float>(deviation)}};
-  else
-    return kernels::normal_value<T>{mean, deviation, seed};
+        {seed, static_cast<float>(mean), static_cast<float>(deviation), -most, most, 0, 0, 3}};
+  } else {
+    return kernels::normal_value<T>{mean, deviation, -infinity, infinity, 0.0, 1.0, seed};
+  }
 }
 
 }  // namespace ferry::detail

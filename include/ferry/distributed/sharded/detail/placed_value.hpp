@@ -11,10 +11,14 @@
 
 namespace ferry::kernels {
 
-/// A generator for a shard: elements get the values of their places in the whole table.
+/// A generator for a shard: elements get the values of their positions in the whole table.
 template <class Generator>
 struct placed_value {
   static constexpr bool is_by_position = false;
+  static constexpr int neighbours = [] {
+    if constexpr (DrawsNeighbours<Generator>) return Generator::neighbours;
+    return 0;
+  }();
   Generator generator;
   global_rows rows;
   detail::fast_divisor width;
@@ -23,34 +27,15 @@ struct placed_value {
     const std::int64_t whole = rows(row);
     return generator(whole, column, whole * width.divisor() + column);
   }
-};
-
-/// One that draws neighbours at once, which are in one row if `has_whole_draws`.
-template <class Generator>
-  requires(draws_at_once<Generator>() > 1)
-struct placed_value<Generator> {
-  static constexpr bool is_by_position = false;
-  static constexpr int draws_at_once = Generator::draws_at_once;
-  Generator generator;
-  global_rows rows;
-  detail::fast_divisor width;
-
-  [[nodiscard]] bool has_whole_draws() const {
-    return generator.has_whole_draws() && width.divisor() % draws_at_once == 0;
-  }
-  KOKKOS_FUNCTION auto operator()(std::int64_t row, std::int64_t column, std::int64_t) const {
-    const std::int64_t whole = rows(row);
-    return generator(whole, column, whole * width.divisor() + column);
-  }
-  template <class T>
-  KOKKOS_FUNCTION void draw(std::int64_t number, T* target) const {
-    const std::int64_t position = number * draws_at_once;
+  /// For neighbours of one row.
+  KOKKOS_FUNCTION auto draw(std::int64_t number) const requires(DrawsNeighbours<Generator>) {
+    const std::int64_t position = number * neighbours;
     const std::int64_t row = width.quotient(position);
-    const std::int64_t first = rows(row) * width.divisor() + position - row * width.divisor();
-    generator.draw(first / draws_at_once, target);
+    return generator.draw((rows(row) * width.divisor() + position - row * width.divisor()) / neighbours);
   }
   template <class T>
-  void run(std::int64_t row, std::int64_t column, std::int64_t, std::int64_t count, T* target) const {
+  void run(std::int64_t row, std::int64_t column, std::int64_t, std::int64_t count, T* target) const
+      requires(DrawsNeighbours<Generator>) {
     const std::int64_t whole = rows(row);
     generator.run(whole, column, whole * width.divisor() + column, count, target);
   }
