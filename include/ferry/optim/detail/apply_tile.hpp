@@ -122,10 +122,10 @@ KOKKOS_FORCEINLINE_FUNCTION void apply_tile(const Update& now, Compute (&weight)
 
 /// apply_tile, then the transforms' changes of the weights.
 template <class Tile, int Fields, class Update, class Transforms, class Compute, int Room>
-KOKKOS_FORCEINLINE_FUNCTION void step_tile(const Update& now, const Transforms& transforms,
-                                             std::int64_t row, Compute (&weight)[Tile::elements],
-                                             const Compute (&gradient)[Tile::elements],
-                                             Compute (&field)[Room][Tile::elements], int count) {
+KOKKOS_FORCEINLINE_FUNCTION void step_tile(const Update& now, const Transforms& transforms, std::int64_t row,
+                                           Compute (&weight)[Tile::elements],
+                                           const Compute (&gradient)[Tile::elements],
+                                           Compute (&field)[Room][Tile::elements], int count) {
   if constexpr (Transforms::changes) {
     Compute before[Tile::elements];
     for (int e = 0; e < live<Tile>(count); ++e) before[e] = weight[e];
