@@ -36,6 +36,23 @@ struct tile_numbers {
   Compute weight[Tile::elements];
   Compute field[Room][Tile::elements];
 };
+/// Copies the live elements: a host by registers, not by string instructions.
+/// @{
+template <class Tile, class Compute>
+KOKKOS_FORCEINLINE_FUNCTION void copy_array(const Compute (&source)[Tile::elements],
+                                            Compute (&target)[Tile::elements], int count) {
+  if constexpr (Tile::host)
+    load_tile<Tile>(target, static_cast<const Compute*>(source), count);
+  else
+    for (int e = 0; e < Tile::elements; ++e) target[e] = source[e];
+}
+template <class Tile, int Fields, class Compute, int Room>
+KOKKOS_FORCEINLINE_FUNCTION void copy_elements(const tile_numbers<Tile, Compute, Room>& source,
+                                               tile_numbers<Tile, Compute, Room>& target, int count) {
+  copy_array<Tile>(source.weight, target.weight, count);
+  for (int f = 0; f < Fields; ++f) copy_array<Tile>(source.field[f], target.field[f], count);
+}
+/// @}
 template <class Tile, int Fields, class Compute, int Room>
 KOKKOS_FORCEINLINE_FUNCTION void copy_element(const tile_numbers<Tile, Compute, Room>& source,
                                               tile_numbers<Tile, Compute, Room>& target, int e) {
@@ -99,15 +116,16 @@ struct missed_steps {
       std::int64_t question = schedule.before_rest(row_step) > 0 ? schedule.before_rest(row_step) : 0;
       apply_run(tile, 0, question < missed ? question : missed);
       while (question < missed) {
-        const numbers before = tile;
+        numbers before;
+        copy_elements<Tile, Fields>(tile, before, count);
         apply_run(tile, question, question + 1);
         if (!all_move(schedule.at(row_step, question), before, tile)) {
           // In memory, which a function takes: others stay in registers.
           const missed_steps steps = *this;
-          numbers late = before;
+          numbers late;
+          copy_elements<Tile, Fields>(before, late, count);
           steps.apply_late(late, question);
-          tile = late;
-          return;
+          return copy_elements<Tile, Fields>(late, tile, count);
         }
         const std::int64_t next = end_of_run(question);
         apply_run(tile, question + 1, next);
@@ -155,9 +173,15 @@ struct missed_steps {
   /// dormant: they are kept apart with the state of their last dormant step, and ones are computed in their
   /// stead. A function of its own, since it would take registers from tiles that move.
   [[gnu::noinline]] KOKKOS_FUNCTION void apply_late(numbers& late, std::int64_t first) const {
-    numbers tile = late, dormant = late;
-    std::int64_t end[Tile::elements] = {};  // of dormancy; 0: none
-    bool is_decaying[Tile::elements] = {};
+    numbers tile, dormant;
+    copy_elements<Tile, Fields>(late, tile, count);
+    std::int64_t end[Tile::elements];  // of dormancy
+    bool is_dormant[Tile::elements] = {}, is_decaying[Tile::elements] = {};
+    for (int e = 0; e < Tile::elements; ++e) {
+      end[e] = first;
+      dormant.weight[e] = late.weight[0];
+      for (int f = 0; f < Fields; ++f) dormant.field[f][e] = late.field[f][0];
+    }
     for (std::int64_t j = first; j < missed;) {
       // Steps with one lr change less and less.
       update options = schedule.resting;
@@ -165,20 +189,20 @@ struct missed_steps {
       std::int64_t next = missed;
       for (int e = 0; e < live<Tile>(count); ++e) {
         if (end[e] <= j) {
-          if (end[e] != 0)
+          if (is_dormant[e])
             copy_element<Tile, Fields>(dormant, tile, e);
           else
             copy_element<Tile, Fields>(tile, dormant, e);
           const std::int64_t steps = dormant_steps(options, dormant, e, missed - j, is_decaying[e]);
-          end[e] = steps == 0 ? 0 : j + steps;
+          end[e] = j + steps;
+          is_dormant[e] = steps != 0;
         }
-        const std::int64_t element_next = end[e] == 0 ? j : end[e];
-        if (element_next < next) next = element_next;
+        if (end[e] < next) next = end[e];
       }
-      if (next == j) {
+      if (next <= j) {
         next = end_of_run(j);
         for (int e = 0; e < live<Tile>(count); ++e)
-          if (end[e] != 0) {
+          if (is_dormant[e]) {
             tile.weight[e] = Compute(1);
             for (int f = 0; f < Fields; ++f) tile.field[f][e] = Compute(1);
           }
@@ -188,7 +212,7 @@ struct missed_steps {
       j = next;
     }
     for (int e = 0; e < live<Tile>(count); ++e)
-      copy_element<Tile, Fields>(end[e] != 0 ? dormant : tile, late, e);
+      copy_element<Tile, Fields>(is_dormant[e] ? dormant : tile, late, e);
   }
 
   /// How many of the next `left` missed steps an element is dormant. Applies them to its state: one power of
@@ -239,18 +263,14 @@ KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const T
                                                Compute (&field)[Room][Tile::elements], int count) {
   const std::int64_t row_step = schedule.last_step(row), missed = schedule.missed(row_step);
   if (missed <= 0) return;
-  tile_numbers<Tile, Compute, Room> tile{};
-  for (int e = 0; e < live<Tile>(count); ++e) {
-    tile.weight[e] = weight[e];
-    for (int f = 0; f < Fields; ++f) tile.field[f][e] = field[f][e];
-  }
+  tile_numbers<Tile, Compute, Room> tile;
+  copy_array<Tile>(weight, tile.weight, count);
+  for (int f = 0; f < Fields; ++f) copy_array<Tile>(field[f], tile.field[f], count);
   missed_steps<Tile, Fields, Schedule, Transforms, Compute, Room>{schedule, transforms, row,
                                                                   row_step, missed,     count}
       .apply(tile);
-  for (int e = 0; e < live<Tile>(count); ++e) {
-    weight[e] = tile.weight[e];
-    for (int f = 0; f < Fields; ++f) field[f][e] = tile.field[f][e];
-  }
+  copy_array<Tile>(tile.weight, weight, count);
+  for (int f = 0; f < Fields; ++f) copy_array<Tile>(tile.field[f], field[f], count);
 }
 
 }  // namespace ferry::kernels
