@@ -64,10 +64,6 @@ class rounded {
                          return __fmaf_rn(__fmaf_rn(-root, root, value_), __fmul_rn(inverse, 0.5f), root);))
     KOKKOS_IF_ON_HOST((return Kokkos::sqrt(value_);))
   }
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION rounded rough_root() const requires(is_float) {
-    KOKKOS_IF_ON_DEVICE((return __fmul_rn(value_, rough_inverse_root(value_));))
-    KOKKOS_IF_ON_HOST((return Kokkos::sqrt(value_);))
-  }
   /// @}
 
   KOKKOS_FUNCTION rounded& operator+=(rounded b) { return *this = *this + b; }

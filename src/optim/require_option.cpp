@@ -2,12 +2,15 @@
 #include <ferry/optim/detail/require_option.hpp>
 
 #include <ferry/error.hpp>
+#include <ferry/optim/detail/option_names.hpp>
 #include <ferry/tensor/detail/finite.hpp>
 
 #include <array>
 #include <charconv>
+#include <cstddef>
 #include <limits>
 #include <string>
+#include <string_view>
 
 namespace ferry::optim {
 
@@ -67,3 +70,20 @@ void require_options_in_float(std::string_view rule, std::span<const option_rang
 }
 
 }  // namespace ferry::optim
+
+namespace ferry::detail {
+
+std::string_view listed_name(std::string_view names, std::size_t place, std::size_t count) {
+  std::size_t listed = names.empty() ? 0 : 1;
+  for (const char letter : names) listed += letter == ' ' ? 1 : 0;
+  if (listed != count) return {};
+  for (; place != 0; --place) names.remove_prefix(names.find(' ') + 1);
+  return names.substr(0, names.find(' '));
+}
+
+std::string option_name(std::string_view names, std::size_t place, std::size_t count) {
+  const std::string_view name = listed_name(names, place, count);
+  return name.empty() ? "option " + std::to_string(place) : std::string(name);
+}
+
+}  // namespace ferry::detail

@@ -62,7 +62,7 @@ class loop_over_elements {
   std::size_t width_;
 };
 
-/// The gradients of a batch. Large ones in every third row have squares beyond the middle of the range: its tiles do not coast.
+/// The gradients of a batch. Large ones in every third row have squares beyond the middle of the range.
 std::vector<float> gradients(std::mt19937_64& random, std::size_t n, std::size_t width) {
   std::uniform_real_distribution<float> plain(0.5f, 1.0f);
   std::vector<float> values(n * width);

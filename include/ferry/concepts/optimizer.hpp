@@ -143,13 +143,7 @@ consteval bool can_update() {
 ///   advance<false>(weight, gradient, state), has_decay()
 ///                              advance if has_decay() is false, where that takes fewer instructions
 ///   is_in_middle(state), move_in_middle(weight, state)
-///                              whether move has its operands in the middle of the range, and move for them.
-///                              Such answers are bools, or in_window of ferry::optim joined by both()
-///   may_coast(next), coasts(next, weight, state)
-///                              whether the next 16 steps without a gradient have, at any lr, if `next` is
-///                              the first: the part of the options, and that of an element, if the first is
-///                              true; false for an element that at_rest or decay_phase leave out
-///   coast(next, weight, state) such a step, with the bits of apply: the options are those of *this, but lr
+///                              whether move has its operands in the middle of the range, and move for them
 template <class Rule>
 concept Optimizer = detail::DescribesRule<Rule> &&
     detail::can_update<Rule, float>() && detail::can_update<Rule, double>();

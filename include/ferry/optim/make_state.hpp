@@ -4,7 +4,6 @@
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/prebuilt_step.hpp>
-#include <ferry/optim/detail/require_rule.hpp>
 #include <ferry/optim/detail/state_arrays.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>

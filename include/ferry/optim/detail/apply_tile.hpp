@@ -8,6 +8,7 @@
 #include <Kokkos_Macros.hpp>
 
 #include <concepts>
+#include <cstdint>
 #include <utility>
 
 namespace ferry::kernels {
@@ -58,16 +59,10 @@ concept MovesInMiddle = requires(const Update& update, Compute& weight, const Co
   requires std::same_as<typename Update::middle_update, Update>;
   update.advance(weight, gradient, state);
   update.move(weight, state);
-  static_cast<bool>(update.is_in_middle(state));
+  { update.is_in_middle(state) } -> std::same_as<bool>;
   update.move_in_middle(weight, state);
   weight.middle_root();
 };
-
-/// True if apply_tile takes the tile.
-template <class Tile, class Update, class Compute, int Room>
-consteval bool applies_tile() {
-  return lanes_in_tile<Tile, Update, Compute>() != 0 || (!Tile::host && MovesInMiddle<Update, Compute, Room>);
-}
 
 /// Updates a device's tile: elements side by side if all are in the middle, else one after the other.
 template <class Tile, int Fields, class Update, class Compute, int Room>
@@ -88,33 +83,56 @@ KOKKOS_FORCEINLINE_FUNCTION void apply_in_middle(const Update& now, Compute (&we
   }
   for (int e = 0; e < Tile::elements; ++e)
     for (int f = 0; f < Fields; ++f) field[f][e] = state[e][f];
-  using optim::both;
-  auto in_middle = now.is_in_middle(state[0]);
-  for (int e = 1; e < Tile::elements; ++e) in_middle = both(in_middle, now.is_in_middle(state[e]));
+  bool in_middle = now.is_in_middle(state[0]);
+  for (int e = 1; e < Tile::elements; ++e) in_middle = optim::both(in_middle, now.is_in_middle(state[e]));
   if (in_middle)
     for (int e = 0; e < Tile::elements; ++e) now.move_in_middle(weight[e], state[e]);
   else
     for (int e = 0; e < Tile::elements; ++e) now.move(weight[e], state[e]);
 }
 
-/// Updates the live elements of a tile by an update that takes several numbers at once. A whole tile has no
-/// loop: at -O2 GCC would not unroll it, and so keep the tile in memory.
+/// Updates the live elements of a tile: several at once if the update takes them so. A whole tile in lanes
+/// has no loop: at -O2 GCC would not unroll it, and so keep the tile in memory.
 template <class Tile, int Fields, class Update, class Compute, int Room>
 KOKKOS_FORCEINLINE_FUNCTION void apply_tile(const Update& now, Compute (&weight)[Tile::elements],
                                             const Compute (&gradient)[Tile::elements],
                                             Compute (&field)[Room][Tile::elements], int count) {
   constexpr int lanes = lanes_in_tile<Tile, Update, Compute>();
-  if constexpr (lanes == 0) {
-    apply_in_middle<Tile, Fields>(now, weight, gradient, field);
-  } else if constexpr (!Tile::partial) {
+  if constexpr (lanes != 0 && !Tile::partial) {
     apply_parts<lanes, Fields>(now, weight, gradient, field,
                                std::make_integer_sequence<int, Tile::elements / lanes>());
-  } else {
+  } else if constexpr (lanes != 0) {
     int e = 0;
     for (; e + lanes <= count; e += lanes) apply_lanes<lanes, Fields>(now, weight, gradient, field, e);
     if constexpr (lanes > 4)
       for (; e + 4 <= count; e += 4) apply_lanes<4, Fields>(now, weight, gradient, field, e);
     for (; e < count; ++e) apply_lanes<1, Fields>(now, weight, gradient, field, e);
+  } else if constexpr (!Tile::host && MovesInMiddle<Update, Compute, Room>) {
+    apply_in_middle<Tile, Fields>(now, weight, gradient, field);
+  } else {
+    for (int e = 0; e < live<Tile>(count); ++e) {
+      Compute state[Room];
+      state[0] = Compute(0);  // unused without fields: a rule without fields still takes an array
+      for (int f = 0; f < Fields; ++f) state[f] = field[f][e];
+      now.apply(weight[e], gradient[e], state);
+      for (int f = 0; f < Fields; ++f) field[f][e] = state[f];
+    }
+  }
+}
+
+/// apply_tile, then the transforms' changes of the weights.
+template <class Tile, int Fields, class Update, class Transforms, class Compute, int Room>
+KOKKOS_FORCEINLINE_FUNCTION void step_tile(const Update& now, const Transforms& transforms, std::int64_t row,
+                                           Compute (&weight)[Tile::elements],
+                                           const Compute (&gradient)[Tile::elements],
+                                           Compute (&field)[Room][Tile::elements], int count) {
+  if constexpr (Transforms::changes) {
+    Compute before[Tile::elements];
+    for (int e = 0; e < live<Tile>(count); ++e) before[e] = weight[e];
+    apply_tile<Tile, Fields>(now, weight, gradient, field, count);
+    for (int e = 0; e < live<Tile>(count); ++e) weight[e] = transforms.changed(before[e], weight[e], row);
+  } else {
+    apply_tile<Tile, Fields>(now, weight, gradient, field, count);
   }
 }
 

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <ferry/optim/detail/apply_tile.hpp>
-#include <ferry/optim/detail/coast_tile.hpp>
-#include <ferry/optim/detail/moment_ratio.hpp>
 #include <ferry/rows/detail/tile.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -13,6 +11,10 @@
 #include <utility>
 
 namespace ferry::kernels {
+
+/// Missed steps between two questions whether elements of a row are dormant. The answer for an element
+/// depends on that element alone, so results are the same for any tile.
+inline constexpr std::int64_t steps_between_questions = 16;
 
 /// An update that says when steps without a gradient no longer change a weight.
 template <class Update, class Compute, int Room>
@@ -28,233 +30,247 @@ concept Decays = requires(const Update& update, Compute& weight, Compute (&state
   update.decay_state(state, std::int64_t{});
 };
 
-/// The elements of a tile whose steps need no apply(), before step `until` of those that their row missed.
-template <int Elements>
-struct idle_elements {
-  std::int64_t until[Elements];
-  bool idle[Elements];
-  bool decays[Elements];  ///< false: at rest, until the last step
+/// Weights and state of a tile.
+template <class Tile, class Compute, int Room>
+struct tile_numbers {
+  Compute weight[Tile::elements];
+  Compute field[Room][Tile::elements];
 };
+/// Copies the live elements: a host by registers, not by string instructions.
+/// @{
+template <class Tile, class Compute>
+KOKKOS_FORCEINLINE_FUNCTION void copy_array(const Compute (&source)[Tile::elements],
+                                            Compute (&target)[Tile::elements], int count) {
+  if constexpr (Tile::host)
+    load_tile<Tile>(target, static_cast<const Compute*>(source), count);
+  else
+    for (int e = 0; e < Tile::elements; ++e) target[e] = source[e];
+}
+template <class Tile, int Fields, class Compute, int Room>
+KOKKOS_FORCEINLINE_FUNCTION void copy_elements(const tile_numbers<Tile, Compute, Room>& source,
+                                               tile_numbers<Tile, Compute, Room>& target, int count) {
+  copy_array<Tile>(source.weight, target.weight, count);
+  for (int f = 0; f < Fields; ++f) copy_array<Tile>(source.field[f], target.field[f], count);
+}
+/// @}
+template <class Tile, int Fields, class Compute, int Room>
+KOKKOS_FORCEINLINE_FUNCTION void copy_element(const tile_numbers<Tile, Compute, Room>& source,
+                                              tile_numbers<Tile, Compute, Room>& target, int e) {
+  target.weight[e] = source.weight[e];
+  for (int f = 0; f < Fields; ++f) target.field[f][e] = source.field[f][e];
+}
 
 /// Decays numbers by missed steps [first, last) of a row. Coefficients are loaded as long as they change.
 template <class Schedule, class... Number>
 KOKKOS_FORCEINLINE_FUNCTION void decay_numbers(const Schedule& schedule, std::int64_t row_step,
                                                std::int64_t first, std::int64_t last, Number&... number) {
-  using update = typename Schedule::update;
-  const std::int64_t changing =
-      schedule.before_steady(row_step) < last ? schedule.before_steady(row_step) : last;
   std::int64_t j = first;
-  for (; j < changing; ++j) {
-    const update& now = schedule.at(row_step, j);
-    (now.decay_weight(number), ...);
-  }
+  for (; j < last && j < schedule.before_steady(row_step); ++j)
+    (schedule.at(row_step, j).decay_weight(number), ...);
   if (j == last) return;
-  const update now = schedule.at(row_step, last - 1);
+  const typename Schedule::update now = schedule.at(row_step, last - 1);
   for (; j < last; ++j) (now.decay_weight(number), ...);
 }
 
-/// Decays the tile's weights that decay, by missed steps [first, last). Others are computed along: without
-/// branches a step is the decay alone.
+/// The numbers that decay_tile holds: the lanes of a host's registers, or elements.
+template <class Tile, class Update, class Compute>
+consteval int numbers_in_tile() {
+  constexpr int lanes = lanes_in_tile<Tile, Update, Compute>();
+  return Tile::elements / (lanes == 0 ? 1 : lanes);
+}
+/// Decays all weights of a tile by missed steps [first, last).
 template <class Tile, class Schedule, class Compute, int... Part>
 KOKKOS_FORCEINLINE_FUNCTION void decay_tile(const Schedule& schedule, std::int64_t row_step,
                                             std::int64_t first, std::int64_t last,
                                             Compute (&weight)[Tile::elements],
-                                            const bool (&decays)[Tile::elements],
                                             std::integer_sequence<int, Part...>) {
-  using update = typename Schedule::update;
-  constexpr int lanes = lanes_in_tile<Tile, update, Compute>();
-  Compute decayed[Tile::elements];
-  for (int e = 0; e < Tile::elements; ++e) decayed[e] = decays[e] ? weight[e] : Compute(0);
+  constexpr int lanes = lanes_in_tile<Tile, typename Schedule::update, Compute>();
   if constexpr (lanes != 0) {
     using number = typename ferry::detail::lanes_of<Compute>::template type<lanes>;
-    number numbers[] = {number::load(decayed + Part * lanes)...};
+    number numbers[] = {number::load(weight + Part * lanes)...};
     decay_numbers(schedule, row_step, first, last, numbers[Part]...);
-    (numbers[Part].store(decayed + Part * lanes), ...);
+    (numbers[Part].store(weight + Part * lanes), ...);
   } else {
-    decay_numbers(schedule, row_step, first, last, decayed[Part]...);
-  }
-  for (int e = 0; e < Tile::elements; ++e)
-    if (decays[e]) weight[e] = decayed[e];
-}
-
-/// The number of registers or elements that decay_tile holds.
-template <class Tile, class Update, class Compute>
-consteval int parts_of_tile() {
-  constexpr int lanes = lanes_in_tile<Tile, Update, Compute>();
-  return lanes == 0 ? Tile::elements : Tile::elements / lanes;
-}
-
-/// One step without a gradient, of the elements that are not idle.
-template <class Tile, int Fields, class Update, class Transforms, class Compute, int Room>
-KOKKOS_FORCEINLINE_FUNCTION void miss_step(const Update& now, const Transforms& transforms, std::int64_t row,
-                                           Compute (&weight)[Tile::elements],
-                                           Compute (&field)[Room][Tile::elements], int count,
-                                           const bool (&idle)[Tile::elements]) {
-  for (int e = 0; e < live<Tile>(count); ++e)
-    if (!idle[e]) {
-      Compute state[Room];
-      state[0] = Compute(0);  // unused without fields: a rule without fields still takes an array
-      for (int f = 0; f < Fields; ++f) state[f] = field[f][e];
-      const Compute before = weight[e];
-      now.apply(weight[e], Compute(0), state);
-      weight[e] = transforms.changed(before, weight[e], row);
-      for (int f = 0; f < Fields; ++f) field[f][e] = state[f];
-    }
-}
-/// For all elements of a host's tile, in its registers.
-template <class Tile, int Fields, class Update, class Transforms, class Compute, int Room>
-KOKKOS_FORCEINLINE_FUNCTION void miss_step_in_lanes(const Update& now, const Transforms& transforms,
-                                                    std::int64_t row, Compute (&weight)[Tile::elements],
-                                                    Compute (&field)[Room][Tile::elements], int count) {
-  const Compute gradient[Tile::elements] = {};
-  if constexpr (Transforms::changes) {
-    Compute before[Tile::elements];
-    for (int e = 0; e < live<Tile>(count); ++e) before[e] = weight[e];
-    apply_tile<Tile, Fields>(now, weight, gradient, field, count);
-    for (int e = 0; e < live<Tile>(count); ++e) weight[e] = transforms.changed(before[e], weight[e], row);
-  } else {
-    apply_tile<Tile, Fields>(now, weight, gradient, field, count);
+    decay_numbers(schedule, row_step, first, last, weight[Part]...);
   }
 }
 
-/// How many of the next `left` missed steps of an element need no apply(). Applies them to the state: one
-/// power of its factors replaces them. `decays` says whether the weight decays in them.
-template <bool MayDecay, class Update, class Compute, int Room>
-  requires(MayDecay || Rests<Update, Compute, Room>)
-KOKKOS_FORCEINLINE_FUNCTION std::int64_t idle_steps(const Update& resting, Compute& weight,
-                                                    Compute (&state)[Room], std::int64_t left, bool& decays) {
-  std::int64_t steps = 0;
-  decays = false;
-  if constexpr (Rests<Update, Compute, Room>)
-    if (resting.at_rest(weight, state)) steps = left;
-  if constexpr (MayDecay)
-    if (steps == 0) {
-      steps = resting.decay_phase(weight, state, left);
-      if (steps < left) steps -= steps % optim::steps_between_asks;
-      decays = steps > 0;
-    }
-  if (steps > 0) resting.decay_state(state, steps);
-  return steps;
-}
-
-/// Missed steps from `first` on, of the elements that do not rest. Returns `missed`, or before it a step that
-/// asks, if all elements are at that step or rest.
-template <bool Coasts, class Tile, int Fields, class Schedule, class Transforms, class Compute, int Room>
-KOKKOS_FORCEINLINE_FUNCTION std::int64_t miss_steps(const Schedule& schedule, const Transforms& transforms,
-                                                    std::int64_t row, std::int64_t row_step,
-                                                    std::int64_t first, std::int64_t missed,
-                                                    Compute (&weight)[Tile::elements],
-                                                    Compute (&field)[Room][Tile::elements], int count,
-                                                    bool (&rests)[Tile::elements]) {
-  using update = typename Schedule::update;
-  constexpr bool decays = Decays<update, Compute, Room> && !Transforms::changes;
-  constexpr bool asks = Rests<update, Compute, Room> || decays;
-  constexpr bool by_lanes = lanes_in_tile<Tile, update, Compute>() != 0;
-  // The first missed step that may test for rest: no later step has options that could move a resting
-  // element.
-  const std::int64_t ask_from = schedule.before_rest(row_step) > 0 ? schedule.before_rest(row_step) : 0;
-  idle_elements<Tile::elements> elements;
-  bool any_idle = false;
-  for (int e = 0; e < Tile::elements; ++e) {
-    elements.until[e] = missed;
-    elements.idle[e] = Coasts && rests[e];
-    elements.decays[e] = false;
-    any_idle = any_idle || elements.idle[e];
-  }
-  for (std::int64_t j = first; j < missed;) {
-    if constexpr (asks) {
-      if (j >= ask_from && (j - ask_from) % optim::steps_between_asks == 0) {
-        if constexpr (Coasts)
-          if (j > first && ask_from == 0) {
-            bool aligned = true;
-            for (int e = 0; e < Tile::elements; ++e) {
-              rests[e] = elements.idle[e] && elements.until[e] == missed && !elements.decays[e];
-              aligned = aligned && (rests[e] || !elements.idle[e] || elements.until[e] <= j);
-            }
-            if (aligned) return j;
-          }
-        std::int64_t next = missed;
-        bool any_decays = false;
-        // Steps with one lr change less and less.
-        update resting = schedule.resting;
-        if (j >= schedule.before_steady(row_step)) resting = schedule.at(row_step, j);
-        any_idle = false;
-        for (int e = 0; e < live<Tile>(count); ++e) {
-          if (!elements.idle[e] || elements.until[e] <= j) {
-            Compute state[Room];
-            state[0] = Compute(0);
-            for (int f = 0; f < Fields; ++f) state[f] = field[f][e];
-            elements.until[e] =
-                j + idle_steps<decays>(resting, weight[e], state, missed - j, elements.decays[e]);
-            for (int f = 0; f < Fields; ++f) field[f][e] = state[f];
-            elements.idle[e] = elements.until[e] > j;
-          }
-          any_idle = any_idle || elements.idle[e];
-          any_decays = any_decays || elements.decays[e];
-          if (elements.until[e] < next) next = elements.until[e];
-        }
-        if (next > j) {
-          if constexpr (decays)
-            if (any_decays)
-              decay_tile<Tile>(schedule, row_step, j, next, weight, elements.decays,
-                               std::make_integer_sequence<int, parts_of_tile<Tile, update, Compute>()>());
-          j = next;
-          continue;
-        }
-      }
-    }
-    const update now = schedule.at(row_step, j++);
-    if constexpr (by_lanes)
-      if (!any_idle) {
-        miss_step_in_lanes<Tile, Fields>(now, transforms, row, weight, field, count);
-        continue;
-      }
-    miss_step<Tile, Fields>(now, transforms, row, weight, field, count, elements.idle);
-    if constexpr (decays)
-      for (int e = 0; e < live<Tile>(count); ++e)
-        if (elements.decays[e]) now.decay_weight(weight[e]);
-  }
-  return missed;
-}
-
-/// True if a device's tile coasts through missed steps.
-template <class Tile, class Schedule, class Transforms, class Compute, int Room>
-inline constexpr bool coasts_through = (Coasts<typename Schedule::update, Compute, Room> &&
-                                        !Transforms::changes && !Tile::host);
-
-/// Missed steps of a tile from `first` on.
+/// The missed steps of one tile, with gradients of zero.
 template <class Tile, int Fields, class Schedule, class Transforms, class Compute, int Room>
-KOKKOS_FORCEINLINE_FUNCTION void finish_missed_steps(const Schedule& schedule, const Transforms& transforms,
-                                                     std::int64_t row, std::int64_t row_step,
-                                                     std::int64_t first, std::int64_t missed,
-                                                     Compute (&weight)[Tile::elements],
-                                                     Compute (&field)[Room][Tile::elements], int count) {
-  constexpr bool coasts = coasts_through<Tile, Schedule, Transforms, Compute, Room>;
-  bool rests[Tile::elements] = {};
-  for (std::int64_t j = first; j < missed;) {
-    if constexpr (coasts)
-      if (schedule.before_rest(row_step) <= 0) {
-        j = coast_tile<Tile, Fields>(schedule, row_step, j, missed, weight, field, rests);
-        if (j == missed) return;
+struct missed_steps {
+  using update = typename Schedule::update;
+  using numbers = tile_numbers<Tile, Compute, Room>;
+  static constexpr bool rests = Rests<update, Compute, Room>;
+  static constexpr bool decays = Decays<update, Compute, Room> && !Transforms::changes;
+
+  Schedule schedule;
+  Transforms transforms;
+  std::int64_t row;
+  std::int64_t row_step;  ///< the last step applied to the row
+  std::int64_t missed;
+  int count;  ///< live elements of the tile
+
+  /// All of them. An element that a step moves is not dormant: only the others are asked.
+  KOKKOS_FORCEINLINE_FUNCTION void apply(numbers& tile) const {
+    if constexpr (rests || decays) {
+      std::int64_t question = schedule.before_rest(row_step) > 0 ? schedule.before_rest(row_step) : 0;
+      apply_run(tile, 0, question < missed ? question : missed);
+      while (question < missed) {
+        numbers before;
+        copy_elements<Tile, Fields>(tile, before, count);
+        apply_run(tile, question, question + 1);
+        if (!all_move(schedule.at(row_step, question), before, tile)) {
+          // In memory, which a function takes: others stay in registers.
+          const missed_steps steps = *this;
+          numbers late;
+          copy_elements<Tile, Fields>(before, late, count);
+          steps.apply_late(late, question);
+          return copy_elements<Tile, Fields>(late, tile, count);
+        }
+        const std::int64_t next = end_of_run(question);
+        apply_run(tile, question + 1, next);
+        question = next;
       }
-    j = miss_steps<coasts, Tile, Fields>(schedule, transforms, row, row_step, j, missed, weight, field, count,
-                                         rests);
+    } else {
+      apply_run(tile, 0, missed);
+    }
   }
-}
-/// Applies to a tile of a row the steps that the row missed, with gradients of zero. Elements at rest, whose
-/// weights such steps no longer change, or only decay, are left out of most of that. Fields of the Room
-/// places of `field` are in use.
+
+ private:
+  /// The question that follows the one of a step, or the end.
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::int64_t end_of_run(std::int64_t question) const {
+    return missed - question < steps_between_questions ? missed : question + steps_between_questions;
+  }
+
+  /// Missed steps [first, last) of all elements.
+  KOKKOS_FORCEINLINE_FUNCTION void apply_run(numbers& tile, std::int64_t first, std::int64_t last) const {
+    const Compute gradient[Tile::elements] = {};
+    const update* next = &schedule.at(row_step, first);
+    for (const update* const end = next + (last - first); next < end; ++next) {
+      const update now = *next;
+      step_tile<Tile, Fields>(now, transforms, row, tile.weight, gradient, tile.field, count);
+    }
+  }
+
+  /// True if a step surely did more to each weight than to decay it.
+  KOKKOS_FORCEINLINE_FUNCTION bool all_move([[maybe_unused]] const update& now, const numbers& before,
+                                            const numbers& after) const {
+    const auto differ = [](const Compute& a, const Compute& b) { return (a < b) != (a > b); };
+    using optim::both;
+    bool result = !Transforms::changes;
+    for (int e = 0; e < live<Tile>(count); ++e) {
+      result = both(result, differ(before.weight[e], after.weight[e]));
+      if constexpr (decays) {
+        Compute decayed = before.weight[e];
+        now.decay_weight(decayed);
+        result = both(result, differ(decayed, after.weight[e]));
+      }
+    }
+    return result;
+  }
+
+  /// Missed steps from `first` on, a step of a question. Elements at rest and those that only decay are
+  /// dormant: they are kept apart with the state of their last dormant step, and ones are computed in their
+  /// stead. A function of its own, since it would take registers from tiles that move.
+  [[gnu::noinline]] KOKKOS_FUNCTION void apply_late(numbers& late, std::int64_t first) const {
+    numbers tile, dormant;
+    copy_elements<Tile, Fields>(late, tile, count);
+    std::int64_t end[Tile::elements];  // of dormancy
+    bool is_dormant[Tile::elements] = {}, is_decaying[Tile::elements] = {};
+    for (int e = 0; e < Tile::elements; ++e) {
+      end[e] = first;
+      dormant.weight[e] = late.weight[0];
+      for (int f = 0; f < Fields; ++f) dormant.field[f][e] = late.field[f][0];
+    }
+    for (std::int64_t j = first; j < missed;) {
+      // Steps with one lr change less and less.
+      update options = schedule.resting;
+      if (j >= schedule.before_steady(row_step)) options = schedule.at(row_step, j);
+      std::int64_t next = missed;
+      for (int e = 0; e < live<Tile>(count); ++e) {
+        if (end[e] <= j) {
+          if (is_dormant[e])
+            copy_element<Tile, Fields>(dormant, tile, e);
+          else
+            copy_element<Tile, Fields>(tile, dormant, e);
+          const std::int64_t steps = dormant_steps(options, dormant, e, missed - j, is_decaying[e]);
+          end[e] = j + steps;
+          is_dormant[e] = steps != 0;
+        }
+        if (end[e] < next) next = end[e];
+      }
+      if (next <= j) {
+        next = end_of_run(j);
+        for (int e = 0; e < live<Tile>(count); ++e)
+          if (is_dormant[e]) {
+            tile.weight[e] = Compute(1);
+            for (int f = 0; f < Fields; ++f) tile.field[f][e] = Compute(1);
+          }
+        apply_run(tile, j, next);
+      }
+      if constexpr (decays) decay(dormant, is_decaying, j, next);
+      j = next;
+    }
+    for (int e = 0; e < live<Tile>(count); ++e)
+      copy_element<Tile, Fields>(is_dormant[e] ? dormant : tile, late, e);
+  }
+
+  /// How many of the next `left` missed steps an element is dormant. Applies them to its state: one power of
+  /// its factors replaces them.
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t dormant_steps(const update& options, numbers& dormant, int e,
+                                                         std::int64_t left, bool& is_decaying) const {
+    Compute state[Room];
+    state[0] = Compute(0);  // unused without fields
+    for (int f = 0; f < Fields; ++f) state[f] = dormant.field[f][e];
+    std::int64_t steps = 0;
+    is_decaying = false;
+    if constexpr (rests)
+      if (options.at_rest(dormant.weight[e], state)) steps = left;
+    if constexpr (decays)
+      if (steps == 0) {
+        steps = options.decay_phase(dormant.weight[e], state, left);
+        if (steps < left) steps -= steps % steps_between_questions;
+        is_decaying = steps > 0;
+      }
+    if (steps == 0) return 0;
+    options.decay_state(state, steps);
+    for (int f = 0; f < Fields; ++f) dormant.field[f][e] = state[f];
+    return steps;
+  }
+
+  /// Decays the dormant weights that decay. Others are computed along: without branches a step is the decay
+  /// alone.
+  KOKKOS_FORCEINLINE_FUNCTION void decay(numbers& dormant, const bool (&is_decaying)[Tile::elements],
+                                         std::int64_t first, std::int64_t last) const {
+    Compute weight[Tile::elements];
+    bool any = false;
+    for (int e = 0; e < Tile::elements; ++e) {
+      weight[e] = is_decaying[e] ? dormant.weight[e] : Compute(0);
+      any = any || is_decaying[e];
+    }
+    if (!any) return;
+    decay_tile<Tile>(schedule, row_step, first, last, weight,
+                     std::make_integer_sequence<int, numbers_in_tile<Tile, update, Compute>()>());
+    for (int e = 0; e < Tile::elements; ++e)
+      if (is_decaying[e]) dormant.weight[e] = weight[e];
+  }
+};
+
+/// Applies to a tile of a row the steps that the row missed. Fields of the Room of `field` are in use.
 template <class Tile, int Fields, class Schedule, class Transforms, class Compute, int Room>
 KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const Transforms& transforms,
                                                std::int64_t row, Compute (&weight)[Tile::elements],
                                                Compute (&field)[Room][Tile::elements], int count) {
   const std::int64_t row_step = schedule.last_step(row), missed = schedule.missed(row_step);
-  std::int64_t first = 0;
-  if constexpr (coasts_through<Tile, Schedule, Transforms, Compute, Room>) {
-    const auto last = static_cast<std::uint32_t>(row_step), count_missed = schedule.count_missed(last);
-    first = count_missed - coast_whole_tile<Tile, Fields>(schedule, last, count_missed, weight, field);
-  }
-  finish_missed_steps<Tile, Fields>(schedule, transforms, row, row_step, first, missed, weight, field, count);
+  if (missed <= 0) return;
+  tile_numbers<Tile, Compute, Room> tile;
+  copy_array<Tile>(weight, tile.weight, count);
+  for (int f = 0; f < Fields; ++f) copy_array<Tile>(field[f], tile.field[f], count);
+  missed_steps<Tile, Fields, Schedule, Transforms, Compute, Room>{schedule, transforms, row,
+                                                                  row_step, missed,     count}
+      .apply(tile);
+  copy_array<Tile>(tile.weight, weight, count);
+  for (int f = 0; f < Fields; ++f) copy_array<Tile>(tile.field[f], field[f], count);
 }
 
 }  // namespace ferry::kernels

@@ -42,15 +42,6 @@ KOKKOS_FORCEINLINE_FUNCTION Number middle_root(const Number& x) {
     return square_root(x);
 }
 /// @}
-/// The root of such a number with a relative error of at most 2^-20.
-template <class Number>
-KOKKOS_FORCEINLINE_FUNCTION Number rough_root(const Number& x) {
-  if constexpr (requires { x.rough_root(); })
-    return x.rough_root();
-  else
-    return square_root(x);
-}
-
 template <class Number>
 KOKKOS_FORCEINLINE_FUNCTION Number magnitude(const Number& x) {
   if constexpr (requires { x.magnitude(); })
@@ -61,6 +52,11 @@ KOKKOS_FORCEINLINE_FUNCTION Number magnitude(const Number& x) {
 
 /// a && b, evaluated without branches: a device's compiler chains comparisons that are joined so.
 [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION constexpr bool both(bool a, bool b) { return (a & b) != 0; }
+
+template <class Number>
+[[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool is_between(const Number& x, double least, double most) {
+  return both(x >= Number(least), x <= Number(most));
+}
 
 /// condition ? a : b. For several numbers the backend has its own, which is found by the condition's type.
 template <class Number>

@@ -3,9 +3,7 @@
 
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/detail/decay.hpp>
-#include <ferry/optim/detail/decay_phase.hpp>
 #include <ferry/optim/detail/field.hpp>
-#include <ferry/optim/detail/moment_ratio.hpp>
 #include <ferry/optim/detail/number.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 

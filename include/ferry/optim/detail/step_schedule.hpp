@@ -100,9 +100,6 @@ struct catch_up_schedule {
   std::int64_t rest_from, steady_from;
   std::int64_t step;  ///< the present step
   std::uint32_t* row_steps;
-  /// rest_from - 1 and step - 1 in the bits in which rows count.
-  std::uint32_t coast_from = static_cast<std::uint32_t>(rest_from > 0 ? rest_from - 1 : 0);
-  std::uint32_t before_now = static_cast<std::uint32_t>(step - 1);
 
   /// The schedule of a history whose update of step `first` lies at `updates`.
   static catch_up_schedule make(const Update& present, const Update& rest, const Update* updates,
@@ -121,9 +118,6 @@ struct catch_up_schedule {
     return static_cast<std::int64_t>(row_steps[row]);
   }
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t missed(std::int64_t last) const { return step - 1 - last; }
-  KOKKOS_FORCEINLINE_FUNCTION std::uint32_t count_missed(std::uint32_t last) const {
-    return before_now - (last < before_now ? last : before_now);
-  }
   KOKKOS_FORCEINLINE_FUNCTION const Update& at(std::int64_t last, std::int64_t j) const {
     return origin[last + j];
   }

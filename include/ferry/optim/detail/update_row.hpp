@@ -131,59 +131,12 @@ struct update_row {
                                           std::int64_t column, const Compute (&gradient)[Tile::elements],
                                           int count) const {
     if (!transforms.takes(row)) return;
-    if constexpr (ends_late<Tile, Compute>) {
-      const std::uint32_t row_step = tile.entry, missed = schedule.count_missed(row_step);
-      const std::uint32_t left =
-          coast_whole_tile<Tile, Fields>(schedule, row_step, missed, tile.weight, tile.field);
-      if (left != 0) {
-        late_tile<Tile, Compute> late(*this, tile, gradient);
-        return late.finish(row, column, row_step, missed - left, missed);
-      }
-    } else if constexpr (Schedule::catches_up) {
+    if constexpr (Schedule::catches_up)
       catch_up_tile<Tile, Fields>(schedule, transforms, row, tile.weight, tile.field, count);
-    }
     apply(tile, row, column, gradient, count);
   }
 
  private:
-  /// True if tiles that do not coast through all missed steps are late_tiles.
-  template <class Tile, class Compute>
-  static consteval bool has_late_tiles() {
-    if constexpr (Schedule::catches_up && Tile::packed)
-      return coasts_through<Tile, Schedule, Transforms, Compute, room>;
-    else
-      return false;
-  }
-  template <class Tile, class Compute>
-  static constexpr bool ends_late = has_late_tiles<Tile, Compute>();
-
-  /// A packed tile whose elements do not all coast through the missed steps. What is left of its update is
-  /// a function of its own, on copies: within a kernel it would take registers from tiles that coast.
-  template <class Tile, class Compute>
-  struct late_tile {
-    update_row operation;
-    held<Tile, Compute> inputs;
-    Compute gradient[Tile::elements];
-
-    KOKKOS_FORCEINLINE_FUNCTION late_tile(const update_row& step, const held<Tile, Compute>& tile,
-                                          const Compute (&values)[Tile::elements])
-        : operation(step), inputs(tile) {
-      for (int e = 0; e < Tile::elements; ++e) gradient[e] = values[e];
-    }
-
-    [[gnu::noinline]] KOKKOS_FUNCTION void finish(std::int64_t row, std::int64_t column,
-                                                  std::int64_t row_step, std::int64_t first,
-                                                  std::int64_t missed) {
-      // The members are in memory, and so take no registers. Elements that only decay take many steps, which
-      // registers shorten more than the copies cost.
-      constexpr bool decays = Decays<typename Schedule::update, Compute, room>;
-      std::conditional_t<decays, held<Tile, Compute>, held<Tile, Compute>&> tile = inputs;
-      finish_missed_steps<Tile, Fields>(operation.schedule, operation.transforms, row, row_step, first,
-                                        missed, tile.weight, tile.field, Tile::elements);
-      operation.apply(tile, row, column, gradient, Tile::elements);
-    }
-  };
-
   /// The step itself, and its stores.
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void apply(held<Tile, Compute>& tile, std::int64_t row, std::int64_t column,
@@ -191,28 +144,13 @@ struct update_row {
     using update = typename Schedule::update;
     // A reference on the host, so that the values shared by all rows stay in registers.
     const std::conditional_t<Tile::host, const update&, const update> now = update_of(tile, row);
-    constexpr bool by_tiles = applies_tile<Tile, update, Compute, room>();
-    if constexpr (by_tiles && Transforms::is_empty) {
+    if constexpr (Transforms::is_empty) {
       apply_tile<Tile, Fields>(now, tile.weight, gradient, tile.field, count);
-    } else if constexpr (by_tiles) {
-      Compute before[Tile::elements], step_gradient[Tile::elements];
-      for (int e = 0; e < live<Tile>(count); ++e) {
-        before[e] = tile.weight[e];
-        step_gradient[e] = transforms.gradient(gradient[e], Compute(1));
-      }
-      apply_tile<Tile, Fields>(now, tile.weight, step_gradient, tile.field, count);
-      for (int e = 0; e < live<Tile>(count); ++e)
-        tile.weight[e] = transforms.changed(before[e], tile.weight[e], row);
     } else {
-      for (int e = 0; e < live<Tile>(count); ++e) {
-        Compute fields[room];
-        fields[0] = Compute(0);  // unused without fields: a rule without fields still takes an array
-        for (int f = 0; f < Fields; ++f) fields[f] = tile.field[f][e];
-        const Compute before = tile.weight[e];
-        now.apply(tile.weight[e], transforms.gradient(gradient[e], Compute(1)), fields);
-        tile.weight[e] = transforms.changed(before, tile.weight[e], row);
-        for (int f = 0; f < Fields; ++f) tile.field[f][e] = fields[f];
-      }
+      Compute step_gradient[Tile::elements];
+      for (int e = 0; e < live<Tile>(count); ++e)
+        step_gradient[e] = transforms.gradient(gradient[e], Compute(1));
+      step_tile<Tile, Fields>(now, transforms, row, tile.weight, step_gradient, tile.field, count);
     }
     table.template store<Tile>(tile.weight, row, column, count);
     for (int f = 0; f < Fields; ++f) store_tile<Tile>(tile.field[f], state_of<Tile>(f, row) + column, count);

@@ -262,21 +262,14 @@ struct update_whole_rows {
   }
 
   KOKKOS_FORCEINLINE_FUNCTION void apply(tile& t, const row_numbers& row, int count) const {
-    if constexpr (!measures && applies_tile<Tile, update, Compute, field_room>()) {
-      Compute before[Tile::elements];
-      for (int e = 0; e < live<Tile>(count); ++e) before[e] = t.weight[e];
-      apply_tile<Tile, Fields>(row.rule, t.weight, t.gradient, t.field, count);
-      for (int e = 0; e < live<Tile>(count); ++e)
-        t.weight[e] = transforms.changed(before[e], t.weight[e], row.segment.row);
+    if constexpr (!measures) {
+      step_tile<Tile, Fields>(row.rule, transforms, row.segment.row, t.weight, t.gradient, t.field, count);
     } else {
       for (int e = 0; e < live<Tile>(count); ++e) {
         const Compute before = t.weight[e];
         Compute weight = before;
         auto element = t.state(e);
-        if constexpr (measures)
-          row.rule.apply(weight, t.gradient[e], element.field, row.total.value);
-        else
-          row.rule.apply(weight, t.gradient[e], element.field);
+        row.rule.apply(weight, t.gradient[e], element.field, row.total.value);
         t.weight[e] = transforms.changed(before, weight, row.segment.row);
         for (int f = 0; f < Fields; ++f) t.field[f][e] = element.field[f];
       }

@@ -42,8 +42,6 @@ struct adam {
 
     Compute step_size, root_correction2, inverse_correction2;  // the last is 1 / the second
     Compute beta1, beta2, fresh1, fresh2, eps, weight_decay;   // fresh1 and weight_decay have maximize's sign
-    Compute eps_in_middle;                                     // 1 if eps allows move_in_middle, else NaN
-    Compute coasting;                                          // 1 if the options allow it, else 0
 
     template <int N, class Number>
     KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
@@ -65,11 +63,12 @@ struct adam {
       weight -= step_size * (state[0] / (square_root(state[N > 2 ? 2 : 1]) / root_correction2 + eps));
     }
     [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool has_decay() const { return weight_decay != Compute(0); }
+    /// The divisor is in [2^-50, 2^43).
     template <int N>
-    KOKKOS_FORCEINLINE_FUNCTION auto is_in_middle(const Compute (&state)[N]) const {
-      const auto change = term(*this, state, state[N > 2 ? 2 : 1]);
-      return both(both(in_window<-20>(eps_in_middle), change.correction_in_middle()),
-                  change.moments_in_middle());
+    KOKKOS_FORCEINLINE_FUNCTION bool is_in_middle(const Compute (&state)[N]) const {
+      const bool options = both(is_between(eps, 0.0, 0x1p40), is_between(root_correction2, 0x1p-20, 1.0));
+      return both(options, both(is_between(magnitude(state[0]), 0x1p-80, 0x1p64),
+                                is_between(state[N > 2 ? 2 : 1], 0x1p-100, 0x1p44)));
     }
     template <int N>
     KOKKOS_FORCEINLINE_FUNCTION void move_in_middle(Compute& weight, const Compute (&state)[N]) const {
@@ -88,48 +87,6 @@ struct adam {
     KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
       decay(state[0], beta1, steps);
       decay_square(state[1], beta2, steps);
-    }
-    KOKKOS_FORCEINLINE_FUNCTION bool may_coast(const update&) const { return coasting == Compute(1); }
-    template <int N>
-    KOKKOS_FORCEINLINE_FUNCTION auto coasts(const update& next, const Compute& weight,
-                                            const Compute (&state)[N]) const {
-      return outweighs(0x1p-37, next, weight, state);
-    }
-    template <int N>
-    KOKKOS_FORCEINLINE_FUNCTION void coast(const update& next, Compute& weight, Compute (&state)[N]) const {
-      state[0] = beta1 * state[0];
-      state[1] = beta2 * state[1];
-      update now = *this;
-      now.step_size = next.step_size;
-      now.root_correction2 = next.root_correction2;
-      now.inverse_correction2 = next.inverse_correction2;
-      now.move_in_middle(weight, state);
-    }
-    /// True if the term, of numbers in the middle, surely is more than a share of the weight in the next
-    /// steps. Without branches: a device computes the answers for several elements side by side.
-    template <int N>
-    KOKKOS_FORCEINLINE_FUNCTION auto outweighs(double share, const update& next, const Compute& weight,
-                                               const Compute (&state)[N]) const {
-      const auto largest = term(next, state, state[N > 2 ? 2 : 1]);
-      const Compute rate = least_rate(next);
-      const auto exponents =
-          both(both(largest.correction_in_middle(), in_window<-40>(rate)), largest.moments_stay_in_middle());
-      const bool outweighing = largest.exceeds(share, rate, weight);
-      if constexpr (N > 2)
-        return both(both(exponents, term(next, state, state[1]).moments_stay_in_middle()),
-                    both(outweighing, state[2] >= state[1]));
-      else
-        return both(exponents, outweighing);
-    }
-    [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION Compute least_rate(const update& next) const {
-      const Compute rate = step_size * root_correction2, next_rate = next.step_size * next.root_correction2;
-      return rate < next_rate ? rate : next_rate;
-    }
-    template <int N>
-    [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION moment_ratio<Compute> term(const update& next,
-                                                                         const Compute (&state)[N],
-                                                                         const Compute& square) const {
-      return {state[0], square, next.root_correction2, eps};
     }
     template <class Wide>
     KOKKOS_FUNCTION void set_step(const Wide& lr, const terms<Compute>& step) {
@@ -150,12 +107,8 @@ struct adam {
   template <class Compute, class Wide = double>
   [[nodiscard]] scheduled_update<update<Compute>, Wide> options() const {
     const double sign = maximize ? -1.0 : 1.0;
-    const bool moderate = moment_ratio<Compute>::has_moderate_eps(Compute(eps));
-    const bool halving = both(halves_at_most(Compute(betas[0])), halves_at_most(Compute(betas[1])));
     return {make_update<update, Compute>(0.0, 1.0, 1.0, betas[0], betas[1], sign * (1.0 - betas[0]),
-                                         1.0 - betas[1], eps, sign * weight_decay,
-                                         moderate ? 1.0 : std::numeric_limits<double>::quiet_NaN(),
-                                         moderate && halving && weight_decay == 0.0 ? 1.0 : 0.0),
+                                         1.0 - betas[1], eps, sign * weight_decay),
             Wide(lr)};
   }
   template <class Compute>

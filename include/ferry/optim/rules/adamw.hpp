@@ -61,7 +61,7 @@ struct adamw {
       rest.move(weight, state);
     }
     template <int N>
-    KOKKOS_FORCEINLINE_FUNCTION auto is_in_middle(const Compute (&state)[N]) const {
+    KOKKOS_FORCEINLINE_FUNCTION bool is_in_middle(const Compute (&state)[N]) const {
       return rest.is_in_middle(state);
     }
     template <int N>
@@ -87,17 +87,6 @@ struct adamw {
     template <class Number>
     KOKKOS_FORCEINLINE_FUNCTION void decay_weight(Number& weight) const {
       weight *= keep;
-    }
-    KOKKOS_FORCEINLINE_FUNCTION bool may_coast(const update& next) const { return rest.may_coast(next.rest); }
-    template <int N>
-    KOKKOS_FORCEINLINE_FUNCTION auto coasts(const update& next, const Compute& weight,
-                                            const Compute (&state)[N]) const {
-      return rest.outweighs(0x1p-26, next.rest, weight, state);
-    }
-    template <int N>
-    KOKKOS_FORCEINLINE_FUNCTION void coast(const update& next, Compute& weight, Compute (&state)[N]) const {
-      weight *= next.keep;
-      rest.coast(next.rest, weight, state);
     }
     template <class Wide>
     KOKKOS_FUNCTION void set_step(const Wide& lr, const terms<Compute>& step) {
