@@ -6,6 +6,7 @@
 #include "support/process_space.hpp"
 
 #include <ferry/bags.hpp>
+#include <ferry/distributed/shared/detail/rank_lanes.hpp>
 #include <ferry/distributed/sharded/detail/push_values.hpp>
 #include <ferry/quantized.hpp>
 
@@ -758,6 +759,11 @@ ferry::communicator scatter_without(const exec_space& exec, const group_maker& m
   return comm;
 }
 
+/// The lanes of a communicator of processes; null before it has any.
+ferry::detail::rank_lanes* lanes_of(const ferry::communicator& comm) {
+  return static_cast<ferry::detail::rank_lanes*>(comm.group()->lanes().get());
+}
+
 /// A plan whose lists kernels have made, when the lanes cease to serve: on one rank, then on all.
 void scatter_after_lanes(const exec_space& exec, const ferry::communicator& comm) {
   constexpr std::size_t rows = 97, width = 5;
@@ -771,7 +777,7 @@ void scatter_after_lanes(const exec_space& exec, const ferry::communicator& comm
   const auto whole_values = array_of<float, device>(exec, batch.all_values, width);
   const auto plan = ferry::make_plan(exec, batch.own_ids(), big);
   for (int turn = 0; turn < 3; ++turn) {
-    if (turn == 2 || (turn == 1 && world_rank == 0)) comm.group()->lanes()->close("the test closes them");
+    if (turn == 2 || (turn == 1 && world_rank == 0)) lanes_of(comm)->close("the test closes them");
     ferry::scatter_add(exec, big, plan, values).wait();
     ferry::scatter_add(exec, table, batch.all_ids, whole_values).wait();
     expect(contents(exec, big) == contents(exec, table), "a plan that is older than the end of lanes");
@@ -780,7 +786,7 @@ void scatter_after_lanes(const exec_space& exec, const ferry::communicator& comm
 
 void lacks(const exec_space& exec, const group_maker& make_group) {
   const auto served = scatter_without(exec, make_group, lack::none, false);
-  const auto& lanes = served.group()->lanes();
+  const auto* const lanes = lanes_of(served);
   if (served.size() == 1) {
     expect(lanes == nullptr, "a group of one has no lanes");
     return;
