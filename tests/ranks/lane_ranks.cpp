@@ -6,8 +6,8 @@
 #include "support/process_space.hpp"
 
 #include <ferry/bags.hpp>
-#include <ferry/distributed/shared/detail/rank_lanes.hpp>
 #include <ferry/distributed/sharded/detail/push_values.hpp>
+#include <ferry/distributed/shared/detail/rank_lanes.hpp>
 #include <ferry/quantized.hpp>
 
 #include <sys/resource.h>

@@ -23,7 +23,7 @@ using device = ferry::device_space;
 const std::vector<std::size_t> sizes =
     ferry::detail::is_host_exec<exec_space>
         ? std::vector<std::size_t>{1, 33, 1025, 4097}
-        : std::vector<std::size_t>{1,    2,    31,   32,   33,   255,  257,   1023,  1024,
+        : std::vector<std::size_t>{1,    2,    31,   32,   33,   255,  257,  1023, 1024,
                                    1025, 2047, 2048, 2049, 4095, 4096, 4097, 12289};
 
 /// Batches whose rows come once, a few times, or all of them alike.

@@ -200,11 +200,11 @@ struct search_rows {
     FERRY_LOOP_OF_DEVICE
     for (int first = 0; first < per_item; first += fit) {
       const int tiles = per_item - first < fit ? per_item - first : fit, columns = tiles * elements;
-      const std::int64_t from = origin + std::int64_t{first} * elements;
+      const std::int64_t begin = origin + std::int64_t{first} * elements;
       FERRY_LOOP_OF_DEVICE
       for (int k = team.team_rank(); k < pieces * columns; k += team.team_size()) {
         const int piece = k / columns;
-        const std::int64_t column = from + (k - piece * columns);
+        const std::int64_t column = begin + (k - piece * columns);
         if (column < 0 || column >= team_kernel.width) continue;
         const std::int64_t end = segment.begin + (pieces == 1 ? count : cut.end(piece, count));
         totals[k] =
@@ -213,7 +213,7 @@ struct search_rows {
       team.team_barrier();
       FERRY_LOOP_OF_DEVICE
       for (int t = team.team_rank(); t < tiles; t += team.team_size()) {
-        const std::int64_t column = from + std::int64_t{t} * elements;
+        const std::int64_t column = begin + std::int64_t{t} * elements;
         const int live = count_of<tile>(column, team_kernel.width);
         if (live == 0) continue;
         compute sum[elements];
