@@ -200,7 +200,7 @@ TEST_CASE("a captured small batch with repeated rows is searched at each launch"
   auto random = generator(88);
   const stream queue;
   constexpr std::size_t few = 9;
-  ferry::tensor<float, ferry::device_space> table("table", rows, width), other("other", rows, width);
+  ferry::tensor<float, ferry::device_space> table("table", rows, width), reference("reference", rows, width);
   operands arrays;
   put(arrays.ids, indices<std::int64_t>(random, n, few));
   ferry::scatter(queue.exec(), table, arrays.ids, arrays.batch).wait();
@@ -217,7 +217,7 @@ TEST_CASE("a captured small batch with repeated rows is searched at each launch"
     if (is_bad) ids[n / 2] = rows;
     const auto content = values<float>(random, rows * width);
     put(table, content);
-    put(other, content);
+    put(reference, content);
     put(arrays.ids, ids);
     put(arrays.batch, values<float>(random, n * width));
     replayed.launch();
@@ -228,10 +228,10 @@ TEST_CASE("a captured small batch with repeated rows is searched at each launch"
       last.wait();
       sum.wait();
       const auto plan = ferry::make_plan(queue.exec(), ids, rows);
-      ferry::scatter(queue.exec(), other, plan, arrays.batch).wait();
-      ferry::scatter_add(queue.exec(), other, plan, arrays.batch).wait();
+      ferry::scatter(queue.exec(), reference, plan, arrays.batch).wait();
+      ferry::scatter_add(queue.exec(), reference, plan, arrays.batch).wait();
     }
-    CHECK(same_bits(take(table), take(other)));
+    CHECK(same_bits(take(table), take(reference)));
   }
 }
 
