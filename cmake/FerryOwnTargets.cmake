@@ -133,7 +133,7 @@ function(ferry_add_test name)
     add_test(NAME ${name} COMMAND ${name})
     # One GPU, and some tests fill it. OpenMP's threads wait passively: where one processor is busy, those that spin lose a time
     # slice in each kernel of the host.
-    set_tests_properties(${name} PROPERTIES ENVIRONMENT "OMP_PROC_BIND=false;OMP_WAIT_POLICY=passive;FERRY_HINTS=0" LABELS unit RUN_SERIAL ON)
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT "OMP_PROC_BIND=false;OMP_WAIT_POLICY=passive" LABELS unit RUN_SERIAL ON)
     return()
   endif()
   # Threads that wait leave their processor to other tests: each program counts as one. Long tests to which the number of OpenMP
@@ -161,7 +161,7 @@ function(ferry_add_test name)
     endif()
     set_tests_properties(
       ${name}.threads${threads}
-      PROPERTIES ENVIRONMENT "OMP_NUM_THREADS=${threads};OMP_PROC_BIND=false;OMP_WAIT_POLICY=passive;FERRY_HINTS=0" LABELS "${labels}"
+      PROPERTIES ENVIRONMENT "OMP_NUM_THREADS=${threads};OMP_PROC_BIND=false;OMP_WAIT_POLICY=passive" LABELS "${labels}"
                  COST "${cost}")
   endforeach()
 endfunction()
