@@ -2,7 +2,6 @@
 #include <ferry/io/detail/manifest_reader.hpp>
 
 #include "crc32c.hpp"
-#include "manifest_body_v1.hpp"
 #include "manifest_body_v2.hpp"
 
 #include <ferry/error.hpp>
@@ -133,10 +132,10 @@ manifest manifest_reader::read() const {
     fail("it does not begin with '" + std::string(manifest_magic) + "'");
   if (bytes_.size() < 12) fail("it ends within the version");
   const auto version = number_at<std::uint32_t>(bytes_, 8);
-  if (version < manifest::first_version || version > manifest::version)
+  if (version != manifest::version)
     throw_io_error("checkpoint", path_,
-                   "it has format version " + std::to_string(version) + ", and this ferry reads versions " +
-                       std::to_string(manifest::first_version) + " to " + std::to_string(manifest::version) +
+                   "it has format version " + std::to_string(version) + ", and this ferry reads version " +
+                       std::to_string(manifest::version) +
                        (version > manifest::version ? ": a newer ferry wrote it" : ""));
   if (bytes_.size() < frame_bytes) fail("it ends within its header");
   if (number_at<std::uint32_t>(bytes_, 12) != 0) fail("its reserved field is not zero");
@@ -152,17 +151,13 @@ manifest manifest_reader::read() const {
          std::to_string(checksum));
   manifest content;
   content.number = number_at<std::uint64_t>(bytes_, 16);
-  read_body(version, content);
+  read_body(content);
   manifest_check(content, path_).run();
   return content;
 }
 
-void manifest_reader::read_body(std::uint32_t version, manifest& content) const {
-  const std::string_view text = bytes_.substr(manifest_header_bytes, bytes_.size() - frame_bytes);
-  if (version == 1)
-    manifest_body_v1(text, path_).read(content);
-  else
-    read_manifest_body_v2(text, path_, content);
+void manifest_reader::read_body(manifest& content) const {
+  read_manifest_body_v2(bytes_.substr(manifest_header_bytes, bytes_.size() - frame_bytes), path_, content);
 }
 
 bool manifest_reader::is_manifest() const {
@@ -176,7 +171,7 @@ std::uint64_t manifest_reader::last_data_file() const {
   std::uint64_t last = number_at<std::uint64_t>(bytes_, 16);
   manifest content;
   try {
-    if (bytes_.size() >= frame_bytes) read_body(number_at<std::uint32_t>(bytes_, 8), content);
+    if (bytes_.size() >= frame_bytes) read_body(content);
   } catch (const io_error&) {  // what comes before the damage has been read
   }
   for (const auto& file : content.files) last = std::max(last, file.number);

@@ -3,21 +3,18 @@
 
 #include <ferry/io.hpp>
 
-#include <catch2/generators/catch_generators.hpp>
-
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <vector>
 
-/// Checkpoints that were saved in each format version. Every later ferry loads them.
+/// A checkpoint that was saved in the format version of today. Every later ferry loads it.
 namespace ferry_test::checkpoint_golden_test {
 
-TEST_CASE("a checkpoint of each format version loads", "[io][checkpoint]") {
-  const auto* const version = GENERATE("checkpoint_v1", "checkpoint_v2");
+TEST_CASE("a checkpoint of an earlier build loads", "[io][checkpoint]") {
   // FERRY_WRITE_GOLDEN=folder writes it anew.
   const char* fresh = std::getenv("FERRY_WRITE_GOLDEN");
-  const std::string path = fresh != nullptr ? fresh : tests_folder() + "/io/golden/" + version;
+  const std::string path = fresh != nullptr ? fresh : tests_folder() + "/io/golden/checkpoint_v2";
   ferry::tensor<float, ferry::pageable_space> table("table", 10, 4);
   ferry::optim::adam adam{.lr = 0.125, .betas = {0.5, 0.75}};
   auto state = ferry::optim::make_state(adam, table);

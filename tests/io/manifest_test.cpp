@@ -75,9 +75,9 @@ const std::string body_text =
     R"({"name":"row_steps","type":"u32","element_bytes":4,"extents":[0],"chunk_bytes":4,"unit_bytes":4,)"
     R"("chunks":[]}]}]})";
 
-/// A manifest of version 1.
+/// That of the golden checkpoint.
 std::string golden_manifest() {
-  const auto golden_file = file::open_to_read("test", tests_folder() + "/io/golden/checkpoint_v1/manifest");
+  const auto golden_file = file::open_to_read("test", tests_folder() + "/io/golden/checkpoint_v2/manifest");
   std::string bytes(static_cast<std::size_t>(golden_file.size()), '\0');
   golden_file.read_at(bytes.data(), bytes.size(), 0);
   return bytes;
@@ -311,25 +311,6 @@ TEST_CASE("a manifest takes a small multiple of its bytes in memory, whatever it
           R"({"files":[],"entries":[{"name":"","kind":"","facts":[],"arrays":[)",
           R"({"name":"","type":"","element_bytes":1,"extents":[],"chunk_bytes":1,"unit_bytes":1,"chunks":[]},)",
           "]}]}"));
-  // Version 1: a fact of five bytes is one of 96 in memory.
-  std::string facts("\0\0\0\0\1\0\0\0\0\0\0\0\0\0\0\0", 16);
-  const auto count = static_cast<std::uint32_t>(bytes / 5);
-  std::memcpy(facts.data() + 12, &count, sizeof count);
-  for (std::uint32_t i = 0; i < count; ++i) facts.append("\0\0\1\0\0", 5);
-  std::string first_version = with_body(facts + std::string(4, '\0'));
-  first_version[8] = 1;
-  seal_manifest(first_version);
-  check("version 1", first_version, 25);
-}
-
-TEST_CASE("a manifest of version 1 with a false count takes no memory", "[io][checkpoint]") {
-  std::string bytes = golden_manifest();
-  CHECK(read(bytes).files.size() == 2);
-  std::memcpy(bytes.data() + 32, "\xff\xff\xff\xff", 4);
-  seal_manifest(bytes);
-  CHECK_THROWS_MATCHES(
-      read(bytes), ferry::io_error,
-      MessageMatches(ContainsSubstring("it names 4294967295 data files, for which its rest of")));
 }
 
 TEST_CASE("no random change of a manifest leads astray", "[io][checkpoint]") {

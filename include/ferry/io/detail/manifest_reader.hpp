@@ -26,7 +26,7 @@ class manifest_reader {
   [[nodiscard]] std::uint64_t last_data_file() const;
 
  private:
-  void read_body(std::uint32_t version, manifest& content) const;
+  void read_body(manifest& content) const;
 
   std::string_view bytes_;
   std::string path_;
