@@ -122,6 +122,7 @@ struct bag_grads<void, First, void, void> {
   template <class... Rest>
   bag_grads(const First&, const Rest&...) {}
 };
+/// Deduces the refusal.
 template <class First, class... Rest>
   requires(!std::is_convertible_v<First, row_plan>)
 bag_grads(const First&, const Rest&...)

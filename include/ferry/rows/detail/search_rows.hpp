@@ -5,12 +5,8 @@
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/plan/detail/sum_pieces.hpp>
 #include <ferry/policy/duplicates.hpp>
-#include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/pieces_of_rows.hpp>
-#include <ferry/rows/detail/sum_long_segments.hpp>
-#include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/joint_writes.hpp>
-#include <ferry/tensor/detail/array_ref.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -39,17 +35,15 @@ struct found_rows {
 };
 
 /// Finds the rows of a batch and runs `kernel`, a kernel on found_rows, in one launch. All teams look at all
-/// indices, so each knows before it writes whether one is bad. The positions of a row come in the order of
-/// the batch, as after a stable sort.
+/// indices, so each knows of a bad one before it writes. A row's positions come in the order of the batch.
 ///
 /// Device mapping: a team keeps the row numbers of all positions in its shared memory. A warp compares the
-/// row of an item with all of them, four a lane, and stops at an earlier position of that row. Rows with many
-/// values are summed by all threads, one for each piece and column. At last the threads run the kernel on the
-/// other items, a work item each.
+/// row of an item with them, four a lane, and stops at an earlier position of that row. All threads sum rows
+/// with many values, one for each piece and column, and run the kernel on the other items, a work item each.
 template <class Kernel, class Named>
 struct search_rows {
   static constexpr int team_size = 512;
-  static constexpr std::uint32_t no_row = 0xffffffff;  ///< -1; tables have fewer rows
+  static constexpr std::uint32_t no_row = 0xffffffff;  ///< tables have fewer rows
 
   Kernel kernel;  ///< its source is that of the team
   Named named;    ///< an index_rows
@@ -122,18 +116,25 @@ struct search_rows {
 
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION void load_rows(const Team& team, memory& batch) const {
-    for (int p = team.team_rank(); p < room(); p += team.team_size())
-      rows(batch)[p] = p < positions ? static_cast<std::uint32_t>(named.row(p, false)) : no_row;
-    if constexpr (Named::reports)
-      for (int p = team.team_rank(); p < positions; p += team.team_size())
-        if (rows(batch)[p] == no_row) {
-          batch.is_bad = 1;
-          if (team.league_rank() == 0) named.row(p, true);
-        }
+    constexpr int at_once = 4;  // loads of a thread under way
+    for (int first = team.team_rank(); first < room(); first += at_once * team.team_size()) {
+      std::int64_t row[at_once];
+      for (int k = 0; k < at_once; ++k) {
+        const int position = first + k * team.team_size();
+        row[k] = position < positions ? named.row(position, false) : -1;
+      }
+      for (int k = 0; k < at_once; ++k) {
+        const int position = first + k * team.team_size();
+        if (position < room())
+          rows(batch)[position] = row[k] < 0 ? no_row : static_cast<std::uint32_t>(row[k]);
+        if (!Named::reports || row[k] >= 0 || position >= positions) continue;
+        batch.is_bad = 1;
+        if (team.league_rank() == 0) named.row(position, true);
+      }
+    }
   }
 
-  /// Calls act(position, number) for the positions of a row in [begin, end), by one warp. Returns their
-  /// number.
+  /// Calls act(position, number) for a row's positions in [begin, end), by one warp. Returns their number.
   template <class Team, class Act>
   KOKKOS_FORCEINLINE_FUNCTION int for_each_position(const Team& team, memory& batch, std::uint32_t row,
                                                     int begin, int end, const Act& act) const {
@@ -183,8 +184,7 @@ struct search_rows {
                         [&](int p, int number) { slots[number] = static_cast<std::uint16_t>(p); });
   }
 
-  /// Updates a row with many values: the threads sum its pieces in some neighbouring tiles, then a thread for
-  /// each tile adds these sums up.
+  /// Updates a row with many values: threads sum its pieces in some tiles, then a thread a tile adds these up.
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION void update_long(const Team& team, memory& batch, const Kernel& team_kernel,
                                                int item) const {
