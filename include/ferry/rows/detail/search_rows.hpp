@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/tools.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/plan/detail/sum_pieces.hpp>
-#include <ferry/policy/duplicates.hpp>
+#include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/pieces_of_rows.hpp>
 #include <ferry/runtime/detail/joint_writes.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 
 #include <Kokkos_Core.hpp>
 
