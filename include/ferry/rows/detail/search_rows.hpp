@@ -4,7 +4,7 @@
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/plan/detail/sum_pieces.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
-#include <ferry/rows/detail/pieces_of_rows.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
@@ -184,7 +184,7 @@ struct search_rows {
                         [&](int p, int number) { slots[number] = static_cast<std::uint16_t>(p); });
   }
 
-  /// Updates a row with many values: threads sum its pieces in some tiles, then a thread a tile adds these up.
+  /// Updates a row with many values: threads sum its pieces in some tiles, a thread a tile adds these up.
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION void update_long(const Team& team, memory& batch, const Kernel& team_kernel,
                                                int item) const {
