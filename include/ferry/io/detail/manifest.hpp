@@ -99,7 +99,7 @@ struct manifest_file {
 };
 
 struct manifest {
-  static constexpr std::uint32_t version = 2;        ///< that is written
+  static constexpr std::uint32_t version = 2;  ///< that is written
 
   std::uint64_t number = 0;  ///< of the save that wrote it
   std::vector<manifest_file> files;
