@@ -97,7 +97,7 @@ struct link_functions {
   /// fences before and after each kernel, and the host must not wait for a kernel that waits for the host;
   /// and Kokkos allocates before it launches teams.
   template <class Functor>
-  static void launch_blocks(const Kokkos::Cuda& exec, std::string_view label, int teams, int size,
+  static void launch_blocks(const Kokkos::Cuda& exec, std::string_view, int teams, int size,
                             const Functor& functor, std::size_t shared_bytes = 0) {
     const device_guard guard(exec);
     const dim3 blocks(static_cast<unsigned>(teams));
