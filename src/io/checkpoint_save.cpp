@@ -27,7 +27,7 @@ namespace {
 
 /// True if a manifest stays short enough with one patch more for each chunk.
 bool has_room_for_patches(const manifest& content) {
-  // Of a piece with the number of one of 999 files, a place within petabytes, and units of one byte.
+  // Bytes of a piece with the number of one of 999 files, a place within petabytes, and units of one byte.
   constexpr std::uint64_t most_bytes = 44;
   std::uint64_t pieces = 0;
   for (const auto& entry : content.entries)

@@ -26,7 +26,7 @@ namespace ferry::kernels {
 /// The slot of a row that is being loaded, as find() returns it, and back.
 KOKKOS_FORCEINLINE_FUNCTION constexpr std::int64_t coming(std::int64_t slot) { return -slot - 2; }
 
-/// Of the entries of rows that are being loaded.
+/// The bit in entries of rows that are being loaded.
 inline constexpr std::uint32_t coming_bit = std::uint32_t{1} << 31;
 
 /// Which slot of device memory has a row: a number for each row of the table, the slot + 1, or 0 for none. A

@@ -22,7 +22,7 @@ class manifest_reader {
 
   /// True for the bytes of a manifest, also of a damaged or a newer one.
   [[nodiscard]] bool is_manifest() const;
-  /// Of a manifest that read() refuses: it needs no data file of a larger number.
+  /// The last data file that a manifest which read() refuses may need.
   [[nodiscard]] std::uint64_t last_data_file() const;
 
  private:

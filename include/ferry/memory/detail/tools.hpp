@@ -41,7 +41,7 @@ class tool_region {
 /// Reports to Kokkos Tools a kernel that ferry runs without Kokkos, for its lifetime.
 class tool_kernel {
  public:
-  /// Of the default host instance.
+  /// A kernel of the default host instance.
   explicit tool_kernel(const std::string& label);
   template <class Exec>
   tool_kernel(const Exec& exec, const std::string& label)

@@ -47,7 +47,7 @@ struct caught_up_rows {
   Transforms transforms;
   bool in_place;
 
-  /// Of a host's item, without the steps that it missed.
+  /// Bytes of a host's item, without the steps that it missed.
   [[nodiscard]] std::int64_t bytes_each() const {
     return width * static_cast<std::int64_t>(2 * (sizeof(Compute) + sizeof(State) * Fields));
   }

@@ -101,7 +101,7 @@ struct search_rows {
     int order_size;                                ///< positions in the order
   };
 
-  /// True if a row has so many values that their loads must overlap.
+  /// True if a row has many values, whose loads overlap.
   KOKKOS_FORCEINLINE_FUNCTION static bool is_long(const row_segment& segment) {
     return segment.end - segment.begin >= 8;
   }
