@@ -203,7 +203,8 @@ TEMPLATE_TEST_CASE("allocations are reported with space, label and size, and so 
   {
     const ferry::tensor<float, TestType> table("weights", 12, 10);
     CHECK(names_of(tool.notes.allocations).contains(expected));
-    CHECK(tool.notes.deallocations.empty());
+    // A pool may give memory of earlier tests back.
+    CHECK_FALSE(names_of(tool.notes.deallocations).contains(expected));
   }
   CHECK(names_of(tool.notes.deallocations).contains(expected));
   // A pool may keep the memory, under its own label.
