@@ -282,6 +282,36 @@ void step_bags(session& run) {
   time(pooling::sum{}, "sum.sgd.zipf_1.05", plain_rule, popular, popular);
 }
 
+/// A training step of an embedding: bags of rows under Zipf's law are pooled, then stepped on. The verbs are checked above.
+template <class Rule>
+void time_training(session& run, const Rule& optimizer) {
+  const std::int64_t bags = bags_of(run), rows = run.chosen().step_rows, width = run.chosen().width;
+  figure result;
+  result.name = "job.training." + std::string(Rule::name);
+  result.setting = {{"rows", rows}, {"bags", bags}, {"hotness", hotness}, {"width", width}};
+  const auto sets = index_sets::make<popular_row>(run, bags * hotness, static_cast<std::size_t>(rows));
+  const auto offsets = offsets_of(run, equal_bags(bags));
+  ferry::tensor<float, ferry::device_space> table("weights", rows, width);
+  ferry::init::custom(run.exec(), table, element_value{width});
+  auto state = ferry::optim::make_state(optimizer, table);
+  batch_tensor pooled("pooled", bags, width), grads("grads", bags, width);
+  ferry::init::custom(run.exec(), grads, gradient_value{width});
+  ferry::gather_bags(run.exec(), table, sets[1], offsets, pooled, ferry::pooling::sum{}).wait();
+  const std::int64_t wrong = count_of(
+      run.exec(), "ferry_bench::check", bags * width,
+      wrong_pooled<float, float>{pooled.data(), sets[1].data(), offsets.data(), element_value{width}, 1.0F});
+  result.time = measure(run, 2, [&](int call) {
+    ferry::gather_bags(run.exec(), table, sets[call], offsets, pooled, ferry::pooling::sum{}).detach();
+    return ferry::step_bags(run.exec(), optimizer, table, state, sets[call], offsets, grads,
+                            ferry::pooling::sum{});
+  });
+  conclude(run, result, wrong);
+}
+void train(session& run) {
+  time_training(run, rule);
+  time_training(run, ferry::optim::adagrad{.lr = 0.1, .eps = 0.25});
+}
+
 /// Tables of one model, with their states.
 struct table_set {
   std::vector<ferry::tensor<float, ferry::device_space>> tables;
@@ -358,6 +388,7 @@ const registration device{"bags.device", pool_device};
 const registration narrow{"bags.device.16_bits", pool_16_bits};
 const registration long_bags{"bags.long", pool_long};
 const registration mapped{"bags.mapped", pool_mapped};
+const registration trained{"job.training", train};
 const registration stepped{"bags.step", step_bags};
 const registration tables_stepped{"bags.step.tables", step_tables};
 

@@ -47,6 +47,41 @@ void scatter_add_step_batch(session& run) {
             ferry::duplicates::sum_any_order{}, ferry::bounds::unchecked{});
 }
 
+/// Particles in cells: each adds its row of four floats to its cell and reads the cell's sums. Cells change with each call.
+template <class... Policies>
+void time_particles(session& run, const std::string& name, Policies... policies) {
+  const auto cells = static_cast<std::size_t>(run.chosen().step_rows);
+  const std::int64_t particles = run.chosen().device_n, width = 4;
+  const std::string ceiling = run.ceiling(in_memory().ceiling);
+  ferry::tensor<float, ferry::device_space> field("field", cells, width);
+  batch_tensor deposits("deposits", particles, width), seen("seen", particles, width);
+  ferry::init::custom(run.exec(), deposits, gradient_value{width});
+  const auto sets = index_sets::make<any_row>(run, particles, cells);
+  const named_rows named(run, sets[1]);
+  figure result;
+  result.name = "job.particles." + name;
+  result.setting = facts{{"n", particles}, {"width", width}};
+  result.counts = "read + write";
+  result.ceiling = ceiling;
+  result.bytes = 4 * static_cast<double>(width * (3 * named.count() + 2 * particles));
+  const auto deposit_and_gather = [&](int call) {
+    ferry::scatter_add(run.exec(), field, sets[call], deposits, policies...).detach();
+    return ferry::gather(run.exec(), field, sets[call], seen);
+  };
+  result.time = measure(run, 4, deposit_and_gather);
+  const element_value before{width};
+  ferry::init::custom(run.exec(), field, before);
+  deposit_and_gather(1).wait();
+  conclude(run, result,
+           wrong_in_table(run, field.data(), static_cast<std::int64_t>(field.size()), before,
+                          first_sgd_step{-1.0}, named));
+}
+void particles(session& run) {
+  time_particles(run, "in_order");
+  time_particles(run, "any_order", ferry::duplicates::sum_any_order{});
+}
+
+const registration in_cells{"job.particles", particles};
 const registration sums{"scatter_add.device.step_batch", scatter_add_step_batch};
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-/// The rates of every path over sizes, for plots: plots.py finds its points by the figures' settings, not by their names.
+/// The rates of every path over sizes, for plots: plot.py finds its points by the figures' settings, not by their names.
 namespace ferry_bench {
 namespace {
 
@@ -25,7 +25,7 @@ void for_each_path(const Visit& visit) {
   }
 }
 
-/// Setting by which plots.py finds a figure.
+/// Setting by which plot.py finds a figure.
 facts setting_of(const std::string& sweep, std::string_view space, std::string_view path, std::size_t bytes) {
   return {{"sweep", sweep},
           {"space", std::string(space)},
