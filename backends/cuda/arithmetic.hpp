@@ -38,34 +38,6 @@ class rounded {
   KOKKOS_FUNCTION friend rounded operator/(T a, rounded b) { return quotient(a, b.value_); }
   KOKKOS_FUNCTION friend rounded operator-(rounded a) { return -a.value_; }
 
-  /// See ferry::optim::middle_quotient. The first two are nvcc's sequences for division and root without the
-  /// tests that precede them, hence have the same bits.
-  /// @{
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION rounded middle_quotient([[maybe_unused]] rounded b) const
-      requires(is_float) {
-    KOKKOS_IF_ON_DEVICE((const float rough = rough_inverse(b.value_);
-                         const float inverse = __fmaf_rn(rough, __fmaf_rn(-b.value_, rough, 1.0f), rough);
-                         const float quotient = __fmul_rn(value_, inverse);
-                         return __fmaf_rn(inverse, __fmaf_rn(-b.value_, quotient, value_), quotient);))
-    KOKKOS_IF_ON_HOST((return value_ / b.value_;))
-  }
-  /// Its end alone. The bits are those of the quotient for each of the 2^46 pairs of mantissas, tried on a
-  /// device.
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION rounded middle_quotient([[maybe_unused]] rounded b,
-                                                                    [[maybe_unused]] rounded inverse) const
-      requires(is_float) {
-    KOKKOS_IF_ON_DEVICE((const float quotient = __fmul_rn(value_, inverse.value_);
-                         return __fmaf_rn(inverse.value_, __fmaf_rn(-b.value_, quotient, value_), quotient);))
-    KOKKOS_IF_ON_HOST((return value_ / b.value_;))
-  }
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION rounded middle_root() const requires(is_float) {
-    KOKKOS_IF_ON_DEVICE((const float inverse = rough_inverse_root(value_);
-                         const float root = __fmul_rn(value_, inverse);
-                         return __fmaf_rn(__fmaf_rn(-root, root, value_), __fmul_rn(inverse, 0.5f), root);))
-    KOKKOS_IF_ON_HOST((return Kokkos::sqrt(value_);))
-  }
-  /// @}
-
   KOKKOS_FUNCTION rounded& operator+=(rounded b) { return *this = *this + b; }
   KOKKOS_FUNCTION rounded& operator-=(rounded b) { return *this = *this - b; }
   KOKKOS_FUNCTION rounded& operator*=(rounded b) { return *this = *this * b; }
@@ -84,20 +56,6 @@ class rounded {
     KOKKOS_IF_ON_DEVICE((if constexpr (is_float) return __fdiv_rn(a, b); else return __ddiv_rn(a, b);))
     KOKKOS_IF_ON_HOST((return a / b;))
   }
-
-  /// The device's instructions, without branches.
-  /// @{
-  KOKKOS_FORCEINLINE_FUNCTION static float rough_inverse(float x) {
-    float inverse = x;
-    KOKKOS_IF_ON_DEVICE((asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));))
-    return inverse;
-  }
-  KOKKOS_FORCEINLINE_FUNCTION static float rough_inverse_root(float x) {
-    float inverse = x;
-    KOKKOS_IF_ON_DEVICE((asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));))
-    return inverse;
-  }
-  /// @}
 
   T value_;
 };

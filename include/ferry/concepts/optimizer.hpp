@@ -132,18 +132,6 @@ consteval bool can_update() {
 ///                              decay_weight does, with equal bits, at any lr up to this one
 ///   decay_weight(weight)       the decay of one step; depends on options, not on the number of the step.
 ///                              With by_lanes a template <class Number>
-///
-/// Optional, for devices, where branches in divisions and roots keep elements from being computed side by
-/// side. In the middle of the range means that optim::middle_quotient and middle_root may take the operands.
-///
-///   middle_update              the type of the update itself: one that derives from it has no such parts,
-///                              since it may have another apply
-///   advance(weight, gradient, state), move(weight, state)
-///                              the two parts of apply; only the second has divisions or roots
-///   advance<false>(weight, gradient, state), has_decay()
-///                              advance if has_decay() is false, where that takes fewer instructions
-///   is_in_middle(state), move_in_middle(weight, state)
-///                              whether move has its operands in the middle of the range, and move for them
 template <class Rule>
 concept Optimizer = detail::DescribesRule<Rule> &&
     detail::can_update<Rule, float>() && detail::can_update<Rule, double>();

@@ -7,7 +7,6 @@
 
 #include <Kokkos_Macros.hpp>
 
-#include <concepts>
 #include <cstdint>
 #include <utility>
 
@@ -51,46 +50,6 @@ KOKKOS_FORCEINLINE_FUNCTION void apply_parts(const Update& now, Compute (&weight
   (apply_lanes<Lanes, Fields>(now, weight, gradient, field, Part * Lanes), ...);
 }
 
-/// An update with an end, move(), that needs no branches for numbers in the middle of their range. On a
-/// device, whose numbers have middle_root.
-template <class Update, class Compute, int Room>
-concept MovesInMiddle = requires(const Update& update, Compute& weight, const Compute& gradient,
-                                 Compute (&state)[Room]) {
-  requires std::same_as<typename Update::middle_update, Update>;
-  update.advance(weight, gradient, state);
-  update.move(weight, state);
-  { update.is_in_middle(state) } -> std::same_as<bool>;
-  update.move_in_middle(weight, state);
-  weight.middle_root();
-};
-
-/// Updates a device's tile: elements side by side if all are in the middle, else one after the other.
-template <class Tile, int Fields, class Update, class Compute, int Room>
-KOKKOS_FORCEINLINE_FUNCTION void apply_in_middle(const Update& now, Compute (&weight)[Tile::elements],
-                                                 const Compute (&gradient)[Tile::elements],
-                                                 Compute (&field)[Room][Tile::elements]) {
-  Compute state[Tile::elements][Room];
-  for (int e = 0; e < Tile::elements; ++e)
-    for (int f = 0; f < Fields; ++f) state[e][f] = field[f][e];
-  if constexpr (requires { now.template advance<false>(weight[0], gradient[0], state[0]); }) {
-    // One branch for all elements, which takes fewer instructions than the term of a decay.
-    if (now.has_decay())
-      for (int e = 0; e < Tile::elements; ++e) now.advance(weight[e], gradient[e], state[e]);
-    else
-      for (int e = 0; e < Tile::elements; ++e) now.template advance<false>(weight[e], gradient[e], state[e]);
-  } else {
-    for (int e = 0; e < Tile::elements; ++e) now.advance(weight[e], gradient[e], state[e]);
-  }
-  for (int e = 0; e < Tile::elements; ++e)
-    for (int f = 0; f < Fields; ++f) field[f][e] = state[e][f];
-  bool in_middle = now.is_in_middle(state[0]);
-  for (int e = 1; e < Tile::elements; ++e) in_middle = optim::both(in_middle, now.is_in_middle(state[e]));
-  if (in_middle)
-    for (int e = 0; e < Tile::elements; ++e) now.move_in_middle(weight[e], state[e]);
-  else
-    for (int e = 0; e < Tile::elements; ++e) now.move(weight[e], state[e]);
-}
-
 /// Updates the live elements of a tile: several at once if the update takes them so. A whole tile in lanes
 /// has no loop: at -O2 GCC would not unroll it, and so keep the tile in memory.
 template <class Tile, int Fields, class Update, class Compute, int Room>
@@ -107,8 +66,6 @@ KOKKOS_FORCEINLINE_FUNCTION void apply_tile(const Update& now, Compute (&weight)
     if constexpr (lanes > 4)
       for (; e + 4 <= count; e += 4) apply_lanes<4, Fields>(now, weight, gradient, field, e);
     for (; e < count; ++e) apply_lanes<1, Fields>(now, weight, gradient, field, e);
-  } else if constexpr (!Tile::host && MovesInMiddle<Update, Compute, Room>) {
-    apply_in_middle<Tile, Fields>(now, weight, gradient, field);
   } else {
     for (int e = 0; e < live<Tile>(count); ++e) {
       Compute state[Room];

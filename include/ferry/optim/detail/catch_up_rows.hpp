@@ -156,14 +156,13 @@ struct missed_steps {
   KOKKOS_FORCEINLINE_FUNCTION bool all_move([[maybe_unused]] const update& now, const numbers& before,
                                             const numbers& after) const {
     const auto differ = [](const Compute& a, const Compute& b) { return (a < b) != (a > b); };
-    using optim::both;
     bool result = !Transforms::changes;
     for (int e = 0; e < live<Tile>(count); ++e) {
-      result = both(result, differ(before.weight[e], after.weight[e]));
+      result = result && differ(before.weight[e], after.weight[e]);
       if constexpr (decays) {
         Compute decayed = before.weight[e];
         now.decay_weight(decayed);
-        result = both(result, differ(decayed, after.weight[e]));
+        result = result && differ(decayed, after.weight[e]);
       }
     }
     return result;

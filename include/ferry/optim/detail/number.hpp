@@ -14,48 +14,12 @@ KOKKOS_FORCEINLINE_FUNCTION Number square_root(const Number& x) {
     return Kokkos::sqrt(x);
 }
 
-/// a / b and square_root(x), with the same bits, of floats far from the ends of the range: |a| >= 2^-100, |b|
-/// in [2^-60, 2^60], |a / b| in [2^-125, 2^125], x in [2^-100, 2^100]. A device then needs no branches for
-/// others, and interleaves several.
-/// @{
-template <class Number>
-KOKKOS_FORCEINLINE_FUNCTION Number middle_quotient(const Number& a, const Number& b) {
-  if constexpr (requires { a.middle_quotient(b); })
-    return a.middle_quotient(b);
-  else
-    return a / b;
-}
-/// By a divisor that several numbers share: `inverse` is 1 / b, rounded to nearest.
-template <class Number>
-KOKKOS_FORCEINLINE_FUNCTION Number middle_quotient(const Number& a, const Number& b,
-                                                   [[maybe_unused]] const Number& inverse) {
-  if constexpr (requires { a.middle_quotient(b, inverse); })
-    return a.middle_quotient(b, inverse);
-  else
-    return middle_quotient(a, b);
-}
-template <class Number>
-KOKKOS_FORCEINLINE_FUNCTION Number middle_root(const Number& x) {
-  if constexpr (requires { x.middle_root(); })
-    return x.middle_root();
-  else
-    return square_root(x);
-}
-/// @}
 template <class Number>
 KOKKOS_FORCEINLINE_FUNCTION Number magnitude(const Number& x) {
   if constexpr (requires { x.magnitude(); })
     return x.magnitude();
   else
     return Kokkos::fabs(x);
-}
-
-/// a && b, evaluated without branches: a device's compiler chains comparisons that are joined so.
-[[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION constexpr bool both(bool a, bool b) { return (a & b) != 0; }
-
-template <class Number>
-[[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool is_between(const Number& x, double least, double most) {
-  return both(x >= Number(least), x <= Number(most));
 }
 
 /// condition ? a : b. For several numbers the backend has its own, which is found by the condition's type.

@@ -29,17 +29,6 @@ struct global_schedule {
   Update now;
 
   KOKKOS_FORCEINLINE_FUNCTION const Update& of(std::int64_t) const { return now; }
-
-  /// run(schedule), with an equivalent update that omits the terms its options switch off, if there is
-  /// one. Both updates give the same bits.
-  template <class Run>
-  void visit_plain(const Run& run) const {
-    if constexpr (requires { now.visit_plain([](const auto&) {}); })
-      now.visit_plain(
-          [&](const auto& plain) { run(global_schedule<std::remove_cvref_t<decltype(plain)>>{plain}); });
-    else
-      run(*this);
-  }
 };
 
 /// The update by a row's own count: `updates[k]` is that of its step k + 1. The last one also serves all

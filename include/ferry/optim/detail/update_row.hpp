@@ -95,22 +95,6 @@ struct update_row {
         Ahead::prefetch(state[f] + row * state_stride, width * static_cast<std::int64_t>(sizeof(State)));
   }
 
-  /// run(operation), with an equivalent rule that omits the terms its options switch off, see
-  /// optim::sgd::update::visit_plain. Both rules give the same bits.
-  template <class Run>
-  void visit_plain(const Run& run) const {
-    if constexpr (requires { schedule.visit_plain([](const auto&) {}); }) {
-      schedule.visit_plain([&](const auto& plain_schedule) {
-        update_row<Weights, State, std::remove_cvref_t<decltype(plain_schedule)>, Transforms, Fields>
-            operation{table, {}, state_stride, plain_schedule, transforms, refusal};
-        for (int f = 0; f < Fields; ++f) operation.state[f] = state[f];
-        run(operation);
-      });
-    } else {
-      run(*this);
-    }
-  }
-
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void load(held<Tile, Compute>& tile, std::int64_t row, std::int64_t column,
                                         int count) const {

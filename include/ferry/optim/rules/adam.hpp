@@ -34,47 +34,26 @@ struct adam {
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
-    using middle_update = update;  ///< see ferry::Optimizer
-
     /// Coefficients and functions as in ferry::Optimizer.
     /// @{
     static constexpr bool by_lanes = true;
 
-    Compute step_size, root_correction2, inverse_correction2;  // the last is 1 / the second
-    Compute beta1, beta2, fresh1, fresh2, eps, weight_decay;   // fresh1 and weight_decay have maximize's sign
+    Compute step_size, root_correction2;
+    Compute beta1, beta2, fresh1, fresh2, eps, weight_decay;  // fresh1 and weight_decay have maximize's sign
 
     template <int N, class Number>
     KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
                                            Number (&state)[N]) const {
-      advance(weight, gradient, state);
-      move(weight, state);
+      apply_decayed(decayed(gradient, weight_decay, weight), weight, state);
     }
-    /// Decays: has_decay(), if that is known.
-    template <bool Decays = true, int N, class Number>
-    KOKKOS_FORCEINLINE_FUNCTION void advance(const Number& weight, std::type_identity_t<Number> gradient,
-                                             Number (&state)[N]) const {
-      const Number g = Decays ? decayed(gradient, weight_decay, weight) : gradient;
+    /// The step with a gradient that includes the decay.
+    template <int N, class Number>
+    KOKKOS_FORCEINLINE_FUNCTION void apply_decayed(const Number& g, Number& weight,
+                                                     Number (&state)[N]) const {
       state[0] = beta1 * state[0] + fresh1 * g;
       state[1] = beta2 * state[1] + fresh2 * g * g;
       if constexpr (N > 2) state[2] = either(state[2] > state[1], state[2], state[1]);
-    }
-    template <int N, class Number>
-    KOKKOS_FORCEINLINE_FUNCTION void move(Number& weight, const Number (&state)[N]) const {
       weight -= step_size * (state[0] / (square_root(state[N > 2 ? 2 : 1]) / root_correction2 + eps));
-    }
-    [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool has_decay() const { return weight_decay != Compute(0); }
-    /// The divisor is in [2^-50, 2^43).
-    template <int N>
-    KOKKOS_FORCEINLINE_FUNCTION bool is_in_middle(const Compute (&state)[N]) const {
-      const bool options = both(is_between(eps, 0.0, 0x1p40), is_between(root_correction2, 0x1p-20, 1.0));
-      return both(options, both(is_between(magnitude(state[0]), 0x1p-80, 0x1p64),
-                                is_between(state[N > 2 ? 2 : 1], 0x1p-100, 0x1p44)));
-    }
-    template <int N>
-    KOKKOS_FORCEINLINE_FUNCTION void move_in_middle(Compute& weight, const Compute (&state)[N]) const {
-      const Compute root =
-          middle_quotient(middle_root(state[N > 2 ? 2 : 1]), root_correction2, inverse_correction2);
-      weight -= step_size * middle_quotient(state[0], root + eps);
     }
     /// Without a gradient the weight changes by a multiple of m / sqrt(v), which decays if b1^2 <= b2.
     template <int N>
@@ -92,7 +71,6 @@ struct adam {
     KOKKOS_FUNCTION void set_step(const Wide& lr, const terms<Compute>& step) {
       step_size = narrowed<Compute>(lr / step.correction1);
       root_correction2 = step.correction2;
-      inverse_correction2 = middle_quotient(Compute(1), root_correction2);
     }
     /// @}
   };
@@ -107,7 +85,7 @@ struct adam {
   template <class Compute, class Wide = double>
   [[nodiscard]] scheduled_update<update<Compute>, Wide> options() const {
     const double sign = maximize ? -1.0 : 1.0;
-    return {make_update<update, Compute>(0.0, 1.0, 1.0, betas[0], betas[1], sign * (1.0 - betas[0]),
+    return {make_update<update, Compute>(0.0, 1.0, betas[0], betas[1], sign * (1.0 - betas[0]),
                                          1.0 - betas[1], eps, sign * weight_decay),
             Wide(lr)};
   }

@@ -35,8 +35,6 @@ struct adamw {
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
-    using middle_update = update;  ///< see ferry::Optimizer
-
     /// Coefficients and functions as in ferry::Optimizer.
     /// @{
     static constexpr bool by_lanes = true;
@@ -47,26 +45,8 @@ struct adamw {
     template <int N, class Number>
     KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
                                            Number (&state)[N]) const {
-      advance(weight, gradient, state);
-      move(weight, state);
-    }
-    template <int N, class Number>
-    KOKKOS_FORCEINLINE_FUNCTION void advance(Number& weight, std::type_identity_t<Number> gradient,
-                                             Number (&state)[N]) const {
       weight *= keep;
-      rest.template advance<false>(weight, gradient, state);
-    }
-    template <int N, class Number>
-    KOKKOS_FORCEINLINE_FUNCTION void move(Number& weight, const Number (&state)[N]) const {
-      rest.move(weight, state);
-    }
-    template <int N>
-    KOKKOS_FORCEINLINE_FUNCTION bool is_in_middle(const Compute (&state)[N]) const {
-      return rest.is_in_middle(state);
-    }
-    template <int N>
-    KOKKOS_FORCEINLINE_FUNCTION void move_in_middle(Compute& weight, const Compute (&state)[N]) const {
-      rest.move_in_middle(weight, state);
+      rest.apply_decayed(gradient, weight, state);
     }
     template <int N>
     KOKKOS_FUNCTION bool at_rest(Compute weight, const Compute (&state)[N]) const {

@@ -26,21 +26,6 @@ struct sgd {
 
   friend bool operator==(const sgd&, const sgd&) = default;
 
-  /// The update without momentum and decay. lr includes the gradient's sign: the product has the same bits.
-  template <class Compute>
-  struct plain_update {
-    static constexpr bool by_lanes = true;  ///< see ferry::Optimizer
-
-    Compute lr;  ///< learning rate, negative under maximize
-
-    /// weight -= lr * gradient
-    template <int N, class Number>
-    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                                           Number (&)[N]) const {
-      weight -= lr * gradient;
-    }
-  };
-
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
@@ -62,15 +47,6 @@ struct sgd {
         g = nesterov ? g + momentum * state[0] : state[0];
       }
       weight -= lr * g;
-    }
-    /// run(update), with an equivalent update that omits the terms its options switch off. Both give the same
-    /// bits.
-    template <class Run>
-    void visit_plain(const Run& run) const {
-      if (momentum == Compute(0) && weight_decay == Compute(0))
-        run(plain_update<Compute>{sign * lr});
-      else
-        run(*this);
     }
     template <int N>
     KOKKOS_FUNCTION bool at_rest(Compute weight, const Compute (&state)[N]) const {
