@@ -31,33 +31,32 @@ def number(value, digits=3):
 
 
 def row_of(job, figures, peers):
-    """The cells of a job, or None if a figure is missing; and what is wrong with it."""
+    """The cells of a job, or None if ferry's figure is missing; what is wrong; what is missing."""
     ours = figures.get(job["ferry"])
     if ours is None:
-        return None, f"{job['job']}: {job['ferry']} was not measured"
+        return None, [], [f"{job['job']}: {job['ferry']}"]
     problems = [] if ours.get("verified", False) else [f"{job['job']}: the result was wrong"]
-    clock, cells = "ms", dict.fromkeys(COLUMNS, "")
+    missing, cells = [], dict.fromkeys(COLUMNS, "") | {"job": job["job"], "ms": number(ours["ms"]["median"])}
     if "peer" in job or "of" in job:
         name = job.get("peer") or job["of"]
         other = (peers if "peer" in job else figures).get(name)
-        if other is None:
-            return None, f"{job['job']}: {name} was not measured"
-        for key in ("n", "width"):
-            left, right = ours["setting"].get(key), other["setting"].get(key)
-            if left is not None and right is not None and left != right:
-                return None, f"{job['job']}: {key} is {left} here and {right} in {name}"
-        clock = "wall_ms" if "peer" in job else "ms"
-        time, its_time = ours[clock]["median"], other[clock]["median"]
-        per_byte = "of" in job and ours.get("bytes", 0) > 0 and other.get("bytes", 0) > 0
-        ratio = ours["gb_per_s"] / other["gb_per_s"] if per_byte else its_time / time
-        cells |= {"compared with": job.get("with", name), "its ms": number(its_time), "ratio": number(ratio)}
-        if "least" in job and ratio < job["least"]:
-            problems.append(f"{job['job']}: ratio {ratio:.3f} is below {job['least']}")
-    cells |= {"job": job["job"], "ms": number(ours[clock]["median"])}
+        settings = [figure["setting"] for figure in (ours, other) if figure is not None and "peer" in job]
+        unlike = [key for key in ("n", "width") if len({setting[key] for setting in settings if key in setting}) > 1]
+        if other is None or unlike:
+            missing.append(f"{job['job']}: {name}" + "".join(f" of an equal {key}" for key in unlike))
+        else:
+            clock = "wall_ms" if "peer" in job else "ms"
+            time, its_time = ours[clock]["median"], other[clock]["median"]
+            rated = "of" in job and ours.get("bytes", 0) > 0 and other.get("bytes", 0) > 0
+            ratio = ours["gb_per_s"] / other["gb_per_s"] if rated else its_time / time
+            cells |= {"ms": number(time), "compared with": job.get("with", name), "its ms": number(its_time),
+                      "ratio": f"{ratio:.2f}" if ratio < 10 else f"{ratio:.1f}"}
+            if "least" in job and ratio < job["least"]:
+                problems.append(f"{job['job']}: ratio {ratio:.3f} is below {job['least']}")
     bound = figures.get(ours.get("ceiling", ""))
     if bound is not None and "gb_per_s" in ours:
         share = ours["gb_per_s"] / bound["gb_per_s"]
-        cells |= {"bound": bound["name"].removeprefix("ceiling."), "share": number(share, 2)}
+        cells |= {"bound": bound["name"].removeprefix("ceiling."), "share": f"{share:.2f}"}
         if "least_share" in job and share < job["least_share"]:
             problems.append(f"{job['job']}: share {share:.3f} is below {job['least_share']}")
     if "counted" in job:
@@ -65,7 +64,7 @@ def row_of(job, figures, peers):
         cells["compared with"] = ", ".join(f"{counted[what]:g} {what}" for what in job["counted"] if what in counted)
         if any(counted.get(what) != 0 for what in job["counted"]):
             problems.append(f"{job['job']}: {counted}")
-    return cells, problems
+    return cells, problems, missing
 
 
 def write_report(runs, jobs, commit):
@@ -76,18 +75,17 @@ def write_report(runs, jobs, commit):
     lines = [f"# {device.get('name', device['backend'])}", "",
              f"Written by `benchmarks/report.py` from one run on {own[0]['date'][:10]}"
              + (f" of commit {commit}" if commit else "") + ". "
-             + ", ".join(f"{key} {value}" for key, value in device.items() if key in ("driver", "runtime", "kokkos")) + ".",
+             + f"CUDA {device.get('runtime_cuda', 'none')}, tables of {own[0]['options'].get('table_gib') or 16:g} GiB.",
              "Columns: see [benchmarks](../README.md#report). Times are medians in ms.", ""]
     below, missing = [], []
     for section in jobs["sections"]:
         rows = []
         for job in section["jobs"]:
-            cells, problems = row_of(job, figures, peers)
-            if cells is None:
-                missing.append(problems)
-            else:
+            cells, problems, lacking = row_of(job, figures, peers)
+            below += problems
+            missing += lacking
+            if cells is not None:
                 rows.append("| " + " | ".join(cells[column] for column in COLUMNS) + " |")
-                below += problems
         if rows:
             lines += [f"## {section['title']}", "", "| " + " | ".join(COLUMNS) + " |", "|---" * len(COLUMNS) + "|", *rows, ""]
     for run in own:
@@ -145,14 +143,14 @@ def self_test():
         return write_report([own, {"figures": [figure("p", 1.2) | {"setting": {"n": n}}]}], jobs, "abc")
 
     lines, below = run()
-    assert below == [] and "| gather | 1 | b | 1 | 0.9 | copy | 0.82 |" in lines, (lines, below)
-    assert "| step | 0.4 | Peer | 2.4 | 6 |  |  |" in lines and "- absent: x was not measured" in lines, lines
-    assert readme_table("\n".join(lines), jobs) == "\n".join([BEGIN, "| | |", "|---|---|", "| gather of rows | 0.82, 0.9x |", END])
+    assert below == [] and "| gather | 1 | b | 1 | 0.90 | copy | 0.82 |" in lines, (lines, below)
+    assert "| step | 0.4 | Peer | 2.4 | 6.00 |  |  |" in lines and "- absent: x" in lines, lines
+    assert readme_table("\n".join(lines), jobs) == "\n".join([BEGIN, "| | |", "|---|---|", "| gather of rows | 0.82, 0.90x |", END])
     for broken, text in (({"rate": 40.0}, "ratio 0.800"), ({"rate": 40.0}, "share 0.727"), ({"waits": 0.5}, "loop"),
                          ({"failures": [{"name": "a", "why": "1 element"}]}, "a: 1 element"),
                          ({"options": {"quick": True}}, "--quick")):
         assert any(text in problem for problem in run(**broken)[1]), (broken, run(**broken)[1])
-    assert any("n is 7 here and 8" in line for line in run(n=8)[0])
+    assert "- step: p of an equal n" in run(n=8)[0] and "| step | 0.2 |  |  |  |  |  |" in run(n=8)[0]
     listed = json.loads((FOLDER / "jobs.json").read_text(encoding="utf-8"))
     texts = [job["job"] for section in listed["sections"] for job in section["jobs"]]
     assert len(texts) == len(set(texts)), [text for text in texts if texts.count(text) > 1]
