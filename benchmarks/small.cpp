@@ -2,17 +2,14 @@
 #include "support/scatter_case.hpp"
 #include "support/step_check.hpp"
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
 /// Batches of all sizes on the device, next to an empty kernel: what a call costs where there is little to move. `wall ms`
-/// is a call and the wait for it, `ms` a call of a burst. Rows are drawn with replacement, so all sorts happen. On a host next
-/// to the loops that a program without ferry has, in one thread.
+/// is a call and the wait for it, `ms` a call of a burst. Rows are drawn with replacement, so all sorts happen.
 namespace ferry_bench {
 namespace {
 
@@ -79,38 +76,11 @@ class small_batches {
     if (empty_.wall.median() > 0)
       run_.results().ratio(result.name + " wall", prefix_ + "empty_kernel wall",
                            result.time.wall.median() / empty_.wall.median());
-    if (loop_.wall.median() > 0)
-      run_.results().ratio(result.name + " wall",
-                           prefix_ + "loop." + verb + ".n" + std::to_string(n) + " wall",
-                           result.time.wall.median() / loop_.wall.median());
-    loop_ = {};
-  }
-
-  /// Measures loop(row of the table, row of the batch, element) over the rows of a call, for the ratio of the
-  /// next figure. Nothing on a device.
-  template <class Loop>
-  void time_loop([[maybe_unused]] const std::string& verb, [[maybe_unused]] std::int64_t n,
-                 [[maybe_unused]] const index_sets& sets, [[maybe_unused]] const Loop& loop) {
-    if constexpr (on_host) {
-      figure result;
-      result.name = prefix_ + "loop." + verb + ".n" + std::to_string(n);
-      result.setting = {{"n", n}, {"row_bytes", 4 * width_}, {"burst", std::int64_t{small_burst}}};
-      result.time = measure(run_, small_burst, [&](int call) {
-        const auto* const rows = sets[call].data();
-        for (std::int64_t p = 0; p < n; ++p) loop(static_cast<std::int64_t>(rows[p]), p);
-      });
-      loop_ = result.time;
-      conclude(run_, result, 0);
-    }
   }
 
   void moves(std::int64_t n, const index_sets& sets, const named_rows& named) {
     const auto& exec = run_.exec();
     batch_tensor batch("batch", n, width_);
-    time_loop("gather", n, sets,
-              [target = batch.data(), from = table_.data(), w = width_](std::int64_t row, std::int64_t p) {
-                std::memcpy(target + p * w, from + row * w, static_cast<std::size_t>(w) * sizeof(float));
-              });
     time(
         "gather", n, [&](int call) { return ferry::gather(exec, table_, sets[call], batch); },
         [&] {
@@ -125,10 +95,6 @@ class small_batches {
           const auto counted = ferry::make_plan(exec, sets[1], table_.rows()).unique_count();
           return counted > named.count() ? counted - named.count() : named.count() - counted;
         });
-    time_loop("scatter", n, sets,
-              [source = batch.data(), to = table_.data(), w = width_](std::int64_t row, std::int64_t p) {
-                std::memcpy(to + row * w, source + p * w, static_cast<std::size_t>(w) * sizeof(float));
-              });
     const auto salted = salted_batch(run_, n, static_cast<std::size_t>(width_));
     time(
         "scatter", n, [&](int call) { return ferry::scatter(exec, table_, sets[call], salted); },
@@ -177,24 +143,8 @@ class small_batches {
                                 first_sgd_step{-1.0}, named);
         });
     const ferry::optim::sgd sgd{.lr = 0.1};
-    time_loop("step.sgd", n, sets,
-              [target = table_.data(), from = grads.data(), w = width_](std::int64_t row, std::int64_t p) {
-                for (std::int64_t e = 0; e < w; ++e) target[row * w + e] -= 0.1f * from[p * w + e];
-              });
     step("sgd", n, sgd, first_sgd_step{sgd.lr}, sets, named, grads);
     const ferry::optim::adam adam{.lr = 0.1, .eps = 0.25};
-    if (on_host) moments_.resize(2 * table_.size());
-    time_loop("step.adam", n, sets,
-              [target = table_.data(), from = grads.data(), w = width_, first = moments_.data(),
-               second = moments_.data() + moments_.size() / 2](std::int64_t row, std::int64_t p) {
-                for (std::int64_t e = 0; e < w; ++e) {
-                  const std::int64_t element = row * w + e;
-                  const float g = from[p * w + e];
-                  first[element] = 0.9f * first[element] + 0.1f * g;
-                  second[element] = 0.999f * second[element] + 0.001f * g * g;
-                  target[element] -= 0.1f * first[element] / (std::sqrt(second[element]) + 0.25f);
-                }
-              });
     step("adam", n, adam, first_normed_step{adam.lr, adam.eps}, sets, named, grads);
   }
 
@@ -214,8 +164,6 @@ class small_batches {
   ferry::tensor<float, ferry::device_space> table_;
   std::int64_t width_;
   measured empty_;
-  std::vector<float> moments_;  ///< of adam's loop
-  measured loop_;               ///< of the loop next to the next figure
 };
 
 void small(session& run) {
@@ -226,18 +174,7 @@ void small(session& run) {
   for (const std::int64_t n : {1024, 4096, 16384}) batches.time_unique(n);
 }
 
-/// Around the sizes at which a device's verbs change their kernels, and between them.
-void small_sizes(session& run) {
-  small_batches batches(run, "small.sizes.");
-  std::vector<std::int64_t> sizes{256};
-  if (!on_host)
-    sizes = {256,  512,  768,  1023,  1024,  1025,  1536,  2047,  2048,  2049,  3072,  4095,  4096,
-             4097, 6144, 8192, 10240, 12287, 12288, 12289, 16383, 16384, 16385, 24576, 32768, 65536};
-  for (const std::int64_t n : sizes) batches.time_verbs(n);
-}
-
 const registration all_sizes{"small", small};
-const registration near_thresholds{"small.sizes", small_sizes};
 
 }  // namespace
 }  // namespace ferry_bench
