@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/io/detail/library.hpp>
 #include <ferry/memory/detail/file.hpp>
 
 #include <cstddef>
