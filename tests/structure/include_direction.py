@@ -26,6 +26,7 @@ LAYERS = [
     ("optim",),  # steps on 8-bit rows, too
     ("bags",),  # step_bags is a step
     ("cache", "interop"),
+    ("extend.hpp",),  # what other libraries build on
     ("io", "loader"),
     ("compat",),  # saves and loads files
     ("distributed/communicator",),
@@ -57,6 +58,7 @@ OPEN_TO = {
     "distributed": {"distributed/communicator", "distributed/collectives"},
     "backends": {"memory", "runtime"},
     "instances": {"plan"},
+    "extend.hpp": {"memory", "tensor", "runtime", "plan", "rows", "optim"},
     "umbrella": {"tensor", "runtime", "plan"},  # sentences that refuse calls come first
 }
 SUBFOLDERS = {"detail", "quantizations", "rules", "shardings", "transforms"}
@@ -260,7 +262,8 @@ GOOD = {
     "include/ferry/distributed/communicator/detail/rank.hpp": "#include <ferry/rows/gather.hpp>\n",
     "include/ferry/distributed/sharded/table.hpp": "#include <ferry/distributed/communicator/detail/rank.hpp>\n",
     "include/ferry/ferry.hpp": '#include "backends/enabled.hpp"\n#include "../../backends/enabled.hpp"\n',
-    "include/ferry/io/checkpoint.hpp": "#include <ferry/rows/gather.hpp>\n#include <ferry/rows/detail/kernels.hpp>\n",
+    "include/ferry/extend.hpp": "#include <ferry/rows/detail/kernels.hpp>\n",
+    "include/ferry/io/checkpoint.hpp": "#include <ferry/extend.hpp>\n#include <ferry/rows/gather.hpp>\n#include <ferry/rows/detail/kernels.hpp>\n",
     "include/ferry/io/detail/stream.hpp": "",
     "include/ferry/distributed/sharded/checkpoint.hpp": "#include <ferry/io/checkpoint.hpp>\n",
     "src/ferry.cpp": '#include "../backends/enabled.cpp"\n#include "memory/pool.cpp"\n',
@@ -295,6 +298,8 @@ BROKEN = [
     ("include/ferry/distributed/communicator/detail/rank.hpp", "#include <ferry/distributed/sharded/table.hpp>", "may include only"),
     ("include/ferry/rows/gather.hpp", "#include <ferry/io/checkpoint.hpp>", "main may not use io"),
     ("include/ferry/ferry.hpp", "#include <ferry/io/checkpoint.hpp>", "main may not use io"),
+    ("include/ferry/rows/gather.hpp", "#include <ferry/extend.hpp>", "rows may include only"),
+    ("include/ferry/extend.hpp", "#include <ferry/io/checkpoint.hpp>", "main may not use io"),
     ("include/ferry/io.hpp", "#include <ferry/distributed/sharded/table.hpp>", "io may not use distributed"),
     ("src/io/stream.cpp", "#include <ferry/distributed/sharded/table.hpp>", "io may not use distributed"),
     ("src/memory/pool.cpp", "#include <ferry/distributed/sharded/table.hpp>", "main may not use distributed"),

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/concepts/execution_space.hpp>
-#include <ferry/memory/detail/process_identity.hpp>
+#include <ferry/extend.hpp>
 
 #include <memory>
 #include <utility>
