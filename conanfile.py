@@ -22,13 +22,16 @@ class Ferry(ConanFile):
     options = {
         "shared": [True, False],
         "fPIC": [True, False],
+        # The libraries beside the main one: files and loaders; ranks, which need files.
+        "io": [True, False],
+        "distributed": [True, False],
         # The backends that the Kokkos in the graph must have. False asks for nothing.
         "cuda": [True, False],
         "openmp": [True, False],
         # Of a library with CUDA; from CMAKE_CUDA_ARCHITECTURES in tools.cmake.cmaketoolchain:extra_variables, else Kokkos' own.
         "cuda_architectures": [None, "ANY"],
     }
-    default_options = {"shared": False, "fPIC": True, "cuda": False, "openmp": True}
+    default_options = {"shared": False, "fPIC": True, "io": True, "distributed": True, "cuda": False, "openmp": True}
     implements = ["auto_shared_fpic"]
     exports_sources = "CMakeLists.txt", "cmake/*", "include/*", "src/*", "backends/*", "tools/*", "LICENSE"
     test_package_folder = "tests/package"
@@ -47,10 +50,14 @@ class Ferry(ConanFile):
     def requirements(self):
         self.requires("kokkos/[>=4.6 <6]", transitive_headers=True, transitive_libs=True)
         self.requires("boost/[>=1.74 <2]", transitive_headers=True, options={"header_only": True})
-        self.requires("isa-l/[>=2.30 <3]")
+        if self.options.io:
+            self.requires("isa-l/[>=2.30 <3]")
         self.requires("nlohmann_json/[>=3.9 <4]", visible=False)
         if self.options.cuda:
             self.requires("cuda-toolkit/[>=12.2 <14]", transitive_headers=True, transitive_libs=True)
+
+    def _components(self):
+        return ["main"] + [name for name in ("io", "distributed") if self.options.get_safe(name)]
 
     def build_requirements(self):
         # Making the package builds no tests, and an exported recipe has none next to it.
@@ -76,6 +83,8 @@ class Ferry(ConanFile):
                 raise ConanInvalidConfiguration(f"ferry:{option}=True needs kokkos:{option}=True")
 
     def configure(self):
+        if not self.options.io:
+            self.options.rm_safe("distributed")
         variables = self.conf.get("tools.cmake.cmaketoolchain:extra_variables", default={}, check_type=dict)
         architectures = variables.get("CMAKE_CUDA_ARCHITECTURES")
         if not self.options.cuda:
@@ -91,6 +100,7 @@ class Ferry(ConanFile):
         toolchain = CMakeToolchain(self)
         toolchain.user_presets_path = False
         toolchain.cache_variables["FERRY_BUILD_TOOLS"] = True
+        toolchain.cache_variables["FERRY_COMPONENTS"] = ";".join(self._components())
         toolchain.generate()
         CMakeDeps(self).generate()
 
@@ -108,7 +118,14 @@ class Ferry(ConanFile):
         # and sets the compile language, which generated files could not do.
         self.cpp_info.set_property("cmake_find_mode", "none")
         self.cpp_info.set_property("cmake_file_name", "ferry")
-        self.cpp_info.set_property("cmake_target_name", "ferry::ferry")
-        self.cpp_info.builddirs = ["lib/cmake/ferry"]
-        self.cpp_info.libdirs = ["lib"]  # of a shared library, for programs that run
-        self.cpp_info.bindirs = ["bin"]  # of ferry-info
+        foreign = {"main": ["kokkos::kokkos", "boost::boost"], "io": ["main", "isa-l::isa-l"], "distributed": ["io"]}
+        if self.options.cuda:
+            foreign["main"].append("cuda-toolkit::cuda-toolkit")
+        for name in self._components():
+            component = self.cpp_info.components[name]
+            component.set_property("cmake_target_name", "ferry::ferry" if name == "main" else f"ferry::{name}")
+            component.libs = ["ferry" if name == "main" else f"ferry_{name}"]
+            component.requires = foreign[name]
+            component.builddirs = ["lib/cmake/ferry"]
+            component.libdirs = ["lib"]  # of a shared library, for programs that run
+            component.bindirs = ["bin"]  # of ferry-info

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What ferry::ferry needs. ferryConfig.cmake.in has the same list as find_dependency calls.
+# What the libraries need. ferryConfig.cmake.in has the same list as find_dependency calls.
 
 # Imported targets end with the directory that finds them; a project that adds ferry as a subdirectory needs them as well.
 if(NOT PROJECT_IS_TOP_LEVEL)
@@ -11,11 +11,15 @@ find_package(Threads REQUIRED)
 # Boost::headers comes from Boost's own package config; CMake's FindBoost module is gone from CMake 3.30 on.
 find_package(Boost 1.70 CONFIG REQUIRED)
 
-# Checksums of checkpoints, and JSON in files; the library's sources alone see them.
-find_package(nlohmann_json 3.9 CONFIG REQUIRED)
-find_package(ISAL MODULE REQUIRED)
-if(NOT ISAL_INCLUDE_DIR)
-  message(FATAL_ERROR "${ISAL_LIBRARY} has no header isa-l/crc.h (Debian: libisal-dev)")
+# Checksums of checkpoints, and JSON in files; the sources of ferry::io alone see them. ferry-info prints JSON.
+if("io" IN_LIST ferry_components OR FERRY_BUILD_TOOLS)
+  find_package(nlohmann_json 3.9 CONFIG REQUIRED)
+endif()
+if("io" IN_LIST ferry_components)
+  find_package(ISAL MODULE REQUIRED)
+  if(NOT ISAL_INCLUDE_DIR)
+    message(FATAL_ERROR "${ISAL_LIBRARY} has no header isa-l/crc.h (Debian: libisal-dev)")
+  endif()
 endif()
 
 # Kokkos may install itself into lib64, where CMake does not look on Debian.

@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 set(ferry_config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/ferry")
 
 install(
-  TARGETS ferry
+  TARGETS ${ferry_libraries}
   EXPORT ferryTargets
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"

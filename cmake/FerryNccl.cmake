@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # ferry_add_nccl()
 #
-# Makes the target ferry::nccl where NCCL is found: ferry::ferry with NCCL's header and library, for
+# Makes the target ferry::nccl where NCCL is found: ferry::distributed with NCCL's header and library, for
 # ferry/distributed/nccl.hpp. Searches NCCL_ROOT, the CUDA toolkit, then the system. The wheels of Python have the library by its
 # full name only. find_package(ferry COMPONENTS nccl) calls this.
 function(ferry_add_nccl)
-  if(TARGET ferry::nccl)
+  if(TARGET ferry::nccl OR NOT TARGET ferry::distributed)
     return()
   endif()
   find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${NCCL_ROOT} $ENV{NCCL_ROOT} ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)
@@ -18,5 +18,5 @@ function(ferry_add_nccl)
   add_library(ferry_nccl INTERFACE)
   add_library(ferry::nccl ALIAS ferry_nccl)
   target_include_directories(ferry_nccl SYSTEM INTERFACE "${NCCL_INCLUDE_DIR}")
-  target_link_libraries(ferry_nccl INTERFACE ferry::ferry "${NCCL_LIBRARY}")
+  target_link_libraries(ferry_nccl INTERFACE ferry::distributed "${NCCL_LIBRARY}")
 endfunction()

@@ -11,7 +11,7 @@ mark_as_advanced(FERRY_CCACHE)
 foreach(language IN ITEMS CXX CUDA)
   if(FERRY_CCACHE AND NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
     set(CMAKE_${language}_COMPILER_LAUNCHER "${FERRY_CCACHE}")
-    set_target_properties(ferry PROPERTIES ${language}_COMPILER_LAUNCHER "${FERRY_CCACHE}")
+    set_target_properties(${ferry_libraries} PROPERTIES ${language}_COMPILER_LAUNCHER "${FERRY_CCACHE}")
   endif()
 endforeach()
 
@@ -23,8 +23,8 @@ endif()
 
 # The library of a sample holds no verbs: its tests compile those that they call, which are few.
 if(FERRY_TEST_SAMPLE AND NOT Kokkos_ENABLE_CUDA)
-  list(FILTER ferry_sources INCLUDE REGEX "/src/instances/")
-  set_source_files_properties(${ferry_sources} PROPERTIES HEADER_FILE_ONLY ON)
+  file(GLOB instances CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/instances/*.cpp")
+  set_source_files_properties(${instances} PROPERTIES HEADER_FILE_ONLY ON)
   target_compile_definitions(ferry PUBLIC $<BUILD_INTERFACE:FERRY_WITHOUT_INSTANCES>)
 endif()
 # A library that will not be run need not be fast: nvcc passes this level to its host compiler only.
@@ -32,14 +32,16 @@ if(FERRY_TEST_SAMPLE STREQUAL "nvcc")
   set(CMAKE_CUDA_FLAGS_RELEASE "-O0 -DNDEBUG")
 endif()
 
-# Tests that let each allocation of a library without optimiser fail take a minute longer than its optimiser, which keeps the
-# checks of the sanitizers.
-if(FERRY_TEST_SAMPLE STREQUAL "sanitizers" AND CMAKE_BUILD_TYPE STREQUAL "Debug" AND CMAKE_CXX_FLAGS_DEBUG MATCHES "-O0")
-  target_compile_options(ferry PRIVATE -Og)
-endif()
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT Kokkos_ENABLE_CUDA)
-  target_compile_options(ferry PRIVATE --param=ggc-min-heapsize=1000000)
-endif()
+foreach(library IN LISTS ferry_libraries)
+  # Tests that let each allocation of a library without optimiser fail take a minute longer than its optimiser, which keeps the
+  # checks of the sanitizers.
+  if(FERRY_TEST_SAMPLE STREQUAL "sanitizers" AND CMAKE_BUILD_TYPE STREQUAL "Debug" AND CMAKE_CXX_FLAGS_DEBUG MATCHES "-O0")
+    target_compile_options(${library} PRIVATE -Og)
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT Kokkos_ENABLE_CUDA)
+    target_compile_options(${library} PRIVATE --param=ggc-min-heapsize=1000000)
+  endif()
+endforeach()
 
 # Warnings are errors here and only here, and not for those who build ferry-info alone: their compilers may know warnings that
 # ours does not.

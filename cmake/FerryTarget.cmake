@@ -1,21 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# The library behind ferry::ferry: what is no template, compiled once for the Kokkos that was found.
+# The libraries ferry::ferry, ferry::io and ferry::distributed: what is no template, compiled once for the Kokkos that was found.
 include(FerryLanguage)
 include(FerryInstances)
 include(FerryNccl)
-
-file(GLOB_RECURSE ferry_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/ferry/*.hpp")
-file(GLOB_RECURSE ferry_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.cpp" "${PROJECT_SOURCE_DIR}/backends/host/*.cpp")
-if(Kokkos_ENABLE_CUDA)
-  file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/backends/cuda/*.cpp")
-  list(APPEND ferry_sources ${cuda_sources})
-endif()
-if(Kokkos_ENABLE_CUDA)
-  # nvcc takes minutes for the common verbs: they are the component instances.
-  list(FILTER ferry_sources EXCLUDE REGEX "/src/instances/")
-endif()
-# That one is for builds without CMake: it includes the others.
-list(REMOVE_ITEM ferry_sources "${PROJECT_SOURCE_DIR}/src/ferry.cpp")
 
 if("${Kokkos_COMPILE_LANGUAGE}" STREQUAL "CUDA")
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND Kokkos_CUDA_ARCHITECTURES)
@@ -25,71 +12,30 @@ if("${Kokkos_COMPILE_LANGUAGE}" STREQUAL "CUDA")
 endif()
 include(FerryKokkosWorkarounds)
 
-add_library(ferry ${ferry_sources})
-add_library(ferry::ferry ALIAS ferry)
-target_sources(ferry PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${ferry_headers})
-target_compile_features(ferry PUBLIC cxx_std_20)
-target_link_libraries(ferry PUBLIC Kokkos::kokkos Boost::headers Threads::Threads
-                            PRIVATE ISAL::isal $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>
-                                    $<BUILD_INTERFACE:ferry_kokkos_workarounds>)
-# Loops of the host's kernels for AVX2 as well, which processors that have it take. Without the optimiser both copies are equal.
-target_compile_definitions(ferry PRIVATE "$<$<NOT:$<CONFIG:Debug>>:FERRY_DISPATCH_AVX2>")
-ferry_target_language(ferry)
-
-# The exported target gets the CUDA standard from ferryConfig.cmake, because the language is the consumer's to enable.
-if("cuda_std_20" IN_LIST CMAKE_CUDA_COMPILE_FEATURES)
-  target_compile_features(ferry INTERFACE $<BUILD_INTERFACE:cuda_std_20>)
+# Sources for builds without CMake include the others.
+file(GLOB_RECURSE ferry_files RELATIVE "${PROJECT_SOURCE_DIR}" CONFIGURE_DEPENDS
+     "${PROJECT_SOURCE_DIR}/include/ferry/*.hpp" "${PROJECT_SOURCE_DIR}/src/*.cpp" "${PROJECT_SOURCE_DIR}/backends/host/*.cpp")
+list(FILTER ferry_files EXCLUDE REGEX "^src/ferry[a-z_]*\\.cpp$")
+if(Kokkos_ENABLE_CUDA)
+  file(GLOB_RECURSE cuda_sources RELATIVE "${PROJECT_SOURCE_DIR}" CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/backends/cuda/*.cpp")
+  list(APPEND ferry_files ${cuda_sources})
+  # nvcc takes minutes for the common verbs: they are the component instances.
+  list(FILTER ferry_files EXCLUDE REGEX "^src/instances/")
 endif()
 
-# Batches of at most eight sources of one folder are compiled as one. A program over the static library gets whole objects, so none
-# holds what other folders need next to what they don't. Of these it keeps what it calls when it is linked with --gc-sections.
-# Most of a batch's time are the headers it includes: halves take less than half of the time, for builds that check the library.
-option(FERRY_LIBRARY_HALVES "Compile the library in two halves: in fewer seconds, to larger objects" OFF)
-mark_as_advanced(FERRY_LIBRARY_HALVES)
-set(ferry_in_halves OFF)
-if(NOT Kokkos_ENABLE_CUDA AND (FERRY_LIBRARY_HALVES OR FERRY_TEST_UNITY GREATER 1))
-  set(ferry_in_halves ON)
-endif()
-# Of nvcc's 15 seconds for a batch of eight sources 14 are the headers. A build that compiles a sample of the tests takes one source.
-set(ferry_as_one OFF)
-if(Kokkos_ENABLE_CUDA AND FERRY_TEST_SAMPLE STREQUAL "nvcc")
-  set(ferry_as_one ON)
-endif()
-target_compile_options(ferry PRIVATE "$<$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>:-ffunction-sections;-fdata-sections>")
-# A project around ferry without a build type does not mean a library without optimiser.
-if(NOT ferry_has_configurations AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CXX_FLAGS MATCHES "-O")
-  foreach(language IN ITEMS CXX CUDA)
-    separate_arguments(release UNIX_COMMAND "${CMAKE_${language}_FLAGS_RELEASE}")
-    target_compile_options(ferry PRIVATE "$<$<COMPILE_LANGUAGE:${language}>:${release}>")
-  endforeach()
-endif()
-set(folder_of_batch "")
-foreach(source IN LISTS ferry_sources)
-  cmake_path(GET source PARENT_PATH folder)
-  if(NOT folder STREQUAL folder_of_batch)
-    set(folder_of_batch "${folder}")
-    set(sources_of_folder 0)
-  endif()
-  math(EXPR batch "${sources_of_folder} / 8")
-  math(EXPR sources_of_folder "${sources_of_folder} + 1")
-  cmake_path(RELATIVE_PATH folder BASE_DIRECTORY "${PROJECT_SOURCE_DIR}")
-  string(REPLACE "/" "_" folder "${folder}")
-  set(group "${folder}_${batch}")
-  if(folder STREQUAL "src_instances" AND FERRY_LIBRARY_HALVES)
-    # Without the optimiser five sixths of the time of these sources are the headers they include.
-    set(group lower)
-  elseif(folder STREQUAL "src_instances" AND ferry_in_halves)
-    set(group instances)
-  elseif(folder STREQUAL "src_instances")
-    # A program that steps by one rule gets the objects of that rule.
-    cmake_path(GET source STEM batch)
-    string(REGEX REPLACE "_[a-z]+$" "" batch "${batch}")
-    set(group "${folder}_${batch}")
-  elseif(ferry_as_one)
+# Most of a source's time are the headers it includes, so few batches of sources are compiled as one each. A program over the
+# static library gets whole objects: what every verb needs, optimizers and other kinds of tables, loaders, and the verbs that the
+# library holds lie in objects of their own. Of these a program keeps what it calls when it is linked with --gc-sections.
+foreach(source IN LISTS ferry_files)
+  if(source MATCHES "^src/instances/rows\\.")
+    set(group rows)
+  elseif(source MATCHES "^src/instances/")
+    set(group steps)
+  elseif(FERRY_TEST_UNITY GREATER 1 OR FERRY_TEST_SAMPLE STREQUAL "nvcc")
     set(group whole)
-  elseif(ferry_in_halves AND folder MATCHES "^src_(distributed|io|loader)")
+  elseif(source MATCHES "^src/(bags|cache|interop|loader|optim|quantized)/")
     set(group upper)
-  elseif(ferry_in_halves)
+  else()
     set(group lower)
   endif()
   set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${group}")
@@ -111,18 +57,76 @@ function(ferry_set_visibility library)
   endif()
 endfunction()
 
-# For targets of a project around ferry its headers are those of a system: their warnings are not that project's.
-if(NOT PROJECT_IS_TOP_LEVEL)
-  set_target_properties(ferry PROPERTIES SYSTEM ON)
-endif()
+# ferry_add_library(<target> <component>): takes its files out of ferry_files.
+function(ferry_add_library library component)
+  set(sources "${ferry_files}")
+  if(DEFINED ferry_folders_${component})
+    list(FILTER sources INCLUDE REGEX "^(src|include/ferry)/(${ferry_folders_${component}})[/.]")
+  endif()
+  list(REMOVE_ITEM ferry_files ${sources})
+  set(ferry_files "${ferry_files}" PARENT_SCOPE)
+  set(headers "${sources}")
+  list(FILTER headers INCLUDE REGEX "\\.hpp$")
+  list(REMOVE_ITEM sources ${headers})
 
-set_target_properties(
-  ferry
-  PROPERTIES POSITION_INDEPENDENT_CODE ON
-             VERSION "${PROJECT_VERSION}"
-             SOVERSION "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}"
-             INSTALL_RPATH_USE_LINK_PATH ON # of the libraries it was linked with
-             UNITY_BUILD ON
-             UNITY_BUILD_MODE GROUP)
-ferry_set_visibility(ferry)
+  add_library(${library} ${sources})
+  target_sources(${library} PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${headers})
+  target_compile_features(${library} PUBLIC cxx_std_20)
+  target_link_libraries(${library} PRIVATE $<BUILD_INTERFACE:ferry_kokkos_workarounds>)
+  # Loops of the host's kernels for AVX2 as well, which processors that have it take. Without the optimiser both copies are equal.
+  target_compile_definitions(${library} PRIVATE "$<$<NOT:$<CONFIG:Debug>>:FERRY_DISPATCH_AVX2>")
+  ferry_target_language(${library})
+  # The exported target gets the CUDA standard from ferryConfig.cmake, because the language is the consumer's to enable.
+  if("cuda_std_20" IN_LIST CMAKE_CUDA_COMPILE_FEATURES)
+    target_compile_features(${library} INTERFACE $<BUILD_INTERFACE:cuda_std_20>)
+  endif()
+  target_compile_options(${library} PRIVATE "$<$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>:-ffunction-sections;-fdata-sections>")
+  # A project around ferry without a build type does not mean a library without optimiser.
+  if(NOT ferry_has_configurations AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CXX_FLAGS MATCHES "-O")
+    foreach(language IN ITEMS CXX CUDA)
+      separate_arguments(release UNIX_COMMAND "${CMAKE_${language}_FLAGS_RELEASE}")
+      target_compile_options(${library} PRIVATE "$<$<COMPILE_LANGUAGE:${language}>:${release}>")
+    endforeach()
+  endif()
+  # For targets of a project around ferry its headers are those of a system: their warnings are not that project's.
+  if(NOT PROJECT_IS_TOP_LEVEL)
+    set_target_properties(${library} PROPERTIES SYSTEM ON)
+  endif()
+  set_target_properties(
+    ${library}
+    PROPERTIES EXPORT_NAME "${component}"
+               POSITION_INDEPENDENT_CODE ON
+               VERSION "${PROJECT_VERSION}"
+               SOVERSION "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}"
+               INSTALL_RPATH_USE_LINK_PATH ON # of the libraries it was linked with
+               UNITY_BUILD ON
+               UNITY_BUILD_MODE GROUP)
+  ferry_set_visibility(${library})
+endfunction()
+
+set(ferry_libraries ferry)
+foreach(component IN ITEMS distributed io)
+  if(component IN_LIST ferry_components)
+    ferry_add_library(ferry_${component} ${component})
+    list(APPEND ferry_libraries ferry_${component})
+    add_library(ferry::${component} ALIAS ferry_${component})
+    set_target_properties(ferry_${component} PROPERTIES INSTALL_RPATH "$ORIGIN")  # of the libraries beside it
+  else()
+    list(FILTER ferry_files EXCLUDE REGEX "^(src|include/ferry)/(${ferry_folders_${component}})[/.]")
+  endif()
+endforeach()
+ferry_add_library(ferry ferry)
+target_link_libraries(ferry PUBLIC Kokkos::kokkos Boost::headers Threads::Threads)
+if(TARGET ferry_io)
+  target_link_libraries(ferry_io PUBLIC ferry PRIVATE ISAL::isal $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
+endif()
+if(TARGET ferry_distributed)
+  target_link_libraries(ferry_distributed PUBLIC ferry_io)
+endif()
+# Who names components gets these; who names none gets all by ferry::ferry, as ferryConfig.cmake does.
+if(FERRY_COMPONENTS)
+  add_library(ferry::ferry ALIAS ferry)
+else()
+  add_library(ferry::ferry ALIAS ferry_distributed)
+endif()
 get_target_property(ferry_type ferry TYPE)

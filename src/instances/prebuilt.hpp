@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-/// Definitions of the functions that plan/detail/prebuilt.hpp declares, and macros that instantiate them. Only the
+/// Definitions of the functions that plan/detail/prebuilt.hpp declares, and macros that instantiate them for tables of float. Only the
 /// sources of this folder include it.
 namespace ferry::detail {
 
@@ -64,42 +64,32 @@ state<Rule, StateType, Space> prebuilt_state(const Rule& rule, const ferry::deta
   CALL(host_indices_32, __VA_ARGS__) \
   CALL(host_indices_64, __VA_ARGS__)
 
-#define FERRY_INSTANTIATE_ROWS(NAMED, T, SPACE)                                                         \
-  template ticket prebuilt_gather(const instance_exec&, const array_ref<const T, SPACE>&, const NAMED&, \
-                                  const array_ref<T, device_space>&);                                   \
-  template ticket prebuilt_scatter(const instance_exec&, const array_ref<T, SPACE>&, const NAMED&,      \
-                                   const array_ref<const T, device_space>&);                            \
-  template ticket prebuilt_scatter_add(const instance_exec&, const array_ref<T, SPACE>&, const NAMED&,  \
-                                       const array_ref<const T, device_space>&);
+#define FERRY_INSTANTIATE_ROWS(NAMED, SPACE)                                                                \
+  template ticket prebuilt_gather(const instance_exec&, const array_ref<const float, SPACE>&, const NAMED&, \
+                                  const array_ref<float, device_space>&);                                   \
+  template ticket prebuilt_scatter(const instance_exec&, const array_ref<float, SPACE>&, const NAMED&,      \
+                                   const array_ref<const float, device_space>&);                            \
+  template ticket prebuilt_scatter_add(const instance_exec&, const array_ref<float, SPACE>&, const NAMED&,  \
+                                       const array_ref<const float, device_space>&);
 
-#define FERRY_INSTANTIATE_STEP(NAMED, T, SPACE, RULE)                                                 \
-  template ticket prebuilt_step(const instance_exec&, const optim::RULE&, const array_ref<T, SPACE>&, \
-                                optim::state<optim::RULE, accumulation_t<T>, SPACE>&, const NAMED&,   \
-                                const array_ref<const T, device_space>&);
+#define FERRY_INSTANTIATE_STEP(NAMED, SPACE, RULE)                                                        \
+  template ticket prebuilt_step(const instance_exec&, const optim::RULE&, const array_ref<float, SPACE>&, \
+                                optim::state<optim::RULE, float, SPACE>&, const NAMED&,                   \
+                                const array_ref<const float, device_space>&);
 
-/// gather, scatter and scatter_add for tables of T.
-#define FERRY_ROWS(T)                                        \
-  namespace ferry::detail {                                  \
-  FERRY_FOR_INDICES(FERRY_INSTANTIATE_ROWS, T, device_space) \
-  FERRY_FOR_INDICES(FERRY_INSTANTIATE_ROWS, T, pinned_space) \
-  FERRY_FOR_INDICES(FERRY_INSTANTIATE_ROWS, T, mapped_space) \
-  }
-
-/// step for tables of T.
-#define FERRY_STEPS(T, RULE)                                       \
-  namespace ferry::detail {                                        \
-  FERRY_FOR_INDICES(FERRY_INSTANTIATE_STEP, T, device_space, RULE) \
-  FERRY_FOR_INDICES(FERRY_INSTANTIATE_STEP, T, pinned_space, RULE) \
-  FERRY_FOR_INDICES(FERRY_INSTANTIATE_STEP, T, mapped_space, RULE) \
-  }
-
-/// make_state for a rule.
 #define FERRY_INSTANTIATE_STATE(RULE, SPACE)                                                                \
   template state<RULE, float, SPACE> prebuilt_state(const RULE&, const ferry::detail::array_label&, device, \
                                                     std::int64_t, std::int64_t);
-#define FERRY_STATES(RULE)                    \
-  namespace ferry::optim::detail {            \
-  FERRY_INSTANTIATE_STATE(RULE, device_space) \
-  FERRY_INSTANTIATE_STATE(RULE, pinned_space) \
-  FERRY_INSTANTIATE_STATE(RULE, mapped_space) \
+
+/// step and make_state for a rule.
+#define FERRY_STEPS(RULE)                                       \
+  namespace ferry::detail {                                     \
+  FERRY_FOR_INDICES(FERRY_INSTANTIATE_STEP, device_space, RULE) \
+  FERRY_FOR_INDICES(FERRY_INSTANTIATE_STEP, pinned_space, RULE) \
+  FERRY_FOR_INDICES(FERRY_INSTANTIATE_STEP, mapped_space, RULE) \
+  }                                                             \
+  namespace ferry::optim::detail {                              \
+  FERRY_INSTANTIATE_STATE(RULE, device_space)                   \
+  FERRY_INSTANTIATE_STATE(RULE, pinned_space)                   \
+  FERRY_INSTANTIATE_STATE(RULE, mapped_space)                   \
   }

@@ -4,12 +4,9 @@
 #include "../../backends/enabled.hpp"
 #include "../runtime/signals_elsewhere.hpp"
 
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/checkpoint_save.hpp>
-#include <ferry/memory/detail/event.hpp>
-#include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/runtime/detail/findings.hpp>
-#include <ferry/runtime/detail/ticket_state.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/tensor.hpp>
 

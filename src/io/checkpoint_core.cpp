@@ -6,6 +6,7 @@
 #include "marks_on.hpp"
 
 #include <ferry/error.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/io/checkpoint_options.hpp>
 #include <ferry/io/detail/checkpoint_choice.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
@@ -15,10 +16,7 @@
 #include <ferry/io/detail/chunk_threads.hpp>
 #include <ferry/io/load_options.hpp>
 #include <ferry/io/save_options.hpp>
-#include <ferry/memory/detail/file.hpp>
-#include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/tensor.hpp>
 

@@ -5,14 +5,13 @@
 #include "tracked_arrays.hpp"
 
 #include <ferry/error.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/io/checkpoint_options.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/checkpoint_load.hpp>
 #include <ferry/io/detail/checkpoint_save.hpp>
 #include <ferry/io/load_options.hpp>
 #include <ferry/io/save_options.hpp>
-#include <ferry/memory/detail/process_identity.hpp>
-#include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/ticket.hpp>
 
 #include <cstdint>

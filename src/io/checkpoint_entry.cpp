@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 
 #include <ferry/error.hpp>
 #include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/load_options.hpp>
-#include <ferry/memory/detail/file.hpp>
 
 #include <string>
 #include <utility>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
 
 #include <ferry/error.hpp>
@@ -6,9 +7,6 @@
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/manifest_reader.hpp>
 #include <ferry/io/detail/manifest_writer.hpp>
-#include <ferry/memory/detail/atomic_file.hpp>
-#include <ferry/memory/detail/file.hpp>
-#include <ferry/memory/detail/process_wide.hpp>
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/checkpoint_load.hpp>
 
 #include "value_words.hpp"
@@ -11,7 +12,6 @@
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/save_job.hpp>
 #include <ferry/io/load_options.hpp>
-#include <ferry/memory/detail/file.hpp>
 #include <ferry/runtime/detail/change_marks.hpp>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 #include "json.hpp"
 #include "text_cursor.hpp"
 
-#include <ferry/memory/detail/file.hpp>
+#include <ferry/extend.hpp>
 
 #include <nlohmann/json.hpp>
 

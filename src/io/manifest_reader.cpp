@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/manifest_reader.hpp>
 
 #include "crc32c.hpp"
@@ -6,7 +7,6 @@
 
 #include <ferry/error.hpp>
 #include <ferry/io/detail/manifest_writer.hpp>
-#include <ferry/memory/detail/file.hpp>
 #include <ferry/tensor/extents.hpp>
 
 #include <algorithm>

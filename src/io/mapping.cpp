@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/mapping.hpp>
-
-#include <ferry/memory/detail/file.hpp>
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/backend.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/memory/detail/changed_rows.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/engine.hpp>
-#include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <Kokkos_Core.hpp>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/npy_header.hpp>
 
 #include "npy_dtype.hpp"
@@ -6,7 +7,6 @@
 
 #include <ferry/io/detail/dtype.hpp>
 #include <ferry/io/detail/stored_array.hpp>
-#include <ferry/memory/detail/file.hpp>
 #include <ferry/tensor/extents.hpp>
 
 #include <algorithm>

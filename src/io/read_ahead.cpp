@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/read_ahead.hpp>
-#include <ferry/runtime/detail/parallel.hpp>
 
 #include <unistd.h>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/read_array.hpp>
 
 #include <ferry/error.hpp>
 #include <ferry/io/detail/dtype.hpp>
 #include <ferry/io/detail/stored_array.hpp>
-#include <ferry/memory/detail/file.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/extend.hpp>
 #include <ferry/io/safetensors_file.hpp>
 
 #include "json.hpp"
@@ -6,7 +7,6 @@
 #include <ferry/error.hpp>
 #include <ferry/io/detail/safetensors_dtype.hpp>
 #include <ferry/io/detail/safetensors_header.hpp>
-#include <ferry/memory/detail/file.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/safetensors_header.hpp>
 
 #include "json.hpp"
 
 #include <ferry/io/detail/stored_array.hpp>
-#include <ferry/memory/detail/file.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/extend.hpp>
 #include <ferry/io/save_safetensors.hpp>
 
 #include "json.hpp"
@@ -6,7 +7,6 @@
 #include <ferry/error.hpp>
 #include <ferry/io/detail/safetensors_header.hpp>
 #include <ferry/io/named_array.hpp>
-#include <ferry/memory/detail/atomic_file.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/stored_state.hpp>
 
 #include <ferry/error.hpp>
 #include <ferry/io/detail/optimizer_facts.hpp>
 #include <ferry/io/detail/rule_options.hpp>
-#include <ferry/optim/detail/step_counters.hpp>
 #include <ferry/policy/step_count.hpp>
 
 #include <algorithm>

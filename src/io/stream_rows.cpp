@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
 
-#include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/runtime/detail/change_marks.hpp>
-#include <ferry/runtime/detail/parallel.hpp>
 
 #include <Kokkos_Core.hpp>
 

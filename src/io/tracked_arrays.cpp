@@ -5,9 +5,9 @@
 #include "marks_on.hpp"
 
 #include <ferry/error.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/changed_rows.hpp>
 
 #include <algorithm>

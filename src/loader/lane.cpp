@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/extend.hpp>
 #include <ferry/loader/detail/lane.hpp>
 
 #include "../../backends/enabled.hpp"
 
 #include <ferry/error.hpp>
 #include <ferry/loader/detail/closable.hpp>
-#include <ferry/memory/detail/process_wide.hpp>
-#include <ferry/runtime/detail/engine.hpp>
-#include <ferry/runtime/detail/transfer.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <cstdio>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/extend.hpp>
 #include <ferry/loader/detail/make_pipeline.hpp>
 
 #include "hazards.hpp"
@@ -11,7 +12,6 @@
 #include <ferry/loader/detail/gather_listed.hpp>
 #include <ferry/loader/detail/lane.hpp>
 #include <ferry/loader/detail/slot.hpp>
-#include <ferry/runtime/detail/array_checks.hpp>
 
 #include <string>
 #include <utility>

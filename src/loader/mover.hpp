@@ -3,9 +3,8 @@
 
 #include "slot_ring.hpp"
 
+#include <ferry/extend.hpp>
 #include <ferry/loader/detail/lane.hpp>
-#include <ferry/memory/detail/access_tracker.hpp>
-#include <ferry/memory/detail/event.hpp>
 
 #include <algorithm>
 #include <chrono>

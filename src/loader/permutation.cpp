@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/extend.hpp>
 #include <ferry/loader/permutation.hpp>
 
 #include <ferry/error.hpp>
-#include <ferry/tensor/detail/random.hpp>
 
 #include <bit>
 #include <string>

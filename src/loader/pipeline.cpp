@@ -8,7 +8,7 @@
 #include "../runtime/worker_thread.hpp"
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/tools.hpp>
+#include <ferry/runtime/trace.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -162,7 +162,7 @@ class pipeline::inside {
   }
 
   pulled take(bool may_block, slot*& batch_slot) {
-    std::optional<tool_region> waiting;  // ends after the lock
+    std::optional<trace_region> waiting;  // ends after the lock
     std::unique_lock lock(ring_.guard);
     const auto begin = clock::now();
     const std::int64_t number = ring_.served;
@@ -214,7 +214,7 @@ class pipeline::inside {
       lock.unlock();
       const auto begin = clock::now();
       try {
-        const tool_region making("ferry::loader::make");
+        const trace_region making("ferry::loader::make");
         order().list(batch_slot.number, batch_slot.samples);
         for (std::size_t i = 0; i < data.size(); ++i) data[i] = batch_slot.host + layout_.fields[i].offset;
         maker_->make({order().epoch_of(batch_slot.number), batch_slot.number % order().batches(),

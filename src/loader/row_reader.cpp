@@ -7,12 +7,10 @@
 #include "../../backends/enabled.hpp"
 
 #include <ferry/error.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/loader/detail/lane.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/plan/make_plan.hpp>
-#include <ferry/runtime/detail/engine.hpp>
-#include <ferry/runtime/detail/launch.hpp>
-#include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <array>

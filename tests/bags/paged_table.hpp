@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/extend.hpp>
 #include <ferry/ferry.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -12,7 +13,8 @@
 #include <vector>
 
 /// A kind of table of its own, in one file: a table whose rows lie in pages, each of which is an allocation.
-/// gather, gather_unique, scatter, scatter_add, step, gather_bags and step_bags take it.
+/// gather, gather_unique, scatter, scatter_add, step, gather_bags and step_bags take it. ferry/extend.hpp publishes
+/// all that it uses of ferry's inside.
 namespace ferry_test {
 
 inline constexpr int most_pages = 8;
@@ -69,12 +71,12 @@ struct paged_rows {
         items.begin.number[p] = static_cast<std::int64_t>((reinterpret_cast<std::uintptr_t>(rows.pages[p]) -
                                                            reinterpret_cast<std::uintptr_t>(rows.lowest)) /
                                                           bytes);
-    return ferry::detail::rows_for_reading<T, paged_items<Source>>{rows.lowest, 1, items};
+    return ferry::extend::rows_for_reading<T, paged_items<Source>>{rows.lowest, 1, items};
   }
 };
 
 /// The rows for kernels that write: how many bytes the pages lie behind the place of an array at address 0.
-struct page_addresser : ferry::kernels::addressed_table {
+struct page_addresser : ferry::extend::addressed_table {
   struct place {
     std::int64_t row;
   };

@@ -85,11 +85,10 @@ def add_stand_in(folder, env):
     run(f"conan remote remove conancenter && conan remote add conancenter '{folder}' --type local-recipes-index", folder, env)
 
 
-def compile_quickly(home, halves):
-    """Packages of this home are compiled without the optimiser: other tests run the library's code. `halves` is "ON" for a
-    library of few sources, which take half of the time, and "OFF" for the batches that users compile."""
+def compile_quickly(home):
+    """Packages of this home are compiled without the optimiser: other tests run the library's code."""
     (home / ".conan2").mkdir()
-    variables = {"CMAKE_CXX_FLAGS_RELEASE": "-O0 -DNDEBUG", "FERRY_LIBRARY_HALVES": halves}
+    variables = {"CMAKE_CXX_FLAGS_RELEASE": "-O0 -DNDEBUG"}
     (home / ".conan2/global.conf").write_text(f"tools.cmake.cmaketoolchain:extra_variables={json.dumps(variables)}\n")
 
 
@@ -115,7 +114,7 @@ def test(case, work, tools):
         folder.mkdir(parents=True)
     copy_tree(source)
     before = contents(source)
-    compile_quickly(home, "ON" if tools else "OFF")
+    compile_quickly(home)
     env = environment(home, tools)
     if tools:
         add_stand_in(work / "stand-in", env)

@@ -73,7 +73,7 @@ consume() {
 # A build from the sources is told of Kokkos by its prefix, as README says; an installation knows its own.
 prefix_of_kokkos=${kokkos%/lib*/cmake/Kokkos}
 # The library is compiled once more for the ways that begin with its sources, quickly: other tests run its code.
-quickly=("-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DNDEBUG" -DFERRY_LIBRARY_HALVES=ON)
+quickly=("-DCMAKE_CXX_FLAGS_RELEASE=-O0 -DNDEBUG")
 
 # Two at a time.
 running=()
@@ -123,9 +123,24 @@ if [ "$cuda" = 0 ]; then
     -DFERRY_LIBRARY=ferry::instances "${quickly[@]}"
 fi
 
+# Programs with files and ranks: over the components that they name, and over ferry::ferry alone for those that name none. A program
+# that names the main one does not get the others.
+if [ "$cuda" = 0 ]; then
+  for wanted in "" "main;io;distributed"; do
+    folder=components-${wanted:+named}
+    consume "$folder" "find_package, components ${wanted:-none}" "${cmakes[0]}" "-DCMAKE_PREFIX_PATH=$work/prefix" "${quickly[@]}" \
+      "-DFERRY_WANTED=$wanted" "-DFERRY_PROGRAMS=$root/tests/link"
+    ctest --test-dir "$work/$folder" --no-tests=error --output-on-failure
+  done
+  if "$(from_cache CMAKE_MAKE_PROGRAM)" -C "$work/components-named" -t commands gather_rows | grep -E 'ferry_(io|distributed)|isal'; then
+    printf 'a program of the component main gets more than that\n'
+    exit 1
+  fi
+fi
+
 if [ -n "$profile" ]; then
   # Quickly: that a program and ferry-info find the shared library. readme.py makes the static one, and the same program on it.
-  variables='tools.cmake.cmaketoolchain:extra_variables={"CMAKE_CXX_FLAGS_DEBUG": "-O0", "FERRY_LIBRARY_HALVES": "ON"}'
+  variables='tools.cmake.cmaketoolchain:extra_variables={"CMAKE_CXX_FLAGS_DEBUG": "-O0"}'
   conan create "$root" --build=missing --update -pr:a "$profile" -o "ferry/*:shared=True" -s "ferry/*:build_type=Debug" \
     -c "ferry/*:$variables"
 fi

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report.hpp"
+#include "text.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <utility>
@@ -13,15 +13,6 @@
 namespace ferry_info {
 
 namespace {
-
-constexpr double gib = 1073741824.0;
-
-std::string number(double value, int digits = 1) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
-std::string in_gib(std::int64_t bytes) { return number(static_cast<double>(bytes) / gib) + " GiB"; }
 
 /// Collects checks. Each judge adds one, or none where there is nothing to judge.
 struct bench {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report.hpp"
+#include "text.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -14,16 +15,6 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr double gib = 1073741824.0;
-
-std::string number(double value, int digits = 1) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
-std::string in_gib(std::int64_t bytes) {
-  return bytes < 0 ? "unknown" : number(static_cast<double>(bytes) / gib) + " GiB";
-}
 std::string limit(std::int64_t bytes) {
   if (bytes < 0) return "none";
   return bytes < (std::int64_t{1} << 30) ? std::to_string(bytes >> 10) + " KiB" : in_gib(bytes);

@@ -16,14 +16,7 @@ double options::learning_rate() const {
   return 0.2;
 }
 
-void require_sharded(const options& chosen) {
-  if (chosen.ranks != 0 &&
-      (chosen.space != "mapped" || chosen.path != "automatic" || chosen.dtype != "float"))
-    throw CLI::ValidationError(
-        "--ranks", "tables over ranks are compiled for --space mapped, --path automatic and --dtype float");
-}
-
-std::optional<options> parse_options(int argc, const char* const* argv, int& exit_code) {
+std::optional<options> parse_options(int argc, const char* const* argv, bool over_ranks, int& exit_code) {
   options chosen;
   CLI::App app{
       "Trains word embeddings (skip-gram with negative sampling) whose tables live in a memory space of your "
@@ -71,11 +64,12 @@ std::optional<options> parse_options(int argc, const char* const* argv, int& exi
   app.add_option("--workers", chosen.workers, "Threads that make batches ahead of the training")
       ->check(CLI::Range(1, 64))
       ->group(training);
-  app.add_option(
-         "--ranks", chosen.ranks,
-         "Threads that train together, each with a part of both tables and of every batch; the numbers are the same for any number of them")
-      ->check(CLI::Range(1, 64))
-      ->group(training);
+  if (over_ranks)
+    app.add_option(
+           "--ranks", chosen.ranks,
+           "Threads that train together, each with a part of both tables and of every batch; the numbers are the same for any number of them")
+        ->check(CLI::Range(1, 64))
+        ->group(training);
   app.add_option("--seed", chosen.seed, "Seed of everything random")->group(training);
 
   const std::string text = "Text";
@@ -97,7 +91,6 @@ std::optional<options> parse_options(int argc, const char* const* argv, int& exi
   try {
     app.parse(argc, argv);
     require_supported(chosen.space, chosen.path);
-    require_sharded(chosen);
   } catch (const CLI::ParseError& stop) {
     exit_code = app.exit(stop);
     return std::nullopt;

@@ -31,16 +31,13 @@ struct options {
   std::optional<double> lr;  ///< none: the optimizer's own default, see learning_rate()
   std::uint64_t seed = 1;
   int workers = 1;  ///< threads that make batches
-  int ranks = 0;    ///< threads that train together; 0: one, with ordinary tables
+  int ranks = 2;    ///< threads that train together, in ../sharded
 
   [[nodiscard]] double learning_rate() const;
 };
 
-/// Throws CLI::ValidationError where tables over ranks are not compiled for the options.
-void require_sharded(const options& chosen);
-
 /// Nothing where the program has already said all it was asked for (--help, a wrong argument); `exit_code`
-/// then holds its status.
-std::optional<options> parse_options(int argc, const char* const* argv, int& exit_code);
+/// then holds its status. Programs over ranks have the option --ranks.
+std::optional<options> parse_options(int argc, const char* const* argv, bool over_ranks, int& exit_code);
 
 }  // namespace skipgram

@@ -2,10 +2,6 @@
 #include "trainer.hpp"
 
 #include "kernels.hpp"
-#include "sharded_embedding.hpp"
-
-#include <ferry/distributed/collectives/all_reduce.hpp>
-#include <ferry/distributed/collectives/split.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -33,26 +29,24 @@ embedding_spec spec_of(const std::string& label, const corpus& text, const optio
 /// verbs do so by themselves.
 std::mutex one_launches;
 
-std::unique_ptr<embedding> make(const execution& exec, const ferry::communicator* comm,
-                                const embedding_spec& spec) {
-  return comm == nullptr ? make_embedding(exec, spec) : make_sharded_embedding(exec, *comm, spec);
+std::unique_ptr<embedding> make(const execution& exec, const rank_group* ranks, const embedding_spec& spec) {
+  return ranks == nullptr ? make_embedding(exec, spec) : ranks->make_embedding(exec, spec);
 }
 
 }  // namespace
 
 // As in word2vec, context vectors start at zero: before the first step all scores are equal and the ranking
 // is random.
-trainer::trainer(const execution& exec, const corpus& text, const options& chosen,
-                 const ferry::communicator* comm)
+trainer::trainer(const execution& exec, const corpus& text, const options& chosen, const rank_group* ranks)
     : exec_(exec),
       text_(text),
       options_(chosen),
-      comm_(comm),
+      ranks_(ranks),
       per_pair_(static_cast<std::int64_t>(chosen.negatives) + 1),
       noise_(exec, text.counts),
       held_out_(text, chosen, part::held_out, 0, enough_batches(chosen.batch)),
-      centre_(make(exec, comm, spec_of("centre", text, chosen, 0.5 / static_cast<double>(chosen.dim)))),
-      context_(make(exec, comm, spec_of("context", text, chosen, 0.0))) {}
+      centre_(make(exec, ranks, spec_of("centre", text, chosen, 0.5 / static_cast<double>(chosen.dim)))),
+      context_(make(exec, ranks, spec_of("context", text, chosen, 0.0))) {}
 
 epoch_report trainer::train(std::uint64_t epoch, progress_bar& progress) {
   const auto started = std::chrono::steady_clock::now();
@@ -130,14 +124,13 @@ word_vectors trainer::vectors() const {
 
 /// The first pair of a batch that this rank works on, and how many.
 std::pair<std::size_t, std::size_t> trainer::part_of(std::size_t pairs) const {
-  if (comm_ == nullptr) return {0, pairs};
-  const auto [first, last] =
-      ferry::split_range(static_cast<std::int64_t>(pairs), comm_->rank(), comm_->size());
+  if (ranks_ == nullptr) return {0, pairs};
+  const auto [first, last] = ranks_->part_of(static_cast<std::int64_t>(pairs));
   return {static_cast<std::size_t>(first), static_cast<std::size_t>(last - first)};
 }
 
 void trainer::sum_over_ranks(std::vector<std::int64_t>& numbers) const {
-  if (comm_ != nullptr) ferry::all_reduce(exec_, *comm_, numbers).wait();
+  if (ranks_ != nullptr) ranks_->sum(exec_, numbers);
 }
 
 /// The slot's memory is made once; only an epoch's last batch is smaller.

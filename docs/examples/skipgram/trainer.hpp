@@ -9,9 +9,8 @@
 #include "options.hpp"
 #include "pair_loader.hpp"
 #include "progress.hpp"
+#include "rank_group.hpp"
 #include "vectors.hpp"
-
-#include <ferry/distributed/communicator/communicator.hpp>
 
 #include <array>
 #include <cstdint>
@@ -36,13 +35,12 @@ struct ranking {
   double auc = 0.5;
 };
 
-/// The two tables and the work on them. With a communicator the tables are spread over its ranks, and each
-/// rank, with a trainer of its own, works on its part of every batch; all ranks make the same calls and get
+/// The two tables and the work on them. With a group the tables are spread over its ranks, and each rank, with a trainer of its own, works on its part of every batch; all ranks make the same calls and get
 /// the same numbers, which are those of one trainer alone.
 class trainer {
  public:
   trainer(const execution& exec, const corpus& text, const options& chosen,
-          const ferry::communicator* comm = nullptr);
+          const rank_group* ranks = nullptr);
 
   epoch_report train(std::uint64_t epoch, progress_bar& progress);
   /// The probability that a centre word scores the context word of a held-out pair above a noise word; ties
@@ -69,7 +67,7 @@ class trainer {
   execution exec_;
   const corpus& text_;
   const options& options_;
-  const ferry::communicator* comm_;
+  const rank_group* ranks_;
   std::int64_t per_pair_;
   noise_distribution noise_;
   epoch_pairs held_out_;

@@ -4,13 +4,13 @@
 #include <ferry/compat/detail/co_occurrence_pairs.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/error.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/rows/copy.hpp>
 #include <ferry/rows/init.hpp>
 #include <ferry/rows/scatter_add.hpp>
-#include <ferry/runtime/detail/require_process.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>
 

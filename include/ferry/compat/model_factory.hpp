@@ -4,6 +4,7 @@
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/error.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/io/load_npy.hpp>
 #include <ferry/io/save_npy.hpp>
 #include <ferry/plan/make_plan.hpp>
@@ -17,7 +18,6 @@
 #include <ferry/rows/scatter.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/array_traits.hpp>
-#include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <algorithm>

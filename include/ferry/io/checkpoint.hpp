@@ -5,6 +5,7 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/error.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/io/checkpoint_options.hpp>
 #include <ferry/io/detail/add_quantized.hpp>
 #include <ferry/io/detail/checkpoint_array.hpp>
@@ -16,14 +17,11 @@
 #include <ferry/io/detail/variable_kind.hpp>
 #include <ferry/io/load_options.hpp>
 #include <ferry/io/save_options.hpp>
-#include <ferry/memory/detail/require_kokkos.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/records.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/quantized/quantized_tensor.hpp>
 #include <ferry/quantized/rowwise_int8_tensor.hpp>
-#include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/array_traits.hpp>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/io/detail/library.hpp>
+
 namespace ferry::io {
 
 /// Options of a checkpoint.

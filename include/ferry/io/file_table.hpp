@@ -3,15 +3,12 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/error.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/mapping.hpp>
 #include <ferry/io/detail/read_ahead.hpp>
 #include <ferry/io/detail/read_array.hpp>
-#include <ferry/memory/detail/access_tracker.hpp>
-#include <ferry/memory/detail/file.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/array_traits.hpp>
-#include <ferry/tensor/detail/array_ref.hpp>
-#include <ferry/tensor/detail/host_element.hpp>
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor_view.hpp>

@@ -4,13 +4,13 @@
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/concepts/memory_space.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/io/convert_dtype.hpp>
 #include <ferry/io/detail/array_arguments.hpp>
 #include <ferry/io/detail/fill_array.hpp>
 #include <ferry/io/detail/npy_header.hpp>
 #include <ferry/io/detail/read_array.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
-#include <ferry/memory/detail/file.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>

@@ -3,11 +3,11 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/error.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/mapping.hpp>
 #include <ferry/io/detail/npy_header.hpp>
 #include <ferry/io/detail/read_array.hpp>
 #include <ferry/io/file_table.hpp>
-#include <ferry/memory/detail/file.hpp>
 
 #include <memory>
 #include <string>

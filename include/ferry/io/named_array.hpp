@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/array_arguments.hpp>
 #include <ferry/io/detail/dtype_of.hpp>
 #include <ferry/io/detail/safetensors_dtype.hpp>
 #include <ferry/io/detail/safetensors_header.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
-#include <ferry/memory/detail/file.hpp>
 #include <ferry/tensor/array_traits.hpp>
 
 #include <cstddef>

@@ -5,6 +5,7 @@
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/error.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/io/convert_dtype.hpp>
 #include <ferry/io/detail/array_arguments.hpp>
 #include <ferry/io/detail/fill_array.hpp>
@@ -12,7 +13,6 @@
 #include <ferry/io/detail/safetensors_header.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
 #include <ferry/io/file_table.hpp>
-#include <ferry/memory/detail/file.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <ferry/concepts/execution_space.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/array_arguments.hpp>
 #include <ferry/io/detail/dtype_of.hpp>
 #include <ferry/io/detail/npy_header.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
-#include <ferry/memory/detail/atomic_file.hpp>
 #include <ferry/tensor/array_traits.hpp>
 
 #include <cstdint>

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <ferry/concepts/element.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/loader/batch_request.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/array_traits.hpp>
-#include <ferry/tensor/detail/array_ref.hpp>
 
 #include <array>
 #include <cstddef>

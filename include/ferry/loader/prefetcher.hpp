@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/concepts/execution_space.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/loader/batch_source.hpp>
 #include <ferry/loader/detail/closable.hpp>
 #include <ferry/loader/detail/make_pipeline.hpp>
@@ -9,7 +10,6 @@
 #include <ferry/loader/epoch_times.hpp>
 #include <ferry/loader/prefetch_options.hpp>
 #include <ferry/loader/prefetched_batch.hpp>
-#include <ferry/runtime/detail/array_checks.hpp>
 
 #include <array>
 #include <cstddef>

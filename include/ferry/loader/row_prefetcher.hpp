@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/extend.hpp>
 #include <ferry/loader/detail/closable.hpp>
 #include <ferry/loader/detail/gather_listed.hpp>
 #include <ferry/loader/detail/make_pipeline.hpp>
@@ -9,9 +10,7 @@
 #include <ferry/loader/prefetch_options.hpp>
 #include <ferry/loader/prefetched_batch.hpp>
 #include <ferry/loader/prefetcher.hpp>
-#include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/row_plan.hpp>
-#include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/tensor/slice.hpp>
 
 #include <cstdint>

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <ferry/optim/chain.hpp>
-#include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/prebuilt_step.hpp>
 #include <ferry/optim/detail/state_arrays.hpp>
+#include <ferry/optim/field.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/step_count.hpp>

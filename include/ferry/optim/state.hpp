@@ -4,9 +4,9 @@
 #include <ferry/concepts/argument.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/optimizer.hpp>
-#include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/state_arrays.hpp>
 #include <ferry/optim/detail/step_counted.hpp>
+#include <ferry/optim/field.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/distributed/communicator/detail/library.hpp>
 #include <ferry/distributed/shared/detail/shared_segment.hpp>
 
 #include <cstddef>

@@ -3,9 +3,8 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/error.hpp>
-#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/tensor/array_traits.hpp>
-#include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <functional>

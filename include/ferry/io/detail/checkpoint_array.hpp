@@ -2,13 +2,9 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/memory/detail/access_tracker.hpp>
-#include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/detail/changed_rows.hpp>
-#include <ferry/runtime/detail/backend.hpp>
-#include <ferry/tensor/detail/array_ref.hpp>
-#include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/fp4.hpp>
 #include <ferry/tensor/fp8.hpp>
 #include <ferry/tensor/half.hpp>

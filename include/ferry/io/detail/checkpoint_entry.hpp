@@ -2,12 +2,12 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_files.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/load_options.hpp>
 #include <ferry/io/save_options.hpp>
-#include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/tensor/array_traits.hpp>
 
 #include <cstddef>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/memory/detail/file.hpp>
 
 #include <cstddef>
 #include <cstdint>

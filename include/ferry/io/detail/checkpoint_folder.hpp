@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/checkpoint_choice.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/memory/detail/file.hpp>
-#include <ferry/memory/detail/process_identity.hpp>
 
 #include <cstddef>
 #include <cstdint>

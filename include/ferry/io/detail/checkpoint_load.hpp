@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/checkpoint_choice.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/checkpoint_files.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/load_options.hpp>
-#include <ferry/memory/detail/function_ref.hpp>
 #include <ferry/runtime/detail/change_marks.hpp>
 
 #include <cstddef>

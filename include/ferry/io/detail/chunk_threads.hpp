@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/runtime/detail/parallel.hpp>
+#include <ferry/extend.hpp>
 
 namespace ferry::detail {
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/io/detail/library.hpp>
+
 #include <bit>
 #include <cstddef>
 #include <string>

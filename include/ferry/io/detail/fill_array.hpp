@@ -2,14 +2,12 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/io/convert_dtype.hpp>
 #include <ferry/io/detail/array_arguments.hpp>
 #include <ferry/io/detail/read_array.hpp>
 #include <ferry/io/detail/stored_array.hpp>
-#include <ferry/memory/detail/file.hpp>
-#include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/tensor/array_traits.hpp>
-#include <ferry/tensor/detail/array_ref.hpp>
 
 #include <type_traits>
 

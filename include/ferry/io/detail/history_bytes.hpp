@@ -2,8 +2,8 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/rule_options.hpp>
-#include <ferry/optim/detail/coefficient_history.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/file.hpp>
+#include <ferry/extend.hpp>
+#include <ferry/io/detail/library.hpp>
 
 #include <cstddef>
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/dtype.hpp>
 #include <ferry/io/detail/stored_array.hpp>
-#include <ferry/memory/detail/file.hpp>
-#include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/extents.hpp>
 
 #include <cstdint>

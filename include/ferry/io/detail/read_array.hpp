@@ -3,13 +3,11 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/error.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/dtype.hpp>
 #include <ferry/io/detail/dtype_of.hpp>
 #include <ferry/io/detail/stored_array.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
-#include <ferry/memory/detail/file.hpp>
-#include <ferry/tensor/detail/array_ref.hpp>
-#include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/fp8.hpp>
 #include <ferry/tensor/half.hpp>
 #include <ferry/tensor/tensor.hpp>

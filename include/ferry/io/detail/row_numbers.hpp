@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/concepts/element.hpp>
-#include <ferry/tensor/detail/array_ref.hpp>
+#include <ferry/extend.hpp>
 
 #include <cstdint>
 #include <type_traits>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/optim/detail/option_names.hpp>
-#include <ferry/optim/detail/visit_options.hpp>
 
 #include <bit>
 #include <cstddef>

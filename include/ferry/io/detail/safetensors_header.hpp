@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/safetensors_dtype.hpp>
-#include <ferry/memory/detail/file.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -2,14 +2,14 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/history_bytes.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/optimizer_facts.hpp>
 #include <ferry/io/detail/stored_state.hpp>
 #include <ferry/optim/chain.hpp>
-#include <ferry/optim/detail/field.hpp>
-#include <ferry/optim/detail/step_counters.hpp>
+#include <ferry/optim/field.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>
 

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/file.hpp>
-#include <ferry/memory/detail/function_ref.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/rows/copy.hpp>
-#include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/ticket.hpp>
-#include <ferry/tensor/detail/array_ref.hpp>
 
 #include <Kokkos_Core.hpp>
 

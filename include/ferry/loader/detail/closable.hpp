@@ -2,12 +2,17 @@
 #pragma once
 
 #include <ferry/concepts/execution_space.hpp>
-#include <ferry/memory/detail/process_identity.hpp>
+#include <ferry/extend.hpp>
 
 #include <memory>
 #include <utility>
 
 namespace ferry::detail {
+
+/// As in io/detail/library.hpp.
+extern const char the_library_is_not_linked_so_link_the_target_ferry_io_or_compile_src_ferry_io_cpp;
+[[gnu::used, gnu::retain]] const char* const loader_library =
+    &the_library_is_not_linked_so_link_the_target_ferry_io_or_compile_src_ferry_io_cpp;
 
 /// Something with threads, instances and memory that may not outlive Kokkos.
 class closable {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/extend.hpp>
 #include <ferry/loader/detail/lane.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/gather.hpp>
-#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/ticket.hpp>
-#include <ferry/tensor/detail/array_ref.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -2,10 +2,9 @@
 #pragma once
 
 #include <ferry/concepts/execution_space.hpp>
+#include <ferry/extend.hpp>
 #include <ferry/loader/detail/slot.hpp>
-#include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/runtime/detail/backend.hpp>
 
 #include <cstddef>
 #include <cstdint>

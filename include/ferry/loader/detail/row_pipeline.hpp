@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/extend.hpp>
 #include <ferry/loader/detail/closable.hpp>
 #include <ferry/loader/detail/pipeline.hpp>
 #include <ferry/loader/detail/slot.hpp>
-#include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/plan/row_plan.hpp>
-#include <ferry/tensor/detail/array_label.hpp>
 #include <ferry/tensor/extents.hpp>
 
 #include <cstddef>

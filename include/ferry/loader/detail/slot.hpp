@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/extend.hpp>
 #include <ferry/loader/batch_source.hpp>
-#include <ferry/memory/detail/access_tracker.hpp>
-#include <ferry/memory/detail/event.hpp>
-#include <ferry/tensor/detail/array_label.hpp>
 #include <ferry/tensor/extents.hpp>
 
 #include <chrono>

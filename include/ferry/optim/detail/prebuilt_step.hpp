@@ -9,7 +9,6 @@
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/prebuilt.hpp>
 #include <ferry/tensor/detail/array_label.hpp>
-#include <ferry/tensor/detail/numeric.hpp>
 
 #include <cstdint>
 #include <type_traits>
@@ -22,21 +21,21 @@ inline constexpr bool is_prebuilt_rule =
     (is_any_of<Rule, optim::sgd, optim::adagrad, optim::adam, optim::rowwise_adagrad>);
 
 /// True if a state is that of the library. Not asked for other rules, whose state may have another type.
-template <bool Asked, class State, class Rule, class T, class Space>
+template <bool Asked, class State, class Rule, class Space>
 inline constexpr bool is_prebuilt_state_type = false;
-template <class State, class Rule, class T, class Space>
-inline constexpr bool is_prebuilt_state_type<true, State, Rule, T, Space> =
-    (std::is_same_v<State, optim::state<Rule, accumulation_t<T>, Space>>);
+template <class State, class Rule, class Space>
+inline constexpr bool is_prebuilt_state_type<true, State, Rule, Space> =
+    (std::is_same_v<State, optim::state<Rule, float, Space>>);
 
-/// True if the library holds the step: table and state in one space, the state of the default type.
+/// True if the library holds the step: a table of float, and its state in the same space.
 template <class Chosen, class Exec, class Rule, class Table, class State, class Named, class Grads>
 inline constexpr bool is_prebuilt_step = false;
-template <class Chosen, class Exec, class Rule, class T, class Space, class State, class Named, class Grads>
+template <class Chosen, class Exec, class Rule, class Space, class State, class Named, class Grads>
 inline constexpr bool
-    is_prebuilt_step<Chosen, Exec, Rule, const array_ref<T, Space>, State, const Named&, const Grads> =
-        (is_prebuilt_call<Exec, Chosen> && is_prebuilt_table<array_ref<T, Space>> && is_prebuilt_rule<Rule> &&
-         is_prebuilt_state_type<is_prebuilt_rule<Rule>, State, Rule, T, Space> && is_prebuilt_index<Named> &&
-         is_prebuilt_batch<Grads, const T>);
+    is_prebuilt_step<Chosen, Exec, Rule, const array_ref<float, Space>, State, const Named&, const Grads> =
+        (is_prebuilt_call<Exec, Chosen> && is_prebuilt_table<array_ref<float, Space>> &&
+         is_prebuilt_rule<Rule> && is_prebuilt_state_type<is_prebuilt_rule<Rule>, State, Rule, Space> &&
+         is_prebuilt_index<Named> && is_prebuilt_batch<Grads, const float>);
 
 }  // namespace ferry::detail
 

@@ -3,9 +3,9 @@
 
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/detail/decay.hpp>
-#include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/number.hpp>
 #include <ferry/optim/detail/require_option.hpp>
+#include <ferry/optim/field.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -3,7 +3,7 @@
 
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/memory/device.hpp>
-#include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/field.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/half.hpp>
 #include <ferry/tensor/tensor.hpp>

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <ferry/optim/chain.hpp>
-#include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/transform_spaces.hpp>
 #include <ferry/optim/detail/update_job.hpp>
+#include <ferry/optim/field.hpp>
 #include <ferry/optim/make_state.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/duplicates.hpp>

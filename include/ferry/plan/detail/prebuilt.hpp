@@ -5,7 +5,6 @@
 #include <ferry/policy/policies.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
-#include <ferry/tensor/half.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -13,10 +12,10 @@
 #include <cstdint>
 #include <type_traits>
 
-/// The verbs that the library holds: with default policies, on the default execution space, for the common
-/// types and spaces. A verb whose arguments match calls a function that no header defines, and compiles
-/// nothing else. src/instances defines these functions. With CUDA they are a component, ferry::instances,
-/// since nvcc takes minutes for them.
+/// The verbs that the library holds: with default policies, on the default execution space, for tables of
+/// float in the common spaces. A verb whose arguments match calls a function that no header defines, and
+/// compiles nothing else. src/instances defines these functions. With CUDA they are a component,
+/// ferry::instances, since nvcc takes minutes for them.
 namespace ferry::detail {
 
 template <class T, class... Others>
@@ -29,9 +28,9 @@ inline constexpr bool is_prebuilt_call = (device_backend<Exec>::library_has_verb
 
 template <class Table>
 inline constexpr bool is_prebuilt_table = false;
-template <class T, class Space>
-inline constexpr bool is_prebuilt_table<array_ref<T, Space>> =
-    (is_any_of<T, float, half_t, bhalf_t> && is_any_of<Space, device_space, pinned_space, mapped_space>);
+template <class Space>
+inline constexpr bool is_prebuilt_table<array_ref<float, Space>> =
+    (is_any_of<Space, device_space, pinned_space, mapped_space>);
 
 /// Rows on the device, of the table's elements.
 template <class Batch, class T>

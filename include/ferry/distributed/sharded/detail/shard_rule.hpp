@@ -5,9 +5,9 @@
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/optim/chain.hpp>
-#include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/step_call.hpp>
 #include <ferry/optim/detail/transform_spaces.hpp>
+#include <ferry/optim/field.hpp>
 #include <ferry/rows/detail/global_rows.hpp>
 
 #include <Kokkos_Macros.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sharded_embedding.hpp"
 
-#include "policies.hpp"
+#include "../skipgram/policies.hpp"
 
 #include <ferry/distributed.hpp>
 
@@ -58,16 +58,28 @@ class sharded_embedding final : public embedding {
 
 }  // namespace
 
-std::unique_ptr<embedding> make_sharded_embedding(const execution& exec, const ferry::communicator& comm,
-                                                  const embedding_spec& spec) {
-  if (spec.space != "mapped" || spec.path != "automatic" || spec.dtype != "float")
-    throw std::invalid_argument(
-        "tables over ranks are compiled for --space mapped, --path automatic and --dtype float");
+std::pair<std::int64_t, std::int64_t> communicator_group::part_of(std::int64_t items) const {
+  return ferry::split_range(items, comm_.rank(), comm_.size());
+}
+
+void communicator_group::sum(const execution& exec, std::vector<std::int64_t>& numbers) const {
+  ferry::all_reduce(exec, comm_, numbers).wait();
+}
+
+std::unique_ptr<embedding> communicator_group::make_embedding(const execution& exec,
+                                                              const embedding_spec& spec) const {
+  require_sharded(spec.space, spec.path, spec.dtype);
   return dispatch<std::unique_ptr<embedding>>(
       [&](auto rule) -> std::unique_ptr<embedding> {
-        return std::make_unique<sharded_embedding<typename decltype(rule)::type>>(exec, comm, spec);
+        return std::make_unique<sharded_embedding<typename decltype(rule)::type>>(exec, comm_, spec);
       },
       choice{optimizers, spec.optimizer});
+}
+
+void require_sharded(const std::string& space, const std::string& path, const std::string& dtype) {
+  if (space != "mapped" || path != "automatic" || dtype != "float")
+    throw std::invalid_argument(
+        "tables over ranks are compiled for --space mapped, --path automatic and --dtype float");
 }
 
 }  // namespace skipgram

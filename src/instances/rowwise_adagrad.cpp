@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prebuilt.hpp"
 
-FERRY_STEPS(float, adam)
-FERRY_STATES(adam)
+FERRY_STEPS(rowwise_adagrad)

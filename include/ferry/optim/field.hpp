@@ -13,18 +13,17 @@
 
 namespace ferry::optim {
 
-/// One array of an optimizer's state, with the table's shape: torch.optim's name for it, its initial value,
-/// and whether these options use it.
+/// One array of an optimizer's state, with the table's shape.
 struct field {
-  const char* name;
-  double initial = 0.0;
-  bool active = true;
+  const char* name;      ///< torch.optim's
+  double initial = 0.0;  ///< value of its elements
+  bool active = true;    ///< whether these options use it
 };
 
 /// One number of an optimizer's state per row of the table. Always in use.
 struct row_field {
-  const char* name;
-  double initial = 0.0;
+  const char* name;      ///< torch.optim's
+  double initial = 0.0;  ///< value of each row
 };
 
 namespace detail {

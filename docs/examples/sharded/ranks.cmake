@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DPROGRAM=... [-DMPI_PROGRAM=... -DLAUNCH="mpiexec ... -n"] -DFILE=<text> -P ranks.cmake: trains with ordinary tables,
-# then with tables over ranks, and compares all digits that were learned and every byte of the saved vectors.
+# cmake -DPROGRAM=... -DRANKS_PROGRAM=... [-DMPI_PROGRAM=... -DLAUNCH="mpiexec ... -n"] -DFILE=<text> -P ranks.cmake: trains with
+# ordinary tables, then with tables over ranks, and compares all digits that were learned and every byte of the saved vectors.
 separate_arguments(launch UNIX_COMMAND "${LAUNCH}")
 
 # train(<name> <command>...): sets `learned` to what the epochs printed.
@@ -35,7 +35,7 @@ train(alone "${PROGRAM}")
 set(expected "${learned}")
 foreach(ranks IN ITEMS 1 2 4)
   set(more --ranks ${ranks})
-  compare(threads${ranks} "${PROGRAM}")
+  compare(threads${ranks} "${RANKS_PROGRAM}")
   set(more "")
   if(MPI_PROGRAM)
     compare(processes${ranks} ${launch} ${ranks} "${MPI_PROGRAM}")

@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prebuilt.hpp"
 
-FERRY_STEPS(bhalf_t, adagrad)
+FERRY_STEPS(sgd)

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+# The libraries of this build: ferry_components. Of ferry_folders_<component> in include/ferry and src each is made; main has the rest.
+set(FERRY_COMPONENTS "" CACHE STRING "Libraries to build: main; io (files, loaders); distributed (needs io); empty: all of them")
+set(ferry_folders_io "io|loader|compat")
+set(ferry_folders_distributed "distributed")
+set(ferry_components main io distributed)
+foreach(component IN LISTS FERRY_COMPONENTS)
+  if(NOT component IN_LIST ferry_components)
+    message(FATAL_ERROR "FERRY_COMPONENTS names '${component}'; it may name main, io and distributed")
+  endif()
+endforeach()
+if(FERRY_COMPONENTS AND NOT "distributed" IN_LIST FERRY_COMPONENTS)
+  list(REMOVE_ITEM ferry_components distributed)
+  if(NOT "io" IN_LIST FERRY_COMPONENTS)
+    list(REMOVE_ITEM ferry_components io)
+  endif()
+endif()

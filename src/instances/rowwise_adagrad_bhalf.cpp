@@ -1,4 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "prebuilt.hpp"
-
-FERRY_STEPS(bhalf_t, rowwise_adagrad)

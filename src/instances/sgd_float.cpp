@@ -1,5 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "prebuilt.hpp"
-
-FERRY_STEPS(float, sgd)
-FERRY_STATES(sgd)
