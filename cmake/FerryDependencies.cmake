@@ -11,11 +11,16 @@ find_package(Threads REQUIRED)
 # Boost::headers comes from Boost's own package config; CMake's FindBoost module is gone from CMake 3.30 on.
 find_package(Boost 1.70 CONFIG REQUIRED)
 
-# Checksums of checkpoints, and JSON in files; the library's sources alone see them.
+# Checksums and digests of checkpoints, and JSON in files; the library's sources alone see them.
 find_package(nlohmann_json 3.9 CONFIG REQUIRED)
 find_package(ISAL MODULE REQUIRED)
 if(NOT ISAL_INCLUDE_DIR)
   message(FATAL_ERROR "${ISAL_LIBRARY} has no header isa-l/crc.h (Debian: libisal-dev)")
+endif()
+find_path(XXHASH_INCLUDE_DIR xxhash.h)
+mark_as_advanced(XXHASH_INCLUDE_DIR)
+if(NOT XXHASH_INCLUDE_DIR)
+  message(FATAL_ERROR "There is no header xxhash.h (Debian and Ubuntu: libxxhash-dev)")
 endif()
 
 # Kokkos may install itself into lib64, where CMake does not look on Debian.

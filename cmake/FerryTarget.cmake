@@ -32,6 +32,7 @@ target_compile_features(ferry PUBLIC cxx_std_20)
 target_link_libraries(ferry PUBLIC Kokkos::kokkos Boost::headers Threads::Threads
                             PRIVATE ISAL::isal $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>
                                     $<BUILD_INTERFACE:ferry_kokkos_workarounds>)
+target_include_directories(ferry SYSTEM PRIVATE "${XXHASH_INCLUDE_DIR}")
 # Loops of the host's kernels for AVX2 as well, which processors that have it take. Without the optimiser both copies are equal.
 target_compile_definitions(ferry PRIVATE "$<$<NOT:$<CONFIG:Debug>>:FERRY_DISPATCH_AVX2>")
 ferry_target_language(ferry)

@@ -19,6 +19,9 @@
 #include <string_view>
 #include <vector>
 
+static_assert(XXH_VERSION_NUMBER >= 800,
+              "ferry: digests of checkpoints need xxHash 0.8, from which on XXH3 stays as it is.");
+
 namespace ferry::detail {
 namespace {
 
