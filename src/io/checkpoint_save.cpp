@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/io/detail/checkpoint_save.hpp>
 
+#include "../../backends/enabled.hpp"
+#include "device_digests.hpp"
 #include "merged_pieces.hpp"
 #include "unit_digests.hpp"
 
@@ -37,6 +39,16 @@ bool has_room_for_patches(const manifest& content) {
   return pieces <= longest_manifest / most_bytes;
 }
 
+/// Those of an array in a device's memory as it is now; room for the others, which are made of the bytes that are
+/// written.
+array_digests make_digests([[maybe_unused]] const checkpoint_array& array, std::size_t units) {
+  array_digests digests{digest_kind::xxh3, std::vector<unit_digest>(units)};
+  if constexpr (!is_host_exec<Kokkos::DefaultExecutionSpace>)
+    if (digest_on_device<Kokkos::DefaultExecutionSpace>(array, digests.units))
+      digests.kind = digest_kind::by_device;
+  return digests;
+}
+
 }  // namespace
 
 checkpoint_save::checkpoint_save(const std::string& folder, const checkpoint_place& home,
@@ -64,7 +76,7 @@ checkpoint_save::checkpoint_save(const std::string& folder, const checkpoint_pla
     const manifest_entry* const was = known.empty() ? nullptr : old_.entry(entry.name);
     for (auto& array : entry.arrays) {
       array_digests& digests = digests_[index];
-      digests = {digest_kind::xxh3, std::vector<unit_digest>(static_cast<std::size_t>(array.unit_count()))};
+      digests = make_digests(content_.arrays[index], static_cast<std::size_t>(array.unit_count()));
       const manifest_array* like = was == nullptr ? nullptr : was->array(array.name);
       if (like != nullptr && !is_like(*like, array)) like = nullptr;
       const array_digests* const before =
@@ -72,7 +84,8 @@ checkpoint_save::checkpoint_save(const std::string& folder, const checkpoint_pla
       array.chunks.resize(static_cast<std::size_t>(array.chunk_count()));
       for (std::size_t place = 0; place < array.chunks.size(); ++place) {
         const std::size_t first = place * (array.chunk_bytes / array.unit_bytes);
-        jobs_.push_back({&array, nullptr, &content_.arrays[index], place, &digests.units[first]});
+        jobs_.push_back({&array, nullptr, &content_.arrays[index], place, &digests.units[first],
+                         digests.kind == digest_kind::by_device});
         if (before != nullptr && before->kind == digests.kind) {
           jobs_.back().before = like;
           jobs_.back().known = &before->units[first];
@@ -84,7 +97,7 @@ checkpoint_save::checkpoint_save(const std::string& folder, const checkpoint_pla
   if (known.empty()) return;
   for_each_job(0, jobs_.size(), chunk_threads(), [](save_job& job, chunk_memory& memory) {
     if (job.before == nullptr) return;
-    job.digest(job.read(0, job.chunk_bytes(), memory));
+    if (!job.has_digests) job.digest(job.read(0, job.chunk_bytes(), memory));
     job.find_changes();
   });
 }
@@ -166,7 +179,8 @@ void checkpoint_save::write_chunk(save_job& job, chunk_memory& memory) {
   if (job.units) return write_units(job, memory);
   const std::size_t bytes = job.chunk_bytes();
   const std::byte* const now = job.snapshot != nullptr ? job.snapshot : job.read(0, bytes, memory);
-  job.digest(now);  // first: a later change of the array is then not taken for what the file holds
+  if (!job.has_digests)
+    job.digest(now);  // first: a later change of the array is then not taken for what the file holds
   job.target->chunks[job.place] = {data_->append(now, bytes), {}};
 }
 
@@ -185,7 +199,7 @@ void checkpoint_save::write_units(save_job& job, chunk_memory& memory) {
   else
     job.read_units(next, memory);
   for (const std::uint32_t unit : *job.units) {
-    job.digests[unit] = digest_of(next, job.bytes_of_unit(unit));
+    if (!job.has_digests) job.digests[unit] = digest_of(next, job.bytes_of_unit(unit));
     next += job.target->unit_bytes;
   }
   chunk.patches.push_back(

@@ -20,7 +20,7 @@ struct unit_digest {
 };
 
 /// The function that makes digests: those of two functions can't be compared. A file holds the numbers.
-enum class digest_kind : std::uint64_t { none = 0, xxh3 = 1 };
+enum class digest_kind : std::uint64_t { none = 0, xxh3 = 1, by_device = 2 };
 
 /// The digests of an array's units, in their order.
 struct array_digests {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../src/io/unit_digests.hpp"
+#include "../../src/io/device_digests.hpp"
 #include "io/checkpoint_kit.hpp"
 
 #include <ferry/io.hpp>
@@ -97,6 +98,56 @@ struct table_of_bytes {
 TEST_CASE("digests are those of XXH3", "[io][checkpoint][digests]") {
   // From the library's own tables of test vectors: no bytes, seed 0.
   CHECK(detail::digest_of(nullptr, 0) == detail::unit_digest{0x6001c324468d497fu, 0x99aa06d3014798d8u});
+}
+
+TEST_CASE("a device's digests are sums over mixed words, wherever the bytes lie",
+          "[io][checkpoint][digests]") {
+  const auto mixed = [](std::uint64_t bits) {
+    for (const std::uint64_t factor : {0xff51afd7ed558ccdu, 0xc4ceb9fe1a85ec53u})
+      bits = (bits ^ (bits >> 33)) * factor;
+    return bits ^ (bits >> 33);
+  };
+  auto random = generator(700);
+  for (int turn = 0; turn < 40; ++turn) {
+    const std::size_t size = 1 + random() % 20000, unit = 1 + random() % 6000,
+                      count = (size + unit - 1) / unit;
+    const std::size_t shift = random() % 8;
+    auto bytes = values<std::uint8_t>(random, size + shift);
+    std::vector<detail::unit_digest> digests(count), expected(count);
+    const auto sum = [&](std::vector<detail::unit_digest>& target) {
+      const ferry::kernels::digest_units kernel{bytes.data() + shift, static_cast<std::int64_t>(size),
+                                                static_cast<std::int64_t>(unit), target.data()};
+      for (std::size_t i = 0; i < count * 32; ++i) kernel(static_cast<std::int64_t>(i));
+    };
+    sum(digests);
+    for (std::size_t i = 0; i < count; ++i) {
+      std::vector<std::uint8_t> part(
+          bytes.begin() + static_cast<std::ptrdiff_t>(shift + i * unit),
+          bytes.begin() + static_cast<std::ptrdiff_t>(shift + std::min(size, (i + 1) * unit)));
+      part.resize((part.size() + 7) / 8 * 8);
+      for (std::size_t k = 0; k < part.size() / 8; ++k) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, part.data() + 8 * k, 8);
+        const std::uint64_t low = mixed(word ^ (8 * (k + 1) * 0x9e3779b97f4a7c15u));
+        expected[i].low += low;
+        expected[i].high += mixed(low + 8 * (k + 1) * 0xd6e8feb86659fd93u);
+      }
+    }
+    CHECK(digests == expected);
+    // One bit, and two words that change places, are seen.
+    bytes[shift + random() % size] ^= static_cast<std::uint8_t>(1u << random() % 8);
+    std::vector<detail::unit_digest> later(count);
+    sum(later);
+    CHECK(later != digests);
+    if (unit < 16 || size < 16) continue;
+    std::swap_ranges(bytes.begin() + static_cast<std::ptrdiff_t>(shift),
+                     bytes.begin() + static_cast<std::ptrdiff_t>(shift) + 8,
+                     bytes.begin() + static_cast<std::ptrdiff_t>(shift) + 8);
+    std::vector<detail::unit_digest> swapped(count);
+    sum(swapped);
+    CHECK(swapped.front().low != later.front().low);
+    CHECK(swapped.front().high != later.front().high);
+  }
 }
 
 TEST_CASE("a save of changes writes the units with changed bytes, and nothing else",

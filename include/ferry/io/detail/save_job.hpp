@@ -42,6 +42,7 @@ struct save_job {
   const checkpoint_array* source;
   std::size_t place;
   unit_digest* digests;                ///< of the chunk's units
+  bool has_digests;                    ///< a device has made them
   const unit_digest* known = nullptr;  ///< those in the current checkpoint, with `before`
   const std::byte* snapshot = nullptr;
   /// The units that have changed; none: the chunk stays as it is. Without a value the whole chunk is written.
