@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/io/detail/checkpoint_save.hpp>
 
-#include "../../backends/enabled.hpp"
 #include "device_digests.hpp"
 #include "merged_pieces.hpp"
 #include "unit_digests.hpp"

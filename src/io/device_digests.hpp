@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../../backends/enabled.hpp"
 #include "unit_digests.hpp"
 
 #include <ferry/io/detail/checkpoint_array.hpp>

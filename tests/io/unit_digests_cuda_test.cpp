@@ -68,8 +68,7 @@ TEST_CASE("a kernel digests dense arrays of any width and place", "[io][checkpoi
   // Rows that lie apart, and memory of the host, are digested by the host.
   auto records = optim::make_records<float, ferry::device_space>(optim::adam{}, "records", 100, 6);
   std::vector<detail::unit_digest> none(100);
-  CHECK_FALSE(detail::digest_on_device<Kokkos::Cuda>(
-      detail::as_stored("", ferry::make_ref(records.table()), "array"), none));
+  CHECK_FALSE(detail::digest_on_device<Kokkos::Cuda>(detail::as_stored("", records.table(), "array"), none));
   const ferry::tensor<float, ferry::mapped_space> mapped("mapped", 100, 6);
   CHECK_FALSE(
       detail::digest_on_device<Kokkos::Cuda>(detail::as_stored("", ferry::make_ref(mapped), "array"), none));
