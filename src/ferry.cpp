@@ -115,7 +115,6 @@
 #include "memory/ledger.cpp"
 #include "memory/memory_charge.cpp"
 #include "memory/node_pool.cpp"
-#include "memory/page_ranges.cpp"
 #include "memory/process_identity.cpp"
 #include "memory/process_wide.cpp"
 #include "memory/registry.cpp"

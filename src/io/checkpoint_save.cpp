@@ -38,8 +38,8 @@ bool has_room_for_patches(const manifest& content) {
   return pieces <= longest_manifest / most_bytes;
 }
 
-/// Those of an array in a device's memory as it is now; room for the others, which are made of the bytes that are
-/// written.
+/// Digests of an array in a device's memory as it is now; room for those of other arrays, which are made of the
+/// bytes that are written.
 array_digests make_digests([[maybe_unused]] const checkpoint_array& array, std::size_t units) {
   array_digests digests{digest_kind::xxh3, std::vector<unit_digest>(units)};
   if constexpr (!is_host_exec<Kokkos::DefaultExecutionSpace>)

@@ -120,16 +120,16 @@ TEST_CASE("saves of changes of tables in device memory", "[io][checkpoint][diges
   put(mapped, expected);
   ferry::io::checkpoint on_host(run.path());
   on_host.add("table", mapped);
-  for (const bool again : {false, true}) {
+  for (const bool is_second : {false, true}) {
     on_host.save({.changes = true});
     CHECK(kinds(run) == std::vector{digest_kind::xxh3});
-    CHECK((written(run) == 0) == again);
+    CHECK((written(run) == 0) == is_second);
     CHECK(loaded() == expected);
   }
-  for (const bool again : {false, true}) {
+  for (const bool is_second : {false, true}) {
     run.save({.changes = true});
     CHECK(kinds(run) == std::vector{digest_kind::by_device});
-    CHECK((written(run) == 0) == again);
+    CHECK((written(run) == 0) == is_second);
     CHECK(loaded() == expected);
   }
 }

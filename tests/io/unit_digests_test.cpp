@@ -76,10 +76,10 @@ struct table_of_bytes {
     std::set<std::pair<std::size_t, std::size_t>> units;
     for (const auto place : changed) units.insert({place / chunk(), place % chunk() / unit()});
     std::uint64_t most = 0;
-    for (auto at = units.begin(); at != units.end();) {
-      const auto end = units.lower_bound({at->first + 1, 0});
-      most += (static_cast<std::uint64_t>(std::distance(at, end)) * (unit() + 4) + 63) / 64 * 64;
-      at = end;
+    for (auto begin = units.begin(); begin != units.end();) {
+      const auto end = units.lower_bound({begin->first + 1, 0});
+      most += (static_cast<std::uint64_t>(std::distance(begin, end)) * (unit() + 4) + 63) / 64 * 64;
+      begin = end;
     }
     return count <= most && count + 64 > most;
   }
@@ -293,19 +293,19 @@ TEST_CASE("objects that share a folder, and arrays that change, are compared by 
   const temporary_folder folder;
   table_of_bytes now(5000, 1000), second(5000, 1000), wide(2500, 2000);
   const std::string path = folder.path() + "/run";
-  ferry::io::checkpoint first(path), other(path), elsewhere(folder.path() + "/there");
-  for (auto* run : {&first, &other, &elsewhere}) {
+  ferry::io::checkpoint first(path), partner(path), elsewhere(folder.path() + "/there");
+  for (auto* run : {&first, &partner, &elsewhere}) {
     now.add_to(*run);
     run->save();
   }
   auto random = generator(702);
-  std::set<std::size_t> here, there;  // changed bytes since the last save
+  std::set<std::size_t> in_path, in_second_path;  // changed bytes since the last save
   for (int turn = 0; turn < 20; ++turn) {
     const std::size_t place = random() % now.bytes();
     now.table.data()[place] = static_cast<std::uint8_t>(now.table.data()[place] + 1);
-    here.insert(place), there.insert(place);
-    auto* const run = std::vector<ferry::io::checkpoint*>{&first, &other, &elsewhere}[random() % 3];
-    auto& changed = run == &elsewhere ? there : here;
+    in_path.insert(place), in_second_path.insert(place);
+    auto* const run = std::vector<ferry::io::checkpoint*>{&first, &partner, &elsewhere}[random() % 3];
+    auto& changed = run == &elsewhere ? in_second_path : in_path;
     run->save({.changes = true});
     CHECK(now.are_written(written(*run), changed));
     CHECK(now.loads_from(run->path()));

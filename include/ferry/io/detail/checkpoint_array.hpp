@@ -145,8 +145,8 @@ struct checkpoint_array {
   /// @}
 };
 
-/// Chunks of about 4 MiB. Units are a row, or neighbouring rows of at most 4 KiB; about 4 KiB if rows are longer
-/// than 64 KiB.
+/// Chunks of about 4 MiB. Units are a row, or neighbouring rows of at most 4 KiB; about 4 KiB if rows are
+/// longer than 64 KiB.
 void choose_chunks(manifest_array& array, std::uint64_t row_bytes);
 
 /// Throws invalid_argument for an empty handle, or for rows whose elements are not adjacent.

@@ -31,8 +31,8 @@ struct checkpoint_content {
 /// several threads. Nothing that exists is changed before finish(); without it the new file is removed.
 class checkpoint_save {
  public:
-  /// `changes`: writes only the units whose digests differ from those of the current checkpoint. Arrays without
-  /// digests there are written whole.
+  /// `changes`: writes only the units whose digests differ from those of the current checkpoint. Arrays
+  /// without digests there are written whole.
   checkpoint_save(const std::string& folder, const checkpoint_place& home, checkpoint_content&& content,
                   bool changes);
 
