@@ -53,6 +53,7 @@ class Ferry(ConanFile):
         if self.options.io:
             self.requires("isa-l/[>=2.30 <3]")
         self.requires("nlohmann_json/[>=3.9 <4]", visible=False)
+        self.requires("xxhash/[>=0.8 <1]", visible=False)  # its header alone
         if self.options.cuda:
             self.requires("cuda-toolkit/[>=12.2 <14]", transitive_headers=True, transitive_libs=True)
 

@@ -293,7 +293,7 @@ run_tests() {
 
 # ---- commands ---------------------------------------------------------------------------------------------------------
 
-base_packages=(python3-venv ca-certificates libboost-dev libisal-dev nlohmann-json3-dev ccache)
+base_packages=(python3-venv ca-certificates libboost-dev libisal-dev libxxhash-dev nlohmann-json3-dev ccache)
 
 # prepare PACKAGE...: the machine, the tools, and the Kokkos that this run uses.
 prepare() {

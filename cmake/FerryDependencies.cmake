@@ -11,7 +11,7 @@ find_package(Threads REQUIRED)
 # Boost::headers comes from Boost's own package config; CMake's FindBoost module is gone from CMake 3.30 on.
 find_package(Boost 1.70 CONFIG REQUIRED)
 
-# Checksums of checkpoints, and JSON in files; the sources of ferry::io alone see them. ferry-info prints JSON.
+# Checksums and digests of checkpoints, and JSON in files; the sources of ferry::io alone see them. ferry-info prints JSON.
 if("io" IN_LIST ferry_components OR FERRY_BUILD_TOOLS)
   find_package(nlohmann_json 3.9 CONFIG REQUIRED)
 endif()
@@ -19,6 +19,11 @@ if("io" IN_LIST ferry_components)
   find_package(ISAL MODULE REQUIRED)
   if(NOT ISAL_INCLUDE_DIR)
     message(FATAL_ERROR "${ISAL_LIBRARY} has no header isa-l/crc.h (Debian: libisal-dev)")
+  endif()
+  find_path(XXHASH_INCLUDE_DIR xxhash.h)
+  mark_as_advanced(XXHASH_INCLUDE_DIR)
+  if(NOT XXHASH_INCLUDE_DIR)
+    message(FATAL_ERROR "There is no header xxhash.h (Debian and Ubuntu: libxxhash-dev)")
   endif()
 endif()
 

@@ -42,7 +42,7 @@
 #include "io/stored_state.cpp"
 #include "io/stream_rows.cpp"
 #include "io/text_cursor.cpp"
-#include "io/tracked_arrays.cpp"
+#include "io/unit_digests.cpp"
 #include "io/value_words.cpp"
 #include "io/variable_entry.cpp"
 #include "loader/batch_order.cpp"

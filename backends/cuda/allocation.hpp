@@ -221,7 +221,7 @@ struct allocation_functions {
     cudaGetLastError();
     throw invalid_argument(ferry::detail::joined(
         "ferry::adopt: pages of the ", bytes,
-        " bytes of 'ferry::adopted' are page-locked already: by code other than ferry (cudaHostRegister, cudaHostAlloc), or for adopted memory that begins or ends in the same page"));
+        " bytes of 'ferry::adopted' are page-locked already: by another adoption, which may begin or end in the same page, by a tensor of ferry, or by other code (cudaHostRegister, cudaHostAlloc)"));
   }
   static void unlock_pages(void* data, std::size_t bytes) noexcept {
     const device_guard guard(default_device(), std::nothrow);

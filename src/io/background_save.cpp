@@ -24,7 +24,6 @@ namespace ferry::detail {
 background_save::background_save(std::unique_ptr<checkpoint_save>&& save, std::size_t first, int threads,
                                  std::shared_ptr<tensor<std::byte, pageable_space>> snapshot)
     : save_(std::move(save)),
-      is_named_(save_->is_named()),
       snapshot_(std::move(snapshot)),
       processors_(processor_set::of_process()),
       first_(first),
@@ -61,7 +60,6 @@ void background_save::run() noexcept {
   try {
     save_->write(first_, save_->chunks(), threads_);
     save_->finish();
-    manifest_ = std::move(save_->new_manifest());
   } catch (...) {
     error = std::current_exception();
   }

@@ -5,7 +5,6 @@
 
 #include <ferry/extend.hpp>
 #include <ferry/io/detail/checkpoint_save.hpp>
-#include <ferry/io/detail/manifest.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/tensor.hpp>
@@ -44,17 +43,12 @@ class background_save final : public event {
   /// object after wait().
   [[nodiscard]] std::exception_ptr leave() noexcept;
   /// @}
-  [[nodiscard]] bool is_named() const noexcept { return is_named_; }
-  /// After wait() and without an error: what was saved.
-  [[nodiscard]] manifest& new_manifest() { return manifest_; }
 
  private:
   [[nodiscard]] bool has_ended() const noexcept;
   void run() noexcept;
 
   std::unique_ptr<checkpoint_save> save_;
-  bool is_named_;
-  manifest manifest_;
   std::shared_ptr<tensor<std::byte, pageable_space>> snapshot_;
   std::mutex guard_;
   std::condition_variable end_;

@@ -20,8 +20,6 @@ checkpoint& checkpoint::operator=(checkpoint&&) noexcept = default;
 checkpoint::~checkpoint() = default;
 
 const std::string& checkpoint::path() const { return core_->path(); }
-void checkpoint::track(const std::string& name) { core_->track(name); }
-void checkpoint::mark_all(const std::string& name) { core_->mark_all(name); }
 void checkpoint::save(const save_options& options) { core_->save(options); }
 void checkpoint::load(const load_options& options) { core_->load(options); }
 bool checkpoint::exists(const load_options& options) const { return core_->exists(options); }
@@ -40,10 +38,6 @@ void checkpoint::save_as(const std::string& name) {
   core_->save({.name = name});
 }
 void checkpoint::drop(const std::string& name) noexcept { core_->drop(name); }
-
-void checkpoint::mark_rows(const std::string& name, const std::vector<std::int64_t>& rows) {
-  core_->mark_changed(name, rows);
-}
 
 ticket checkpoint::save_in_background(const save_options& options,
                                       std::weak_ptr<ferry::detail::ticket_state_keeper> keeper) {

@@ -3,7 +3,6 @@
 
 #include <ferry/error.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/memory/detail/changed_rows.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -82,12 +81,6 @@ void checkpoint_array::write(std::uint64_t offset, std::size_t bytes, const std:
   }
 }
 
-rows_in_memory memory_of_rows(const checkpoint_array& array) {
-  const auto rows = array.schema.extents.empty() ? 1 : static_cast<std::int64_t>(array.schema.extents[0]);
-  return {array.data, rows, static_cast<std::int64_t>(array.row_bytes),
-          static_cast<std::int64_t>(array.row_stride)};
-}
-
 void refuse_array(const array_note& array, const std::string& owner) {
   throw invalid_argument("ferry::io::checkpoint: '" + owner + "': " + array.describe() +
                          (array.rank == 0
@@ -115,9 +108,8 @@ checkpoint_array describe_array(std::string name, const array_note& array, std::
 void choose_chunks(manifest_array& array, std::uint64_t row_bytes) {
   constexpr std::uint64_t usual_chunk = std::uint64_t{1} << 22, longest_row = std::uint64_t{1} << 16,
                           usual_unit = std::uint64_t{1} << 12;
-  std::uint64_t unit = row_bytes;
-  if (unit == 0 || unit > longest_row)
-    unit = std::max<std::uint64_t>(1, usual_unit / array.element_bytes) * array.element_bytes;
+  std::uint64_t unit = row_bytes == 0 || row_bytes > longest_row ? array.element_bytes : row_bytes;
+  unit *= std::max<std::uint64_t>(1, usual_unit / unit);
   array.unit_bytes = static_cast<std::uint32_t>(unit);
   array.chunk_bytes = std::max<std::uint64_t>(1, usual_chunk / unit) * unit;
 }

@@ -3,7 +3,6 @@
 
 #include "../../backends/enabled.hpp"
 #include "background_save.hpp"
-#include "marks_on.hpp"
 
 #include <ferry/error.hpp>
 #include <ferry/extend.hpp>
@@ -87,30 +86,6 @@ void checkpoint_core::drop(const std::string& name) noexcept {
   std::erase_if(entries_, [&](const auto& entry) { return entry->name() == name; });
 }
 
-void checkpoint_core::track(const std::string& name) {
-  const auto lock = lock_unless_forked();
-  std::vector<checkpoint_array> arrays;
-  describe(name, arrays);
-  if (std::none_of(arrays.begin(), arrays.end(), [](const auto& array) { return array.accesses != nullptr; }))
-    throw invalid_argument("ferry::io::checkpoint::track: '" + name +
-                           "' has no tensor, so verbs can't keep its changed rows; a save of changes "
-                           "compares it");
-  tracked_.track(name);
-  tracked_.attach(name, arrays.data(), arrays.data() + arrays.size(), true);
-}
-
-void checkpoint_core::mark_changed(const std::string& name, const std::vector<std::int64_t>& rows) {
-  const auto lock = lock_unless_forked();
-  require_tracked("mark_changed", name);
-  tracked_.mark(name, rows);
-}
-
-void checkpoint_core::mark_all(const std::string& name) {
-  const auto lock = lock_unless_forked();
-  require_tracked("mark_all", name);
-  tracked_.mark_all(name);
-}
-
 void checkpoint_core::save(const io::save_options& options) {
   if (const auto group = ranks(); group.ranks != nullptr)
     return group.ranks->save({path_, group.entries, this, keep_}, options);
@@ -119,8 +94,6 @@ void checkpoint_core::save(const io::save_options& options) {
   const auto save = begin(options);
   save->write(0, save->chunks(), chunk_threads());
   save->finish();
-  // The next save of changes compares with the newest generation, which a named checkpoint is not.
-  if (!save->is_named()) tracked_.is_in(std::move(save->new_manifest()));
 }
 
 ticket checkpoint_core::save_async(const io::save_options& options,
@@ -154,13 +127,7 @@ void checkpoint_core::load(const io::load_options& options) {
     return group.ranks->load({path_, group.entries, this, keep_}, options);
   const auto lock = lock_unless_forked();
   print_lost_save();
-  tracked_.forget();
-  manifest loaded = load_checkpoint(path_, entries_, options);
-  try {
-    track_loaded(std::move(loaded));
-  } catch (const std::exception&) {  // no memory. The objects are loaded: the next save compares them
-    tracked_.forget();
-  }
+  load_checkpoint(path_, entries_, options);
 }
 
 bool checkpoint_core::exists(const io::load_options& options) {
@@ -204,18 +171,13 @@ checkpoint_core::rank_group checkpoint_core::ranks() {
           "saves and loads objects of one group");
     previous = ranks;
   }
-  if (group.ranks != nullptr) {
-    print_lost_save();
-    tracked_.forget();
-  }
+  if (group.ranks != nullptr) print_lost_save();
   return group;
 }
 
 std::exception_ptr checkpoint_core::end_background() {
   if (background_ == nullptr) return nullptr;
   background_->wait();
-  if (background_->error() == nullptr && !background_->is_named())
-    tracked_.is_in(std::move(background_->new_manifest()));
   auto lost = background_->leave();
   background_ = nullptr;
   return lost;
@@ -229,50 +191,18 @@ void checkpoint_core::print_lost_save() {
   if (const auto lost = end_background()) print_unheard(lost);
 }
 
-void checkpoint_core::describe(const std::string& name, std::vector<checkpoint_array>& arrays) const {
-  manifest_entry facts;
-  for (const auto& entry : entries_)
-    if (entry->name() == name) return entry->describe(facts, arrays);
-  throw invalid_argument("ferry::io::checkpoint::track: nothing was added as '" + name + "'");
-}
-
-void checkpoint_core::track_loaded(manifest&& loaded) {
-  tracked_.begin();
-  for (const auto& entry : entries_) {
-    if (!tracked_.tracks(entry->name())) continue;
-    std::vector<checkpoint_array> arrays;
-    describe(entry->name(), arrays);
-    tracked_.attach(entry->name(), arrays.data(), arrays.data() + arrays.size());
-    for (auto& array : arrays) tracked_.take(entry->name(), array);
-  }
-  tracked_.is_in(std::move(loaded));
-}
-
-void checkpoint_core::require_tracked(const std::string& action, const std::string& name) const {
-  if (!tracked_.tracks(name))
-    throw invalid_argument("ferry::io::checkpoint::" + action + ": '" + name + "' is not tracked");
-}
-
 std::unique_ptr<checkpoint_save> checkpoint_core::begin(const io::save_options& options) {
   require_checkpoint_name("save", options.name);
   checkpoint_content content;
   for (const auto& entry : entries_) {
     manifest_entry& description = content.entries.emplace_back();
     description.name = entry->name();
-    const std::size_t first = content.arrays.size();
     entry->describe(description, content.arrays);
-    tracked_.attach(description.name, content.arrays.data() + first,
-                    content.arrays.data() + content.arrays.size());
   }
   for (const auto& array : content.arrays)
     if (array.accesses != nullptr) array.accesses->wait_for_writes();
-  // Marks come after their writes: rows that are read after the marks have these writes.
-  tracked_.begin();
-  std::size_t array = 0;
-  for (const auto& entry : content.entries)
-    for (std::size_t i = 0; i < entry.arrays.size(); ++i) tracked_.take(entry.name, content.arrays[array++]);
   return std::make_unique<checkpoint_save>(path_, checkpoint_place{keep_, options.name}, std::move(content),
-                                           options.changes, tracked_.base());
+                                           options.changes);
 }
 
 std::unique_lock<std::mutex> checkpoint_core::lock_unless_forked() const {

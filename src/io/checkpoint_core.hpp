@@ -2,7 +2,6 @@
 #pragma once
 
 #include "background_save.hpp"
-#include "tracked_arrays.hpp"
 
 #include <ferry/error.hpp>
 #include <ferry/extend.hpp>
@@ -40,11 +39,6 @@ class checkpoint_core {
   /// Takes back an add().
   void drop(const std::string& name) noexcept;
 
-  /// From now on verbs keep the changed rows of an entry's tensors.
-  void track(const std::string& name);
-  void mark_changed(const std::string& name, const std::vector<std::int64_t>& rows);
-  void mark_all(const std::string& name);
-
   void save(const io::save_options& options);
 
   /// The arrays' present contents are copied or written before the call returns.
@@ -71,10 +65,6 @@ class checkpoint_core {
   void throw_lost_save();
   /// For calls that an error of the save before must not stop.
   void print_lost_save();
-  void describe(const std::string& name, std::vector<checkpoint_array>& arrays) const;
-  /// The loaded content is the checkpoint of the folder.
-  void track_loaded(manifest&& loaded);
-  void require_tracked(const std::string& action, const std::string& name) const;
   std::unique_ptr<checkpoint_save> begin(const io::save_options& options);
   /// Waits for a save in the background, whose error stays where it is.
   void wait_for_background() const;
@@ -87,7 +77,6 @@ class checkpoint_core {
   mutable process_mark user_;
   checkpoint_entries entries_;
   std::shared_ptr<background_save> background_;
-  tracked_arrays tracked_;
 };
 
 }  // namespace ferry::detail

@@ -44,8 +44,8 @@ namespace {
 constexpr std::string_view data_magic = "ferrydat";
 constexpr std::uint64_t largest_number = std::uint64_t{1} << 62;
 
-constexpr std::string_view data_file = "data-", old_manifest = "manifest-", named_manifest = "named-",
-                           unfinished = ".part";
+constexpr std::string_view data_file = "data-", digests_file = "digests-", old_manifest = "manifest-",
+                           named_manifest = "named-", unfinished = ".part";
 
 /// The number in the name of a data file, or of the manifest of an older generation; 0 for other names.
 std::uint64_t number_after(std::string_view prefix, const std::string& name) {
@@ -71,11 +71,11 @@ bool is_named_manifest(const std::string& name) {
          why_no_name(std::string_view(name).substr(named_manifest.size())).empty();
 }
 
-/// The temporary file of a manifest, of a save that was killed.
+/// The temporary file of a manifest or of digests, of a save that was killed.
 bool is_unfinished(const std::string& name) {
   return name.size() > unfinished.size() && name.ends_with(unfinished) &&
          (name.starts_with("manifest.") || name.starts_with(old_manifest) ||
-          name.starts_with(named_manifest));
+          name.starts_with(named_manifest) || name.starts_with(digests_file));
 }
 
 /// The files of a folder; none if it does not exist. Throws if it can't be listed.
@@ -213,29 +213,14 @@ bool is_manifest(const std::string& path, const std::string& bytes) noexcept {
   }
 }
 
-/// A file of the folder that appears as a whole, and that only those can read who can read the manifest.
-void write_whole(const std::string& path, const std::string& bytes, const std::string& folder) {
-  if (bytes.size() > longest_manifest)
-    throw_io_error("checkpoint", path,
-                   "it would have " + std::to_string(bytes.size()) + " bytes, and the most are " +
-                       std::to_string(longest_manifest));
-  atomic_file target("checkpoint", path, file_links::replaced);
-  struct stat newest {};
-  if (path != manifest_path(folder) && ::stat(manifest_path(folder).c_str(), &newest) == 0 &&
-      S_ISREG(newest.st_mode))
-    take_rights(target.content().descriptor(), newest);
-  target.content().write_at(bytes.data(), bytes.size(), 0);
-  target.commit();
-}
-
-/// True if a file begins as ferry's data files do, or is empty: one of the user's may have such a name, too.
-bool is_data_file(const std::string& path) {
+/// True if a file begins as ferry's do, or is empty: one of the user's may have such a name, too.
+bool has_magic(const std::string& path, std::string_view magic) {
   file source("checkpoint", path);
   if (!source.open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK) || !S_ISREG(source.status().st_mode))
     return false;
   char start[8] = {};
   const ssize_t got = ::pread(source.descriptor(), start, sizeof start, 0);
-  return got == 0 || (got == 8 && std::string_view(start, sizeof start) == data_magic);
+  return got == 0 || (got == 8 && std::string_view(start, sizeof start) == magic);
 }
 
 }  // namespace
@@ -259,6 +244,10 @@ std::string manifest_path(const std::string& folder, const checkpoint_choice& ch
 
 std::string data_path(const std::string& folder, std::uint64_t number) {
   return folder + "/data-" + std::to_string(number);
+}
+
+std::string digests_path(const std::string& folder, std::uint64_t number) {
+  return path_in(folder, std::string(digests_file) + std::to_string(number));
 }
 
 std::vector<std::string> names_in(const std::string& folder) {
@@ -377,8 +366,22 @@ std::vector<std::string> checkpoint_names_in(const std::string& folder) {
   return names;
 }
 
+void write_whole(const std::string& path, const std::string& bytes, const std::string& folder) {
+  atomic_file target("checkpoint", path, file_links::replaced);
+  struct stat newest {};
+  if (path != manifest_path(folder) && ::stat(manifest_path(folder).c_str(), &newest) == 0 &&
+      S_ISREG(newest.st_mode))
+    take_rights(target.content().descriptor(), newest);
+  target.content().write_at(bytes.data(), bytes.size(), 0);
+  target.commit();
+}
+
 void write_manifest(const std::string& folder, const manifest& content, const checkpoint_place& place) {
   const std::string bytes = encode(content);
+  if (bytes.size() > longest_manifest)
+    throw_io_error("checkpoint", manifest_path(folder),
+                   "it would have " + std::to_string(bytes.size()) + " bytes, and the most are " +
+                       std::to_string(longest_manifest));
   if (!place.name.empty()) return write_whole(manifest_path(folder, {0, place.name}), bytes, folder);
   // A link is replaced. What it refers to is no generation of this folder, and its data may lie elsewhere.
   struct stat newest {};
@@ -424,15 +427,19 @@ void remove_leftovers(const std::string& folder, const manifest& current) noexce
     bool missing = false;
     // The number of the newest generation is its own. A named checkpoint may have that of a generation, of
     // saves by different numbers of ranks.
-    if (number_of_manifest(manifest_bytes(folder, &missing)) != current.number)
-      needed.add_file(manifest_path(folder));
-    for (const auto& name : names)
-      if (number_after(old_manifest, name) != 0 || is_named_manifest(name))
-        needed.add_file(path_in(folder, name));
+    const std::uint64_t newest = number_of_manifest(manifest_bytes(folder, &missing));
+    if (newest != current.number) needed.add_file(manifest_path(folder));
+    for (const auto& name : names) {
+      const std::string path = path_in(folder, name);
+      if (number_after(old_manifest, name) != 0 || is_named_manifest(name)) needed.add_file(path);
+      if (const std::uint64_t number = number_after(digests_file, name);
+          number != 0 && number != newest && has_magic(path, digests_magic))
+        ::unlink(path.c_str());
+    }
     bool synced = false;
     for (const auto& name : names)
       if (const std::uint64_t number = number_after(data_file, name);
-          number != 0 && !needed.has(number) && is_data_file(path_in(folder, name))) {
+          number != 0 && !needed.has(number) && has_magic(path_in(folder, name), data_magic)) {
         // A manifest that was removed must not come back, after a loss of power, without its data.
         if (!std::exchange(synced, true)) sync_folder(open_folder("checkpoint", folder));
         ::unlink(path_in(folder, name).c_str());

@@ -12,7 +12,6 @@
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/save_job.hpp>
 #include <ferry/io/load_options.hpp>
-#include <ferry/runtime/detail/change_marks.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -65,8 +64,6 @@ void load_memory::reserve(const load_step& step) {
     memory_[i].scratch.reserve(scratch);
     if (step.target.apart != nullptr) step.target.apart->reserve(memory_[i].apart, written);
   }
-  if (!step.target.read_only)
-    marking_.push_back(std::make_unique<marked_write>(step.target.accesses, memory_of_rows(step.target)));
 }
 
 void load_memory::for_each_stored_chunk(const checkpoint_files& files, const load_step& step,
@@ -144,9 +141,9 @@ void load_array(const checkpoint_files& files, const load_step& step, load_memor
   });
 }
 
-manifest load_checkpoint(const std::string& folder, const checkpoint_entries& entries,
-                         const io::load_options& options) {
-  opened_checkpoint checkpoint = open_checkpoint(folder, {options.generation, options.name});
+void load_checkpoint(const std::string& folder, const checkpoint_entries& entries,
+                     const io::load_options& options) {
+  const opened_checkpoint checkpoint = open_checkpoint(folder, {options.generation, options.name});
   const load_source source{folder, *checkpoint.files, options.convert};
   std::vector<load_step> steps;
   for (const auto& entry : entries) prepare_entry(source, checkpoint.says, *entry, steps);
@@ -164,7 +161,6 @@ manifest load_checkpoint(const std::string& folder, const checkpoint_entries& en
   // Everything fits and is intact, and the memory is there. From here only the hardware can fail.
   for (const auto& step : steps) load_array(*checkpoint.files, step, memory);
   for (const auto& entry : entries) entry->commit();
-  return std::move(checkpoint.says);
 }
 
 }  // namespace ferry::detail

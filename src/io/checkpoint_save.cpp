@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/io/detail/checkpoint_save.hpp>
 
+#include "device_digests.hpp"
 #include "merged_pieces.hpp"
+#include "unit_digests.hpp"
 
 #include <ferry/io/detail/checkpoint_files.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
@@ -36,17 +38,21 @@ bool has_room_for_patches(const manifest& content) {
   return pieces <= longest_manifest / most_bytes;
 }
 
+/// Digests of an array in a device's memory as it is now; room for those of other arrays, which are made of the
+/// bytes that are written.
+array_digests make_digests([[maybe_unused]] const checkpoint_array& array, std::size_t units) {
+  array_digests digests{digest_kind::xxh3, std::vector<unit_digest>(units)};
+  if constexpr (!is_host_exec<Kokkos::DefaultExecutionSpace>)
+    if (digest_on_device<Kokkos::DefaultExecutionSpace>(array, digests.units))
+      digests.kind = digest_kind::by_device;
+  return digests;
+}
+
 }  // namespace
 
-struct checkpoint_save::buffers {
-  std::vector<std::byte> now, old, patch, scratch;
-  std::vector<std::uint32_t> changed;
-  bounce_buffer bounce;
-};
-
 checkpoint_save::checkpoint_save(const std::string& folder, const checkpoint_place& home,
-                                 checkpoint_content&& content, bool changes, const manifest* base)
-    : folder_(folder), place_(home), content_(std::move(content)) {
+                                 checkpoint_content&& content, bool changes)
+    : folder_(folder), place_(home), content_(std::move(content)), digests_(content_.arrays.size()) {
   make_folder(folder);
   lock_.emplace(folder);
   old_ = read_old(changes);
@@ -60,22 +66,39 @@ checkpoint_save::checkpoint_save(const std::string& folder, const checkpoint_pla
   }
   data_ = std::make_unique<piece_file>(folder, manifest_.number);
   if (changes) merged_ = std::make_unique<merged_pieces>(files_to_empty(old_), *before_, *data_);
-  const bool by_rows = changes && base != nullptr && old_ == *base;
+  const auto known = changes ? read_digests(folder, old_) : std::vector<array_digests>{};
+  std::vector<const manifest_array*> stored;
+  for (const auto& entry : old_.entries)
+    for (const auto& array : entry.arrays) stored.push_back(&array);
   std::size_t index = 0;
   for (auto& entry : content_.entries) {
-    const manifest_entry* const was = changes ? old_.entry(entry.name) : nullptr;
+    const manifest_entry* const was = known.empty() ? nullptr : old_.entry(entry.name);
     for (auto& array : entry.arrays) {
+      array_digests& digests = digests_[index];
+      digests = make_digests(content_.arrays[index], static_cast<std::size_t>(array.unit_count()));
       const manifest_array* like = was == nullptr ? nullptr : was->array(array.name);
       if (like != nullptr && !is_like(*like, array)) like = nullptr;
+      const array_digests* const before =
+          like == nullptr ? nullptr : &known[std::find(stored.begin(), stored.end(), like) - stored.begin()];
       array.chunks.resize(static_cast<std::size_t>(array.chunk_count()));
       for (std::size_t place = 0; place < array.chunks.size(); ++place) {
-        jobs_.push_back({&array, like, &content_.arrays[index], place});
-        if (by_rows && like != nullptr && content_.arrays[index].changed != nullptr)
-          jobs_.back().use(*content_.arrays[index].changed);
+        const std::size_t first = place * (array.chunk_bytes / array.unit_bytes);
+        jobs_.push_back({&array, nullptr, &content_.arrays[index], place, &digests.units[first],
+                         digests.kind == digest_kind::by_device});
+        if (before != nullptr && before->kind == digests.kind) {
+          jobs_.back().before = like;
+          jobs_.back().known = &before->units[first];
+        }
       }
       ++index;
     }
   }
+  if (known.empty()) return;
+  for_each_job(0, jobs_.size(), chunk_threads(), [](save_job& job, chunk_memory& memory) {
+    if (job.before == nullptr) return;
+    if (!job.has_digests) job.digest(job.read(0, job.chunk_bytes(), memory));
+    job.find_changes();
+  });
 }
 
 checkpoint_save::~checkpoint_save() = default;
@@ -86,33 +109,18 @@ void checkpoint_save::snapshot(std::size_t begin, std::size_t end, std::byte* ta
   std::vector<std::size_t> places;
   std::size_t place = 0;
   for (std::size_t i = begin; i < end; place += bytes_of(i++)) places.push_back(place);
-  parallel(static_cast<std::int64_t>(end - begin), 1, threads_for_chunks(threads),
-           [&](front_queue& chunks, int) {
-             std::vector<std::byte> scratch;
-             bounce_buffer bounce;
-             for (std::size_t i = 0; chunks.take(i);) {
-               save_job& job = jobs_[begin + i];
-               const std::size_t bytes = job.bytes();
-               if (job.units) {
-                 job.read_units(target + places[i], bounce, scratch);
-               } else if (job.source->read_device != nullptr) {
-                 std::byte* const room = bounce.room(bytes);
-                 job.source->read(job.offset(), bytes, room, scratch);
-                 std::memcpy(target + places[i], room, bytes);
-               } else {
-                 job.source->read(job.offset(), bytes, target + places[i], scratch);
-               }
-               job.snapshot = target + places[i];
-             }
-           });
+  for_each_job(begin, end, threads, [&](save_job& job, chunk_memory& memory) {
+    std::byte* const copy = target + places[static_cast<std::size_t>(&job - &jobs_[begin])];
+    if (job.units)
+      job.read_units(copy, memory);
+    else
+      std::memcpy(copy, job.read(0, job.bytes(), memory), job.bytes());
+    job.snapshot = copy;
+  });
 }
 
 void checkpoint_save::write(std::size_t begin, std::size_t end, int threads) {
-  parallel(static_cast<std::int64_t>(end - begin), 1, threads_for_chunks(threads),
-           [&](front_queue& chunks, int) {
-             buffers scratch;
-             for (std::size_t i = 0; chunks.take(i);) write_chunk(jobs_[begin + i], scratch);
-           });
+  for_each_job(begin, end, threads, [&](save_job& job, chunk_memory& memory) { write_chunk(job, memory); });
 }
 
 void checkpoint_save::finish() {
@@ -130,6 +138,8 @@ void checkpoint_save::finish() {
   data_->finish();
   data_->keep();
   try {
+    // The next save of changes compares with the newest generation, which a named checkpoint is not.
+    if (place_.name.empty()) write_digests(folder_, manifest_, digests_);
     write_manifest(folder_, manifest_, place_);
   } catch (...) {
     remove_unless_current();
@@ -155,74 +165,44 @@ manifest checkpoint_save::read_old(bool changes) const {
   return latest;
 }
 
-void checkpoint_save::write_chunk(const save_job& job, buffers& memory) {
+void checkpoint_save::for_each_job(std::size_t begin, std::size_t end, int threads,
+                                   function_ref<void(save_job&, chunk_memory&)> work) {
+  parallel(static_cast<std::int64_t>(end - begin), 1, threads_for_chunks(threads),
+           [&](front_queue& chunks, int) {
+             chunk_memory memory;
+             for (std::size_t i = 0; chunks.take(i);) work(jobs_[begin + i], memory);
+           });
+}
+
+void checkpoint_save::write_chunk(save_job& job, chunk_memory& memory) {
   if (job.units) return write_units(job, memory);
   const std::size_t bytes = job.chunk_bytes();
-  const std::uint64_t offset = job.offset();
-  const std::byte* now = job.snapshot != nullptr ? job.snapshot : job.source->in_place(offset);
-  if (now == nullptr) {
-    if (job.source->read_device == nullptr) memory.now.resize(bytes);
-    std::byte* const room =
-        job.source->read_device == nullptr ? memory.now.data() : memory.bounce.room(bytes);
-    job.source->read(offset, bytes, room, memory.scratch);
-    now = room;
-  }
-  manifest_chunk& chunk = job.target->chunks[job.place];
-  if (job.before == nullptr || !write_changes(job, now, bytes, memory, chunk))
-    chunk = {data_->append(now, bytes), {}};
+  const std::byte* const now = job.snapshot != nullptr ? job.snapshot : job.read(0, bytes, memory);
+  if (!job.has_digests)
+    job.digest(now);  // first: a later change of the array is then not taken for what the file holds
+  job.target->chunks[job.place] = {data_->append(now, bytes), {}};
 }
 
-bool checkpoint_save::write_changes(const save_job& job, const std::byte* now, std::size_t bytes,
-                                    buffers& memory, manifest_chunk& chunk) {
-  memory.old.resize(bytes);
-  try {
-    before_->read_chunk(*job.before, job.place, memory.old.data(), memory.scratch, "an array");
-  } catch (const io_error&) {
-    return false;
-  }
-  const std::size_t unit = job.target->unit_bytes;
-  memory.changed.clear();
-  for (std::size_t begin = 0; begin < bytes; begin += unit)
-    if (std::memcmp(now + begin, memory.old.data() + begin, std::min(unit, bytes - begin)) != 0)
-      memory.changed.push_back(static_cast<std::uint32_t>(begin / unit));
-  chunk = job.before->chunks[job.place];
-  if (!memory.changed.empty() && outgrows(*job.target, job.place, chunk, memory.changed.size())) return false;
-  merged_->move(*job.before, job.place, chunk);
-  if (memory.changed.empty()) return true;
-  std::byte* units = begin_patch(job, memory.changed, memory);
-  for (const std::uint32_t position : memory.changed) {
-    const std::size_t begin = position * unit;
-    std::memcpy(units, now + begin, std::min(unit, bytes - begin));
-    units += unit;
-  }
-  append_patch(memory, memory.changed.size(), chunk);
-  return true;
-}
-
-void checkpoint_save::write_units(const save_job& job, buffers& memory) {
+void checkpoint_save::write_units(save_job& job, chunk_memory& memory) {
   manifest_chunk& chunk = job.target->chunks[job.place];
   chunk = job.before->chunks[job.place];
   merged_->move(*job.before, job.place, chunk);
   if (job.units->empty()) return;
-  std::byte* const units = begin_patch(job, *job.units, memory);
+  // The positions, then the units.
+  const std::size_t positions = job.units->size() * sizeof(std::uint32_t);
+  std::vector<std::byte> patch(patch_bytes(*job.target, job.units->size()));
+  std::memcpy(patch.data(), job.units->data(), positions);
+  std::byte* next = patch.data() + positions;
   if (job.snapshot != nullptr)
-    std::memcpy(units, job.snapshot, job.bytes());
+    std::memcpy(next, job.snapshot, job.bytes());
   else
-    job.read_units(units, memory.bounce, memory.scratch);
-  append_patch(memory, job.units->size(), chunk);
-}
-
-std::byte* checkpoint_save::begin_patch(const save_job& job, const std::vector<std::uint32_t>& units,
-                                        buffers& memory) {
-  memory.patch.assign(patch_bytes(*job.target, units.size()), std::byte{});
-  const std::size_t positions = units.size() * sizeof(std::uint32_t);
-  std::memcpy(memory.patch.data(), units.data(), positions);
-  return memory.patch.data() + positions;
-}
-
-void checkpoint_save::append_patch(const buffers& memory, std::size_t units, manifest_chunk& chunk) {
+    job.read_units(next, memory);
+  for (const std::uint32_t unit : *job.units) {
+    if (!job.has_digests) job.digests[unit] = digest_of(next, job.bytes_of_unit(unit));
+    next += job.target->unit_bytes;
+  }
   chunk.patches.push_back(
-      {data_->append(memory.patch.data(), memory.patch.size()), static_cast<std::uint32_t>(units)});
+      {data_->append(patch.data(), patch.size()), static_cast<std::uint32_t>(job.units->size())});
 }
 
 void checkpoint_save::drop_unused_files() {

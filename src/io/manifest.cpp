@@ -25,6 +25,8 @@ std::uint64_t manifest_array::bytes_of_chunk(std::size_t chunk) const {
 
 std::uint64_t manifest_array::chunk_count() const { return (bytes() + chunk_bytes - 1) / chunk_bytes; }
 
+std::uint64_t manifest_array::unit_count() const { return (bytes() + unit_bytes - 1) / unit_bytes; }
+
 std::string manifest_array::describe() const {
   std::string text = dtype + (dtype == "struct" ? " of " + std::to_string(element_bytes) + " bytes [" : " [");
   for (std::size_t i = 0; i < extents.size(); ++i) text += (i == 0 ? "" : " x ") + std::to_string(extents[i]);

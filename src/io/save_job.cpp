@@ -2,6 +2,7 @@
 #include <ferry/io/detail/save_job.hpp>
 
 #include "../../backends/enabled.hpp"
+#include "unit_digests.hpp"
 
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/memory/spaces.hpp>
@@ -36,43 +37,43 @@ std::size_t save_job::chunk_bytes() const { return static_cast<std::size_t>(targ
 
 std::size_t save_job::bytes() const { return units ? units->size() * target->unit_bytes : chunk_bytes(); }
 
-void save_job::use(const std::vector<unsigned char>& changed) {
-  std::vector<std::uint32_t> changed_units;
-  const std::uint64_t row_bytes = source->row_bytes, begin = offset(), end = begin + chunk_bytes();
-  const std::uint64_t unit = target->unit_bytes;
-  for (std::uint64_t row = begin / row_bytes; row * row_bytes < end; ++row) {
-    if (changed[static_cast<std::size_t>(row)] == 0) continue;
-    const std::uint64_t first = (std::max(row * row_bytes, begin) - begin) / unit;
-    const std::uint64_t last = (std::min((row + 1) * row_bytes, end) - begin - 1) / unit;
-    for (std::uint64_t index = first; index <= last; ++index)
-      if (changed_units.empty() || changed_units.back() != index)
-        changed_units.push_back(static_cast<std::uint32_t>(index));
-  }
-  if (!changed_units.empty() && outgrows(*target, place, before->chunks[place], changed_units.size()))
-    before = nullptr;
-  else
-    units = std::move(changed_units);
+std::size_t save_job::bytes_of_unit(std::size_t unit) const {
+  return std::min<std::size_t>(target->unit_bytes, chunk_bytes() - unit * target->unit_bytes);
 }
 
-void save_job::read_units(std::byte* output, bounce_buffer& bounce, std::vector<std::byte>& scratch) const {
+void save_job::digest(const std::byte* bytes) {
+  for (std::size_t begin = 0, i = 0; begin < chunk_bytes(); begin += target->unit_bytes, ++i)
+    digests[i] = digest_of(bytes + begin, bytes_of_unit(i));
+}
+
+void save_job::find_changes() {
+  std::vector<std::uint32_t> changed;
+  for (std::uint32_t i = 0; std::size_t{i} * target->unit_bytes < chunk_bytes(); ++i)
+    if (digests[i] != known[i]) changed.push_back(i);
+  if (!changed.empty() && outgrows(*target, place, before->chunks[place], changed.size()))
+    before = nullptr;
+  else
+    units = std::move(changed);
+}
+
+const std::byte* save_job::read(std::size_t first, std::size_t count, chunk_memory& memory) const {
+  if (const std::byte* const present = source->in_place(offset() + first); present != nullptr) return present;
+  const bool from_device = source->read_device != nullptr;
+  if (!from_device) memory.bytes.resize(count);
+  std::byte* const room = from_device ? memory.bounce.room(count) : memory.bytes.data();
+  source->read(offset() + first, count, room, memory.scratch);
+  return room;
+}
+
+void save_job::read_units(std::byte* output, chunk_memory& memory) const {
   if (units->empty()) return;
-  const std::size_t unit = target->unit_bytes, length = chunk_bytes();
-  const auto end_of = [&](std::uint32_t index) { return std::min((index + std::size_t{1}) * unit, length); };
-  const std::byte* at_device = nullptr;
-  const std::size_t first = units->front() * unit;
-  if (source->read_device != nullptr) {
-    const std::size_t bytes = end_of(units->back()) - first;
-    std::byte* const room = bounce.room(bytes);
-    source->read(offset() + first, bytes, room, scratch);
-    at_device = room;
-  }
+  const std::size_t unit = target->unit_bytes, first = units->front() * unit;
+  const std::size_t end = units->back() * unit + bytes_of_unit(units->back());
+  const std::byte* const present = read(first, end - first, memory);
   for (const std::uint32_t index : *units) {
-    const std::size_t begin = index * unit, bytes = end_of(index) - begin;
-    if (at_device != nullptr)
-      std::memcpy(output, at_device + (begin - first), bytes);
-    else
-      source->read(offset() + begin, bytes, output, scratch);
-    std::memset(output + bytes, 0, unit - bytes);
+    const std::size_t count = bytes_of_unit(index);
+    std::memcpy(output, present + (index * unit - first), count);
+    std::memset(output + count, 0, unit - count);
     output += unit;
   }
 }

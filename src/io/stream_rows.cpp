@@ -2,7 +2,6 @@
 #include <ferry/extend.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
 
-#include <ferry/runtime/detail/change_marks.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -116,7 +115,6 @@ class parts_in_flight {
 void stream_in_place(const untyped_array& array, void* data, piece_filler fill) {
   if (array.shape.size() == 0) return;
   if (array.shape.accesses != nullptr) array.shape.accesses->wait_for_all();
-  const marked_write marking(array);
   auto* const elements = static_cast<std::byte*>(data);
   parallel(array.shape.size(), piece_of(array.element_bytes), [&](std::int64_t first, std::int64_t count) {
     fill(elements + static_cast<std::size_t>(first) * array.element_bytes, first, count);

@@ -113,21 +113,6 @@ void access_tracker::wait_ignoring_errors() const noexcept {
     });
 }
 
-void access_tracker::keep_changes_in(const std::shared_ptr<changed_rows>& marks) {
-  const std::lock_guard lock(guard_);
-  std::erase_if(marks_, [](const auto& entry) { return entry.expired(); });
-  marks_.push_back(marks);
-  marked_ = true;
-}
-
-std::vector<std::shared_ptr<changed_rows>> access_tracker::marks() const {
-  const std::lock_guard lock(guard_);
-  std::vector<std::shared_ptr<changed_rows>> alive_marks;
-  for (const auto& entry : marks_)
-    if (auto owner = entry.lock()) alive_marks.push_back(std::move(owner));
-  return alive_marks;
-}
-
 bool access_tracker::attach_cache(const std::string& label) {
   auto attached = std::make_unique<cache_in_front>(cache_in_front{"'" + label + "'"});
   const std::lock_guard lock(guard_);

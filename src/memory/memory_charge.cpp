@@ -41,18 +41,4 @@ void charge_end::operator()(memory_account* account) const noexcept {
   confirmed ? books->close(*account, bytes) : books->cancel(*account, bytes);
 }
 
-page_lock_note::page_lock_note(const std::string& label, const void* data, std::size_t bytes) {
-  auto registry = memory_registry::get();
-  page_range* const range = registry->pages().add(label, data, bytes);
-  range_ = {range, end{std::move(registry)}};
-}
-
-page_lock_note::page_lock_note(adopted, const std::string& label, const void* data, std::size_t bytes) {
-  auto registry = memory_registry::get();
-  page_range* const range = registry->pages().add_adopted(label, data, bytes);
-  range_ = {range, end{std::move(registry)}};
-}
-
-void page_lock_note::end::operator()(page_range* range) const noexcept { registry->pages().remove(range); }
-
 }  // namespace ferry::detail

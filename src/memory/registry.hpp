@@ -2,7 +2,6 @@
 #pragma once
 
 #include "ledger.hpp"
-#include "page_ranges.hpp"
 
 #include <ferry/memory/detail/idle_memory.hpp>
 
@@ -30,7 +29,6 @@ class memory_registry {
   ledger& ledger_of(std::string_view space);
   /// The accounts of all spaces by name. They live as long as the registry.
   [[nodiscard]] std::vector<ledger*> spaces();
-  [[nodiscard]] page_ranges& pages() noexcept { return pages_; }
 
   /// Frees idle blocks of all spaces, or of one on all devices.
   std::size_t trim(in_flight effort, std::string_view space = {});
@@ -38,7 +36,6 @@ class memory_registry {
  private:
   std::mutex guard_;
   std::map<std::string, ledger, std::less<>> ledgers_;  // by name
-  page_ranges pages_;
 };
 
 }  // namespace ferry::detail

@@ -46,8 +46,7 @@ verb_call::verb_call(const void* exec, const char* verb, std::shared_ptr<engine>
       capturing_(capturing),
       id_(id),
       engine_(std::move(home)),
-      state_(take_state(*engine_, capturing)),
-      changes_(capturing) {
+      state_(take_state(*engine_, capturing)) {
   state_->stream = stream;
   if (!capturing_) end_ = engine_->take_event(exec_);
 }
@@ -151,7 +150,6 @@ ticket verb_call::finish(const untyped_array& table, std::int64_t positions, boo
 
 ticket verb_call::finish() {
   const bool on_host = engine_->is_host();
-  if (!on_host) changes_.mark_on_device(exec_, engine_->is_of_default_space(), engine_->device());
   state_->sources.verb = verb_;
   state_->who = id_;
   state_->keeper = engine_;
@@ -161,7 +159,6 @@ ticket verb_call::finish() {
     if (on_host) {
       completion_ = engine_->record_on(exec_);  // blocks, and notes nothing
       state_->note_end(completion_, id_);
-      changes_.mark_on_host();
     } else {
       const auto order = engine_->lock_order();
       engine_->record_at(exec_, *end_);
@@ -180,7 +177,6 @@ void verb_call::reads_from(const untyped_array& array, bool anywhere) {
 
 void verb_call::writes_to(const untyped_array& array, bool anywhere) {
   if (!anywhere) require_device_of(array);
-  note_change(array);
   follow(array.shape.accesses, true);
 }
 
@@ -194,7 +190,6 @@ void verb_call::wait_for_host_access(const untyped_array& array, bool writes) {
   if (!array.on_host) {
     writes ? writes_to(array) : reads_from(array);
   } else if (access_tracker* const accesses = array.shape.accesses.get(); accesses != nullptr) {
-    if (writes) note_change(array);
     writes ? accesses->wait_for_all() : accesses->wait_for_writes();
   }
 }
@@ -206,16 +201,11 @@ void verb_call::require_device_of(const untyped_array& array) const {
     refuse_array_device(verb_, array.note(), device, engine_->device());
 }
 
-void verb_call::note_change(const untyped_array& array) {
-  changes_.add(array, [this](const std::shared_ptr<changed_rows>& rows) {
-    hold(rows);
-    return &label("mark_changed");
-  });
-}
-
 void verb_call::follow(const std::shared_ptr<access_tracker>& accesses, bool writes) {
-  if (capturing_ || accesses == nullptr) return;
-  if (engine_->is_host()) {
+  if (accesses == nullptr) return;
+  if (capturing_) {
+    if (writes) accesses->note_untracked_use();  // each launch of the graph writes
+  } else if (engine_->is_host()) {
     writes ? accesses->wait_for_all() : accesses->wait_for_writes();
   } else {
     for (const auto& earlier : state_->earlier_work(*accesses, writes, id_))

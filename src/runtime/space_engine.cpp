@@ -121,7 +121,6 @@ class space_engine final : public engine {
   }
 
   bool is_host() const override { return is_host_exec<Exec>; }
-  bool is_of_default_space() const override { return std::is_same_v<Exec, Kokkos::DefaultExecutionSpace>; }
   event_handle record_on(const void* exec) override { return backend::record(typed(exec), events_); }
   std::shared_ptr<event> take_event(const void* exec) override {
     return backend::take_event(typed(exec), events_);

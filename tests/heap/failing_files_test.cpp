@@ -237,7 +237,6 @@ TEST_CASE("a checkpoint that lacks memory is saved and loaded as a whole or not 
     ferry::io::checkpoint run(path);
     add_to(run);
     run.add("halves", as_doubles);
-    run.track("weights");
     run.load({.convert = true});
   };
   CHECK(survive("load", begin, load, [&] { return equal(large, sevens) && rest_of_state() == before; }) > 50);

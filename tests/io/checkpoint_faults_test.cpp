@@ -41,11 +41,13 @@ void write_file(const std::string& path, const std::string& bytes) {
   target.write_at(bytes.data(), bytes.size(), 0);
 }
 
+constexpr std::size_t rows = 4000;  // more than one unit of changes
+
 /// A table with a value of its own, which a failed load must leave.
 struct target {
-  ferry::tensor<float, ferry::pageable_space> table{"mine", 40, 6};
-  target() { put(table, std::vector<float>(240, -3.0f)); }
-  bool is_untouched() const { return take(table) == std::vector<float>(240, -3.0f); }
+  ferry::tensor<float, ferry::pageable_space> table{"mine", rows, 6};
+  target() { put(table, std::vector<float>(6 * rows, -3.0f)); }
+  bool is_untouched() const { return take(table) == std::vector<float>(6 * rows, -3.0f); }
   void refuses(const std::string& folder, const std::string& sentence) {
     ferry::io::checkpoint run(folder);
     run.add("table", table);
@@ -56,8 +58,8 @@ struct target {
 
 /// A saved table of ones with a patch: data files 1 and 2.
 std::string saved(const temporary_folder& folder, const char* name) {
-  ferry::tensor<float, ferry::pageable_space> table("table", 40, 6);
-  put(table, std::vector<float>(240, 1.0f));
+  ferry::tensor<float, ferry::pageable_space> table("table", rows, 6);
+  put(table, std::vector<float>(6 * rows, 1.0f));
   ferry::io::checkpoint run(folder.path() + "/" + name);
   run.add("table", table);
   run.save();
@@ -117,7 +119,7 @@ TEST_CASE("a damaged checkpoint is refused and changes nothing", "[io][checkpoin
     changed[place] = static_cast<char>(changed[place] ^ 16);
     write_file(folder + "/data-1", changed);
     mine.refuses(folder, place < 4096 ? "its header is not that of data file 1"
-                                      : "entry 'table' is damaged: the checksum of 960 bytes");
+                                      : "entry 'table' is damaged: the checksum of 96000 bytes");
   }
   write_file(folder + "/data-1", data.substr(0, data.size() - 1));
   mine.refuses(folder, "/data-1: it has " + std::to_string(data.size() - 1) +
@@ -144,7 +146,8 @@ TEST_CASE("a damaged checkpoint is refused and changes nothing", "[io][checkpoin
   CHECK(mine.table(7, 4) == 1.0f);
 }
 
-TEST_CASE("a save of changes repairs what is damaged", "[io][checkpoint]") {
+TEST_CASE("a save of everything repairs what is damaged, a save of changes leaves it to the load",
+          "[io][checkpoint]") {
   const temporary_folder root;
   target mine;
   const std::string folder = saved(root, "run");
@@ -153,11 +156,17 @@ TEST_CASE("a save of changes repairs what is damaged", "[io][checkpoint]") {
   write_file(folder + "/data-1", data);
   mine.refuses(folder, "is damaged");
   ferry::io::checkpoint run(folder);
-  run.add("table", mine.table);
+  ferry::tensor<float, ferry::pageable_space> table("table", rows, 6);
+  put(table, std::vector<float>(6 * rows, 1.0f));
+  table(7, 3) = 2.0f;
+  run.add("table", table);
   run.save({.changes = true});
-  put(mine.table, std::vector<float>(240, 0.0f));
+  mine.refuses(folder, "is damaged");
+  run.save();
+  put(table, std::vector<float>(6 * rows, 0.0f));
   run.load();
-  CHECK(mine.is_untouched());
+  CHECK(table(7, 3) == 2.0f);
+  CHECK(table(8, 3) == 1.0f);
 }
 
 TEST_CASE("a save that finds no room leaves the old checkpoint", "[io][checkpoint]") {
@@ -190,7 +199,7 @@ TEST_CASE("a save that finds no room leaves the old checkpoint", "[io][checkpoin
   std::signal(SIGXFSZ, signal_before);
   CHECK_THAT(now, ContainsSubstring("data-3: write at byte") && ContainsSubstring("File too large"));
   CHECK_THAT(later, ContainsSubstring("File too large"));
-  CHECK(entries_of(folder) == 4);  // manifest, lock, two data files
+  CHECK(entries_of(folder) == 5);  // manifest, lock, digests, two data files
 
   target mine;
   ferry::io::checkpoint old(folder);
@@ -198,7 +207,7 @@ TEST_CASE("a save that finds no room leaves the old checkpoint", "[io][checkpoin
   old.load();
   CHECK(mine.table(7, 3) == 2.0f);
   run.save();
-  CHECK(entries_of(folder) == 3);
+  CHECK(entries_of(folder) == 4);
 }
 
 TEST_CASE("a save removes what killed saves have left", "[io][checkpoint]") {
@@ -212,7 +221,7 @@ TEST_CASE("a save removes what killed saves have left", "[io][checkpoint]") {
   ferry::io::checkpoint run(folder);
   run.add("table", mine.table);
   run.save();
-  CHECK(entries_of(folder) == 5);  // manifest, lock, data-10 or below, data-mine, notes
+  CHECK(entries_of(folder) == 6);  // manifest, lock, digests, data-10 or below, data-mine, notes
   run.load();
 }
 

@@ -132,31 +132,11 @@ TEST_CASE("containers, single numbers and strided Views are filled", "[io][npy]"
   ferry::io::load_npy(golden("f4_fortran.npy"), left);
   CHECK(is_golden(take(table)));
   for (std::size_t i = 0; i < 15; ++i) CHECK(left(i / 3, i % 3) == golden_value<float>(i));
-  // A load waits for the verbs in flight and is marked, see checkpoint::track.
+  // A load waits for the verbs in flight.
   std::vector<float> single(1);
   ferry::io::save_npy(npy, std::vector<float>{42.0f});
   ferry::io::load_npy(npy, single);
   CHECK(single.front() == 42.0f);
-}
-
-TEST_CASE("a load marks the rows that it fills", "[io][checkpoint]") {
-  const temporary_folder folder;
-  const std::string npy = folder.path() + "/a.npy";
-  auto random = generator(543);
-  const auto expected = values<float>(random, 20 * width);
-  ferry::io::save_npy(npy, make<ferry::pageable_space>("from", 20, width, expected));
-  ferry::tensor<float, ferry::device_space> table("table", rows, width);
-  ferry::init::zeros(exec_space{}, table);
-  ferry::io::checkpoint run(folder.path() + "/run"), back(folder.path() + "/run");
-  run.add("table", table);
-  run.track("table");
-  run.save();
-  ferry::io::load_npy(npy, table.rows_between(7, 27));
-  run.save({.changes = true});
-  ferry::tensor<float, ferry::pageable_space> copy("copy", rows, width);
-  back.add("table", copy);
-  back.load();
-  CHECK(same_bits(take(copy), take(table)));
 }
 
 }  // namespace ferry_test::load_into_test

@@ -355,10 +355,6 @@ TEST_CASE("memory with other owners or unknown users does not come back", "[tens
   lent.uses->note_untracked_use();
   lent.end();
   CHECK(ferry::memory_statistics<space>().current == 0);
-  tensor_stand_in captured(idle_pool);
-  captured.uses->note_captured_write();
-  captured.end();
-  CHECK(ferry::memory_statistics<space>().current == 0);
   tensor_stand_in exported(idle_pool);
   exported.block->keep_with([](void*, auto&) noexcept { return false; }, nullptr);
   exported.end();

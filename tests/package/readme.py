@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CASES = ("without Conan Center", "with Conan Center")
 MOST_LINES = 3
-STAND_IN = {"boost": "1.74.0", "isa-l": "2.30.0", "nlohmann_json": "3.11.2"}
+STAND_IN = {"boost": "1.74.0", "isa-l": "2.30.0", "nlohmann_json": "3.11.2", "xxhash": "0.8.1"}
 
 
 def lines_of(case):

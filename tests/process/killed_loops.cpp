@@ -90,7 +90,6 @@ void train(const loop_options& options, shared_end& end) {
   run.add("note", note);
   run.add("counts", counts, "counters 1");
   run.add("samples", size);
-  run.track("table");
   if (run.exists()) run.load();
   if (static_cast<std::int64_t>(losses.size()) != position) std::_Exit(6);
 

@@ -12,7 +12,6 @@
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/checkpoint_refusals.hpp>
 #include <ferry/io/detail/make_variable_entry.hpp>
-#include <ferry/io/detail/row_numbers.hpp>
 #include <ferry/io/detail/state_entry.hpp>
 #include <ferry/io/detail/variable_kind.hpp>
 #include <ferry/io/load_options.hpp>
@@ -182,31 +181,6 @@ class checkpoint {
   void add(const std::string&, Rule&&, State&&) { ferry::detail::refuse_state<State>(); }
   /// @}
 
-  /// From now on verbs keep which rows of the tensors of an entry they change. save({.changes = true}) then
-  /// writes these rows, and reads neither the others nor the old checkpoint. For a state: of all its fields.
-  /// Costs a small kernel per verb on these tensors, and 2 bytes of host memory per row; 2 more bytes of the
-  /// device's memory if there is one.
-  ///
-  /// Kept are the rows that scatter, scatter_add, step and step_bags name, and all rows of what copy, init,
-  /// catch_up, gather, quantize, clip_grad_norm and loads write: tensors and their slices, in graphs, too.
-  /// Writes through data(), view(), Kokkos Views and other libraries are not known: name the rows by
-  /// mark_changed(). The first save, one after another object has saved into the folder, and one after work
-  /// on another device than Kokkos' default compare every byte, as without track().
-  ///
-  /// Call it while no other thread calls verbs on these tensors. Throws invalid_argument if nothing was
-  /// added under this name, and if that has no tensor; bad_alloc and budget_exceeded.
-  void track(const std::string& name);
-  /// Rows of a tracked entry that were written without a verb, after the writes have ended: any number of row
-  /// numbers in host memory, in any order. Throws out_of_range for a row that is none and marks nothing then;
-  /// invalid_argument for an entry that is not tracked.
-  template <class Rows>
-    requires ArrayLike<const Rows>
-  void mark_changed(const std::string& name, const Rows& rows) {
-    mark_rows(name, ferry::detail::row_numbers(make_ref(rows)));
-  }
-  /// All rows of a tracked entry.
-  void mark_all(const std::string& name);
-
   /// Writes everything that was added, and makes it the newest generation of the folder. Waits for work in
   /// flight on the tensors, and blocks until the files are on the disk. Throws io_error; the folder then
   /// holds the checkpoint that it held before, or the new one if only the last step failed, which brings the
@@ -265,7 +239,6 @@ class checkpoint {
   void require_name(const std::string& name) const;
   void drop(const std::string& name) noexcept;
   void save_as(const std::string& name);
-  void mark_rows(const std::string& name, const std::vector<std::int64_t>& rows);
   ticket save_in_background(const save_options& options,
                             std::weak_ptr<ferry::detail::ticket_state_keeper> keeper);
 

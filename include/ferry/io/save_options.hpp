@@ -9,10 +9,11 @@ namespace ferry::io {
 
 /// Options of checkpoint::save and checkpoint::save_async.
 struct save_options {
-  /// Writes only what differs from the newest generation: rows, or whole pieces of 4 MiB if more than
-  /// half of one differs. Entries that checkpoint::track() was called for know the rows that verbs have
-  /// changed. Of other entries every byte is compared with the newest generation, so nothing is missed. At
-  /// most 64 data files remain: a save that finds as many moves what the smaller ones hold into its own.
+  /// Writes only what differs from the newest generation: rows, or neighbouring rows of 4 KiB, or whole
+  /// pieces of 4 MiB if more than half of one differs. The folder keeps digests of 128 bits, which are
+  /// compared: all arrays are read from memory, and nothing from old files. An array without digests is
+  /// written whole. At most 64 data files remain: a save that finds as many moves what the smaller ones hold
+  /// into its own.
   bool changes = false;
   /// save_async: the most bytes of host memory that hold a copy of the arrays while they are written. What
   /// does not fit is written before the call returns.

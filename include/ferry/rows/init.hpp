@@ -7,7 +7,6 @@
 #include <ferry/rows/detail/fill_elements.hpp>
 #include <ferry/runtime/detail/array_device.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/change_marks.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/require_process.hpp>
@@ -36,7 +35,6 @@ void generate(const Exec& exec, const std::string& label, const array_ref<T, Spa
   require_array_device("init", exec, array);
   if (array.size() == 0) return;
   if (array.accesses != nullptr) array.accesses->wait_for_all();
-  const marked_write marking(array);
   const fill_target<T> target{array.data, array.rows(), array.width(), array.row_stride()};
   if constexpr (is_host_exec<Exec> || Space::is_device_mapped) {
     const typename execution_backend<Exec>::device_guard guard(exec);  // Kokkos leaves its own device current

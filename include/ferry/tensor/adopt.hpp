@@ -26,10 +26,7 @@ template <MemorySpace Space>
 class locked_pages {
  public:
   locked_pages(const std::string& label, void* data, std::size_t bytes)
-      : note_(page_lock_note::adopted{}, label, data, bytes),
-        charge_(Space::name, label, bytes),
-        data_(data),
-        bytes_(bytes) {
+      : charge_(Space::name, label, bytes), data_(data), bytes_(bytes) {
     device_backend<Space>::lock_pages(data, bytes);
     charge_.confirm();
   }
@@ -38,7 +35,6 @@ class locked_pages {
   ~locked_pages() { device_backend<Space>::unlock_pages(data_, bytes_); }
 
  private:
-  page_lock_note note_;
   memory_charge charge_;
   void* data_;
   std::size_t bytes_;
@@ -54,10 +50,10 @@ class locked_pages {
 ///   memory  the elements in row-major order; must outlive the tensor
 ///   sizes   the extents, rows first; their product must be the size of the span
 ///
-/// Throws invalid_argument if the span's size is not the product of the extents, and if some pages are
-/// locked already, by another adoption, by a tensor of ferry (the message names it) or by other code. Throws
-/// budget_exceeded; bad_alloc if the pages can't be locked; device_error for a device that does not accept
-/// existing memory, or maps it to another address than the host's.
+/// Throws invalid_argument if the span's size is not the product of the extents, and if a device finds some
+/// pages locked already, by another adoption, by a tensor of ferry or by other code. Throws budget_exceeded;
+/// bad_alloc if the pages can't be locked; device_error for a device that does not accept existing memory, or
+/// maps it to another address than the host's.
 template <MemorySpace Space, Element T, std::integral... Sizes>
 [[nodiscard]] tensor<T, Space> adopt(const std::string& label, std::span<T> memory, Sizes... sizes) {
   static_assert(

@@ -140,7 +140,6 @@ class ranked_load {
     if (!options_.partial) require_all_added(source, manifest_, call_.entries);
     for (const auto& step : sharded_) {
       rows_of_shards(step.target)->wait_for_all();
-      rows_of_shards(step.target)->begin_writes();
       spread_.push_back(std::make_unique<ranked_rows>(step, comm_.acting_rank(), comm_.group()->size()));
       spread_.back()->reserve(buffers_);
       properties_.push_back({step.label, step.target.schema.describe()});

@@ -44,13 +44,6 @@ void sharded_rows::pack(const chunk_rows& rows, int rank, std::byte* out) const 
   });
 }
 
-void sharded_rows::begin_writes() const {
-  std::call_once(begun_, [this] {
-    for (const auto& shard : parts_)
-      marking_.push_back(std::make_unique<marked_write>(shard.array.accesses, memory_of_rows(shard.array)));
-  });
-}
-
 std::size_t sharded_rows::most_scratch_bytes(std::size_t bytes) const {
   std::size_t most = 0;
   for (const auto& shard : parts_) most = std::max(most, shard.array.most_scratch_bytes(bytes));
@@ -111,7 +104,6 @@ void sharded_rows::write(std::uint64_t offset, std::size_t bytes, const std::byt
 }
 
 void sharded_rows::reserve(std::shared_ptr<void>& room, std::size_t bytes) const {
-  begin_writes();
   if (room == nullptr) room = std::make_shared<write_room>();
   auto& writing = *static_cast<write_room*>(room.get());
   writing.rows.reserve(static_cast<std::size_t>(bytes / std::max<std::uint64_t>(1, row_bytes())) + 2,

@@ -7,7 +7,6 @@
 #include <ferry/distributed/sharded/detail/row_spread.hpp>
 #include <ferry/distributed/sharded/detail/sharded_rows.hpp>
 #include <ferry/io/detail/checkpoint_array.hpp>
-#include <ferry/runtime/detail/change_marks.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -36,8 +35,6 @@ class sharded_rows final : public rows_apart {
 
   /// The rows of a rank among `rows`, one after the other in host memory.
   void pack(const chunk_rows& rows, int rank, std::byte* out) const;
-  /// Before unpack(): the rows are marked as changed when this object ends.
-  void begin_writes() const;
   /// The scratch that unpack() of `bytes` bytes needs at most.
   [[nodiscard]] std::size_t most_scratch_bytes(std::size_t bytes) const;
   /// The other way round. Takes no memory beyond `scratch`, but for scattered rows on a device.
@@ -71,9 +68,6 @@ class sharded_rows final : public rows_apart {
   int first_;
   std::vector<shard_part> parts_;
   mutable std::mutex instance_;  ///< one thread launches at a time
-  mutable std::once_flag begun_;
-  mutable std::vector<std::unique_ptr<marked_write>>
-      marking_;  ///< marks what was written when the object ends
 };
 
 /// The rows of such an array; null for one that lies in one piece.

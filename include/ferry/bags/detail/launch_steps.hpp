@@ -85,7 +85,6 @@ void launch_steps(launch_context<Exec>& call, const std::string& label, const ta
   auto jobs = steps.jobs();
   std::vector<std::remove_cvref_t<decltype(values)>> parts;
   for (std::size_t t = 0; t < tables.size(); ++t) {
-    call.changes().only(store, layout.first_row[t], tables[t].rows());
     touch_arrays<path::direct>(call, jobs[t]);
     parts.push_back(columns_of(values, layout.first_column[t], tables[t].width()));
   }

@@ -58,7 +58,6 @@ ticket scatter_codes(const Exec& exec, const Access& access, const row_plan& pla
   launch_context<Exec> call(exec, "scatter");
   const std::string& label = call.label(Access::template path_label<path::direct>);
   call.use(plan.storage());
-  call.changes().only(*plan.storage());
   [[maybe_unused]] const index_report* repeats = nullptr;
   if constexpr (Duplicates::forbids) repeats = report_repeats(call, label, plan).findings;
   if (values.size() != 0) {

@@ -4,7 +4,6 @@
 #include <ferry/error.hpp>
 #include <ferry/extend.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/memory/detail/changed_rows.hpp>
 #include <ferry/tensor/fp4.hpp>
 #include <ferry/tensor/fp8.hpp>
 #include <ferry/tensor/half.hpp>
@@ -107,8 +106,6 @@ struct checkpoint_array {
   std::shared_ptr<access_tracker> accesses;
   std::shared_ptr<void> owner;              ///< of memory that belongs to the file's part of the work
   std::shared_ptr<const rows_apart> apart;  ///< has the rows in the place of `data`, if it is not null
-  /// One byte per row, not 0 for those that differ from the current checkpoint; null if that is not known.
-  const std::vector<unsigned char>* changed = nullptr;
 
   [[nodiscard]] bool is_dense() const { return row_stride == row_bytes; }
   /// The bytes themselves if the host may use them in place, else null.
@@ -144,10 +141,8 @@ struct checkpoint_array {
   /// @}
 };
 
-/// The rows of such an array.
-rows_in_memory memory_of_rows(const checkpoint_array& array);
-
-/// Chunks of about 4 MiB. Units are rows, or about 4 KiB if rows are longer than 64 KiB.
+/// Chunks of about 4 MiB. Units are a row, or neighbouring rows of at most 4 KiB; about 4 KiB if rows are
+/// longer than 64 KiB.
 void choose_chunks(manifest_array& array, std::uint64_t row_bytes);
 
 /// Throws invalid_argument for an empty handle, or for rows whose elements are not adjacent.

@@ -8,10 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// The folder of a checkpoint: "manifest", that of the newest generation; "manifest-<number>" of older ones;
-/// "named-<name>" of named checkpoints; data files "data-<number>", which several manifests may name; "lock".
+/// "named-<name>" of named checkpoints; data files "data-<number>", which several manifests may name;
+/// "digests-<number>" of the newest generation; "lock".
 namespace ferry::detail {
 
 /// Most data files that a save of changes leaves, and most that a reader has open at a time.
@@ -21,6 +23,9 @@ std::string manifest_path(const std::string& folder);
 /// That of an older generation or of a named checkpoint.
 std::string manifest_path(const std::string& folder, const checkpoint_choice& choice);
 std::string data_path(const std::string& folder, std::uint64_t number);
+/// That of the digests of a generation, see unit_digests.hpp.
+std::string digests_path(const std::string& folder, std::uint64_t number);
+inline constexpr std::string_view digests_magic = "ferrydig";
 
 /// Names of the files in a folder; none if it can't be listed.
 std::vector<std::string> names_in(const std::string& folder);
@@ -83,6 +88,10 @@ std::vector<std::uint64_t> generations_in(const std::string& folder);
 std::vector<std::string> checkpoint_names_in(const std::string& folder);
 /// @}
 
+/// Writes a file of the folder that appears as a whole, and that only those can read who can read the
+/// manifest.
+void write_whole(const std::string& path, const std::string& bytes, const std::string& folder);
+
 /// Puts a manifest in the place of the old one: after that the new checkpoint is the current one. The old
 /// one stays under its number if more than one generation are kept; that of a name replaces the one of this
 /// name alone.
@@ -93,9 +102,10 @@ void write_manifest(const std::string& folder, const manifest& content, const ch
 void remove_generations(const std::string& folder, const manifest& current,
                         const checkpoint_place& place) noexcept;
 
-/// Removes data files that no manifest names, and temporary files of saves that were killed. Files that can't
-/// be removed are left, without memory for one, as are all while somebody reads an older checkpoint, and what
-/// a manifest that can't be read may name: the next save looks again.
+/// Removes data files that no manifest names, digests that are not those of the newest generation, and
+/// temporary files of saves that were killed. Files that can't be removed are left, without memory for one, as
+/// are all while somebody reads an older checkpoint, and what a manifest that can't be read may name: the next
+/// save looks again.
 void remove_leftovers(const std::string& folder, const manifest& current) noexcept;
 
 /// The number of the next save: above those of all files that any save has left.

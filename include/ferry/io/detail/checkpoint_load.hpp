@@ -7,7 +7,6 @@
 #include <ferry/io/detail/checkpoint_files.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/load_options.hpp>
-#include <ferry/runtime/detail/change_marks.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -52,8 +51,7 @@ class load_memory {
 
   explicit load_memory(int threads) : threads_(threads) {}
 
-  /// Takes the memory for an array, and begins the writes to it: from here on it is marked as changed when
-  /// this object ends.
+  /// Takes the memory for an array.
   void reserve(const load_step& step);
 
   /// Calls work(memory with the bytes of the chunk, its place) for every chunk of an array that reserve() has
@@ -64,7 +62,6 @@ class load_memory {
  private:
   int threads_;
   std::vector<of_thread> memory_;
-  std::vector<std::unique_ptr<marked_write>> marking_;
 };
 
 /// Lists what an entry loads from the file. Throws if the file does not fit it.
@@ -87,8 +84,8 @@ void check_array(const std::string& folder, const checkpoint_files& files, const
 /// Fills an array from the file, unless it is read only. Takes no memory.
 void load_array(const checkpoint_files& files, const load_step& step, load_memory& memory);
 
-/// Loads a checkpoint into the entries: checks all of it, then changes them. Returns its manifest.
-manifest load_checkpoint(const std::string& folder, const checkpoint_entries& entries,
-                         const io::load_options& options);
+/// Loads a checkpoint into the entries: checks all of it, then changes them.
+void load_checkpoint(const std::string& folder, const checkpoint_entries& entries,
+                     const io::load_options& options);
 
 }  // namespace ferry::detail

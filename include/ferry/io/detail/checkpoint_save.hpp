@@ -7,6 +7,7 @@
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/piece_file.hpp>
 #include <ferry/io/detail/save_job.hpp>
+#include <ferry/memory/detail/function_ref.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,7 @@
 
 namespace ferry::detail {
 
+struct array_digests;
 class merged_pieces;
 
 /// The content of a save: entries, whose arrays have no chunks yet, and the arrays' memory in the same order.
@@ -29,10 +31,10 @@ struct checkpoint_content {
 /// several threads. Nothing that exists is changed before finish(); without it the new file is removed.
 class checkpoint_save {
  public:
-  /// `changes`: writes only what differs from the current checkpoint. Where that is `base`, the changed rows
-  /// of the arrays tell; all else is compared.
+  /// `changes`: writes only the units whose digests differ from those of the current checkpoint. Arrays
+  /// without digests there are written whole.
   checkpoint_save(const std::string& folder, const checkpoint_place& home, checkpoint_content&& content,
-                  bool changes, const manifest* base = nullptr);
+                  bool changes);
 
   checkpoint_save(const checkpoint_save&) = delete;
   checkpoint_save& operator=(const checkpoint_save&) = delete;
@@ -48,34 +50,21 @@ class checkpoint_save {
   /// Brings everything to the disk and makes it the checkpoint of its place.
   void finish();
 
-  /// True if it becomes a named checkpoint, which is no generation.
-  [[nodiscard]] bool is_named() const { return !place_.name.empty(); }
-  /// After finish(): the new checkpoint.
-  [[nodiscard]] manifest& new_manifest() { return manifest_; }
   /// Bytes that were written.
   [[nodiscard]] std::uint64_t written() const { return data_->written(); }
 
  private:
   static constexpr std::uint32_t fresh = piece_file::fresh;
 
-  struct buffers;
-
   static bool is_like(const manifest_array& a, const manifest_array& b);
   /// The current manifest. One that can't be read is refused: it may be a newer ferry's.
   [[nodiscard]] manifest read_old(bool changes) const;
 
-  void write_chunk(const save_job& job, buffers& memory);
-
-  /// Writes the units that differ from the current checkpoint. False if the whole chunk had better be
-  /// written: most of it has changed, its patches would outgrow half of it, or the old bytes are damaged.
-  bool write_changes(const save_job& job, const std::byte* now, std::size_t bytes, buffers& memory,
-                     manifest_chunk& chunk);
-  /// Writes the units that are known to have changed.
-  void write_units(const save_job& job, buffers& memory);
-  /// The memory for the units of a patch, after their positions.
-  static std::byte* begin_patch(const save_job& job, const std::vector<std::uint32_t>& units,
-                                buffers& memory);
-  void append_patch(const buffers& memory, std::size_t units, manifest_chunk& chunk);
+  void for_each_job(std::size_t begin, std::size_t end, int threads,
+                    function_ref<void(save_job&, chunk_memory&)> work);
+  void write_chunk(save_job& job, chunk_memory& memory);
+  /// Writes the units that have changed.
+  void write_units(save_job& job, chunk_memory& memory);
 
   template <class Visit>
   void for_each_piece_made(const Visit& visit) {
@@ -101,6 +90,7 @@ class checkpoint_save {
   std::unique_ptr<checkpoint_files> before_;
   std::unique_ptr<piece_file> data_;
   std::unique_ptr<merged_pieces> merged_;
+  std::vector<array_digests> digests_;
   std::vector<save_job> jobs_;
 };
 

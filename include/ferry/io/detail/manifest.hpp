@@ -67,13 +67,14 @@ struct manifest_array {
   std::uint32_t element_bytes = 1;
   std::vector<std::uint64_t> extents;
   std::uint64_t chunk_bytes = 1;  ///< of all chunks but the last
-  std::uint32_t unit_bytes = 1;   ///< what patches replace: a row unless rows are long
+  std::uint32_t unit_bytes = 1;   ///< what patches replace
   std::vector<manifest_chunk> chunks;
 
   [[nodiscard]] bool operator==(const manifest_array&) const = default;
   [[nodiscard]] std::uint64_t bytes() const;
   [[nodiscard]] std::uint64_t bytes_of_chunk(std::size_t chunk) const;
   [[nodiscard]] std::uint64_t chunk_count() const;
+  [[nodiscard]] std::uint64_t unit_count() const;
   /// "f32 [1000 x 128]"
   [[nodiscard]] std::string describe() const;
 };

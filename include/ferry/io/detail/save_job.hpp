@@ -13,6 +13,8 @@
 
 namespace ferry::detail {
 
+struct unit_digest;
+
 /// Page-locked memory of one thread: a device copies fast into no other.
 class bounce_buffer {
  public:
@@ -20,6 +22,12 @@ class bounce_buffer {
 
  private:
   tensor<std::byte, pinned_space> memory_;
+};
+
+/// The memory of a thread that reads chunks.
+struct chunk_memory {
+  std::vector<std::byte> bytes, scratch;
+  bounce_buffer bounce;
 };
 
 /// Bytes of a patch of `units` units.
@@ -30,12 +38,14 @@ bool outgrows(const manifest_array& array, std::size_t place, const manifest_chu
 /// A chunk of a save.
 struct save_job {
   manifest_array* target;
-  const manifest_array* before;  ///< the same array in the current checkpoint, if it is to be compared
+  const manifest_array* before;  ///< the same array in the current checkpoint, if its digests are known
   const checkpoint_array* source;
   std::size_t place;
+  unit_digest* digests;                ///< of the chunk's units
+  bool has_digests;                    ///< a device has made them
+  const unit_digest* known = nullptr;  ///< those in the current checkpoint, with `before`
   const std::byte* snapshot = nullptr;
-  /// The units to write if the changed rows are known; none: the chunk stays as it is. Without a value the
-  /// whole chunk is read.
+  /// The units that have changed; none: the chunk stays as it is. Without a value the whole chunk is written.
   std::optional<std::vector<std::uint32_t>> units{};
 
   [[nodiscard]] std::uint64_t offset() const { return place * target->chunk_bytes; }
@@ -43,11 +53,18 @@ struct save_job {
   /// Bytes that the save needs of the array.
   [[nodiscard]] std::size_t bytes() const;
 
-  /// Takes the units of changed rows, one byte per row, instead of a comparison.
-  void use(const std::vector<unsigned char>& changed);
+  /// Bytes of a unit: the end of the array may cut it.
+  [[nodiscard]] std::size_t bytes_of_unit(std::size_t unit) const;
+  /// Makes the digests of the units of the chunk, whose bytes are given.
+  void digest(const std::byte* bytes);
+  /// Lists the units whose digests are not those of the current checkpoint, unless the whole chunk had better
+  /// be written.
+  void find_changes();
 
+  /// Bytes of the chunk: in the array's own memory if the host may use it there, else read into `memory`.
+  const std::byte* read(std::size_t first, std::size_t bytes, chunk_memory& memory) const;
   /// Copies the units into memory, one after the other; a unit that the end of the array cuts is filled up.
-  void read_units(std::byte* output, bounce_buffer& bounce, std::vector<std::byte>& scratch) const;
+  void read_units(std::byte* output, chunk_memory& memory) const;
 };
 
 }  // namespace ferry::detail

@@ -14,8 +14,6 @@
 
 namespace ferry::detail {
 
-class changed_rows;
-
 /// The verbs that a tensor itself allows while a cached_table has some of its rows in device memory.
 enum class row_hold : unsigned char {
   none,      ///< everything: no cached_table, or one of its own verbs is being enqueued
@@ -66,18 +64,9 @@ class access_tracker final : public used_object {
   /// Others than verbs use the memory from here on, and nobody records their work.
   void note_untracked_use() noexcept { untracked_.store(true, std::memory_order_relaxed); }
   [[nodiscard]] bool has_untracked_uses() const noexcept {
-    return untracked_.load(std::memory_order_relaxed) || has_captured_writes();
+    return untracked_.load(std::memory_order_relaxed);
   }
 
-  /// Verbs mark the rows that they write in `marks`, until its last owner drops it.
-  void keep_changes_in(const std::shared_ptr<changed_rows>& marks);
-  /// True if anyone has asked for changed rows.
-  [[nodiscard]] bool is_marked() const noexcept { return marked_.load(std::memory_order_relaxed); }
-  /// A graph writes to the tensor with every launch, and marks only for those who have asked so far.
-  void note_captured_write() noexcept { captured_ = true; }
-  [[nodiscard]] bool has_captured_writes() const noexcept { return captured_; }
-  /// The lists of all that have asked.
-  [[nodiscard]] std::vector<std::shared_ptr<changed_rows>> marks() const;
   /// Registers a cached_table in front of the tensor `label`; false if there is one already.
   [[nodiscard]] bool attach_cache(const std::string& label);
   /// Of an attached cached_table. From now on before_read() and wait_for_writes() throw invalid_argument
@@ -99,10 +88,7 @@ class access_tracker final : public used_object {
   const int device_;
   std::unique_ptr<cache_in_front> cache_;
   mutable std::mutex guard_;
-  std::atomic<bool> marked_{false};
-  std::atomic<bool> captured_{false};
   std::atomic<bool> untracked_{false};
-  std::vector<std::weak_ptr<changed_rows>> marks_;
   use_record reads_;
   use_record writes_;
 };

@@ -79,7 +79,6 @@ class allocation {
 
   std::string label_;
   detail::memory_charge charge_;
-  detail::page_lock_note pages_;
   memory_block block_;
   int device_ = -1;
   keeper keep_ = nullptr;
@@ -100,8 +99,6 @@ allocation<Space>::allocation(std::string label, std::size_t bytes, int device) 
   charge_ = detail::memory_charge(detail::account_of<Space>(device_), label_, bytes);
   block_ = obtain(bytes, lies_on_device<Space>() ? device_ : device);
   detail::report_allocation(Space::name, label_, block_.data, block_.bytes);
-  if constexpr (Space::is_host_accessible && Space::is_device_mapped)
-    pages_ = detail::page_lock_note(label_, block_.data, block_.bytes);
   charge_.confirm();
   report_progress();
 }
@@ -110,7 +107,6 @@ template <MemorySpace Space>
 allocation<Space>::allocation(allocation&& source) noexcept
     : label_(std::move(source.label_)),
       charge_(std::move(source.charge_)),
-      pages_(std::move(source.pages_)),
       block_(std::exchange(source.block_, memory_block{})),
       device_(source.device_),
       keep_(std::exchange(source.keep_, nullptr)),
@@ -131,13 +127,9 @@ allocation<Space>& allocation<Space>::operator=(allocation&& source) noexcept {
 template <MemorySpace Space>
 void allocation<Space>::relabel(std::string label) {
   label.insert(0, "ferry::");
-  detail::page_lock_note pages;
-  if constexpr (Space::is_host_accessible && Space::is_device_mapped)
-    pages = detail::page_lock_note(label, block_.data, block_.bytes);
   charge_.move_to(label);
   detail::report_deallocation(Space::name, label_, block_.data, block_.bytes);
   detail::report_allocation(Space::name, label, block_.data, block_.bytes);
-  pages_ = std::move(pages);
   label_ = std::move(label);
 }
 
@@ -172,7 +164,6 @@ void allocation<Space>::release() noexcept {
   if (keep_ != nullptr && std::exchange(keep_, nullptr)(keeper_owner_, *this)) return;
   detail::report_deallocation(Space::name, label_, block_.data, block_.bytes);
   // Others may get the addresses at once, and the budget only after the memory is free.
-  pages_ = {};
   device_backend<Space>::deallocate(Space{}, block_);
   charge_ = {};
   block_ = {};

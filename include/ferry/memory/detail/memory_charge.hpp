@@ -11,7 +11,6 @@ namespace ferry::detail {
 class ledger;
 class memory_registry;
 struct memory_account;
-struct page_range;
 
 /// Closes an entry, or cancels it.
 struct charge_end {
@@ -44,24 +43,6 @@ class memory_charge {
 
  private:
   std::unique_ptr<memory_account, charge_end> account_;
-};
-
-/// A page-locked range's entry in the registry, for its lifetime.
-class page_lock_note {
- public:
-  struct adopted {};
-
-  page_lock_note() = default;
-  page_lock_note(const std::string& label, const void* data, std::size_t bytes);
-  /// For adopted memory. Throws invalid_argument if the range overlaps another one.
-  page_lock_note(adopted, const std::string& label, const void* data, std::size_t bytes);
-
- private:
-  struct end {
-    std::shared_ptr<memory_registry> registry;
-    void operator()(page_range* range) const noexcept;
-  };
-  std::unique_ptr<page_range, end> range_;
 };
 
 }  // namespace ferry::detail

@@ -154,7 +154,6 @@ void scatter_quantized(launch_context<Exec>& call, Table& table, const row_plan&
   };
   const auto write = [&](const auto& rows) {
     if constexpr (encodes_in_place<Path, Exec, Table>) {
-      call.changes().only(store);
       deciding.table_rows = store.row_of;
       deciding.findings = store.checked ? store.report->findings : nullptr;
       deciding.repeats = repeats.findings;
@@ -185,7 +184,6 @@ void scatter_quantized_unsorted(launch_context<Exec>& call, Table& table, const 
     kernels::deciding_positions deciding{};
     deciding.table_rows = listed(call, rows_for_kernels<Bounds>(call, index_array, table_rows), n).rows;
     if constexpr (Bounds::reports) deciding.findings = call.report().findings;
-    call.changes().only(deciding.table_rows, n, table_rows, false);
     encode_in_place(call, label, table, near_batch, deciding);
   } else {
     const auto rows = rows_to_write<Bounds>(call, index_array, table_rows);

@@ -3,7 +3,6 @@
 
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
-#include <ferry/plan/detail/own_bounds.hpp>
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
@@ -35,7 +34,6 @@ ticket update_by_plan(const Exec& exec, const char* verb, const Access& access, 
   if constexpr (splits_rows<Path>) call.refuse_capture(cooperative_needs_the_host);
   const std::string& label = call.label(Access::template path_label<Path>);
   call.use(plan.storage());
-  call.changes().only(*plan.storage());
   call.roll_back_by(ends);
   if (plan.positions() == 0) {
   } else if (job.table.width() == 0 && !Job::counts_rows) {
@@ -66,10 +64,7 @@ ticket update_by_plan(const Exec& exec, const char* verb, const Access& access, 
       wait_for_host_access(call, label, job.table, values);
       job.for_each_array([&](const auto& array) { call.wait_for_host_access(array); });
       const auto ready = job.template prepare<true>(call, label, values);
-      if (!ready.is_refused())
-        write_staged<Duplicates>(call, label, ready, plan, values);
-      else
-        call.changes().none();
+      if (!ready.is_refused()) write_staged<Duplicates>(call, label, ready, plan, values);
     }
   }
   return call.finish(job.table, plan.positions(), plan.storage()->signed_indices);
@@ -107,10 +102,6 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
   const auto labels = update_labels::of<Job>(call, label);
   const auto apply_here = [&](const auto& ready, const auto& batch) {
     const auto* const list = indices_for_kernels(call, indices);
-    if constexpr (kernels::is_own_bounds<Bounds>)
-      call.changes().only(list, n, job.table.rows(), true);
-    else
-      call.changes().any_row();
     const kernels::index_rows<plain, Bounds> source{list, job.table.rows(),
                                                     Bounds::reports ? call.report() : report_writer{}};
     if constexpr (may_search<Path, Duplicates, Exec, Job, array_ref<Index, IndexSpace>>())
@@ -157,7 +148,6 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
       wait_for_host_access(call, label, job.table, values);
       job.for_each_array([&](const auto& array) { call.wait_for_host_access(array); });
       const auto ready = job.template prepare<true>(call, label, values);
-      call.changes().none();
       if (ready.is_refused()) {
         look_at_bounds<Bounds>(call, indices, job.table.rows());  // a bad index takes precedence
       } else if constexpr (!table_space::is_host_accessible) {
@@ -166,7 +156,6 @@ ticket update_by_index(const Exec& exec, const char* verb, const Access& access,
         auto* rows = call.template pinned<std::int64_t>(n);
         resolve_on_host<Bounds>(call, indices, job.table.rows(), rows);
         if (!call.host_found()) {
-          call.changes().only(rows, n, job.table.rows(), false);
           if constexpr (Space::is_host_accessible) {
             const auto host = host_side(exec);
             launch_update<Duplicates>(host, labels, ready, kernels::listed_rows{rows}, n, values);
@@ -209,7 +198,6 @@ ticket update_every_row(const Exec& exec, const char* verb, const Access& access
       job.for_each_array([&](const auto& array) { call.wait_for_host_access(array); });
       const auto ready = job.template prepare<true>(call, label, values);
       if (ready.is_refused()) {
-        call.changes().none();
       } else if constexpr (!table_space::is_host_accessible && Space::is_host_accessible) {
         launch_update<each_once>(exec, labels, ready, source, n, upload_values(call, label, values));
       } else if constexpr (!table_space::is_host_accessible) {

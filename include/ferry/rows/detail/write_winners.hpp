@@ -3,7 +3,6 @@
 
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
-#include <ferry/plan/detail/own_bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/claim_slots.hpp>
@@ -76,10 +75,6 @@ ticket update_by_winners(const Exec& exec, const char* verb, const Job& job,
   call.reads_from(values);
   call.touches(job.table);
   const plain* const list = indices_for_kernels(call, indices);
-  if constexpr (kernels::is_own_bounds<Bounds>)
-    call.changes().only(list, n, job.table.rows(), true);
-  else
-    call.changes().any_row();
   const report_writer report = Bounds::reports ? call.report() : report_writer{};
   const auto [table, slots] = winners_for(call, n, job.table.rows());
   auto* const slot_of = call.template scratch<std::uint32_t>(n);

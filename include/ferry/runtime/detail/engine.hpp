@@ -160,7 +160,6 @@ class engine : public ticket_state_keeper {
   /// Functions of the backend, see backends/README.md.
   /// @{
   [[nodiscard]] virtual bool is_host() const = 0;
-  [[nodiscard]] virtual bool is_of_default_space() const = 0;
   [[nodiscard]] virtual event_handle record_on(const void* exec) = 0;
   [[nodiscard]] virtual std::shared_ptr<event> take_event(const void* exec) = 0;
   virtual void record_at(const void* exec, event& point) = 0;

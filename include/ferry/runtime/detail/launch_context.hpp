@@ -6,7 +6,6 @@
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/array_device.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/change_marks.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
 #include <ferry/runtime/detail/report.hpp>
@@ -97,7 +96,6 @@ class verb_call {
   void wait_for_host_access(const array_ref<T, Space>& array) {
     wait_for_host_access(array, !std::is_const_v<T>);
   }
-  [[nodiscard]] change_marks& changes() { return changes_; }
 
   /// An event at the present point of the instance's work.
   [[nodiscard]] event_handle mark() { return engine_->record_on(exec_); }
@@ -138,7 +136,6 @@ class verb_call {
 
   void wait_for_host_access(const untyped_array& array, bool writes);
   void require_device_of(const untyped_array& array) const;
-  void note_change(const untyped_array& array);
 
   tool_region region_;  // of the whole call
   const void* exec_;
@@ -152,7 +149,6 @@ class verb_call {
   std::shared_ptr<report_writer> report_;
   std::shared_ptr<void> side_stream_;
   event_handle completion_;
-  change_marks changes_;
 };
 
 /// The instance of a call, and its device, which Kokkos' launches would leave current.

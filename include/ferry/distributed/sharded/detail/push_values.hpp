@@ -99,7 +99,6 @@ class claimed_shard {
     call_.touches(shard);
     auto* const list = call_.template scratch<std::int64_t>(items_);
     auto* const slot_of = call_.template scratch<std::uint32_t>(items_);
-    call_.changes().only(list, items_, rows, false);
     if (items_ == 0) return;
     const auto table = winners_for(call_, items_, rows);
     auto join = lists_for(rank, headers);

@@ -135,7 +135,6 @@ ticket write_winning_values(const char* verb, const Exec& shard_exec, int rank, 
   auto* const list = call.template scratch<std::int64_t>(items);
   auto* const begins = call.template scratch<std::int64_t>(items);
   auto* const slot_of = call.template scratch<std::uint32_t>(items);
-  call.changes().only(list, items, rows, false);
   const auto [table, slots] = winners_for(call, items, rows);
   auto join = lists_for(rank, headers);
   take_values(join, headers, offered.lowest, unit);
