@@ -29,7 +29,7 @@ void run_with_list(Pool pool, ferry::detail::long_bag_counts& counts, std::int64
                    std::int64_t long_tiles, bool packed, bool has_room) {
   const std::int64_t positions = pool.bags.positions;
   constexpr std::int64_t threads = 256;
-  const std::int64_t of_group = kernels::piece_counters::tiles(static_cast<std::uint32_t>(long_tiles));
+  const std::int64_t of_group = kernels::tile_groups::tiles(long_tiles);
   kernels::long_bag_list& list = pool.list;
   list.state = &counts;
   list.least = 1024;

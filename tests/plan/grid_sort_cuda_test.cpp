@@ -61,8 +61,6 @@ void check_sorted(std::size_t count, int key_bits, const std::function<std::uint
   auto unique_rows = poisoned("unique_rows", count), segment_begin = poisoned("segments", count + 1);
   auto counts = poisoned("counts", 2);
   auto long_found = make<ferry::device_space>("long", 1, 1, std::vector<std::int64_t>{0});
-  auto counters =
-      make<ferry::device_space>("counters", count / 2 + 1, 1, std::vector<unsigned int>(count / 2 + 1, 7u));
   auto arrived = make<ferry::device_space>("arrived", 1, 1, std::vector<unsigned int>{0});
   const ferry::kernels::place_segments segments{{unsorted.data(), n, rows, position_bits},
                                                 sorted_rows.data(),
@@ -73,9 +71,7 @@ void check_sorted(std::size_t count, int key_bits, const std::function<std::uint
                                                 inverse.data(),
                                                 counts.data(),
                                                 counts.data() + 1,
-                                                long_found.data(),
-                                                counters.data(),
-                                                n / 2};
+                                                long_found.data()};
   const bool ended =
       sort::sort_and_place(exec, ready_keys{unsorted.data()}, segments, first.data(), second.data(),
                            arrived.data(), n, position_bits, position_bits + key_bits, room.data(), bytes);

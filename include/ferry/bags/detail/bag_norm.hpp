@@ -99,19 +99,10 @@ struct bag_squares {
 
 namespace ferry::detail {
 
-template <class Array>
-struct element_of_extra {
-  using type = std::remove_const_t<typename Array::value_type>;
-};
-template <>
-struct element_of_extra<no_array> {
-  using type = void;
-};
-
 template <class Offsets, class Values, class Extra, class Pooling>
 struct norm_part<optim::bag_grads<Offsets, Values, Extra, Pooling>> {
   using grads_type = optim::bag_grads<Offsets, Values, Extra, Pooling>;
-  using extra_element = typename element_of_extra<Extra>::type;
+  using extra_element = std::remove_const_t<typename Extra::value_type>;
   static constexpr bool has_extra = !std::is_void_v<extra_element>;
   static constexpr bool weighs = has_extra && !Pooling::selects;
   static_assert(

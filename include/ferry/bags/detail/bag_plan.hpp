@@ -4,6 +4,7 @@
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/bag_row_counts.hpp>
 #include <ferry/bags/detail/launch_pool.hpp>
+#include <ferry/bags/detail/no_array.hpp>
 #include <ferry/bags/detail/pool_bags.hpp>
 #include <ferry/bags/detail/share_values.hpp>
 #include <ferry/bags/detail/weight_gradients.hpp>
@@ -123,16 +124,15 @@ auto plan_bags(const Exec& exec, const Access& access, const row_plan& plan, con
     launch(
         exec, call.label_part(label, "check"), bag_count > 0 ? bag_count : 1,
         kernels::check_step_bags<offset_type<Bags>>{list, store.checked ? store.report->findings : nullptr});
-  if constexpr (weighs) {
-    const auto* weights = indices_for_kernels(call, extra);
-    launch(exec, call.label_part(label, "place"), n,
-           kernels::place_bags<offset_type<Bags>, std::remove_const_t<typename Extra::value_type>>{
-               list, store.order, weights, step_plan->values.rows, step_plan->values.factors, tables});
-  } else {
-    launch(exec, call.label_part(label, "place"), n,
-           kernels::place_bags<offset_type<Bags>, void>{list, store.order, nullptr, step_plan->values.rows,
-                                                        nullptr, tables});
-  }
+  auto* const rows_of_positions = call.template scratch<std::int64_t>(n);
+  launch(exec, call.label_part(label, "find"), n,
+         kernels::find_bags<offset_type<Bags>>{list, tables, rows_of_positions});
+  using weight_type = std::remove_const_t<typename std::conditional_t<weighs, Extra, no_array>::value_type>;
+  const weight_type* weights = nullptr;
+  if constexpr (weighs) weights = indices_for_kernels(call, extra);
+  launch(exec, call.label_part(label, "place"), n,
+         kernels::place_bags<weight_type>{store.order, rows_of_positions, weights, step_plan->values.rows,
+                                          step_plan->values.factors});
   if constexpr (Pooling::selects)
     choose_positions(
         call, access, plan, bags, extra,

@@ -144,7 +144,7 @@ void launch_with_list(const Exec& exec, const std::string& label, Pool& pool, st
   const std::int64_t width = pool.terms.width, positions = pool.bags.positions;
   const bool packed = pool.packed || pool.wide;
   const std::int64_t long_tiles = on_host ? 1 : packed ? width / kernels::packed_tile::elements : width;
-  const std::int64_t tiles_of_group = kernels::piece_counters::tiles(static_cast<std::uint32_t>(long_tiles));
+  const std::int64_t tiles_of_group = kernels::tile_groups::tiles(long_tiles);
   const std::string& long_label = resources.label(label, "long_bags");
   auto& list = pool.list;
   list.least = least;

@@ -11,6 +11,17 @@
 
 namespace ferry::kernels {
 
+/// The tiles of a row, in at most `groups` groups of neighbours. Each has a counter of its own of the sums of
+/// pieces that have arrived.
+struct tile_groups {
+  static constexpr std::int64_t groups = 32;
+
+  /// Tiles of a group.
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr std::int64_t tiles(std::int64_t tiles_of_row) {
+    return (tiles_of_row + groups - 1) / groups;
+  }
+};
+
 /// A long bag whose pieces all threads of a launch share.
 struct listed_bag {
   std::int64_t bag;
@@ -50,7 +61,7 @@ struct long_bag_list {
   std::int64_t least = 0;                           ///< positions of a bag that is listed
   std::int64_t most_bags = 0;                       ///< that have room
   std::int64_t most_pieces = 0;
-  std::int64_t groups = 0;  ///< of tiles, see piece_counters
+  std::int64_t groups = 0;  ///< of tiles, see tile_groups
   listed_bag* bags = nullptr;
   piece_arrivals* arrivals = nullptr;  ///< of each bag and group
 

@@ -111,7 +111,7 @@ struct pool_long_bags {
       if (work.bag.first_piece + work.cut.count < end) end = work.bag.first_piece + work.cut.count;
       for (; work.piece < end; ++work.piece) rows += sum<Tile>(work, tile * Tile::elements, Tile::elements);
     }
-    const std::int64_t tiles_of_group = piece_counters::tiles(static_cast<std::uint32_t>(tiles.divisor()));
+    const std::int64_t tiles_of_group = tile_groups::tiles(tiles.divisor());
     const std::int64_t group = tile / tiles_of_group, first = group * tiles_of_group;
     const std::int64_t last =
         first + tiles_of_group < tiles.divisor() ? first + tiles_of_group : tiles.divisor();

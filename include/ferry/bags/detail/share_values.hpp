@@ -64,22 +64,36 @@ struct tables_of_bags {
   }
 };
 
-/// For each place of a plan: the row of its gradient, which is the bag of its position, and the weight of
-/// the position. One thread per place. `Weight` is void if positions have no weights.
-template <class Offset, class Weight>
-struct place_bags {
+/// rows[p] = the row of the gradient of position p, which is its bag. One thread per position: neighbours
+/// search the offsets along the same path, those of a plan's places would not.
+template <class Offset>
+struct find_bags {
   bag_list<Offset> bags;
+  tables_of_bags tables;
+  std::int64_t* rows;
+
+  static std::int64_t bytes_each() { return 2 * sizeof(std::int64_t); }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t position) const {
+    rows[position] = tables.row_of(bags.bag_of(position));
+  }
+};
+
+/// For each place of a plan: the row of its gradient, and the weight of the position. One thread per place.
+/// `Weight` is void if positions have no weights.
+template <class Weight>
+struct place_bags {
   const std::int64_t* order;
+  const std::int64_t* rows_of_positions;
   const Weight* weights;
   std::int64_t* rows;
   double* factors;
-  tables_of_bags tables{};
 
   static std::int64_t bytes_each() { return 4 * sizeof(std::int64_t); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t place) const {
     const std::int64_t position = order[place];
-    rows[place] = tables.row_of(bags.bag_of(position));
+    rows[place] = rows_of_positions[position];
     if constexpr (!std::is_void_v<Weight>) factors[place] = convert<double>(weights[position]);
   }
 };
