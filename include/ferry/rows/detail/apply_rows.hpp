@@ -24,8 +24,8 @@ namespace ferry::kernels {
 /// Device mapping: one thread per (item, tile), row-major. The threads of a warp hold neighbouring tiles of
 /// one row. Each thread issues the loads of its row and of its first value before it adds anything. Occupancy
 /// limits this kernel, so blocks are small and the loop over a segment's values stays simple: four values at
-/// a time, or two rows per thread, cost more in registers than they gain (H200). Another kernel has summed the
-/// pieces of long segments.
+/// a time, or two rows per thread, cost more in registers than they gain (H200). Another kernel sums the
+/// pieces of long segments before.
 ///
 /// Host mapping: one run of neighbouring items per thread. The values shared by all rows are kept in copies
 /// that no store can alias, so the compiler keeps them in registers. Rows of one value, the common case, have
@@ -35,11 +35,7 @@ struct apply_rows {
   static constexpr unsigned int most_threads = threads_of_rows<Operation>;  ///< of a block, see launch
   static constexpr bool takes_runs = Tile::host;                            ///< see launch
   static constexpr unsigned int blocks_at_once = blocks_of_rows<Compute, Tile, Source, Operation>();
-  /// See launch_each. With fewer rounds some blocks end late: rows miss different numbers of steps, and
-  /// segments have different lengths.
-  static constexpr unsigned int block_rounds = !by_segments<Source> && !catches_up<Operation> ? 0
-                                               : blocks_at_once > 1                           ? 8
-                                                                                              : 64;
+  static constexpr unsigned int block_rounds = rounds_of_rows<Source, Operation>(blocks_at_once);
 
   using duplicates_type = Duplicates;
   using compute = Compute;
@@ -55,12 +51,11 @@ struct apply_rows {
   Operation operation;
 
   [[nodiscard]] std::int64_t per_item() const { return tiles.divisor(); }
-  /// Of a host's item, a row with one value.
   [[nodiscard]] std::int64_t bytes_each() const {
     return width * static_cast<std::int64_t>(sizeof(Value) + Operation::arrays * sizeof(Compute));
   }
 
-  /// Work items of a device, see launch_each: those of the segments.
+  /// See launch_each: a plan has fewer segments than positions.
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t work_items() const requires(by_segments<Source>) {
     return source.items(items) * tiles.divisor();
   }
@@ -83,7 +78,7 @@ struct apply_rows {
     operation.finish(inputs, item, rows.row, column, value, count);
   }
 
-  /// Updates a tile of the row of an item by the sum of its values, which the threads of a team have made.
+  /// Updates a tile of an item's row by the sum of its values.
   KOKKOS_FORCEINLINE_FUNCTION void update_by_sum(std::int64_t item, const row_segment& rows,
                                                  std::int64_t column, Compute (&sum)[Tile::elements],
                                                  int count) const {

@@ -63,6 +63,13 @@ consteval unsigned int blocks_of_rows() {
   }
 }
 
+/// See launch_each. Rows take different times: with fewer rounds some blocks end late.
+template <class Source, class Operation>
+consteval unsigned int rounds_of_rows(unsigned int blocks_at_once) {
+  if (!by_segments<Source> && !catches_up<Operation>) return 0;
+  return blocks_at_once > 1 ? 8 : 64;
+}
+
 /// The first column of the tiles of an item's row.
 template <class Tile, class Operation>
 KOKKOS_FORCEINLINE_FUNCTION std::int64_t first_column([[maybe_unused]] const Operation& operation,
