@@ -4,7 +4,6 @@
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/bag_row_counts.hpp>
 #include <ferry/bags/detail/launch_pool.hpp>
-#include <ferry/bags/detail/no_array.hpp>
 #include <ferry/bags/detail/pool_bags.hpp>
 #include <ferry/bags/detail/share_values.hpp>
 #include <ferry/bags/detail/weight_gradients.hpp>
@@ -124,15 +123,8 @@ auto plan_bags(const Exec& exec, const Access& access, const row_plan& plan, con
     launch(
         exec, call.label_part(label, "check"), bag_count > 0 ? bag_count : 1,
         kernels::check_step_bags<offset_type<Bags>>{list, store.checked ? store.report->findings : nullptr});
-  auto* const rows_of_positions = call.template scratch<std::int64_t>(n);
-  launch(exec, call.label_part(label, "find"), n,
-         kernels::find_bags<offset_type<Bags>>{list, tables, rows_of_positions});
-  using weight_type = std::remove_const_t<typename std::conditional_t<weighs, Extra, no_array>::value_type>;
-  const weight_type* weights = nullptr;
-  if constexpr (weighs) weights = indices_for_kernels(call, extra);
-  launch(exec, call.label_part(label, "place"), n,
-         kernels::place_bags<weight_type>{store.order, rows_of_positions, weights, step_plan->values.rows,
-                                          step_plan->values.factors});
+  launch_places<weighs>(call, label, store, list, tables, extra, nullptr, false, step_plan->values.rows,
+                        step_plan->values.factors);
   if constexpr (Pooling::selects)
     choose_positions(
         call, access, plan, bags, extra,

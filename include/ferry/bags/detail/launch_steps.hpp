@@ -102,16 +102,16 @@ void launch_steps(launch_context<Exec>& call, const std::string& label, const ta
   auto source = source_of_plan<Sum>(store, values.width());
   if constexpr (!is_host_exec<Exec>) {
     std::vector<kernels::column_range> columns;
-    std::int64_t widest = 0, all = 0;
+    std::int64_t widest = 0, bits = 0;
     for (std::size_t t = 0; t < tables.size(); ++t) {
       columns.push_back({layout.first_column[t], tables[t].width()});
       widest = std::max(widest, tables[t].width());
-      all |= layout.first_column[t] | tables[t].width();
+      bits |= layout.first_column[t] | tables[t].width();
     }
     using number = combining_number<Exec, Sum, sum_of<job_type, Exec, const Value>>;
     sum_long<number>(call, label, store, values,
                      kernels::table_columns{layout.ranges, records_for_kernels(call, std::move(columns))},
-                     widest, all % kernels::packed_tile::elements == 0, source);
+                     widest, bits % kernels::packed_tile::elements == 0, source);
   }
   launch_tables<Sum>(
       call, labels, ready,

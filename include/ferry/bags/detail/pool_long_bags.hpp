@@ -157,7 +157,7 @@ struct pool_long_bags {
     return !terms_type::may_skip && total.misses_row ? 0 : static_cast<std::uint64_t>(total.rows);
   }
 
-  /// Counts sums that are written. True if they are the last of the bag's `pieces`: that thread sees the others.
+  /// Counts sums that are written. True if they are the last of a bag's pieces: that thread sees the others.
   KOKKOS_FORCEINLINE_FUNCTION static bool is_last(piece_arrivals& arrivals, std::uint64_t rows,
                                                   std::int64_t written, std::int64_t pieces) {
     if (rows != 0) Kokkos::atomic_add(&arrivals.rows, rows);

@@ -169,7 +169,7 @@ inline kernels::plan_rows rows_of_plan(const plan_storage& store) {
           store.checked ? store.report->findings : nullptr,
           nullptr};
 }
-/// The same, as a duplicates policy adjusts their values.
+/// As rows_of_plan, for a duplicates policy that may adjust their values.
 template <class Duplicates>
 auto source_of_plan(const plan_storage& store, std::int64_t width) {
   if constexpr (adjusts_values<Duplicates>)

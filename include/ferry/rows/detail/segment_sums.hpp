@@ -60,9 +60,9 @@ struct sum_pieces_of_segments {
   static constexpr int under_way = sizeof(Compute) * Tile::elements > 16 ? 8 : 16;
 
   Source source;
-  const std::int64_t* found;    ///< 0: no segment is long; null: some may be
-  const std::int64_t* order;    ///< of the plan
-  const std::int64_t* inverse;  ///< of the plan
+  const std::int64_t* presence;  ///< 0: no segment is long; null: some may be
+  const std::int64_t* order;     ///< of the plan
+  const std::int64_t* inverse;   ///< of the plan
   const Value* values;
   std::int64_t stride;
   Columns columns;
@@ -71,7 +71,7 @@ struct sum_pieces_of_segments {
 
   /// Work items, see launch_each.
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t work_items() const {
-    return found == nullptr || *found != 0 ? rows * tiles.divisor() : 0;
+    return presence == nullptr || *presence != 0 ? rows * tiles.divisor() : 0;
   }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
