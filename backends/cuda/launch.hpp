@@ -54,12 +54,13 @@ __global__ void __launch_bounds__(Functor::most_threads, Functor::blocks_at_once
         first + static_cast<std::int64_t>(blockIdx.x) * Functor::most_threads + threadIdx.x;
     if (i < end) functor(i);
   } else {
-    if constexpr (requires { functor.has_work(); })
-      if (!functor.has_work()) return;
+    std::int64_t limit = end;
+    if constexpr (requires { functor.work_items(); })
+      if (const std::int64_t items = functor.work_items(); items < limit) limit = items;
 #pragma unroll 1
     for (unsigned int block = blockIdx.x;; block += gridDim.x) {
       const std::int64_t i = first + static_cast<std::int64_t>(block) * Functor::most_threads + threadIdx.x;
-      if (i >= end) return;
+      if (i >= limit) return;
       functor(i);
     }
   }

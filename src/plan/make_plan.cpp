@@ -141,11 +141,8 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
   plan->unique_rows = array(layout.unique_rows);
   plan->unique_count = array(layout.counts);
   plan->run_count = array(layout.counts) + 1;
-  if (layout.counter_count != 0) {
-    plan->long_found = array(layout.counts) + 2;
-    plan->counters = reinterpret_cast<unsigned int*>(workspace + layout.counters);
-    plan->counters_of = call.id();
-  }
+  auto* const long_found = is_host_exec<Exec> ? nullptr : array(layout.counts) + 2;
+  plan->long_found = long_found;
   plan->order = array(layout.order);
   plan->segment_begin = array(layout.segment_begin);
   auto* sorted_rows = reinterpret_cast<std::uint64_t*>(workspace + layout.sorted_rows);
@@ -169,7 +166,7 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
                                *plan->report,
                                plan->row_of,
                                layout.position_bits,
-                               layout.counter_count != 0 ? array(layout.counts) + 2 : nullptr};
+                               long_found};
   if (request.bounds == bounds_kind::of_user && n != 0) {
     // The rows are indices that bounds::skip reads.
     request.resolve(call, indices, *plan->report, plan->row_of);
@@ -187,9 +184,7 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
                                    plan->inverse,
                                    plan->unique_count,
                                    plan->run_count,
-                                   key_of.long_found,
-                                   plan->counters,
-                                   layout.counter_count};
+                                   long_found};
   const sort_room scratch{keys, other_keys, &plan->report->findings->arrived, layout,
                           workspace + layout.sort};
   if (n == 0 || !place_in_one_launch(call, key_of, segments, scratch)) {

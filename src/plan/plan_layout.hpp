@@ -3,8 +3,6 @@
 
 #include "sort_kernels.hpp"
 
-#include <ferry/plan/detail/sum_pieces.hpp>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +13,7 @@ namespace ferry::detail {
 /// kernels read the arrays in whole cache lines.
 struct plan_layout {
   std::size_t row_of = 0, inverse = 0, unique_rows = 0, counts = 0, order = 0, segment_begin = 0,
-              sorted_rows = 0, counters = 0;
+              sorted_rows = 0;
   // The two buffers of the sort. After it, the one without the result holds the runs.
   std::size_t keys[2] = {};
   std::size_t sort = 0, sort_bytes = 0;  ///< scratch of the sort, then of the prefix sums
@@ -23,7 +21,6 @@ struct plan_layout {
   // A key is (row, position), with row = `rows` for no row.
   int position_bits = 0;
   int key_bits = 1;
-  std::int64_t counter_count = 0;  ///< of the sums of long segments; none on a host
 
   /// The arrays, without the scratch memory of the sort. Throws invalid_argument for too many positions.
   static plan_layout of_arrays(std::int64_t positions, std::int64_t rows);
@@ -44,10 +41,6 @@ std::size_t sort_scratch_bytes(std::int64_t positions, int first_bit, int bits) 
 template <class Backend>
 plan_layout layout_of_plan(std::int64_t positions, std::int64_t rows) {
   plan_layout layout = plan_layout::of_arrays(positions, rows);
-  if constexpr (!Backend::device_is_host) {
-    layout.counter_count = kernels::piece_counters::count(positions);
-    layout.counters = layout.take(static_cast<std::size_t>(layout.counter_count) * sizeof(unsigned int));
-  }
   if (positions > 0)
     layout.sort_bytes =
         sort_scratch_bytes<Backend>(positions, layout.position_bits, layout.position_bits + layout.key_bits);

@@ -37,8 +37,6 @@ struct place_segments {
   std::int64_t* unique_count;
   std::int64_t* run_count;
   std::int64_t* long_found = nullptr;  ///< set to 1 if a segment is long; null: no one asks
-  unsigned int* counters = nullptr;    ///< set to 0
-  std::int64_t counter_count = 0;      ///< less than the positions
 
   static std::int64_t bytes_each() { return 7 * sizeof(std::int64_t); }
 
@@ -59,7 +57,6 @@ struct place_segments {
     sorted_rows[k] = row;
     order[k] = position;
     inverse[position] = valid ? segments - 1 : -1;
-    if (k < counter_count) counters[k] = 0;
     if ((adds & 1u) != 0) {
       const std::int64_t last = k + sum_pieces::fewest - 1;
       if (long_found != nullptr && last < places.count && places.row(last) == row) *long_found = 1;

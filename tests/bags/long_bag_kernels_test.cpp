@@ -29,15 +29,14 @@ void run_with_list(Pool pool, ferry::detail::long_bag_counts& counts, std::int64
                    std::int64_t long_tiles, bool packed, bool has_room) {
   const std::int64_t positions = pool.bags.positions;
   constexpr std::int64_t threads = 256;
-  const std::int64_t of_group = kernels::piece_counters::tiles(static_cast<std::uint32_t>(long_tiles));
   kernels::long_bag_list& list = pool.list;
   list.state = &counts;
   list.least = 1024;
   list.most_bags = has_room ? positions / 1024 : 0;
   list.most_pieces = has_room ? positions / 32 : 0;
-  list.groups = (long_tiles + of_group - 1) / of_group;
+  list.tiles = long_tiles;
   std::vector<kernels::listed_bag> listed(static_cast<std::size_t>(list.most_bags) + 1, {-1, 0, 0, 0});
-  std::vector<kernels::piece_arrivals> arrivals(static_cast<std::size_t>(list.most_bags * list.groups) + 1,
+  std::vector<kernels::piece_arrivals> arrivals(static_cast<std::size_t>(list.most_bags * long_tiles) + 1,
                                                 {77, 77});
   ferry::tensor<float, ferry::pinned_space> sums("sums", static_cast<std::size_t>(list.most_pieces) + 1,
                                                  static_cast<std::size_t>(pool.terms.width));
@@ -163,7 +162,7 @@ TEST_CASE("a device's kernels pool long bags", "[long_bags]") {
   }
 }
 
-TEST_CASE("threads sum the longest runs of pieces, across bags and groups of tiles", "[long_bags]") {
+TEST_CASE("threads sum the longest runs of pieces, across bags", "[long_bags]") {
   using namespace ferry;
   auto random = generator(611);
   for (int turn = 0; turn < 6; ++turn) {

@@ -6,7 +6,7 @@
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/rows/detail/row_kernels.hpp>
 #include <ferry/rows/detail/row_operations.hpp>
-#include <ferry/rows/detail/sum_long_segments.hpp>
+#include <ferry/rows/detail/segment_sums.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -64,7 +64,6 @@ struct plan_arrays {
   std::vector<std::int64_t> unique_rows;
   std::int64_t unique_count;
   std::vector<float> sums;
-  std::vector<unsigned int> counters;
 
   plan_arrays(const std::vector<std::size_t>& counts, std::size_t unnamed, std::size_t columns, unsigned seed)
       : batch(sorted(counts, unnamed, seed)), width(columns) {
@@ -84,21 +83,11 @@ struct plan_arrays {
     unique_rows.resize(n + 1, 0);
     begins.resize(n + 2, static_cast<std::int64_t>(n));
     segments = begins;
-    const auto positions = static_cast<std::int64_t>(n);
-    sums.assign(static_cast<std::size_t>(kernels::long_segments::slots(positions)) * width,
-                std::numeric_limits<float>::quiet_NaN());
-    counters.assign(static_cast<std::size_t>(kernels::piece_counters::count(positions)), 0);
+    sums.assign(n / 32 * width, std::numeric_limits<float>::quiet_NaN());
   }
   [[nodiscard]] kernels::plan_rows source() {
     kernels::plan_rows rows{unique_rows.data(), segments.data(), batch.order.data(), &unique_count};
-    rows.long_sums = sums.data();
-    rows.long_stride = static_cast<std::int64_t>(width);
-    rows.pieces = {&has_long,
-                   batch.order.data(),
-                   batch.inverse.data(),
-                   counters.data(),
-                   kernels::long_segments::slots(static_cast<std::int64_t>(batch.order.size())),
-                   0};
+    rows.sums = {sums.data(), static_cast<std::uint32_t>(width)};
     return rows;
   }
   std::vector<std::int64_t> segments;  ///< where those of named rows begin
@@ -112,32 +101,22 @@ void run_shuffled(const Kernel& kernel, std::int64_t items, std::mt19937_64& ran
   for (const std::int64_t i : order) kernel(i);
 }
 
+/// The kernel that sums pieces, of the columns from `first` on of wider values.
 template <class Tile>
-void check_sums(const std::vector<std::size_t>& counts, std::size_t unnamed, std::size_t width,
-                unsigned seed) {
-  CAPTURE(counts, unnamed, width, Tile::elements);
-  plan_arrays plan(counts, unnamed, width, seed);
-  auto random = generator(seed + 1);
-  const auto values = ferry_test::values<float>(random, plan.batch.order.size() * width);
-  const auto columns = static_cast<std::int64_t>(width);
-  const std::int64_t tiles = kernels::tiles_of<Tile>(columns);
-  kernels::sum_segments<float, Tile, float, kernels::plan_rows> kernel{
-      plan.source(), values.data(), columns, columns, ferry::detail::fast_divisor(tiles)};
-  kernel.source.pieces.items = kernel.source.pieces.slots * tiles * Tile::elements;
-  run_shuffled(kernel, kernel.source.pieces.items, random);
-  for (std::size_t row = 0; row < counts.size(); ++row) {
-    const std::int64_t begin = plan.batch.segment_begin[row];
-    if (!kernels::long_segments::has(begin, plan.batch.segment_begin[row + 1])) continue;
-    for (std::size_t c = 0; c < width; ++c) {
-      const auto slot = static_cast<std::size_t>(kernels::long_segments::slot(begin));
-      const bool same = plan.sums[slot * width + c] == sum_of(plan.batch, values, width, row, c);
-      if (!same) FAIL("row " << row << ", column " << c);
-    }
-  }
-  CHECK(plan.counters == std::vector<unsigned int>(plan.counters.size(), 0));
+void sum_pieces_by(plan_arrays& plan, const std::vector<float>& values, std::int64_t stride,
+                   std::int64_t first, std::mt19937_64& random) {
+  const auto columns = static_cast<std::int64_t>(plan.width);
+  const std::int64_t tiles = kernels::tiles_of<Tile>(columns + 8);  // some are beyond the row
+  const auto rows = static_cast<std::int64_t>(plan.batch.order.size()) / 32;
+  const kernels::sum_pieces_of_segments<float, Tile, kernels::plan_rows, float, kernels::column_range> kernel{
+      plan.source(), &plan.has_long, plan.batch.order.data(), plan.batch.inverse.data(),
+      values.data(), stride,         {first, columns},        ferry::detail::fast_divisor(tiles),
+      rows};
+  CHECK(kernel.work_items() == (plan.has_long != 0 ? rows * tiles : 0));
+  run_shuffled(kernel, kernel.work_items(), random);
 }
 
-/// The kernel that adds to a table, twice: the first launch leaves the counters as the second one needs them.
+/// Both kernels of an addition to a table.
 template <class Tile, class Duplicates = ferry::duplicates::sum>
 void check_added(const std::vector<std::size_t>& counts, std::size_t unnamed, std::size_t width,
                  unsigned seed, std::size_t skew = 0) {
@@ -149,44 +128,49 @@ void check_added(const std::vector<std::size_t>& counts, std::size_t unnamed, st
   auto table = ferry_test::values<float>(random, rows * width + 8);
   auto expected = table;
   const auto columns = static_cast<std::int64_t>(width);
+  if (width % 4 == 0)
+    sum_pieces_by<kernels::packed_tile>(plan, values, columns, 0, random);
+  else
+    sum_pieces_by<kernels::single_tile>(plan, values, columns, 0, random);
   const auto kernel = ferry::detail::apply_kernel<float, Tile, Duplicates>(
-      kernels::summed_plan_rows{plan.source()}, static_cast<std::int64_t>(n), values.data(), columns, columns,
+      plan.source(), static_cast<std::int64_t>(n), values.data(), columns, columns,
       kernels::add_row<float>{table.data() + skew, columns});
-  for (int launch = 0; launch < 2; ++launch) {
-    run_shuffled(kernel, static_cast<std::int64_t>(n) * kernel.per_item(), random);
-    for (std::size_t row = 0; row < counts.size(); ++row)
-      for (std::size_t c = 0; c < width && counts[row] != 0; ++c) {
-        float sum = sum_of(plan.batch, values, width, row, c);
-        if (std::is_same_v<Duplicates, ferry::duplicates::mean>) sum /= static_cast<float>(counts[row]);
-        expected[skew + (2 * row + 1) * width + c] += sum;
-      }
-    CHECK(table == expected);
-    CHECK(plan.counters == std::vector<unsigned int>(plan.counters.size(), 0));
-  }
+  CHECK(kernel.work_items() == plan.unique_count * kernel.per_item());
+  run_shuffled(kernel, kernel.work_items(), random);
+  for (std::size_t row = 0; row < counts.size(); ++row)
+    for (std::size_t c = 0; c < width && counts[row] != 0; ++c) {
+      float sum = sum_of(plan.batch, values, width, row, c);
+      if (std::is_same_v<Duplicates, ferry::duplicates::mean>) sum /= static_cast<float>(counts[row]);
+      expected[skew + (2 * row + 1) * width + c] += sum;
+    }
+  CHECK(table == expected);
 }
 
 }  // namespace
 
-TEST_CASE("a device's kernel sums long segments", "[sum_order]") {
-  using packed = kernels::packed_tile;
-  using single = kernels::single_tile;
-  check_sums<packed>({64}, 0, 4, 1);
-  check_sums<packed>({63, 65, 1, 64, 31, 32, 95, 96, 97, 128, 129}, 3, 8, 2);
-  check_sums<single>({64, 64, 64, 1, 64, 2, 64}, 70, 3, 3);
-  check_sums<packed>({1, 8191, 1, 8192, 8193, 8447, 8448, 8703, 8704}, 1, 4, 4);
-  check_sums<single>({100'000, 77, 30'000}, 0, 2, 5);
-  check_sums<single>({70, 3, 300}, 2, 71, 6);
-  check_sums<packed>({70, 3, 300}, 2, 260, 7);
-  auto random = generator(6);
-  for (unsigned seed = 10; seed < 60; ++seed) {
-    std::vector<std::size_t> counts(1 + random() % 30);
-    for (auto& count : counts) count = random() % 3 == 0 ? random() % 700 : random() % 90;
-    seed % 2 == 0 ? check_sums<packed>(counts, random() % 50, 4, seed)
-                  : check_sums<single>(counts, random() % 50, 4, seed);
-  }
+TEST_CASE("a device's kernel sums the pieces of some columns", "[sum_order]") {
+  plan_arrays plan({70, 3, 300, 20'000}, 2, 8, 1);
+  auto random = generator(2);
+  const std::size_t n = plan.batch.order.size(), width = 8, stride = 20;
+  const auto wide = ferry_test::values<float>(random, n * stride);
+  std::vector<float> part(n * width);
+  for (std::size_t i = 0; i < part.size(); ++i) part[i] = wide[i / width * stride + 4 + i % width];
+  sum_pieces_by<kernels::packed_tile>(plan, wide, 20, 4, random);
+  const auto of_wide = plan.sums;
+  plan.sums.assign(plan.sums.size(), 0.0f);
+  sum_pieces_by<kernels::single_tile>(plan, part, 8, 0, random);
+  std::size_t written = 0;
+  for (std::size_t i = 0; i < of_wide.size(); ++i)
+    if (of_wide[i] == of_wide[i]) {
+      ++written;
+      REQUIRE(of_wide[i] == plan.sums[i]);
+    } else {
+      REQUIRE(plan.sums[i] == 0.0f);
+    }
+  CHECK(written == (2 + 9 + 256) * width);
 }
 
-TEST_CASE("a device's kernel that updates rows sums long segments", "[sum_order]") {
+TEST_CASE("a device's kernels sum long segments and update their rows", "[sum_order]") {
   using packed = kernels::packed_tile;
   using single = kernels::single_tile;
   using masked = kernels::masked_tile;
@@ -196,6 +180,9 @@ TEST_CASE("a device's kernel that updates rows sums long segments", "[sum_order]
   check_added<single>({64, 64, 64, 1, 64, 2, 64}, 70, 3, 4);
   check_added<packed>({1, 8191, 1, 8192, 8193, 8447, 8448}, 1, 4, 5);
   check_added<single>({20'000, 77}, 0, 2, 6);
+  check_added<packed>({1, 8447, 1, 8448, 8703, 8704}, 1, 4, 13);
+  check_added<single>({100'000, 77, 30'000}, 0, 2, 14);
+  check_added<single>({70, 3, 300}, 2, 71, 15);
   check_added<packed>({70, 3, 300}, 2, 260, 7);
   check_added<kernels::wide_packed_tile>({70, 3, 300}, 2, 24, 8);
   check_added<packed, ferry::duplicates::mean>({70, 3, 300, 2}, 2, 8, 9);

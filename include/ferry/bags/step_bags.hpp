@@ -33,7 +33,7 @@ namespace ferry {
 ///
 /// Ordering, lifetimes, counting of steps and errors are those of step. ticket::wait() throws out_of_range
 /// for bad offsets too, unless bounds are unchecked; table and state are then unchanged. The indices are
-/// sorted; to use a row_plan saves that. A graph can't capture this verb. The call uses scratch memory: 8
+/// sorted; to use a row_plan saves that. A graph can't capture this verb. The call uses scratch memory: 16
 /// bytes per position, 8 more with weights, and one row per bag for pooling::mean and pooling::max.
 template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
           class Indices, class Offsets, class Grads, class... Policies>

@@ -17,6 +17,15 @@ struct bag_range {
   bool is_good = true;
 };
 
+/// Bags whose rows are added in pieces, see sum_pieces.
+struct long_bags {
+  static constexpr std::int64_t least = 1024;  ///< positions
+
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr bool has(const bag_range& range) {
+    return range.end - range.begin >= least;
+  }
+};
+
 /// The bags of a batch: by offsets, or of a fixed number of positions each.
 template <class Offset>
 struct bag_list {

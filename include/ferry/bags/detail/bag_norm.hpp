@@ -4,7 +4,7 @@
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/bag_row_counts.hpp>
-#include <ferry/bags/detail/launch_pool.hpp>
+#include <ferry/bags/detail/share_values.hpp>
 #include <ferry/error.hpp>
 #include <ferry/optim/detail/measure_norm.hpp>
 #include <ferry/plan/detail/checks.hpp>
@@ -29,37 +29,6 @@ struct bag_grads;
 
 /// The norm of the gradients that bags hand to rows, without a gradient for each position.
 namespace ferry::kernels {
-
-/// For each place of a plan: the bag of its position, and the factor of the bag's gradient there: the weight
-/// of the position, over the number of the bag's rows if `divides`. One thread per place. `Weight` is void
-/// if positions have no weights.
-template <class Offset, class Weight>
-struct place_bag_shares {
-  bag_list<Offset> bags;
-  const std::int64_t* order;
-  const std::int64_t* sizes;  ///< see bag_row_counts; null: each position has a row
-  const Weight* weights;
-  bool divides;
-  std::int64_t* rows;
-  double* factors;  ///< null: all of them are 1
-
-  static std::int64_t bytes_each() { return 4 * sizeof(std::int64_t); }
-
-  KOKKOS_FUNCTION void operator()(std::int64_t place) const {
-    const std::int64_t position = order[place];
-    const std::int64_t bag = bags.bag_of(position);
-    rows[place] = bag;
-    if (factors == nullptr) return;
-    double factor = 1.0;
-    if constexpr (!std::is_void_v<Weight>) factor = convert<double>(weights[position]);
-    if (divides) {
-      const bag_range range = bags.range(bag, false);
-      const std::int64_t size = sizes != nullptr ? sizes[bag] : range.end - range.begin;
-      factor = size > 0 ? factor / static_cast<double>(size) : 0.0;
-    }
-    factors[place] = factor;
-  }
-};
 
 /// Squares of the combined gradients of a plan's unique rows, as combined_squares, from the gradients of
 /// bags. `Chosen` is void, or the type of the positions of maxima: a column's gradient goes to that position.
@@ -99,19 +68,10 @@ struct bag_squares {
 
 namespace ferry::detail {
 
-template <class Array>
-struct element_of_extra {
-  using type = std::remove_const_t<typename Array::value_type>;
-};
-template <>
-struct element_of_extra<no_array> {
-  using type = void;
-};
-
 template <class Offsets, class Values, class Extra, class Pooling>
 struct norm_part<optim::bag_grads<Offsets, Values, Extra, Pooling>> {
   using grads_type = optim::bag_grads<Offsets, Values, Extra, Pooling>;
-  using extra_element = typename element_of_extra<Extra>::type;
+  using extra_element = std::remove_const_t<typename Extra::value_type>;
   static constexpr bool has_extra = !std::is_void_v<extra_element>;
   static constexpr bool weighs = has_extra && !Pooling::selects;
   static_assert(
@@ -164,9 +124,6 @@ struct norm_part<optim::bag_grads<Offsets, Values, Extra, Pooling>> {
     if constexpr (!std::is_same_v<Offsets, std::int64_t>) offsets = indices_for_kernels(call, grads.offsets);
     const auto bags = list_of_bags(grads.offsets, offsets, array.rows(), positions, true, report_writer{});
     const auto* const row_of = plan.bounds == bounds::skip::name ? plan.row_of : nullptr;
-    using weight = std::conditional_t<weighs, extra_element, void>;
-    const weight* weights = nullptr;
-    if constexpr (weighs) weights = indices_for_kernels(call, grads.extra);
     if constexpr (Pooling::selects && has_extra) {
       call.reads_from(grads.extra);
       squares.chosen = grads.extra.data;
@@ -174,9 +131,7 @@ struct norm_part<optim::bag_grads<Offsets, Values, Extra, Pooling>> {
     }
     const std::string& label = call.label("bags");
     const auto* const sizes = Pooling::divides ? bag_row_counts(call, label, bags, row_of) : nullptr;
-    launch(call.exec(), label, positions,
-           kernels::place_bag_shares<offset_type<Offsets>, weight>{bags, plan.order, sizes, weights,
-                                                                   Pooling::divides, rows, factors});
+    launch_places<weighs>(call, label, plan, bags, {}, grads.extra, sizes, Pooling::divides, rows, factors);
     return squares;
   }
 };

@@ -123,16 +123,8 @@ auto plan_bags(const Exec& exec, const Access& access, const row_plan& plan, con
     launch(
         exec, call.label_part(label, "check"), bag_count > 0 ? bag_count : 1,
         kernels::check_step_bags<offset_type<Bags>>{list, store.checked ? store.report->findings : nullptr});
-  if constexpr (weighs) {
-    const auto* weights = indices_for_kernels(call, extra);
-    launch(exec, call.label_part(label, "place"), n,
-           kernels::place_bags<offset_type<Bags>, std::remove_const_t<typename Extra::value_type>>{
-               list, store.order, weights, step_plan->values.rows, step_plan->values.factors, tables});
-  } else {
-    launch(exec, call.label_part(label, "place"), n,
-           kernels::place_bags<offset_type<Bags>, void>{list, store.order, nullptr, step_plan->values.rows,
-                                                        nullptr, tables});
-  }
+  launch_places<weighs>(call, label, store, list, tables, extra, nullptr, false, step_plan->values.rows,
+                        step_plan->values.factors);
   if constexpr (Pooling::selects)
     choose_positions(
         call, access, plan, bags, extra,

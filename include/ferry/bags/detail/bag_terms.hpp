@@ -2,8 +2,8 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_list.hpp>
-#include <ferry/bags/detail/bag_pieces.hpp>
 #include <ferry/bags/detail/pooling_traits.hpp>
+#include <ferry/plan/detail/sum_pieces.hpp>
 #include <ferry/rows/detail/prefetch.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
@@ -66,8 +66,8 @@ struct bag_terms {
     Compute value[Tile::elements];
     std::int64_t origin[Tile::elements];
     std::int64_t rows = 0;
-    bool is_exact = true;  ///< whether all codes were decoded to the bits of load
-    bag_marks<may_skip> marks;
+    bool is_exact = true;     ///< whether all codes were decoded to the bits of load
+    bool misses_row = false;  ///< whether a position has no row
 
     KOKKOS_FORCEINLINE_FUNCTION explicit pooled(int count) {
       for (int e = 0; e < live<Tile>(count); ++e) value[e] = Compute(0);
@@ -149,24 +149,22 @@ struct bag_terms {
   template <int N, bool Coded, class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void add_rows_of(pooled<Tile>& sum, const bag_range& range, std::int64_t column,
                                                int count) const {
-    if constexpr (Selects) {
-      add_range<Tile, N, Coded>(sum, range.begin, range.end, column, count);
-    } else {
-      sum_of_pieces<Compute, Tile::elements, !Tile::host> whole;
-      std::int64_t k = range.begin, end = range.end;
-      const bool is_long = long_bags::has(range);
-      sum.marks.note_length(is_long);
-      if (is_long) end = whole.first_end(range, live<Tile>(count));
-      for (;;) {
-        add_range<Tile, N, Coded>(sum, k, end, column, count);
-        if (!sum.marks.is_long(is_long)) return;
-        whole.add(sum.value, live<Tile>(count));
-        k = end;
-        end = whole.next_end(end);
-        if (k == end) break;
+    if (Selects || !long_bags::has(range))
+      return add_range<Tile, N, Coded>(sum, range.begin, range.end, column, count);
+    const std::int64_t size = range.end - range.begin;
+    const sum_pieces pieces(size);
+    Compute total[Tile::elements];
+    for (Compute& element : total) element = Compute(0);
+    FERRY_NOT_UNROLLED
+    for (std::int64_t piece = 0; piece < pieces.count; ++piece) {
+      add_range<Tile, N, Coded>(sum, range.begin + piece * pieces.size, range.begin + pieces.end(piece, size),
+                                column, count);
+      for (int e = 0; e < live<Tile>(count); ++e) {
+        total[e] += sum.value[e];
+        sum.value[e] = Compute(0);
       }
-      whole.store(sum.value, live<Tile>(count));
     }
+    for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] = total[e];
   }
 
   /// The rows of N positions. A position without a row has row 0, which is added only to a sum that nobody
@@ -193,7 +191,7 @@ struct bag_terms {
         if (misses) rows.row[j] = 0;
       }
       if constexpr (may_skip) rows.missing |= misses ? 1u << j : 0u;
-      sum.marks.miss(misses);
+      sum.misses_row |= misses;
       if constexpr (weighs) rows.weight[j] = convert<Compute>(weights[k + j]);
     }
     return rows;
@@ -268,7 +266,7 @@ struct bag_terms {
     bool stays = true;
     add_found<N, Tile, Coded>(sum, find<N>(sum, k), k, parts, count, [&]([[maybe_unused]] const auto& tiles) {
       if constexpr (Leaves && always_strict<Source>) {
-        stays = !sum.marks.misses_row();
+        stays = !sum.misses_row;
         if constexpr (Coded)
           if (!stays)
             for (const auto& tile : tiles) sum.rows += tile.codes.some_bits();

@@ -4,7 +4,7 @@
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/rows/detail/addressed_rows.hpp>
-#include <ferry/rows/detail/sum_long_segments.hpp>
+#include <ferry/rows/detail/segment_sums.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -193,26 +193,13 @@ struct count_each_table {
   }
 };
 
-/// The sums of the long segments of several tables, by a kernel sum_segments for each. Device mapping: one
-/// thread per (row of the buffer, column of the widest rows), row-major.
-template <class Kernel, class Source>
-struct sum_each_table {
-  static constexpr unsigned int most_threads = Kernel::most_threads;
-
-  const Kernel* kernels;
+/// The columns of the values that rows of several tables have.
+struct table_columns {
   table_ranges tables;
-  Source source;
-  ferry::detail::fast_divisor columns;
+  const column_range* columns;  ///< one for each table
 
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    if (!source.pieces.has(i)) return;
-    const std::int64_t slot = columns.quotient(i);
-    const long_piece piece =
-        long_piece::in_slot(source.pieces, source.segment_begin, static_cast<std::uint32_t>(slot));
-    if (piece.segment == long_piece::none) return;
-    const Kernel kernel = kernels[tables.table_of(source.unique_rows[piece.segment])];
-    const std::int64_t column = i - slot * columns.divisor();
-    if (column < kernel.columns()) kernel(slot * kernel.columns() + column);
+  [[nodiscard]] KOKKOS_FUNCTION column_range of_row(std::int64_t row) const {
+    return columns[tables.table_of(row)];
   }
 };
 

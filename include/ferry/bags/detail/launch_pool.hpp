@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_list.hpp>
-#include <ferry/bags/detail/bag_pieces.hpp>
 #include <ferry/bags/detail/bag_terms.hpp>
 #include <ferry/bags/detail/long_bag_list.hpp>
 #include <ferry/bags/detail/no_array.hpp>
@@ -144,16 +143,15 @@ void launch_with_list(const Exec& exec, const std::string& label, Pool& pool, st
   const std::int64_t width = pool.terms.width, positions = pool.bags.positions;
   const bool packed = pool.packed || pool.wide;
   const std::int64_t long_tiles = on_host ? 1 : packed ? width / kernels::packed_tile::elements : width;
-  const std::int64_t tiles_of_group = kernels::piece_counters::tiles(static_cast<std::uint32_t>(long_tiles));
   const std::string& long_label = resources.label(label, "long_bags");
   auto& list = pool.list;
   list.least = least;
   list.most_bags = std::min(pool.bags.bags, positions / least);
   list.most_pieces =
       std::min(positions / kernels::sum_pieces::least, list.most_bags * kernels::sum_pieces::greatest_count);
-  list.groups = (long_tiles + tiles_of_group - 1) / tiles_of_group;
+  list.tiles = long_tiles;
   list.bags = resources.template memory<kernels::listed_bag>(list.most_bags);
-  list.arrivals = resources.template memory<kernels::piece_arrivals>(list.most_bags * list.groups);
+  list.arrivals = resources.template memory<kernels::piece_arrivals>(list.most_bags * long_tiles);
   auto* const sums = resources.template memory<number>(list.most_pieces * width);
   list.state = resources.counts();
   // The second kernel has 128 registers: fewer threads at once.

@@ -14,11 +14,13 @@
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 /// The steps of several tables and their launch, for tables of one memory and for the shards of a rank.
@@ -96,22 +98,25 @@ void launch_steps(launch_context<Exec>& call, const std::string& label, const ta
     ready.back().inputs.findings = findings.findings;
   }
   const auto labels = update_labels::of<job_type>(call, label);
-  const auto launch_by = [&](auto source) {
-    if constexpr (!is_host_exec<Exec>) {
-      using number = sum_of<job_type, Exec, const Value>;
-      sum_long_of_tables<combining_number<Exec, Sum, number>>(call, label, plan, layout.first_row,
-                                                              layout.ranges, parts, source);
+  auto source = source_of_plan<Sum>(store, values.width());
+  if constexpr (!is_host_exec<Exec>) {
+    std::vector<kernels::column_range> columns;
+    std::int64_t widest = 0, bits = 0;
+    for (std::size_t t = 0; t < tables.size(); ++t) {
+      columns.push_back({layout.first_column[t], tables[t].width()});
+      widest = std::max(widest, tables[t].width());
+      bits |= layout.first_column[t] | tables[t].width();
     }
-    launch_tables<Sum>(
-        call, labels, ready,
-        batch_of_tables<const Value, typename std::remove_cvref_t<decltype(values)>::memory_space,
-                        decltype(source)>{plan, source, layout.first_row, layout.ranges, parts},
-        plan_order<path::direct, Space>(plan));
-  };
-  if constexpr (adjusts_values<Sum>)
-    launch_by(Sum::source(rows_of_plan(store), store, values.width()));
-  else
-    launch_by(rows_of_plan(store));
+    using number = combining_number<Exec, Sum, sum_of<job_type, Exec, const Value>>;
+    sum_long<number>(call, label, store, values,
+                     kernels::table_columns{layout.ranges, records_for_kernels(call, std::move(columns))},
+                     widest, bits % kernels::packed_tile::elements == 0, source);
+  }
+  launch_tables<Sum>(
+      call, labels, ready,
+      batch_of_tables<const Value, typename std::remove_cvref_t<decltype(values)>::memory_space,
+                      decltype(source)>{plan, source, layout.first_row, layout.ranges, parts},
+      plan_order<path::direct, Space>(plan));
 }
 
 }  // namespace ferry::detail

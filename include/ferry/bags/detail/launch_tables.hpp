@@ -76,45 +76,6 @@ struct batch_of_tables {
   }
 };
 
-/// Sums on a device the long segments of a plan of several tables, and binds them to its source.
-template <class Sum, class Exec, class Value, class Space, class Source>
-void sum_long_of_tables(launch_context<Exec>& call, const std::string& label, const row_plan& plan,
-                        const std::vector<std::int64_t>& first_row, const kernels::table_ranges& ranges,
-                        const std::vector<array_ref<Value, Space>>& values, Source& source) {
-  std::int64_t widest = 0;
-  bool packed = true;
-  for (const auto& rows : values) {
-    widest = std::max(widest, rows.width());
-    packed = packed && rows.width() % kernels::packed_tile::elements == 0;
-  }
-  // Rows of the buffer begin where packets do.
-  const std::int64_t room = (widest + kernels::packed_tile::elements - 1) / kernels::packed_tile::elements *
-                            kernels::packed_tile::elements;
-  if (!take_long_sums<Sum>(call, label, plan, room, source)) return;
-  const std::int64_t slots = source.pieces.slots;
-  source.pieces.slots = 0;
-  const batch_of_tables<Value, Space, Source> batch{plan, source, first_row, ranges, values};
-  const auto sum_by = [&]<class Tile>(Tile) {
-    using kernel = kernels::sum_segments<Sum, Tile, std::remove_const_t<Value>, Source>;
-    const std::int64_t columns = kernels::tiles_of<Tile>(widest) * Tile::elements;
-    const auto list = batch.kernels(call, [&](std::size_t t) {
-      const auto& rows = values[t];
-      const std::int64_t tiles = kernels::tiles_of<Tile>(rows.width());
-      kernel sums{source, rows.data, rows.row_stride(), rows.width(), fast_divisor(tiles)};
-      sums.source.pieces.items = slots * sums.columns();
-      return sums;
-    });
-    auto pieces = source;
-    pieces.pieces.items = slots * columns;
-    launch(call.exec(), call.label_part(label, "sum_long"), pieces.pieces.items,
-           kernels::sum_each_table<kernel, Source>{list.second, ranges, pieces, fast_divisor(columns)});
-  };
-  if (packed)
-    sum_by(kernels::packed_tile{});
-  else
-    sum_by(kernels::single_tile{});
-}
-
 /// launch_update for jobs of several tables. All have the fields that the options of their rule use.
 template <class Duplicates, int Fields = -1, class Exec, class Job, class Batch, class Order>
 void launch_tables(launch_context<Exec>& call, const update_labels& labels, const std::vector<Job>& jobs,

@@ -18,10 +18,10 @@ struct listed_bag {
   std::int64_t first_piece;  ///< among the pieces of all listed bags
 };
 
-/// Sums of pieces of a listed bag that have arrived, in a group of tiles.
+/// Sums of pieces of a listed bag that have arrived, of a tile.
 struct piece_arrivals {
   std::uint64_t rows;   ///< positions that have a row; fewer than positions if one has none
-  std::uint32_t count;  ///< of sums: one for each piece and tile
+  std::uint32_t count;  ///< of sums
 };
 
 /// Number of listed bags, and of their pieces.
@@ -50,9 +50,9 @@ struct long_bag_list {
   std::int64_t least = 0;                           ///< positions of a bag that is listed
   std::int64_t most_bags = 0;                       ///< that have room
   std::int64_t most_pieces = 0;
-  std::int64_t groups = 0;  ///< of tiles, see piece_counters
+  std::int64_t tiles = 0;  ///< of a row
   listed_bag* bags = nullptr;
-  piece_arrivals* arrivals = nullptr;  ///< of each bag and group
+  piece_arrivals* arrivals = nullptr;  ///< of each bag and tile
 
   KOKKOS_FORCEINLINE_FUNCTION bool takes(const bag_range& range) const {
     return state != nullptr && range.end - range.begin >= least;
@@ -63,7 +63,7 @@ struct long_bag_list {
         listed_counts::from(Kokkos::atomic_fetch_add(&state->listed, listed_counts::word_for_bag(pieces)));
     if (before.bags >= most_bags || before.pieces + pieces > most_pieces) return;
     bags[before.bags] = {bag, range.begin, range.end, before.pieces};
-    for (std::int64_t group = 0; group < groups; ++group) arrivals[before.bags * groups + group] = {0, 0};
+    for (std::int64_t tile = 0; tile < tiles; ++tile) arrivals[before.bags * tiles + tile] = {0, 0};
   }
 
   /// All threads of a device's kernel load the word: Kokkos' loop of compare-and-exchange takes them 40 us.

@@ -4,6 +4,7 @@
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/long_bag_list.hpp>
 #include <ferry/plan/detail/sum_pieces.hpp>
+#include <ferry/rows/detail/segment_sums.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
@@ -14,7 +15,7 @@
 namespace ferry::kernels {
 
 /// Pools the bags that a launch of `Pool` has listed. No thread waits for another one: the last of the
-/// threads that sum pieces of a group of tiles adds their sums in order and stores the tiles.
+/// threads that sum a tile of the pieces of a bag adds their sums in order and stores the tile.
 ///
 /// Device mapping: a fixed number of threads, which end at once if no bag is listed, walk over (run, tile),
 /// row-major, a warp over 32 neighbours. A run has one piece if there are few, up to `longest_run` if there
@@ -111,18 +112,13 @@ struct pool_long_bags {
       if (work.bag.first_piece + work.cut.count < end) end = work.bag.first_piece + work.cut.count;
       for (; work.piece < end; ++work.piece) rows += sum<Tile>(work, tile * Tile::elements, Tile::elements);
     }
-    const std::int64_t tiles_of_group = piece_counters::tiles(static_cast<std::uint32_t>(tiles.divisor()));
-    const std::int64_t group = tile / tiles_of_group, first = group * tiles_of_group;
-    const std::int64_t last =
-        first + tiles_of_group < tiles.divisor() ? first + tiles_of_group : tiles.divisor();
     // Looked up once more, which costs less than registers in the loop of the sum.
     const listed_piece work(pool.list, begin, count);
-    piece_arrivals& arrivals = pool.list.arrivals[work.place * pool.list.groups + group];
-    if (!is_last(arrivals, tile == first ? rows : 0, end - begin, (last - first) * work.cut.count))
-      return end;
-    for (std::int64_t next = first; next < last; ++next)
-      deliver<Tile>(work, arrivals, next * Tile::elements, Tile::elements);
-    pool.list.count_part(count * pool.list.groups);
+    piece_arrivals& arrivals = pool.list.arrivals[work.place * tiles.divisor() + tile];
+    if (is_last(arrivals, rows, end - begin, work.cut.count)) {
+      deliver<Tile>(work, arrivals, tile * Tile::elements, Tile::elements);
+      pool.list.count_part(count * tiles.divisor());
+    }
     return end;
   }
 
@@ -158,16 +154,16 @@ struct pool_long_bags {
     else
       pool.terms.template add_ahead<under_way, Tile>(total, work.begin(), work.end(), column, count);
     store_tile<Tile>(total.value, sums + work.piece * pool.terms.width + column, count);
-    return !terms_type::may_skip && total.marks.misses_row() ? 0 : static_cast<std::uint64_t>(total.rows);
+    return !terms_type::may_skip && total.misses_row ? 0 : static_cast<std::uint64_t>(total.rows);
   }
 
-  /// Counts sums that are written. True if they are the last of `terms`: that thread sees the others.
+  /// Counts sums that are written. True if they are the last of a bag's pieces: that thread sees the others.
   KOKKOS_FORCEINLINE_FUNCTION static bool is_last(piece_arrivals& arrivals, std::uint64_t rows,
-                                                  std::int64_t written, std::int64_t terms) {
+                                                  std::int64_t written, std::int64_t pieces) {
     if (rows != 0) Kokkos::atomic_add(&arrivals.rows, rows);
     Kokkos::memory_fence();
     const auto arrived = static_cast<std::uint32_t>(written);
-    if (Kokkos::atomic_fetch_add(&arrivals.count, arrived) + arrived != static_cast<std::uint32_t>(terms))
+    if (Kokkos::atomic_fetch_add(&arrivals.count, arrived) + arrived != static_cast<std::uint32_t>(pieces))
       return false;
     Kokkos::memory_fence();
     return true;
@@ -177,22 +173,15 @@ struct pool_long_bags {
   template <class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void deliver(const listed_piece& work, piece_arrivals& arrivals,
                                            std::int64_t column, int count) const {
-    constexpr int at_once = 16 / Tile::elements;
     const Compute* const first = sums + work.bag.first_piece * pool.terms.width + column;
     typename terms_type::template pooled<Tile> total(count);
-    for (std::int64_t piece = 0; piece < work.cut.count; piece += at_once) {
-      Compute next[at_once][Tile::elements];
-      for (int k = 0; k < at_once; ++k) {
-        const std::int64_t number = piece + k < work.cut.count ? piece + k : work.cut.count - 1;
-        load_tile<Tile>(next[k], first + number * pool.terms.width, count);
-      }
-      for (int k = 0; k < at_once; ++k)
-        if (piece + k < work.cut.count)
-          for (int e = 0; e < live<Tile>(count); ++e) total.value[e] += next[k][e];
-    }
+    add_terms<Tile, 16 / Tile::elements>(total.value, std::int64_t{0}, work.cut.count, count,
+                                         [&](Compute(&term)[Tile::elements], std::int64_t piece) {
+                                           load_tile<Tile>(term, first + piece * pool.terms.width, count);
+                                         });
     const bag_range range{work.bag.begin, work.bag.end, true};
     total.rows = static_cast<std::int64_t>(Kokkos::atomic_load(&arrivals.rows));
-    total.marks.miss(total.rows < range.end - range.begin);
+    total.misses_row |= total.rows < range.end - range.begin;
     pool.template finish_tile<Tile>(total, work.bag.bag, range, column, count);
   }
 

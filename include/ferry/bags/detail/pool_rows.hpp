@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_list.hpp>
-#include <ferry/bags/detail/bag_pieces.hpp>
 #include <ferry/bags/detail/bag_terms.hpp>
 #include <ferry/bags/detail/long_bag_list.hpp>
 #include <ferry/rows/detail/tile.hpp>
@@ -138,7 +137,7 @@ struct pool_rows {
       const int size = static_cast<int>(range.end - range.begin);
       pooled<Tile> sum(Tile::elements);
       if (terms.template add_few<Tile>(sum, range.begin, size, column, Tile::elements) &&
-          !(may_miss<Source> && strict && sum.marks.misses_row()))
+          !(may_miss<Source> && strict && sum.misses_row))
         return deliver<Tile>(sum, bag, size, column, Tile::elements);
       rows = sum.rows;
     }
@@ -186,7 +185,7 @@ struct pool_rows {
     if (!range.is_good) return true;
     pooled<Tile> sum(count);
     if (!has_rows)
-      sum.marks.miss(range.begin < range.end);
+      sum.misses_row |= range.begin < range.end;
     else
       terms.template add_bag<Tile>(sum, range, column, count);
     return store<Tile>(sum, bag, range, column, count);
@@ -196,7 +195,7 @@ struct pool_rows {
   template <class Tile>
   KOKKOS_FORCEINLINE_FUNCTION bool store(pooled<Tile>& sum, std::int64_t bag, const bag_range& range,
                                          std::int64_t column, int count) const {
-    if (may_miss<Source> && strict && sum.marks.misses_row()) return true;
+    if (may_miss<Source> && strict && sum.misses_row) return true;
     deliver<Tile>(sum, bag, range.end - range.begin, column, count);
     return false;
   }

@@ -90,30 +90,4 @@ inline constexpr bool knows_rows = false;
 template <class Index, class Bounds>
 inline constexpr bool knows_rows<index_rows<Index, Bounds>> = true;
 
-/// Says of a bag whether a position has no row. InOne: also whether it is long, in the same register, because
-/// a device's kernel that may leave out positions has none for two facts.
-template <bool InOne>
-class bag_marks {
- public:
-  KOKKOS_FORCEINLINE_FUNCTION void miss(bool misses = true) { bits_ |= misses ? 1u : 0u; }
-  KOKKOS_FORCEINLINE_FUNCTION void note_length(bool is_long) { bits_ |= is_long ? 2u : 0u; }
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool misses_row() const { return (bits_ & 1u) != 0; }
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool is_long(bool) const { return (bits_ & 2u) != 0; }
-
- private:
-  unsigned int bits_ = 0;
-};
-template <>
-class bag_marks<false> {
- public:
-  KOKKOS_FORCEINLINE_FUNCTION void miss(bool misses = true) { misses_row_ = misses_row_ || misses; }
-  KOKKOS_FORCEINLINE_FUNCTION static void note_length(bool) {}
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool misses_row() const { return misses_row_; }
-  /// `whether`: what note_length() was told.
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION static bool is_long(bool whether) { return whether; }
-
- private:
-  bool misses_row_ = false;
-};
-
 }  // namespace ferry::kernels

@@ -2,13 +2,17 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_list.hpp>
+#include <ferry/plan/detail/index_access.hpp>
 #include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/plan_storage.hpp>
 #include <ferry/runtime/detail/report.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
 #include <Kokkos_Macros.hpp>
 
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 /// The kernels that hand the gradients of bags to positions, without a gradient for each of them.
@@ -64,23 +68,49 @@ struct tables_of_bags {
   }
 };
 
-/// For each place of a plan: the row of its gradient, which is the bag of its position, and the weight of
-/// the position. One thread per place. `Weight` is void if positions have no weights.
+/// rows[p] = the row of the gradient of position p, which is its bag. One thread per position: neighbours
+/// search the offsets along the same path, those of a plan's places would not.
+template <class Offset>
+struct find_bags {
+  bag_list<Offset> bags;
+  tables_of_bags tables;
+  std::int64_t* rows;
+
+  static std::int64_t bytes_each() { return 2 * sizeof(std::int64_t); }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t position) const {
+    rows[position] = tables.row_of(bags.bag_of(position));
+  }
+};
+
+/// For each place of a plan: the row of its gradient, and the factor of the gradient there: the weight of the
+/// position, over the number of the bag's rows if `divides`. One thread per place. `Weight` is void if
+/// positions have no weights.
 template <class Offset, class Weight>
 struct place_bags {
   bag_list<Offset> bags;
   const std::int64_t* order;
+  const std::int64_t* rows_of_positions;  ///< see find_bags
   const Weight* weights;
+  const std::int64_t* sizes;  ///< see bag_row_counts; null: each position has a row
+  bool divides;               ///< bags of one table
   std::int64_t* rows;
-  double* factors;
-  tables_of_bags tables{};
+  double* factors;  ///< null: all of them are 1
 
   static std::int64_t bytes_each() { return 4 * sizeof(std::int64_t); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t place) const {
-    const std::int64_t position = order[place];
-    rows[place] = tables.row_of(bags.bag_of(position));
-    if constexpr (!std::is_void_v<Weight>) factors[place] = convert<double>(weights[position]);
+    const std::int64_t position = order[place], bag = rows_of_positions[position];
+    rows[place] = bag;
+    if (factors == nullptr) return;
+    double factor = 1.0;
+    if constexpr (!std::is_void_v<Weight>) factor = convert<double>(weights[position]);
+    if (divides) {
+      const bag_range range = bags.range(bag, false);
+      const std::int64_t size = sizes != nullptr ? sizes[bag] : range.end - range.begin;
+      factor = size > 0 ? factor / static_cast<double>(size) : 0.0;
+    }
+    factors[place] = factor;
   }
 };
 
@@ -110,3 +140,24 @@ struct divide_by_sizes {
 };
 
 }  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+/// Launches find_bags and place_bags for the places of a plan. Weighs: `extra` has the weights of positions.
+template <bool Weighs, class Exec, class Offset, class Extra>
+void launch_places(launch_context<Exec>& call, const std::string& label, const plan_storage& plan,
+                   const kernels::bag_list<Offset>& bags, const kernels::tables_of_bags& tables,
+                   [[maybe_unused]] const Extra& extra, const std::int64_t* sizes, bool divides,
+                   std::int64_t* rows, double* factors) {
+  using weight = std::conditional_t<Weighs, std::remove_const_t<typename Extra::value_type>, void>;
+  auto* const rows_of_positions = call.template scratch<std::int64_t>(plan.positions);
+  const weight* weights = nullptr;
+  if constexpr (Weighs) weights = indices_for_kernels(call, extra);
+  launch(call.exec(), call.label_part(label, "find"), plan.positions,
+         kernels::find_bags<Offset>{bags, tables, rows_of_positions});
+  launch(call.exec(), call.label_part(label, "place"), plan.positions,
+         kernels::place_bags<Offset, weight>{bags, plan.order, rows_of_positions, weights, sizes, divides,
+                                             rows, factors});
+}
+
+}  // namespace ferry::detail

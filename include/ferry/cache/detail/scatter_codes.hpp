@@ -73,7 +73,7 @@ ticket scatter_codes(const Exec& exec, const Access& access, const row_plan& pla
       access.template touches<path::direct>(call, job);
       const auto located = access.template located_at<path::direct>(job, plan, places);
       const auto batch = read_only(rows);
-      auto source = plan_source<which, T>(call, label, job, plan, batch);
+      auto source = plan_source<which, T>(call, label, plan, batch);
       source.repeats = repeats;
       launch_update<which>(exec, update_labels::of<replace_job<T, Space>>(call, label), located.job, source,
                            plan.positions(), batch, located.order);

@@ -3,6 +3,7 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/policy.hpp>
+#include <ferry/plan/detail/sum_pieces.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/runtime/detail/report.hpp>
 
@@ -21,7 +22,6 @@
 ///   adjusts          declared if the values at a place are adjusted after they were loaded:
 ///   adjust<Tile>(tile, k, column, count)
 ///   in_order         declared if the positions of item i + 1 follow those of item i
-///   sums_pieces      declared if a device's kernels on it sum the pieces of long segments
 namespace ferry::kernels {
 
 struct row_segment {
@@ -82,17 +82,22 @@ struct index_rows {
   KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return k; }
 };
 
-/// How a device's kernel sums the long segments of a plan, see piece_sums.
-struct segment_pieces {
-  const std::int64_t* presence = nullptr;  ///< 0: no segment is long; null: some may be
-  const std::int64_t* order = nullptr;     ///< of the plan
-  const std::int64_t* inverse = nullptr;   ///< of the plan
-  unsigned int* arrived = nullptr;         ///< counters, 0 between kernels
-  std::int64_t slots = 0;                  ///< rows of the buffer of sums
-  std::int64_t items = 0;                  ///< work items of the pieces; 0: another kernel has summed them
+/// The sums of the pieces of long segments, which one kernel of a device makes for another. The pieces of a
+/// segment have rows of a buffer from `row_of(begin)` on, where no other segment has one.
+struct long_sums {
+  void* rows = nullptr;  ///< null: none are made
+  std::uint32_t stride = 0;
 
-  KOKKOS_FUNCTION bool has(std::int64_t i) const {
-    return i < items && (presence == nullptr || *presence != 0);
+  /// True if a segment has several pieces.
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr bool has(std::int64_t values) {
+    return values >= sum_pieces::fewest;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static constexpr std::int64_t row_of(std::int64_t place) {
+    return place / sum_pieces::least;
+  }
+  template <class Compute>
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION Compute* row(std::int64_t number) const {
+    return static_cast<Compute*>(rows) + number * stride;
   }
 };
 
@@ -104,9 +109,7 @@ struct plan_rows {
   const std::int64_t* unique_count = nullptr;
   const ferry::detail::index_report* findings = nullptr;  ///< null: indices are not checked
   const ferry::detail::index_report* repeats = nullptr;   ///< null: duplicates are not checked
-  void* long_sums = nullptr;                              ///< see long_segments; null: no long sums
-  std::int64_t long_stride = 0;
-  segment_pieces pieces{};
+  long_sums sums{};
 
   KOKKOS_FUNCTION bool blocked() const {
     return (findings != nullptr && findings->out_of_range != 0) ||
@@ -126,11 +129,6 @@ struct plan_rows {
     return {unique_rows[i], segment_begin[i], segment_begin[i + 1]};
   }
   KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return order[k]; }
-};
-
-/// As plan_rows, for a device's kernels that sum the pieces of long segments themselves, see piece_sums.
-struct summed_plan_rows : plan_rows {
-  static constexpr bool sums_pieces = true;
 };
 
 /// Item i is row rows[i]. Its value is row i of the values.

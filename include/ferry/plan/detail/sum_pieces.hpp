@@ -24,10 +24,8 @@ struct pieces_of {
   Number count;
 
   KOKKOS_FORCEINLINE_FUNCTION explicit constexpr pieces_of(Number values)
-      : size(values / most > least ? values / most : least), count(values / size) {}
+      : size(values / most > least ? values / most : least), count(values < fewest ? 1 : values / size) {}
 
-  /// True if a row with this number of values has pieces.
-  KOKKOS_FORCEINLINE_FUNCTION static constexpr bool cuts(Number values) { return values >= fewest; }
   /// The end of a piece of the values [0, values).
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION constexpr Number end(Number number, Number values) const {
     return number + 1 == count ? values : (number + 1) * size;
@@ -36,26 +34,5 @@ struct pieces_of {
 using sum_pieces = pieces_of<std::int64_t>;
 /// For fewer than 2^32 values.
 using piece_cut = pieces_of<std::uint32_t>;
-
-/// Counters of the sums of pieces that have arrived. A row is cut into at most `groups` groups of
-/// neighbouring tiles, and each has a counter for each long segment: such segments begin in different
-/// windows.
-struct piece_counters {
-  static constexpr std::int64_t groups = 32;
-
-  /// Tiles of a group.
-  KOKKOS_FORCEINLINE_FUNCTION static constexpr std::uint32_t tiles(std::uint32_t tiles_of_row) {
-    constexpr std::uint32_t most = groups;
-    return (tiles_of_row + most - 1) / most;
-  }
-  /// Counters for a batch.
-  static constexpr std::int64_t count(std::int64_t positions) {
-    return positions / sum_pieces::fewest * groups;
-  }
-  /// That of a group, of a segment that begins at a place.
-  KOKKOS_FORCEINLINE_FUNCTION static constexpr std::int64_t number(std::int64_t begin, std::int64_t group) {
-    return begin / sum_pieces::fewest * groups + group;
-  }
-};
 
 }  // namespace ferry::kernels

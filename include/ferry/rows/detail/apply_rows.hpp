@@ -6,7 +6,7 @@
 #include <ferry/rows/detail/add_atomically.hpp>
 #include <ferry/rows/detail/combine.hpp>
 #include <ferry/rows/detail/coming_rows.hpp>
-#include <ferry/rows/detail/pieces_of_rows.hpp>
+#include <ferry/rows/detail/operation_traits.hpp>
 #include <ferry/rows/detail/prefetch.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
@@ -24,8 +24,8 @@ namespace ferry::kernels {
 /// Device mapping: one thread per (item, tile), row-major. The threads of a warp hold neighbouring tiles of
 /// one row. Each thread issues the loads of its row and of its first value before it adds anything. Occupancy
 /// limits this kernel, so blocks are small and the loop over a segment's values stays simple: four values at
-/// a time, or two rows per thread, cost more in registers than they gain (H200). Items beyond the source's
-/// count return at once. The first threads then sum the pieces of long segments, if the plan has one.
+/// a time, or two rows per thread, cost more in registers than they gain (H200). Another kernel sums the
+/// pieces of long segments before.
 ///
 /// Host mapping: one run of neighbouring items per thread. The values shared by all rows are kept in copies
 /// that no store can alias, so the compiler keeps them in registers. Rows of one value, the common case, have
@@ -34,10 +34,8 @@ template <class Compute, class Tile, class Duplicates, class Source, class Value
 struct apply_rows {
   static constexpr unsigned int most_threads = threads_of_rows<Operation>;  ///< of a block, see launch
   static constexpr bool takes_runs = Tile::host;                            ///< see launch
-  static constexpr unsigned int blocks_at_once =
-      blocks_of_rows<Compute, Tile, Duplicates, Source, Operation>();
-  /// See launch_each. Rows miss different numbers of steps: with fewer rounds some blocks end late.
-  static constexpr unsigned int block_rounds = catches_up<Operation> && blocks_at_once > 1 ? 8 : 0;
+  static constexpr unsigned int blocks_at_once = blocks_of_rows<Compute, Tile, Source, Operation>();
+  static constexpr unsigned int block_rounds = rounds_of_rows<Source, Operation>(blocks_at_once);
 
   using duplicates_type = Duplicates;
   using compute = Compute;
@@ -53,25 +51,42 @@ struct apply_rows {
   Operation operation;
 
   [[nodiscard]] std::int64_t per_item() const { return tiles.divisor(); }
-  /// Of a host's item, a row with one value.
   [[nodiscard]] std::int64_t bytes_each() const {
     return width * static_cast<std::int64_t>(sizeof(Value) + Operation::arrays * sizeof(Compute));
+  }
+
+  /// See launch_each: a plan has fewer segments than positions.
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t work_items() const requires(by_segments<Source>) {
+    return source.items(items) * tiles.divisor();
   }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     // Looked up at once, because each of them comes from memory.
     const bool refused = source.blocked() || operation.is_refused();
-    const bool has_piece = is_piece<Tile, Duplicates>(source, i);
     const std::int64_t item = tiles.quotient(i);
     const row_segment rows = source.segment(item);
-    if (refused) return;
-    if (rows.row >= 0 && !is_in_pieces<Tile, Duplicates>(source, rows)) {
-      const std::int64_t number = i - item * tiles.divisor();
-      const std::int64_t column = first_column<Tile>(operation, item, rows.row) + number * Tile::elements;
-      if (const int count = count_of<Tile>(column, width); count != 0)
-        update_tile<Tile>(item, rows, column, count);
-    }
-    if (has_piece) update_piece(*this, i);
+    if (refused || rows.row < 0) return;
+    const std::int64_t number = i - item * tiles.divisor();
+    const std::int64_t column = first_column<Tile>(operation, item, rows.row) + number * Tile::elements;
+    const int count = count_of<Tile>(column, width);
+    if (count == 0) return;
+    Compute value[Tile::elements];
+    typename Operation::template held<Tile, Compute> inputs;
+    operation.load(inputs, rows.row, column, count);
+    combine_segment<Tile, Duplicates, adds_value<Operation>>(value, source, rows, values, values_stride,
+                                                             column, count);
+    operation.finish(inputs, item, rows.row, column, value, count);
+  }
+
+  /// Updates a tile of an item's row by the sum of its values.
+  KOKKOS_FORCEINLINE_FUNCTION void update_by_sum(std::int64_t item, const row_segment& rows,
+                                                 std::int64_t column, Compute (&sum)[Tile::elements],
+                                                 int count) const {
+    if constexpr (std::is_same_v<Duplicates, duplicates::mean>)
+      for (int e = 0; e < Tile::elements; ++e) sum[e] /= static_cast<Compute>(rows.end - rows.begin);
+    typename Operation::template held<Tile, Compute> inputs;
+    operation.load(inputs, rows.row, column, count);
+    operation.finish(inputs, item, rows.row, column, sum, count);
   }
 
   void operator()(const detail::host_run& run) const {
@@ -279,17 +294,6 @@ struct apply_rows {
           load_tile<Part>(value, operand + first, Part::elements);
           batch.operation.finish(inputs, item, row, column + first, value, Part::elements);
         });
-  }
-
-  template <class Part>
-  KOKKOS_FORCEINLINE_FUNCTION void update_tile(std::int64_t item, const row_segment& rows,
-                                               std::int64_t column, int count) const {
-    Compute value[Part::elements];
-    typename Operation::template held<Part, Compute> inputs;
-    operation.load(inputs, rows.row, column, count);
-    combine_segment<Part, Duplicates, adds_value<Operation>>(value, source, rows, values, values_stride,
-                                                             column, count);
-    operation.finish(inputs, item, rows.row, column, value, count);
   }
 };
 

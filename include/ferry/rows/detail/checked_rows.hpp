@@ -3,7 +3,6 @@
 
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/rows/detail/rows_ahead.hpp>
-#include <ferry/rows/detail/sum_long_segments.hpp>
 #include <ferry/rows/detail/unit_walk.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
@@ -24,7 +23,7 @@ KOKKOS_FORCEINLINE_FUNCTION bool sees_bad(const Team& team, const Named& named, 
   constexpr int at_once = 8;  // indices of a thread under way
   const auto last = static_cast<int>(positions - 1);
   bool any = false;
-  FERRY_LOOP_OF_DEVICE
+  FERRY_NOT_UNROLLED
   for (int first = team.team_rank(); first <= last; first += at_once * team.team_size()) {
     // Nothing is decided or recorded here, or loads would wait for one another. Beyond the last position that
     // one is looked at once more.
@@ -37,7 +36,7 @@ KOKKOS_FORCEINLINE_FUNCTION bool sees_bad(const Team& team, const Named& named, 
     for (int k = 0; k < at_once; ++k) bad |= named.is_bad(index[k]);
     any |= bad;
     if (!bad || team.league_rank() != 0) continue;
-    FERRY_LOOP_OF_DEVICE
+    FERRY_NOT_UNROLLED
     for (int k = 0; k < at_once; ++k)
       if (const int position = first + k * team.team_size(); position <= last) named.row(position, true);
   }

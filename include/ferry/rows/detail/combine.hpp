@@ -4,7 +4,7 @@
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/plan/detail/sum_pieces.hpp>
 #include <ferry/policy/duplicates.hpp>
-#include <ferry/rows/detail/sum_long_segments.hpp>
+#include <ferry/rows/detail/segment_sums.hpp>
 #include <ferry/rows/detail/tile.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -14,77 +14,42 @@
 
 namespace ferry::kernels {
 
-/// True if a device's kernels that update rows sum the pieces of long segments, if the source has work items
-/// for that.
-template <class Tile, class Duplicates, class Source>
-inline constexpr bool sums_pieces = (!Tile::host && Duplicates::combines &&
-                                     requires { Source::sums_pieces; });
-
 /// tile = the values of one segment, combined by `Duplicates`, for columns [column, column + count). The
 /// order of additions is that of sum_pieces on every backend. Adds: the result is added to something.
 template <class Tile, class Duplicates, bool Adds = false, class Compute, class Source, class Value>
 KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements], const Source& source,
                                                  const row_segment& rows, const Value* values,
                                                  std::int64_t stride, std::int64_t column, int count) {
-  const auto value_of = [&](std::int64_t k) { return values + source.position(k) * stride + column; };
-  if constexpr (!Duplicates::combines) {
-    const bool last = std::is_same_v<Duplicates, duplicates::last>;
-    load_tile<Tile>(tile, value_of(last ? rows.end - 1 : rows.begin), count);
-  } else {
-    constexpr bool may_be_summed = !Tile::host && requires { source.long_sums; };
-    const auto load = [&](std::int64_t k) {
-      if constexpr (Adds)
-        load_addends<Tile>(tile, value_of(k), count);
-      else
-        load_tile<Tile>(tile, value_of(k), count);
-      if constexpr (requires { Source::adjusts; }) source.template adjust<Tile>(tile, k, column, count);
-    };
-    load(rows.begin);
-    const auto add = [&](std::int64_t k) {
-      if constexpr (requires { Source::adjusts; }) {
-        Compute next[Tile::elements];
-        load_addends<Tile>(next, value_of(k), count);
-        source.template adjust<Tile>(next, k, column, count);
-        for (int e = 0; e < live<Tile>(count); ++e) tile[e] += next[e];
-      } else if constexpr (Tile::partial) {
-        const Value* next = value_of(k);
-        for (int e = 0; e < live<Tile>(count); ++e) tile[e] += convert<Compute>(next[e]);
-      } else {
-        Compute next[Tile::elements];
-        load_addends<Tile>(next, value_of(k), count);
-        for (int e = 0; e < live<Tile>(count); ++e) tile[e] += next[e];
-      }
-    };
-    const auto add_between = [&](std::int64_t first, std::int64_t end) {
-      // Segments are rarely longer than one: unrolling would only cost registers.
-      KOKKOS_IF_ON_DEVICE((_Pragma("unroll 1") for (std::int64_t k = first; k < end; ++k) add(k);))
-      KOKKOS_IF_ON_HOST((for (std::int64_t k = first; k < end; ++k) add(k);))
-    };
-    if (const std::int64_t size = rows.end - rows.begin; Tile::host && sum_pieces::cuts(size)) {
-      const sum_pieces pieces(size);
-      Compute total[Tile::elements];
-      add_between(rows.begin + 1, rows.begin + pieces.size);
-      load_tile<Tile>(total, static_cast<const Compute*>(tile), count);
-      for (std::int64_t piece = 1; piece < pieces.count; ++piece) {
-        load(rows.begin + piece * pieces.size);
-        add_between(rows.begin + piece * pieces.size + 1, rows.begin + pieces.end(piece, size));
-        for (int e = 0; e < live<Tile>(count); ++e) total[e] += tile[e];
-      }
-      load_tile<Tile>(tile, static_cast<const Compute*>(total), count);
-    } else if (size > 1) {
-      bool summed = false;
-      if constexpr (may_be_summed) {
-        summed = source.long_sums != nullptr && long_segments::has(rows.begin, rows.end);
-        if (summed)
-          load_tile<Tile>(tile,
-                          static_cast<const Compute*>(source.long_sums) +
-                              long_segments::slot(rows.begin) * source.long_stride + column,
-                          count);
-      }
-      if (!summed) add_between(rows.begin + 1, rows.end);
+  constexpr bool last = std::is_same_v<Duplicates, duplicates::last>;
+  const auto load = [&](Compute(&term)[Tile::elements], std::int64_t place) {
+    load_value<Tile, true>(term, source, place, values, stride, column, count);
+  };
+  load_value<Tile, Adds && Duplicates::combines>(tile, source, last ? rows.end - 1 : rows.begin, values,
+                                                 stride, column, count);
+  if constexpr (Duplicates::combines) {
+    constexpr int under_way = Tile::host ? 1 : Tile::packed && Tile::elements <= 4 ? 4 : 2;
+    const std::int64_t size = rows.end - rows.begin;
+    if (!long_sums::has(size)) {
+      add_terms<Tile, Tile::packed ? 2 : 1>(tile, rows.begin + 1, rows.end, count, load);
+    } else {
+      const auto positions = static_cast<std::uint32_t>(size);
+      const piece_cut pieces(positions);
+      const auto load_piece = [&](Compute(&term)[Tile::elements], std::uint32_t number) {
+        if constexpr (Tile::host) {
+          const std::int64_t begin = rows.begin + number * pieces.size;
+          load(term, begin);
+          add_terms<Tile, 1>(term, begin + 1, rows.begin + pieces.end(number, positions), count, load);
+        } else if constexpr (requires { source.sums; }) {
+          const Compute* const sums =
+              source.sums.template row<Compute>(long_sums::row_of(rows.begin) + number);
+          load_tile<Tile>(term, sums + column, count);
+        }
+      };
+      load_piece(tile, 0);
+      add_terms<Tile, under_way>(tile, 1u, pieces.count, count, load_piece);
     }
     if constexpr (std::is_same_v<Duplicates, duplicates::mean>)
-      for (int e = 0; e < live<Tile>(count); ++e) tile[e] /= static_cast<Compute>(rows.end - rows.begin);
+      for (int e = 0; e < live<Tile>(count); ++e) tile[e] /= static_cast<Compute>(size);
   }
 }
 

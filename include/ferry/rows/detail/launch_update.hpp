@@ -9,8 +9,8 @@
 #include <ferry/rows/detail/apply_rows.hpp>
 #include <ferry/rows/detail/row_walk.hpp>
 #include <ferry/rows/detail/schedule.hpp>
+#include <ferry/rows/detail/segment_sums.hpp>
 #include <ferry/rows/detail/shared_values.hpp>
-#include <ferry/rows/detail/sum_long_segments.hpp>
 #include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -18,7 +18,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -93,32 +92,32 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
     return job.template kernel<Exec, Duplicates, Tile, fields>(source, items, values);
   };
   bool counted = false;
+  // Kokkos launches blocks for all positions of a plan, and its loop would take registers from missed steps.
+  const auto enqueue = [&]<class Kernel>(const Kernel& kernel) {
+    if constexpr (std::is_same_v<Order, schedule::flat> && !is_host_exec<Exec> &&
+                  requires { requires Kernel::block_rounds != 0; })
+      launch(exec, labels.apply, schedule::each{}, items, kernel.per_item(), kernel);
+    else
+      launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
+  };
   if (values.width() == 0) {
   } else if constexpr (is_host_exec<Exec>) {
-    const auto kernel = kernel_of(kernels::host_tile{});
-    launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
+    enqueue(kernel_of(kernels::host_tile{}));
   } else if (job.template packs<Duplicates>(values)) {
     bool wide = false;
     if constexpr (takes_wide_tiles<Job, std::remove_const_t<Value>>)
       if (wide = job.packs_wide(values); wide) {
-        const auto kernel = kernel_of(kernels::wide_packed_tile{});
-        launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
+        enqueue(kernel_of(kernels::wide_packed_tile{}));
       }
     if (!wide) {
       auto kernel = kernel_of(typename Job::template packed_tile<Value>{});
-      // Kokkos' loop over the work items would take registers from the missed steps.
       if constexpr (kernels::catches_up<Job> && std::is_same_v<Order, schedule::flat> &&
-                    requires { kernel.blocks_at_once; }) {
-        if constexpr (!kernels::sums_pieces<kernels::packed_tile, Duplicates, Source>)
-          counted = kernel.operation.counts_by(kernel.per_item());
-        launch(exec, labels.apply, schedule::each{}, items, kernel.per_item(), kernel);
-      } else {
-        launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
-      }
+                    requires { kernel.blocks_at_once; })
+        counted = kernel.operation.counts_by(kernel.per_item());
+      enqueue(kernel);
     }
   } else {
-    const auto kernel = kernel_of(loose_tile_of<Job, Duplicates, Source>{});
-    launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
+    enqueue(kernel_of(loose_tile_of<Job, Duplicates, Source>{}));
   }
   if constexpr (Job::counts_rows)
     if (!counted)
@@ -136,70 +135,29 @@ report_writer report_repeats(launch_context<Exec>& call, const std::string& labe
   return report;
 }
 
-/// Counters of the sums of pieces, which are 0. Those of the plan are for the instance that made it, whose
-/// kernels follow one another. Others, and the launches of graphs, may run next to them and get their own.
-template <class Exec>
-unsigned int* counters_of_pieces(launch_context<Exec>& call, const std::string& label,
-                                 const plan_storage& store) {
-  if (store.counters != nullptr && store.counters_of == call.id() && !call.capturing()) return store.counters;
-  const std::int64_t count = kernels::piece_counters::count(store.positions);
-  auto* const words = call.template scratch<unsigned int>(count);
-  launch(call.exec(), call.label_part(label, "clear"), count, kernels::clear_counters{words});
-  return words;
-}
-
-/// True if the kernels that update rows can sum the pieces of long segments, see piece_sums: as many threads
-/// as there are tiles in the batch, and narrow numbers for its places.
-template <class Source, class Value, class Space>
-bool sums_in_kernel([[maybe_unused]] const plan_storage& store,
-                    [[maybe_unused]] const array_ref<Value, Space>& values) {
-  if constexpr (kernels::sums_pieces<kernels::packed_tile, duplicates::sum, Source>)
-    return store.values.rows == nullptr && values.row_stride() <= std::numeric_limits<std::uint32_t>::max();
+/// Launches the kernel that sums on a device the pieces of a plan's long segments, and binds their buffer to
+/// its source. A row has those `columns` of the values; `widest` is the greatest number of them, and `packed`
+/// says whether all begin and end at packets.
+template <class Sum, class Exec, class Source, class Value, class Space, class Columns>
+void sum_long(launch_context<Exec>& call, const std::string& label, const plan_storage& store,
+              const array_ref<Value, Space>& values, const Columns& columns, std::int64_t widest, bool packed,
+              Source& source) {
+  if (!kernels::long_sums::has(store.positions) || widest == 0) return;
+  const std::int64_t rows = kernels::long_sums::row_of(store.positions);
+  constexpr std::int64_t packet = kernels::packed_tile::elements;
+  const std::int64_t room = (widest + packet - 1) / packet * packet;
+  source.sums = {call.template scratch<Sum>(rows * room), static_cast<std::uint32_t>(room)};
+  const auto sum_by = [&]<class Tile>(Tile) {
+    const std::int64_t tiles = kernels::tiles_of<Tile>(widest);
+    launch(call.exec(), call.label_part(label, "sum_long"), schedule::each{}, rows, tiles,
+           kernels::sum_pieces_of_segments<Sum, Tile, Source, std::remove_const_t<Value>, Columns>{
+               source, store.long_found, store.order, store.inverse, values.data, values.row_stride(),
+               columns, fast_divisor(tiles), rows});
+  };
+  if (packed && in_packets<packet>(values))
+    sum_by(kernels::packed_tile{});
   else
-    return false;
-}
-
-/// Binds the room for the sums of a plan's long segments, rows of `width` elements, to a source on a device.
-/// False if it can have no such segment.
-template <class Sum, class Exec, class Source>
-bool take_long_sums(launch_context<Exec>& call, const std::string& label, const row_plan& plan,
-                    std::int64_t width, Source& source) {
-  const plan_storage& store = *plan.storage();
-  const std::int64_t slots = kernels::long_segments::slots(plan.positions());
-  if (!kernels::long_segments::has(0, plan.positions()) || width == 0) return false;
-  source.long_sums = call.template scratch<Sum>(slots * width);
-  source.long_stride = width;
-  source.pieces = {
-      store.long_found, store.order, store.inverse, counters_of_pieces(call, label, store), slots, 0};
-  return true;
-}
-
-/// Binds to a plan's source on a device what sums its long segments, in the type that the job's kernels
-/// compute in: these kernels if they can, else one before them.
-template <class Sum, class Exec, class Source, class Value, class Space>
-void sum_long(launch_context<Exec>& call, const std::string& label, const row_plan& plan,
-              const array_ref<Value, Space>& values, Source& source) {
-  const std::int64_t width = values.width();
-  if (!take_long_sums<Sum>(call, label, plan, width, source)) return;
-  const std::int64_t slots = source.pieces.slots;
-  if (!sums_in_kernel<Source>(*plan.storage(), values)) {
-    // One kernel serves both sources of plans.
-    using rows_type =
-        std::conditional_t<std::is_same_v<Source, kernels::summed_plan_rows>, kernels::plan_rows, Source>;
-    const auto sum_by = [&]<class Tile>(Tile) {
-      const std::int64_t tiles = kernels::tiles_of<Tile>(width);
-      kernels::sum_segments<Sum, Tile, std::remove_const_t<Value>, rows_type> kernel{
-          source, values.data, values.row_stride(), width, fast_divisor(tiles)};
-      kernel.source.pieces.items = slots * tiles * Tile::elements;
-      launch(call.exec(), call.label_part(label, "sum_long"), schedule::each{}, kernel.source.pieces.items, 1,
-             kernel);
-    };
-    source.pieces.slots = 0;
-    if (width % kernels::packed_tile::elements == 0)
-      sum_by(kernels::packed_tile{});
-    else
-      sum_by(kernels::single_tile{});
-  }
+    sum_by(kernels::single_tile{});
 }
 
 /// A plan's rows as they are in its arrays.
@@ -211,29 +169,27 @@ inline kernels::plan_rows rows_of_plan(const plan_storage& store) {
           store.checked ? store.report->findings : nullptr,
           nullptr};
 }
+/// As rows_of_plan, for a duplicates policy that may adjust their values.
+template <class Duplicates>
+auto source_of_plan(const plan_storage& store, std::int64_t width) {
+  if constexpr (adjusts_values<Duplicates>)
+    return Duplicates::source(rows_of_plan(store), store, width);
+  else
+    return rows_of_plan(store);
+}
 
 /// A plan's rows as the source of writing kernels. Reports repeated rows if they are forbidden, and sums
-/// the long segments on a device that the job's kernels do not, see sum_long.
-template <class Duplicates, class Sum, bool InKernel = false, class Exec, class Job, class Value, class Space>
-auto plan_source(launch_context<Exec>& call, const std::string& label, [[maybe_unused]] const Job& job,
-                 const row_plan& plan, [[maybe_unused]] const array_ref<Value, Space>& values) {
+/// the pieces of long segments on a device.
+template <class Duplicates, class Sum, class Exec, class Value, class Space>
+auto plan_source(launch_context<Exec>& call, const std::string& label, const row_plan& plan,
+                 const array_ref<Value, Space>& values) {
   const plan_storage& store = *plan.storage();
-  kernels::plan_rows source = rows_of_plan(store);
+  auto source = source_of_plan<Duplicates>(store, values.width());
   if constexpr (Duplicates::forbids) source.repeats = report_repeats(call, label, plan).findings;
-  if constexpr (adjusts_values<Duplicates>) {
-    auto adjusted = Duplicates::source(source, store, values.width());
-    if constexpr (!is_host_exec<Exec>)
-      sum_long<combining_number<Exec, Duplicates, Sum>>(call, label, plan, values, adjusted);
-    return adjusted;
-  } else if constexpr (InKernel && Duplicates::combines && !is_host_exec<Exec>) {
-    kernels::summed_plan_rows summed{source};
-    sum_long<Sum>(call, label, plan, values, summed);
-    return summed;
-  } else {
-    if constexpr (Duplicates::combines && !is_host_exec<Exec>)
-      sum_long<Sum>(call, label, plan, values, source);
-    return source;
-  }
+  if constexpr (Duplicates::combines && !is_host_exec<Exec>)
+    sum_long<combining_number<Exec, Duplicates, Sum>>(
+        call, label, store, values, kernels::column_range{0, values.width()}, values.width(), true, source);
+  return source;
 }
 template <class Job, class Exec, class Value>
 using sum_of = typename Job::template sum_type<Exec, std::remove_const_t<Value>>;
@@ -249,7 +205,7 @@ auto* combine_on_device(launch_context<Exec>& call, const std::string& label, co
   const auto emit = job.template emit<plain, Duplicates>(combined, items, values.width());
   using emit_job = std::remove_const_t<decltype(emit)>;
   const auto labels = update_labels::of<emit_job>(call, label);
-  const auto source = plan_source<Duplicates, sum_of<emit_job, Exec, Value>>(call, label, emit, plan, values);
+  const auto source = plan_source<Duplicates, sum_of<emit_job, Exec, Value>>(call, label, plan, values);
   launch_update<Duplicates>(call.exec(), labels, emit, source, items, values);
   if constexpr (Duplicates::forbids) {
     execution_backend<Exec>::fence(call.exec(), label);

@@ -23,11 +23,8 @@ template <class Compute, class Tile, class Duplicates, class Source, class Value
 auto apply_kernel(const Source& source, std::int64_t items, const Value* values, std::int64_t stride,
                   std::int64_t width, const Operation& operation) {
   const std::int64_t tiles = Tile::host ? 1 : kernels::tiles_of<Tile>(width);
-  kernels::apply_rows<Compute, Tile, Duplicates, Source, Value, Operation> kernel{
+  return kernels::apply_rows<Compute, Tile, Duplicates, Source, Value, Operation>{
       source, values, stride, width, items, fast_divisor(tiles), operation};
-  if constexpr (kernels::sums_pieces<Tile, Duplicates, Source>)
-    kernel.source.pieces.items = source.pieces.slots * tiles * Tile::elements;
-  return kernel;
 }
 
 /// Moves rows as opaque units, by Operation<unit>{data, stride}. A packed tile is one unit of 16 bytes.

@@ -4,8 +4,8 @@
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/rows/detail/apply_rows.hpp>
 #include <ferry/rows/detail/gather_rows.hpp>
+#include <ferry/rows/detail/operation_traits.hpp>
 #include <ferry/rows/detail/packet.hpp>
-#include <ferry/rows/detail/pieces_of_rows.hpp>
 #include <ferry/rows/detail/tile.hpp>
 
 #include <Kokkos_Macros.hpp>

@@ -184,64 +184,54 @@ struct search_rows {
                         [&](int p, int number) { slots[number] = static_cast<std::uint16_t>(p); });
   }
 
-  /// Updates a row with many values: threads sum its pieces in some tiles, a thread a tile adds these up.
+  /// Updates a row with many values: a thread sums a piece in a tile, then one adds up those of a tile.
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION void update_long(const Team& team, memory& batch, const Kernel& team_kernel,
                                                int item) const {
-    constexpr int elements = tile::elements;
-    auto* const totals = reinterpret_cast<compute*>(batch.sums);
+    constexpr int elements = tile::elements, under_way = 8;
     const row_segment& segment = batch.segments[item];
-    const auto count = static_cast<std::uint32_t>(segment.end - segment.begin);
-    const piece_cut cut(count);
-    const int pieces = piece_cut::cuts(count) ? static_cast<int>(cut.count) : 1;
-    const int fit = sum_bytes / (pieces * elements * static_cast<int>(sizeof(compute)));
-    const std::int64_t origin =
-        first_column<tile>(team_kernel.operation, team.league_rank() + item * teams, segment.row);
-    FERRY_LOOP_OF_DEVICE
+    const piece_cut cut(static_cast<std::uint32_t>(segment.end - segment.begin));
+    const auto pieces = static_cast<int>(cut.count);
+    const int fit = sum_bytes / (pieces * static_cast<int>(sizeof(compute[elements])));
+    const std::int64_t position = team.league_rank() + item * teams;
+    const std::int64_t origin = first_column<tile>(team_kernel.operation, position, segment.row);
+    auto* const totals = reinterpret_cast<compute(*)[elements]>(batch.sums);
+    FERRY_NOT_UNROLLED
     for (int first = 0; first < per_item; first += fit) {
-      const int tiles = per_item - first < fit ? per_item - first : fit, columns = tiles * elements;
-      const std::int64_t begin = origin + std::int64_t{first} * elements;
-      FERRY_LOOP_OF_DEVICE
-      for (int k = team.team_rank(); k < pieces * columns; k += team.team_size()) {
-        const int piece = k / columns;
-        const std::int64_t column = begin + (k - piece * columns);
-        if (column < 0 || column >= team_kernel.width) continue;
-        const std::int64_t end = segment.begin + (pieces == 1 ? count : cut.end(piece, count));
-        totals[k] =
-            sum_in_order(team_kernel, column, segment.begin + (pieces == 1 ? 0 : piece * cut.size), end);
-      }
-      team.team_barrier();
-      FERRY_LOOP_OF_DEVICE
-      for (int t = team.team_rank(); t < tiles; t += team.team_size()) {
-        const std::int64_t column = begin + std::int64_t{t} * elements;
-        const int live = count_of<tile>(column, team_kernel.width);
-        if (live == 0) continue;
+      const int tiles = per_item - first < fit ? per_item - first : fit;
+      const auto column_of = [&](int t) { return origin + std::int64_t{first + t} * elements; };
+      FERRY_NOT_UNROLLED
+      for (int k = team.team_rank(); k < pieces * tiles; k += team.team_size()) {
+        const int piece = k / tiles;
+        const std::int64_t column = column_of(k - piece * tiles), begin = segment.begin + piece * cut.size;
+        const int live_elements = count_of<tile>(column, team_kernel.width);
+        const auto load = [&](compute(&term)[elements], std::int64_t place) {
+          load_value<tile, true>(term, team_kernel.source, place, team_kernel.values,
+                                 team_kernel.values_stride, column, live_elements);
+        };
+        if (live_elements == 0) continue;
+        const auto end = cut.end(static_cast<std::uint32_t>(piece),
+                                 static_cast<std::uint32_t>(segment.end - segment.begin));
         compute sum[elements];
-        for (int e = 0; e < elements; ++e) {
-          sum[e] = totals[t * elements + e];
-          for (int piece = 1; piece < pieces; ++piece) sum[e] += totals[piece * columns + t * elements + e];
-        }
-        update_by_sum(team_kernel, team.league_rank() + item * teams, segment, column, sum, live);
+        load(sum, begin);
+        add_terms<tile, under_way>(sum, begin + 1, segment.begin + end, live_elements, load);
+        for (int e = 0; e < elements; ++e) totals[k][e] = sum[e];
+      }
+      team.team_barrier();
+      FERRY_NOT_UNROLLED
+      for (int t = team.team_rank(); t < tiles; t += team.team_size()) {
+        const int live_elements = count_of<tile>(column_of(t), team_kernel.width);
+        if (live_elements == 0) continue;
+        const auto load = [&](compute(&term)[elements], std::int64_t piece) {
+          for (int e = 0; e < elements; ++e) term[e] = totals[piece * tiles + t][e];
+        };
+        compute sum[elements];
+        load(sum, 0);
+        add_terms<tile, 1>(sum, 1, pieces, live_elements, load);
+        team_kernel.update_by_sum(position, segment, column_of(t), sum, live_elements);
       }
       team.team_barrier();
     }
-  }
-  /// The sum of a column's values at the places [begin, end), one after the other.
-  KOKKOS_FORCEINLINE_FUNCTION static compute sum_in_order(const Kernel& team_kernel, std::int64_t column,
-                                                          std::int64_t begin, std::int64_t end) {
-    constexpr int at_once = 16;  // loads under way
-    compute sum{};
-    FERRY_LOOP_OF_DEVICE
-    for (std::int64_t k = begin; k < end; k += at_once) {
-      compute next[at_once];
-      for (int j = 0; j < at_once; ++j)
-        if (k + j < end)
-          next[j] = convert<compute>(
-              team_kernel.values[column + team_kernel.source.position(k + j) * team_kernel.values_stride]);
-      for (int j = 0; j < at_once; ++j)
-        if (k + j < end) sum = k + j == begin ? next[j] : sum + next[j];
-    }
-    return sum;
   }
 };
 

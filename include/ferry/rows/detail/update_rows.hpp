@@ -51,13 +51,7 @@ ticket update_by_plan(const Exec& exec, const char* verb, const Access& access, 
       } else {
         const auto labels = update_labels::of<Job>(call, label);
         const auto rows = access.template located<Path>(call, ready, plan);
-        // One thread for each work item: enough to sum the pieces of long segments as well. Rows that catch
-        // up would need too many registers for that.
-        constexpr bool all_at_once =
-            Access::is_strided && !Job::needs_whole_rows && !kernels::catches_up<Job> &&
-            std::is_same_v<std::remove_cvref_t<decltype(rows.order)>, schedule::flat>;
-        const auto source =
-            plan_source<Duplicates, sum_of<Job, Exec, Value>, all_at_once>(call, label, ready, plan, values);
+        const auto source = plan_source<Duplicates, sum_of<Job, Exec, Value>>(call, label, plan, values);
         launch_update<Duplicates>(exec, labels, rows.job, source, plan.positions(), values, rows.order);
       }
     } else {

@@ -210,7 +210,7 @@ template <class Duplicates, class Exec, class Job, class Value>
 void launch_uploaded(launch_context<Exec>& call, const std::string& label, const Job& job,
                      const row_plan& plan, const array_ref<Value, device_space>& values) {
   const auto labels = update_labels::of<Job>(call, label);
-  const auto source = plan_source<Duplicates, sum_of<Job, Exec, Value>>(call, label, job, plan, values);
+  const auto source = plan_source<Duplicates, sum_of<Job, Exec, Value>>(call, label, plan, values);
   launch_update<Duplicates>(call.exec(), labels, job, source, plan.positions(), values);
 }
 

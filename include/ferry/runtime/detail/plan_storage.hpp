@@ -41,9 +41,6 @@ struct plan_storage {
   /// A flag of a device's plan: 0 if no row has as many positions as its kernels sum in pieces. In the memory
   /// of the arrays; null if that is unknown.
   const std::int64_t* long_found = nullptr;
-  /// Counters for kernels of instance `counters_of`, which leave them 0; null: none.
-  unsigned int* counters = nullptr;
-  instance_id counters_of = 0;
   shared_values values{};
   array_note values_note{};            ///< the caller's array that these values come from
   std::shared_ptr<plan_storage> base;  ///< the plan whose arrays this one shares

@@ -10,7 +10,7 @@ namespace ferry::detail {
 /// Counts of kernels::long_bag_list; 0 between verbs.
 struct long_bag_counts {
   std::uint64_t listed = 0;    ///< bags and their pieces
-  unsigned int completed = 0;  ///< groups of their tiles
+  unsigned int completed = 0;  ///< of their tiles
 };
 
 /// The fault of an offset of bags.
