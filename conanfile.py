@@ -52,8 +52,8 @@ class Ferry(ConanFile):
         self.requires("boost/[>=1.74 <2]", transitive_headers=True, options={"header_only": True})
         if self.options.io:
             self.requires("isa-l/[>=2.30 <3]")
+            self.requires("xxhash/[>=0.8 <1]", visible=False)  # its header alone
         self.requires("nlohmann_json/[>=3.9 <4]", visible=False)
-        self.requires("xxhash/[>=0.8 <1]", visible=False)  # its header alone
         if self.options.cuda:
             self.requires("cuda-toolkit/[>=12.2 <14]", transitive_headers=True, transitive_libs=True)
 
