@@ -7,12 +7,9 @@
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/policy/path.hpp>
-#include <ferry/quantized/detail/dequantize_rows.hpp>
-#include <ferry/quantized/detail/quantize_rows.hpp>
-#include <ferry/quantized/rowwise_int8_tensor.hpp>
+#include <ferry/quantized/quantized_tensor.hpp>
 #include <ferry/rows/detail/batch_rows.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
-#include <ferry/rows/detail/schedule.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
@@ -24,16 +21,16 @@
 #include <string>
 #include <type_traits>
 
-/// The parts that the verbs on 8-bit tables share. These verbs consist of ordinary verbs on records, which
-/// are rows of bytes, and of dense kernels between records and numbers in memory of the execution space. So
-/// they support every path and space.
+/// The parts that the verbs on quantized tables share. Rows of codes, scales and records are rows of
+/// ordinary arrays: what kernels can't decode or encode where it lies travels by ordinary verbs. So these
+/// verbs support every path and space.
 namespace ferry::detail {
 
 /// True if kernels of Exec access Space without a link.
 template <class Exec, class Space>
 inline constexpr bool is_near = is_host_exec<Exec> || std::is_same_v<Space, device_space>;
 
-/// The user's path for records between the table and the execution space's memory. Staging becomes
+/// The user's path for rows between the table and the execution space's memory. Staging becomes
 /// path::direct if both are on the device.
 template <class Path, class Exec, class Space>
 using record_path =
@@ -47,13 +44,12 @@ void refuse_capture_of_staging(const launch_context<Exec>& call) {
         "but the rows would pass through the host's threads each time; use path::direct on device, mapped or pinned memory");
 }
 
-/// The codes as rows of `width` bytes, one record apart. Checks and messages use them.
+/// A table as checks and messages take it: rows of `width` numbers.
 template <class Table>
-auto codes_of(Table& table) {
-  const auto records = make_ref(table.records());
-  auto codes = records;
-  codes.extents[1] = static_cast<std::int64_t>(table.width());
-  return codes;
+auto numbers_of(Table& table) {
+  auto numbers = make_ref(stored(table));
+  numbers.extents[1] = static_cast<std::int64_t>(table.width());
+  return numbers;
 }
 
 /// Rows [first, first + count) of an array, with its tracked device writes.
@@ -71,57 +67,17 @@ array_ref<T, near_space<Exec>> near_rows(launch_context<Exec>& call, std::int64_
   return dense_rows<T, near_space<Exec>>(call.template scratch<T>(rows * width), rows, width, label);
 }
 
-/// records[p] = values[p] in 8 bits for each position p that `source` names.
-template <class Exec, class Value, class Space, class Source = kernels::identity>
-void launch_quantize(const Exec& exec, const std::string& label, const array_ref<Value, Space>& values,
-                     std::byte* records, std::int64_t record_bytes, const Source& source = {}) {
-  using plain = std::remove_const_t<Value>;
-  if (values.rows() == 0) return;
-  const auto launch_tiles = [&]<class Tile>(Tile) {
-    launch(exec, label, schedule::flat{}, values.rows(), 1,
-           kernels::quantize_rows<plain, Source, Tile>{values.data, values.row_stride(), values.width(),
-                                                       records, record_bytes, values.rows(), source});
-  };
-  if constexpr (is_host_exec<Exec>) {
-    launch_tiles(kernels::host_tile{});
-  } else {
-    constexpr int wide = kernels::wide_packed_tile::elements;
-    if (values.width() <= wide * kernels::row_sum_order::lanes && in_packets<wide>(values))
-      launch_tiles(kernels::wide_packed_tile{});
-    else if (in_packets<kernels::packed_tile::elements>(values))
-      launch_tiles(kernels::packed_tile{});
-    else
-      launch_tiles(kernels::single_tile{});
-  }
+/// The row of each of a source's items, -1 for none, as a list. Findings go to the ticket.
+template <class Exec, class Index, class Bounds>
+kernels::listed_rows listed(launch_context<Exec>& call, const kernels::index_rows<Index, Bounds>& source,
+                            std::int64_t n) {
+  auto* rows = call.template scratch<std::int64_t>(n);
+  launch(call.exec(), call.label("resolve"), n,
+         kernels::resolve_indices<Index, Bounds>{source, rows, nullptr, nullptr});
+  return {rows};
 }
 
-/// out[source.position(k)] = the values of record source.row(k) for each item k.
-template <class Exec, class Out, class Space, class Source, class Order = schedule::flat>
-void launch_dequantize(const Exec& exec, const std::string& label, const std::byte* records,
-                       std::int64_t record_bytes, const array_ref<Out, Space>& out, const Source& source,
-                       const Order& order = {}) {
-  using kernel = kernels::dequantize_rows<Out, Source, is_host_exec<Exec>>;
-  const std::int64_t units = kernel::units_of(out.width());
-  launch(exec, label, order, out.rows(), units,
-         kernel{records, record_bytes, out.width(), out.data, out.row_stride(), fast_divisor(units),
-                in_packets<4>(out), source});
-}
-
-/// 8-bit rows, which kernels decode: see row_access.hpp.
-template <class Byte, class Space>
-struct record_rows {
-  using value_type = Byte;
-  array_ref<Byte, Space> codes;
-};
-template <class Exec, class Byte, class RowSpace, class Out, class Space, class Source,
-          class Order = schedule::flat>
-void launch_gather(const Exec& exec, const std::string& label, const record_rows<Byte, RowSpace>& rows,
-                   const array_ref<Out, Space>& out, const Source& source, std::int64_t,
-                   const Order& order = {}) {
-  launch_dequantize(exec, label, rows.codes.data, rows.codes.row_stride(), out, source, order);
-}
-
-/// True if rows of the array can be converted to and from 8 bits.
+/// True if rows of the array can be encoded and decoded.
 template <class Array>
 consteval void require_quantizable() {
   constexpr bool is_floating = FloatingElement<typename traits_of<Array>::value_type>;
@@ -129,8 +85,8 @@ consteval void require_quantizable() {
                 "ferry: quantized rows are converted from and to float, double, half_t and bhalf_t only.");
 }
 
-/// Checks the types of quantize and dequantize: the table of numbers and the 8-bit table in Space.
-template <class Exec, class Array, class Space, class Chosen>
+/// Checks the types of quantize and dequantize: the table of numbers and the quantized table.
+template <class Exec, class Array, class Table, class Chosen>
 consteval void require_whole_table_verb() {
   require_execution_space<Exec>();
   require_rows<Array>();
@@ -140,9 +96,10 @@ consteval void require_whole_table_verb() {
       !Chosen::template get<path_category, path::automatic>::sorts,
       "ferry: quantize and dequantize take whole tables, so there are no rows to sort; path::ordered and path::cooperative are for verbs that take indices.");
   require_reach<Exec, Array>();
-  require_reach<Exec, tensor<std::byte, Space>>();
+  require_reach<Exec, tensor<std::byte, typename Table::memory_space>>();
+  require_reach<Exec, tensor<std::byte, typename Table::scale_space>>();
   require_path<typename Chosen::template get<path_category, path::automatic>,
-               typename traits_of<Array>::memory_space, Space>();
+               typename traits_of<Array>::memory_space, typename Table::memory_space>();
 }
 
 inline void require_same_rows(const char* verb, const auto& source, const auto& target) {
