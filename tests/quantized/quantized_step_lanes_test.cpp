@@ -17,6 +17,12 @@ namespace quantization = ferry::quantization;
 namespace detail = ferry::detail;
 namespace kernels = ferry::kernels;
 
+/// Its blocks are no number of tiles that is a power of two.
+struct mxfp8_of_48 : quantization::mxfp8 {
+  static constexpr const char* name = "mxfp8_of_48";
+  static constexpr int block = 48;
+};
+
 template <class Q, class Tile, class Rounding>
 void train_by_lanes(std::size_t width, int least = 1) {
   using rule_type = ferry::optim::adam;
@@ -84,8 +90,8 @@ TEST_CASE("lanes of a device step on quantized rows", "[optim][quantized]") {
     train_rows<quantization::mxfp4>();
     train_rows<quantization::nvfp4>();
     for (const std::size_t width : {48u, 96u, 480u}) {
-      train_by_lanes<nibbles_of_48, kernels::packed_tile, ferry::rounding::nearest>(width);
-      train_by_lanes<nibbles_of_48, kernels::single_tile, ferry::rounding::nearest>(width, 32);
+      train_by_lanes<mxfp8_of_48, kernels::packed_tile, ferry::rounding::nearest>(width);
+      train_by_lanes<mxfp8_of_48, kernels::single_tile, ferry::rounding::nearest>(width, 32);
     }
   }
 }

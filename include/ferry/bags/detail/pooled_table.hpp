@@ -4,7 +4,7 @@
 #include <ferry/quantized/detail/decode_rows.hpp>
 #include <ferry/quantized/detail/quantized_access.hpp>
 #include <ferry/quantized/detail/quantized_weights.hpp>
-#include <ferry/quantized/detail/rowwise_int8_tile.hpp>
+#include <ferry/quantized/detail/rowwise_int8_code.hpp>
 #include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/prefetch.hpp>

@@ -13,7 +13,6 @@
 #include <ferry/optim/state.hpp>
 #include <ferry/quantized/detail/coded_weights.hpp>
 #include <ferry/quantized/detail/quantized_weights.hpp>
-#include <ferry/quantized/detail/store_blocks.hpp>
 #include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/detail/row_kernels.hpp>

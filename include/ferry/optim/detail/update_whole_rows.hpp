@@ -6,7 +6,7 @@
 #include <ferry/optim/detail/row_squares.hpp>
 #include <ferry/optim/detail/row_tile.hpp>
 #include <ferry/plan/detail/row_source.hpp>
-#include <ferry/quantized/detail/store_blocks.hpp>
+#include <ferry/quantized/detail/quantized_weights.hpp>
 #include <ferry/rows/detail/combine.hpp>
 #include <ferry/rows/detail/row_walk.hpp>
 #include <ferry/rows/detail/tile.hpp>

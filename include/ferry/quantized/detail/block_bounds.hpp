@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/quantized/quantization.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/detail/bit_cast.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 

@@ -5,7 +5,6 @@
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/policy/path.hpp>
-#include <ferry/quantized/detail/deciding_positions.hpp>
 #include <ferry/quantized/detail/decode_rows.hpp>
 #include <ferry/quantized/detail/encode_rows.hpp>
 #include <ferry/quantized/detail/quantized_verbs.hpp>
@@ -177,10 +176,12 @@ inline constexpr bool is_read_in_place = is_near<Exec, Space> ||
 template <class Path, class Exec, class... Spaces>
 inline constexpr bool decodes_at_once = is_kernel_path<Path> && (is_read_in_place<Path, Exec, Spaces> && ...);
 
-/// The user's path for codes or scales in Space, between the table and scratch of the execution space.
+/// The user's path for codes, scales or records in Space, between the table and scratch of the execution
+/// space: path::direct if no host thread can take part.
 template <class Path, class Exec, class Space>
-using part_path = std::conditional_t<splits_rows<Path> && !Space::is_host_accessible, path::direct,
-                                     record_path<Path, Exec, Space>>;
+using part_path = std::conditional_t<(splits_rows<Path> && !Space::is_host_accessible) ||
+                                         (by_host_alone<Path> && !any_host_space<Space, near_space<Exec>>),
+                                     path::direct, Path>;
 
 /// Rows of codes and scales, which kernels of the execution space read and decode.
 template <class Q, class Space, class ScaleSpace>

@@ -30,12 +30,6 @@ namespace ferry::detail {
 template <class Exec, class Space>
 inline constexpr bool is_near = is_host_exec<Exec> || std::is_same_v<Space, device_space>;
 
-/// The user's path for rows between the table and the execution space's memory. Staging becomes
-/// path::direct if both are on the device.
-template <class Path, class Exec, class Space>
-using record_path =
-    std::conditional_t<(by_host_alone<Path> && !any_host_space<Space, near_space<Exec>>), path::direct, Path>;
-
 /// Before anything is enqueued: refuses capture if host threads would take part in each launch.
 template <class Path, class... Spaces, class Exec>
 void refuse_capture_of_staging(const launch_context<Exec>& call) {

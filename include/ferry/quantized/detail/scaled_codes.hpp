@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/quantized/detail/quotient.hpp>
+#include <ferry/quantized/quantization.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/fp8.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -93,6 +94,20 @@ struct divided_codes : scaled_codes<Codes> {
       return quotients.of_four(value, quotient) && Codes::bits_of_four(quotient, codes);
     }
   };
+};
+
+/// Codes of a byte with one float for the table and no scales of blocks:
+///
+///   value = code * table.scale(), in float
+///   code  = value / table.scale(), to nearest even, at most the largest number of the codes
+template <class Byte>
+struct table_scaled : divided_codes<byte_codes<Byte>> {
+  using scale_type = no_scale;
+  static constexpr int block = 0;
+  static constexpr bool has_tensor_scale = true;
+
+  KOKKOS_FUNCTION static no_scale scale_of(const block_range&, float) { return {}; }
+  KOKKOS_FUNCTION static float step_of(no_scale, float tensor_scale) { return tensor_scale; }
 };
 
 }  // namespace ferry::detail
