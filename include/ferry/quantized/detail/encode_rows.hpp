@@ -209,7 +209,12 @@ struct encode_rows {
     for (int e = 0; e < part; ++e) value[e] = Whole || e < count ? convert<float>(numbers[e]) : 0.0f;
     for (int e = 0; e < part; ++e) code[e] = Q::encode(value[e], step);
     for (int e = 0; e < part; ++e) put_code<bits>(bytes, e, Whole || e < count ? code[e] : 0u);
-    std::memcpy(target, bytes, Whole ? sizeof bytes : static_cast<std::size_t>((count * bits + 7) / 8));
+    if constexpr (Whole) {
+      std::memcpy(target, bytes, sizeof bytes);
+    } else {
+      for (int b = 0; b < part * bits / 8; ++b)
+        if (b * 8 < count * bits) target[b] = bytes[b];
+    }
   }
 };
 

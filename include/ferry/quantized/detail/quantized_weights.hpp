@@ -44,10 +44,11 @@ struct coded_row {
   KOKKOS_FORCEINLINE_FUNCTION void load(Compute (&weight)[Tile::elements], std::int64_t column,
                                         int count) const {
     constexpr bool shares_scale = Q::block % Tile::elements == 0;
+    constexpr int columns = Tile::packed ? Tile::elements : 1;
     [[maybe_unused]] std::uint8_t bytes[Tile::elements];
     if constexpr (bits == 8)
       load_tile<Tile>(bytes, reinterpret_cast<const std::uint8_t*>(codes) + column, count);
-    auto step = step_at < Tile::packed ? Tile::elements : 1 > (column);
+    auto step = step_at<columns>(column);
     if constexpr (Tile::packed && bits == 8 && shares_scale && ferry::detail::decodes_words<Q>) {
       bool decoded = true;
       for (int e = 0; e < Tile::elements; e += 4) {
@@ -192,7 +193,7 @@ KOKKOS_FORCEINLINE_FUNCTION void store_blocks(const Weights& table, const typena
                                               const Store& store) {
   constexpr int block = Weights::block, sharers = sharing_lanes<Tile>(block);
   const auto load = [](float(&value)[Tile::elements], const auto& tile, int count) {
-    for (int e = 0; e < live<Tile>(count); ++e) value[e] = convert<float>(tile.weight[e]);
+    load_tile<Tile>(value, &tile.weight[0], count);
   };
   const auto store_tile = [&](const auto& target, std::int64_t column, int count) {
     store(target, tile_at(column, count), column, count);

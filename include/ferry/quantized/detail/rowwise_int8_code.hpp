@@ -136,7 +136,7 @@ struct rowwise_int8_code {
   /// Writes scale, offset and zeros to the `bytes` bytes behind the codes of a row, fewer than 24. A device
   /// in as few stores as their alignment allows: each store is a transaction of the second-level cache.
   KOKKOS_FUNCTION void store(std::byte* tail, std::int64_t bytes) const {
-    const std::uint32_t words[6] = {detail::bit_cast<std::uint32_t>(scale),
+    const std::uint32_t words[2] = {detail::bit_cast<std::uint32_t>(scale),
                                     detail::bit_cast<std::uint32_t>(offset)};
     KOKKOS_IF_ON_DEVICE((
         if (bytes == 16) {
@@ -152,10 +152,20 @@ struct rowwise_int8_code {
               tail[b] = static_cast<std::byte>(word >> (b % 4 * 8) & 0xffu);
           }
         }))
-    KOKKOS_IF_ON_HOST((std::memcpy(tail, words, static_cast<std::size_t>(bytes));))
+    KOKKOS_IF_ON_HOST((std::memcpy(tail, words, 8); if (bytes >= 16) clear_ends<8>(tail + 8, bytes - 8);
+                       else if (bytes >= 12) clear_ends<4>(tail + 8, bytes - 8);
+                       else if (bytes >= 10) clear_ends<2>(tail + 8, bytes - 8);
+                       else if (bytes == 9) clear_ends<1>(tail + 8, 1);))
   }
 
  private:
+  /// target[0, count) = 0, of Bytes to 2 * Bytes bytes, because a loop would be a call.
+  template <int Bytes>
+  static void clear_ends(std::byte* target, std::int64_t count) {
+    const std::byte none[Bytes] = {};
+    std::memcpy(target, none, Bytes);
+    std::memcpy(target + count - Bytes, none, Bytes);
+  }
   /// The biased exponent that a number's lowest bit has. Subnormals have the least one.
   KOKKOS_FORCEINLINE_FUNCTION static int exponent(float number) {
     const auto biased = static_cast<int>(detail::magnitude_bits(number) >> 23);
