@@ -28,6 +28,23 @@ struct encoding_functions {
 #endif
   }
 
+  /// encode_byte of four values, for the bytes of a word, lowest first.
+  template <bool Five>
+  KOKKOS_FORCEINLINE_FUNCTION static bool encode_four_bytes([[maybe_unused]] const float (&value)[4],
+                                                            [[maybe_unused]] std::uint32_t& word) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+    constexpr auto format = Five ? __NV_E5M2 : __NV_E4M3;
+    const std::uint32_t low =
+        __nv_cvt_float2_to_fp8x2(make_float2(value[0], value[1]), __NV_SATFINITE, format);
+    const std::uint32_t high =
+        __nv_cvt_float2_to_fp8x2(make_float2(value[2], value[3]), __NV_SATFINITE, format);
+    word = low | high << 16;
+    return true;
+#else
+    return false;
+#endif
+  }
+
   /// The number of the format E5M2 (`Five`), else E4M3 without infinity, with these bits. NaN loses its sign.
   /// Returns false if the device that is compiled for has no such instruction.
   template <bool Five>

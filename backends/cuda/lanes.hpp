@@ -24,21 +24,26 @@ class lane_group {
   /// The values of all lanes joined, in every lane: those of l and l ^ 16 first, then of l and l ^ 8, 4, 2,
   /// 1. Value: of 4 or 8 bytes; join is commutative.
   template <class Value, class Join>
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION Value joined(Value value,
-                                                         [[maybe_unused]] const Join& join) const {
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION Value joined(Value value, const Join& join) const {
+    return joined_among(lanes_, value, join);
+  }
+  /// The values of neighbouring lanes alone, whose number is a power of two: no others need to call it.
+  template <class Value, class Join>
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION static Value joined_among([[maybe_unused]] int count, Value value,
+                                                                      [[maybe_unused]] const Join& join) {
     KOKKOS_IF_ON_DEVICE((
-        if (warp_is_whole()) {
+        if (warp_is_whole(count)) {
           for (int distance = warp / 2; distance > 0; distance /= 2)
-            if (distance < lanes_) value = join(value, __shfl_xor_sync(whole_warp, value, distance));
+            if (distance < count) value = join(value, __shfl_xor_sync(whole_warp, value, distance));
         } else {
-          for (int distance = lanes_ / 2; distance > 0; distance /= 2)
-            value = join(value, __shfl_xor_sync(mask(), value, distance));
+          for (int distance = count / 2; distance > 0; distance /= 2)
+            value = join(value, __shfl_xor_sync(mask(count), value, distance));
         }))
     return value;
   }
   /// Returns when all lanes have called it, with their writes before it visible to all of them.
   KOKKOS_FORCEINLINE_FUNCTION void meet() const {
-    KOKKOS_IF_ON_DEVICE((if (warp_is_whole()) __syncwarp(); else __syncwarp(mask());))
+    KOKKOS_IF_ON_DEVICE((if (warp_is_whole(lanes_)) __syncwarp(); else __syncwarp(mask(lanes_));))
   }
 
  private:
@@ -46,14 +51,14 @@ class lane_group {
   static constexpr unsigned whole_warp = 0xffffffffu;
 
   /// True if all lanes of the warp have come together, those of other groups as well. Then no mask is needed,
-  /// which each shuffle would compare with those of all lanes.
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool warp_is_whole() const {
-    KOKKOS_IF_ON_DEVICE((return lanes_ == warp || __activemask() == whole_warp;))
+  /// which each shuffle would compare with those of all lanes. `count`: lanes of a group.
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION static bool warp_is_whole([[maybe_unused]] int count) {
+    KOKKOS_IF_ON_DEVICE((return count == warp || __activemask() == whole_warp;))
     KOKKOS_IF_ON_HOST((return true;))
   }
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION unsigned mask() const {
-    KOKKOS_IF_ON_DEVICE(
-        (const unsigned first = (threadIdx.y * blockDim.x) % warp; return ((1u << lanes_) - 1u) << first;))
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION static unsigned mask([[maybe_unused]] int count) {
+    KOKKOS_IF_ON_DEVICE((const unsigned lane = (threadIdx.y * blockDim.x + threadIdx.x) % warp;
+                         return ((1u << count) - 1u) << (lane & ~(static_cast<unsigned>(count) - 1u));))
     KOKKOS_IF_ON_HOST((return whole_warp;))
   }
 

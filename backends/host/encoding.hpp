@@ -12,6 +12,10 @@ struct encoding_functions {
     return false;
   }
   template <bool Five>
+  static bool encode_four_bytes(const float (&)[4], std::uint32_t&) {
+    return false;
+  }
+  template <bool Five>
   static bool decode_byte(std::uint32_t, float&) {
     return false;
   }

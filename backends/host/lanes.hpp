@@ -13,6 +13,10 @@ class lane_group {
   [[nodiscard]] Value joined(Value value, const Join&) const {
     return value;
   }
+  template <class Value, class Join>
+  [[nodiscard]] static Value joined_among(int, Value value, const Join&) {
+    return value;
+  }
   void meet() const {}
 };
 

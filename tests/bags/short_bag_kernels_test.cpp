@@ -95,7 +95,7 @@ class pool_case {
         record[c] = static_cast<std::byte>(number);
         values_[row * width_ + c] = static_cast<float>(code.decode(number));
       }
-      code.store(record, static_cast<std::int64_t>(width_), static_cast<std::int64_t>(bytes));
+      code.store(record + width_, static_cast<std::int64_t>(bytes - width_));
     }
   }
 

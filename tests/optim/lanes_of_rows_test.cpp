@@ -6,7 +6,7 @@
 #include <ferry/optim/detail/transform_pack.hpp>
 #include <ferry/optim/detail/update_whole_rows.hpp>
 #include <ferry/optim/rules/adam.hpp>
-#include <ferry/quantized/detail/rowwise_int8_weights.hpp>
+#include <ferry/quantized/quantizations/rowwise_int8.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -41,8 +41,8 @@ struct small_batch {
     for (std::byte& byte : records) byte = static_cast<std::byte>(random() % 256);
     for (std::size_t row = 0; row < rows; ++row)
       kernels::rowwise_int8_code::of(-1.0F, number(random))
-          .store(records.data() + row * record_bytes, static_cast<std::int64_t>(width),
-                 static_cast<std::int64_t>(record_bytes));
+          .store(records.data() + row * record_bytes + width,
+                 static_cast<std::int64_t>(record_bytes - width));
     for (std::size_t i = 0; i < rows * width; ++i) {
       first.push_back(number(random));
       second.push_back(number(random) + 1.0F);
@@ -55,25 +55,26 @@ struct small_batch {
   template <class Tile, bool Random>
   [[nodiscard]] auto kernel() {
     using update = optim::adam::update<float>;
-    using weights = kernels::rowwise_int8_weights<Random>;
+    using weights = kernels::quantized_weights<ferry::quantization::rowwise_int8, Random>;
     using whole_rows =
         kernels::update_whole_rows<float, Tile, ferry::duplicates::sum, kernels::plan_rows, float, weights,
                                    float, kernels::global_schedule<update>, kernels::transform_pack<>, 2, 0>;
     const auto w = static_cast<std::int64_t>(width);
     const kernels::plan_rows source{unique_rows.data(), segment_begin.data(), order.data(), &unique_count};
-    return whole_rows{source,
-                      gradients.data(),
-                      w,
-                      w,
-                      unique_count,
-                      weights{records.data(), static_cast<std::int64_t>(record_bytes), {17, 5, {}}},
-                      {first.data(), second.data()},
-                      w,
-                      {},
-                      0,
-                      {optim::adam{.lr = 0.1}.coefficients<float>(3)},
-                      {},
-                      nullptr};
+    return whole_rows{
+        source,
+        gradients.data(),
+        w,
+        w,
+        unique_count,
+        weights{records.data(), static_cast<std::int64_t>(record_bytes), nullptr, 0, 1.0F, {17, 5, {}}},
+        {first.data(), second.data()},
+        w,
+        {},
+        0,
+        {optim::adam{.lr = 0.1}.coefficients<float>(3)},
+        {},
+        nullptr};
   }
   friend bool operator==(const small_batch& a, const small_batch& b) {
     const auto same = [](const std::vector<float>& left, const std::vector<float>& right) {

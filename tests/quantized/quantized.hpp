@@ -84,6 +84,13 @@ static_assert(!ferry::detail::decodes_words<six_bits> &&
               ferry::detail::decodes_words<ferry::quantization::nvfp4> &&
               ferry::detail::decodes_words<ferry::quantization::per_row<ferry::quantization::e4m3>>);
 
+/// In blocks that no number of lanes which is a power of two shares.
+struct nibbles_of_48 : nibbles_by_words {
+  static constexpr const char* name = "nibbles_of_48";
+  static constexpr int block = 48;
+};
+static_assert(ferry::Quantization<nibbles_of_48>);
+
 /// The bytes of codes and scales of a table.
 struct coded_bytes {
   std::size_t rows = 0, width = 0;

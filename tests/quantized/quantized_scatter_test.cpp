@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantized.hpp"
+#include "support/lanes_of_threads.hpp"
 #include "support/matrix.hpp"
 #include "support/paths.hpp"
 
@@ -8,6 +9,8 @@
 #include <catch2/catch_template_test_macros.hpp>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <map>
 #include <string_view>
 
@@ -128,35 +131,38 @@ void whole_tables(std::mt19937_64& random, std::size_t rows, std::size_t width) 
   CHECK(same(bytes_of(copied), expected));
 }
 
-/// The teams of a device encode, on a host's threads.
-template <class Q>
-void check_teams(std::mt19937_64& random, std::size_t rows, std::size_t width) {
+/// The lanes of a device encode, by a thread for each.
+template <class Q, class Tile>
+void check_lanes(std::mt19937_64& random, std::size_t rows, std::size_t width, int least) {
   using source = ferry::kernels::deciding_positions;
-  using kernel = ferry::kernels::encode_rows<Q, float, source>;
   const auto numbers = numbers_for<float>(random, rows * width);
   const float tensor_scale = Q::has_tensor_scale ? 0.37f : 1.0f;
   const auto expected = encoded<Q>(numbers, width, tensor_scale);
   std::vector<unsigned char> codes(expected.codes.size());
   std::vector<typename Q::scale_type> scales(rows * scale_count<Q>(width));
-  const auto blocks = static_cast<std::int64_t>(ferry::has_scales<Q> ? scale_count<Q>(width) : 1);
-  const kernel encode{numbers.data(),
-                      static_cast<std::int64_t>(width),
-                      static_cast<std::int64_t>(width),
-                      reinterpret_cast<std::byte*>(codes.data()),
-                      static_cast<std::int64_t>(code_bytes<Q>(width)),
-                      scales.data(),
-                      ferry::detail::fast_divisor(blocks),
-                      tensor_scale,
-                      static_cast<std::int64_t>(rows),
-                      false,
-                      source{}};
-  using host = Kokkos::DefaultHostExecutionSpace;
-  const host exec;
-  Kokkos::parallel_for("ferry_test::teams", Kokkos::TeamPolicy<host>(exec, 3, 1, 1), encode);
-  exec.fence("ferry_test::teams");
-  CAPTURE(Q::name, rows, width);
+  const ferry::kernels::encode_rows<Q, float, source, Tile> encode{
+      numbers.data(),
+      static_cast<std::int64_t>(width),
+      static_cast<std::int64_t>(width),
+      reinterpret_cast<std::byte*>(codes.data()),
+      static_cast<std::int64_t>(code_bytes<Q>(width)),
+      scales.data(),
+      static_cast<std::int64_t>(ferry::has_scales<Q> ? scale_count<Q>(width) : 1),
+      tensor_scale,
+      static_cast<std::int64_t>(rows),
+      source{}};
+  run_by_lanes(encode, least);
+  CAPTURE(Q::name, rows, width, Tile::elements, least);
   CHECK(codes == expected.codes);
   if constexpr (ferry::has_scales<Q>) CHECK(bytes_of(scales) == expected.scales);
+}
+template <class Q>
+void check_lanes(std::mt19937_64& random, std::size_t width) {
+  for (const int least : {1, 32}) {
+    check_lanes<Q, ferry::kernels::single_tile>(random, 3, width, least);
+    if (width % 4 == 0) check_lanes<Q, ferry::kernels::packed_tile>(random, 3, width, least);
+    if (width % 8 == 0) check_lanes<Q, ferry::kernels::wide_packed_tile>(random, 3, width, least);
+  }
 }
 
 }  // namespace
@@ -226,13 +232,57 @@ TEST_CASE("quantize, dequantize and copy whole tables", "[quantized]") {
   whole_tables<six_bits, float, mapped_space, pinned_space, device_space>(random, 9, 64);
 }
 
-TEST_CASE("teams encode rows as single threads do", "[quantized]") {
+TEST_CASE("lanes of a device encode rows as single threads do", "[quantized]") {
   auto random = generator(424);
-  check_teams<quantization::mxfp8>(random, 13, 96);
-  check_teams<quantization::nvfp4>(random, 13, 48);
-  check_teams<quantization::e4m3>(random, 13, 33);
-  check_teams<by_rows>(random, 13, 161);
-  check_teams<six_bits>(random, 13, 64);
+  for (const std::size_t width : {32u, 96u, 160u, 416u}) {
+    check_lanes<quantization::mxfp8>(random, width);
+    check_lanes<quantization::mxfp4>(random, width);
+    check_lanes<quantization::nvfp4>(random, width);
+    check_lanes<six_bits>(random, width);
+  }
+  for (const std::size_t width : {1u, 33u, 100u, 161u, 256u, 520u}) {
+    check_lanes<quantization::e4m3>(random, width);
+    check_lanes<by_rows>(random, width);
+  }
+  check_lanes<nibbles_of_48>(random, 48);
+  check_lanes<nibbles_of_48>(random, 480);
+}
+
+TEST_CASE("products by a reciprocal have the bits of quotients", "[quantized]") {
+  auto random = generator(427);
+  const auto float_of = [](std::uint64_t bits) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+  };
+  std::size_t wrong = 0, middles = 0;
+  for (std::size_t k = 0; k < 300000; ++k) {
+    const float step = std::abs(float_of(random()));
+    if (!(step > 0.0f) || !std::isfinite(step)) continue;
+    const ferry::detail::step_quotients quotients(step);
+    float value[4], result[4];
+    for (float& number : value) {
+      number = float_of(random());
+      if (k % 4 != 0 && std::isnormal(number))
+        number =
+            std::ldexp(number, std::ilogb(step) - std::ilogb(number) + static_cast<int>(random() % 20) - 10);
+    }
+    // Neighbours of the places at which codes round.
+    if (k % 4 == 1)
+      value[0] =
+          std::nextafter(step * static_cast<float>(random() % 64) / 4.0f, k % 8 == 1 ? 0.0f : HUGE_VALF);
+    if (k % 4 == 2) value[1] = k % 8 == 2 ? -0.0f : 0.0f;
+    if (!quotients.of_four(value, result)) continue;
+    ++middles;
+    for (std::size_t e = 0; e < 4; ++e) {
+      const float expected = ferry::detail::quotient(value[e], step);
+      // Far below half of the least code remainders may be inexact, but not the sign.
+      const bool same = std::bit_cast<std::uint32_t>(result[e]) == std::bit_cast<std::uint32_t>(expected);
+      const bool tiny = std::abs(expected) < 0x1p-40f && std::abs(result[e]) < 0x1p-40f &&
+                        std::signbit(result[e]) == std::signbit(expected);
+      if (!same && !tiny) ++wrong;
+    }
+  }
+  CHECK(wrong == 0);
+  CHECK(middles > 50000);
 }
 
 TEST_CASE("rowwise_int8 is a quantization with the bits of its records", "[quantized][int8]") {

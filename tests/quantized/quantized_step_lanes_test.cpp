@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantized_training.hpp"
+#include "support/lanes_of_threads.hpp"
 
 #include <ferry/optim/step.hpp>
 #include <ferry/quantized.hpp>
@@ -16,8 +17,14 @@ namespace quantization = ferry::quantization;
 namespace detail = ferry::detail;
 namespace kernels = ferry::kernels;
 
+/// Its blocks are no number of tiles that is a power of two.
+struct mxfp8_of_48 : quantization::mxfp8 {
+  static constexpr const char* name = "mxfp8_of_48";
+  static constexpr int block = 48;
+};
+
 template <class Q, class Tile, class Rounding>
-void train_by_lanes(std::size_t width) {
+void train_by_lanes(std::size_t width, int least = 1) {
   using rule_type = ferry::optim::adam;
   using space = ferry::pinned_space;
   const std::size_t rows = 13;
@@ -41,9 +48,7 @@ void train_by_lanes(std::size_t width) {
       ids.data(), static_cast<std::int64_t>(rows), {}};
   const auto kernel = call.job().template kernel<exec_space, ferry::duplicates::assume_unique, Tile, 2>(
       source, count, make_ref(grads));
-  const exec_space exec;
-  Kokkos::parallel_for("lanes", Kokkos::TeamPolicy<exec_space>(exec, 2, 1, 1), kernel);
-  exec.fence();
+  run_by_lanes(kernel, least);
 
   for (std::size_t p = 0; p < ids.size(); ++p) {
     const auto row = static_cast<std::size_t>(ids[p]);
@@ -51,7 +56,7 @@ void train_by_lanes(std::size_t width) {
                                       gradients.begin() + static_cast<std::ptrdiff_t>((p + 1) * width));
     expected.step(rule, 1, row, gradient, draws_of<Rounding>(state.seed(), 1, row));
   }
-  CAPTURE(Q::name, width, Tile::elements, Rounding::name);
+  CAPTURE(Q::name, width, Tile::elements, Rounding::name, least);
   const auto bytes = bytes_of(table);
   CHECK(bytes.codes == expected.table.codes);
   CHECK(bytes.scales == expected.table.scales);
@@ -61,13 +66,14 @@ void train_by_lanes(std::size_t width) {
 
 template <class Q>
 void train_rows() {
-  // Rows of one packet a lane stay in registers of the lanes, which a host does not have.
-  for (const std::size_t width : {160u, 416u}) {
+  for (const std::size_t width : {32u, 96u, 160u, 416u}) {
     train_by_lanes<Q, kernels::packed_tile, ferry::rounding::stochastic>(width);
-    train_by_lanes<Q, kernels::packed_tile, ferry::rounding::nearest>(width);
-  }
-  for (const std::size_t width : {32u, 96u, 160u, 416u})
+    train_by_lanes<Q, kernels::packed_tile, ferry::rounding::nearest>(width, 32);
     train_by_lanes<Q, kernels::single_tile, ferry::rounding::stochastic>(width);
+    if (width > 256) continue;  // a lane has one wide tile
+    train_by_lanes<Q, kernels::wide_packed_tile, ferry::rounding::stochastic>(width, 32);
+    train_by_lanes<Q, kernels::wide_packed_tile, ferry::rounding::nearest>(width);
+  }
   if constexpr (Q::block == 0) {
     train_by_lanes<Q, kernels::packed_tile, ferry::rounding::stochastic>(4);  // one lane
     train_by_lanes<Q, kernels::single_tile, ferry::rounding::nearest>(131);
@@ -83,6 +89,10 @@ TEST_CASE("lanes of a device step on quantized rows", "[optim][quantized]") {
     train_rows<quantization::mxfp8>();
     train_rows<quantization::mxfp4>();
     train_rows<quantization::nvfp4>();
+    for (const std::size_t width : {48u, 96u, 480u}) {
+      train_by_lanes<mxfp8_of_48, kernels::packed_tile, ferry::rounding::nearest>(width);
+      train_by_lanes<mxfp8_of_48, kernels::single_tile, ferry::rounding::nearest>(width, 32);
+    }
   }
 }
 

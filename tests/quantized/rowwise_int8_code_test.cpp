@@ -10,7 +10,7 @@
 /// a host backend never picks them itself.
 namespace ferry_test::rowwise_int8_code_test {
 
-TEMPLATE_TEST_CASE("quantize_rows by teams", "[kernels][int8]", float, ferry::bhalf_t, double) {
+TEMPLATE_TEST_CASE("encode_rows of records by teams", "[kernels][int8]", float, ferry::bhalf_t, double) {
   namespace kernels = ferry::kernels;
   auto random = generator(121);
   const exec_space exec;
@@ -23,14 +23,17 @@ TEMPLATE_TEST_CASE("quantize_rows by teams", "[kernels][int8]", float, ferry::bh
     ferry::rowwise_int8_tensor<ferry::device_space> table("codes", rows, width);
     put(table.records(), std::vector<std::byte>(expected.size(), std::byte{0xEE}));
     const auto wide = static_cast<std::int64_t>(width);
-    const kernels::quantize_rows<TestType, kernels::deciding_positions, Tile> kernel{
-        source.data(),
-        wide,
-        wide,
-        table.records().data(),
-        static_cast<std::int64_t>(table.row_bytes()),
-        static_cast<std::int64_t>(rows),
-        {}};
+    const kernels::encode_rows<ferry::quantization::rowwise_int8, TestType, kernels::deciding_positions, Tile>
+        kernel{source.data(),
+               wide,
+               wide,
+               table.records().data(),
+               static_cast<std::int64_t>(table.row_bytes()),
+               nullptr,
+               1,
+               1.0f,
+               static_cast<std::int64_t>(rows),
+               {}};
     const int lanes = on_host ? 1 : kernel.lanes();
     Kokkos::parallel_for(
         "ferry::test", Kokkos::TeamPolicy<exec_space>(exec, teams, on_host ? 1 : 128 / lanes, lanes), kernel);
@@ -46,8 +49,10 @@ TEMPLATE_TEST_CASE("quantize_rows by teams", "[kernels][int8]", float, ferry::bh
       }
 }
 
-TEMPLATE_TEST_CASE("dequantize_rows in tiles of four", "[kernels][int8]", float, ferry::half_t, double) {
-  using kernel = ferry::kernels::dequantize_rows<TestType, ferry::kernels::listed_rows, false>;
+TEMPLATE_TEST_CASE("decode_rows of records by units and by parts", "[kernels][int8]", float, ferry::half_t,
+                   double) {
+  using memory = ferry::kernels::coded_memory<ferry::quantization::rowwise_int8>;
+  using kernel = ferry::kernels::decode_rows<memory, TestType, ferry::kernels::listed_rows, false>;
   auto random = generator(122);
   const exec_space exec;
   const std::size_t rows = 50;
@@ -59,15 +64,19 @@ TEMPLATE_TEST_CASE("dequantize_rows in tiles of four", "[kernels][int8]", float,
     const auto poison = values<TestType>(random, ids.size() * width);
     const auto expected = gathered(as<TestType>(values_of(records, width)), width, ids, poison);
     const auto wide = static_cast<std::int64_t>(width);
-    const std::int64_t units = kernel::units_of(wide);
-    for (const bool packed : {false, true}) {
-      if (packed && width % 4 != 0) continue;
-      CAPTURE(width, packed);
+    memory rows_of_table;
+    rows_of_table.codes = table.data();
+    rows_of_table.row_bytes = wide;
+    rows_of_table.stride = static_cast<std::int64_t>(record_bytes(width));
+    for (const bool in_parts : {false, true}) {
+      if (in_parts && !kernel::takes_parts(rows_of_table, false)) continue;
+      const std::int64_t units = kernel::units_of(rows_of_table, wide, in_parts);
+      CAPTURE(width, in_parts);
       auto out = make<ferry::device_space>("batch", poison);
-      ferry::detail::launch(
-          exec, "ferry::test", static_cast<std::int64_t>(ids.size()) * units,
-          kernel{table.data(), static_cast<std::int64_t>(record_bytes(width)), wide, out.data(), wide,
-                 ferry::detail::fast_divisor(units), packed, ferry::kernels::listed_rows{listed.data()}});
+      const auto items = static_cast<std::int64_t>(ids.size());
+      ferry::detail::launch(exec, "ferry::test", items * units,
+                            kernel{rows_of_table, wide, out.data(), wide, ferry::detail::fast_divisor(units),
+                                   items, ferry::kernels::listed_rows{listed.data()}, in_parts});
       CHECK(same_values(take(out), expected));
     }
   }

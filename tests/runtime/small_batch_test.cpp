@@ -127,14 +127,15 @@ TEST_CASE("a kernel within a parallel region uses the instance's threads", "[sma
 TEST_CASE("kernels of 8-bit rows, bags and norms say how many bytes they touch", "[small]") {
   namespace kernels = ferry::kernels;
   using list = kernels::index_rows<std::int32_t, ferry::bounds::check>;
-  kernels::quantize_rows<float, kernels::deciding_positions, kernels::host_tile> quantize{};
+  using records = ferry::quantization::rowwise_int8;
+  kernels::encode_rows<records, float, kernels::deciding_positions, kernels::host_tile> quantize{};
   quantize.width = 100;
   CHECK(quantize.bytes_each() == 900);  // a row is read twice
-  kernels::dequantize_rows<float, list, true> dequantize{};
+  kernels::decode_rows<kernels::coded_memory<records>, float, list, true> dequantize{};
   dequantize.width = 100;
   CHECK(dequantize.bytes_each() == 500);
   dequantize.width = 100000;  // in blocks
-  CHECK(dequantize.bytes_each() == 5 * decltype(dequantize)::tile);
+  CHECK(dequantize.bytes_each() == 5 * decltype(dequantize)::host_block);
   using table = kernels::pooled_table<float>;
   using pool = kernels::pool_rows<float, ferry::pooling::sum, table, list, std::int64_t, void, float, void>;
   kernels::bag_list<std::int64_t> bags{};

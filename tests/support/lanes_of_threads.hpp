@@ -10,7 +10,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 /// Kernels by rows of teams as a device's lanes run them, by a thread for each lane.
@@ -23,8 +26,15 @@ struct shared_lanes {
   int count;
   std::barrier<> meeting;
   std::array<std::uint64_t, 32> values{};
+  std::mutex mutex{};
+  std::map<std::pair<int, int>, std::barrier<>> meetings{};  ///< of neighbours: their number, and the first
 
   explicit shared_lanes(int lanes) : count(lanes), meeting(lanes) {}
+
+  std::barrier<>& meeting_of(int lane, int neighbours) {
+    const std::lock_guard lock(mutex);
+    return meetings.try_emplace({neighbours, lane / neighbours}, neighbours).first->second;
+  }
 };
 inline thread_local shared_lanes* current_lanes = nullptr;
 inline thread_local int current_lane = 0;
@@ -47,16 +57,22 @@ struct ferry::execution_backend<ferry_test::lanes_of_threads> {
       return number;
     }
     template <class Value, class Join>
-    KOKKOS_FUNCTION Value joined(Value value, [[maybe_unused]] const Join& join) const {
-      KOKKOS_IF_ON_HOST((auto& lanes = *ferry_test::current_lanes; for (int distance = lanes.count / 2;
-                                                                        distance > 0; distance /= 2) {
-        Value partner;
-        std::memcpy(&lanes.values[static_cast<std::size_t>(lane())], &value, sizeof value);
-        lanes.meeting.arrive_and_wait();
-        std::memcpy(&partner, &lanes.values[static_cast<std::size_t>(lane() ^ distance)], sizeof partner);
-        value = join(value, partner);
-        lanes.meeting.arrive_and_wait();
-      }))
+    KOKKOS_FUNCTION Value joined(Value value, const Join& join) const {
+      return joined_among(lanes(), value, join);
+    }
+    template <class Value, class Join>
+    KOKKOS_FUNCTION static Value joined_among([[maybe_unused]] int count, Value value,
+                                              [[maybe_unused]] const Join& join) {
+      KOKKOS_IF_ON_HOST((
+          auto& lanes = *ferry_test::current_lanes; auto& meeting = lanes.meeting_of(lane(), count);
+          for (int distance = count / 2; distance > 0; distance /= 2) {
+            Value partner;
+            std::memcpy(&lanes.values[static_cast<std::size_t>(lane())], &value, sizeof value);
+            meeting.arrive_and_wait();
+            std::memcpy(&partner, &lanes.values[static_cast<std::size_t>(lane() ^ distance)], sizeof partner);
+            value = join(value, partner);
+            meeting.arrive_and_wait();
+          }))
       return value;
     }
     KOKKOS_FUNCTION void meet() const {

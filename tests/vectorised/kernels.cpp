@@ -31,6 +31,9 @@ using whole_step = kernels::update_whole_rows<float, tile, ferry::duplicates::su
 using clipped =
     kernels::transform_pack<decltype(std::declval<const optim::clip_norm&>().device_part<float>())>;
 
+template <bool Random>
+using records = kernels::quantized_weights<ferry::quantization::rowwise_int8, Random>;
+
 template <class Kernel>
 void on_host(const Kernel& kernel, const std::string& label, std::int64_t items) {
   ferry::detail::launch(ferry::detail::caller_thread{}, label, items, kernel);
@@ -54,13 +57,10 @@ FERRY_TEST_ON_HOST(step<optim::adagrad, 1>)
 FERRY_TEST_ON_HOST(
     whole_step<kernels::nearest_weights<float>, optim::rowwise_adagrad, kernels::transform_pack<>, 0, 1>)
 FERRY_TEST_ON_HOST(whole_step<kernels::nearest_weights<float>, optim::sgd, clipped, 0, 0>)
-FERRY_TEST_ON_HOST(
-    whole_step<kernels::rowwise_int8_weights<false>, optim::sgd, kernels::transform_pack<>, 0, 0>)
-FERRY_TEST_ON_HOST(
-    whole_step<kernels::rowwise_int8_weights<true>, optim::sgd, kernels::transform_pack<>, 0, 0>)
-FERRY_TEST_ON_HOST(
-    whole_step<kernels::rowwise_int8_weights<false>, optim::rowwise_adagrad, kernels::transform_pack<>, 0, 1>)
-FERRY_TEST_ON_HOST(whole_step<kernels::rowwise_int8_weights<false>, optim::adam, clipped, 2, 0>)
+FERRY_TEST_ON_HOST(whole_step<records<false>, optim::sgd, kernels::transform_pack<>, 0, 0>)
+FERRY_TEST_ON_HOST(whole_step<records<true>, optim::sgd, kernels::transform_pack<>, 0, 0>)
+FERRY_TEST_ON_HOST(whole_step<records<false>, optim::rowwise_adagrad, kernels::transform_pack<>, 0, 1>)
+FERRY_TEST_ON_HOST(whole_step<records<false>, optim::adam, clipped, 2, 0>)
 
 // Rows that are read after the steps that they missed, and rows that become 8-bit ones.
 template <class Rule, int Fields>
@@ -69,7 +69,9 @@ using caught_up = kernels::caught_up_rows<float, tile, list, float, float,
                                           kernels::transform_pack<>, kernels::nearest_weights<float>, Fields>;
 FERRY_TEST_ON_HOST(caught_up<optim::sgd, 0>)
 FERRY_TEST_ON_HOST(caught_up<optim::adam, 2>)
-FERRY_TEST_ON_HOST(kernels::quantize_rows<float, kernels::identity, tile>)
-FERRY_TEST_ON_HOST(kernels::quantize_rows<ferry::half_t, kernels::deciding_positions, tile>)
+FERRY_TEST_ON_HOST(
+    kernels::encode_rows<ferry::quantization::rowwise_int8, float, kernels::deciding_positions, tile>)
+FERRY_TEST_ON_HOST(
+    kernels::encode_rows<ferry::quantization::rowwise_int8, ferry::half_t, kernels::deciding_positions, tile>)
 
 }  // namespace ferry_test

@@ -49,12 +49,7 @@ auto described(const Table& table) {
 template <class Table>
   requires requires { typename Table::quantization; }
 auto described(const Table& table) {
-  auto reference = [&] {
-    if constexpr (Table::quantization::in_records)
-      return make_ref(table.records());
-    else
-      return make_ref(table.codes());
-  }();
+  auto reference = make_ref(ferry::detail::stored(table));
   reference.extents[1] = static_cast<std::int64_t>(table.width());
   return reference;
 }

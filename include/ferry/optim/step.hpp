@@ -84,7 +84,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_step_rule<Rule, StateRule>();
   if constexpr (detail::is_quantized<std::remove_cvref_t<Table>>) {
-    using codes = typename detail::array_of_codes<std::remove_cvref_t<Table>>::type;
+    using codes = detail::array_of_codes<std::remove_cvref_t<Table>>;
     detail::require_row_verb<Exec, codes, Indices, Grads, chosen, true, true>();
     detail::require_scales_in_reach<Exec, Table>();
     const auto weights = detail::weights_of(table);
@@ -163,7 +163,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
   detail::require_step_rule<Rule, StateRule>();
   const auto values = detail::read_only(make_ref(grads));
   if constexpr (detail::is_quantized<std::remove_cvref_t<Table>>) {
-    using codes = typename detail::array_of_codes<std::remove_cvref_t<Table>>::type;
+    using codes = detail::array_of_codes<std::remove_cvref_t<Table>>;
     detail::require_dense_step<Exec, codes, Grads, Policies...>();
     detail::require_scales_in_reach<Exec, Table>();
     const auto weights = detail::weights_of(table);

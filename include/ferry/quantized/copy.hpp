@@ -4,7 +4,6 @@
 #include <ferry/plan/detail/verb_arguments.hpp>
 #include <ferry/quantized/detail/quantized_access.hpp>
 #include <ferry/quantized/quantized_tensor.hpp>
-#include <ferry/quantized/rowwise_int8_tensor.hpp>
 #include <ferry/rows/copy.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
@@ -21,17 +20,12 @@ template <class Exec, class Q, class FromSpace, class FromScaleSpace, class ToSp
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
     const Exec& exec, const quantized_tensor<Q, FromSpace, FromScaleSpace>& source,
     quantized_tensor<Q, ToSpace, ToScaleSpace>& target, Policies... policies) {
-  if constexpr (Q::in_records) {
-    detail::require_same_rows("copy", detail::codes_of(source), detail::codes_of(target));
-    return copy(exec, source.records(), target.records(), policies...);
-  } else {
-    detail::require_same_rows("copy", detail::numbers_of(source), detail::numbers_of(target));
-    detail::launch_context<Exec> call(exec, "copy");
-    copy(exec, source.codes(), target.codes(), policies...).drop();
-    if constexpr (has_scales<Q>) copy(exec, source.scales(), target.scales(), policies...).drop();
-    if constexpr (Q::has_tensor_scale) target.set_scale(source.scale());
-    return call.finish();
-  }
+  detail::require_same_rows("copy", detail::numbers_of(source), detail::numbers_of(target));
+  detail::launch_context<Exec> call(exec, "copy");
+  copy(exec, detail::stored(source), detail::stored(target), policies...).drop();
+  if constexpr (detail::has_scale_array<Q>) copy(exec, source.scales(), target.scales(), policies...).drop();
+  if constexpr (Q::has_tensor_scale) target.set_scale(source.scale());
+  return call.finish();
 }
 
 }  // namespace ferry

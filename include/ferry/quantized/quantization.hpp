@@ -39,8 +39,9 @@ struct block_range {
 ///   code_bits          bits of a code, even. Codes follow each other without gaps, lowest bits first
 ///   block              numbers with a scale of their own, whole bytes of codes; 0: those of a row
 ///   scale_type         the element of the array of scales, or no_scale
-///   has_tensor_scale      whether the whole table has a factor, a float
-///   in_records         whether the scale lies behind the codes of a row, in one record; else in an array
+///   has_tensor_scale   whether the whole table has a factor, a float
+///   in_records         whether the scale lies behind the codes of a row, in one record; else in an array. Of
+///                      rowwise_int8 alone, whose scale_type reads and writes it there
 ///   step_type          what codes of a block are decoded and encoded by, trivially copyable
 ///   scale_of(range, tensor_scale)
 ///                      the scale of a block whose numbers have a block_range
@@ -54,6 +55,10 @@ struct block_range {
 ///                      call decode alone
 ///   encode(value, step)
 ///                      the code of a float, below 2^code_bits
+///   encoder            optional, constructed from a step_type: encode_four(values, codes) sets `codes` to
+///                      encode of float (&)[4] by that step, the first one in the lowest bits, or returns
+///                      false to have encode called. The numbers are those of the block. For devices; hosts
+///                      call encode alone
 ///   encode_at_random(value, step, random)
 ///                      optional: one of the two neighbouring codes by 32 random bits, for
 ///                      rounding::stochastic
@@ -81,6 +86,10 @@ template <Quantization T>
 inline constexpr bool has_scales = !std::is_same_v<typename T::scale_type, no_scale>;
 
 namespace detail {
+/// True if scales of blocks are an array, not in records.
+template <class Q>
+inline constexpr bool has_scale_array = !Q::in_records && !std::is_same_v<typename Q::scale_type, no_scale>;
+
 /// True if a quantization decodes the codes of a word at once.
 template <class T>
 inline constexpr bool decodes_words = false;
@@ -89,6 +98,24 @@ template <class T>
     T::decode_word(0u, std::declval<typename T::step_type>(), std::declval<float(&)[32 / T::code_bits]>());
   }
 inline constexpr bool decodes_words<T> = true;
+
+/// The encoder of a quantization, or one that has encode called.
+/// @{
+template <class T>
+struct no_encoder {
+  KOKKOS_FUNCTION explicit no_encoder(const typename T::step_type&) {}
+  KOKKOS_FUNCTION static bool encode_four(const float (&)[4], std::uint32_t&) { return false; }
+};
+template <class T>
+consteval auto encoder_for() {
+  if constexpr (requires { typename T::encoder; })
+    return std::type_identity<typename T::encoder>{};
+  else
+    return std::type_identity<no_encoder<T>>{};
+}
+template <class T>
+using encoder_of = typename decltype(encoder_for<T>())::type;
+/// @}
 }  // namespace detail
 
 }  // namespace ferry

@@ -18,6 +18,10 @@
 
 namespace ferry {
 
+namespace quantization {
+struct rowwise_int8;
+}
+
 namespace detail {
 /// The factor of a table. It keeps its place when the table is moved.
 template <class Table>
@@ -34,14 +38,16 @@ float* factor_of(Table& table) {
 ///
 /// Codes and scales are arrays of their own, with the shapes that checkpoints have. A row of codes lies right
 /// behind the one before it: width * code_bits / 8 bytes. Rows that are multiples of 128 bytes begin at
-/// lines of the memory. The scales may lie in another memory space than the codes.
+/// lines of the memory. The scales may lie in another memory space than the codes. Rows of
+/// quantization::rowwise_int8 are records that hold their scales: records() is their array.
 ///
 /// ferry::gather, scatter, quantize, dequantize and copy take it. Its memory is not initialised. It is owning
 /// and move-only, like ferry::tensor.
 template <class Q, class Space, class ScaleSpace = Space>
 class quantized_tensor {
   static_assert(
-      !Q::in_records,
+      !Q::in_records ||
+          (std::is_same_v<Q, ferry::quantization::rowwise_int8> && std::is_same_v<Space, ScaleSpace>),
       "ferry: rows with their scales in records are those of quantization::rowwise_int8, whose table has one memory space; other quantizations keep scales in an array.");
 
  public:
@@ -57,7 +63,7 @@ class quantized_tensor {
   template <std::integral Rows, std::integral Width>
   quantized_tensor(const std::string& label, Rows rows, Width width)
       : width_(detail::quantized_width<Q>(label, detail::checked_extents(label, rows, width))),
-        codes_(label, rows, detail::code_columns<Q>(width_)),
+        codes_(label, rows, detail::stored_columns<Q>(width_)),
         scales_(detail::make_scales<Q, ScaleSpace>(label, rows, width_)) {}
   /// Refuses other arguments. Does not compile.
   template <class First, class... Rest>
@@ -78,31 +84,50 @@ class quantized_tensor {
   [[nodiscard]] std::size_t size() const noexcept { return rows() * width(); }
   /// Scales of a row.
   [[nodiscard]] std::size_t blocks() const noexcept { return detail::blocks_of<Q>(width_); }
-  /// Bytes of a row: codes and scales.
+  /// Bytes of a row: codes and scales, or its record.
   [[nodiscard]] std::size_t row_bytes() const noexcept {
-    return codes_.width() * sizeof(code_type) + (has_scales<Q> ? blocks() * sizeof(scale_type) : 0);
+    return codes_.width() * sizeof(code_type) +
+           (detail::has_scale_array<Q> ? blocks() * sizeof(scale_type) : 0);
   }
   /// The label that messages and tools name.
   [[nodiscard]] const std::string& label() const noexcept { return codes_.label(); }
-  /// Label, extents, and how the memory was obtained. The extents are those of codes().
+  /// Label, extents, and how the memory was obtained. The extents are those of codes(), or of records().
   [[nodiscard]] std::string describe() const { return codes_.describe(); }
 
   /// The codes, rows() x width() elements of 8 bits, or rows() x width() / 2 pairs.
   /// @{
-  [[nodiscard]] tensor<code_type, Space>& codes() noexcept { return codes_; }
-  [[nodiscard]] const tensor<code_type, Space>& codes() const noexcept { return codes_; }
+  [[nodiscard]] tensor<code_type, Space>& codes() noexcept requires(!Q::in_records) { return codes_; }
+  [[nodiscard]] const tensor<code_type, Space>& codes() const noexcept requires(!Q::in_records) {
+    return codes_;
+  }
   /// @}
   /// The scales, rows() x blocks().
   /// @{
-  [[nodiscard]] auto& scales() noexcept {
+  [[nodiscard]] auto& scales() noexcept requires(!Q::in_records) {
     detail::require_scales<Q>();
     return scales_;
   }
-  [[nodiscard]] const auto& scales() const noexcept {
+  [[nodiscard]] const auto& scales() const noexcept requires(!Q::in_records) {
     detail::require_scales<Q>();
     return scales_;
   }
   /// @}
+  /// The records, rows() x row_bytes() bytes: copy them between spaces or write them to a file.
+  /// @{
+  [[nodiscard]] tensor<code_type, Space>& records() noexcept requires(Q::in_records) { return codes_; }
+  [[nodiscard]] const tensor<code_type, Space>& records() const noexcept requires(Q::in_records) {
+    return codes_;
+  }
+  /// @}
+  /// The first record.
+  /// @{
+  [[nodiscard]] std::byte* data() noexcept requires(Q::in_records) { return codes_.data(); }
+  [[nodiscard]] const std::byte* data() const noexcept requires(Q::in_records) { return codes_.data(); }
+  /// @}
+  /// Bytes of the record of a row of `width` numbers.
+  [[nodiscard]] static constexpr std::size_t record_bytes(std::size_t width) requires(Q::in_records) {
+    return Q::record_bytes(width);
+  }
   /// The factor of all numbers; 1 until it is set. Verbs read it when they are called.
   [[nodiscard]] float scale() const noexcept { return factor_ == nullptr ? 1.0f : *factor_; }
   /// Sets the factor of all numbers. Codes and scales stay as they are. Throws invalid_argument unless it is
@@ -142,6 +167,17 @@ class quantized_tensor<Q, Space, ScaleSpace> {
 namespace detail {
 template <class Q, class Space, class ScaleSpace>
 inline constexpr bool is_quantized<quantized_tensor<Q, Space, ScaleSpace>> = true;
+template <class Q, class Space, class ScaleSpace>
+inline constexpr bool is_codes<quantized_tensor<Q, Space, ScaleSpace>> = Q::in_records;
+
+/// The array that has the codes of a table, or its records.
+template <class Table>
+decltype(auto) stored(Table& table) {
+  if constexpr (Table::quantization::in_records)
+    return table.records();
+  else
+    return table.codes();
+}
 }  // namespace detail
 
 }  // namespace ferry

@@ -8,8 +8,7 @@
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/policy/policies.hpp>
 #include <ferry/policy/pooling.hpp>
-#include <ferry/quantized/detail/record_access.hpp>
-#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/quantized/detail/quantized_verbs.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -37,7 +36,7 @@ inline constexpr bool takes_bags = (!is_table_object<std::remove_cvref_t<Table>>
 template <class Table>
 auto rows_to_pool(Table& table) {
   if constexpr (is_codes<std::remove_const_t<Table>>)
-    return codes_of(table);
+    return numbers_of(table);
   else
     return make_ref(table);
 }

@@ -12,7 +12,7 @@
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
-#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/quantized/detail/quantized_verbs.hpp>
 #include <ferry/rows/copy.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/write_staged.hpp>

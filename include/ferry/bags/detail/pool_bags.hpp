@@ -9,7 +9,7 @@
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
-#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/quantized/detail/quantized_verbs.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/gather.hpp>

@@ -4,8 +4,8 @@
 #include <ferry/quantized/detail/decode_rows.hpp>
 #include <ferry/quantized/detail/quantized_access.hpp>
 #include <ferry/quantized/detail/quantized_weights.hpp>
-#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
-#include <ferry/quantized/detail/rowwise_int8_weights.hpp>
+#include <ferry/quantized/detail/rowwise_int8_code.hpp>
+#include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/prefetch.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
@@ -43,8 +43,7 @@ struct record_parts {
       std::int64_t row) const {
     const std::byte* const codes =
         row_parts<std::byte, Number>{reinterpret_cast<const char*>(first), record_bytes}[row];
-    return {load_packet<std::uint32_t, Tile::elements / 4>(reinterpret_cast<const std::uint32_t*>(codes)),
-            rowwise_int8_code::load<Tile::elements>(codes, tail)};
+    return rowwise_int8_tile<Tile::elements>::load(codes, codes + tail);
   }
 };
 
@@ -73,7 +72,17 @@ struct pooled_table {
 };
 template <>
 struct pooled_table<std::byte> {
-  rowwise_int8_weights<false> rows;
+  const std::byte* records;
+  std::int64_t record_bytes;
+
+  struct record_row : coded_row<quantization::rowwise_int8> {
+    /// The codes of a tile as they are, for rowwise_int8_tile::decode.
+    template <class Tile>
+    [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION rowwise_int8_tile<Tile::elements> load_codes(
+        std::int64_t column) const {
+      return rowwise_int8_tile<Tile::elements>::load(codes + column, scales);
+    }
+  };
 
   static constexpr std::int64_t element_bytes = 1;
   static constexpr bool has_coded_tiles = true;
@@ -81,22 +90,20 @@ struct pooled_table<std::byte> {
   using coded_tile = rowwise_int8_tile<Elements>;
 
   KOKKOS_FUNCTION static pooled_table of(const std::byte* data, std::int64_t stride) {
-    return {{const_cast<std::byte*>(data), stride, {0, 0}}};
+    return {data, stride};
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION auto row(std::int64_t index, std::int64_t width) const {
-    return rows.row(index, width);
+  KOKKOS_FORCEINLINE_FUNCTION record_row row(std::int64_t index, std::int64_t width) const {
+    const std::byte* const codes = records + index * record_bytes;
+    return {{codes, codes + width, 1.0f}};
   }
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::int64_t row_stride_bytes() const {
-    return rows.record_bytes;
-  }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::int64_t row_stride_bytes() const { return record_bytes; }
   template <class Number>
   KOKKOS_FORCEINLINE_FUNCTION record_parts<Number> codes_from(std::int64_t column, std::int64_t width) const {
-    return {rows.records + column, static_cast<Number>(rows.record_bytes),
-            static_cast<Number>(width - column)};
+    return {records + column, static_cast<Number>(record_bytes), static_cast<Number>(width - column)};
   }
   KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t index, std::int64_t row_bytes) const {
-    look_ahead::prefetch(rows.records + index * rows.record_bytes, row_bytes);
+    look_ahead::prefetch(records + index * record_bytes, row_bytes);
   }
 };
 

@@ -8,7 +8,7 @@
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/optim/records.hpp>
 #include <ferry/quantized/detail/quantized_access.hpp>
-#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/quantized/detail/quantized_verbs.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/quantized/quantized_tensor.hpp>
 #include <ferry/quantized/rowwise_int8_tensor.hpp>
@@ -169,7 +169,7 @@ struct backing_table<rowwise_int8_tensor<Space>> {
   using gathered = float;
   using state = no_record_state;
 
-  static auto ref(rowwise_int8_tensor<Space>& table) { return codes_of(table); }
+  static auto ref(rowwise_int8_tensor<Space>& table) { return numbers_of(table); }
   template <class Make>
   static auto cache(rowwise_int8_tensor<Space>& table, const Make& make) {
     return make(ref(table));

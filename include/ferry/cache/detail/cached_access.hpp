@@ -16,7 +16,7 @@
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/quantized/detail/coded_weights.hpp>
-#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/quantized/detail/quantized_access.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/rows/detail/addressed_rows.hpp>
 #include <ferry/rows/detail/expand_rows.hpp>

@@ -125,7 +125,7 @@ cached_addresser_for<Job> address_slots(const row_cache& cache, const Job& job, 
   rows.places = {codes, cache.row_bits()};
   rows.far_items = far_items;
   rows.table = shift_of(cache, job.table);
-  if constexpr (has_scale_array<std::remove_cvref_t<decltype(job.table)>>)
+  if constexpr (has_weight_scales<std::remove_cvref_t<decltype(job.table)>>)
     rows.scales = shift_of(cache, job.table.scales);
   visit_state(job, rows,
               [&](const auto& array, kernels::slot_shift& shift) { shift = shift_of(cache, array); });

@@ -4,7 +4,7 @@
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/policy/path.hpp>
-#include <ferry/quantized/detail/quantize_rows.hpp>
+#include <ferry/quantized/detail/encode_rows.hpp>
 #include <ferry/quantized/detail/scatter_quantized.hpp>
 #include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/rows/detail/launch_update.hpp>

@@ -13,7 +13,7 @@
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/error.hpp>
 #include <ferry/plan/detail/checks.hpp>
-#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/quantized/detail/quantized_verbs.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/quantized/quantize.hpp>
 #include <ferry/quantized/quantized_tensor.hpp>

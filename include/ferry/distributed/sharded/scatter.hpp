@@ -8,7 +8,7 @@
 #include <ferry/distributed/sharded/make_plan.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/quantized/detail/quantized_access.hpp>
-#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/quantized/detail/quantized_verbs.hpp>
 #include <ferry/quantized/detail/scatter_quantized.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/scatter.hpp>

@@ -29,20 +29,11 @@ namespace ferry {
 
 namespace detail {
 
-/// Elements of a row of codes, or bytes of a record, for `width` numbers.
-template <Quantization Q>
-std::size_t stored_columns(std::size_t width) {
-  if constexpr (Q::in_records)
-    return rowwise_int8_tensor<device_space>::record_bytes(width);
-  else
-    return code_columns<Q>(width);
-}
-
 template <Quantization Q, class Space, class Spread>
 using sharded_scales_of = typename std::conditional_t<
-    has_scales<Q> && !Q::in_records,
-    std::type_identity<sharded_table<
-        std::conditional_t<has_scales<Q> && !Q::in_records, typename Q::scale_type, float>, Space, Spread>>,
+    has_scale_array<Q>,
+    std::type_identity<
+        sharded_table<std::conditional_t<has_scale_array<Q>, typename Q::scale_type, float>, Space, Spread>>,
     std::type_identity<no_scale>>::type;
 
 }  // namespace detail
@@ -113,7 +104,7 @@ class sharded_quantized_table {
   /// Bytes of a row: codes and scales, or its record.
   [[nodiscard]] std::size_t row_bytes() const noexcept {
     const std::size_t code_bytes = codes_.width() * sizeof(code_type);
-    if constexpr (has_scales<Q> && !Q::in_records)
+    if constexpr (detail::has_scale_array<Q>)
       return code_bytes + blocks() * sizeof(scale_type);
     else
       return code_bytes;
@@ -200,9 +191,7 @@ class sharded_quantized_table {
     detail::collective call(comm, note);
     return call.guarded([&] {
       const auto extents = detail::checked_extents(label, 1, width);
-      const std::size_t numbers = Q::in_records
-                                      ? shape<dynamic_rank>::make(extents, label, sizeof(double)).width()
-                                      : detail::quantized_width<Q>(label, extents);
+      const std::size_t numbers = detail::quantized_width<Q>(label, extents);
       call.agree();
       return numbers;
     });
@@ -211,7 +200,7 @@ class sharded_quantized_table {
                                   [[maybe_unused]] const communicator& comm,
                                   [[maybe_unused]] std::integral auto rows,
                                   [[maybe_unused]] std::size_t width, [[maybe_unused]] const Spread& spread) {
-    if constexpr (has_scales<Q> && !Q::in_records)
+    if constexpr (detail::has_scale_array<Q>)
       return scales_table(detail::joined(label, " (scales)"), comm, rows, detail::blocks_of<Q>(width),
                           spread);
     else

@@ -4,7 +4,6 @@
 #include <ferry/optim/detail/update_row.hpp>
 #include <ferry/optim/detail/update_whole_rows.hpp>
 #include <ferry/quantized/detail/quantized_weights.hpp>
-#include <ferry/quantized/detail/rowwise_int8_weights.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/rows/detail/addressed_rows.hpp>
 
@@ -14,11 +13,6 @@
 
 /// Moves the pointers of a step's kernels to the place of a row: see addressed_rows.hpp.
 namespace ferry::kernels {
-
-template <bool Random>
-KOKKOS_FORCEINLINE_FUNCTION void shift_rows(rowwise_int8_weights<Random>& weights, std::int64_t bytes) {
-  shift_rows(weights.records, bytes);
-}
 
 /// The weights of a row.
 /// @{
@@ -30,7 +24,7 @@ template <class Q, bool Random, class Addresser, class Place>
 KOKKOS_FORCEINLINE_FUNCTION void shift_weights(quantized_weights<Q, Random>& weights, const Addresser& rows,
                                                const Place& place) {
   shift_rows(weights.codes, rows.table_shift(place));
-  if constexpr (has_scales<Q>) shift_rows(weights.scales, rows.scale_shift(place));
+  if constexpr (ferry::detail::has_scale_array<Q>) shift_rows(weights.scales, rows.scale_shift(place));
 }
 /// @}
 

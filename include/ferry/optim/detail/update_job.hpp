@@ -13,7 +13,7 @@
 #include <ferry/optim/state.hpp>
 #include <ferry/quantized/detail/coded_weights.hpp>
 #include <ferry/quantized/detail/quantized_weights.hpp>
-#include <ferry/quantized/detail/rowwise_int8_weights.hpp>
+#include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/detail/row_kernels.hpp>
 #include <ferry/rows/detail/row_sums.hpp>
@@ -120,7 +120,7 @@ struct update_job {
   template <class Check>
   void for_each_array(const Check& check) const {
     check(table);
-    if constexpr (has_scale_array<Table>) check(table.scales);
+    if constexpr (has_weight_scales<Table>) check(table.scales);
     for (int f = 0; f < fields; ++f) check(arrays.state[static_cast<std::size_t>(f)]);
     for (int f = 0; f < row_fields; ++f) check(arrays.row_state[static_cast<std::size_t>(f)]);
     if constexpr (StepCount::counts_rows) check(arrays.row_steps);
@@ -186,11 +186,11 @@ struct update_job {
     }
   }
 
-  /// True if lanes may have eight elements: most instructions of a step of 8-bit rows serve the row, once a
-  /// lane. Sums over a row have an order of lanes of four.
+  /// True if lanes may have eight elements: most instructions of a step of quantized rows serve the row, or a
+  /// block, once a lane. Sums over a row have an order of lanes of four.
   template <class Value>
   static constexpr bool takes_wide_tiles =
-      is_encoded && !is_coded_weights<Table> && !RowOptimizer<rule_type> &&
+      is_encoded && lanes_share_wide_tiles<Table> && !RowOptimizer<rule_type> &&
       transforms_type<float>::clip_norms == 0 && transforms_type<float>::norm_limits == 0 &&
       sizeof(compute_type<Value>) <= sizeof(float);
   [[nodiscard]] bool packs_wide(const auto& values) const {
@@ -263,7 +263,8 @@ struct update_job {
     if constexpr (is_coded_weights<Table>)
       return table.template for_kernels<Rounding::is_random>(randomness);
     else if constexpr (is_encoded)
-      return kernels::rowwise_int8_weights<Rounding::is_random>{table.data, table.row_stride(), randomness};
+      return kernels::quantized_weights<quantization::rowwise_int8, Rounding::is_random>{
+          table.data, table.row_stride(), nullptr, 0, 1.0f, randomness};
     else
       return kernels::weights_rounded<Rounding::is_random>(table.data, table.row_stride(), randomness);
   }

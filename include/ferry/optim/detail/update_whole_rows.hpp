@@ -30,7 +30,7 @@ template <class Compute, class Tile, class Duplicates, class Source, class Value
 struct update_whole_rows {
   using update = typename Schedule::update;
   static constexpr bool measures = requires { update::sums; };
-  static constexpr bool needs_scales = Weights::needs_range || has_block_scales<Weights>;
+  static constexpr bool needs_scales = has_block_scales<Weights>;
   static constexpr int field_room = Fields == 0 ? 1 : Fields;
   static constexpr int row_room = RowFields == 0 ? 1 : RowFields;
 
@@ -121,7 +121,7 @@ struct update_whole_rows {
     if constexpr (has_wide_tiles) {
       update_tiles<one_tile>(row, walk.over_one_tile());
     } else {
-      if constexpr (keeps_tiles)
+      if constexpr (keeps_tiles && !has_lone_blocks<Weights, Tile>)
         if (walk.in_one_tile()) return update_tiles<one_tile>(row, walk.over_one_tile());
       update_tiles<many_tiles>(row, walk);
     }
@@ -173,30 +173,21 @@ struct update_whole_rows {
       const auto& result = tiles.template at<phase::scaled>(*this, row, column, count);
       load_tile<Tile>(value, static_cast<const Compute*>(result.weight), count);
     };
-    auto target = row.weights;
-    const auto store_in = [&](std::int64_t column, int count) {
-      store(tiles.template at<phase::scaled>(*this, row, column, count), row, target, column, count);
+    const auto tile_at = [&](std::int64_t column, int count) -> decltype(auto) {
+      return tiles.template at<phase::scaled>(*this, row, column, count);
     };
-    if constexpr (has_block_scales<Weights>) {
-      for (std::int64_t first = 0, number = 0, block = table.block_width(width); first < width;
-           first += block, ++number) {
-        const auto scale =
-            table.scale_of(walk.template bounds_of<block_bounds>(first, first + block, value_of));
-        target = table.scaled_by(row.weights, scale);
-        walk.for_each_tile_of(first, first + block, store_in);
-        walk.perform([&] { target.scales[number] = scale; });
-      }
-    } else {
-      if constexpr (Weights::needs_range) {
-        const auto range = walk.range(value_of);
-        target = table.row_of_range(row.segment.row, width, range.min_val, range.max_val);
-      }
-      walk.for_each_tile(store_in);
-    }
+    const auto store_in = [&](const auto& target, const tile& t, std::int64_t column, int count) {
+      store(t, row, target, column, count);
+    };
+    if constexpr (needs_scales)
+      store_blocks<Tile>(table, row.weights, width, walk, tile_at, store_in);
+    else
+      walk.for_each_tile([&](std::int64_t column, int count) {
+        store_in(row.weights, tile_at(column, count), column, count);
+      });
     walk.perform([&] {
       for (int f = 0; f < RowFields; ++f)
         row_state[f][row.segment.row * row_state_stride] = convert<State>(row.fields[f]);
-      if constexpr (Weights::needs_range) target.store_range();
     });
   }
 

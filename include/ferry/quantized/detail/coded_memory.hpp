@@ -8,8 +8,25 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace ferry::kernels {
+
+/// The scales of a row: an array, or the record behind the codes.
+template <class Q>
+using scale_pointer = std::conditional_t<Q::in_records, const std::byte*, const typename Q::scale_type*>;
+
+/// The scale of a block. Columns: a divisor of the width.
+template <class Q, int Columns = 1, class Block>
+KOKKOS_FORCEINLINE_FUNCTION auto scale_at([[maybe_unused]] scale_pointer<Q> scales,
+                                          [[maybe_unused]] Block block) {
+  if constexpr (!has_scales<Q>)
+    return no_scale{};
+  else if constexpr (Q::in_records)
+    return Q::scale_type::template load<Columns>(scales);
+  else
+    return scales[block];
+}
 
 /// Facts of codes and scales that do not depend on where a table has them. A kind of memory adds:
 ///
@@ -22,17 +39,14 @@ struct coded_blocks {
   using quantization = Q;
 
   std::int64_t row_bytes = 0;  ///< of codes
+  std::int64_t stride = 0;     ///< bytes from one row of codes to the next
   std::int64_t blocks = 0;     ///< scales of a row
   float tensor_scale = 1.0f;
 
   /// By which the codes of a block are decoded.
   template <class Block>
-  KOKKOS_FORCEINLINE_FUNCTION typename Q::step_type step_of(
-      [[maybe_unused]] const typename Q::scale_type* scales, [[maybe_unused]] Block block) const {
-    if constexpr (has_scales<Q>)
-      return Q::step_of(scales[block], tensor_scale);
-    else
-      return Q::step_of(no_scale{}, tensor_scale);
+  KOKKOS_FORCEINLINE_FUNCTION typename Q::step_type step_of(scale_pointer<Q> scales, Block block) const {
+    return Q::step_of(scale_at<Q>(scales, block), tensor_scale);
   }
   /// The block of a column.
   template <class Column>
@@ -51,30 +65,30 @@ struct coded_blocks {
   /// True if rows of codes from an address on begin at multiples of this many bytes.
   [[nodiscard]] bool is_aligned_from(const std::byte* codes, int bytes) const {
     return reinterpret_cast<std::uintptr_t>(codes) % static_cast<std::uintptr_t>(bytes) == 0 &&
-           row_bytes % bytes == 0;
+           (Q::in_records || stride % bytes == 0);
   }
   [[nodiscard]] std::int64_t units_from(const std::byte* codes) const {
-    return chunks_of_rows(reinterpret_cast<std::uintptr_t>(codes), row_bytes, row_bytes, 1);
+    return chunks_of_rows(reinterpret_cast<std::uintptr_t>(codes), Q::in_records ? unit_bytes : stride,
+                          row_bytes, 1);
   }
 };
 
-/// The codes and scales of a table in arrays, as kernels read them.
+/// The codes and scales of a table in arrays, or records, as kernels read them. Records are whole units.
 template <class Q>
 struct coded_memory : coded_blocks<Q> {
   const std::byte* codes = nullptr;
   const typename Q::scale_type* scales = nullptr;
-  readable_memory memory;  ///< of the codes
+  readable_memory memory{};  ///< of the codes
 
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION readable_memory memory_of(std::int64_t) const { return memory; }
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION const std::byte* codes_of(std::int64_t row) const {
-    return codes + row * this->row_bytes;
+    return codes + row * this->stride;
   }
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION const typename Q::scale_type* scales_of(
-      [[maybe_unused]] std::int64_t row) const {
-    if constexpr (has_scales<Q>)
-      return scales + row * this->blocks;
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION scale_pointer<Q> scales_of(std::int64_t row) const {
+    if constexpr (Q::in_records)
+      return codes_of(row) + this->row_bytes;
     else
-      return scales;
+      return scales + row * this->blocks;
   }
   [[nodiscard]] bool is_aligned(int bytes) const { return this->is_aligned_from(codes, bytes); }
   [[nodiscard]] std::int64_t units_of_row() const { return this->units_from(codes); }

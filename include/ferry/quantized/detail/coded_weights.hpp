@@ -4,11 +4,11 @@
 #include <ferry/concepts/argument.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/quantized/detail/quantized_access.hpp>
+#include <ferry/quantized/detail/quantized_verbs.hpp>
 #include <ferry/quantized/detail/quantized_weights.hpp>
-#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
 #include <ferry/quantized/quantized_tensor.hpp>
-#include <ferry/quantized/rowwise_int8_tensor.hpp>
 #include <ferry/rows/detail/row_access.hpp>
+#include <ferry/rows/detail/row_walk.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/tensor.hpp>
 
@@ -50,9 +50,15 @@ inline constexpr bool is_coded_weights = requires {
   typename Table::quantization;
 };
 template <class Table>
-inline constexpr bool has_scale_array = false;
+inline constexpr bool has_weight_scales = false;
 template <class Q, class Space, class Scales>
-inline constexpr bool has_scale_array<coded_weights<Q, Space, Scales>> = has_scales<Q>;
+inline constexpr bool has_weight_scales<coded_weights<Q, Space, Scales>> = has_scales<Q>;
+/// True if lanes of a device share the blocks of such weights in tiles of eight numbers.
+template <class Table>
+inline constexpr bool lanes_share_wide_tiles = true;
+template <class Q, class Space, class Scales>
+inline constexpr bool lanes_share_wide_tiles<coded_weights<Q, Space, Scales>> =
+    Q::block == 0 || kernels::sharing_lanes<kernels::wide_packed_tile>(Q::block) != 0;
 /// True if a table is one of codes, as a step takes it.
 template <class Table>
 inline constexpr bool is_encoded_table =
@@ -116,7 +122,7 @@ struct scale_space_of {
   using type = typename Table::memory_space;
 };
 template <class Table>
-  requires has_scale_array<Table>
+  requires has_weight_scales<Table>
 struct scale_space_of<Table> {
   using type = typename decltype(Table::scales)::memory_space;
 };
@@ -124,23 +130,12 @@ struct scale_space_of<Table> {
 
 /// The array by whose type a step on a quantized table is checked: rows of codes.
 template <class Table>
-struct array_of_codes;
-template <class Space>
-struct array_of_codes<rowwise_int8_tensor<Space>> {
-  using type = tensor<std::byte, Space>;
-  using scale_space = Space;
-};
-template <class Q, class Space, class ScaleSpace>
-  requires(!Q::in_records)
-struct array_of_codes<quantized_tensor<Q, Space, ScaleSpace>> {
-  using type = tensor<typename Q::code_type, Space>;
-  using scale_space = ScaleSpace;
-};
+using array_of_codes = tensor<typename Table::quantization::code_type, typename Table::memory_space>;
 
 /// Checks that kernels of Exec reach the scales.
 template <class Exec, class Table>
 consteval void require_scales_in_reach() {
-  require_reach<Exec, tensor<std::byte, typename array_of_codes<std::remove_cvref_t<Table>>::scale_space>>();
+  require_reach<Exec, tensor<std::byte, typename std::remove_cvref_t<Table>::scale_space>>();
 }
 
 /// Checks that rows of the quantization may be trained.

@@ -35,7 +35,7 @@ namespace ferry::kernels {
 template <class Memory, class Out, class Source, bool Host>
 struct decode_rows {
   using Q = typename Memory::quantization;
-  using scale_type = typename Q::scale_type;
+  using scales_type = scale_pointer<Q>;
   static constexpr int bits = Q::code_bits;
   static constexpr bool in_units = 32 % bits == 0;
   static constexpr int numbers = in_units ? 8 * unit_bytes / bits : 16;  ///< of a unit
@@ -89,7 +89,7 @@ struct decode_rows {
     const std::int64_t row = source.row(item, number == 0);
     if (row < 0) return;
     const std::byte* const codes = table.codes_of(row);
-    const scale_type* const scales = table.scales_of(row);
+    const scales_type scales = table.scales_of(row);
     Out* const target = out + source.position(item) * out_stride;
     if constexpr (has_parts)
       if (in_parts)
@@ -111,9 +111,8 @@ struct decode_rows {
     }
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void decode_unit(std::int64_t row, const std::byte* codes,
-                                               const scale_type* scales, Out* target,
-                                               std::int64_t number) const {
+  KOKKOS_FORCEINLINE_FUNCTION void decode_unit(std::int64_t row, const std::byte* codes, scales_type scales,
+                                               Out* target, std::int64_t number) const {
     const auto ahead = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(codes) % unit_bytes);
     const std::int64_t place = number * unit_bytes - ahead;  // of the unit's first byte within the row
     if (place >= table.row_bytes) return;
@@ -137,7 +136,7 @@ struct decode_rows {
     return unit;
   }
   template <int... Part>
-  KOKKOS_FORCEINLINE_FUNCTION void decode_parts(const std::byte* codes, const scale_type* scales, Out* target,
+  KOKKOS_FORCEINLINE_FUNCTION void decode_parts(const std::byte* codes, scales_type scales, Out* target,
                                                 std::int64_t number,
                                                 std::integer_sequence<int, Part...>) const {
     const auto columns = static_cast<std::uint32_t>(width);
@@ -151,7 +150,7 @@ struct decode_rows {
       };
       const unit_words unit[] = {load_part(codes, column_of(Part))...};
       if constexpr (has_scales<Q> && sharers % packet_numbers == 0) {
-        const scale_type scale[] = {scales[table.block_of(column_of(Part))]...};
+        const typename Q::scale_type scale[] = {scale_at<Q>(scales, table.block_of(column_of(Part)))...};
         ((first + Part * distance < columns
               ? store_packet_of(unit[Part], Q::step_of(scale[Part], table.tensor_scale),
                                 target + (first + Part * distance))
@@ -173,8 +172,8 @@ struct decode_rows {
 
   /// Stores the packets of `Count` numbers from column `first` on.
   template <int Count = numbers, class Column>
-  KOKKOS_FORCEINLINE_FUNCTION void store_packets(const unit_words& unit, const scale_type* scales,
-                                                 Out* target, Column first) const {
+  KOKKOS_FORCEINLINE_FUNCTION void store_packets(const unit_words& unit, scales_type scales, Out* target,
+                                                 Column first) const {
     constexpr int step_numbers = packet_numbers < sharers ? packet_numbers : sharers;
     static_assert(packet_numbers % step_numbers == 0 && sharers % step_numbers == 0);
     typename Q::step_type step{};
@@ -230,7 +229,7 @@ struct decode_rows {
 
   /// The numbers from column `first` on that belong to the row.
   template <int Count = numbers, class Code>
-  KOKKOS_FORCEINLINE_FUNCTION void store_numbers(const Code& code, const scale_type* scales, Out* target,
+  KOKKOS_FORCEINLINE_FUNCTION void store_numbers(const Code& code, scales_type scales, Out* target,
                                                  std::int64_t first) const {
     typename Q::step_type step{};
     bool has_step = false;
@@ -243,14 +242,14 @@ struct decode_rows {
     }
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void decode_bytes(const std::byte* codes, const scale_type* scales, Out* target,
+  KOKKOS_FORCEINLINE_FUNCTION void decode_bytes(const std::byte* codes, scales_type scales, Out* target,
                                                 std::int64_t first) const {
     store_numbers([&](int e) { return code_at<bits>(codes, first + e); }, scales, target, first);
   }
 
   /// Part after part of constant length between arrays that nothing else aliases, which a compiler
   /// vectorises.
-  void decode_block(const std::byte* codes, const scale_type* scales, Out* target, std::int64_t begin) const {
+  void decode_block(const std::byte* codes, scales_type scales, Out* target, std::int64_t begin) const {
     constexpr int part = Q::block == 0 ? 16 : std::gcd(16, Q::block);
     const std::int64_t end = begin + host_block < width ? begin + host_block : width;
     std::int64_t column = begin;

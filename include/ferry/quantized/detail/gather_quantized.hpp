@@ -5,7 +5,7 @@
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/quantized/detail/quantized_access.hpp>
-#include <ferry/quantized/detail/record_access.hpp>
+#include <ferry/quantized/detail/quantized_verbs.hpp>
 #include <ferry/rows/gather.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -54,7 +54,8 @@ ticket gather_and_decode(const Exec& exec, const quantized_tensor<Q, Space, Scal
     const std::int64_t n = out.rows();
     const auto rows = named_rows<Bounds>(call, named, numbers.rows());
     const std::string& label = call.label(Path::name);
-    const auto codes = rows_to_scratch<Path, typename Q::code_type>(call, table.codes(), rows, "codes");
+    auto codes = rows_to_scratch<Path, typename Q::code_type>(call, stored(table), rows, "codes");
+    if constexpr (Q::in_records) codes.extents[1] = out.width();
     const auto decode = [&](const auto& scales) {
       const auto coded = rows_of_codes<Q>(codes, scales, table.scale());
       const kernels::masked_identity source{rows.data};
@@ -72,7 +73,7 @@ ticket gather_and_decode(const Exec& exec, const quantized_tensor<Q, Space, Scal
         gather(call.exec(), batch, positions, out, path::staged{}, bounds::skip{}).drop();
       }
     };
-    if constexpr (has_scales<Q>)
+    if constexpr (has_scale_array<Q>)
       decode(rows_to_scratch<Path, typename Q::scale_type>(call, table.scales(), rows, "scales"));
     else
       decode(no_scale{});

@@ -7,7 +7,8 @@
 #include <ferry/policy/path.hpp>
 #include <ferry/quantized/detail/decode_rows.hpp>
 #include <ferry/quantized/detail/encode_rows.hpp>
-#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/quantized/detail/quantized_verbs.hpp>
+#include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/quantized/quantized_tensor.hpp>
 #include <ferry/rows/detail/batch_rows.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
@@ -20,8 +21,6 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -32,17 +31,12 @@
 /// Tables of quantized rows: their addresser, and the launches of kernels that decode and encode.
 namespace ferry::detail {
 
-/// A table as checks and messages take it: rows of `width` numbers.
-template <class Table>
-auto numbers_of(Table& table) {
-  if constexpr (Table::quantization::in_records) {
-    return codes_of(table);
-  } else {
-    auto numbers = make_ref(table.codes());
-    numbers.extents[1] = static_cast<std::int64_t>(table.width());
-    return numbers;
-  }
-}
+/// Rows in records, which kernels decode: see row_access.hpp. Their numbers are the columns of `codes`.
+template <class Byte, class Space>
+struct record_rows {
+  using value_type = Byte;
+  array_ref<Byte, Space> codes;
+};
 
 /// Rows of codes and scales in arrays of this type, as kernels take them. Scales: an array_ref, or no_scale.
 template <class Q, class Code, class Space, class Scales>
@@ -56,7 +50,7 @@ struct coded_rows {
   [[nodiscard]] kernels::coded_memory<Q> for_kernels() const {
     kernels::coded_memory<Q> table;
     table.codes = reinterpret_cast<const std::byte*>(codes.data);
-    table.row_bytes = codes.row_stride() * static_cast<std::int64_t>(sizeof(Code));
+    table.row_bytes = table.stride = codes.row_stride() * static_cast<std::int64_t>(sizeof(Code));
     if constexpr (has_scales<Q>) {
       table.scales = scales.data;
       table.blocks = scales.width();
@@ -78,16 +72,19 @@ concept CodedRows = requires(const Rows& rows) {
 /// The scales of a table as an array_ref, or no_scale.
 template <class Table>
 auto scales_ref([[maybe_unused]] Table& table) {
-  if constexpr (has_scales<typename std::remove_const_t<Table>::quantization>)
+  if constexpr (has_scale_array<typename std::remove_const_t<Table>::quantization>)
     return make_ref(table.scales());
   else
     return no_scale{};
 }
 
+/// Rows of codes and scales, or records, as launch_gather takes them. The columns of records are numbers.
 template <class Q, class Code, class Space, class Scales>
-coded_rows<Q, Code, Space, Scales> rows_of_codes(const array_ref<Code, Space>& codes, const Scales& scales,
-                                                 float tensor_scale) {
-  return {codes, scales, tensor_scale};
+auto rows_of_codes(const array_ref<Code, Space>& codes, const Scales& scales, float tensor_scale) {
+  if constexpr (Q::in_records)
+    return record_rows<Code, Space>{codes};
+  else
+    return coded_rows<Q, Code, Space, Scales>{codes, scales, tensor_scale};
 }
 
 /// out[source.position(k)] = the values of row source.row(k) for each item k. `table`: codes and scales as
@@ -114,45 +111,53 @@ void launch_gather(const Exec& exec, const std::string& label,
                 order);
 }
 
-/// Codes and scales of row p = those of values[p], for each position p that `source` names.
+/// Of records. Rows begin `stride` bytes apart.
+template <class Exec, class Out, class Space, class Source, class Order = schedule::flat>
+void launch_decode_records(const Exec& exec, const std::string& label, const std::byte* records,
+                           std::int64_t stride, bool over_link, const array_ref<Out, Space>& out,
+                           const Source& source, std::int64_t items, const Order& order = {}) {
+  kernels::coded_memory<quantization::rowwise_int8> table;
+  table.codes = records;
+  table.row_bytes = out.width();
+  table.stride = stride;
+  launch_decode(exec, label, table, over_link, out, source, items, order);
+}
+template <class Exec, class Byte, class RowSpace, class Out, class Space, class Source,
+          class Order = schedule::flat>
+void launch_gather(const Exec& exec, const std::string& label, const record_rows<Byte, RowSpace>& rows,
+                   const array_ref<Out, Space>& out, const Source& source, std::int64_t items,
+                   const Order& order = {}) {
+  launch_decode_records(exec, label, rows.codes.data, rows.codes.row_stride(),
+                        !std::is_same_v<RowSpace, device_space>, out, source, items, order);
+}
+
+/// Codes and scales of row p = those of values[p], for each position p that `source` names. Scales: an
+/// array_ref, or no_scale.
 template <class Q, class Exec, class Value, class Space, class Code, class CodeSpace, class Scales>
 void launch_encode(const Exec& exec, const std::string& label, const array_ref<Value, Space>& values,
                    const array_ref<Code, CodeSpace>& codes, [[maybe_unused]] const Scales& scales,
                    float tensor_scale, const kernels::deciding_positions& source = {}) {
-  using kernel = kernels::encode_rows<Q, std::remove_const_t<Value>, kernels::deciding_positions>;
-  const std::int64_t rows = values.rows();
-  if (rows == 0) return;
   typename Q::scale_type* scale_data = nullptr;
   std::int64_t blocks = 1;
-  if constexpr (has_scales<Q>) {
+  if constexpr (has_scale_array<Q>) {
     scale_data = scales.data;
     blocks = scales.width();
   }
-  const kernel functor{values.data,
-                       values.row_stride(),
-                       values.width(),
-                       reinterpret_cast<std::byte*>(codes.data),
-                       codes.row_stride() * static_cast<std::int64_t>(sizeof(Code)),
-                       scale_data,
-                       fast_divisor(blocks),
-                       tensor_scale,
-                       rows,
-                       Q::block % kernel::tile == 0 && in_packets<kernel::tile>(values),
-                       source};
-  if constexpr (is_host_exec<Exec>) {
-    launch(exec, label, rows, functor);
-  } else {
-    const std::int64_t packets = (kernel::block_numbers(values.width()) + kernel::tile - 1) / kernel::tile;
-    const auto lanes =
-        static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::min<std::int64_t>(packets, 32))));
-    const auto& tuning = execution_backend<Exec>::tuning(exec);
-    const int threads = tuning.flat_team_size / lanes;
-    const auto teams =
-        static_cast<int>(std::min((rows * blocks + threads - 1) / threads, tuning.most_flat_teams));
-    [[maybe_unused]] const auto launching =
-        execution_backend<Exec>::template lock_launch<std::remove_cvref_t<decltype(functor)>>();
-    Kokkos::parallel_for(label, Kokkos::TeamPolicy<Exec>(exec, teams, threads, lanes), functor);
-  }
+  const auto launch_tiles = [&]<class Tile>(Tile) {
+    launch(exec, label, schedule::flat{}, values.rows(), 1,
+           kernels::encode_rows<Q, std::remove_const_t<Value>, kernels::deciding_positions, Tile>{
+               values.data, values.row_stride(), values.width(), reinterpret_cast<std::byte*>(codes.data),
+               codes.row_stride() * static_cast<std::int64_t>(sizeof(Code)), scale_data, blocks, tensor_scale,
+               values.rows(), source});
+  };
+  if constexpr (is_host_exec<Exec>)
+    launch_tiles(kernels::host_tile{});
+  else if (in_packets<kernels::wide_packed_tile::elements>(values))
+    launch_tiles(kernels::wide_packed_tile{});
+  else if (in_packets<kernels::packed_tile::elements>(values))
+    launch_tiles(kernels::packed_tile{});
+  else
+    launch_tiles(kernels::single_tile{});
 }
 
 /// True if kernels alone move rows on this path.
@@ -171,18 +176,24 @@ inline constexpr bool is_read_in_place = is_near<Exec, Space> ||
 template <class Path, class Exec, class... Spaces>
 inline constexpr bool decodes_at_once = is_kernel_path<Path> && (is_read_in_place<Path, Exec, Spaces> && ...);
 
-/// The user's path for codes or scales in Space, between the table and scratch of the execution space.
+/// The user's path for codes, scales or records in Space, between the table and scratch of the execution
+/// space: path::direct if no host thread can take part.
 template <class Path, class Exec, class Space>
-using part_path = std::conditional_t<splits_rows<Path> && !Space::is_host_accessible, path::direct,
-                                     record_path<Path, Exec, Space>>;
+using part_path = std::conditional_t<(splits_rows<Path> && !Space::is_host_accessible) ||
+                                         (by_host_alone<Path> && !any_host_space<Space, near_space<Exec>>),
+                                     path::direct, Path>;
 
 /// Rows of codes and scales, which kernels of the execution space read and decode.
 template <class Q, class Space, class ScaleSpace>
-  requires(!Q::in_records)
 class table_access<quantized_tensor<Q, Space, ScaleSpace>>
     : public rows_of_kernels<const typename Q::code_type, Space> {
   using table_type = quantized_tensor<Q, Space, ScaleSpace>;
-  using scales_type = decltype(scales_ref(std::declval<const table_type&>()));
+  static auto rows_in(const table_type& table) {
+    if constexpr (Q::in_records)
+      return rows_of_codes<Q>(numbers_of(table), no_scale{}, 1.0f);
+    else
+      return rows_of_codes<Q>(make_ref(table.codes()), scales_ref(table), table.scale());
+  }
 
  public:
   using gathered = float;
@@ -190,7 +201,7 @@ class table_access<quantized_tensor<Q, Space, ScaleSpace>>
 
   table_access(const table_type& table, const char*)
       : numbers_(numbers_of(table)),
-        rows_(rows_of_codes<Q>(make_ref(table.codes()), scales_ref(table), table.scale())),
+        rows_(rows_in(table)),
         row_bytes_(static_cast<std::int64_t>(table.row_bytes())) {}
 
   template <class Exec, class Chosen, bool = false>
@@ -210,7 +221,7 @@ class table_access<quantized_tensor<Q, Space, ScaleSpace>>
   const auto& rows(launch_context<Exec>& call) const {
     require_direct_reach(call.verb(), call.exec(), rows_.codes);
     call.reads_from(rows_.codes);
-    if constexpr (has_scales<Q>) {
+    if constexpr (has_scale_array<Q>) {
       require_direct_reach(call.verb(), call.exec(), rows_.scales);
       call.reads_from(rows_.scales);
     }
@@ -230,13 +241,13 @@ class table_access<quantized_tensor<Q, Space, ScaleSpace>>
   template <class Exec>
   const auto& rows_of_host(launch_context<Exec>& call) const {
     call.wait_for_host_access(rows_.codes);
-    if constexpr (has_scales<Q>) call.wait_for_host_access(rows_.scales);
+    if constexpr (has_scale_array<Q>) call.wait_for_host_access(rows_.scales);
     return rows_;
   }
 
  private:
   array_ref<const typename Q::code_type, Space> numbers_;
-  coded_rows<Q, const typename Q::code_type, Space, scales_type> rows_;
+  decltype(rows_in(std::declval<const table_type&>())) rows_;
   std::int64_t row_bytes_;
 };
 

@@ -36,10 +36,13 @@ std::size_t quantized_width(const std::string& label, std::span<const std::size_
   return width;
 }
 
-/// Elements of a row of codes.
+/// Elements of a row of codes, or bytes of a record.
 template <Quantization Q>
-constexpr std::size_t code_columns(std::size_t width) {
-  return width * Q::code_bits / (8 * sizeof(typename Q::code_type));
+constexpr std::size_t stored_columns(std::size_t width) {
+  if constexpr (Q::in_records)
+    return Q::record_bytes(width);
+  else
+    return width * Q::code_bits / (8 * sizeof(typename Q::code_type));
 }
 
 /// Scales of a row.
@@ -53,14 +56,14 @@ constexpr std::size_t blocks_of(std::size_t width) {
 
 template <Quantization Q, class Space>
 using scales_of = typename std::conditional_t<
-    has_scales<Q>,
-    std::type_identity<tensor<std::conditional_t<has_scales<Q>, typename Q::scale_type, float>, Space>>,
+    has_scale_array<Q>,
+    std::type_identity<tensor<std::conditional_t<has_scale_array<Q>, typename Q::scale_type, float>, Space>>,
     std::type_identity<no_scale>>::type;
 
 template <Quantization Q, class Space>
 scales_of<Q, Space> make_scales([[maybe_unused]] const std::string& label, [[maybe_unused]] auto rows,
                                 [[maybe_unused]] std::size_t width) {
-  if constexpr (has_scales<Q>)
+  if constexpr (has_scale_array<Q>)
     return scales_of<Q, Space>(joined(label, " (scales)"), rows, blocks_of<Q>(width));
   else
     return {};

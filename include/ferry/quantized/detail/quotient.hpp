@@ -5,6 +5,7 @@
 
 #include <Kokkos_Macros.hpp>
 
+#include <cmath>
 #include <cstdint>
 
 /// Quotients of numbers and steps with the same bits on every backend.
@@ -31,5 +32,37 @@ KOKKOS_FUNCTION constexpr float quotient(float value, float step) {
   const float result = value / step;
   return is_not_number(result) ? with_sign_of(value, 0x7fc00000u) : result;
 }
+
+/// Quotients by one step that is neither subnormal nor huge, on devices: a division takes more instructions
+/// than the rest of a code. A product by the reciprocal, corrected by its exact remainder, has the same bits
+/// (Markstein, IBM Journal of Research and Development 34, 1990).
+class step_quotients {
+ public:
+  KOKKOS_FORCEINLINE_FUNCTION explicit step_quotients(float step)
+      : step_(step), inverse_(1.0f / step), is_middle_(exponent_of(step) - 67u < 120u) {}
+
+  /// quotient[e] = quotient(value[e], step), or returns false if remainders might not be exact.
+  KOKKOS_FORCEINLINE_FUNCTION bool of_four(const float (&value)[4], float (&quotient)[4]) const {
+    bool all_middle = is_middle_;
+    for (int e = 0; e < 4; ++e) all_middle = all_middle && exponent_of(value[e]) < 187u;
+    if (!all_middle) return false;
+    for (int e = 0; e < 4; ++e) {
+      const float rough = value[e] * inverse_;
+      const float near = std::fma(std::fma(-rough, step_, value[e]), inverse_, rough);
+      quotient[e] = with_sign_of(value[e], bit_cast<std::uint32_t>(near) & 0x7fffffffu);  // also of zero
+    }
+    return true;
+  }
+
+ private:
+  /// The biased exponent of the magnitude.
+  KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t exponent_of(float number) {
+    return bit_cast<std::uint32_t>(number) >> 23 & 0xffu;
+  }
+
+  float step_;
+  float inverse_;
+  bool is_middle_;
+};
 
 }  // namespace ferry::detail

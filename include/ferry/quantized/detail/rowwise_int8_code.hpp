@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/rows/detail/packet.hpp>
-#include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/detail/bit_cast.hpp>
 #include <ferry/tensor/detail/finite.hpp>
 
@@ -85,21 +85,6 @@ struct rowwise_int8_code {
     return {static_cast<double>(offset), step, inverse};
   }
 
-  /// codes[e] = encode(encoder, e) for each live element of a tile. Without steps the whole tile is zeroed:
-  /// GCC turns a fill of the live elements into a call.
-  template <class Tile, class Encode>
-  KOKKOS_FORCEINLINE_FUNCTION void encode_tile(std::uint8_t (&codes)[Tile::elements], int count,
-                                               const Encode& encode) const {
-    if (has_steps()) {
-      const encoder steps = by_steps();
-      // A bound that the compiler knows: GCC at -O3 warns of writes past the tile otherwise.
-      for (int e = 0; e < Tile::elements; ++e)
-        if (e < live<Tile>(count)) codes[e] = encode(steps, e);
-    } else {
-      for (int e = 0; e < Tile::elements; ++e) codes[e] = 0;
-    }
-  }
-
   /// True if the row is neither constant nor without a range.
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool has_steps() const {
     return detail::bit_cast<std::uint32_t>(scale) - 1u < detail::exponent_bits<float> - 1u;
@@ -122,43 +107,65 @@ struct rowwise_int8_code {
     return std::fma(scale, code, offset);
   }
 
-  /// Reads the code from the record of a row of `width` elements, a multiple of Columns. A device loads the
+  /// Reads the code behind the codes of a row, of which there is a multiple of Columns. A device loads the
   /// words that hold it: nvcc joins loads of a word and of its bytes to those of the bytes.
   template <int Columns = 1>
-  KOKKOS_FORCEINLINE_FUNCTION static rowwise_int8_code load(const std::byte* record, std::int64_t width) {
+  KOKKOS_FORCEINLINE_FUNCTION static rowwise_int8_code load(const std::byte* tail) {
     rowwise_int8_code code;
     KOKKOS_IF_ON_DEVICE((
         // Records start on multiples of 16 bytes.
         if constexpr (Columns % 4 == 0) {
-          constexpr int words = Columns % 8 == 0 ? 2 : 1;
-          const auto* const tail = reinterpret_cast<const std::uint32_t*>(record + width);
-          const auto first = *reinterpret_cast<const packet<std::uint32_t, words>*>(tail);
-          const std::uint32_t second = words == 2 ? first.value[words - 1] : tail[1];
+          constexpr int count = Columns % 8 == 0 ? 2 : 1;
+          const auto* const words = reinterpret_cast<const std::uint32_t*>(tail);
+          const auto first = *reinterpret_cast<const packet<std::uint32_t, count>*>(words);
+          const std::uint32_t second = count == 2 ? first.value[count - 1] : words[1];
           code.scale = detail::bit_cast<float>(first.value[0]);
           code.offset = detail::bit_cast<float>(second);
         } else {
-          const auto* const words =
-              reinterpret_cast<const std::uint32_t*>(record + (width & ~std::int64_t{3}));
-          const auto shift = static_cast<unsigned>(width & 3) * 8u;
-          const std::uint32_t first = words[0], second = words[1], third = shift == 0u ? 0u : words[2];
-          code.scale = detail::bit_cast<float>(word_at(first, second, shift));
-          code.offset = detail::bit_cast<float>(word_at(second, third, shift));
+          const auto ahead = static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(tail) & 3u);
+          const auto* const words = reinterpret_cast<const std::uint32_t*>(tail - ahead);
+          const std::uint32_t first = words[0], second = words[1], third = ahead == 0u ? 0u : words[2];
+          code.scale = detail::bit_cast<float>(word_at(first, second, ahead * 8u));
+          code.offset = detail::bit_cast<float>(word_at(second, third, ahead * 8u));
         }))
-    KOKKOS_IF_ON_HOST((std::memcpy(&code.scale, record + width, sizeof(float));
-                       std::memcpy(&code.offset, record + width + sizeof(float), sizeof(float));))
+    KOKKOS_IF_ON_HOST((std::memcpy(&code.scale, tail, sizeof(float));
+                       std::memcpy(&code.offset, tail + sizeof(float), sizeof(float));))
     return code;
   }
 
-  /// Writes scale, offset and padding after the codes.
-  KOKKOS_FUNCTION void store(std::byte* record, std::int64_t width, std::int64_t record_bytes) const {
-    KOKKOS_IF_ON_DEVICE((store_tail(record, width, record_bytes);))
-    KOKKOS_IF_ON_HOST((std::memcpy(record + width, &scale, sizeof(float));
-                       std::memcpy(record + width + sizeof(float), &offset, sizeof(float));
-                       const auto end = width + static_cast<std::int64_t>(2 * sizeof(float));
-                       clear(record + end, record_bytes - end);))
+  /// Writes scale, offset and zeros to the `bytes` bytes behind the codes of a row, fewer than 24. A device
+  /// in as few stores as their alignment allows: each store is a transaction of the second-level cache.
+  KOKKOS_FUNCTION void store(std::byte* tail, std::int64_t bytes) const {
+    const std::uint32_t words[2] = {detail::bit_cast<std::uint32_t>(scale),
+                                    detail::bit_cast<std::uint32_t>(offset)};
+    KOKKOS_IF_ON_DEVICE((
+        if (bytes == 16) {
+          store_packet(reinterpret_cast<std::uint32_t*>(tail),
+                       packet<std::uint32_t, 4>{{words[0], words[1], 0u, 0u}});
+        } else {
+          const bool whole = bytes % 4 == 0;
+          for (std::int64_t b = 0; b < bytes; b += whole ? 4 : 1) {
+            const std::uint32_t word = b < 4 ? words[0] : b < 8 ? words[1] : 0u;
+            if (whole)
+              *reinterpret_cast<std::uint32_t*>(tail + b) = word;
+            else
+              tail[b] = static_cast<std::byte>(word >> (b % 4 * 8) & 0xffu);
+          }
+        }))
+    KOKKOS_IF_ON_HOST((std::memcpy(tail, words, 8); if (bytes >= 16) clear_ends<8>(tail + 8, bytes - 8);
+                       else if (bytes >= 12) clear_ends<4>(tail + 8, bytes - 8);
+                       else if (bytes >= 10) clear_ends<2>(tail + 8, bytes - 8);
+                       else if (bytes == 9) clear_ends<1>(tail + 8, 1);))
   }
 
  private:
+  /// target[0, count) = 0, of Bytes to 2 * Bytes bytes, because a loop would be a call.
+  template <int Bytes>
+  static void clear_ends(std::byte* target, std::int64_t count) {
+    const std::byte none[Bytes] = {};
+    std::memcpy(target, none, Bytes);
+    std::memcpy(target + count - Bytes, none, Bytes);
+  }
   /// The biased exponent that a number's lowest bit has. Subnormals have the least one.
   KOKKOS_FORCEINLINE_FUNCTION static int exponent(float number) {
     const auto biased = static_cast<int>(detail::magnitude_bits(number) >> 23);
@@ -177,25 +184,6 @@ struct rowwise_int8_code {
                          return std::fma(std::fma(-quotient, 255.0, range), inverse, quotient);))
     KOKKOS_IF_ON_HOST((return range / 255.0;))
   }
-  /// Writes all behind the codes by one thread of a device, in as few stores as its alignment allows: each
-  /// store is a transaction of the second-level cache.
-  KOKKOS_FUNCTION void store_tail(std::byte* record, std::int64_t width, std::int64_t record_bytes) const {
-    const std::uint32_t words[4] = {detail::bit_cast<std::uint32_t>(scale),
-                                    detail::bit_cast<std::uint32_t>(offset), 0u, 0u};
-    const std::int64_t bytes = record_bytes - width;
-    if (width % 16 == 0 && bytes == 16) {
-      store_packet(reinterpret_cast<std::uint32_t*>(record + width),
-                   packet<std::uint32_t, 4>{{words[0], words[1], words[2], words[3]}});
-    } else if (width % 4 == 0) {
-      auto* const target = reinterpret_cast<std::uint32_t*>(record + width);
-      for (std::int64_t w = 0; w < bytes / 4; ++w) target[w] = w == 0 ? words[0] : w == 1 ? words[1] : 0u;
-    } else {
-      for (std::int64_t b = 0; b < bytes; ++b) {
-        const std::uint32_t word = b < 4 ? words[0] : b < 8 ? words[1] : 0u;
-        record[width + b] = static_cast<std::byte>(word >> (b % 4 * 8) & 0xffu);
-      }
-    }
-  }
   /// The 32 bits of two words from bit `shift` on; shift < 32.
   KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t word_at(std::uint32_t low, std::uint32_t high,
                                                            unsigned shift) {
@@ -208,22 +196,34 @@ struct rowwise_int8_code {
     KOKKOS_IF_ON_DEVICE((return detail::bit_cast<double>(std::uint64_t{0x4330000000000000} | code) - 0x1p52;))
     KOKKOS_IF_ON_HOST((return static_cast<double>(code);))
   }
+};
 
-  /// target[0, count) = 0, by stores of constant length, because a loop would be a call. The padding is
-  /// shorter than 16 bytes, because a record is a multiple of 16 bytes.
-  static void clear(std::byte* target, std::int64_t count) {
-    if ((count & 8) != 0) zero<8>(target);
-    target += count & 8;
-    if ((count & 4) != 0) zero<4>(target);
-    target += count & 4;
-    if ((count & 2) != 0) zero<2>(target);
-    target += count & 2;
-    if ((count & 1) != 0) zero<1>(target);
+/// Codes of a row, and its scale and offset: a packed tile of a device before it is decoded.
+template <int Elements>
+struct rowwise_int8_tile {
+  packet<std::uint32_t, Elements / 4> codes;
+  rowwise_int8_code code;
+
+  KOKKOS_FORCEINLINE_FUNCTION static rowwise_int8_tile load(const std::byte* codes, const std::byte* tail) {
+    return {load_packet<std::uint32_t, Elements / 4>(reinterpret_cast<const std::uint32_t*>(codes)),
+            rowwise_int8_code::load<Elements>(tail)};
   }
-  template <std::size_t Bytes>
-  static void zero(std::byte* target) {
-    const std::byte none[Bytes] = {};
-    std::memcpy(target, none, Bytes);
+
+  /// A number that needs what load loads.
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::uint32_t some_bits() const {
+    return codes.value[0] ^ detail::bit_cast<std::uint32_t>(code.scale);
+  }
+
+  /// Decodes by one operation of floats for each element, to the bits of rowwise_int8_code::decode if that
+  /// adds_exactly().
+  template <class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void decode(Compute (&value)[Elements]) const {
+    for (int w = 0; w < Elements / 4; ++w) {
+      float number[4];
+      if (!device_backend<Compute>::widen_four_bytes(codes.value[w], number))
+        for (int e = 0; e < 4; ++e) number[e] = static_cast<float>(codes.value[w] >> (8 * e) & 0xffu);
+      for (int e = 0; e < 4; ++e) value[4 * w + e] = Compute(code.decode_fused(number[e]));
+    }
   }
 };
 

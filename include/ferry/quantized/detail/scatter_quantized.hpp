@@ -7,7 +7,7 @@
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/quantized/detail/quantized_access.hpp>
-#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/quantized/detail/quantized_verbs.hpp>
 #include <ferry/rows/copy.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
@@ -76,24 +76,21 @@ void visit_encoded(launch_context<Exec>& call, const std::string& label, Table& 
                    const array_ref<Value, ValueSpace>& values, const kernels::deciding_positions& deciding,
                    const Visit& visit) {
   using quantization = typename Table::quantization;
-  if constexpr (quantization::in_records) {
-    const auto bytes = static_cast<std::int64_t>(table.row_bytes());
-    const auto records = near_rows<std::byte>(call, values.rows(), bytes, "records");
-    launch_quantize(call.exec(), label, values, records.data, bytes, deciding);
-    visit(table.records(), records);
+  const auto columns = static_cast<std::int64_t>(stored(table).width());
+  const auto codes = near_rows<typename quantization::code_type>(call, values.rows(), columns, "codes");
+  const auto encode = [&](const auto& scales) {
+    float tensor_scale = 1.0f;
+    if constexpr (quantization::has_tensor_scale) tensor_scale = table.scale();
+    launch_encode<quantization>(call.exec(), label, values, codes, scales, tensor_scale, deciding);
+    visit(stored(table), codes);
+  };
+  if constexpr (has_scale_array<quantization>) {
+    const auto scales = near_rows<typename quantization::scale_type>(
+        call, values.rows(), static_cast<std::int64_t>(table.blocks()), "scales");
+    encode(scales);
+    visit(table.scales(), scales);
   } else {
-    const auto columns = static_cast<std::int64_t>(table.codes().width());
-    const auto codes = near_rows<typename quantization::code_type>(call, values.rows(), columns, "codes");
-    if constexpr (has_scales<quantization>) {
-      const auto scales = near_rows<typename quantization::scale_type>(
-          call, values.rows(), static_cast<std::int64_t>(table.blocks()), "scales");
-      launch_encode<quantization>(call.exec(), label, values, codes, scales, table.scale(), deciding);
-      visit(table.codes(), codes);
-      visit(table.scales(), scales);
-    } else {
-      launch_encode<quantization>(call.exec(), label, values, codes, no_scale{}, table.scale(), deciding);
-      visit(table.codes(), codes);
-    }
+    encode(no_scale{});
   }
 }
 
@@ -101,7 +98,7 @@ void visit_encoded(launch_context<Exec>& call, const std::string& label, Table& 
 template <class Path, class Exec, class Table>
 void require_writable_parts(launch_context<Exec>& call, Table& table) {
   using quantization = typename Table::quantization;
-  if constexpr (!quantization::in_records && has_scales<quantization>) {
+  if constexpr (has_scale_array<quantization>) {
     const auto require = [&]<class T, class Space>(const array_ref<T, Space>& array) {
       using path_policy = part_path<Path, Exec, Space>;
       if constexpr (!path_policy::chosen_at_run_time && !by_host_alone<path_policy>)
@@ -127,10 +124,10 @@ void encode_in_place(launch_context<Exec>& call, const std::string& label, Table
   const auto records = make_ref(table.records());
   require_direct_reach(call.verb(), call.exec(), records);
   call.touches(records);
-  const std::int64_t bytes = records.width();
   [[maybe_unused]] const auto traffic =
-      count_transfer<path::direct>(call, values, records, values.rows() * bytes);
-  launch_quantize(call.exec(), label, values, records.data, bytes, deciding);
+      count_transfer<path::direct>(call, values, records, values.rows() * records.width());
+  launch_encode<typename Table::quantization>(call.exec(), label, values, records, no_scale{}, 1.0f,
+                                              deciding);
 }
 
 template <class Path, class Duplicates, class Exec, class Table, class Value, class ValueSpace>

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <type_traits>
 
-/// quantize and dequantize of tables with codes and scales in arrays.
+/// quantize and dequantize of whole tables.
 namespace ferry::detail {
 
 /// An array whose kernels work on it chunk by chunk: in place, or in scratch that is copied from or to it.
@@ -86,7 +86,7 @@ void quantize_table(launch_context<Exec>& call, const array_ref<Value, FromSpace
   const auto label = label_of("quantize", Path::name);
   const std::int64_t chunk = chunk_rows<Path, Exec>(table, source);
   const auto values = chunks_of<Path>(call, read_only(source), chunk, "values");
-  const auto codes = chunks_of<Path>(call, make_ref(table.codes()), chunk, "codes");
+  const auto codes = chunks_of<Path>(call, make_ref(stored(table)), chunk, "codes");
   const auto scales = chunks_of<Path>(call, scales_ref(table), chunk, "scales");
   for (std::int64_t first = 0; first < source.rows(); first += chunk) {
     const std::int64_t count = std::min(chunk, source.rows() - first);
@@ -103,25 +103,19 @@ void dequantize_table(launch_context<Exec>& call, const quantized_tensor<Q, Spac
                       const array_ref<Out, OutSpace>& target) {
   const auto label = label_of("dequantize", Path::name);
   const std::int64_t chunk = chunk_rows<Path, Exec>(table, target);
-  const auto codes = chunks_of<Path>(call, make_ref(table.codes()), chunk, "codes");
+  const auto codes = chunks_of<Path>(call, make_ref(stored(table)), chunk, "codes");
   const auto scales = chunks_of<Path>(call, scales_ref(table), chunk, "scales");
   const auto values = chunks_of<Path>(call, target, chunk, "values");
   for (std::int64_t first = 0; first < target.rows(); first += chunk) {
     const std::int64_t count = std::min(chunk, target.rows() - first);
     codes.fetch(call, first, count);
     scales.fetch(call, first, count);
-    launch_gather(call.exec(), label,
-                  rows_of_codes<Q>(codes.rows(first, count), scales.rows(first, count), table.scale()),
+    auto rows = codes.rows(first, count);
+    if constexpr (Q::in_records) rows.extents[1] = target.width();
+    launch_gather(call.exec(), label, rows_of_codes<Q>(rows, scales.rows(first, count), table.scale()),
                   values.rows(first, count), kernels::identity{}, count);
     values.put(call, first, count);
   }
-}
-
-/// Checks the types of quantize and dequantize.
-template <class Exec, class Array, class Table, class Chosen>
-consteval void require_whole_quantized_verb() {
-  require_whole_table_verb<Exec, Array, typename Table::memory_space, Chosen>();
-  require_reach<Exec, tensor<std::byte, typename Table::scale_space>>();
 }
 
 }  // namespace ferry::detail

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <ferry/quantized/detail/quotient.hpp>
+#include <ferry/quantized/detail/scaled_codes.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/tensor/fp4.hpp>
 #include <ferry/tensor/fp8.hpp>
 
 #include <Kokkos_Macros.hpp>
-
-#include <cstdint>
 
 namespace ferry::quantization {
 
@@ -24,17 +23,13 @@ namespace ferry::quantization {
 /// has the scale NaN, and is restored as NaN; its codes are 6. The bits are those of torchao's
 /// nvfp4_quantize, except for the codes of NaN. table.scale() is usually the table's largest magnitude /
 /// 2688.
-struct nvfp4 {
+struct nvfp4 : detail::divided_codes<detail::pair_codes<fp4_e2m1_pair_t>> {
   /// See ferry::Quantization.
   /// @{
   static constexpr const char* name = "nvfp4";
-  using code_type = fp4_e2m1_pair_t;
   using scale_type = fp8_e4m3_t;
-  using step_type = float;
-  static constexpr int code_bits = 4;
   static constexpr int block = 16;
   static constexpr bool has_tensor_scale = true;
-  static constexpr bool in_records = false;
 
   KOKKOS_FUNCTION static fp8_e4m3_t scale_of(const block_range& range, float tensor_scale) {
     const float least = 0x1p-6f;
@@ -43,21 +38,6 @@ struct nvfp4 {
   }
   KOKKOS_FUNCTION static float step_of(fp8_e4m3_t scale, float tensor_scale) {
     return tensor_scale * static_cast<float>(scale);
-  }
-  KOKKOS_FUNCTION static float decode(std::uint32_t code, float step) {
-    return float4_e2m1fn::value_of(static_cast<std::uint8_t>(code)) * step;
-  }
-  template <int N>
-  KOKKOS_FORCEINLINE_FUNCTION static bool decode_word(std::uint32_t word, float step, float (&value)[N]) {
-    if (!float4_e2m1fn::decode_word(word, value)) return false;
-    for (float& number : value) number *= step;
-    return true;
-  }
-  KOKKOS_FUNCTION static std::uint32_t encode(float value, float step) {
-    return float4_e2m1fn::bits_of(detail::quotient(value, step));
-  }
-  KOKKOS_FUNCTION static std::uint32_t encode_at_random(float value, float step, std::uint32_t random) {
-    return float4_e2m1fn::bits_at_random(detail::quotient(value, step), random);
   }
   /// @}
 };

@@ -6,8 +6,6 @@
 
 #include <Kokkos_Macros.hpp>
 
-#include <cstdint>
-
 namespace ferry::quantization {
 
 /// The codes of a quantization that has one float for the table, with one float for each row instead:
@@ -21,34 +19,21 @@ namespace ferry::quantization {
 /// torchao's _choose_scale_float8 and _quantize_affine_float8, which divide zeros by zero.
 template <Quantization Codes>
   requires(!has_scales<Codes>)
-struct per_row {
+struct per_row : Codes {
   /// See ferry::Quantization.
   /// @{
   static constexpr const char* name = "per_row";
-  using code_type = typename Codes::code_type;
   using scale_type = float;
-  using step_type = float;
-  static constexpr int code_bits = Codes::code_bits;
   static constexpr int block = 0;
   static constexpr bool has_tensor_scale = false;
-  static constexpr bool in_records = false;
 
   KOKKOS_FUNCTION static float scale_of(const block_range& range, float) {
     const float largest = range.largest();
     if (detail::is_not_number(largest)) return largest;  // backends differ in the bits of quotients
+    using code_type = typename Codes::code_type;
     return largest / static_cast<float>(code_type::from_bits(code_type::format::largest));
   }
   KOKKOS_FUNCTION static float step_of(float scale, float) { return scale; }
-  KOKKOS_FUNCTION static float decode(std::uint32_t code, float step) { return Codes::decode(code, step); }
-  template <int N>
-  KOKKOS_FORCEINLINE_FUNCTION static bool decode_word(
-      std::uint32_t word, float step, float (&value)[N]) requires(detail::decodes_words<Codes>) {
-    return Codes::decode_word(word, step, value);
-  }
-  KOKKOS_FUNCTION static std::uint32_t encode(float value, float step) { return Codes::encode(value, step); }
-  KOKKOS_FUNCTION static std::uint32_t encode_at_random(float value, float step, std::uint32_t random) {
-    return Codes::encode_at_random(value, step, random);
-  }
   /// @}
 };
 

@@ -11,12 +11,15 @@
 
 namespace ferry::quantization {
 
-/// Rows of FBGEMM's fused 8-bit rowwise format: see rowwise_int8_tensor, which is the table of this
-/// quantization.
+/// Rows of FBGEMM's fused 8-bit rowwise format (PyTorch's embedding_bag_byte), whose table is
+/// rowwise_int8_tensor:
 ///
 ///   scale = (most - least) / 255, offset = least
 ///   code  = (value - offset) / scale, to nearest even
 ///   value = offset + scale * code, in double
+///
+/// A row is stored as one record: `width` codes, the scale (float), the offset (float), zeros up to a
+/// multiple of 16 bytes, so that records move in 16-byte units.
 ///
 /// A constant row has the scale 0 and is restored exactly. A row with infinity or NaN has NaN as scale and
 /// offset, and is restored as NaN.
@@ -32,6 +35,11 @@ struct rowwise_int8 {
   static constexpr bool has_tensor_scale = false;
   static constexpr bool in_records = true;
 
+  /// Bytes of the record of a row of `width` numbers.
+  [[nodiscard]] static constexpr std::size_t record_bytes(std::size_t width) {
+    return (width + 2 * sizeof(float) + 15) / 16 * 16;
+  }
+
   KOKKOS_FUNCTION static scale_type scale_of(const block_range& range, float) {
     return scale_type::of(range.least, range.most);
   }
@@ -46,6 +54,20 @@ struct rowwise_int8 {
                                                         std::uint32_t random) {
     return step.has_steps() ? step.by_steps().at_random(value, random) : 0u;
   }
+
+  struct encoder {
+    scale_type::encoder steps;
+    bool has_steps;
+
+    KOKKOS_FORCEINLINE_FUNCTION explicit encoder(const step_type& step)
+        : steps(step.by_steps()), has_steps(step.has_steps()) {}
+    KOKKOS_FORCEINLINE_FUNCTION bool encode_four(const float (&value)[4], std::uint32_t& codes) const {
+      codes = 0;
+      if (has_steps)
+        for (int e = 0; e < 4; ++e) codes |= static_cast<std::uint32_t>(steps.nearest(value[e])) << (8 * e);
+      return true;
+    }
+  };
   /// @}
 };
 static_assert(Quantization<rowwise_int8>);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/rows/detail/row_range.hpp>
 #include <ferry/rows/detail/row_sums.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/backend.hpp>
@@ -14,15 +13,26 @@
 /// Walks over the elements of one row, tile by tile:
 ///   for_each_tile(visit)  visit(column, count) for each tile
 ///   sums<N>(measure)   N sums over the row; measure(column, count, part) sets the terms of a tile's elements
-///   range(measure)     least and largest of the numbers that measure(column, count, value) sets
-///   for_each_tile_of(first, end, visit), bounds_of<Bounds>(first, end, measure)
-///                      the columns [first, end) alone, whole tiles; visited by the lanes that have them in
-///                      walks over the row. Bounds: values, nothing(), widen(values, number) and a reducer
+///   bounds<Bounds>(measure)
+///                      Bounds of the numbers that measure(column, count, value) sets. It has values,
+///                      nothing(), widen(values, number), joined(values, values), bits_of(values),
+///                      of_bits(bits) and side_by_side
+///   bounds_among<Bounds, Count>(value)
+///                      those of the tiles that Count neighbouring lanes have, sharing_lanes of a block
+///   lane(), lanes()    the number of the calling lane, and of all that share the row
 ///   perform(act)       act(), once per row
 ///   in_one_tile()      whether no thread or lane has more than one tile of the row
 ///   visit_tiles(visit), is_first_lane()
 ///                      of lanes: for_each_tile and perform without a meeting at the end
 namespace ferry::kernels {
+
+/// visit(column, count) for the tiles of the columns [first, end), by one thread.
+template <class Tile, class Visit>
+KOKKOS_FORCEINLINE_FUNCTION void for_each_tile_between(std::int64_t first, std::int64_t end,
+                                                       const Visit& visit) {
+  for (std::int64_t column = first; column < end; column += Tile::elements)
+    visit(column, static_cast<int>(end - column < Tile::elements ? end - column : Tile::elements));
+}
 
 /// One host thread walks over the row.
 template <class Compute, class Tile>
@@ -33,8 +43,7 @@ struct thread_walk {
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION const thread_walk& over_one_tile() const { return *this; }
   template <class Visit>
   KOKKOS_FORCEINLINE_FUNCTION void for_each_tile(const Visit& visit) const {
-    for (std::int64_t column = 0; column < width; column += Tile::elements)
-      visit(column, static_cast<int>(width - column < Tile::elements ? width - column : Tile::elements));
+    for_each_tile_between<Tile>(0, width, visit);
   }
   template <int N, class Measure>
   KOKKOS_FORCEINLINE_FUNCTION row_sums<Compute, N> sums(const Measure& measure) const {
@@ -55,9 +64,9 @@ struct thread_walk {
     for (int s = 0; s < N; ++s) total.value[s] = row_sum_order::total(place[s], places);
     return total;
   }
-  template <class Measure>
-  KOKKOS_FORCEINLINE_FUNCTION row_range::values range(const Measure& measure) const {
-    row_range::side_by_side total;
+  template <class Bounds, class Measure>
+  KOKKOS_FORCEINLINE_FUNCTION typename Bounds::values bounds(const Measure& measure) const {
+    typename Bounds::side_by_side total;
     for_each_tile([&](std::int64_t column, int count) {
       float value[Tile::elements];
       measure(column, count, value);
@@ -65,28 +74,22 @@ struct thread_walk {
     });
     return total.whole();
   }
-  template <class Visit>
-  KOKKOS_FORCEINLINE_FUNCTION void for_each_tile_of(std::int64_t first, std::int64_t end,
-                                                    const Visit& visit) const {
-    for (std::int64_t column = first; column < end; column += Tile::elements)
-      visit(column, static_cast<int>(end - column < Tile::elements ? end - column : Tile::elements));
-  }
-  template <class Bounds, class Measure>
-  KOKKOS_FORCEINLINE_FUNCTION typename Bounds::values bounds_of(std::int64_t first, std::int64_t end,
-                                                                const Measure& measure) const {
-    auto total = Bounds::nothing();
-    for_each_tile_of(first, end, [&](std::int64_t column, int count) {
-      float value[Tile::elements];
-      measure(column, count, value);
-      for (int e = 0; e < count; ++e) Bounds::widen(total, value[e]);
-    });
-    return total;
-  }
   template <class Act>
   KOKKOS_FORCEINLINE_FUNCTION void perform(const Act& act) const {
     act();
   }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION static int lane() { return 0; }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION static int lanes() { return 1; }
 };
+
+/// Lanes that have a block of `numbers` columns, a tile each; 0 if it does not consist of their tiles.
+template <class Tile>
+constexpr int sharing_lanes(int numbers) {
+  const int lanes = numbers / Tile::elements;
+  const bool is_shared = !Tile::host && Tile::elements >= row_sum_order::lane_width && lanes > 0 &&
+                         lanes <= row_sum_order::lanes && (lanes & (lanes - 1)) == 0;
+  return is_shared && numbers % Tile::elements == 0 ? lanes : 0;
+}
 
 /// Vector lanes that share a row of `width` elements: a power of two.
 KOKKOS_FUNCTION inline int lanes_for(std::int64_t width) {
@@ -96,8 +99,9 @@ KOKKOS_FUNCTION inline int lanes_for(std::int64_t width) {
 }
 
 /// The vector lanes of one thread of a device's team share the row, row_sum_order::lane_width elements of a
-/// lane at a time. Lane l has elements 4 l to 4 l + 3, then those 4 lanes() further. Only these lanes
-/// synchronise. OneTile: no lane has more than one tile, which may be wider; such walks have no sums.
+/// lane at a time, or as many as a wider tile has; such walks have no sums. Lane l has elements 4 l to
+/// 4 l + 3, then those 4 lanes() further. Only these lanes synchronise. OneTile: no lane has more than one
+/// tile.
 template <class Compute, class Tile, class Member, bool OneTile = false>
 class lane_walk {
  public:
@@ -122,14 +126,16 @@ class lane_walk {
         visit(std::int64_t{column}, Tile::elements);
       return;
     }
-    const std::int64_t tiles = (width_ + row_sum_order::lane_width - 1) / row_sum_order::lane_width;
-    for (std::int64_t t = group::lane(); t < tiles; t += lanes_)
-      for (int first = 0; first < row_sum_order::lane_width; first += Tile::elements) {
-        const std::int64_t column = t * row_sum_order::lane_width + first;
+    const std::int64_t tiles = (width_ + lane_width - 1) / lane_width;
+    for (std::int64_t t = lane(); t < tiles; t += lanes_)
+      for (int first = 0; first < lane_width; first += Tile::elements) {
+        const std::int64_t column = t * lane_width + first;
         if (column < width_) visit(column, Tile::elements);
       }
   }
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION static bool is_first_lane() { return group::lane() == 0; }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION static int lane() { return group::lane(); }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION int lanes() const { return lanes_; }
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION static bool is_first_lane() { return lane() == 0; }
   template <class Visit>
   KOKKOS_FORCEINLINE_FUNCTION void for_each_tile(const Visit& visit) const {
     visit_tiles(visit);
@@ -154,34 +160,22 @@ class lane_walk {
                         [](auto left, auto right) { return plain(Compute(left) + Compute(right)); });
     return total;
   }
-  template <class Measure>
-  KOKKOS_FORCEINLINE_FUNCTION row_range::values range(const Measure& measure) const {
-    auto total = row_range::nothing();
-    visit_tiles([&](std::int64_t column, int) {
-      float value[Tile::elements];
-      measure(column, Tile::elements, value);
-      for (int e = 0; e < Tile::elements; ++e) row_range::widen(total, value[e]);
-    });
-    return row_range::of_bits(group_.joined(row_range::bits_of(total), [](std::uint64_t a, std::uint64_t b) {
-      return row_range::bits_of(row_range::joined(row_range::of_bits(a), row_range::of_bits(b)));
-    }));
-  }
-  template <class Visit>
-  KOKKOS_FORCEINLINE_FUNCTION void for_each_tile_of(std::int64_t first, std::int64_t end,
-                                                    const Visit& visit) const {
-    visit_tiles_of(first, end, visit);
-    group_.meet();
-  }
   template <class Bounds, class Measure>
-  KOKKOS_FORCEINLINE_FUNCTION typename Bounds::values bounds_of(std::int64_t first, std::int64_t end,
-                                                                const Measure& measure) const {
+  KOKKOS_FORCEINLINE_FUNCTION typename Bounds::values bounds(const Measure& measure) const {
     auto total = Bounds::nothing();
-    visit_tiles_of(first, end, [&](std::int64_t column, int) {
+    visit_tiles([&](std::int64_t column, int) {
       float value[Tile::elements];
       measure(column, Tile::elements, value);
       for (int e = 0; e < Tile::elements; ++e) Bounds::widen(total, value[e]);
     });
-    return joined(total);
+    return Bounds::of_bits(group_.joined(Bounds::bits_of(total), join_bits<Bounds>{}));
+  }
+  template <class Bounds, int Count>
+  KOKKOS_FORCEINLINE_FUNCTION static typename Bounds::values bounds_among(
+      const float (&value)[Tile::elements]) {
+    auto total = Bounds::nothing();
+    for (int e = 0; e < Tile::elements; ++e) Bounds::widen(total, value[e]);
+    return Bounds::of_bits(group::joined_among(Count, Bounds::bits_of(total), join_bits<Bounds>{}));
   }
   template <class Act>
   KOKKOS_FORCEINLINE_FUNCTION void perform(const Act& act) const {
@@ -200,33 +194,12 @@ class lane_walk {
     else
       return value;
   }
-  /// The least and the largest of all lanes' values.
-  template <class Values>
-  KOKKOS_FORCEINLINE_FUNCTION Values joined(Values values) const {
-    values.min_val =
-        group_.joined(values.min_val, [](auto left, auto right) { return right < left ? right : left; });
-    values.max_val =
-        group_.joined(values.max_val, [](auto left, auto right) { return right > left ? right : left; });
-    return values;
-  }
-  /// The tiles of visit_tiles that begin in [first, end). The number of lanes is a power of two.
-  template <class Visit>
-  KOKKOS_FORCEINLINE_FUNCTION void visit_tiles_of(std::int64_t first, std::int64_t end,
-                                                  const Visit& visit) const {
-    if constexpr (OneTile) {
-      if (const std::int64_t column = std::int64_t{group::lane()} * lane_width;
-          column >= first && column < end)
-        visit(column, Tile::elements);
-      return;
+  template <class Bounds>
+  struct join_bits {
+    KOKKOS_FORCEINLINE_FUNCTION std::uint64_t operator()(std::uint64_t a, std::uint64_t b) const {
+      return Bounds::bits_of(Bounds::joined(Bounds::of_bits(a), Bounds::of_bits(b)));
     }
-    const std::int64_t begin = first / row_sum_order::lane_width;
-    for (std::int64_t t = begin + ((group::lane() - begin) & (lanes_ - 1));
-         t * row_sum_order::lane_width < end; t += lanes_)
-      for (int e = 0; e < row_sum_order::lane_width; e += Tile::elements) {
-        const std::int64_t column = t * row_sum_order::lane_width + e;
-        if (column < end) visit(column, Tile::elements);
-      }
-  }
+  };
 
   std::int64_t width_;
   int lanes_;

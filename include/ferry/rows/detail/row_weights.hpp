@@ -38,7 +38,6 @@ struct nearest_weights {
   T* data;
   std::int64_t stride;
 
-  static constexpr bool needs_range = false;
   using row_view = weights_of_row<nearest_weights>;
 
   KOKKOS_FORCEINLINE_FUNCTION row_view row(std::int64_t number, std::int64_t) const {
@@ -80,7 +79,6 @@ struct stochastic_weights {
   std::int64_t stride;
   step_randomness randomness;
 
-  static constexpr bool needs_range = false;
   using row_view = weights_of_row<stochastic_weights>;
 
   KOKKOS_FORCEINLINE_FUNCTION row_view row(std::int64_t number, std::int64_t) const {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/tensor/detail/bit_cast.hpp>
+
 #include <Kokkos_Macros.hpp>
 
 #include <cstdint>
@@ -23,13 +25,9 @@ struct minifloat {
       const auto rounded = magnitude + ((1u << (lost_bits - 1)) - 1u) + ((magnitude >> lost_bits) & 1u);
       return (rounded >> lost_bits) - (static_cast<std::uint32_t>(exponent_shift) << Mantissa);
     }
-    const int shift = lost_bits + least_normal - exponent;
-    if (shift > 24) return 0;  // below half of the least number
-    const auto mantissa = (magnitude & 0x7fffffu) | 0x800000u;
-    const auto quotient = mantissa >> shift;
-    const auto remainder = mantissa & ((1u << shift) - 1u);
-    const auto tie = 1u << (shift - 1);
-    return quotient + (remainder > tie || (remainder == tie && (quotient & 1u) != 0u) ? 1u : 0u);
+    // An addition to 2^23 times the least number rounds to its multiples.
+    constexpr auto unit = bit_cast<float>(static_cast<std::uint32_t>(least_normal - Mantissa + 23) << 23);
+    return bit_cast<std::uint32_t>(bit_cast<float>(magnitude) + unit) - bit_cast<std::uint32_t>(unit);
   }
 
   /// The code of one of the two neighbours. `random` is added to the bits that are lost, as a fraction of

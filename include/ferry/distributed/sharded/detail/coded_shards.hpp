@@ -8,8 +8,6 @@
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/quantized/detail/decode_rows.hpp>
 #include <ferry/quantized/detail/quantized_access.hpp>
-#include <ferry/quantized/detail/record_access.hpp>
-#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/schedule.hpp>
@@ -41,7 +39,7 @@ struct codes_of_shards : coded_blocks<Q> {
     return {reinterpret_cast<std::uintptr_t>(codes[shard]), reinterpret_cast<std::uintptr_t>(ends[shard])};
   }
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION const std::byte* codes_of(std::int64_t row) const {
-    return codes[row % most_shards] + row / most_shards * this->row_bytes;
+    return codes[row % most_shards] + row / most_shards * this->stride;
   }
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION const typename Q::scale_type* scales_of(
       [[maybe_unused]] std::int64_t row) const {
@@ -96,7 +94,7 @@ struct reached_codes {
   [[nodiscard]] kernels::codes_of_shards<Q> for_kernels() const {
     kernels::codes_of_shards<Q> table{};
     if constexpr (has_scales<Q>) std::copy(scales.data.begin(), scales.data.end(), table.scales);
-    table.row_bytes = codes.width * static_cast<std::int64_t>(sizeof(value_type));
+    table.row_bytes = table.stride = codes.width * static_cast<std::int64_t>(sizeof(value_type));
     for (std::size_t r = 0; r < codes.data.size(); ++r) {
       if (codes.data[r] == nullptr) continue;
       const int rank = static_cast<int>(r);
@@ -139,10 +137,10 @@ const reached_shards<std::byte, Spread>& pooled_rows(const reached_records<Sprea
 }
 template <class Exec, class Spread, class Out, class Space, class Source, class Order = schedule::flat>
 void launch_gather(const Exec& exec, const std::string& label, const reached_records<Spread>& rows,
-                   const array_ref<Out, Space>& out, const Source& source, std::int64_t,
+                   const array_ref<Out, Space>& out, const Source& source, std::int64_t items,
                    const Order& order = {}) {
-  const auto placed = rows.shards.source_in(1, source);
-  launch_dequantize(exec, label, rows.shards.lowest, 1, out, placed, order);
+  launch_decode_records(exec, label, rows.shards.lowest, 1, Space::is_host_accessible, out,
+                        rows.shards.source_in(1, source), items, order);
 }
 
 template <class Q, class Space, class ScaleSpace, class Spread>
@@ -168,14 +166,10 @@ class peer_rows<sharded_quantized_table<Q, Space, ScaleSpace, Spread>>
       return reached;
     }
   }
-  /// Indices become a list first, so that one kernel decodes records for all their types.
   template <class Exec, class Source>
-  static auto places(launch_context<Exec>& call, const Source& source, std::int64_t n,
-                     const std::shared_ptr<plan_storage>& plan) {
-    if constexpr (Q::in_records)
-      return table_access<rowwise_int8_tensor<Space>>::places(call, source, n, plan);
-    else
-      return source;
+  static const Source& places(launch_context<Exec>&, const Source& source, std::int64_t,
+                              const std::shared_ptr<plan_storage>&) {
+    return source;
   }
 
  private:

@@ -9,7 +9,7 @@
 #include <ferry/distributed/sharded/sharded_quantized_table.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/quantized/detail/quantized_access.hpp>
-#include <ferry/quantized/detail/rowwise_int8_rows.hpp>
+#include <ferry/quantized/detail/quantized_verbs.hpp>
 #include <ferry/quantized/gather.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/quantized/quantized_tensor.hpp>
@@ -65,7 +65,7 @@ struct sharded_kind<sharded_quantized_table<Q, Space, ScaleSpace, Spread>> {
   template <class Table, class Use>
   static void for_each_part(Table& table, const Use& use) {
     use(table.stored());
-    if constexpr (has_scales<Q> && !Q::in_records) use(table.scales());
+    if constexpr (has_scale_array<Q>) use(table.scales());
   }
 };
 

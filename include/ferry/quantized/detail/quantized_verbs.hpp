@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/error.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/plan/detail/row_source.hpp>
+#include <ferry/policy/path.hpp>
+#include <ferry/quantized/quantized_tensor.hpp>
+#include <ferry/rows/detail/batch_rows.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+/// The parts that the verbs on quantized tables share. Rows of codes, scales and records are rows of
+/// ordinary arrays: what kernels can't decode or encode where it lies travels by ordinary verbs. So these
+/// verbs support every path and space.
+namespace ferry::detail {
+
+/// True if kernels of Exec access Space without a link.
+template <class Exec, class Space>
+inline constexpr bool is_near = is_host_exec<Exec> || std::is_same_v<Space, device_space>;
+
+/// Before anything is enqueued: refuses capture if host threads would take part in each launch.
+template <class Path, class... Spaces, class Exec>
+void refuse_capture_of_staging(const launch_context<Exec>& call) {
+  if constexpr (by_host_alone<Path> || splits_rows<Path> || (std::is_same_v<Spaces, pageable_space> || ...))
+    call.refuse_capture(
+        "but the rows would pass through the host's threads each time; use path::direct on device, mapped or pinned memory");
+}
+
+/// A table as checks and messages take it: rows of `width` numbers.
+template <class Table>
+auto numbers_of(Table& table) {
+  auto numbers = make_ref(stored(table));
+  numbers.extents[1] = static_cast<std::int64_t>(table.width());
+  return numbers;
+}
+
+/// Rows [first, first + count) of an array, with its tracked device writes.
+template <class T, class Space>
+array_ref<T, Space> piece_of(const array_ref<T, Space>& array, std::int64_t first, std::int64_t count) {
+  auto piece = rows_from(array, first, count);
+  piece.accesses = array.accesses;
+  return piece;
+}
+
+/// Scratch of the verb, as a dense table.
+template <class T, class Exec>
+array_ref<T, near_space<Exec>> near_rows(launch_context<Exec>& call, std::int64_t rows, std::int64_t width,
+                                         const char* label) {
+  return dense_rows<T, near_space<Exec>>(call.template scratch<T>(rows * width), rows, width, label);
+}
+
+/// The row of each of a source's items, -1 for none, as a list. Findings go to the ticket.
+template <class Exec, class Index, class Bounds>
+kernels::listed_rows listed(launch_context<Exec>& call, const kernels::index_rows<Index, Bounds>& source,
+                            std::int64_t n) {
+  auto* rows = call.template scratch<std::int64_t>(n);
+  launch(call.exec(), call.label("resolve"), n,
+         kernels::resolve_indices<Index, Bounds>{source, rows, nullptr, nullptr});
+  return {rows};
+}
+
+/// True if rows of the array can be encoded and decoded.
+template <class Array>
+consteval void require_quantizable() {
+  constexpr bool is_floating = FloatingElement<typename traits_of<Array>::value_type>;
+  static_assert(is_floating,
+                "ferry: quantized rows are converted from and to float, double, half_t and bhalf_t only.");
+}
+
+/// Checks the types of quantize and dequantize: the table of numbers and the quantized table.
+template <class Exec, class Array, class Table, class Chosen>
+consteval void require_whole_table_verb() {
+  require_execution_space<Exec>();
+  require_rows<Array>();
+  require_quantizable<Array>();
+  require_policies<Chosen, false, false>();
+  static_assert(
+      !Chosen::template get<path_category, path::automatic>::sorts,
+      "ferry: quantize and dequantize take whole tables, so there are no rows to sort; path::ordered and path::cooperative are for verbs that take indices.");
+  require_reach<Exec, Array>();
+  require_reach<Exec, tensor<std::byte, typename Table::memory_space>>();
+  require_reach<Exec, tensor<std::byte, typename Table::scale_space>>();
+  require_path<typename Chosen::template get<path_category, path::automatic>,
+               typename traits_of<Array>::memory_space, typename Table::memory_space>();
+}
+
+inline void require_same_rows(const char* verb, const auto& source, const auto& target) {
+  require_dense_rows(verb, source);
+  require_dense_rows(verb, target);
+  if (source.rows() != target.rows() || source.width() != target.width())
+    throw invalid_argument(joined("ferry::", verb, ": the rows of ", source.describe(), " and ",
+                                  target.describe(), " differ in number or width"));
+}
+
+/// Rows per chunk, so that numbers and records take about 32 MiB of scratch; all rows if no scratch is
+/// needed.
+template <bool Scratch>
+std::int64_t rows_per_chunk(std::int64_t rows, std::int64_t row_bytes) {
+  if (!Scratch) return rows;
+  return std::min(rows, std::max<std::int64_t>(1, (std::int64_t{1} << 25) / row_bytes));
+}
+
+}  // namespace ferry::detail
