@@ -54,7 +54,7 @@ void time_particles(session& run, const std::string& name, Policies... policies)
   const std::int64_t particles = run.chosen().device_n, width = 4;
   const std::string ceiling = run.ceiling(in_memory().ceiling);
   ferry::tensor<float, ferry::device_space> field("field", cells, width);
-  batch_tensor deposits("deposits", particles, width), seen("seen", particles, width);
+  batch_tensor deposits("deposits", particles, width), gathered("gathered", particles, width);
   ferry::init::custom(run.exec(), deposits, gradient_value{width});
   const auto sets = index_sets::make<any_row>(run, particles, cells);
   const named_rows named(run, sets[1]);
@@ -66,7 +66,7 @@ void time_particles(session& run, const std::string& name, Policies... policies)
   result.bytes = 4 * static_cast<double>(width * (3 * named.count() + 2 * particles));
   const auto deposit_and_gather = [&](int call) {
     ferry::scatter_add(run.exec(), field, sets[call], deposits, policies...).detach();
-    return ferry::gather(run.exec(), field, sets[call], seen);
+    return ferry::gather(run.exec(), field, sets[call], gathered);
   };
   result.time = measure(run, 4, deposit_and_gather);
   const element_value before{width};

@@ -91,38 +91,29 @@ struct apply_rows {
 
   void operator()(const detail::host_run& run) const {
     if (width == 0 || source.blocked() || operation.is_refused()) return;
-    const auto by_width = [&]<class To>(const To& variant) {
-      if constexpr (is_light)
-        if (width % line_elements<0>() == 0)
-          return in_registers(rows_of_host_run<true, To>{*this, variant, run});
-      in_registers(rows_of_host_run<false, To>{*this, variant, run});
-    };
-    if constexpr (requires { operation.visit_plain(by_width); })
-      operation.visit_plain(by_width);
-    else
-      by_width(operation);
+    if constexpr (is_light)
+      if (width % line_elements<0>() == 0) return in_registers(rows_of_host_run<true>{*this, run});
+    in_registers(rows_of_host_run<false>{*this, run});
   }
 
  private:
   /// The values shared by all rows, in a copy that no store can alias.
-  template <class To>
   struct shared {
     Source source;
-    To operation;
+    Operation operation;
     const Value* values;
     std::int64_t values_stride;
     std::int64_t width;
   };
   /// all_rows in registers of some size.
-  template <bool Whole, class To>
+  template <bool Whole>
   struct rows_of_host_run {
     const apply_rows& kernel;
-    const To& operation;
     const detail::host_run& run;
 
     template <int Bytes>
     [[gnu::always_inline]] void operator()(detail::register_size<Bytes>) const {
-      kernel.template all_rows<Whole, Bytes>(operation, run);
+      kernel.template all_rows<Whole, Bytes>(run);
     }
   };
 
@@ -159,10 +150,10 @@ struct apply_rows {
   }
 
   /// Whole: a row has no remainder behind its lines. A function of its own, so that it has all registers.
-  template <bool Whole, int Bytes, class To>
-  [[gnu::always_inline]] void all_rows(const To& variant, const detail::host_run& run) const {
+  template <bool Whole, int Bytes>
+  [[gnu::always_inline]] void all_rows(const detail::host_run& run) const {
     static_assert(line_elements<Bytes>() == line_elements<0>());
-    const shared<To> batch{source, variant, values, values_stride, width};
+    const shared batch{source, operation, values, values_stride, width};
     const std::int64_t count = batch.source.items(items);
     const std::int64_t begin = run.begin(count);
     const std::int64_t end = run.end(count);
@@ -176,9 +167,9 @@ struct apply_rows {
   }
 
   /// The values are contiguous, which the hardware prefetcher detects. Only the table's rows are prefetched.
-  template <bool Whole, int Bytes, class To>
-  [[gnu::always_inline]] static void rows_in_order(const shared<To>& batch, std::int64_t begin,
-                                                   std::int64_t end, std::int64_t ahead) {
+  template <bool Whole, int Bytes>
+  [[gnu::always_inline]] static void rows_in_order(const shared& batch, std::int64_t begin, std::int64_t end,
+                                                   std::int64_t ahead) {
     for (std::int64_t i = begin; i < end; ++i) {
       const row_segment later = batch.source.segment_within(i + ahead < end ? i + ahead : end - 1);
       if (later.row >= 0) batch.operation.prefetch(later.row, batch.width);
@@ -191,8 +182,8 @@ struct apply_rows {
   }
 
   /// Several positions may name a row. Each thread walks over all of them and takes the rows that it owns.
-  template <bool Whole, int Bytes, class To>
-  [[gnu::always_inline]] static void rows_of_owner(const shared<To>& batch, const detail::host_run& run,
+  template <bool Whole, int Bytes>
+  [[gnu::always_inline]] static void rows_of_owner(const shared& batch, const detail::host_run& run,
                                                    std::int64_t count, std::int64_t ahead) {
     const auto owned = [&](std::int64_t i) {
       const row_segment rows = batch.source.segment_within(i);
@@ -216,8 +207,8 @@ struct apply_rows {
     }
   }
 
-  template <bool Whole, int Bytes, class To>
-  [[gnu::always_inline]] void rows_by_plan(const shared<To>& batch, std::int64_t begin, std::int64_t end,
+  template <bool Whole, int Bytes>
+  [[gnu::always_inline]] void rows_by_plan(const shared& batch, std::int64_t begin, std::int64_t end,
                                            std::int64_t ahead) const {
     using window = coming_rows<Duplicates, Source, Value>;
     window coming;
@@ -246,7 +237,7 @@ struct apply_rows {
       } else if (value != nullptr) {
         row_of_one<Whole, Bytes>(batch, i, row, value, 0, batch.width);
       } else {
-        detail::registers_for<Compute>::template in<Bytes>(row_of_several<Whole, To>{*this, batch, i, row});
+        detail::registers_for<Compute>::template in<Bytes>(row_of_several<Whole>{*this, batch, i, row});
       }
     }
   }
@@ -262,10 +253,10 @@ struct apply_rows {
   }
 
   /// In a function of its own, because it would cost the loop over rows of one value registers.
-  template <bool Whole, class To>
+  template <bool Whole>
   struct row_of_several {
     const apply_rows& kernel;
-    const shared<To>& batch;
+    const shared& batch;
     std::int64_t item;
     std::int64_t row;
 
@@ -282,14 +273,14 @@ struct apply_rows {
   };
 
   /// Columns [column, limit) of a row, from the values of these columns.
-  template <bool Whole, int Bytes, class To, class From>
-  [[gnu::always_inline]] static void row_of_one(const shared<To>& batch, std::int64_t item, std::int64_t row,
+  template <bool Whole, int Bytes, class From>
+  [[gnu::always_inline]] static void row_of_one(const shared& batch, std::int64_t item, std::int64_t row,
                                                 const From* operand, std::int64_t column,
                                                 std::int64_t limit) {
     each_tile<at_a_time<Bytes>(), Whole ? line_elements<Bytes>() : 0, Bytes>(
         limit - column, [&]<class Part>(Part, std::int64_t first) __attribute__((always_inline)) {
           Compute value[Part::elements];
-          typename To::template held<Part, Compute> inputs;
+          typename Operation::template held<Part, Compute> inputs;
           batch.operation.load(inputs, row, column + first, Part::elements);
           load_tile<Part>(value, operand + first, Part::elements);
           batch.operation.finish(inputs, item, row, column + first, value, Part::elements);
