@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/ferry.hpp>
-#include <ferry/profile/detail/fit_reach.hpp>
+#include <ferry/profile/detail/path_rule.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>

@@ -6,7 +6,6 @@
 #include <ferry/memory/spaces.hpp>
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/policy/path.hpp>
-#include <ferry/profile/detail/fit_reach.hpp>
 #include <ferry/profile/detail/path_rule.hpp>
 #include <ferry/profile/machine_profile.hpp>
 #include <ferry/rows/copy.hpp>

@@ -27,6 +27,32 @@
     return Result();                                          \
   }
 
+/// Of a verb with a memory space as its first template argument.
+#define FERRY_REFUSALS_IN_SPACE(verb, call)                \
+  template <MemorySpace Space, class... Arguments>         \
+    requires(::ferry::detail::Refused<call, Arguments...>) \
+  ticket verb(const Arguments&...) {                       \
+    ::ferry::detail::refuse<call, Arguments&...>();        \
+    return {};                                             \
+  }
+
+/// A template argument that is no memory space of ferry's.
+#define FERRY_REFUSALS_OF_SPACE(verb)                                               \
+  template <class Space, class Exec, class... Arguments>                            \
+    requires(!MemorySpace<Space> && ExecutionSpace<Exec> && !ExecutionSpace<Space>) \
+  ticket verb(const Exec&, const Arguments&...) {                                   \
+    detail::require_memory_space<Space>();                                          \
+    return {};                                                                      \
+  }
+
+/// A braced list of indices has no type that a template could deduce.
+#define FERRY_REFUSALS_OF_BRACES(verb, call)                                             \
+  template <class Exec, class Table, class Index, class... Rest>                         \
+  ticket verb(const Exec&, const Table&, std::initializer_list<Index>, const Rest&...) { \
+    detail::fail_with<detail::flaw::braced_indices, call, Exec, Index, Rest...>();       \
+    return {};                                                                           \
+  }
+
 /// A verb whose header is not included. Every other overload is a better match, because the arguments of this
 /// one are converted.
 #define FERRY_DECLARED_IN(header, verb)                                                                   \
@@ -67,54 +93,20 @@ FERRY_REFUSALS(std::size_t, plan_workspace_bytes, detail::plan_workspace_argumen
 FERRY_REFUSALS(ticket, quantize, detail::quantize_arguments)
 FERRY_REFUSALS(ticket, dequantize, detail::dequantize_arguments)
 
-template <MemorySpace Space, class... Arguments>
-  requires(detail::Refused<detail::gather_new_arguments, Arguments...>)
-ticket gather(const Arguments&...) {
-  detail::refuse<detail::gather_new_arguments, Arguments&...>();
-  return {};
-}
+FERRY_REFUSALS_IN_SPACE(gather, detail::gather_new_arguments)
+FERRY_REFUSALS_IN_SPACE(clone, detail::clone_arguments)
+FERRY_REFUSALS_OF_SPACE(gather)
+FERRY_REFUSALS_OF_SPACE(clone)
 template <MemorySpace Space, Element T, class... Arguments>
   requires(detail::Refused<detail::gather_new_arguments, Arguments...>)
 ticket gather(const Arguments&...) {
   detail::refuse<detail::gather_new_arguments, Arguments&...>();
   return {};
 }
-/// A template argument that is no memory space of ferry's.
-template <class Space, class Exec, class... Arguments>
-  requires(!MemorySpace<Space> && ExecutionSpace<Exec> && !ExecutionSpace<Space>)
-ticket gather(const Exec&, const Arguments&...) {
-  detail::require_memory_space<Space>();
-  return {};
-}
-template <class Space, class Exec, class... Arguments>
-  requires(!MemorySpace<Space> && ExecutionSpace<Exec> && !ExecutionSpace<Space>)
-ticket clone(const Exec&, const Arguments&...) {
-  detail::require_memory_space<Space>();
-  return {};
-}
-template <MemorySpace Space, class... Arguments>
-  requires(detail::Refused<detail::clone_arguments, Arguments...>)
-ticket clone(const Arguments&...) {
-  detail::refuse<detail::clone_arguments, Arguments&...>();
-  return {};
-}
 
-/// A braced list has no type that a template could deduce.
-template <class Exec, class Table, class Index, class... Rest>
-ticket gather(const Exec&, const Table&, std::initializer_list<Index>, const Rest&...) {
-  detail::fail_with<detail::flaw::braced_indices, detail::gather_arguments, Exec, Index, Rest...>();
-  return {};
-}
-template <class Exec, class Table, class Index, class... Rest>
-ticket scatter(const Exec&, const Table&, std::initializer_list<Index>, const Rest&...) {
-  detail::fail_with<detail::flaw::braced_indices, detail::scatter_arguments, Exec, Index, Rest...>();
-  return {};
-}
-template <class Exec, class Table, class Index, class... Rest>
-ticket scatter_add(const Exec&, const Table&, std::initializer_list<Index>, const Rest&...) {
-  detail::fail_with<detail::flaw::braced_indices, detail::scatter_add_arguments, Exec, Index, Rest...>();
-  return {};
-}
+FERRY_REFUSALS_OF_BRACES(gather, detail::gather_arguments)
+FERRY_REFUSALS_OF_BRACES(scatter, detail::scatter_arguments)
+FERRY_REFUSALS_OF_BRACES(scatter_add, detail::scatter_add_arguments)
 template <class Exec, class Rule, class Table, class State, class Index, class... Rest>
 ticket step(const Exec&, const Rule&, const Table&, const State&, std::initializer_list<Index>,
             const Rest&...) {
@@ -135,12 +127,7 @@ ticket make_state(const Arguments&...) {
   ::ferry::detail::refuse<::ferry::detail::make_state_arguments, Arguments&...>();
   return {};
 }
-template <MemorySpace Space, class... Arguments>
-  requires(::ferry::detail::Refused<::ferry::detail::make_state_arguments, Arguments...>)
-ticket make_state(const Arguments&...) {
-  ::ferry::detail::refuse<::ferry::detail::make_state_arguments, Arguments&...>();
-  return {};
-}
+FERRY_REFUSALS_IN_SPACE(make_state, ::ferry::detail::make_state_arguments)
 FERRY_REFUSALS(ticket, grad_norm, ::ferry::detail::grad_norm_arguments)
 FERRY_REFUSALS(ticket, clip_grad_norm, ::ferry::detail::clip_grad_norm_arguments)
 
@@ -164,3 +151,6 @@ FERRY_REFUSALS(void, trunc_normal, detail::trunc_normal_arguments)
 
 #undef FERRY_DECLARED_IN
 #undef FERRY_REFUSALS
+#undef FERRY_REFUSALS_IN_SPACE
+#undef FERRY_REFUSALS_OF_BRACES
+#undef FERRY_REFUSALS_OF_SPACE

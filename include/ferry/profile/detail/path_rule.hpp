@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 /// The rule of path::automatic: a few comparisons of the profile's numbers for a call; a pure function of
 /// sizes and memory spaces. Rows are assumed to be random and uniformly distributed.
@@ -80,5 +81,14 @@ path_choice decide(const call_costs& costs, std::int64_t rows, path_set candidat
 
 /// The path that decide() names.
 path_kind choose_route(const machine_profile& profile, const move_facts& facts, path_set candidates);
+
+/// Fits pinned_reach_gib and pinned_miss_ns by least squares; the reach is found by search.
+///
+///   gib    sizes of tables, ascending
+///   extra  additional ns of a random row, compared with a small table
+///
+/// If the largest table is as fast as the smallest, its size becomes the least reach, and the miss is
+/// unchanged.
+void fit_reach(const std::vector<double>& gib, const std::vector<double>& extra, machine_profile& profile);
 
 }  // namespace ferry::detail

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/profile/detail/profile_lines.hpp>
 #include <ferry/profile/machine_profile.hpp>
 #include <ferry/version.hpp>
 
@@ -14,12 +13,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-/// The file of a machine's profile.
+/// The file of a machine's profile: one `key value` per line.
 namespace ferry::detail {
 
 /// The machine and the versions that a profile is valid for. A file of another machine or version is not
@@ -32,6 +32,27 @@ struct machine_identity {
   std::string ferry =
       joined(FERRY_VERSION_MAJOR, ".", FERRY_VERSION_MINOR, ".", FERRY_VERSION_PATCH, " rule 1");
 };
+
+/// A line: the key up to the first blank, the value after it.
+struct profile_line {
+  std::string_view key;
+  std::string_view value;
+};
+
+std::string in_quotes(std::string_view text);
+
+/// Reads the lines; empty ones and those that begin with # are left out. For invalid text it sets `why` and
+/// returns the lines read so far. The lines point into `text`.
+std::vector<profile_line> read_lines(std::string_view text, std::string& why);
+
+/// Appends a line. Control characters of the value become blanks.
+void add_line(std::string& text, std::string_view key, std::string_view value);
+
+/// The number that the whole text is; none for other text, infinities and NaN.
+std::optional<double> number_of(std::string_view text);
+
+/// The shortest text that reads back as the same number, independent of the locale.
+std::string number_text(double value);
 
 std::string to_text(const machine_profile& profile, const machine_identity& identity);
 
