@@ -317,7 +317,8 @@ command_demo() {
   prepare libcli11-dev wordnet-base
   local name=${prefix}demo
   install_dependencies "$name" -c tools.build:skip_test=True "${backend_options[@]}"
-  configure "$name" "$preset" -DFERRY_BUILD_TESTS=OFF -DFERRY_BUILD_BENCHMARKS=OFF "-DFERRY_COMPONENTS=main;io"
+  configure "$name" "$preset" -DFERRY_BUILD_TESTS=OFF -DFERRY_BUILD_BENCHMARKS=OFF "-DFERRY_COMPONENTS=main;io" \
+    -DFERRY_BUILD_TOOLS=OFF -DFERRY_LIBRARY_VERBS=OFF
   compile "$name" skipgram
   need_gpu_for "$build/$name/bin/skipgram"
   exec "$build/$name/bin/skipgram" "${text[@]}" "$@"

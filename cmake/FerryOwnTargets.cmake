@@ -21,8 +21,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # nvcc's host compiler then is, too
   add_compile_options("$<$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>:-Xcompiler=--param=ggc-min-heapsize=1000000>")
 endif()
 
-# The library of a sample holds no verbs: its tests compile those that they call, which are few.
-if(FERRY_TEST_SAMPLE AND NOT Kokkos_ENABLE_CUDA)
+# The library of a sample holds no verbs: its tests compile those that they call, which are few. So do the programs of a build that
+# calls none of them.
+option(FERRY_LIBRARY_VERBS "The library on a host holds the verbs of src/instances" ON)
+mark_as_advanced(FERRY_LIBRARY_VERBS)
+if((FERRY_TEST_SAMPLE OR NOT FERRY_LIBRARY_VERBS) AND NOT Kokkos_ENABLE_CUDA)
   file(GLOB instances CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/instances/*.cpp")
   set_source_files_properties(${instances} PROPERTIES HEADER_FILE_ONLY ON)
   target_compile_definitions(ferry PUBLIC $<BUILD_INTERFACE:FERRY_WITHOUT_INSTANCES>)

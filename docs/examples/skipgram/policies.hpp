@@ -28,9 +28,7 @@ inline constexpr auto optimizers =
     hana::make_tuple(entry<ferry::optim::sgd>{"sgd"}, entry<ferry::optim::adagrad>{"adagrad"},
                      entry<ferry::optim::adam>{"adam"});
 
-inline constexpr auto dtypes =
-    hana::make_tuple(entry<float>{"float"}, entry<double>{"double"}, entry<ferry::half_t>{"half"},
-                     entry<ferry::bhalf_t>{"bfloat16"});
+inline constexpr auto dtypes = hana::make_tuple(entry<float>{"float"}, entry<ferry::half_t>{"half"});
 
 /// True if rows can travel by Path between a table in Space and batches in device_space. The library would
 /// refuse to compile the others; here the same property decides what is compiled at all.
