@@ -50,7 +50,7 @@ struct coded_rows {
   [[nodiscard]] kernels::coded_memory<Q> for_kernels() const {
     kernels::coded_memory<Q> table;
     table.codes = reinterpret_cast<const std::byte*>(codes.data);
-    table.row_bytes = table.stride = codes.row_stride() * static_cast<std::int64_t>(sizeof(Code));
+    table.row_bytes = codes.row_stride() * static_cast<std::int64_t>(sizeof(Code));
     if constexpr (has_scales<Q>) {
       table.scales = scales.data;
       table.blocks = scales.width();
@@ -119,7 +119,7 @@ void launch_decode_records(const Exec& exec, const std::string& label, const std
   kernels::coded_memory<quantization::rowwise_int8> table;
   table.codes = records;
   table.row_bytes = out.width();
-  table.stride = stride;
+  table.record_bytes = stride;
   launch_decode(exec, label, table, over_link, out, source, items, order);
 }
 template <class Exec, class Byte, class RowSpace, class Out, class Space, class Source,
