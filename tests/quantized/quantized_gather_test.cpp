@@ -119,7 +119,7 @@ void check_units(std::mt19937_64& random, std::size_t width) {
       auto* const out = reinterpret_cast<Out*>(target) + offset;
       ferry::kernels::coded_memory<Q> table;
       table.codes = reinterpret_cast<const std::byte*>(memory + shift);
-      table.row_bytes = table.stride = static_cast<std::int64_t>(code_bytes<Q>(width));
+      table.row_bytes = static_cast<std::int64_t>(code_bytes<Q>(width));
       if constexpr (ferry::has_scales<Q>) table.scales = scales.data();
       table.blocks = static_cast<std::int64_t>(scale_count<Q>(width));
       table.tensor_scale = bytes.tensor_scale;

@@ -67,7 +67,7 @@ TEMPLATE_TEST_CASE("decode_rows of records by units and by parts", "[kernels][in
     memory rows_of_table;
     rows_of_table.codes = table.data();
     rows_of_table.row_bytes = wide;
-    rows_of_table.stride = static_cast<std::int64_t>(record_bytes(width));
+    rows_of_table.record_bytes = static_cast<std::int64_t>(record_bytes(width));
     for (const bool in_parts : {false, true}) {
       if (in_parts && !kernel::takes_parts(rows_of_table, false)) continue;
       const std::int64_t units = kernel::units_of(rows_of_table, wide, in_parts);

@@ -86,7 +86,7 @@ cached_codes<Q, Space> rows_in_cache(const row_cache& cache,
   cached_codes<Q, Space> rows{{}, codes};
   rows.codes.data = reinterpret_cast<const typename Q::code_type*>(array.cold | array.hot);
   auto& memory = rows.memory;
-  memory.row_bytes = memory.stride = array.stride;
+  memory.row_bytes = array.stride;
   memory.tensor_scale = tensor_scale;
   memory.cold_codes = reinterpret_cast<const std::byte*>(array.cold);
   memory.hot_codes = reinterpret_cast<const std::byte*>(array.hot);

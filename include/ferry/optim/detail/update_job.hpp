@@ -190,7 +190,7 @@ struct update_job {
   /// block, once a lane. Sums over a row have an order of lanes of four.
   template <class Value>
   static constexpr bool takes_wide_tiles =
-      is_encoded && lanes_share_wide_tiles<Table> && !RowOptimizer<rule_type> &&
+      is_encoded&& lanes_share_wide_tiles<Table> && !RowOptimizer<rule_type> &&
       transforms_type<float>::clip_norms == 0 && transforms_type<float>::norm_limits == 0 &&
       sizeof(compute_type<Value>) <= sizeof(float);
   [[nodiscard]] bool packs_wide(const auto& values) const {

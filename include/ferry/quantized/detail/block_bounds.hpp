@@ -45,9 +45,6 @@ struct block_bounds {
     if (key_of(addend.max_val) > key_of(bounds.max_val)) bounds.max_val = addend.max_val;
     return bounds;
   }
-  KOKKOS_FORCEINLINE_FUNCTION static block_range range_of(const values& bounds) {
-    return {bounds.min_val, bounds.max_val};
-  }
   /// Both ends in the halves of a word, for shuffles.
   /// @{
   KOKKOS_FORCEINLINE_FUNCTION static std::uint64_t bits_of(const values& bounds) {

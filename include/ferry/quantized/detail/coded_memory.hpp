@@ -39,7 +39,6 @@ struct coded_blocks {
   using quantization = Q;
 
   std::int64_t row_bytes = 0;  ///< of codes
-  std::int64_t stride = 0;     ///< bytes from one row of codes to the next
   std::int64_t blocks = 0;     ///< scales of a row
   float tensor_scale = 1.0f;
 
@@ -65,10 +64,10 @@ struct coded_blocks {
   /// True if rows of codes from an address on begin at multiples of this many bytes.
   [[nodiscard]] bool is_aligned_from(const std::byte* codes, int bytes) const {
     return reinterpret_cast<std::uintptr_t>(codes) % static_cast<std::uintptr_t>(bytes) == 0 &&
-           (Q::in_records || stride % bytes == 0);
+           (Q::in_records || row_bytes % bytes == 0);
   }
   [[nodiscard]] std::int64_t units_from(const std::byte* codes) const {
-    return chunks_of_rows(reinterpret_cast<std::uintptr_t>(codes), Q::in_records ? unit_bytes : stride,
+    return chunks_of_rows(reinterpret_cast<std::uintptr_t>(codes), Q::in_records ? unit_bytes : row_bytes,
                           row_bytes, 1);
   }
 };
@@ -78,11 +77,12 @@ template <class Q>
 struct coded_memory : coded_blocks<Q> {
   const std::byte* codes = nullptr;
   const typename Q::scale_type* scales = nullptr;
-  readable_memory memory{};  ///< of the codes
+  readable_memory memory{};       ///< of the codes
+  std::int64_t record_bytes = 0;  ///< from one record to the next
 
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION readable_memory memory_of(std::int64_t) const { return memory; }
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION const std::byte* codes_of(std::int64_t row) const {
-    return codes + row * this->stride;
+    return codes + row * (Q::in_records ? record_bytes : this->row_bytes);
   }
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION scale_pointer<Q> scales_of(std::int64_t row) const {
     if constexpr (Q::in_records)

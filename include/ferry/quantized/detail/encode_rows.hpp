@@ -77,7 +77,7 @@ struct encode_rows {
 
   static constexpr bool takes_teams = true;  ///< on a device, see schedule
   static constexpr bool teams_stay = true;
-  static constexpr int flat_teams = 6;
+  static constexpr int flat_teams = 5;
   static constexpr bool has_wide_tiles = !Tile::host && Tile::elements > row_sum_order::lane_width;
   static constexpr int sharers = sharing_lanes<Tile>(Q::block);
 
@@ -130,7 +130,7 @@ struct encode_rows {
       scales[target * blocks + block] = scale;
   }
   KOKKOS_FORCEINLINE_FUNCTION typename Q::scale_type scale_of(const block_bounds::values& bounds) const {
-    return Q::scale_of(block_bounds::range_of(bounds), tensor_scale);
+    return Q::scale_of({bounds.min_val, bounds.max_val}, tensor_scale);
   }
   KOKKOS_FORCEINLINE_FUNCTION static void store_codes(const float (&value)[Tile::elements],
                                                       const step_type& step, const encoder& by_fours,

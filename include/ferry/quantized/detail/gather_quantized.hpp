@@ -12,7 +12,6 @@
 
 #include <cstdint>
 #include <string>
-#include <type_traits>
 
 /// The parts of gather for tables of quantized rows.
 namespace ferry::detail {

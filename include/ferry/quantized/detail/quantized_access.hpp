@@ -50,7 +50,7 @@ struct coded_rows {
   [[nodiscard]] kernels::coded_memory<Q> for_kernels() const {
     kernels::coded_memory<Q> table;
     table.codes = reinterpret_cast<const std::byte*>(codes.data);
-    table.row_bytes = table.stride = codes.row_stride() * static_cast<std::int64_t>(sizeof(Code));
+    table.row_bytes = codes.row_stride() * static_cast<std::int64_t>(sizeof(Code));
     if constexpr (has_scales<Q>) {
       table.scales = scales.data;
       table.blocks = scales.width();
@@ -119,7 +119,7 @@ void launch_decode_records(const Exec& exec, const std::string& label, const std
   kernels::coded_memory<quantization::rowwise_int8> table;
   table.codes = records;
   table.row_bytes = out.width();
-  table.stride = stride;
+  table.record_bytes = stride;
   launch_decode(exec, label, table, over_link, out, source, items, order);
 }
 template <class Exec, class Byte, class RowSpace, class Out, class Space, class Source,
@@ -133,10 +133,11 @@ void launch_gather(const Exec& exec, const std::string& label, const record_rows
 
 /// Codes and scales of row p = those of values[p], for each position p that `source` names. Scales: an
 /// array_ref, or no_scale.
-template <class Q, class Exec, class Value, class Space, class Code, class CodeSpace, class Scales>
+template <class Q, class Exec, class Value, class Space, class Code, class CodeSpace, class Scales,
+          class Source = kernels::identity>
 void launch_encode(const Exec& exec, const std::string& label, const array_ref<Value, Space>& values,
                    const array_ref<Code, CodeSpace>& codes, [[maybe_unused]] const Scales& scales,
-                   float tensor_scale, const kernels::deciding_positions& source = {}) {
+                   float tensor_scale, const Source& source = {}) {
   typename Q::scale_type* scale_data = nullptr;
   std::int64_t blocks = 1;
   if constexpr (has_scale_array<Q>) {
@@ -145,7 +146,7 @@ void launch_encode(const Exec& exec, const std::string& label, const array_ref<V
   }
   const auto launch_tiles = [&]<class Tile>(Tile) {
     launch(exec, label, schedule::flat{}, values.rows(), 1,
-           kernels::encode_rows<Q, std::remove_const_t<Value>, kernels::deciding_positions, Tile>{
+           kernels::encode_rows<Q, std::remove_const_t<Value>, Source, Tile>{
                values.data, values.row_stride(), values.width(), reinterpret_cast<std::byte*>(codes.data),
                codes.row_stride() * static_cast<std::int64_t>(sizeof(Code)), scale_data, blocks, tensor_scale,
                values.rows(), source});

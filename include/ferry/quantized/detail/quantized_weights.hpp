@@ -154,7 +154,7 @@ struct quantized_weights {
 
   /// The scale of numbers with these bounds.
   KOKKOS_FORCEINLINE_FUNCTION typename Q::scale_type scale_of(const block_bounds::values& bounds) const {
-    return Q::scale_of(block_bounds::range_of(bounds), tensor_scale);
+    return Q::scale_of({bounds.min_val, bounds.max_val}, tensor_scale);
   }
   KOKKOS_FORCEINLINE_FUNCTION row_view scaled_by(row_view view, const typename Q::scale_type& scale) const {
     view.step = Q::step_of(scale, tensor_scale);

@@ -3,9 +3,8 @@
 
 #include <ferry/tensor/detail/bit_cast.hpp>
 
-#include <Kokkos_Macros.hpp>
+#include <Kokkos_Core.hpp>
 
-#include <cmath>
 #include <cstdint>
 
 /// Quotients of numbers and steps with the same bits on every backend.
@@ -39,27 +38,24 @@ KOKKOS_FUNCTION constexpr float quotient(float value, float step) {
 class step_quotients {
  public:
   KOKKOS_FORCEINLINE_FUNCTION explicit step_quotients(float step)
-      : step_(step), inverse_(1.0f / step), is_middle_(exponent_of(step) - 67u < 120u) {}
+      : step_(step), inverse_(1.0f / step), is_middle_(step > 0x1p-60f && step < 0x1p60f) {}
 
   /// quotient[e] = quotient(value[e], step), or returns false if remainders might not be exact.
   KOKKOS_FORCEINLINE_FUNCTION bool of_four(const float (&value)[4], float (&quotient)[4]) const {
-    bool all_middle = is_middle_;
-    for (int e = 0; e < 4; ++e) all_middle = all_middle && exponent_of(value[e]) < 187u;
-    if (!all_middle) return false;
+    // Also false for NaN and infinity.
+    const bool is_middle =
+        Kokkos::fabs(value[0]) + Kokkos::fabs(value[1]) + Kokkos::fabs(value[2]) + Kokkos::fabs(value[3]) <
+        0x1p60f;
+    if (!is_middle_ || !is_middle) return false;
     for (int e = 0; e < 4; ++e) {
       const float rough = value[e] * inverse_;
-      const float near = std::fma(std::fma(-rough, step_, value[e]), inverse_, rough);
+      const float near = Kokkos::fma(Kokkos::fma(-rough, step_, value[e]), inverse_, rough);
       quotient[e] = with_sign_of(value[e], bit_cast<std::uint32_t>(near) & 0x7fffffffu);  // also of zero
     }
     return true;
   }
 
  private:
-  /// The biased exponent of the magnitude.
-  KOKKOS_FORCEINLINE_FUNCTION static std::uint32_t exponent_of(float number) {
-    return bit_cast<std::uint32_t>(number) >> 23 & 0xffu;
-  }
-
   float step_;
   float inverse_;
   bool is_middle_;

@@ -8,7 +8,6 @@
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 

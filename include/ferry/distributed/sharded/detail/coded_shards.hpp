@@ -39,7 +39,7 @@ struct codes_of_shards : coded_blocks<Q> {
     return {reinterpret_cast<std::uintptr_t>(codes[shard]), reinterpret_cast<std::uintptr_t>(ends[shard])};
   }
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION const std::byte* codes_of(std::int64_t row) const {
-    return codes[row % most_shards] + row / most_shards * this->stride;
+    return codes[row % most_shards] + row / most_shards * this->row_bytes;
   }
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION const typename Q::scale_type* scales_of(
       [[maybe_unused]] std::int64_t row) const {
@@ -94,7 +94,7 @@ struct reached_codes {
   [[nodiscard]] kernels::codes_of_shards<Q> for_kernels() const {
     kernels::codes_of_shards<Q> table{};
     if constexpr (has_scales<Q>) std::copy(scales.data.begin(), scales.data.end(), table.scales);
-    table.row_bytes = table.stride = codes.width * static_cast<std::int64_t>(sizeof(value_type));
+    table.row_bytes = codes.width * static_cast<std::int64_t>(sizeof(value_type));
     for (std::size_t r = 0; r < codes.data.size(); ++r) {
       if (codes.data[r] == nullptr) continue;
       const int rank = static_cast<int>(r);
