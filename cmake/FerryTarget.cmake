@@ -27,10 +27,8 @@ endif()
 # static library gets whole objects: what every verb needs, optimizers and other kinds of tables, loaders, and the verbs that the
 # library holds lie in objects of their own. Of these a program keeps what it calls when it is linked with --gc-sections.
 foreach(source IN LISTS ferry_files)
-  if(source MATCHES "^src/instances/rows\\.")
-    set(group rows)
-  elseif(source MATCHES "^src/instances/")
-    set(group steps)
+  if(source MATCHES "^src/instances/")
+    set(group verbs)
   elseif(FERRY_TEST_UNITY GREATER 1 OR FERRY_TEST_SAMPLE STREQUAL "nvcc")
     set(group whole)
   elseif(source MATCHES "^src/(bags|cache|interop|loader|optim|quantized)/")
