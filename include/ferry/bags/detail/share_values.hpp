@@ -143,7 +143,7 @@ struct divide_by_sizes {
 
 namespace ferry::detail {
 
-/// Launches find_bags_of_positions and place_bags for the places of a plan. Weighs: `extra` has the weights of positions.
+/// Launches both kernels for the places of a plan. Weighs: `extra` has the weights of positions.
 template <bool Weighs, class Exec, class Offset, class Extra>
 void launch_places(launch_context<Exec>& call, const std::string& label, const plan_storage& plan,
                    const kernels::bag_list<Offset>& bags, const kernels::tables_of_bags& tables,
