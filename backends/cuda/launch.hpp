@@ -90,7 +90,7 @@ struct launch_functions {
   ///
   /// With Functor::block_rounds there are at most as many blocks as the device holds at once, that many
   /// times, and each takes the work of several: a small block is not launched as fast as another one ends.
-  /// They return at once unless Functor::has_work(), if there is that.
+  /// Functor::work_items(), if there is that, says on the device how many of the `count` items there are.
   template <bool Waits = kernels_wait, class Functor>
   static void launch_each(const Kokkos::Cuda& exec, const std::string& label, std::int64_t count,
                           const Functor& functor) {

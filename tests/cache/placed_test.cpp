@@ -45,8 +45,9 @@ void add_by_threads(std::size_t n, std::size_t width, std::size_t cached, std::u
           detail::codes_of_rows(hot.core()), false, true, codes.data(), missed);
       exec.fence("lists");
       const auto values = detail::read_only(ferry::make_ref(batch));
-      const auto source =
-          detail::plan_source<sum, float>(call, "ferry::test", detail::row_job{}, plan, values);
+      auto source = detail::plan_source<sum, float>(call, "ferry::test", plan, values);
+      detail::sum_long<float>(call, "ferry::test", store, values, kernels::column_range{0, values.width()},
+                              values.width(), true, source);
       using job_type = detail::add_job<float, ferry::mapped_space>;
       const job_type plain{hot.ref()};
       const auto rows_of_job = detail::address_slots(hot.core(), plain, codes.data(), missed);

@@ -71,7 +71,7 @@ struct tables_of_bags {
 /// rows[p] = the row of the gradient of position p, which is its bag. One thread per position: neighbours
 /// search the offsets along the same path, those of a plan's places would not.
 template <class Offset>
-struct find_bags {
+struct find_bags_of_positions {
   bag_list<Offset> bags;
   tables_of_bags tables;
   std::int64_t* rows;
@@ -90,7 +90,7 @@ template <class Offset, class Weight>
 struct place_bags {
   bag_list<Offset> bags;
   const std::int64_t* order;
-  const std::int64_t* rows_of_positions;  ///< see find_bags
+  const std::int64_t* rows_of_positions;  ///< see find_bags_of_positions
   const Weight* weights;
   const std::int64_t* sizes;  ///< see bag_row_counts; null: each position has a row
   bool divides;               ///< bags of one table
@@ -143,7 +143,7 @@ struct divide_by_sizes {
 
 namespace ferry::detail {
 
-/// Launches find_bags and place_bags for the places of a plan. Weighs: `extra` has the weights of positions.
+/// Launches both kernels for the places of a plan. Weighs: `extra` has the weights of positions.
 template <bool Weighs, class Exec, class Offset, class Extra>
 void launch_places(launch_context<Exec>& call, const std::string& label, const plan_storage& plan,
                    const kernels::bag_list<Offset>& bags, const kernels::tables_of_bags& tables,
@@ -154,7 +154,7 @@ void launch_places(launch_context<Exec>& call, const std::string& label, const p
   const weight* weights = nullptr;
   if constexpr (Weighs) weights = indices_for_kernels(call, extra);
   launch(call.exec(), call.label_part(label, "find"), plan.positions,
-         kernels::find_bags<Offset>{bags, tables, rows_of_positions});
+         kernels::find_bags_of_positions<Offset>{bags, tables, rows_of_positions});
   launch(call.exec(), call.label_part(label, "place"), plan.positions,
          kernels::place_bags<Offset, weight>{bags, plan.order, rows_of_positions, weights, sizes, divides,
                                              rows, factors});

@@ -23,9 +23,9 @@ namespace ferry::kernels {
 ///
 /// Device mapping: one thread per (item, tile), row-major. The threads of a warp hold neighbouring tiles of
 /// one row. Each thread issues the loads of its row and of its first value before it adds anything. Occupancy
-/// limits this kernel, so blocks are small and the loop over a segment's values stays simple: four values at
-/// a time, or two rows per thread, cost more in registers than they gain (H200). Another kernel sums the
-/// pieces of long segments before.
+/// limits this kernel, so blocks are small and a thread has two values of a segment under way: four, or two
+/// rows per thread, cost more in registers than they gain (H200). Another kernel sums the pieces of long
+/// segments before.
 ///
 /// Host mapping: one run of neighbouring items per thread. The values shared by all rows are kept in copies
 /// that no store can alias, so the compiler keeps them in registers. Rows of one value, the common case, have

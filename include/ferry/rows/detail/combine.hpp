@@ -21,12 +21,12 @@ KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements]
                                                  const row_segment& rows, const Value* values,
                                                  std::int64_t stride, std::int64_t column, int count) {
   constexpr bool last = std::is_same_v<Duplicates, duplicates::last>;
-  const auto load = [&](Compute(&term)[Tile::elements], std::int64_t place) {
-    load_value<Tile, true>(term, source, place, values, stride, column, count);
-  };
   load_value<Tile, Adds && Duplicates::combines>(tile, source, last ? rows.end - 1 : rows.begin, values,
                                                  stride, column, count);
   if constexpr (Duplicates::combines) {
+    const auto load = [&](Compute(&term)[Tile::elements], std::int64_t place) {
+      load_value<Tile, true>(term, source, place, values, stride, column, count);
+    };
     constexpr int under_way = Tile::host ? 1 : Tile::packed && Tile::elements <= 4 ? 4 : 2;
     const std::int64_t size = rows.end - rows.begin;
     if (!long_sums::has(size)) {
