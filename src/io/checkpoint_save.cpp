@@ -220,8 +220,9 @@ void checkpoint_save::drop_unused_files() {
 }
 
 void checkpoint_save::remove_unless_current() {
-  if (!may_be_current(folder_, manifest_.number, place_))
-    ::unlink(data_path(folder_, manifest_.number).c_str());
+  if (may_be_current(folder_, manifest_.number, place_)) return;
+  ::unlink(data_path(folder_, manifest_.number).c_str());
+  ::unlink(digests_path(folder_, manifest_.number).c_str());
 }
 
 }  // namespace ferry::detail

@@ -103,9 +103,9 @@ void remove_generations(const std::string& folder, const manifest& current,
                         const checkpoint_place& place) noexcept;
 
 /// Removes data files that no manifest names, digests that are not those of the newest generation, and
-/// temporary files of saves that were killed. Files that can't be removed are left, without memory for one, as
-/// are all while somebody reads an older checkpoint, and what a manifest that can't be read may name: the next
-/// save looks again.
+/// temporary files of saves that were killed. Files that can't be removed are left, without memory for one,
+/// as are all while somebody reads an older checkpoint, and what a manifest that can't be read may name: the
+/// next save looks again.
 void remove_leftovers(const std::string& folder, const manifest& current) noexcept;
 
 /// The number of the next save: above those of all files that any save has left.
