@@ -2,7 +2,6 @@
 #include <ferry/extend.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
 
-
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
