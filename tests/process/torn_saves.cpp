@@ -221,7 +221,7 @@ void check_next(const std::string& path, std::int64_t turn, bool has_best) {
   std::size_t files = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(path)) ++files;
   const bool named = has_best || turn_of(path, {.name = "best"}) >= 0;
-  const std::size_t expected = 2 * keep + 1 + (named ? 2 : 0);
+  const std::size_t expected = 2 * keep + 2 + (named ? 2 : 0);  // with the lock, and the newest one's digests
   if (files != expected)
     for (const auto& entry : std::filesystem::directory_iterator(path)) std::puts(entry.path().c_str());
   FERRY_TEST_CHECK(files == expected);

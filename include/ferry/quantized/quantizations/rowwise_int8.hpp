@@ -55,7 +55,10 @@ struct rowwise_int8 {
     return step.has_steps() ? step.by_steps().at_random(value, random) : 0u;
   }
 
+  /// Encodes four numbers of a row at once.
   struct encoder {
+    /// The steps of the row, if it has any, and the codes of four numbers in the bytes of a word.
+    /// @{
     scale_type::encoder steps;
     bool has_steps;
 
@@ -67,6 +70,7 @@ struct rowwise_int8 {
         for (int e = 0; e < 4; ++e) codes |= static_cast<std::uint32_t>(steps.nearest(value[e])) << (8 * e);
       return true;
     }
+    /// @}
   };
   /// @}
 };
