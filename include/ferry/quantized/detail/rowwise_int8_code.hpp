@@ -79,7 +79,7 @@ struct rowwise_int8_code {
     }
   };
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION encoder by_steps() const {
-    const auto step = static_cast<double>(scale);
+    const double step = has_steps() ? static_cast<double>(scale) : 1.0;
     double inverse = 0;  // hosts divide
     KOKKOS_IF_ON_DEVICE((inverse = reciprocal(step);))
     return {static_cast<double>(offset), step, inverse};

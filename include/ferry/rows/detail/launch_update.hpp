@@ -77,6 +77,16 @@ template <class Job, class Value>
   requires(Job::template takes_wide_tiles<Value>)
 inline constexpr bool takes_wide_tiles<Job, Value> = true;
 
+/// The order in which a kernel of a device is launched. Kokkos would launch blocks for all positions of a
+/// plan, and its loop would take registers from missed steps.
+template <class Kernel, class Order>
+auto order_on_device(const Kernel&, const Order& order) {
+  if constexpr (std::is_same_v<Order, schedule::flat> && requires { requires Kernel::block_rounds != 0; })
+    return schedule::each{};
+  else
+    return order;
+}
+
 /// Launches the job's kernels on the items of a source. Rows without elements are only counted.
 template <class Duplicates, int Fields = -1, class Exec, class Job, class Source, class Value, class Space,
           class Order = schedule::flat>
@@ -92,32 +102,27 @@ void launch_update(const Exec& exec, const update_labels& labels, const Job& job
     return job.template kernel<Exec, Duplicates, Tile, fields>(source, items, values);
   };
   bool counted = false;
-  // Kokkos launches blocks for all positions of a plan, and its loop would take registers from missed steps.
-  const auto enqueue = [&]<class Kernel>(const Kernel& kernel) {
-    if constexpr (std::is_same_v<Order, schedule::flat> && !is_host_exec<Exec> &&
-                  requires { requires Kernel::block_rounds != 0; })
-      launch(exec, labels.apply, schedule::each{}, items, kernel.per_item(), kernel);
-    else
-      launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
-  };
   if (values.width() == 0) {
   } else if constexpr (is_host_exec<Exec>) {
-    enqueue(kernel_of(kernels::host_tile{}));
+    const auto kernel = kernel_of(kernels::host_tile{});
+    launch(exec, labels.apply, order, items, kernel.per_item(), kernel);
   } else if (job.template packs<Duplicates>(values)) {
     bool wide = false;
     if constexpr (takes_wide_tiles<Job, std::remove_const_t<Value>>)
       if (wide = job.packs_wide(values); wide) {
-        enqueue(kernel_of(kernels::wide_packed_tile{}));
+        const auto kernel = kernel_of(kernels::wide_packed_tile{});
+        launch(exec, labels.apply, order_on_device(kernel, order), items, kernel.per_item(), kernel);
       }
     if (!wide) {
       auto kernel = kernel_of(typename Job::template packed_tile<Value>{});
       if constexpr (kernels::catches_up<Job> && std::is_same_v<Order, schedule::flat> &&
                     requires { kernel.blocks_at_once; })
         counted = kernel.operation.counts_by(kernel.per_item());
-      enqueue(kernel);
+      launch(exec, labels.apply, order_on_device(kernel, order), items, kernel.per_item(), kernel);
     }
   } else {
-    enqueue(kernel_of(loose_tile_of<Job, Duplicates, Source>{}));
+    const auto kernel = kernel_of(loose_tile_of<Job, Duplicates, Source>{});
+    launch(exec, labels.apply, order_on_device(kernel, order), items, kernel.per_item(), kernel);
   }
   if constexpr (Job::counts_rows)
     if (!counted)
