@@ -49,8 +49,8 @@ class step_quotients {
     if (!is_middle_ || !is_middle) return false;
     for (int e = 0; e < 4; ++e) {
       const float rough = value[e] * inverse_;
-      const float near = Kokkos::fma(Kokkos::fma(-rough, step_, value[e]), inverse_, rough);
-      quotient[e] = with_sign_of(value[e], bit_cast<std::uint32_t>(near) & 0x7fffffffu);  // also of zero
+      const float estimate = Kokkos::fma(Kokkos::fma(-rough, step_, value[e]), inverse_, rough);
+      quotient[e] = with_sign_of(value[e], bit_cast<std::uint32_t>(estimate) & 0x7fffffffu);  // also of zero
     }
     return true;
   }
