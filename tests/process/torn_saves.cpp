@@ -86,7 +86,8 @@ struct order_of_calls {
     const std::lock_guard lock(guard);
     if (!watches) return;
     unsynced.erase(path);
-    if (path.ends_with(".part")) return;
+    // A manifest without its digests is whole: the next save of changes writes everything.
+    if (path.ends_with(".part") || path.find("/digests-") != std::string::npos) return;
     if (is_manifest(path))
       folder_is_synced = false;
     else if (!folder_is_synced)
