@@ -49,7 +49,7 @@ struct adam {
     /// The step with a gradient that includes the decay.
     template <int N, class Number>
     KOKKOS_FORCEINLINE_FUNCTION void apply_decayed(const Number& g, Number& weight,
-                                                     Number (&state)[N]) const {
+                                                   Number (&state)[N]) const {
       state[0] = beta1 * state[0] + fresh1 * g;
       state[1] = beta2 * state[1] + fresh2 * g * g;
       if constexpr (N > 2) state[2] = either(state[2] > state[1], state[2], state[1]);
