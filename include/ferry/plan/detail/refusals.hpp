@@ -27,7 +27,7 @@
     return Result();                                          \
   }
 
-/// Of a verb with a memory space as its first template argument.
+/// Refusals of a verb whose first template argument is a memory space.
 #define FERRY_REFUSALS_IN_SPACE(verb, call)                \
   template <MemorySpace Space, class... Arguments>         \
     requires(::ferry::detail::Refused<call, Arguments...>) \

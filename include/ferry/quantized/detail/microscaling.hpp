@@ -44,7 +44,7 @@ struct microscaling : scaled_codes<Codes> {
     return Codes::bits_at_random(scaled(value, step), random);
   }
 
-  /// Of blocks whose step is a number: none of their numbers is NaN.
+  /// An encoder for blocks whose step is a number: none of their numbers is NaN.
   struct encoder {
     float factor;
     bool is_number;

@@ -111,7 +111,7 @@ void launch_gather(const Exec& exec, const std::string& label,
                 order);
 }
 
-/// Of records. Rows begin `stride` bytes apart.
+/// Rows of records are decoded likewise. They begin `stride` bytes apart.
 template <class Exec, class Out, class Space, class Source, class Order = schedule::flat>
 void launch_decode_records(const Exec& exec, const std::string& label, const std::byte* records,
                            std::int64_t stride, bool over_link, const array_ref<Out, Space>& out,

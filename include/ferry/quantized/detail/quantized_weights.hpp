@@ -126,7 +126,7 @@ struct quantized_weights {
       else
         return Q::encode(value, step);
     }
-    /// Of the columns of one draw.
+    /// The codes of the columns of one draw.
     KOKKOS_FORCEINLINE_FUNCTION std::uint64_t codes_at_random(const float (&value)[4],
                                                               std::int64_t column) const {
       static_assert(step_randomness::columns == 4);

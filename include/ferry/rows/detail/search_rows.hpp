@@ -184,7 +184,7 @@ struct search_rows {
                         [&](int p, int number) { slots[number] = static_cast<std::uint16_t>(p); });
   }
 
-  /// Updates a row with many values: a thread sums a piece in a tile, then one adds up those of a tile.
+  /// Updates a row with many values. Threads sum the tiles of its pieces, then a thread adds a tile's sums.
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION void update_long(const Team& team, memory& batch, const Kernel& team_kernel,
                                                int item) const {

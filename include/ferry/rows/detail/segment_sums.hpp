@@ -48,7 +48,7 @@ struct column_range {
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION column_range of_row(std::int64_t) const { return *this; }
 };
 
-/// Sums the pieces of a plan's long segments, for a kernel that adds up those of a segment.
+/// Sums each piece of a plan's long segments. Another kernel then adds the sums of a segment's pieces.
 ///
 /// Device mapping: one thread per (row of the buffer, tile), row-major. A batch that names one row has 256
 /// pieces, whose threads need 16 loads in flight to read at the memory's rate.

@@ -30,8 +30,7 @@ namespace ferry::detail {
 /// its last item is posted (towards the device) or drained (from it). Kokkos Tools see one transfer.
 ///
 /// The kernel reads slots over the link instead of DMA: a DMA transfer with its event costs the host
-/// microseconds, and the engine idles after each. 128-byte rows arrive at 0.7 of the link's rate, by DMA at
-/// 0.5 (H200, PCIe 5).
+/// microseconds, and its engine idles after each: 128-byte rows at 0.5 of the link's rate, not 0.7 (H200).
 ///
 /// The callbacks must neither enqueue work after the kernel nor wait for such work: a full queue blocks until
 /// the kernel ends, and the kernel waits for the callbacks. They work on the execution space that they are
