@@ -71,9 +71,8 @@ struct row_scores {
   std::uint32_t bonus;
   std::int64_t rows;
 
-  /// Calls visit(row, score) for the rows of a group.
-  template <class Visit>
-  KOKKOS_FORCEINLINE_FUNCTION void each(std::int64_t number, const Visit& visit) const {
+  /// The scores of a group's rows; 0 behind the last row.
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION packet<std::uint64_t, at_once> at(std::int64_t number) const {
     const std::int64_t first = number * at_once;
     group uses, slots;
     if (first + at_once <= rows) {
@@ -86,8 +85,10 @@ struct row_scores {
         slots.value[k] = is_row ? directory.slot_of[first + k] : 0;
       }
     }
+    packet<std::uint64_t, at_once> scores;
     for (int k = 0; k < at_once; ++k)
-      visit(first + k, row_score(uses.value[k], directory.is_cached(slots.value[k]), bonus));
+      scores.value[k] = row_score(uses.value[k], directory.is_cached(slots.value[k]), bonus);
+    return scores;
   }
 };
 
@@ -113,9 +114,8 @@ struct tally_scores {
     tally bin_counts{};
     const std::int64_t end = run.end(groups);
     for (std::int64_t g = run.begin(groups); g < end; ++g)
-      scores.each(g, [&](std::int64_t, std::uint64_t score) {
+      for (const std::uint64_t score : scores.at(g).value)
         if (digit.counts(score, so_far->prefix)) ++bin_counts.rows[digit.bin(score)];
-      });
     for (std::int64_t bin = 0; bin < bins; ++bin)
       if (bin_counts.rows[bin] != 0) Kokkos::atomic_add(histogram + bin, bin_counts.rows[bin]);
   }
@@ -129,10 +129,9 @@ struct tally_scores {
     const std::uint64_t prefix = so_far->prefix;
     for (std::int64_t g = std::int64_t{team.league_rank()} * team_size + rank; g < groups;
          g += teams * team_size)
-      scores.each(g, [&](std::int64_t, std::uint64_t score) {
+      for (const std::uint64_t score : scores.at(g).value)
         if (digit.counts(score, prefix))
           Kokkos::atomic_add(&bin_counts.rows[digit.bin(score)], std::uint32_t{1});
-      });
     team.team_barrier();
     for (std::int64_t bin = rank; bin < bins; bin += team_size)
       if (bin_counts.rows[bin] != 0) Kokkos::atomic_add(histogram + bin, bin_counts.rows[bin]);
@@ -227,9 +226,12 @@ struct list_rows {
   KOKKOS_FUNCTION void operator()(std::int64_t run, sums& value, bool last_pass) const {
     const bool all_fit = result->verdict == choice::all_fit;
     const std::uint64_t least = result->prefix, remaining = result->remaining;
-    for (std::int64_t g = run * groups_per_run; g < (run + 1) * groups_per_run; ++g)
-      scores.each(g, [&](std::int64_t row, std::uint64_t score) {
-        if (score == 0) return;
+    for (std::int64_t g = run * groups_per_run; g < (run + 1) * groups_per_run; ++g) {
+      const auto group = scores.at(g);
+      for (int k = 0; k < row_scores::at_once; ++k) {
+        const std::uint64_t score = group.value[k];
+        if (score == 0) continue;
+        const std::int64_t row = g * row_scores::at_once + k;
         const bool above = all_fit || score > least, equal = !all_fit && score == least;
         const bool chosen = above || (equal && static_cast<std::uint64_t>(value.equal) < remaining);
         if ((score & 1) != 0) {
@@ -239,7 +241,8 @@ struct list_rows {
         }
         if (above && (score & 1) == 0) ++value.above;
         if (equal) ++value.equal;
-      });
+      }
+    }
     if (last_pass && run == runs - 1) {
       result->above = static_cast<std::uint64_t>(value.above);
       const auto matches = static_cast<std::uint64_t>(value.equal);

@@ -63,9 +63,10 @@ struct block_bounds {
   class side_by_side {
    public:
     KOKKOS_FORCEINLINE_FUNCTION side_by_side() {
+      constexpr std::int32_t greatest = std::numeric_limits<std::int32_t>::max();
       for (int p = 0; p < places; ++p) {
-        least_[p] = std::numeric_limits<std::int32_t>::max();
-        most_[p] = std::numeric_limits<std::int32_t>::min();
+        least_[p] = greatest;
+        most_[p] = -greatest - 1;
       }
     }
     /// Widens by values[0, count).
