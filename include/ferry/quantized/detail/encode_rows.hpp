@@ -213,7 +213,7 @@ struct encode_rows {
       std::memcpy(target, bytes, sizeof bytes);
     } else {
       for (int b = 0; b < part * bits / 8; ++b)
-        if (b * 8 < count * bits) target[b] = bytes[b];
+        if (std::int64_t{b} * 8 < count * bits) target[b] = bytes[b];
     }
   }
 };

@@ -36,7 +36,7 @@ KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements]
       const piece_cut pieces(positions);
       const auto load_piece = [&](Compute(&term)[Tile::elements], std::uint32_t number) {
         if constexpr (Tile::host) {
-          const std::int64_t begin = rows.begin + number * pieces.size;
+          const std::int64_t begin = rows.begin + std::int64_t{number} * pieces.size;
           load(term, begin);
           add_terms<Tile, 1>(term, begin + 1, rows.begin + pieces.end(number, positions), count, load);
         } else if constexpr (requires { source.sums; }) {

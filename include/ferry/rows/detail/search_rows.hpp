@@ -203,7 +203,8 @@ struct search_rows {
       FERRY_NOT_UNROLLED
       for (int k = team.team_rank(); k < pieces * tiles; k += team.team_size()) {
         const int piece = k / tiles;
-        const std::int64_t column = column_of(k - piece * tiles), begin = segment.begin + piece * cut.size;
+        const std::int64_t column = column_of(k - piece * tiles),
+                           begin = segment.begin + std::int64_t{piece} * cut.size;
         const int live_elements = count_of<tile>(column, team_kernel.width);
         const auto load = [&](compute(&term)[elements], std::int64_t place) {
           load_value<tile, true>(term, team_kernel.source, place, team_kernel.values,
