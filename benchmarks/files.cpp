@@ -35,11 +35,11 @@ class scratch_file {
 void gather(session& run) {
   constexpr std::size_t columns = 128;
   const std::size_t bytes = std::min(run.host_table_bytes(), std::size_t{4} << 30);
-  const scratch_file at;
+  const scratch_file scratch;
   ferry::tensor<float, ferry::pageable_space> table("table", bytes / 4 / columns, columns);
   ferry::init::custom(run.exec(), table, element_value{columns});
-  ferry::io::save_npy(at.path(), table);
-  const auto features = ferry::io::map_npy<float>(at.path());
+  ferry::io::save_npy(scratch.path(), table);
+  const auto features = ferry::io::map_npy<float>(scratch.path());
   const std::int64_t n = run.chosen().step_n;
   const auto sets = index_sets::make<any_row>(run, n, table.rows());
   batch_tensor batch("batch", n, columns);

@@ -29,7 +29,7 @@ struct zipf_row {
   }
 };
 
-/// The same popular rows in all sets.
+/// Rows by zipf_row, of which all sets have the same popular ones.
 struct popular_row {
   std::uint64_t seed;
   std::uint64_t rows;

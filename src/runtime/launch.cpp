@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/runtime/detail/launch.hpp>
 
-#include <ferry/memory/detail/tools.hpp>
-#include <ferry/runtime/detail/require_process.hpp>
-
 #include "../../backends/enabled.hpp"
 
+#include <ferry/memory/detail/tools.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/require_process.hpp>
+#include <ferry/runtime/detail/transfer.hpp>
+
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace ferry::detail {
 
@@ -29,5 +33,20 @@ void launch(const Exec& exec, const std::string& label, host_loop loop) {
 #define FERRY_LAUNCH_ON(EXEC) template void launch<EXEC>(const EXEC&, const std::string&, host_loop);
 FERRY_FOR_HOST_EXECUTION_SPACES(FERRY_LAUNCH_ON)
 #undef FERRY_LAUNCH_ON
+
+template <ExecutionSpace Exec>
+void transfer(const Exec& exec, const char* label, void* target, std::string_view target_space,
+              const void* source, std::string_view source_space, std::int64_t bytes) {
+  if (bytes <= 0) return;
+  const transfer_region region(target_space, target, source_space, source, static_cast<std::size_t>(bytes),
+                               label);
+  execution_backend<Exec>::copy_async(exec, label, target, source, static_cast<std::size_t>(bytes));
+}
+
+#define FERRY_TRANSFER_ON(EXEC)                                                                \
+  template void transfer<EXEC>(const EXEC&, const char*, void*, std::string_view, const void*, \
+                               std::string_view, std::int64_t);
+FERRY_FOR_EXECUTION_SPACES(FERRY_TRANSFER_ON)
+#undef FERRY_TRANSFER_ON
 
 }  // namespace ferry::detail
