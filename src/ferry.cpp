@@ -20,7 +20,6 @@
 #include "memory/block_shelf.cpp"
 #include "memory/file.cpp"
 #include "memory/ledger.cpp"
-#include "memory/process_identity.cpp"
 #include "memory/process_wide.cpp"
 #include "memory/statistics.cpp"
 #include "memory/tensor_pool.cpp"
@@ -53,8 +52,6 @@
 #include "runtime/parallel.cpp"
 #include "runtime/space_engine.cpp"
 #include "runtime/ticket.cpp"
-#include "runtime/ticket_state.cpp"
-#include "runtime/transfer_statistics.cpp"
 #include "runtime/worker_pool.cpp"
 #include "tensor/array_ref.cpp"
 

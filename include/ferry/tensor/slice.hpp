@@ -187,11 +187,8 @@ struct array_traits<tensor_slice<T, Space, Extents>> {
   using memory_space = Space;
   static constexpr std::size_t static_width = detail::static_width<Extents>();
   static detail::array_ref<T, Space> ref(const tensor_slice<T, Space, Extents>& array) {
-    detail::array_ref<T, Space> ref;
-    ref.data = array.data();
-    ref.rank = array.rank();
-    for (std::size_t i = 0; i < ref.rank; ++i) ref.extents[i] = static_cast<std::int64_t>(array.extent(i));
-    ref.make_dense();
+    detail::array_ref<T, Space> ref{{}, array.data()};
+    ref.describe_dense(array.rank(), array.extents_of().sizes().data());
     ref.label = array.label();
     ref.accesses = array.accesses();
     return ref;
