@@ -28,6 +28,11 @@ struct explain_options {
 
 namespace detail {
 
+/// The default memory space of a batch: one that kernels of Exec reach.
+template <class Exec>
+using usual_batch_space =
+    std::conditional_t<may_dereference<Exec, device_space>(), device_space, pageable_space>;
+
 struct explain_arguments {
   static constexpr std::array forms{
       call_without_policies(roles::object, roles::table, roles::integer),
@@ -63,9 +68,8 @@ template <class BatchSpace = void, class Table, class Exec = Kokkos::DefaultExec
   detail::require_execution_space<Exec>();
   detail::require_rows<const Table>();
   detail::require_reach<Exec, Table>();
-  using usual_space =
-      std::conditional_t<detail::may_dereference<Exec, device_space>(), device_space, pageable_space>;
-  using batch_space = std::conditional_t<std::is_void_v<BatchSpace>, usual_space, BatchSpace>;
+  using batch_space =
+      std::conditional_t<std::is_void_v<BatchSpace>, detail::usual_batch_space<Exec>, BatchSpace>;
   static_assert(MemorySpace<batch_space>, "ferry: explain's template argument is the batch's memory space.");
   static_assert(
       detail::may_dereference<Exec, batch_space>(),
