@@ -45,23 +45,6 @@ struct wrong_pooled {
   }
 };
 
-struct different_elements {
-  const float* first;
-  const float* second;
-  KOKKOS_FUNCTION void operator()(std::int64_t i, std::int64_t& wrong) const {
-    if (first[i] != second[i]) ++wrong;
-  }
-};
-
-/// Rows by Zipf's law. The popular rows are the same in all sets.
-struct popular_row {
-  std::uint64_t seed;
-  std::uint64_t rows;
-  KOKKOS_FUNCTION std::int64_t operator()(std::int64_t position, std::int64_t column) const {
-    return zipf_row{seed, rows, 1}(position, column);
-  }
-};
-
 /// The gradient of each position, from those of the bags.
 struct expanded_gradient {
   gradient_value of_bag;
@@ -141,31 +124,26 @@ void pool_device(session& run) {
   time("sum.fixed.zipf_1.05", popular, hotness, 1.0F, pooling::sum{});
 }
 
-/// Rows of 16-bit numbers, pooled as floats and as such numbers.
-template <class T>
-void pool_narrow(session& run, const std::string& type) {
+/// Rows of halves, pooled as floats and as halves.
+void pool_halves(session& run) {
   const std::int64_t bags = bags_of(run), width = run.chosen().width, rows = run.chosen().step_rows;
-  ferry::tensor<T, ferry::device_space> table("table", rows, width);
+  ferry::tensor<ferry::half_t, ferry::device_space> table("table", rows, width);
   ferry::init::custom(run.exec(), table, element_value{width});
   const auto sets = index_sets::make<any_row>(run, bags * hotness, static_cast<std::size_t>(rows));
   const auto offsets = offsets_of(run, equal_bags(bags));
   const auto time = [&](const std::string& variant, const index_sets& selection, auto& pooled) {
-    time_bags(run, "bags.device." + type + variant, {{"rows", rows}}, table, selection, offsets, offsets,
-              pooled, inside_the_device(), true, 8, 1.0F, ferry::pooling::sum{});
+    time_bags(run, "bags.device.half" + variant, {{"rows", rows}}, table, selection, offsets, offsets, pooled,
+              inside_the_device(), true, 8, 1.0F, ferry::pooling::sum{});
   };
   batch_tensor floats("pooled", bags, width);
   time("", sets, floats);
-  ferry::tensor<T, ferry::device_space> narrow_sums("pooled", bags, width);
-  time(".to_" + type, sets, narrow_sums);
+  ferry::tensor<ferry::half_t, ferry::device_space> halves("pooled", bags, width);
+  time(".to_half", sets, halves);
   const auto popular = index_sets::make<popular_row>(run, bags * hotness, static_cast<std::size_t>(rows));
-  time(".to_" + type + ".zipf_1.05", popular, narrow_sums);
-}
-void pool_16_bits(session& run) {
-  pool_narrow<ferry::half_t>(run, "half");
-  pool_narrow<ferry::bhalf_t>(run, "bhalf");
+  time(".to_half.zipf_1.05", popular, halves);
 }
 
-/// Few long bags, and one among many short ones.
+/// Few long bags.
 void pool_long(session& run) {
   const std::int64_t positions = 8 * run.chosen().step_n, width = run.chosen().width;
   filled_table<ferry::device_space> table(run, static_cast<std::size_t>(run.chosen().step_rows * width * 4));
@@ -182,13 +160,6 @@ void pool_long(session& run) {
   time("1", {positions});
   time("8", equal_bags(8, positions / 8));
   time("132", equal_bags(132, positions / 132));
-  // Of 65536 and of 1048576 positions, in the midst of the short ones.
-  for (const auto& [variant, length] :
-       {std::pair("among_short", positions / 16), std::pair("1_among_short", positions)}) {
-    auto lengths = equal_bags(bags_of(run));
-    lengths[lengths.size() / 2] = length;
-    time(variant, lengths);
-  }
 }
 
 /// Against a plain gather of as many positions from the same table.
@@ -207,10 +178,7 @@ void pool_mapped(session& run) {
     batch_tensor pooled("pooled", bags, row_bytes / 4);
     time_bags(run, name, table.setting(), view, sets, offsets, offsets, pooled, over_the_link(), false, 1,
               1.0F, ferry::pooling::sum{});
-    const figure* mine = run.results().find(name);
-    const figure* plain = run.results().find(name + ".gather");
-    if (mine != nullptr && plain != nullptr && plain->gb_per_s() > 0)
-      run.results().ratio(name, name + ".gather", mine->gb_per_s() / plain->gb_per_s());
+    compare_rates(run, name, name + ".gather");
   }
 }
 
@@ -385,7 +353,7 @@ void step_tables(session& run) {
 }
 
 const registration device{"bags.device", pool_device};
-const registration narrow{"bags.device.16_bits", pool_16_bits};
+const registration narrow{"bags.device.half", pool_halves};
 const registration long_bags{"bags.long", pool_long};
 const registration mapped{"bags.mapped", pool_mapped};
 const registration trained{"job.training", train};

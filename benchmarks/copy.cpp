@@ -1,13 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "baseline/baseline.hpp"
-#include "support/copy_case.hpp"
+#include "support/check.hpp"
+#include "support/measure.hpp"
+#include "support/tables.hpp"
+#include "support/traffic.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
 
 /// Whole arrays between two memory spaces, against the vendor's copy of the same run.
 namespace ferry_bench {
 namespace {
+
+/// Counts the elements of row-major memory that are not the formula's, where they lie.
+template <class Array>
+std::int64_t wrong_elements(const session& run, const Array& array, const element_value& expected) {
+  using space = typename Array::memory_space;
+  const auto size = static_cast<std::int64_t>(array.size());
+  const changed_elements wrong{array.data(), expected};
+  if constexpr (std::is_same_v<space, ferry::pageable_space>)
+    return count_of(Kokkos::DefaultHostExecutionSpace{}, "ferry_bench::check", size, wrong);
+  else
+    return count_of(run.exec(), "ferry_bench::check", size, wrong);
+}
+
+/// Times copy(call), which moves `bytes` bytes into `to`, and checks the formula there after a copy onto poison.
+template <class To, class Copy>
+figure time_copy(session& run, const std::string& name, facts setting, To& target, double bytes,
+                 const traffic& moved, const element_value& expected, const Copy& copy) {
+  figure result;
+  result.name = name;
+  result.setting = std::move(setting);
+  result.bytes = bytes * moved.factor;
+  result.counts = moved.counts;
+  if (!moved.ceiling.empty()) result.ceiling = run.ceiling(moved.ceiling);
+  result.time = measure(run, 1, copy);
+  ferry::init::constant(run.exec(), target, -1.0F);
+  copy(0).wait();
+  conclude(run, result, wrong_elements(run, target, expected));
+  return result;
+}
 
 template <class Space>
 using array = ferry::tensor<float, Space>;
@@ -46,82 +81,6 @@ void spaces(session& run) {
   both_ways<ferry::pageable_space>(run);
   both_ways<ferry::pinned_space>(run);
   both_ways<ferry::mapped_space>(run);
-}
-
-/// The left half of the columns of an array of twice the width, into a dense array and back.
-template <class Space>
-void halves(session& run, std::int64_t row_bytes) {
-  const std::size_t bytes = gibibyte(run) / 2;
-  const auto width = row_bytes / static_cast<std::int64_t>(sizeof(float));
-  const auto rows = static_cast<std::int64_t>(bytes) / row_bytes;
-  array<Space> wide("wide", rows, 2 * width);
-  array<ferry::device_space> dense("dense", rows, width);
-  auto left = ferry::make_ref(wide);
-  left.extents[1] = width;
-  const element_value formula{width};
-  ferry::init::custom(run.exec(), dense, formula);
-  const facts setting = {{"gib", static_cast<double>(bytes) / 0x1p30}, {"row_bytes", row_bytes}};
-  const std::string name = "copy.pitched." + short_name<Space>();
-  const std::string suffix = "_device." + bytes_text(row_bytes);
-  // Back first, so that the left half has the formula's elements.
-  figure back;
-  back.name = name + ".from" + suffix;
-  back.setting = setting;
-  back.bytes = static_cast<double>(bytes);
-  back.counts = "payload";
-  back.ceiling = run.ceiling("ceiling.d2h");
-  back.time = measure(run, 1, [&](int) { return ferry::copy(run.exec(), dense, left); });
-  figure result = back;
-  result.name = name + ".to" + suffix;
-  result.ceiling = run.ceiling("ceiling.h2d");
-  result.time = measure(run, 1, [&](int) { return ferry::copy(run.exec(), left, dense); });
-  ferry::init::constant(run.exec(), wide, -1.0F);
-  ferry::copy(run.exec(), dense, left).wait();
-  ferry::init::constant(run.exec(), dense, -1.0F);
-  ferry::copy(run.exec(), left, dense).wait();
-  const std::int64_t wrong = wrong_elements(run, dense, formula);
-  conclude(run, back, wrong);
-  conclude(run, result, wrong);
-}
-
-void pitched(session& run) {
-  for (const std::int64_t row_bytes : {128, 512, 4096}) {
-    halves<ferry::pinned_space>(run, row_bytes);
-    halves<ferry::pageable_space>(run, row_bytes);
-  }
-}
-
-/// A square matrix and its transpose. Transposed twice it is the formula's again.
-template <class From>
-void transpose(session& run, const std::string& name, const traffic& moved) {
-  const auto edge = static_cast<std::int64_t>(std::sqrt(static_cast<double>(gibibyte(run) / sizeof(float))));
-  const element_value formula{edge};
-  array<From> source("matrix", edge, edge);
-  array<ferry::device_space> transpose("transpose", edge, edge), repeat("again", edge, edge);
-  ferry::init::custom(run.exec(), source, formula);
-  const auto turned = [](auto& matrix) {
-    auto view = ferry::make_ref(matrix);
-    std::swap(view.strides[0], view.strides[1]);
-    return view;
-  };
-  figure result;
-  result.name = name;
-  const double bytes = static_cast<double>(source.size() * sizeof(float));
-  result.setting = {{"gib", bytes / 0x1p30}, {"edge", edge}};
-  result.bytes = bytes * moved.factor;
-  result.counts = moved.counts;
-  result.ceiling = run.ceiling(moved.ceiling);
-  result.time = measure(run, 1, [&](int) { return ferry::copy(run.exec(), turned(source), transpose); });
-  ferry::init::constant(run.exec(), transpose, -1.0F);
-  ferry::copy(run.exec(), turned(source), transpose).wait();
-  ferry::copy(run.exec(), turned(transpose), repeat).wait();
-  conclude(run, result, wrong_elements(run, repeat, formula));
-}
-
-void transposed(session& run) {
-  transpose<ferry::device_space>(run, "copy.transposed.device", inside_the_device());
-  transpose<ferry::pageable_space>(run, "copy.transposed.pageable.to_device", over_the_link());
-  transpose<ferry::pinned_space>(run, "copy.transposed.pinned.to_device", over_the_link());
 }
 
 /// Fifty images of 3 x 3840 x 2160 floats to the device and back, as SpeedTorch and PyTorch copy them.
@@ -169,8 +128,6 @@ void round_trip(session& run) {
 }
 
 const registration all_spaces{"copy.spaces", spaces};
-const registration rows_apart{"copy.pitched", pitched};
-const registration turned_matrices{"copy.transposed", transposed};
 const registration images{"copy.round_trip", round_trip};
 
 }  // namespace

@@ -38,13 +38,6 @@ void time_hand_written(session& run, const std::string& name, const facts& setti
   conclude(run, best, wrong_rows(run, batch, sets[1]));
 }
 
-void compare(session& run, const std::string& ours, const std::string& theirs) {
-  const figure* mine = run.results().find(ours);
-  const figure* reference = run.results().find(theirs);
-  if (mine != nullptr && reference != nullptr && reference->gb_per_s() > 0)
-    run.results().ratio(ours, theirs, mine->gb_per_s() / reference->gb_per_s());
-}
-
 /// A table of which no cache holds much.
 void gather_device(session& run) {
   constexpr int burst = 4;
@@ -58,8 +51,8 @@ void gather_device(session& run) {
     time_gather(run, name + ".unchecked", table.setting(), view, sets, batch, burst, inside_the_device(),
                 ferry::bounds::unchecked{});
     time_hand_written(run, name + ".hand_written", table.setting(), view, sets, batch, burst);
-    compare(run, name, name + ".hand_written");
-    compare(run, name + ".unchecked", name + ".hand_written");
+    compare_rates(run, name, name + ".hand_written");
+    compare_rates(run, name + ".unchecked", name + ".hand_written");
   }
 }
 

@@ -33,8 +33,7 @@
 #include <vector>
 
 /// Gathers by path::peer from a table over 2, 4 ... devices, and writes to it: by threads of one process, and by
-/// processes, one for each device. Writes of processes are timed twice: by kernels that read the others' batches, and by
-/// messages. Forks before Kokkos is initialised, so it has a main() of its own. Readings are the times of a call and its
+/// processes, one for each device. Forks before Kokkos is initialised, so it has a main() of its own. Readings are the times of a call and its
 /// wait on the slowest rank.
 namespace ferry_bench {
 namespace {
@@ -162,24 +161,18 @@ std::size_t rows_for(const options& chosen, const job& task) {
                   static_cast<std::size_t>(8 * task.n));
 }
 
-/// All jobs on one rank that is a process, then those that write once more by messages.
+/// All jobs on one rank that is a process.
 std::vector<std::vector<double>> run_process(const options& chosen, int rank, int ranks,
                                              const std::string& key, const std::vector<job>& jobs,
                                              std::atomic<int>& arrivals) {
   const exec_space exec;
   const auto comm = ferry::communicator::node(rank, ranks, key);
   std::vector<std::vector<double>> timings;
-  const auto time_job = [&](const job& task) {
+  for (const job& task : jobs) {
     sharded table("table", comm, rows_for(chosen, task), task.row_bytes / 4);
     ferry::init::custom(exec, table, element_value{task.row_bytes / 4});
     timings.push_back(time_rank(chosen, exec, comm, rank, table, task, timings.size() << 20, arrivals));
-  };
-  for (const job& task : jobs) time_job(task);
-  auto& lanes = comm.group()->lanes();
-  if (lanes == nullptr) lanes = std::make_shared<ferry::detail::rank_lanes>(ranks);
-  lanes->close("the benchmark compares");
-  for (const job& task : jobs)
-    if (task.writes()) time_job(task);
+  }
   return timings;
 }
 
@@ -317,20 +310,14 @@ void run_group(report& results, const options& chosen, int ranks, int devices, c
       for (child& rank_child : children) ms.push_back(rank_child.read());
       add(results, task, "processes", ms);
     }
-    for (const job& task : jobs) {
-      if (!task.writes()) continue;
-      std::vector<std::vector<double>> ms;
-      for (child& rank_child : children) ms.push_back(rank_child.read());
-      add(results, task, "messages", ms);
-    }
   }
   for (const job& task : jobs) {
     const std::string name = task.name(ranks);
-    const figure* process_figure = results.find(name + ".processes");
-    for (const char* kind : {".threads", ".messages"})
-      if (const figure* reference = results.find(name + kind);
-          process_figure != nullptr && reference != nullptr)
-        results.ratio(name + ".processes", name + kind, process_figure->gb_per_s() / reference->gb_per_s());
+    const figure *by_processes = results.find(name + ".processes"),
+                 *by_threads = results.find(name + ".threads");
+    if (by_processes != nullptr && by_threads != nullptr)
+      results.ratio(name + ".processes", name + ".threads",
+                    by_processes->gb_per_s() / by_threads->gb_per_s());
   }
   ::munmap(page, sizeof(shared_page) * 2);
 }

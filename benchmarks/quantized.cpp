@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/measure.hpp"
-#include "support/rank_case.hpp"
 #include "support/tables.hpp"
 #include "support/traffic.hpp"
 
 #include <ferry/bags.hpp>
-#include <ferry/cache.hpp>
-#include <ferry/distributed.hpp>
 #include <ferry/quantized.hpp>
 
 #include <algorithm>
@@ -16,8 +13,8 @@
 #include <string>
 #include <type_traits>
 
-/// Gathers that decode: from host memory by the rows of language models' lookup tables, also with a cache,
-/// within the device, and from the memory of several devices. 8-bit records: encoded and pooled.
+/// Gathers that decode: from host memory by the rows of language models' lookup tables, and within the device. 8-bit
+/// records: encoded and pooled.
 namespace ferry_bench::quantized_cases {
 namespace {
 
@@ -144,43 +141,33 @@ ferry::quantized_tensor<Q, Space, ScaleSpace> filled(const session& run, std::in
   return table;
 }
 
-/// Times gathers of n rows by `sets`, checks the last one. `stored`: the table that has the rows; `table`: it, or
-/// what stands before it. `bytes`: those of a row that the figure counts.
-template <class Out, class Stored, class Table, class... Path>
-void time_gathers(session& run, const std::string& name, const Stored& stored, const Table& table,
-                  const index_sets& sets, std::int64_t n, double bytes, const traffic& moved, int burst,
-                  Path... path) {
-  using Q = typename Stored::quantization;
-  const auto width = static_cast<std::int64_t>(stored.width());
-  const exec_space& exec = run.exec();
-  ferry::tensor<Out, ferry::device_space> batch("batch", n, width);
-  figure result;
-  result.name = "quantized." + name + ".n" + std::to_string(n);
-  result.setting = {{"rows", static_cast<std::int64_t>(stored.rows())},
-                    {"n", n},
-                    {"width", width},
-                    {"row_bytes", static_cast<std::int64_t>(stored.row_bytes())},
-                    {"out_bytes", static_cast<std::int64_t>(width * std::int64_t{sizeof(Out)})},
-                    {"burst", std::int64_t{burst}}};
-  result.counts = moved.counts;
-  if (!moved.ceiling.empty()) result.ceiling = run.ceiling(moved.ceiling);
-  result.bytes = bytes * static_cast<double>(n);
-  result.time =
-      measure(run, burst, [&](int call) { return ferry::gather(exec, table, sets[call], batch, path...); });
-  ferry::gather(exec, table, sets[1], batch, path...).wait();
-  float tensor_scale = 1.0f;
-  if constexpr (Q::has_tensor_scale) tensor_scale = stored.scale();
-  conclude(run, result,
-           count_of(exec, "ferry_bench::check", n * width,
-                    wrong_decoded<Q, Out>{batch.data(), sets[1].data(), width, tensor_scale}));
-}
-
-/// Of random rows.
+/// Times gathers of n random rows and checks one. `bytes`: those of a row that the figure counts.
 template <class Out, class Table>
 void time_decoding(session& run, const std::string& name, const Table& table, std::int64_t n, double bytes,
                    const traffic& moved, int burst) {
-  time_gathers<Out>(run, name, table, table, index_sets::make<any_row>(run, n, table.rows()), n, bytes, moved,
-                    burst);
+  using Q = typename Table::quantization;
+  const auto width = static_cast<std::int64_t>(table.width());
+  const exec_space& exec = run.exec();
+  const auto sets = index_sets::make<any_row>(run, n, table.rows());
+  ferry::tensor<Out, ferry::device_space> batch("batch", n, width);
+  figure result;
+  result.name = "quantized." + name + ".n" + std::to_string(n);
+  result.setting = {{"rows", static_cast<std::int64_t>(table.rows())},
+                    {"n", n},
+                    {"width", width},
+                    {"row_bytes", static_cast<std::int64_t>(table.row_bytes())},
+                    {"out_bytes", static_cast<std::int64_t>(width * std::int64_t{sizeof(Out)})},
+                    {"burst", std::int64_t{burst}}};
+  result.counts = moved.counts;
+  result.ceiling = run.ceiling(moved.ceiling);
+  result.bytes = bytes * static_cast<double>(n);
+  result.time = measure(run, burst, [&](int call) { return ferry::gather(exec, table, sets[call], batch); });
+  ferry::gather(exec, table, sets[1], batch).wait();
+  float tensor_scale = 1.0f;
+  if constexpr (Q::has_tensor_scale) tensor_scale = table.scale();
+  conclude(run, result,
+           count_of(exec, "ferry_bench::check", n * width,
+                    wrong_decoded<Q, Out>{batch.data(), sets[1].data(), width, tensor_scale}));
 }
 
 constexpr std::int64_t batches[] = {16, 256, 1024, 16384, 131072, 1048576};
@@ -261,7 +248,7 @@ struct wrong_sums {
   }
 };
 
-/// Records of 8-bit rows within the device: encoded by a scatter and by quantize, and pooled.
+/// Records of 8-bit rows within the device: encoded and pooled.
 void quantized_records(session& run) {
   run.limit_calls(8, 2);
   constexpr std::int64_t width = 128, hotness = 10;
@@ -297,17 +284,6 @@ void quantized_records(session& run) {
   ferry::init::custom(exec, values, record_value{width});
   const double bytes = static_cast<double>(n) * (row_bytes + 4.0 * width);
   const wrong_record_values wrong{out.data(), {width}};
-  const auto distinct = index_sets::make<distinct_row>(run, n, table.rows());
-  const auto encode = [&](int call) {
-    return ferry::scatter(exec, table, distinct[call], values, ferry::duplicates::assume_unique{});
-  };
-  time(
-      "scatter", n, bytes, encode,
-      [&] {
-        encode(1).wait();
-        ferry::gather(exec, table, distinct[1], out).wait();
-      },
-      wrong, n * width);
   ferry::quantized_tensor<quantization::rowwise_int8, ferry::device_space> whole("whole", n, width);
   time(
       "quantize", n, bytes, [&](int) { return ferry::quantize(exec, values, whole); },
@@ -318,67 +294,6 @@ void quantized_records(session& run) {
       wrong, n * width);
 }
 
-/// Nine of ten rows among the first tenth of a table.
-struct hot_row {
-  std::uint64_t seed;
-  std::uint64_t rows;
-
-  KOKKOS_FUNCTION std::int64_t operator()(std::int64_t position, std::int64_t) const {
-    const std::uint64_t drawn = mix(mix(seed) + static_cast<std::uint64_t>(position));
-    const std::uint64_t hot = rows / 10;
-    return static_cast<std::int64_t>(mix(drawn) % 10 != 0 ? drawn % hot : hot + drawn % (rows - hot));
-  }
-};
-
-/// Rows in host memory, of which the first tenth has a cache: next to the table itself, by the same indices.
-void quantized_cached(session& run) {
-  run.limit_calls(8, 2);
-  using q = quantization::mxfp8;
-  constexpr std::int64_t width = 256;
-  const auto rows = static_cast<std::int64_t>(run.host_table_bytes()) / width;
-  auto table = filled<q, ferry::mapped_space, ferry::mapped_space>(run, rows, width);
-  ferry::cached_table hot(table, ferry::cache::first{rows / 10});
-  const auto bytes = static_cast<double>(table.row_bytes());
-  for (const std::int64_t n : batches) {
-    if (n > run.chosen().device_n) continue;
-    const auto sets = index_sets::make<hot_row>(run, n, table.rows());
-    const std::string size = ".n" + std::to_string(n), group = "cached.mxfp8.256.";
-    time_gathers<ferry::bhalf_t>(run, group + "uncached", table, table, sets, n, bytes, over_the_link(), 1);
-    time_gathers<ferry::bhalf_t>(run, group + "cached10", table, hot, sets, n, bytes, over_the_link(), 1);
-    const figure* without = run.results().find("quantized." + group + "uncached" + size);
-    const figure* cached = run.results().find("quantized." + group + "cached10" + size);
-    if (without != nullptr && cached != nullptr && without->gb_per_s() > 0)
-      run.results().ratio("quantized." + group + "cached10" + size, "quantized." + group + "uncached" + size,
-                          cached->gb_per_s() / without->gb_per_s());
-  }
-}
-
-/// Rows in the memory of several devices, by one kernel of the first one.
-void quantized_peer(session& run) {
-  run.limit_calls(8, 2);
-  using q = quantization::mxfp8;
-  constexpr std::int64_t width = 256;
-  const auto n = std::min<std::int64_t>(1048576, run.chosen().device_n), rows = 8 * n;
-  const auto table = filled<q, ferry::mapped_space, ferry::mapped_space>(run, rows, width);
-  for (const int ranks : group_sizes(run)) {
-    const auto comm = ferry::communicator::devices(device_ids(ranks));
-    const std::string group = "peer." + std::to_string(ranks) + ".mxfp8.256.";
-    const auto sets = index_sets::make<any_row>(run, n, table.rows());
-    const traffic moved{1.0, "payload", ""};
-    const auto time = [&](const std::string& name, auto spread) {
-      ferry::sharded_quantized_table<q, ferry::device_space, ferry::device_space, decltype(spread)> big(
-          "big", comm, rows, width, spread);
-      ferry::copy(run.exec(), table, big).wait();
-      time_gathers<ferry::bhalf_t>(run, group + name, table, big, sets, n,
-                                   static_cast<double>(table.row_bytes()), moved, 4, ferry::path::peer{});
-    };
-    time("shared", ferry::sharding::cyclic{});
-    time("far", ferry::sharding::table_wise{.rank = ranks - 1});
-  }
-}
-
-const registration behind_cache{"quantized.cached", quantized_cached};
-const registration of_peers{"quantized.peer", quantized_peer};
 const registration mapped{"quantized.mapped", quantized_mapped};
 const registration device{"quantized.device", quantized_device};
 const registration records{"quantized.records", quantized_records};

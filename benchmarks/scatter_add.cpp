@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/step_case.hpp"
+#include "support/zipf.hpp"
 
 namespace ferry_bench {
 namespace {
 
-/// scatter_add in the order of the batch, with and without a plan, and in any order. Checked as a step of sgd with the
+/// scatter_add in the order of the batch, with and without a plan, of rows named often, and in any order. Checked as a step of sgd with the
 /// rate -1: the batch holds gradients.
 template <class Which, class... Policies>
 void time_sums(session& run, const std::string& name, const std::string& ceiling,
@@ -42,6 +43,8 @@ void scatter_add_step_batch(session& run) {
   const auto any = index_sets::make<any_row>(run, n, rows);
   time_sums(run, "sum", ceiling, table, values, any, any);
   time_sums(run, "sum_plan_ready", ceiling, table, values, plan_sets(run, any, rows), any);
+  const auto popular = index_sets::make<popular_row>(run, n, rows);
+  time_sums(run, "sum.zipf_1.05", ceiling, table, values, popular, popular);
   time_sums(run, "sum_any_order", ceiling, table, values, any, any, ferry::duplicates::sum_any_order{});
   time_sums(run, "sum_any_order_unchecked", ceiling, table, values, any, any,
             ferry::duplicates::sum_any_order{}, ferry::bounds::unchecked{});

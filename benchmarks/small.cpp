@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 /// Batches of all sizes on the device, next to an empty kernel: what a call costs where there is little to move. `wall ms`
@@ -23,12 +22,8 @@ constexpr bool on_host = ferry::execution_backend<exec_space>::device_is_host;
 
 class small_batches {
  public:
-  /// Figures are called `prefix` verb.nN.
-  small_batches(session& run, std::string prefix)
-      : run_(run),
-        prefix_(std::move(prefix)),
-        table_("table", run.chosen().step_rows, run.chosen().width),
-        width_(run.chosen().width) {
+  explicit small_batches(session& run)
+      : run_(run), table_("table", run.chosen().step_rows, run.chosen().width), width_(run.chosen().width) {
     refill();
     measure_empty();
   }
@@ -39,14 +34,6 @@ class small_batches {
     moves(n, sets, named);
     steps(n, sets, named);
   }
-  /// Distinct rows under the promise that they are: checked, and taken at its word.
-  void time_unique(std::int64_t n) {
-    const auto sets = index_sets::make<distinct_row>(run_, n, table_.rows());
-    const named_rows named(run_, sets[1]);
-    using namespace ferry;
-    unique_moves(".unique", n, sets, named, duplicates::assume_unique{});
-    unique_moves(".unique_unchecked", n, sets, named, duplicates::assume_unique{}, bounds::unchecked{});
-  }
 
  private:
   void refill() { ferry::init::custom(run_.exec(), table_, before()); }
@@ -54,7 +41,7 @@ class small_batches {
 
   void measure_empty() {
     figure result;
-    result.name = prefix_ + "empty_kernel";
+    result.name = "small.empty_kernel";
     result.setting = {{"burst", std::int64_t{small_burst}}};
     const Kokkos::RangePolicy<exec_space> single(run_.exec(), 0, 1);
     result.time = measure(run_, small_burst,
@@ -66,7 +53,7 @@ class small_batches {
   template <class Work, class Check>
   void time(const std::string& verb, std::int64_t n, const Work& work, const Check& wrong) {
     figure result;
-    result.name = prefix_ + verb + ".n" + std::to_string(n);
+    result.name = "small." + verb + ".n" + std::to_string(n);
     result.setting = {{"rows", run_.chosen().step_rows},
                       {"n", n},
                       {"row_bytes", 4 * width_},
@@ -74,7 +61,7 @@ class small_batches {
     result.time = measure(run_, small_burst, work);
     conclude(run_, result, wrong());
     if (empty_.wall.median() > 0)
-      run_.results().ratio(result.name + " wall", prefix_ + "empty_kernel wall",
+      run_.results().ratio(result.name + " wall", "small.empty_kernel wall",
                            result.time.wall.median() / empty_.wall.median());
   }
 
@@ -98,35 +85,7 @@ class small_batches {
     const auto salted = salted_batch(run_, n, static_cast<std::size_t>(width_));
     time(
         "scatter", n, [&](int call) { return ferry::scatter(exec, table_, sets[call], salted); },
-        [&] {
-          return wrong_after_scatter(run_, table_.view(), sets[1], sets[1], winners(run_, sets[1]), salted);
-        });
-    refill();
-  }
-
-  template <class... Policies>
-  void unique_moves(const std::string& variant, std::int64_t n, const index_sets& sets,
-                    const named_rows& named, Policies... policies) {
-    const auto& exec = run_.exec();
-    const auto salted = salted_batch(run_, n, static_cast<std::size_t>(width_));
-    time(
-        "scatter" + variant, n,
-        [&](int call) { return ferry::scatter(exec, table_, sets[call], salted, policies...); },
-        [&] {
-          return wrong_after_scatter(run_, table_.view(), sets[1], sets[1], winners(run_, sets[1]), salted,
-                                     policies...);
-        });
-    batch_tensor grads("grads", n, width_);
-    ferry::init::custom(exec, grads, gradient_value{width_});
-    time(
-        "scatter_add" + variant, n,
-        [&](int call) { return ferry::scatter_add(exec, table_, sets[call], grads, policies...); },
-        [&] {
-          refill();
-          ferry::scatter_add(exec, table_, sets[1], grads, policies...).wait();
-          return wrong_in_table(run_, table_.data(), static_cast<std::int64_t>(table_.size()), before(),
-                                first_sgd_step{-1.0}, named);
-        });
+        [&] { return wrong_after_scatter(run_, table_.view(), sets[1], winners(run_, sets[1]), salted); });
     refill();
   }
 
@@ -160,18 +119,16 @@ class small_batches {
   }
 
   session& run_;
-  std::string prefix_;
   ferry::tensor<float, ferry::device_space> table_;
   std::int64_t width_;
   measured empty_;
 };
 
 void small(session& run) {
-  small_batches batches(run, "small.");
+  small_batches batches(run);
   std::vector<std::int64_t> sizes{1, 32, 1024, 1025, 2048, 2049, 4096, 16384, 131072};
   if (on_host) sizes = {1, 4, 32, 256, 1024, 16384};
   for (const std::int64_t n : sizes) batches.time_verbs(n);
-  for (const std::int64_t n : {1024, 4096, 16384}) batches.time_unique(n);
 }
 
 const registration all_sizes{"small", small};

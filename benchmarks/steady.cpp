@@ -72,8 +72,7 @@ void steady(session& run, const std::string& name) {
       return ferry::scatter(run.exec(), view, distinct[call], batch, direct, unique);
     });
     conclude(run, result,
-             wrong_after_scatter(run, view, distinct[1], distinct[1], winners(run, distinct[1]), batch,
-                                 direct, unique));
+             wrong_after_scatter(run, view, distinct[1], winners(run, distinct[1]), batch, direct, unique));
   }
   {
     const ferry::optim::sgd rule{.lr = 0.1};

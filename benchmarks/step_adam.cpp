@@ -25,9 +25,24 @@ void step_large(session& run) {
   time_rule(run, "step.adam.large", rule, first, std::max(n, std::min(4 * n, room)), n);
 }
 
+/// Weights and moments in host memory, all tables' bytes of them, and gradients in the device: every row comes over the
+/// link and goes back.
+void step_mapped(session& run) {
+  const auto n = run.chosen().step_n;
+  const auto room = static_cast<std::int64_t>(run.host_table_bytes()) / (3 * 4 * run.chosen().width);
+  const auto rows = std::max(n, room);
+  step_case<ferry::mapped_space, ferry::optim::adam, first_normed_step> steps(
+      run, "step.adam.mapped", rule, first, rows, n, both_ways_over_the_link());
+  const auto sets = index_sets::make<distinct_row>(run, n, static_cast<std::size_t>(rows));
+  const plan_sets plans(run, sets, static_cast<std::size_t>(rows));
+  steps.time("direct", sets, plans, ferry::path::direct{});
+  steps.time("ordered", sets, plans, ferry::path::ordered{});
+}
+
 const registration adam{"step.adam", step_adam};
 const registration amsgrad{"step.amsgrad", step_amsgrad};
 const registration large{"step.adam.large", step_large};
+const registration mapped{"step.adam.mapped", step_mapped};
 
 }  // namespace
 }  // namespace ferry_bench::step_adam_cases

@@ -5,6 +5,11 @@
 namespace ferry_bench::step_squares_cases {
 namespace {
 
+void step_adagrad(session& run) {
+  const ferry::optim::adagrad rule{.lr = 0.1, .eps = 0.25};
+  time_steps(run, "step.adagrad", rule, first_normed_step{rule.lr, rule.eps});
+}
+
 struct first_adadelta_step {
   double lr, fresh, eps;
   KOKKOS_FUNCTION double operator()(double weight, double gradient) const {
@@ -41,6 +46,7 @@ void step_rowwise_adagrad(session& run) {
   time_rule(run, "step.rowwise_adagrad", rule, first_rowwise_adagrad_step{rule.lr, rule.eps});
 }
 
+const registration adagrad{"step.adagrad", step_adagrad};
 const registration adadelta{"step.adadelta", step_adadelta};
 const registration rmsprop{"step.rmsprop", step_rmsprop};
 const registration rowwise_adagrad{"step.rowwise_adagrad", step_rowwise_adagrad};

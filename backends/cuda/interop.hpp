@@ -5,7 +5,7 @@
 #include "device.hpp"
 #include "error.hpp"
 
-#include <ferry/memory/detail/memory_place.hpp>
+#include <ferry/memory/detail/backend.hpp>
 
 #include <Kokkos_Core.hpp>
 

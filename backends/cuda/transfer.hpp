@@ -10,7 +10,7 @@
 
 #include "../host/transfer.hpp"
 
-#include <ferry/runtime/detail/pitched_block.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/memory_place.hpp>
+#include <ferry/memory/detail/backend.hpp>
 
 namespace ferry::host {
 

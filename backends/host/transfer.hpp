@@ -4,7 +4,7 @@
 #include "detail/vector_instructions.hpp"
 
 #include <ferry/concepts/execution_space.hpp>
-#include <ferry/runtime/detail/pitched_block.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -49,6 +49,15 @@ struct changed_elements {
   }
 };
 
+/// Elements in which two arrays differ.
+struct different_elements {
+  const float* first;
+  const float* second;
+  KOKKOS_FUNCTION void operator()(std::int64_t i, std::int64_t& wrong) const {
+    if (first[i] != second[i]) ++wrong;
+  }
+};
+
 /// The sum of `functor(i, sum)` over i in [0, count).
 template <class Exec, class Functor>
 std::int64_t count_of(const Exec& exec, const std::string& label, std::int64_t count,

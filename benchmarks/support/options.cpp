@@ -35,9 +35,6 @@ options parse_options(int argc, char** argv, std::optional<int>& exit_status) {
                  "Numbers of devices (default 1, 2, 4 and so on, and all); several may be given")
       ->delimiter(',')
       ->check(CLI::Range(1, 64));
-  app.add_option("--checkpoint-gib", chosen.checkpoint_gib,
-                 "Size of the checkpoint that several ranks save (default 64, or what fits)")
-      ->check(CLI::PositiveNumber);
   app.add_flag("--quick", chosen.quick, "Tiny sizes: shows that everything runs and is right, not how fast");
   try {
     app.parse(argc, argv);
@@ -59,7 +56,6 @@ options parse_options(int argc, char** argv, std::optional<int>& exit_status) {
     if (!chosen.table_gib) chosen.table_gib = 1.0 / 32;
     if (!chosen.device_table_gib) chosen.device_table_gib = 1.0 / 32;
     chosen.ceiling_gib = 1.0 / 64;
-    if (!chosen.checkpoint_gib) chosen.checkpoint_gib = 1.0 / 64;
   }
   return chosen;
 }

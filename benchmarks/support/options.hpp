@@ -34,7 +34,6 @@ struct options {
   double ceiling_gib = 1.0;
 
   std::vector<std::int64_t> devices;  ///< numbers of devices, one after the other; empty: 1, 2, 4 ... and all
-  std::optional<double> checkpoint_gib;  ///< of the checkpoint that several ranks save, default 64
 };
 
 /// Reads the command line. Where that asks for the help text, or is wrong, the program has to end: the exit

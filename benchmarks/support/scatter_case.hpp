@@ -36,39 +36,29 @@ inline row_indices winners(const session& run, const row_indices& rows) {
   return device_ids;
 }
 
-/// Elements that a scatter by `which` (indices or plan of `rows`) leaves wrong. The table's own formula is put back
+/// Elements that a scatter by `rows` leaves wrong. The table's own formula is put back
 /// first, so that the batch's rows can only have come from this call.
-template <class Table, class Which, class... Policies>
-std::int64_t wrong_after_scatter(const session& run, const Table& table, const Which& selection,
-                                 const row_indices& rows, const row_indices& winner,
-                                 const batch_tensor& batch, Policies... policies) {
+template <class Table, class... Policies>
+std::int64_t wrong_after_scatter(const session& run, const Table& table, const row_indices& rows,
+                                 const row_indices& winner, const batch_tensor& batch, Policies... policies) {
   const auto width = static_cast<std::int64_t>(batch.width());
   ferry::init::custom(run.exec(), table, element_value{width});
-  ferry::scatter(run.exec(), table, selection, batch, policies...).wait();
+  ferry::scatter(run.exec(), table, rows, batch, policies...).wait();
   return count_of(
       run.exec(), "ferry_bench::check", static_cast<std::int64_t>(batch.size()),
       wrong_scattered{table.data(), rows.data(), winner.data(), element_value{width, batch_salt}});
 }
 
-/// Times scatters of `batch` into `table` by `which[call]`, indices or plans, then checks one more. `winner` is that of
-/// sets[1].
-template <class Table, class Which, class... Policies>
-void time_scatter_by(session& run, std::string name, facts setting, const Table& table, const Which& rows,
-                     const index_sets& sets, const row_indices& winner, const batch_tensor& batch, int burst,
-                     const traffic& moved, Policies... policies) {
-  figure result = figure_of(run, std::move(name), std::move(setting), batch, burst, moved);
-  result.time = measure(run, burst, [&](int call) {
-    return ferry::scatter(run.exec(), table, rows[call], batch, policies...);
-  });
-  conclude(run, result, wrong_after_scatter(run, table, rows[1], sets[1], winner, batch, policies...));
-}
-
+/// Times scatters of `batch` into `table` by `sets[call]`, then checks one more. `winner` is that of sets[1].
 template <class Table, class... Policies>
 void time_scatter(session& run, std::string name, facts setting, const Table& table, const index_sets& sets,
                   const row_indices& winner, const batch_tensor& batch, int burst, const traffic& moved,
                   Policies... policies) {
-  time_scatter_by(run, std::move(name), std::move(setting), table, sets, sets, winner, batch, burst, moved,
-                  policies...);
+  figure result = figure_of(run, std::move(name), std::move(setting), batch, burst, moved);
+  result.time = measure(run, burst, [&](int call) {
+    return ferry::scatter(run.exec(), table, sets[call], batch, policies...);
+  });
+  conclude(run, result, wrong_after_scatter(run, table, sets[1], winner, batch, policies...));
 }
 
 }  // namespace ferry_bench

@@ -26,14 +26,14 @@ template <class Space, class Rule, class First>
 class step_case {
  public:
   step_case(session& run, std::string name, const Rule& rule, const First& first, std::int64_t rows,
-            std::int64_t n, step_terms terms = in_memory(), std::int64_t width = 0)
+            std::int64_t n, step_terms terms = in_memory())
       : run_(run),
         name_(std::move(name)),
         rule_(rule),
         first_(first),
         terms_(std::move(terms)),
         ceiling_(run.ceiling(terms_.ceiling)),
-        table_("weights", rows, width == 0 ? run.chosen().width : width),
+        table_("weights", rows, run.chosen().width),
         grads_("grads", n, table_.width()) {
     ferry::init::custom(run.exec(), grads_, gradient_value{static_cast<std::int64_t>(table_.width())});
   }

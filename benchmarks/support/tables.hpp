@@ -137,6 +137,14 @@ inline void conclude(session& run, figure& result, std::int64_t wrong) {
   if (wrong != 0) run.results().failed(result.name, std::to_string(wrong) + " elements are wrong");
 }
 
+/// The ratio of two figures' rates, if both were measured.
+inline void compare_rates(session& run, const std::string& ours, const std::string& theirs) {
+  const figure* mine = run.results().find(ours);
+  const figure* reference = run.results().find(theirs);
+  if (mine != nullptr && reference != nullptr && reference->gb_per_s() > 0)
+    run.results().ratio(ours, theirs, mine->gb_per_s() / reference->gb_per_s());
+}
+
 /// "512B"
 inline std::string bytes_text(std::int64_t row_bytes) { return std::to_string(row_bytes) + "B"; }
 

@@ -37,9 +37,7 @@
 #include <ferry/runtime/detail/require_process.hpp>
 #include <ferry/runtime/detail/ticket_state.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
-#include <ferry/tensor/detail/array_label.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
-#include <ferry/tensor/detail/host_element.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/detail/random.hpp>
 
@@ -47,85 +45,43 @@ namespace ferry::extend {
 
 /// Arrays as verbs see them: extents, strides, label and record of use, with and without their types.
 /// @{
-using detail::array_label;
-using detail::array_note;
-using detail::array_ref;
-using detail::array_shape;
-using detail::dense_rows;
-using detail::host_element;
-using detail::read_only;
-using detail::untyped_array;
+using detail::array_label, detail::array_note, detail::array_ref, detail::array_shape, detail::dense_rows,
+    detail::host_element, detail::read_only, detail::untyped_array;
 /// @}
 
 /// Kinds of tables: addressers, and the jobs that verbs run on their rows.
 /// @{
-using detail::addressed_job;
-using detail::bytes_of_rows;
-using detail::located_job;
-using detail::plan_order;
-using detail::plan_storage;
-using detail::RowAccess;
-using detail::rows_for_reading;
-using detail::rows_of_kernels;
-using detail::touch_arrays;
-using detail::validate_rows;
+using detail::addressed_job, detail::bytes_of_rows, detail::located_job, detail::plan_order,
+    detail::plan_storage, detail::RowAccess, detail::rows_for_reading, detail::rows_of_kernels,
+    detail::touch_arrays, detail::validate_rows;
 using kernels::addressed_table;
 namespace schedule = detail::schedule;
 /// @}
 
 /// Calls of verbs: checks of their arguments, the instance with its engine, launches and copies.
 /// @{
-using detail::engine;
-using detail::host_side;
-using detail::is_host_exec;
-using detail::launch;
-using detail::launch_context;
-using detail::memory_home;
-using detail::require_batch;
-using detail::require_dense_rows;
-using detail::require_direct_reach;
-using detail::require_execution_space;
-using detail::require_kokkos;
-using detail::require_mutable;
-using detail::require_own_kokkos;
-using detail::require_reach;
-using detail::require_rows;
-using detail::transfer;
+using detail::engine, detail::host_side, detail::is_host_exec, detail::launch, detail::launch_context,
+    detail::memory_home, detail::require_batch, detail::require_dense_rows, detail::require_direct_reach,
+    detail::require_execution_space, detail::require_kokkos, detail::require_mutable,
+    detail::require_own_kokkos, detail::require_reach, detail::require_rows, detail::transfer;
 /// @}
 
 /// Work in flight: who reads and writes an array, events, the states behind tickets, and their findings.
 /// @{
-using detail::access_tracker;
-using detail::event;
-using detail::event_handle;
-using detail::has_ended;
-using detail::instance_id;
-using detail::ticket_state;
-using detail::ticket_state_handle;
-using detail::ticket_state_keeper;
-using detail::unheard_findings;
+using detail::access_tracker, detail::event, detail::event_handle, detail::has_ended, detail::instance_id,
+    detail::ticket_state, detail::ticket_state_handle, detail::ticket_state_keeper, detail::unheard_findings;
 /// @}
 
 /// Rules of one's own in files: their options one by one, and what a state counts.
 /// @{
-using detail::is_number_list;
-using detail::option_name;
-using detail::option_names;
-using detail::visit_options;
-using optim::coefficient_history;
-using optim::step_counters;
+using detail::is_number_list, detail::option_name, detail::option_names, detail::visit_options;
+using optim::coefficient_history, optim::step_counters;
 /// @}
 
 /// Threads of the host, files, and what a process has once.
 /// @{
-using detail::atomic_file;
-using detail::file;
-using detail::function_ref;
-using detail::parallel;
-using detail::process_identity;
-using detail::process_mark;
-using detail::process_runtime;
-using detail::until_finalize;
+using detail::atomic_file, detail::file, detail::function_ref, detail::parallel, detail::process_identity,
+    detail::process_mark, detail::process_runtime, detail::until_finalize;
 /// @}
 
 }  // namespace ferry::extend

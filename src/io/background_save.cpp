@@ -2,7 +2,6 @@
 #include "background_save.hpp"
 
 #include "../../backends/enabled.hpp"
-#include "../runtime/signals_elsewhere.hpp"
 
 #include <ferry/extend.hpp>
 #include <ferry/io/detail/checkpoint_save.hpp>

@@ -2,7 +2,7 @@
 #include "job_thread.hpp"
 
 #include "../runtime/processors.hpp"
-#include "../runtime/worker_thread.hpp"
+#include "../runtime/worker_pool.hpp"
 
 #include <condition_variable>
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include "slot_ring.hpp"
 
 #include "../runtime/processors.hpp"
-#include "../runtime/worker_thread.hpp"
+#include "../runtime/worker_pool.hpp"
 
 #include <ferry/error.hpp>
 #include <ferry/runtime/trace.hpp>

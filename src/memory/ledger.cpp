@@ -2,8 +2,14 @@
 #include "ledger.hpp"
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/device_account.hpp>
+#include <ferry/memory/detail/memory_charge.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
+#include <ferry/memory/detail/require_kokkos.hpp>
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -178,6 +184,69 @@ void ledger::rest(account& entry) noexcept {
 void ledger::forget_idle() noexcept {
   std::erase_if(accounts_, [](const auto& entry) { return entry.second.counts.is_idle(); });
   idle_accounts_ = 0;
+}
+
+std::shared_ptr<memory_registry> memory_registry::get() { return until_finalize<memory_registry>(); }
+
+ledger& memory_registry::ledger_of(std::string_view space) {
+  const std::lock_guard lock(guard_);
+  const auto known = ledgers_.find(space);
+  return known != ledgers_.end() ? known->second
+                                 : ledgers_.try_emplace(std::string(space), space).first->second;
+}
+
+std::vector<ledger*> memory_registry::spaces() {
+  const std::lock_guard lock(guard_);
+  std::vector<ledger*> ledgers;
+  for (auto& entry : ledgers_) ledgers.push_back(&entry.second);
+  return ledgers;
+}
+
+std::size_t memory_registry::trim(in_flight effort, std::string_view space) {
+  if (process_identity::get().has_lost_kokkos()) return 0;  // the blocks are the parent's
+  const std::string on_devices = std::string(space).append(" of device ");
+  std::size_t freed = 0;
+  for (ledger* books : spaces())
+    if (space.empty() || books->space() == space || books->space().starts_with(on_devices))
+      freed += books->trim(~std::size_t{0}, effort);
+  return freed;
+}
+
+memory_charge::memory_charge(std::string_view space, const std::string& label, std::size_t bytes) {
+  auto registry = memory_registry::get();
+  ledger& books = registry->ledger_of(space);
+  memory_account& account = books.claim(require_kokkos(label), bytes);
+  account_ = {&account, charge_end{std::move(registry), &books, bytes, false}};
+}
+
+void memory_charge::confirm() noexcept {
+  charge_end& entry = account_.get_deleter();
+  entry.books->confirm(*account_, entry.bytes);
+  entry.confirmed = true;
+}
+
+void memory_charge::move_to(const std::string& label) {
+  charge_end entry = account_.get_deleter();
+  memory_account& account = entry.books->move(*account_, label, entry.bytes);
+  static_cast<void>(account_.release());
+  account_ = {&account, std::move(entry)};
+}
+
+bool memory_charge::make_room(std::size_t freed_before) {
+  return account_.get_deleter().books->make_room(~std::size_t{0}, freed_before);
+}
+
+std::size_t memory_charge::freed_bytes() const { return account_.get_deleter().books->freed_bytes(); }
+
+std::string memory_charge::holdings() const { return account_.get_deleter().books->holdings(); }
+
+void charge_end::operator()(memory_account* account) const noexcept {
+  confirmed ? books->close(*account, bytes) : books->cancel(*account, bytes);
+}
+
+void refuse_device(const std::string& label, int device, int count) {
+  throw invalid_argument(joined("ferry: memory for '", label, "' was requested on device ", device, ", but ",
+                                count == 1 ? "the only device is " : "the devices are 0 to ", count - 1));
 }
 
 }  // namespace ferry::detail

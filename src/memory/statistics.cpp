@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/memory/memory_report.hpp>
 
-#include "registry.hpp"
+#include "ledger.hpp"
 
 #include <ferry/memory/budget.hpp>
-#include <ferry/memory/detail/idle_memory.hpp>
 #include <ferry/memory/trim.hpp>
 
 #include <algorithm>

@@ -3,9 +3,7 @@
 
 #include "../../backends/enabled.hpp"
 
-#include <ferry/memory/detail/pooled_memory.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
-#include <ferry/memory/spaces.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -37,5 +35,10 @@ std::size_t pooled_memory<Space>::limit(int device, std::size_t bytes) {
 template struct pooled_memory<device_space>;
 template struct pooled_memory<pinned_space>;
 template struct pooled_memory<mapped_space>;
+
+template class allocation<device_space>;
+template class allocation<pinned_space>;
+template class allocation<mapped_space>;
+template class allocation<pageable_space>;
 
 }  // namespace ferry::detail

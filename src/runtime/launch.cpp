@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/runtime/detail/launch.hpp>
 
-#include <ferry/memory/detail/tools.hpp>
-#include <ferry/runtime/detail/require_process.hpp>
-
 #include "../../backends/enabled.hpp"
 
+#include <ferry/memory/detail/process_wide.hpp>
+#include <ferry/memory/detail/tools.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/count_moves.hpp>
+#include <ferry/runtime/detail/require_process.hpp>
+#include <ferry/runtime/detail/transfer.hpp>
+#include <ferry/runtime/transfer_statistics.hpp>
+
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace ferry::detail {
 
@@ -30,4 +38,54 @@ void launch(const Exec& exec, const std::string& label, host_loop loop) {
 FERRY_FOR_HOST_EXECUTION_SPACES(FERRY_LAUNCH_ON)
 #undef FERRY_LAUNCH_ON
 
+template <ExecutionSpace Exec>
+void transfer(const Exec& exec, const char* label, void* target, std::string_view target_space,
+              const void* source, std::string_view source_space, std::int64_t bytes) {
+  if (bytes <= 0) return;
+  const transfer_region region(target_space, target, source_space, source, static_cast<std::size_t>(bytes),
+                               label);
+  execution_backend<Exec>::copy_async(exec, label, target, source, static_cast<std::size_t>(bytes));
+}
+
+#define FERRY_TRANSFER_ON(EXEC)                                                                \
+  template void transfer<EXEC>(const EXEC&, const char*, void*, std::string_view, const void*, \
+                               std::string_view, std::int64_t);
+FERRY_FOR_EXECUTION_SPACES(FERRY_TRANSFER_ON)
+#undef FERRY_TRANSFER_ON
+
 }  // namespace ferry::detail
+
+namespace ferry {
+
+detail::transfer_counters& detail::transfer_counters::get() {
+  static transfer_counters& counters = process_wide<transfer_counters>();
+  return counters;
+}
+
+std::vector<transfer_count> transfer_statistics() {
+  using counters = detail::transfer_counters;
+  std::vector<transfer_count> counts;
+  for (std::size_t source = 0; source < counters::places; ++source)
+    for (std::size_t target = 0; target < counters::places; ++target)
+      for (std::size_t path = 0; path < counters::places; ++path) {
+        const detail::transfer_counter& counter = counters::get().counters[source][target][path];
+        const std::uint64_t calls = counter.calls.load(std::memory_order_relaxed);
+        if (calls == 0) continue;
+        counts.push_back({counters::spaces[source], counters::spaces[target], counters::paths[path], calls,
+                          counter.bytes.load(std::memory_order_relaxed),
+                          counter.zero_copy_bytes.load(std::memory_order_relaxed)});
+      }
+  return counts;
+}
+
+void reset_transfer_statistics() {
+  for (auto& by_target : detail::transfer_counters::get().counters)
+    for (auto& by_path : by_target)
+      for (auto& counter : by_path) {
+        counter.calls.store(0, std::memory_order_relaxed);
+        counter.bytes.store(0, std::memory_order_relaxed);
+        counter.zero_copy_bytes.store(0, std::memory_order_relaxed);
+      }
+}
+
+}  // namespace ferry

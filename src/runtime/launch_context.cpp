@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/runtime/detail/launch_context.hpp>
 
+#include <ferry/error.hpp>
+#include <ferry/runtime/detail/array_checks.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
+
 #include <cstdio>
 #include <exception>
+#include <string>
 
 namespace ferry::detail {
 
@@ -212,6 +217,80 @@ void verb_call::follow(const std::shared_ptr<access_tracker>& accesses, bool wri
       engine_->wait_for(exec_, *earlier);
     state_->add_use(accesses, writes);
   }
+}
+
+void refuse_rows(const char* verb, const array_note& array, bool empty) {
+  if (!empty)
+    throw invalid_argument(joined("ferry::", verb, ": the rows of ", array.describe(),
+                                  " are strided; use ferry::copy to make a dense array of them"));
+  constexpr const char* state = " is an empty handle without extents: it was moved from, or never given any";
+  if (array.label.empty())
+    throw invalid_argument(joined("ferry::", verb, ": an array in ", array.space, state));
+  throw invalid_argument(joined("ferry::", verb, ": '", array.label.view(), "'", state));
+}
+
+void require_dense_rows(const char* verb, const untyped_array& array) {
+  const bool empty = array.shape.rank == 0 && array.data == nullptr;
+  if (empty || !array.shape.has_dense_rows()) refuse_rows(verb, array.note(), empty);
+}
+
+void refuse_array_device(std::string_view verb, const array_note& array, int device, int instance) {
+  throw invalid_argument(joined(
+      "ferry::", verb, ": ", array.describe(), " lies on device ", device, ", but the instance is of device ",
+      instance, "; give the verb an instance of that device, or copy the array with ferry::copy"));
+}
+
+void require_plan_device(std::string_view verb, int device, const plan_storage& plan) {
+  if (plan.device == device || plan.on_host) return;
+  throw invalid_argument(std::string("ferry::").append(verb) + ": the plan was made on device " +
+                         std::to_string(plan.device) + ", but the instance is of device " +
+                         std::to_string(device) + "; make a plan with the instance");
+}
+
+namespace {
+
+/// The calls that begin at the next before_writing() of this thread.
+struct waiting_calls {
+  int first;
+  int last;
+  function_ref<void(int)> verb;
+  waiting_calls* outer;  ///< begin after these
+  bool begun = false;
+};
+thread_local waiting_calls* waiting = nullptr;
+
+void begin(waiting_calls& calls) {
+  calls.begun = true;
+  waiting = calls.outer;
+  write_jointly(calls.first, calls.last, calls.verb);
+}
+
+/// Ends the wait of calls that an exception passes.
+class wait_of {
+ public:
+  explicit wait_of(waiting_calls& calls) : calls_(calls) { waiting = &calls; }
+  ~wait_of() {
+    if (!calls_.begun) waiting = calls_.outer;
+  }
+  wait_of(const wait_of&) = delete;
+  wait_of& operator=(const wait_of&) = delete;
+
+ private:
+  const waiting_calls& calls_;
+};
+
+}  // namespace
+
+void write_jointly(int first, int last, function_ref<void(int)> verb) {
+  if (first == last) return before_writing();
+  waiting_calls rest{first + 1, last, verb, waiting};
+  const wait_of wait(rest);
+  verb(first);
+  if (!rest.begun) begin(rest);  // the verb had nothing to write
+}
+
+void before_writing() {
+  if (waiting != nullptr) begin(*waiting);
 }
 
 }  // namespace ferry::detail

@@ -2,6 +2,122 @@
 #include <ferry/runtime/ticket.hpp>
 
 #include <ferry/memory/detail/tools.hpp>
+#include <ferry/runtime/detail/ticket_state.hpp>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace ferry::detail {
+
+const std::string& ticket_state::label(std::initializer_list<std::string_view> parts) {
+  if (labels_used == labels.size()) labels.push_back(std::make_unique<std::string>());
+  std::string& text = *labels[labels_used];
+  text.clear();
+  for (const std::string_view part : parts) {
+    if (part.empty()) continue;
+    if (!text.empty()) text.append("::");
+    text.append(part);
+  }
+  ++labels_used;
+  return text;
+}
+
+const std::vector<event_handle>& ticket_state::earlier_work(const access_tracker& accesses, bool writes,
+                                                            instance_id instance) {
+  earlier.clear();
+  if (writes)
+    accesses.before_write(instance, earlier);
+  else
+    accesses.before_read(instance, earlier);
+  return earlier;
+}
+
+void ticket_state::add_use(std::shared_ptr<void> owner, used_object* object, bool writes) {
+  uses.push_back({std::move(owner), nullptr, writes, false});
+  if (object == nullptr) return;
+  object->promise(writes);
+  uses.back().object = object;
+}
+
+void ticket_state::add_use(const std::shared_ptr<access_tracker>& accesses, bool writes) {
+  add_use(accesses, accesses.get(), writes);
+  uses.back().until_noted = true;
+}
+
+void ticket_state::note_end(const event_handle& end, instance_id instance) noexcept {
+  for (used_resource& use : uses)
+    if (used_object* const object = std::exchange(use.object, nullptr))
+      object->note(use.writes, end, instance);
+  std::erase_if(uses, [](const used_resource& use) { return use.until_noted; });
+  earlier.clear();
+}
+
+void ticket_state::withdraw() noexcept {
+  for (used_resource& use : uses)
+    if (used_object* const object = std::exchange(use.object, nullptr)) object->withdraw(use.writes);
+}
+
+bool ticket_state::is_raised() const {
+  const auto raised = [](const std::shared_ptr<report_writer>& report) {
+    return report != nullptr && *static_cast<const volatile unsigned int*>(report->raised) != 0u;
+  };
+  return raised(sources.device) || raised(sources.plan);
+}
+
+bool ticket_state::can_be_raised() const {
+  return sources.device.use_count() > 1 || sources.plan.use_count() > 1;
+}
+
+bool ticket_state::has_outlived_kokkos() const {
+  return pool != nullptr && keeper.expired() && !Kokkos::is_initialized();
+}
+
+std::exception_ptr ticket_state::make_error() noexcept {
+  try {
+    return find_error(*this);
+  } catch (...) {  // the memory for its message is lacking, or the device failed: an error all the same
+    return std::current_exception();
+  }
+}
+
+void ticket_state::take_nothing_back() noexcept {
+  const bool skips = ends.skip != nullptr;
+  ends = {};
+  if (skips) ends.skip = [](void*, bool) {};
+}
+
+void ticket_state::clear() noexcept {
+  completion = nullptr;
+  resources.clear();
+  uses.clear();
+  find_error = nullptr;
+  sources = {};
+  by_host = {};
+  ends = {};
+  give_up = nullptr;
+  keeper.reset();
+  mark = nullptr;
+  stream = nullptr;
+  earlier.clear();
+  labels_used = 0;
+  next = nullptr;
+}
+
+ticket_state_handle take_ticket_state(const std::shared_ptr<ticket_state_pool>& pool) {
+  ticket_state_handle state(pool->take_or_make(1, [] { return std::make_unique<ticket_state>(); }).release());
+  state->pool = pool;
+  state->process = process_mark();
+  return state;
+}
+
+void ticket_state_return::operator()(ticket_state* ended) const noexcept {
+  std::unique_ptr<ticket_state> back(ended);
+  back->clear();
+  if (const auto pool = std::move(back->pool)) pool->put(std::move(back));
+}
+
+}  // namespace ferry::detail
 
 namespace ferry {
 

@@ -1,7 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/tensor/detail/array_ref.hpp>
 
+#include "../../backends/enabled.hpp"
+
 #include <ferry/error.hpp>
+#include <ferry/tensor/detail/tensor_memory.hpp>
+#include <ferry/tensor/extents.hpp>
+#include <ferry/tensor/slice.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
 
 namespace ferry::detail {
 
@@ -48,18 +61,110 @@ void array_shape::describe_dense(std::size_t dimensions, const std::size_t* size
 }
 
 std::string array_note::shape_text() const {
-  std::string text(1, '[');
-  for (std::size_t i = 0; i < rank; ++i) {
-    text_piece(i == 0 ? "" : " x ").append_to(text);
-    text_piece(extents[i]).append_to(text);
-  }
-  text.push_back(']');
-  return text;
+  std::size_t sizes[max_rank];
+  std::copy_n(extents.begin(), rank, sizes);
+  return text_of_sizes({sizes, rank});
 }
 
 std::string array_note::describe() const {
   if (label.empty() && space.empty()) return joined("a table of ", extents[0], " rows");
   return joined("'", label.view(), "' ", shape_text(), " in ", space);
+}
+
+array_label::array_label(std::string_view text) {
+  if (text.size() > short_.size()) {
+    shared_ = std::make_shared<const std::string>(text);
+  } else {
+    std::copy(text.begin(), text.end(), short_.begin());
+    length_ = static_cast<unsigned char>(text.size());
+  }
+}
+
+namespace {
+
+std::string array_text(const array_label& label, const std::string& shape, std::string_view space) {
+  return "'" + label + "' " + shape + " in " + std::string(space);
+}
+
+}  // namespace
+
+void refuse_rows_between(const array_label& label, const std::string& shape, std::string_view space,
+                         long long begin, long long end, long long rows) {
+  const std::string array = array_text(label, shape, space);
+  if (begin < 0 || end < 0 || begin > rows || end > rows)
+    throw out_of_range("ferry::rows_between: rows " + std::to_string(begin) + " to " + std::to_string(end) +
+                       " do not lie inside of " + array);
+  throw invalid_argument("ferry::rows_between: the first row, " + std::to_string(begin) +
+                         ", comes after the end, " + std::to_string(end) + ", in " + array);
+}
+
+void refuse_first_rows(const array_label& label, const std::string& shape, std::string_view space,
+                       long long count, long long rows) {
+  throw out_of_range("ferry::first: the number of rows is " + std::to_string(count) +
+                     ", must be from 0 to the " + std::to_string(rows) + " of " +
+                     array_text(label, shape, space));
+}
+
+template class tensor_memory<device_space>;
+template class tensor_memory<pinned_space>;
+template class tensor_memory<mapped_space>;
+template class tensor_memory<pageable_space>;
+
+namespace {
+
+std::string tensor_text(const std::string& label) { return "ferry::tensor '" + label + "'"; }
+
+/// The dynamic extents of a type, or all, take their places among the fixed ones.
+void fill_fixed(std::size_t* sizes, std::span<const std::size_t> fixed,
+                std::span<const std::size_t> arguments, const std::string& label) {
+  const auto dynamic = static_cast<std::size_t>(std::count(fixed.begin(), fixed.end(), dyn));
+  if (arguments.size() != dynamic && arguments.size() != fixed.size())
+    throw invalid_argument(tensor_text(label) + ": " + std::to_string(arguments.size()) +
+                           " extents were given to a type of rank " + std::to_string(fixed.size()) +
+                           " with " + std::to_string(dynamic) + " dynamic extents");
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < fixed.size(); ++i) {
+    sizes[i] = fixed[i] == dyn || arguments.size() == fixed.size() ? arguments[next++] : fixed[i];
+    if (fixed[i] != dyn && sizes[i] != fixed[i])
+      throw invalid_argument(tensor_text(label) + ": extent " + std::to_string(i) + " is " +
+                             std::to_string(sizes[i]) + " but its type fixes it at " +
+                             std::to_string(fixed[i]));
+  }
+}
+
+}  // namespace
+
+std::size_t fill_sizes(std::size_t* sizes, std::span<const std::size_t> fixed,
+                       std::span<const std::size_t> arguments, const std::string& label,
+                       std::size_t element_bytes) {
+  if (!fixed.empty()) {
+    fill_fixed(sizes, fixed, arguments, label);
+  } else {
+    if (arguments.size() > max_rank)
+      throw invalid_argument(tensor_text(label) + ": rank " + std::to_string(arguments.size()) +
+                             " is above the largest, " + std::to_string(max_rank));
+    std::copy(arguments.begin(), arguments.end(), sizes);
+  }
+  const std::size_t rank = fixed.empty() ? arguments.size() : fixed.size();
+  std::size_t bytes = element_bytes;
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (sizes[i] == 0) continue;
+    if (bytes > static_cast<std::size_t>(PTRDIFF_MAX) / sizes[i])
+      throw invalid_argument(tensor_text(label) + " " + text_of_sizes({sizes, rank}) +
+                             ": the extents' product does not fit the address space");
+    bytes *= sizes[i];
+  }
+  return rank;
+}
+
+std::string text_of_sizes(std::span<const std::size_t> sizes) {
+  std::string text = "[";
+  for (std::size_t i = 0; i < sizes.size(); ++i) text += (i == 0 ? "" : " x ") + std::to_string(sizes[i]);
+  return text + "]";
+}
+
+void refuse_extent(const std::string& label, long long size) {
+  throw invalid_argument(tensor_text(label) + ": extent " + std::to_string(size) + " is negative");
 }
 
 }  // namespace ferry::detail

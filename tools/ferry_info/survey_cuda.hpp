@@ -91,12 +91,12 @@ struct survey_functions {
     facts.processors = value_of(cudaDevAttrMultiProcessorCount, device);
     facts.copy_engines = value_of(cudaDevAttrAsyncEngineCount, device);
     facts.maps_host_memory = value_of(cudaDevAttrCanMapHostMemory, device) != 0;
-    facts.takes_registered_memory = !do_without_registered() &&
+    facts.takes_registered_memory = !withheld().registered &&
                                     value_of(cudaDevAttrHostRegisterSupported, device) != 0 &&
                                     value_of(cudaDevAttrCanUseHostPointerForRegisteredMem, device) != 0;
     facts.concurrent_managed_access =
-        !do_without_managed() && value_of(cudaDevAttrConcurrentManagedAccess, device) != 0;
-    facts.pageable_access = !do_without_pageable() && value_of(cudaDevAttrPageableMemoryAccess, device) != 0;
+        !withheld().managed && value_of(cudaDevAttrConcurrentManagedAccess, device) != 0;
+    facts.pageable_access = !withheld().pageable && value_of(cudaDevAttrPageableMemoryAccess, device) != 0;
     facts.pageable_by_host_tables =
         facts.pageable_access && value_of(cudaDevAttrPageableMemoryAccessUsesHostPageTables, device) != 0;
     facts.host_atomics = value_of(cudaDevAttrHostNativeAtomicSupported, device) != 0;

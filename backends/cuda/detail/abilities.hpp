@@ -12,48 +12,42 @@
 /// The abilities of a device, less those that FERRY_WITHOUT names.
 namespace ferry::cuda {
 
-inline bool do_without_managed() {
-  static const bool named = ferry::detail::without("managed");
-  return named;
-}
-inline bool do_without_pageable() {
-  static const bool named = ferry::detail::without("pageable");
-  return named;
-}
-inline bool do_without_registered() {
-  static const bool named = ferry::detail::without("registered");
-  return named;
-}
-inline bool do_without_large_device() {
-  static const bool named = ferry::detail::without("large_device");
-  return named;
+/// The abilities that FERRY_WITHOUT names.
+struct withheld_abilities {
+  bool managed = ferry::detail::without("managed"), pageable = ferry::detail::without("pageable");
+  bool registered = ferry::detail::without("registered");
+  bool large_device = ferry::detail::without("large_device");
+};
+inline const withheld_abilities& withheld() {
+  static const withheld_abilities abilities;
+  return abilities;
 }
 
 /// True if host and device reach managed memory at the same time.
 inline bool shares_managed(int device) {
-  return !do_without_managed() && attribute(cudaDevAttrConcurrentManagedAccess, device) != 0;
+  return !withheld().managed && attribute(cudaDevAttrConcurrentManagedAccess, device) != 0;
 }
 
 /// True if kernels reach ordinary host memory (HMM or ATS).
 inline bool reaches_ordinary(int device) {
-  return !do_without_pageable() && attribute(cudaDevAttrPageableMemoryAccess, device) != 0;
+  return !withheld().pageable && attribute(cudaDevAttrPageableMemoryAccess, device) != 0;
 }
 
 inline host_memory_facts facts_of(int device) {
   return {attribute(cudaDevAttrCanMapHostMemory, device) != 0,
           attribute(cudaDevAttrUnifiedAddressing, device) != 0,
-          !do_without_registered() && attribute(cudaDevAttrHostRegisterSupported, device) != 0,
+          !withheld().registered && attribute(cudaDevAttrHostRegisterSupported, device) != 0,
           attribute(cudaDevAttrCanUseHostPointerForRegisteredMem, device) != 0};
 }
 
 /// The multiprocessors that one launch of a sort may use.
 inline int multiprocessors_of(int device) {
-  return do_without_large_device() ? small_device.multiprocessors
-                                   : attribute(cudaDevAttrMultiProcessorCount, device);
+  return withheld().large_device ? small_device.multiprocessors
+                                 : attribute(cudaDevAttrMultiProcessorCount, device);
 }
 
 inline device_size size_of(const cudaDeviceProp& device) {
-  if (do_without_large_device()) return small_device;
+  if (withheld().large_device) return small_device;
   return {device.multiProcessorCount, device.l2CacheSize};
 }
 

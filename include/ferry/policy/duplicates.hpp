@@ -15,9 +15,7 @@ struct sum {
   /// @{
   using policy_category = duplicates_category;
   static constexpr std::string_view name = "duplicates::sum";
-  static constexpr bool combines = true;
-  static constexpr bool needs_plan = true;
-  static constexpr bool forbids = false;
+  static constexpr bool combines = true, needs_plan = true, forbids = false;
   /// @}
 };
 static_assert(DuplicatesPolicy<sum>);
@@ -35,10 +33,7 @@ struct sum_any_order {
   /// @{
   using policy_category = duplicates_category;
   static constexpr std::string_view name = "duplicates::sum_any_order";
-  static constexpr bool combines = true;
-  static constexpr bool needs_plan = false;
-  static constexpr bool forbids = false;
-  static constexpr bool any_order = true;
+  static constexpr bool combines = true, needs_plan = false, forbids = false, any_order = true;
   /// @}
 };
 static_assert(DuplicatesPolicy<sum_any_order>);
@@ -49,9 +44,7 @@ struct mean {
   /// @{
   using policy_category = duplicates_category;
   static constexpr std::string_view name = "duplicates::mean";
-  static constexpr bool combines = true;
-  static constexpr bool needs_plan = true;
-  static constexpr bool forbids = false;
+  static constexpr bool combines = true, needs_plan = true, forbids = false;
   /// @}
 };
 static_assert(DuplicatesPolicy<mean>);
@@ -62,9 +55,7 @@ struct last {
   /// @{
   using policy_category = duplicates_category;
   static constexpr std::string_view name = "duplicates::last";
-  static constexpr bool combines = false;
-  static constexpr bool needs_plan = true;
-  static constexpr bool forbids = false;
+  static constexpr bool combines = false, needs_plan = true, forbids = false;
   /// @}
 };
 static_assert(DuplicatesPolicy<last>);
@@ -75,9 +66,7 @@ struct first {
   /// @{
   using policy_category = duplicates_category;
   static constexpr std::string_view name = "duplicates::first";
-  static constexpr bool combines = false;
-  static constexpr bool needs_plan = true;
-  static constexpr bool forbids = false;
+  static constexpr bool combines = false, needs_plan = true, forbids = false;
   /// @}
 };
 static_assert(DuplicatesPolicy<first>);
@@ -89,9 +78,7 @@ struct assume_unique {
   /// @{
   using policy_category = duplicates_category;
   static constexpr std::string_view name = "duplicates::assume_unique";
-  static constexpr bool combines = false;
-  static constexpr bool needs_plan = false;
-  static constexpr bool forbids = false;
+  static constexpr bool combines = false, needs_plan = false, forbids = false;
   /// @}
 };
 static_assert(DuplicatesPolicy<assume_unique>);
@@ -102,9 +89,7 @@ struct reject {
   /// @{
   using policy_category = duplicates_category;
   static constexpr std::string_view name = "duplicates::reject";
-  static constexpr bool combines = false;
-  static constexpr bool needs_plan = true;
-  static constexpr bool forbids = true;
+  static constexpr bool combines = false, needs_plan = true, forbids = true;
   /// @}
 };
 static_assert(DuplicatesPolicy<reject>);

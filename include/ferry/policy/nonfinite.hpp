@@ -16,8 +16,7 @@ struct keep {
   /// @{
   using policy_category = nonfinite_category;
   static constexpr std::string_view name = "nonfinite::keep";
-  static constexpr bool looks = false;
-  static constexpr bool reports = false;
+  static constexpr bool looks = false, reports = false;
   /// @}
 };
 static_assert(NonfinitePolicy<keep>);
@@ -29,8 +28,7 @@ struct skip {
   /// @{
   using policy_category = nonfinite_category;
   static constexpr std::string_view name = "nonfinite::skip";
-  static constexpr bool looks = true;
-  static constexpr bool reports = false;
+  static constexpr bool looks = true, reports = false;
   /// @}
 };
 static_assert(NonfinitePolicy<skip>);
@@ -42,8 +40,7 @@ struct reject {
   /// @{
   using policy_category = nonfinite_category;
   static constexpr std::string_view name = "nonfinite::reject";
-  static constexpr bool looks = true;
-  static constexpr bool reports = true;
+  static constexpr bool looks = true, reports = true;
   /// @}
 };
 static_assert(NonfinitePolicy<reject>);

@@ -15,8 +15,7 @@ struct sum {
   /// @{
   using policy_category = pooling_category;
   static constexpr std::string_view name = "pooling::sum";
-  static constexpr bool divides = false;
-  static constexpr bool selects = false;
+  static constexpr bool divides = false, selects = false;
   /// @}
 };
 static_assert(PoolingPolicy<sum>);
@@ -28,8 +27,7 @@ struct mean {
   /// @{
   using policy_category = pooling_category;
   static constexpr std::string_view name = "pooling::mean";
-  static constexpr bool divides = true;
-  static constexpr bool selects = false;
+  static constexpr bool divides = true, selects = false;
   /// @}
 };
 static_assert(PoolingPolicy<mean>);
@@ -41,8 +39,7 @@ struct max {
   /// @{
   using policy_category = pooling_category;
   static constexpr std::string_view name = "pooling::max";
-  static constexpr bool divides = false;
-  static constexpr bool selects = true;
+  static constexpr bool divides = false, selects = true;
   /// @}
 };
 static_assert(PoolingPolicy<max>);

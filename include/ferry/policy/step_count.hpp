@@ -16,8 +16,7 @@ struct global {
   /// @{
   using policy_category = step_count_category;
   static constexpr std::string_view name = "step_count::global";
-  static constexpr bool counts_rows = false;
-  static constexpr bool catches_up = false;
+  static constexpr bool counts_rows = false, catches_up = false;
   /// @}
 };
 static_assert(StepCountPolicy<global>);
@@ -28,8 +27,7 @@ struct per_row {
   /// @{
   using policy_category = step_count_category;
   static constexpr std::string_view name = "step_count::per_row";
-  static constexpr bool counts_rows = true;
-  static constexpr bool catches_up = false;
+  static constexpr bool counts_rows = true, catches_up = false;
   /// @}
 };
 static_assert(StepCountPolicy<per_row>);
@@ -42,8 +40,7 @@ struct catch_up {
   /// @{
   using policy_category = step_count_category;
   static constexpr std::string_view name = "step_count::catch_up";
-  static constexpr bool counts_rows = true;
-  static constexpr bool catches_up = true;
+  static constexpr bool counts_rows = true, catches_up = true;
   /// @}
 };
 static_assert(StepCountPolicy<catch_up>);

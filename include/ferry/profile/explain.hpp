@@ -4,7 +4,7 @@
 #include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/profile/current_profile.hpp>
-#include <ferry/profile/detail/candidate_paths.hpp>
+#include <ferry/profile/detail/path_rule.hpp>
 #include <ferry/profile/explanation.hpp>
 #include <ferry/runtime/detail/arguments.hpp>
 #include <ferry/runtime/detail/array_checks.hpp>

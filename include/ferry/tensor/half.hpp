@@ -3,6 +3,7 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/tensor/detail/bit_cast.hpp>
+#include <ferry/tensor/detail/minifloat.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -63,24 +64,11 @@ struct binary16 {
       const auto not_number = static_cast<std::uint16_t>((bits >> 16 & 0x8000u) | 0x7e00u);
       return (bits & 0x7fffffffu) > 0x7f800000u ? not_number : nearest;
     }))
-    const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
+    const auto sign = (bits >> 16) & 0x8000u;
     const auto absolute = bits & 0x7fffffffu;
-    if (absolute > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u);  // not a number
-    if (absolute >= 0x477ff000u)
-      return static_cast<std::uint16_t>(sign | 0x7c00u);  // 65520 and above: infinity
-    if (absolute < 0x33000001u) return sign;              // up to 2^-25: zero
-    const int exponent = static_cast<int>(absolute >> 23);
-    if (exponent >= 113) {  // a normal number
-      const auto rounded = absolute + 0xfffu + ((absolute >> 13) & 1u);
-      return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
-    }
-    const auto mantissa = (absolute & 0x7fffffu) | 0x800000u;
-    const int shift = 126 - exponent;  // 14 .. 24
-    const auto quotient = mantissa >> shift;
-    const auto remainder = mantissa & ((1u << shift) - 1u);
-    const auto tie = 1u << (shift - 1);
-    const auto up = (remainder > tie || (remainder == tie && (quotient & 1u) != 0u)) ? 1u : 0u;
-    return static_cast<std::uint16_t>(sign | (quotient + up));
+    if (absolute > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u);   // not a number
+    if (absolute >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);  // 65520 and above
+    return static_cast<std::uint16_t>(sign | detail::minifloat<10, 15>::nearest(absolute));
   }
 
   /// One of the two neighbours of `value`. `random` is added to the bits that are lost, as a fraction of
@@ -88,20 +76,10 @@ struct binary16 {
   /// nearest number: a finite value becomes infinite only if bits_of makes it so.
   KOKKOS_FUNCTION static constexpr std::uint16_t bits_at_random(float value, std::uint32_t random) {
     const auto bits = detail::bit_cast<std::uint32_t>(value);
-    const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
     const auto absolute = bits & 0x7fffffffu;
     if (absolute > 0x477fe000u) return bits_of(value);  // above 65504, or not a number
-    const int exponent = static_cast<int>(absolute >> 23);
-    if (exponent >= 113)  // a normal number
-      return static_cast<std::uint16_t>(sign | ((absolute + (random >> 19) - 0x38000000u) >> 13));
-    if (exponent == 0) return sign;    // less than 2^-102 of the least number
-    const int shift = 126 - exponent;  // 14 and more
-    const std::uint64_t mantissa = (absolute & 0x7fffffu) | 0x800000u;
-    // The lost bits as a fraction of 2^32; the mantissa has 24 bits.
-    const std::uint64_t scaled = shift < 64 ? (mantissa << 32) >> shift : 0;
-    const auto quotient = static_cast<std::uint32_t>(scaled >> 32);
-    const std::uint64_t lost = scaled & 0xffffffffu;
-    return static_cast<std::uint16_t>(sign | (quotient + static_cast<std::uint32_t>((lost + random) >> 32)));
+    return static_cast<std::uint16_t>(((bits >> 16) & 0x8000u) |
+                                      detail::minifloat<10, 15>::at_random(absolute, random));
   }
 
   /// The value of the number with these bits, exactly.

@@ -42,21 +42,13 @@ using kokkos_space_t =
                                           std::conditional_t<std::is_same_v<Space, mapped_space>,
                                                              Kokkos::SharedSpace, Kokkos::HostSpace>>>;
 
-template <class T, class Space, std::size_t Rank, class Shaped>
-auto unmanaged_view(T* data, const Shaped& array) {
-  using view_type = Kokkos::View<typename pointers<T, Rank>::type, Kokkos::LayoutRight, kokkos_space_t<Space>,
-                                 Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-  if (Rank != array.rank() && (Rank != 2 || array.rank() <= 1))
-    throw invalid_argument(joined("ferry::to_kokkos: a view of rank ", Rank, " was requested for '",
-                                  array.label(), "' of rank ", array.rank(), "; write ferry::to_kokkos<",
-                                  array.rank(),
-                                  ">(array), or fix the rank in the type of the tensor by ferry::extents"));
-  return [&]<std::size_t... Axis>(std::index_sequence<Axis...>) {
-    if (Rank == array.rank()) return view_type(data, array.extent(Axis)...);
-    return view_type(data, (Axis == 0 ? array.rows() : array.width())...);
-  }
-  (std::make_index_sequence<Rank>{});
-}
+/// A tensor, a slice or a view.
+template <class Array>
+concept IsDenseArray = requires(Array& array) {
+  typename Array::extents_type;
+  typename Array::memory_space;
+  array.data();
+};
 
 }  // namespace detail
 
@@ -69,31 +61,25 @@ auto unmanaged_view(T* data, const Shaped& array) {
 /// A view of rank 2 of an array of higher rank is rows x width. Waits for nothing. Throws invalid_argument
 /// if Rank is neither the rank of the array nor 2, and if rank 2 is requested of an array of rank 1,
 /// which stays one.
-template <std::size_t Rank = 0, class T, class Space, class Extents>
-[[nodiscard]] auto to_kokkos(tensor<T, Space, Extents>& array) {
-  return detail::unmanaged_view<T, Space, (Rank == 0 ? detail::default_rank<Extents>() : Rank)>(array.data(),
-                                                                                                array);
-}
-
-/// As above, for a const tensor.
-template <std::size_t Rank = 0, class T, class Space, class Extents>
-[[nodiscard]] auto to_kokkos(const tensor<T, Space, Extents>& array) {
-  return detail::unmanaged_view<const T, Space, (Rank == 0 ? detail::default_rank<Extents>() : Rank)>(
-      array.data(), array);
-}
-
-/// As above, for a view.
-template <std::size_t Rank = 0, class T, class Space, class Extents>
-[[nodiscard]] auto to_kokkos(const tensor_view<T, Space, Extents>& array) {
-  return detail::unmanaged_view<T, Space, (Rank == 0 ? detail::default_rank<Extents>() : Rank)>(array.data(),
-                                                                                                array);
-}
-
-/// As above, for a slice.
-template <std::size_t Rank = 0, class T, class Space, class Extents>
-[[nodiscard]] auto to_kokkos(const tensor_slice<T, Space, Extents>& array) {
-  return detail::unmanaged_view<T, Space, (Rank == 0 ? detail::default_rank<Extents>() : Rank)>(array.data(),
-                                                                                                array);
+template <std::size_t Rank = 0, class Array>
+  requires detail::IsDenseArray<std::remove_cvref_t<Array>>
+[[nodiscard]] auto to_kokkos(Array&& array) {
+  using array_type = std::remove_cvref_t<Array>;
+  constexpr std::size_t rank = Rank == 0 ? detail::default_rank<typename array_type::extents_type>() : Rank;
+  using elements = typename detail::pointers<std::remove_pointer_t<decltype(array.data())>, rank>::type;
+  using view_type =
+      Kokkos::View<elements, Kokkos::LayoutRight, detail::kokkos_space_t<typename array_type::memory_space>,
+                   Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+  if (rank != array.rank() && (rank != 2 || array.rank() <= 1))
+    throw invalid_argument(
+        detail::joined("ferry::to_kokkos: a view of rank ", rank, " was requested for '", array.label(),
+                       "' of rank ", array.rank(), "; write ferry::to_kokkos<", array.rank(),
+                       ">(array), or fix the rank in the type of the tensor by ferry::extents"));
+  return [&]<std::size_t... Axis>(std::index_sequence<Axis...>) {
+    if (rank == array.rank()) return view_type(array.data(), array.extent(Axis)...);
+    return view_type(array.data(), (Axis == 0 ? array.rows() : array.width())...);
+  }
+  (std::make_index_sequence<rank>{});
 }
 
 }  // namespace ferry

@@ -4,12 +4,11 @@
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
-#include <ferry/tensor/detail/array_label.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
-#include <ferry/tensor/detail/host_element.hpp>
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/tensor_view.hpp>
 
+#include <cassert>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +25,18 @@ template <Element T, MemorySpace Space, class Extents>
 class tensor_slice;
 
 namespace detail {
+
+/// Element (i, j, ...) for host code. Does not compile for memory that host code may not dereference.
+template <MemorySpace Space, class T, class Extents, class... Indices>
+T& host_element(T* data, [[maybe_unused]] const shape<Extents>& extents, Indices... indices) {
+  static_assert(
+      Space::is_host_accessible,
+      "ferry: host code can't rely on reaching elements in device_space; bring them to the host with ferry::copy, or read them in a kernel through tensor::view().");
+  static_assert((std::is_convertible_v<Indices, std::size_t> && ...),
+                "ferry: an element is named by integers, one for each extent.");
+  assert((extents.holds(indices...)) && "ferry: one index for each extent, each inside of it");
+  return data[extents.offset(indices...)];
+}
 
 template <class T, class Space, class Extents>
 using slice_of = tensor_slice<T, Space, typename extents_of_rows<Extents>::type>;
@@ -176,11 +187,8 @@ struct array_traits<tensor_slice<T, Space, Extents>> {
   using memory_space = Space;
   static constexpr std::size_t static_width = detail::static_width<Extents>();
   static detail::array_ref<T, Space> ref(const tensor_slice<T, Space, Extents>& array) {
-    detail::array_ref<T, Space> ref;
-    ref.data = array.data();
-    ref.rank = array.rank();
-    for (std::size_t i = 0; i < ref.rank; ++i) ref.extents[i] = static_cast<std::int64_t>(array.extent(i));
-    ref.make_dense();
+    detail::array_ref<T, Space> ref{{}, array.data()};
+    ref.describe_dense(array.rank(), array.extents_of().sizes().data());
     ref.label = array.label();
     ref.accesses = array.accesses();
     return ref;

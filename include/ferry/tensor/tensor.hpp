@@ -5,7 +5,6 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/memory/device.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/tensor/detail/host_element.hpp>
 #include <ferry/tensor/detail/tensor_memory.hpp>
 #include <ferry/tensor/detail/tensor_refusals.hpp>
 #include <ferry/tensor/extents.hpp>

@@ -2,7 +2,6 @@
 #include <ferry/distributed/communicator/detail/run_ranks.hpp>
 
 #include "../../runtime/processors.hpp"
-#include "../../runtime/signals_elsewhere.hpp"
 
 #include <ferry/distributed/communicator/communication_error.hpp>
 #include <ferry/error.hpp>

@@ -28,17 +28,8 @@ namespace ferry::detail {
 template <class Exec, class Clock = wall_clock>
 class calibration : row_timer<Exec, Clock> {
   using base = row_timer<Exec, Clock>;
-  using base::at_most;
-  using base::batch_;
-  using base::batch_of;
-  using base::bytes_;
-  using base::draw;
-  using base::exec_;
-  using base::in_time;
-  using base::list;
-  using base::on_host;
-  using base::seconds;
-  using base::table_of;
+  using base::at_most, base::batch_, base::batch_of, base::bytes_, base::draw, base::exec_;
+  using base::in_time, base::list, base::on_host, base::seconds, base::table_of;
 
  public:
   calibration(const Exec& exec, const machine_profile& start, double max_seconds, std::size_t max_bytes)

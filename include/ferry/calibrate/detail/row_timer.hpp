@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/calibrate/detail/scrambled_row.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/policy/policies.hpp>
-#include <ferry/profile/detail/candidate_paths.hpp>
+#include <ferry/profile/detail/path_rule.hpp>
 #include <ferry/rows/gather.hpp>
 #include <ferry/rows/init.hpp>
 #include <ferry/rows/scatter.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/tensor.hpp>
 #include <ferry/tensor/tensor_view.hpp>
+
+#include <Kokkos_Macros.hpp>
 
 #include <algorithm>
 #include <array>
@@ -24,6 +24,28 @@
 #include <thread>
 #include <type_traits>
 #include <vector>
+
+namespace ferry::kernels {
+
+/// A pseudo-random permutation of [0, 2^bits): the row of each position, without repetitions. Multiplication
+/// by an odd number, addition, and folding the upper half onto the lower are invertible, so every round is a
+/// permutation.
+struct scrambled_row {
+  std::uint64_t seed;
+  int bits;
+
+  KOKKOS_FUNCTION std::int64_t operator()(std::int64_t position, std::int64_t) const {
+    const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
+    auto x = static_cast<std::uint64_t>(position) & mask;
+    for (std::uint64_t round = 1; round <= 3; ++round) {
+      x = (x * 0x9FB21C651E98DF25ull + seed * round) & mask;
+      x ^= x >> (bits / 2 + 1);
+    }
+    return static_cast<std::int64_t>(x);
+  }
+};
+
+}  // namespace ferry::kernels
 
 namespace ferry::detail {
 
@@ -85,16 +107,12 @@ class row_timer {
   /// The first `bytes` bytes of a block as a table; fewer if the block is smaller. Always a power of two.
   template <class Space>
   auto table_of(tensor<float, Space>& block, std::size_t bytes, std::size_t row_bytes) {
-    const std::size_t width = row_bytes / sizeof(float);
     const std::size_t whole = std::bit_floor(block.size() * sizeof(float));
-    const std::array<std::size_t, 2> extents{std::min(bytes, whole) / row_bytes, width};
-    return tensor_view<float, Space>(block.data(),
-                                     shape<dynamic_rank>::make(extents, "calibration", sizeof(float)));
+    return tensor_view<float, Space>(block.data(), std::min(bytes, whole) / row_bytes,
+                                     row_bytes / sizeof(float));
   }
   auto batch_of(std::size_t n, std::size_t width) {
-    const std::array<std::size_t, 2> extents{n, width};
-    return tensor_view<float, batch_space>(batch_.data(),
-                                           shape<dynamic_rank>::make(extents, "calibration", sizeof(float)));
+    return tensor_view<float, batch_space>(batch_.data(), n, width);
   }
   /// A new random list for each call, so that no cache has its rows.
   template <class Table>
@@ -104,10 +122,7 @@ class row_timer {
       init::custom(exec_, list(set, n), kernels::scrambled_row{++seed_ * 0x632BE59BD9B4E019ull, bits});
   }
   auto list(std::size_t call, std::size_t n) {
-    const std::array<std::size_t, 1> extents{n};
-    return tensor_view<std::int64_t, batch_space>(
-        indices_[call % sets].data(),
-        shape<dynamic_rank>::make(extents, "calibration", sizeof(std::int64_t)));
+    return tensor_view<std::int64_t, batch_space>(indices_[call % sets].data(), n);
   }
   template <class Table>
   [[nodiscard]] std::size_t at_most(const Table& table, std::size_t n) const {
@@ -135,15 +150,13 @@ class row_timer {
   /// The facts of the gather that row_ns times.
   template <class Space>
   [[nodiscard]] move_facts timed(std::size_t row_bytes, std::size_t n) const {
-    move_facts facts;
-    facts.action = verb::gather;
-    facts.table_space = Space::name;
-    facts.batch_space = batch_space::name;
-    facts.table_bytes = static_cast<std::int64_t>(bytes_);
-    facts.row_bytes = static_cast<std::int64_t>(row_bytes);
-    facts.positions = static_cast<std::int64_t>(n);
-    facts.on_host = on_host;
-    return facts;
+    return {.action = verb::gather,
+            .table_space = Space::name,
+            .batch_space = batch_space::name,
+            .table_bytes = static_cast<std::int64_t>(bytes_),
+            .row_bytes = static_cast<std::int64_t>(row_bytes),
+            .positions = static_cast<std::int64_t>(n),
+            .on_host = on_host};
   }
 
   Exec exec_;

@@ -3,7 +3,7 @@
 
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/interop/detail/dlpack_abi.hpp>
-#include <ferry/memory/detail/memory_place.hpp>
+#include <ferry/memory/detail/backend.hpp>
 
 #include <string>
 

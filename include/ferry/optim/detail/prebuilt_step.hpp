@@ -8,7 +8,7 @@
 #include <ferry/optim/rules/sgd.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/prebuilt.hpp>
-#include <ferry/tensor/detail/array_label.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
 
 #include <cstdint>
 #include <type_traits>

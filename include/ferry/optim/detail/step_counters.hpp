@@ -6,7 +6,7 @@
 #include <ferry/policy/step_count.hpp>
 #include <ferry/rows/detail/global_rows.hpp>
 #include <ferry/runtime/detail/ticket_state.hpp>
-#include <ferry/tensor/detail/array_label.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <cstdint>

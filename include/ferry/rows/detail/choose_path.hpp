@@ -3,7 +3,7 @@
 
 #include <ferry/policy/path.hpp>
 #include <ferry/profile/current_profile.hpp>
-#include <ferry/profile/detail/candidate_paths.hpp>
+#include <ferry/profile/detail/path_rule.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 

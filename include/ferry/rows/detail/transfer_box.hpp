@@ -3,7 +3,6 @@
 
 #include <ferry/rows/detail/copy_box.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/pitched_block.hpp>
 
 #include <cstddef>
 #include <cstdint>

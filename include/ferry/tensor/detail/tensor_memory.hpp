@@ -5,7 +5,6 @@
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/allocation.hpp>
-#include <ferry/memory/detail/pooled_memory.hpp>
 #include <ferry/memory/device.hpp>
 #include <ferry/memory/spaces.hpp>
 
