@@ -63,7 +63,6 @@ struct block_bounds {
   class side_by_side {
    public:
     KOKKOS_FORCEINLINE_FUNCTION side_by_side() {
-      constexpr std::int32_t greatest = std::numeric_limits<std::int32_t>::max();
       for (int p = 0; p < places; ++p) {
         least_[p] = greatest;
         most_[p] = -greatest - 1;
@@ -97,6 +96,7 @@ struct block_bounds {
     }
 
     static constexpr int places = 16;
+    static constexpr std::int32_t greatest = std::numeric_limits<std::int32_t>::max();
     std::int32_t least_[places], most_[places];
   };
 
