@@ -54,9 +54,9 @@ using spaces =
 }  // namespace
 
 TEMPLATE_LIST_TEST_CASE("copy_rows moves rows between every two spaces", "[copy_rows]", spaces) {
-  const auto between = [](auto other) {
+  const auto between = [](auto space) {
     using from = TestType;
-    using to = decltype(other);
+    using to = decltype(space);
     for (const std::size_t count : {0u, 1u, 37u, 640u})
       move_by<float, float, from, to>(ferry::path::automatic{}, count, 33);
     move_by<std::byte, std::byte, from, to>(ferry::path::automatic{}, 300, 7);
@@ -121,18 +121,18 @@ TEST_CASE("copy_rows keeps one of several positions that write a row", "[copy_ro
       last_writes(writes.rbegin(), writes.rend());
   CHECK(take(target) == moved(poison, content, width, last_reads, last_writes));
 
-  auto kept = make<ferry::device_space>("kept", rows, width, poison);
+  auto refused = make<ferry::device_space>("refused", rows, width, poison);
   CHECK_THROWS_MATCHES(
-      ferry::copy_rows(exec, source, reads, kept, writes, ferry::duplicates::reject{}).wait(),
+      ferry::copy_rows(exec, source, reads, refused, writes, ferry::duplicates::reject{}).wait(),
       ferry::invalid_argument, MessageMatches(ContainsSubstring("named more than once")));
-  CHECK(take(kept) == poison);
+  CHECK(take(refused) == poison);
   const auto distinct = unique_indices<std::int64_t>(random, 40, rows);
   const std::vector<std::int64_t> few(reads.begin(), reads.begin() + 40);
-  ferry::copy_rows(exec, source, few, kept, distinct, ferry::duplicates::reject{}).wait();
-  CHECK(take(kept) == moved(poison, content, width, few, distinct));
-  auto other = make<ferry::device_space>("other", rows, width, poison);
-  ferry::copy_rows(exec, source, few, other, distinct, ferry::duplicates::assume_unique{}).wait();
-  CHECK(take(other) == take(kept));
+  ferry::copy_rows(exec, source, few, refused, distinct, ferry::duplicates::reject{}).wait();
+  CHECK(take(refused) == moved(poison, content, width, few, distinct));
+  auto unchecked = make<ferry::device_space>("unchecked", rows, width, poison);
+  ferry::copy_rows(exec, source, few, unchecked, distinct, ferry::duplicates::assume_unique{}).wait();
+  CHECK(take(unchecked) == take(refused));
 }
 
 TEST_CASE("copy_rows checks the rows of each side", "[copy_rows]") {
@@ -178,9 +178,9 @@ TEST_CASE("copy_rows refuses what does not fit", "[copy_rows]") {
   ferry::tensor<float, ferry::device_space> a("a", 10, 4), b("b", 10, 5), c("c", 10, 2, 2), d("d", 10, 2, 3);
   const std::array<int, 2> two{0, 1};
   const std::array<int, 3> three{0, 1, 2};
-  const auto refuses = [&](const auto& from, const auto& read, auto& to, const auto& written,
+  const auto refuses = [&](const auto& table, const auto& read, auto& sink, const auto& written,
                            const std::string& text) {
-    CHECK_THROWS_MATCHES(ferry::copy_rows(exec, from, read, to, written).wait(), ferry::invalid_argument,
+    CHECK_THROWS_MATCHES(ferry::copy_rows(exec, table, read, sink, written).wait(), ferry::invalid_argument,
                          MessageMatches(ContainsSubstring(text)));
   };
   refuses(a, two, b, two,
@@ -281,12 +281,12 @@ TEST_CASE("rows along a dimension travel between the orders of servers", "[copy_
   const cache_order orders[] = {{"LBHNC", {0, 1, 2, 3, 4}}, {"LBNHC", {0, 1, 3, 2, 4}},
                                 {"BLHNC", {1, 0, 2, 3, 4}}, {"BLNHC", {1, 0, 3, 2, 4}},
                                 {"LHBNC", {0, 2, 1, 3, 4}}, {"BHLNC", {1, 2, 0, 3, 4}}};
-  for (const auto& from : orders)
-    for (const auto& to : orders) {
-      CAPTURE(from.name, to.name);
+  for (const auto& source_order : orders)
+    for (const auto& target_order : orders) {
+      CAPTURE(source_order.name, target_order.name);
       const std::array<std::size_t, 5> sizes{3, 9, 2, 4, 6}, other_sizes{3, 12, 2, 4, 6};
-      cache<ferry::device_space> source(from, sizes, 8);
-      cache<ferry::pinned_space> target(to, other_sizes, 4);
+      cache<ferry::device_space> source(source_order, sizes, 8);
+      cache<ferry::pinned_space> target(target_order, other_sizes, 4);
       const auto content = values<float>(random, source.memory.size());
       auto expected = values<float>(random, target.memory.size());
       put(source.memory, content);
@@ -335,17 +335,17 @@ TEST_CASE("copy_rows moves quantized rows as they are", "[copy_rows]") {
   using table = ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::device_space>;
   table source("from", 30, 64), target("to", 20, 64);
   const auto numbers = make<ferry::device_space>("numbers", 30, 64, values<float>(random, 30 * 64));
-  const auto others = make<ferry::device_space>("others", 20, 64, values<float>(random, 20 * 64));
+  const auto old_numbers = make<ferry::device_space>("old", 20, 64, values<float>(random, 20 * 64));
   ferry::quantize(exec, numbers, source).wait();
-  ferry::quantize(exec, others, target).wait();
+  ferry::quantize(exec, old_numbers, target).wait();
   const auto reads = indices<std::int64_t>(random, 12, 30), writes = indices<std::int64_t>(random, 12, 20);
-  ferry::tensor<float, ferry::device_space> before("before", 30, 64), kept("kept", 20, 64),
+  ferry::tensor<float, ferry::device_space> before("before", 30, 64), old("old", 20, 64),
       after("after", 20, 64);
   ferry::dequantize(exec, source, before).wait();
-  ferry::dequantize(exec, target, kept).wait();
+  ferry::dequantize(exec, target, old).wait();
   ferry::copy_rows(exec, source, reads, target, writes).wait();
   ferry::dequantize(exec, target, after).wait();
-  CHECK(take(after) == moved(take(kept), take(before), 64, reads, writes));
+  CHECK(take(after) == moved(take(old), take(before), 64, reads, writes));
 }
 
 }  // namespace ferry_test::copy_rows_test

@@ -130,7 +130,7 @@ concept OccupancyPolicy = PolicyOf<T, occupancy_category> && requires {
   { T::most_blocks(132ll) } -> std::convertible_to<long long>;
 };
 
-/// Whether rows between tables that share memory pass through a buffer, or are refused.
+/// Tables that share memory: rows pass through a buffer if the policy `buffers`, else they are refused.
 template <class T>
 concept OverlapPolicy = PolicyOf<T, overlap_category> && requires {
   { T::buffers } -> std::convertible_to<bool>;

@@ -92,15 +92,15 @@ consteval void require_moved_elements(std::type_identity<paired_tables<From, Fro
 /// differ: blocks of caches, pages, particles that change places.
 ///
 ///   exec         the execution space instance that the work is enqueued on
-///   source       the table whose rows are read: an array of any rank and strides, whose rows are what follows
-///                its first extent; rows_along<D>(array); or for_each_table of up to 4096 arrays of equal
+///   source       the table whose rows are read: an array of any rank and strides, whose rows are what
+///                follows its first extent; rows_along<D>(array); or for_each_table of arrays of equal
 ///                extents and strides
 ///   source_rows  rank-1 array of int32, uint32, int64 or uint64 in any space, a row_plan, or a row_range
-///   target       the table whose rows are written, likewise: of rows with equal extents, in that order, in any
-///                memory space and with any strides. Of lists table t is copied to table t
+///   target       the table whose rows are written, likewise: of rows with equal extents, in that order, in
+///                any memory space and with any strides. Of lists table t is copied to table t
 ///   target_rows  as many rows, likewise
-///   policies     path         default path::automatic: kernels, for pageable memory and a device host threads
-///                             and page-locked slots; path::copy_engine
+///   policies     path         default path::automatic: kernels, for pageable memory and a device host
+///                             threads and page-locked slots; path::copy_engine
 ///                bounds       default bounds::check, of both sides; source_bounds and target_bounds of one
 ///                duplicates   in target_rows, default duplicates::last; first, assume_unique, reject
 ///                overlap      default overlap::reject; overlap::buffer for tables that share memory

@@ -34,7 +34,7 @@ struct row_pairs {
   const detail::index_report* findings = nullptr;
   const detail::index_report* plan_findings = nullptr;
 
-  /// True if earlier kernels found a fault in the batch, of which then nothing is written.
+  /// True if earlier kernels place a fault in the batch, of which then nothing is written.
   [[nodiscard]] KOKKOS_FUNCTION bool blocked() const {
     return (findings != nullptr && (findings->out_of_range != 0 || findings->duplicates != 0)) ||
            (plan_findings != nullptr && plan_findings->out_of_range != 0);
@@ -106,12 +106,12 @@ struct move_rows_by_units {
         const std::int64_t number = run.quotient(u);
         const std::int64_t row = row_pieces.quotient(number);
         const std::int64_t table = items.quotient(row);
-        const auto found =
+        const auto begins =
             moves.find<To, From>(table, row - table * items.divisor(), number - row * row_pieces.divisor());
-        if (found.target == nullptr) continue;
+        if (begins.target == nullptr) continue;
         const std::int64_t column = u - number * run.divisor();
-        unit[k] = found.source[column];
-        target[k] = found.target + column;
+        unit[k] = begins.source[column];
+        target[k] = begins.target + column;
       }
       for (int k = 0; k < at_once; ++k)
         if (target[k] != nullptr) *target[k] = converted(unit[k]);
@@ -150,11 +150,11 @@ struct move_rows_by_runs {
         blocks * moves.row_pieces == 1 && ahead < moves.items)
       if (const auto later = moves.find<To, From>(table, ahead, 0); later.target != nullptr)
         look_ahead::prefetch(later.source, bytes);
-    const auto found = moves.find<To, From>(table, item, number - row * moves.row_pieces);
-    if (found.target == nullptr) return;
-    const std::int64_t count = std::min(moves.run - begin, block);
-    const From* const source = found.source + begin;
-    To* const target = found.target + begin;
+    const auto begins = moves.find<To, From>(table, item, number - row * moves.row_pieces);
+    if (begins.target == nullptr) return;
+    const std::int64_t count = moves.run - begin < block ? moves.run - begin : block;
+    const From* const source = begins.source + begin;
+    To* const target = begins.target + begin;
     if constexpr (std::is_same_v<To, From>)
       std::memcpy(static_cast<void*>(target), static_cast<const void*>(source),
                   static_cast<std::size_t>(count) * sizeof(From));
