@@ -34,7 +34,7 @@ struct row_pairs {
   const detail::index_report* findings = nullptr;
   const detail::index_report* plan_findings = nullptr;
 
-  /// True if earlier kernels place a fault in the batch, of which then nothing is written.
+  /// True if earlier kernels found a fault in the batch, of which then nothing is written.
   [[nodiscard]] KOKKOS_FUNCTION bool blocked() const {
     return (findings != nullptr && (findings->out_of_range != 0 || findings->duplicates != 0)) ||
            (plan_findings != nullptr && plan_findings->out_of_range != 0);
@@ -74,11 +74,11 @@ struct row_moves {
                                                                  std::int64_t number) const {
     const std::int64_t source_row = pairs.source_row(item), target_row = pairs.target_row(item);
     if (source_row < 0 || target_row < 0) return {nullptr, nullptr};
-    std::int64_t target_place = target_row * target_stride, source_place = source_row * source_stride;
-    if (row_pieces != 1) pieces(number, target_place, source_place);
+    std::int64_t target_offset = target_row * target_stride, source_offset = source_row * source_stride;
+    if (row_pieces != 1) pieces(number, target_offset, source_offset);
     const table_pair memory = tables == nullptr ? only : tables[table];
-    return {static_cast<const From*>(memory.source) + source_place,
-            static_cast<To*>(memory.target) + target_place};
+    return {static_cast<const From*>(memory.source) + source_offset,
+            static_cast<To*>(memory.target) + target_offset};
   }
 };
 
