@@ -41,6 +41,7 @@
 #include "quantized/extents.cpp"
 #include "rows/copy.cpp"
 #include "rows/copy_box.cpp"
+#include "rows/copy_rows.cpp"
 #include "rows/drawn_floats.cpp"
 #include "rows/move_units.cpp"
 #include "rows/ring_progress.cpp"

@@ -8,6 +8,7 @@
 #include <ferry/ferry.hpp>
 
 #include <ferry/quantized/copy.hpp>
+#include <ferry/quantized/copy_rows.hpp>
 #include <ferry/quantized/dequantize.hpp>
 #include <ferry/quantized/gather.hpp>
 #include <ferry/quantized/quantization.hpp>

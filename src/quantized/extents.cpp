@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/error.hpp>
+#include <ferry/quantized/copy_rows.hpp>
 #include <ferry/quantized/detail/quantized_extents.hpp>
 
 #include <cmath>
@@ -19,6 +20,14 @@ void require_factor(const std::string& label, float factor) {
   if (!(factor > 0.0f) || !std::isfinite(factor))
     throw invalid_argument("ferry: the factor of '" + label + "' can't be " + std::to_string(factor) +
                            ", must be positive and finite");
+}
+
+void require_equal_factors(const untyped_array& source, float source_factor, const untyped_array& target,
+                           float target_factor) {
+  if (source_factor != target_factor)
+    throw invalid_argument(joined("ferry::copy_rows: the factor of ", source.note().describe(), " is ",
+                                  std::to_string(source_factor), ", that of ", target.note().describe(),
+                                  " is ", std::to_string(target_factor), ", but codes move as they are"));
 }
 
 }  // namespace ferry::detail

@@ -27,6 +27,19 @@ std::exception_ptr nonfinite_error(const index_report& report, const std::string
       " at position ", place / wide)));
 }
 
+/// The error of a report on pairs of rows. The number of a bag is that of the side.
+std::exception_ptr pairing_error(const index_report& report, const std::string& verb,
+                                 const table_notes& sides, std::int64_t positions, bool signed_indices) {
+  if (report.out_of_range == 0)
+    return found_error(report, verb, sides.tables[0], {}, 0, positions, signed_indices);
+  const auto side = static_cast<std::size_t>(report.first_bag);
+  return std::make_exception_ptr(out_of_range(
+      joined("ferry::", verb, ": ", counted(report.out_of_range, "row number", "row numbers"), " of ",
+             positions, " pairs are outside of their tables; the first is ", side == 0 ? "target" : "source",
+             " row ", number(report.first_index, signed_indices), " at position ", report.first_position,
+             ", outside of ", sides.tables[side].describe())));
+}
+
 }  // namespace
 
 std::string describe_offset(const index_report& report, std::int64_t positions, const std::string& owner) {
@@ -75,6 +88,7 @@ std::exception_ptr found_error(const index_report& report, const std::string& ve
 
 std::exception_ptr found_error(const index_report& report, const std::string& verb, const table_notes& list,
                                const array_note& values, std::int64_t positions, bool signed_indices) {
+  if (list.bags == 0) return pairing_error(report, verb, list, positions, signed_indices);
   if (report.out_of_range == 0) {
     std::int64_t width = 1;
     for (std::size_t i = 1; i < values.rank; ++i) width *= values.extents[i];

@@ -123,9 +123,9 @@ report_writer verb_call::host_report() {
   return {&state_->by_host.report, &state_->by_host.raised};
 }
 
-void verb_call::use(const std::shared_ptr<plan_storage>& store) {
+void verb_call::use(const std::shared_ptr<plan_storage>& store, bool reports) {
   if (!engine_->is_host()) require_plan_device(verb_, engine_->device(), *store);
-  state_->sources.use(*store);
+  if (reports) state_->sources.use(*store);
   if (store->values_note.rank != 0) state_->sources.values = store->values_note;
   has_plan_ = true;
   state_->add_use(store, nullptr, false);

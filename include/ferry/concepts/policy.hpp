@@ -23,6 +23,15 @@ struct nonfinite_category {};
 struct pooling_category {};
 /// Category of the reduce policies, of sharded tables.
 struct reduce_category {};
+/// Category of the occupancy policies.
+struct occupancy_category {};
+/// Category of the overlap policies.
+struct overlap_category {};
+/// Categories of the bounds of one side of copy_rows.
+/// @{
+struct source_bounds_category {};
+struct target_bounds_category {};
+/// @}
 
 /// A policy is an empty type with a `name` and a `policy_category`. Policies are a verb's last arguments, in
 /// any order.
@@ -113,6 +122,18 @@ concept PoolingPolicy = PolicyOf<T, pooling_category> && requires {
 template <class T>
 concept ReducePolicy = PolicyOf<T, reduce_category> && requires {
   { T::sums_locally } -> std::convertible_to<bool>;
+};
+
+/// How many blocks of 512 threads the kernels of a verb may have on a device of so many multiprocessors.
+template <class T>
+concept OccupancyPolicy = PolicyOf<T, occupancy_category> && requires {
+  { T::most_blocks(132ll) } -> std::convertible_to<long long>;
+};
+
+/// Tables that share memory: rows pass through a buffer if the policy `buffers`, else they are refused.
+template <class T>
+concept OverlapPolicy = PolicyOf<T, overlap_category> && requires {
+  { T::buffers } -> std::convertible_to<bool>;
 };
 
 }  // namespace ferry

@@ -87,3 +87,31 @@ struct unchecked {
 static_assert(BoundsPolicy<unchecked>);
 
 }  // namespace ferry::bounds
+
+namespace ferry {
+
+/// The bounds policy of one side of copy_rows: of the rows that are read, or of those that are written. A
+/// policy that is not wrapped counts for both sides.
+/// @{
+template <BoundsPolicy Bounds>
+struct source_bounds {
+  /// See ferry::Policy.
+  /// @{
+  using policy_category = source_bounds_category;
+  static constexpr std::string_view name = Bounds::name;
+  using bounds = Bounds;
+  /// @}
+};
+template <BoundsPolicy Bounds>
+struct target_bounds {
+  /// See ferry::Policy.
+  /// @{
+  using policy_category = target_bounds_category;
+  static constexpr std::string_view name = Bounds::name;
+  using bounds = Bounds;
+  /// @}
+};
+/// @}
+static_assert(Policy<source_bounds<bounds::skip>> && Policy<target_bounds<bounds::skip>>);
+
+}  // namespace ferry

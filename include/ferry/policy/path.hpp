@@ -91,6 +91,20 @@ struct exchange {
 };
 static_assert(PathPolicy<exchange>);
 
+/// For copy_rows between device_space and pinned_space: the copy engines of the device move the rows, runs of
+/// neighbours at once, and no multiprocessor does. Occupies the calling thread until the copies are enqueued.
+struct copy_engine {
+  /// Facts about the policy, see ferry::PathPolicy.
+  /// @{
+  using policy_category = path_category;
+  static constexpr std::string_view name = "copy_engine";
+  static constexpr bool sorts = false, reaches_table = false, occupies_host_threads = false,
+                        chosen_at_run_time = false;
+  static constexpr bool takes_copy_engines = true;
+  /// @}
+};
+static_assert(PathPolicy<copy_engine>);
+
 /// The default: the path that a rule over current_profile names for this call; see ferry::explain.
 struct automatic {
   /// Facts about the policy, see ferry::PathPolicy.
@@ -125,6 +139,12 @@ inline constexpr bool by_host_alone = !Path::reaches_table && Path::occupies_hos
 /// Kernels walk over the rows in the order of the batch.
 template <PathPolicy Path>
 inline constexpr bool in_batch_order = Path::reaches_table && !Path::sorts;
+
+/// True if copy engines move the rows.
+template <PathPolicy Path>
+inline constexpr bool takes_copy_engines = requires {
+  requires Path::takes_copy_engines;
+};
 
 /// True if a path reads the shards of a sharded table, which other tables do not have.
 template <PathPolicy Path>

@@ -75,6 +75,9 @@ consteval void require_path() {
       !is_between_ranks<Path>,
       "ferry: path::exchange moves rows between the ranks of a sharded_table, so it serves gathers from sharded tables only.");
   static_assert(
+      !takes_copy_engines<Path>,
+      "ferry: path::copy_engine moves whole rows by the device's copy engines, which copy_rows alone does; give other verbs path::staged, or no path.");
+  static_assert(
       !by_host_alone<Path> || any_host_space<Spaces...>,
       "ferry: path::staged moves rows through host memory, but table and batch both live in device_space; use path::direct.");
 }

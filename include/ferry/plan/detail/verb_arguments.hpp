@@ -66,6 +66,11 @@ FERRY_VERB(copy, "copy is called as copy(exec, from, to, policies...).",
            call_of(execution_space, source, sink), call_of(execution_space, codes, written_codes))
 
 FERRY_VERB(
+    copy_rows,
+    "copy_rows is called as copy_rows(exec, source, source_rows, target, target_rows, policies...), with arrays, rows_along<D>(array), for_each_table(list) or quantized tables of one kind, and lists of rows.",
+    call_of(execution_space, row_tables, indices, row_tables, indices))
+
+FERRY_VERB(
     clone,
     "clone is called as clone(exec, array) or clone(exec, array, label), and as clone<Space>(exec, array) for a copy in another of ferry's memory spaces.",
     call_without_policies(execution_space, source), call_without_policies(execution_space, source, text))

@@ -33,6 +33,7 @@ struct roles {
   static constexpr role written_codes{kind::codes, true};
   static constexpr role tables{table.kinds | kind::table_list};
   static constexpr role table_list{kind::table_list};
+  static constexpr role row_tables{kind::array | kind::codes | kind::table_list};
   static constexpr role indices{kind::indices};
   static constexpr role offsets{kind::indices | kind::integer};
   static constexpr role rows{kind::integer | table.kinds | kind::records};

@@ -34,7 +34,8 @@ struct host_findings {
                                              const array_note& table, const array_note& values,
                                              std::int64_t width, std::int64_t positions, bool signed_indices);
 
-/// The tables of a verb on several of them, which have `bags` bags each.
+/// The tables of a verb on several of them, which have `bags` bags each. Without bags the table that is
+/// written and the one that is read, which the report numbers in this order.
 struct table_notes {
   std::vector<array_note> tables;
   std::int64_t bags = 0;

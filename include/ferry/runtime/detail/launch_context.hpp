@@ -71,8 +71,9 @@ class verb_call {
   /// A report for the host's part of the verb.
   report_writer host_report();
   [[nodiscard]] bool host_found() const { return state_->by_host.raised != 0u; }
-  /// Orders this verb after the making of a plan. The plan's findings become the ticket's error.
-  void use(const std::shared_ptr<plan_storage>& store);
+  /// Orders this verb after the making of a plan. If it `reports`, its findings become the ticket's error;
+  /// else a kernel of the verb sees to them.
+  void use(const std::shared_ptr<plan_storage>& store, bool reports = true);
 
   /// Later work of this call reads the array, after the writes of other instances. Throws invalid_argument
   /// for an array on another device than the instance, unless it may lie `anywhere`.

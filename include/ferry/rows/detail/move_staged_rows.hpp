@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/memory/spaces.hpp>
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/rows/copy_progress.hpp>
+#include <ferry/rows/detail/copy_slots.hpp>
+#include <ferry/rows/detail/pair_rows.hpp>
+#include <ferry/rows/detail/row_moves.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/transfer.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+/// Copies of rows in which the host takes part.
+namespace ferry::detail {
+
+/// The shape in bytes of elements of `bytes` bytes.
+[[nodiscard]] row_shape in_bytes(const row_shape& shape, std::int64_t bytes);
+/// The shape with the rows of one side packed densely.
+[[nodiscard]] row_shape packed(const row_shape& shape, copy_box::side side);
+/// The greatest power of two, up to 16, that divides the addresses of all tables.
+[[nodiscard]] std::int64_t alignment_of(std::span<const kernels::table_pair> tables);
+
+/// Enqueues the moves between rows of a shape in elements; `exec` may be the calling thread.
+template <class To, class From, class Exec>
+void move_rows(const Exec& exec, const std::string& label, const row_shape& shape, std::int64_t alignment,
+               kernels::row_moves moves, std::int64_t blocks) {
+  if constexpr (std::is_same_v<To, From>) {
+    move_row_bytes(exec, label, in_bytes(shape, sizeof(To)), alignment, moves, blocks);
+  } else {
+    describe_rows(shape, 1, moves);
+    launch_moves<To, From>(exec, label, moves, blocks);
+  }
+}
+
+/// The blocks that kernels may have. A multiprocessor holds 2048 threads.
+template <class Occupancy, class Exec>
+std::int64_t most_blocks(const Exec& exec) {
+  if constexpr (is_host_exec<Exec>)
+    return 1;
+  else
+    return Occupancy::most_blocks(std::max<std::int64_t>(1, exec.concurrency() / 2048));
+}
+
+/// Transfers of copy engines: neighbours on both sides are one.
+struct engine_copies {
+  std::vector<void*> targets;
+  std::vector<const void*> sources;
+  std::vector<std::size_t> bytes;
+};
+/// The transfers for pairs of rows in host memory; `shape` is in bytes.
+[[nodiscard]] engine_copies list_copies(const row_shape& shape, std::span<const kernels::table_pair> tables,
+                                        const std::int64_t* source_rows, const std::int64_t* target_rows,
+                                        std::int64_t count);
+
+/// Brings the pairs to the host, after the kernel that makes them. Returns false if it found a fault, for
+/// which nothing may be written.
+template <class Exec>
+bool bring_pairs(launch_context<Exec>& call, const row_plan* plan, kernels::row_pairs& pairs,
+                 std::int64_t count) {
+  if constexpr (!is_host_exec<Exec>) {
+    auto* const lists = call.template pinned<std::int64_t>(2 * count);
+    const std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(std::int64_t));
+    transfer(call.exec(), "ferry::indices", lists, pinned_space::name, pairs.source, device_space::name,
+             bytes);
+    transfer(call.exec(), "ferry::indices", lists + count, pinned_space::name, pairs.target,
+             device_space::name, bytes);
+    pairs.source = lists;
+    pairs.target = lists + count;
+  }
+  static const std::string label = "ferry::copy_rows::pairs";
+  execution_backend<Exec>::fence(call.exec(), label);
+  const index_report report = read_report<Exec>(call.report());
+  const bool plan_failed =
+      plan != nullptr && plan->storage()->checked && plan->storage()->read_report().out_of_range != 0;
+  pairs.findings = pairs.plan_findings = nullptr;
+  return report.out_of_range == 0 && report.duplicates == 0 && !plan_failed;
+}
+
+/// Rows of one table on the device through page-locked slots, which the host's threads fill or drain while
+/// the device moves others.
+template <class Choice, class To, class From, bool ToDevice, class Exec>
+void move_by_slots(launch_context<Exec>& call, const std::string& label, const row_shape& shape,
+                   const kernels::table_pair& table, const kernels::row_pairs& on_device,
+                   const kernels::row_pairs& on_host, std::int64_t count, copy_meter& meter) {
+  const std::int64_t row_bytes = shape.box.size() * static_cast<std::int64_t>(sizeof(To));
+  constexpr slot_tuning how{std::int64_t{1} << 23, 1, 2, false, false};
+  copy_slots<Exec> slots(call, label, count, row_bytes, how, meter);
+  const auto host = host_side(call.exec());
+  const std::int64_t blocks = most_blocks<typename Choice::occupancy>(call.exec());
+  const auto read = [&](const auto& exec, const kernels::row_pairs& pairs, std::byte* slot,
+                        std::int64_t first, std::int64_t items) {
+    kernels::row_moves moves;
+    moves.pairs.source = pairs.source + first;
+    moves.items = items;
+    moves.only = {table.source, slot};
+    move_rows<To, From>(exec, label, packed(shape, copy_box::side::target), alignment_of({&moves.only, 1}),
+                        moves, blocks);
+  };
+  const auto write = [&](const auto& exec, const kernels::row_pairs& pairs, const std::byte* slot,
+                         std::int64_t first, std::int64_t items) {
+    kernels::row_moves moves;
+    moves.pairs.target = pairs.target + first;
+    moves.items = items;
+    moves.only = {slot, table.target};
+    move_rows<To, To>(exec, label, packed(shape, copy_box::side::source), alignment_of({&moves.only, 1}),
+                      moves, blocks);
+  };
+  if constexpr (ToDevice)
+    slots.to_device(
+        [&](std::byte* slot, std::int64_t first, std::int64_t items) {
+          read(host, on_host, slot, first, items);
+          host.fence(label);
+        },
+        [&](std::byte* slot, std::int64_t first, std::int64_t items) {
+          write(call.exec(), on_device, slot, first, items);
+        });
+  else
+    slots.from_device([&](std::byte* slot, std::int64_t first,
+                          std::int64_t items) { read(call.exec(), on_device, slot, first, items); },
+                      [&](const std::byte* slot, std::int64_t first, std::int64_t items) {
+                        write(host, on_host, slot, first, items);
+                        host.fence(label);
+                      });
+}
+
+/// Moves rows by host threads, through slots if one side is in the memory of the device.
+template <class Choice, class From, class FromSpace, class To, class ToSpace, class Exec>
+void move_staged(launch_context<Exec>& call, const row_shape& shape,
+                 std::span<const kernels::table_pair> tables, const kernels::row_pairs& on_device,
+                 const kernels::row_pairs& on_host, std::int64_t count, copy_meter& meter) {
+  const std::string& label = call.label("staged");
+  if constexpr (FromSpace::is_host_accessible && ToSpace::is_host_accessible) {
+    const auto host = host_side(call.exec());
+    kernels::row_moves moves;
+    moves.pairs = on_host;
+    moves.items = count;
+    for (const kernels::table_pair& table : tables) {
+      moves.only = table;
+      move_rows<To, From>(host, label, shape, alignment_of({&table, 1}), moves, 1);
+    }
+    host.fence(label);
+  } else {
+    for (const kernels::table_pair& table : tables)
+      move_by_slots<Choice, To, From, FromSpace::is_host_accessible>(call, label, shape, table, on_device,
+                                                                     on_host, count, meter);
+  }
+}
+
+/// Moves rows by the device's copy engines, on a stream of their own: they take no part of the default
+/// stream.
+template <class Exec>
+void move_by_engines(launch_context<Exec>& call, const row_shape& shape, std::int64_t element,
+                     std::span<const kernels::table_pair> tables, const kernels::row_pairs& on_host,
+                     std::int64_t count) {
+  using backend = execution_backend<Exec>;
+  const std::string& label = call.label("copy_engine");
+  const engine_copies copies =
+      list_copies(in_bytes(shape, element), tables, on_host.source, on_host.target, count);
+  if (copies.bytes.empty()) return;
+  const Exec& side = call.side_stream();
+  if (const event_handle before = call.mark(); before != nullptr) backend::wait_for(side, *before);
+  backend::copy_batch_async(side, label.c_str(), copies.targets.data(), copies.sources.data(),
+                            copies.bytes.data(), copies.bytes.size());
+  if (const event_handle end = call.mark(side); end != nullptr) backend::wait_for(call.exec(), *end);
+}
+
+}  // namespace ferry::detail

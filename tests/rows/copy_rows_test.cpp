@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/arrays.hpp"
+#include "support/paths.hpp"
+#include "support/random.hpp"
+
+#include <ferry/quantized.hpp>
+
+#include <catch2/catch_template_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <array>
+#include <numeric>
+#include <optional>
+
+namespace ferry_test::copy_rows_test {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+
+/// target[target_rows[p]] = source[source_rows[p]], one position after the other; a negative row is left out.
+template <class To, class From>
+std::vector<To> moved(std::vector<To> target, const std::vector<From>& source, std::size_t width,
+                      const std::vector<std::int64_t>& source_rows,
+                      const std::vector<std::int64_t>& target_rows) {
+  for (std::size_t p = 0; p < source_rows.size(); ++p) {
+    if (source_rows[p] < 0 || target_rows[p] < 0) continue;
+    for (std::size_t c = 0; c < width; ++c)
+      target[static_cast<std::size_t>(target_rows[p]) * width + c] =
+          static_cast<To>(source[static_cast<std::size_t>(source_rows[p]) * width + c]);
+  }
+  return target;
+}
+
+template <class From, class To, class FromSpace, class ToSpace, class Path>
+void move_by(Path path, std::size_t count, std::size_t width) {
+  CAPTURE(FromSpace::name, ToSpace::name, path.name, count, width);
+  auto random = generator(count * 31 + width);
+  const std::size_t rows = 700, other_rows = 900;
+  const auto content = values<From>(random, rows * width);
+  const auto poison = values<To>(random, other_rows * width);
+  const auto source = make<FromSpace>("from", rows, width, content);
+  auto target = make<ToSpace>("to", other_rows, width, poison);
+  const auto reads = indices<std::int64_t>(random, count, rows);
+  const auto writes = indices<std::int64_t>(random, count, other_rows);
+  ferry::copy_rows(exec_space(), source, reads, target, writes, path).wait();
+  CHECK(take(target) == moved<To>(poison, content, width, reads, writes));
+}
+
+using spaces =
+    std::tuple<ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space>;
+
+}  // namespace
+
+TEMPLATE_LIST_TEST_CASE("copy_rows moves rows between every two spaces", "[copy_rows]", spaces) {
+  const auto between = [](auto space) {
+    using from = TestType;
+    using to = decltype(space);
+    for (const std::size_t count : {0u, 1u, 37u, 640u})
+      move_by<float, float, from, to>(ferry::path::automatic{}, count, 33);
+    move_by<std::byte, std::byte, from, to>(ferry::path::automatic{}, 300, 7);
+    move_by<float, double, from, to>(ferry::path::automatic{}, 300, 5);
+    move_by<double, double, from, to>(ferry::path::automatic{}, 40, 4096);
+    if constexpr (staged_compiles<from, to>) move_by<float, float, from, to>(ferry::path::staged{}, 300, 129);
+    constexpr bool by_engines =
+        !std::is_same_v<from, ferry::mapped_space> && !std::is_same_v<from, ferry::pageable_space> &&
+        !std::is_same_v<to, ferry::mapped_space> && !std::is_same_v<to, ferry::pageable_space>;
+    if constexpr (by_engines) move_by<float, float, from, to>(ferry::path::copy_engine{}, 300, 129);
+  };
+  between(ferry::device_space{});
+  between(ferry::pinned_space{});
+  between(ferry::mapped_space{});
+  between(ferry::pageable_space{});
+}
+
+TEMPLATE_TEST_CASE("copy_rows takes rows of every integer type, plans and ranges", "[copy_rows]",
+                   std::int32_t, std::uint32_t, std::int64_t, std::uint64_t) {
+  const exec_space exec;
+  auto random = generator(5);
+  const std::size_t rows = 90, width = 8, count = 64;
+  const auto content = values<float>(random, rows * width), poison = values<float>(random, rows * width);
+  const auto source = make<ferry::device_space>("from", rows, width, content);
+  const auto reads = indices<std::int64_t>(random, count, rows),
+             writes = indices<std::int64_t>(random, count, rows);
+  std::vector<std::int64_t> range(count);
+  std::iota(range.begin(), range.end(), 3);
+  const auto as_index = [](const std::vector<std::int64_t>& list) {
+    return make<ferry::device_space>("rows", std::vector<TestType>(list.begin(), list.end()));
+  };
+  const auto run = [&](const auto& read, const auto& written, const auto& read_rows,
+                       const auto& written_rows) {
+    auto target = make<ferry::device_space>("to", rows, width, poison);
+    ferry::copy_rows(exec, source, read, target, written).wait();
+    CHECK(take(target) == moved(poison, content, width, read_rows, written_rows));
+  };
+  const auto read_list = as_index(reads), written_list = as_index(writes);
+  const auto read_plan = ferry::make_plan(exec, read_list, rows),
+             written_plan = ferry::make_plan(exec, written_list, rows);
+  const ferry::row_range neighbours{3, static_cast<std::int64_t>(count)};
+  run(read_list, written_list, reads, writes);
+  run(read_plan, written_plan, reads, writes);
+  run(read_plan, written_list, reads, writes);
+  run(read_list, written_plan, reads, writes);
+  run(neighbours, written_list, range, writes);
+  run(read_list, neighbours, reads, range);
+  run(neighbours, neighbours, range, range);
+}
+
+TEST_CASE("copy_rows keeps one of several positions that write a row", "[copy_rows]") {
+  const exec_space exec;
+  auto random = generator(7);
+  const std::size_t rows = 50, width = 6, count = 333;
+  const auto content = values<float>(random, rows * width), poison = values<float>(random, rows * width);
+  const auto source = make<ferry::device_space>("from", rows, width, content);
+  const auto reads = indices<std::int64_t>(random, count, rows),
+             writes = indices<std::int64_t>(random, count, rows);
+  auto target = make<ferry::device_space>("to", rows, width, poison);
+  ferry::copy_rows(exec, source, reads, target, writes, ferry::duplicates::first{}).wait();
+  const std::vector<std::int64_t> last_reads(reads.rbegin(), reads.rend()),
+      last_writes(writes.rbegin(), writes.rend());
+  CHECK(take(target) == moved(poison, content, width, last_reads, last_writes));
+
+  auto refused = make<ferry::device_space>("refused", rows, width, poison);
+  CHECK_THROWS_MATCHES(
+      ferry::copy_rows(exec, source, reads, refused, writes, ferry::duplicates::reject{}).wait(),
+      ferry::invalid_argument, MessageMatches(ContainsSubstring("named more than once")));
+  CHECK(take(refused) == poison);
+  const auto distinct = unique_indices<std::int64_t>(random, 40, rows);
+  const std::vector<std::int64_t> few(reads.begin(), reads.begin() + 40);
+  ferry::copy_rows(exec, source, few, refused, distinct, ferry::duplicates::reject{}).wait();
+  CHECK(take(refused) == moved(poison, content, width, few, distinct));
+  auto unchecked = make<ferry::device_space>("unchecked", rows, width, poison);
+  ferry::copy_rows(exec, source, few, unchecked, distinct, ferry::duplicates::assume_unique{}).wait();
+  CHECK(take(unchecked) == take(refused));
+}
+
+TEST_CASE("copy_rows checks the rows of each side", "[copy_rows]") {
+  const exec_space exec;
+  auto random = generator(9);
+  const std::size_t rows = 20, width = 5;
+  const auto content = values<float>(random, rows * width), poison = values<float>(random, 30 * width);
+  const auto source = make<ferry::device_space>("pool", rows, width, content);
+  const std::vector<std::int64_t> good{4, 9, 1}, bad{4, 20, -1};
+  const auto fails = [&](const auto& read, const auto& written, const std::string& text, auto... policies) {
+    auto target = make<ferry::device_space>("shelf", 30, width, poison);
+    CHECK_THROWS_MATCHES(ferry::copy_rows(exec, source, read, target, written, policies...).wait(),
+                         ferry::out_of_range, MessageMatches(ContainsSubstring(text)));
+    CHECK(take(target) == poison);
+  };
+  fails(
+      bad, good,
+      "2 row numbers of 3 pairs are outside of their tables; the first is source row 20 at position 1, outside of 'pool' [20 x 5]");
+  fails(good, std::vector<std::int64_t>{1, 2, 30},
+        "the first is target row 30 at position 2, outside of 'shelf' [30 x 5]");
+  fails(good, std::vector<int>{1, 2, 30}, "target row 30", ferry::duplicates::assume_unique{});
+  fails(ferry::make_plan(exec, bad, rows), good, "source row 20 at position 1");
+  fails(good, ferry::make_plan(exec, std::vector<int>{-7, 1, 2}, 30), "target row -7 at position 0");
+  fails(good, std::vector<std::int64_t>{99, 2, 2}, "target row 99",
+        ferry::source_bounds<ferry::bounds::skip>{});
+  fails(ferry::row_range{18, 3}, good, "the source rows from 18 on, 3 in all, are outside of 'pool'");
+  fails(good, ferry::row_range{-1, 3}, "the target rows from -1 on");
+
+  const auto left_out = [&](auto... policies) {
+    auto target = make<ferry::device_space>("shelf", 30, width, poison);
+    ferry::copy_rows(exec, source, bad, target, std::vector<int>{5, 6, 7}, policies...).wait();
+    return take(target);
+  };
+  CHECK(left_out(ferry::bounds::skip{}) == moved(poison, content, width, {4, -1, -1}, {5, 6, 7}));
+  CHECK(left_out(ferry::source_bounds<ferry::bounds::clamp>{}) ==
+        moved(poison, content, width, {4, 19, 0}, {5, 6, 7}));
+  CHECK(left_out(ferry::bounds::check{}, ferry::source_bounds<ferry::bounds::skip>{}) ==
+        moved(poison, content, width, {4, -1, -1}, {5, 6, 7}));
+}
+
+TEST_CASE("copy_rows refuses what does not fit", "[copy_rows]") {
+  const exec_space exec;
+  ferry::tensor<float, ferry::device_space> a("a", 10, 4), b("b", 10, 5), c("c", 10, 2, 2), d("d", 10, 2, 3);
+  const std::array<int, 2> two{0, 1};
+  const std::array<int, 3> three{0, 1, 2};
+  const auto refuses = [&](const auto& table, const auto& read, auto& sink, const auto& written,
+                           const std::string& text) {
+    CHECK_THROWS_MATCHES(ferry::copy_rows(exec, table, read, sink, written).wait(), ferry::invalid_argument,
+                         MessageMatches(ContainsSubstring(text)));
+  };
+  refuses(a, two, b, two,
+          "rows of 'a' [10 x 4] in device_space and of 'b' [10 x 5] in device_space have different extents");
+  refuses(c, two, d, two, "different extents");
+  refuses(a, two, c, three, "2 rows of 'a' [10 x 4] in device_space can't become 3 rows of 'c' [10 x 2 x 2]");
+  refuses(a, two, a, two, "share memory");
+  CHECK_NOTHROW(ferry::copy_rows(exec, a, two, c, two).wait());  // rows of as many elements side by side
+  auto half = a.first(5);
+  CHECK_NOTHROW(ferry::copy_rows(exec, a.rows_between(5, 10), two, half, two).wait());
+  CHECK_THROWS_MATCHES(static_cast<void>(ferry::rows_along<2>(a)), ferry::invalid_argument,
+                       MessageMatches(ContainsSubstring("'a' [10 x 4] in device_space has no dimension 2")));
+}
+
+TEST_CASE("copy_rows within one pool reads all rows before it writes", "[copy_rows]") {
+  const exec_space exec;
+  auto random = generator(11);
+  const std::size_t rows = 300, width = 19, count = 250;
+  const auto content = values<float>(random, rows * width);
+  auto pool = make<ferry::device_space>("pool", rows, width, content);
+  const auto reads = indices<std::int64_t>(random, count, rows),
+             writes = indices<std::int64_t>(random, count, rows);
+  ferry::copy_rows(exec, pool, reads, pool, writes, ferry::overlap::buffer{}).wait();
+  CHECK(take(pool) == moved(content, content, width, reads, writes));
+}
+
+TEST_CASE("copy_rows moves rows of many tables at once", "[copy_rows]") {
+  const exec_space exec;
+  auto random = generator(13);
+  const std::size_t rows = 40, width = 24, count = 17;
+  for (const std::size_t tables : {1u, 2u, 65u}) {
+    std::vector<ferry::tensor<ferry::half_t, ferry::device_space>> layers;
+    std::vector<ferry::tensor<ferry::half_t, ferry::pinned_space>> shelves;
+    std::vector<std::vector<ferry::half_t>> content, poison;
+    for (std::size_t t = 0; t < tables; ++t) {
+      content.push_back(values<ferry::half_t>(random, rows * width));
+      poison.push_back(values<ferry::half_t>(random, 2 * rows * width));
+      layers.push_back(make<ferry::device_space>("layer", rows, width, content[t]));
+      shelves.push_back(make<ferry::pinned_space>("shelf", 2 * rows, width, poison[t]));
+    }
+    const auto reads = indices<std::int64_t>(random, count, rows),
+               writes = indices<std::int64_t>(random, count, 2 * rows);
+    ferry::copy_rows(exec, ferry::for_each_table(layers), reads, ferry::for_each_table(shelves), writes)
+        .wait();
+    for (std::size_t t = 0; t < tables; ++t) {
+      const auto expected = moved(poison[t], content[t], width, reads, writes);
+      const auto result = take(shelves[t]);
+      CHECK(std::memcmp(result.data(), expected.data(), result.size() * sizeof(ferry::half_t)) == 0);
+    }
+    shelves.pop_back();
+    if (tables > 1)
+      CHECK_THROWS_MATCHES(
+          ferry::copy_rows(exec, ferry::for_each_table(layers), reads, ferry::for_each_table(shelves), writes)
+              .wait(),
+          ferry::invalid_argument, MessageMatches(ContainsSubstring("tables are read and")));
+  }
+}
+
+namespace {
+
+/// A cache of dimensions layers, blocks, heads, tokens and columns, in one of the orders of servers.
+struct cache_order {
+  const char* name;
+  std::array<std::size_t, 5> order;  ///< the dimension at each place of the memory
+};
+
+/// A View of layers, blocks, heads, tokens and columns over padded memory of an order.
+template <class Space>
+struct cache {
+  using kokkos_space = ferry::detail::kokkos_space_t<Space>;
+  using view =
+      Kokkos::View<float*****, Kokkos::LayoutStride, kokkos_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+  std::array<std::size_t, 5> extents, strides{};
+  ferry::tensor<float, Space> memory;
+
+  cache(const cache_order& order, const std::array<std::size_t, 5>& sizes, std::size_t padding)
+      : extents(sizes) {
+    std::size_t stride = 1;
+    for (std::size_t place = 5; place-- > 0;) {
+      strides[order.order[place]] = stride;
+      stride = stride * sizes[order.order[place]] + (place == 2 ? padding : 0);
+    }
+    memory = ferry::tensor<float, Space>("cache", stride);
+  }
+  [[nodiscard]] view get() {
+    return view(memory.data(),
+                Kokkos::LayoutStride(extents[0], strides[0], extents[1], strides[1], extents[2], strides[2],
+                                     extents[3], strides[3], extents[4], strides[4]));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("rows along a dimension travel between the orders of servers", "[copy_rows]") {
+  const exec_space exec;
+  auto random = generator(17);
+  // layers 0, blocks 1, heads 2, tokens 3, columns 4
+  const cache_order orders[] = {{"LBHNC", {0, 1, 2, 3, 4}}, {"LBNHC", {0, 1, 3, 2, 4}},
+                                {"BLHNC", {1, 0, 2, 3, 4}}, {"BLNHC", {1, 0, 3, 2, 4}},
+                                {"LHBNC", {0, 2, 1, 3, 4}}, {"BHLNC", {1, 2, 0, 3, 4}}};
+  for (const auto& source_order : orders)
+    for (const auto& target_order : orders) {
+      CAPTURE(source_order.name, target_order.name);
+      const std::array<std::size_t, 5> sizes{3, 9, 2, 4, 6}, other_sizes{3, 12, 2, 4, 6};
+      cache<ferry::device_space> source(source_order, sizes, 8);
+      cache<ferry::pinned_space> target(target_order, other_sizes, 4);
+      const auto content = values<float>(random, source.memory.size());
+      auto expected = values<float>(random, target.memory.size());
+      put(source.memory, content);
+      put(target.memory, expected);
+      const auto reads = indices<std::int64_t>(random, 7, 9),
+                 writes = unique_indices<std::int64_t>(random, 7, 12);
+      const auto source_view = source.get();
+      auto target_view = target.get();
+      auto blocks = ferry::rows_along<1>(target_view);
+      ferry::copy_rows(exec, ferry::rows_along<1>(source_view), reads, blocks, writes).wait();
+      for (std::size_t p = 0; p < reads.size(); ++p)
+        for (std::size_t l = 0; l < 3; ++l)
+          for (std::size_t h = 0; h < 2; ++h)
+            for (std::size_t n = 0; n < 4; ++n)
+              for (std::size_t c = 0; c < 6; ++c) {
+                const auto place = [&](const auto& side, std::int64_t block) {
+                  return l * side.strides[0] + static_cast<std::size_t>(block) * side.strides[1] +
+                         h * side.strides[2] + n * side.strides[3] + c * side.strides[4];
+                };
+                expected[place(target, writes[p])] = content[place(source, reads[p])];
+              }
+      CHECK(take(target.memory) == expected);
+    }
+}
+
+TEST_CASE("interleaved rows of one allocation do not share memory", "[copy_rows]") {
+  const exec_space exec;
+  Kokkos::View<float****, Kokkos::LayoutRight, ferry::detail::kokkos_space_t<ferry::device_space>> pool(
+      "pool", 4, 2, 8, 3);
+  const auto keys = Kokkos::subview(pool, Kokkos::ALL, 0, Kokkos::ALL, Kokkos::ALL);
+  const auto all_values = Kokkos::subview(pool, Kokkos::ALL, 1, Kokkos::ALL, Kokkos::ALL);
+  Kokkos::deep_copy(pool, 1.0f);
+  auto blocks = ferry::rows_along<1>(all_values);
+  CHECK_NOTHROW(ferry::copy_rows(exec, ferry::rows_along<1>(keys), ferry::row_range{0, 8}, blocks,
+                                 ferry::row_range{0, 8})
+                    .wait());
+  CHECK_THROWS_AS(ferry::copy_rows(exec, ferry::rows_along<1>(all_values), ferry::row_range{0, 4}, blocks,
+                                   ferry::row_range{4, 4})
+                      .wait(),
+                  ferry::invalid_argument);
+}
+
+TEST_CASE("copy_rows moves quantized rows as they are", "[copy_rows]") {
+  const exec_space exec;
+  auto random = generator(19);
+  using table = ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::device_space>;
+  table source("from", 30, 64), target("to", 20, 64);
+  const auto numbers = make<ferry::device_space>("numbers", 30, 64, values<float>(random, 30 * 64));
+  const auto old_numbers = make<ferry::device_space>("old", 20, 64, values<float>(random, 20 * 64));
+  ferry::quantize(exec, numbers, source).wait();
+  ferry::quantize(exec, old_numbers, target).wait();
+  const auto reads = indices<std::int64_t>(random, 12, 30), writes = indices<std::int64_t>(random, 12, 20);
+  ferry::tensor<float, ferry::device_space> before("before", 30, 64), old("old", 20, 64),
+      after("after", 20, 64);
+  ferry::dequantize(exec, source, before).wait();
+  ferry::dequantize(exec, target, old).wait();
+  ferry::copy_rows(exec, source, reads, target, writes).wait();
+  ferry::dequantize(exec, target, after).wait();
+  CHECK(take(after) == moved(take(old), take(before), 64, reads, writes));
+}
+
+}  // namespace ferry_test::copy_rows_test
