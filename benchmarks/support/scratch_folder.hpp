@@ -4,7 +4,7 @@
 #include "tables.hpp"
 
 #include <ferry/io.hpp>
-#include <ferry/io/detail/chunk_threads.hpp>
+#include <ferry/io/detail/checkpoint_array.hpp>
 
 #include <fcntl.h>
 #include <sys/statvfs.h>

@@ -7,7 +7,7 @@
 
 #include <ferry/ferry.hpp>
 
-#include <ferry/loader/batch_request.hpp>
+#include <ferry/loader/detail/pipeline.hpp>
 #include <ferry/loader/batch_source.hpp>
 #include <ferry/loader/epoch_times.hpp>
 #include <ferry/loader/permutation.hpp>

@@ -4,12 +4,15 @@
 #include <ferry/error.hpp>
 #include <ferry/io/detail/manifest.hpp>
 
+#include <Kokkos_Core.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -112,6 +115,14 @@ void choose_chunks(manifest_array& array, std::uint64_t row_bytes) {
   unit *= std::max<std::uint64_t>(1, usual_unit / unit);
   array.unit_bytes = static_cast<std::uint32_t>(unit);
   array.chunk_bytes = std::max<std::uint64_t>(1, usual_chunk / unit) * unit;
+}
+
+int chunk_threads() {
+  constexpr int most = 16;
+  const int threads = Kokkos::is_initialized()
+                          ? static_cast<int>(Kokkos::DefaultHostExecutionSpace().concurrency())
+                          : static_cast<int>(std::thread::hardware_concurrency());
+  return std::clamp(threads, 1, most);
 }
 
 }  // namespace ferry::detail

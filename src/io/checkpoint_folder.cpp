@@ -3,10 +3,7 @@
 #include <ferry/io/detail/checkpoint_folder.hpp>
 
 #include <ferry/error.hpp>
-#include <ferry/io/detail/checkpoint_choice.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/io/detail/manifest_reader.hpp>
-#include <ferry/io/detail/manifest_writer.hpp>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -136,14 +133,13 @@ class needed_data {
     try {
       bool missing = false;
       bytes = bytes_of_manifest(path, missing);
-      if (!missing) add(manifest_reader(bytes, path).read());
+      if (!missing) add(decode(bytes, path));
     } catch (const io_error& why) {
       const bool is_read = !bytes.empty() || read_start(path, bytes);
-      const manifest_reader damaged(bytes, path);
-      if (is_read && !damaged.is_manifest())
+      if (is_read && !is_manifest(bytes))
         return say_once("ferry::io::checkpoint: " + path +
                         ": it is no checkpoint, though it has the name of one; it is skipped");
-      const std::uint64_t last = is_read ? damaged.last_data_file() : largest_number;
+      const std::uint64_t last = is_read ? last_data_file(bytes) : largest_number;
       last_ = std::max(last_, last);
       say_once(std::string(why.what()) +
                (last < largest_number ? "; the data files up to number " + std::to_string(last)
@@ -169,7 +165,7 @@ class needed_data {
 /// The number of a manifest's file; 0 if it is no manifest, or the number is larger than that of a save.
 std::uint64_t number_of_file(const std::string& path) {
   std::string start;
-  const bool is_read = read_start(path, start) && manifest_reader(start, path).is_manifest();
+  const bool is_read = read_start(path, start) && is_manifest(start);
   const std::uint64_t number = is_read ? number_of_manifest(start) : 0;
   return number < largest_number ? number : 0;
 }
@@ -204,7 +200,7 @@ std::string words_of_list(const Items& items, const Words& words) {
 }
 
 /// True if a file is known to have this content.
-bool is_manifest(const std::string& path, const std::string& bytes) noexcept {
+bool has_content(const std::string& path, const std::string& bytes) noexcept {
   try {
     bool missing = false;
     return bytes_of_manifest(path, missing) == bytes;
@@ -327,7 +323,7 @@ manifest read_manifest(const std::string& folder, bool* missing, const checkpoin
   if (missing != nullptr) *missing = is_missing;
   if (is_missing) return {};
   const bool is_newest = choice.name.empty() && choice.generation == 0;
-  return manifest_reader(bytes, is_newest ? manifest_path(folder) : manifest_path(folder, choice)).read();
+  return decode(bytes, is_newest ? manifest_path(folder) : manifest_path(folder, choice));
 }
 
 bool has_checkpoint(const std::string& folder, const checkpoint_choice& choice) {
@@ -347,7 +343,7 @@ std::vector<std::uint64_t> generations_in(const std::string& folder) {
       if (const std::uint64_t number = number_after(old_manifest, name); number != 0)
         numbers.push_back(number);
     // Several saves meanwhile may have removed generations that the list has not come to.
-    if (!missing && look < most_looks && !is_manifest(manifest_path(folder), newest)) continue;
+    if (!missing && look < most_looks && !has_content(manifest_path(folder), newest)) continue;
     if (const std::uint64_t number = missing ? 0 : number_of_manifest(newest); number != 0)
       numbers.push_back(number);
     std::sort(numbers.begin(), numbers.end());
@@ -359,8 +355,8 @@ std::vector<std::uint64_t> generations_in(const std::string& folder) {
 std::vector<std::string> checkpoint_names_in(const std::string& folder) {
   std::vector<std::string> names;
   for (const auto& name : listed(folder))
-    if (std::string start; is_named_manifest(name) && (!read_start(path_in(folder, name), start) ||
-                                                       manifest_reader(start, name).is_manifest()))
+    if (std::string start;
+        is_named_manifest(name) && (!read_start(path_in(folder, name), start) || is_manifest(start)))
       names.push_back(name.substr(named_manifest.size()));
   std::sort(names.begin(), names.end());
   return names;
@@ -394,7 +390,7 @@ void write_manifest(const std::string& folder, const manifest& content, const ch
   try {
     write_whole(manifest_path(folder), bytes, folder);
   } catch (...) {
-    if (is_manifest(manifest_path(folder), before)) ::unlink(copy.c_str());
+    if (has_content(manifest_path(folder), before)) ::unlink(copy.c_str());
     throw;
   }
 }
@@ -462,7 +458,7 @@ std::uint64_t next_number(const std::string& folder, const manifest& current) {
 
 std::vector<std::byte> data_header(std::uint64_t number) {
   std::vector<std::byte> header(data_header_bytes);
-  const std::uint32_t version = data_version;
+  constexpr std::uint32_t version = 1;
   std::memcpy(header.data(), data_magic.data(), data_magic.size());
   std::memcpy(header.data() + 8, &version, sizeof version);
   std::memcpy(header.data() + 16, &number, sizeof number);

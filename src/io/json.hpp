@@ -15,7 +15,4 @@ std::size_t valid_utf8(std::string_view text);
 /// A string as JSON. Bytes that are not UTF-8 become the replacement character.
 std::string json_quoted(std::string_view text);
 
-/// A double that is a number, as JSON that gives its bits back.
-std::string json_number(double value);
-
 }  // namespace ferry::detail

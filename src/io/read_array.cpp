@@ -1,17 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/extend.hpp>
 #include <ferry/io/detail/read_array.hpp>
 
 #include <ferry/error.hpp>
-#include <ferry/io/detail/dtype.hpp>
-#include <ferry/io/detail/stored_array.hpp>
+#include <ferry/extend.hpp>
+#include <ferry/io/detail/file_elements.hpp>
+#include <ferry/tensor/extents.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
 
 namespace ferry::detail {
+
+std::string dtype::name() const {
+  const std::string bits = std::to_string(bytes * 8);
+  switch (kind) {
+    case dtype_kind::boolean:
+      return "bool";
+    case dtype_kind::integer:
+      return "int" + bits;
+    case dtype_kind::unsigned_integer:
+      return "uint" + bits;
+    case dtype_kind::real:
+      return "float" + bits;
+    case dtype_kind::brain:
+      return "bfloat16";
+    case dtype_kind::complex:
+      return "complex" + bits;
+    case dtype_kind::e4m3:
+      return "float8_e4m3fn";
+    case dtype_kind::e5m2:
+      return "float8_e5m2";
+    case dtype_kind::e8m0:
+      return "float8_e8m0fnu";
+    case dtype_kind::e2m1:
+      return "pairs of float4_e2m1fn";
+    case dtype_kind::foreign:
+    case dtype_kind::record:
+      break;
+  }
+  return "records of " + std::to_string(bytes) + " bytes";
+}
+
+void require_extents(const char* verb, const array_note& array) {
+  if (array.rank == 0)
+    throw invalid_argument(std::string("ferry::io::") + verb + ": " +
+                           (array.label.empty() ? "an array" : "'" + array.label + "'") +
+                           " is an empty handle without extents: it was moved from, or never given any");
+}
+
+void refuse_captured(const char* verb) {
+  throw invalid_argument(std::string("ferry::io::") + verb +
+                         ": the instance is being captured into a graph, whose work runs only when the "
+                         "graph is launched; end the capture first");
+}
+
+std::string file_verb(const char* verb) { return std::string("ferry::io::") + verb; }
 
 bool is_stored_as(const dtype& stored, const dtype& expected) {
   const auto is_record = [](const dtype& type) { return type.kind == dtype_kind::record; };
@@ -75,6 +123,19 @@ void stored_reader::operator()(void* elements, std::int64_t first, std::int64_t 
   if (converter != nullptr) return read_converted(*this, place, static_cast<std::byte*>(elements), size);
   source.read_at(elements, size * element_bytes, place);
   if (booleans) make_booleans(elements, size);
+}
+
+void require_same_extents(const file& source, const stored_array& stored, const array_note& array) {
+  bool same = stored.rank == array.rank;
+  for (std::size_t i = 0; same && i < stored.rank; ++i)
+    same = stored.extents[i] == static_cast<std::size_t>(array.extents[i]);
+  if (same) return;
+  std::string shape = "[";
+  for (const std::size_t extent : stored.sizes())
+    shape += (shape.size() == 1 ? "" : " x ") + std::to_string(extent);
+  throw invalid_argument("ferry::io::" + source.verb() + ": " + source.path() + ": " +
+                         (stored.name.empty() ? "its array is " : stored.name + " is ") + shape + "], and " +
+                         array.describe() + " has other extents");
 }
 
 }  // namespace ferry::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/io/detail/rule_options.hpp>
+#include <ferry/io/detail/optimizer_facts.hpp>
 #include <ferry/memory/detail/file.hpp>
 
 #include "fuzz/manifest_case.hpp"
@@ -97,7 +97,7 @@ std::size_t peak_memory() {
   return static_cast<std::size_t>(use.ru_maxrss) * 1024;
 }
 
-manifest read(const std::string& bytes) { return manifest_reader(bytes, "here/manifest").read(); }
+manifest read(const std::string& bytes) { return decode(bytes, "here/manifest"); }
 
 }  // namespace
 

@@ -6,7 +6,6 @@
 #include <ferry/io.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/checkpoint_save.hpp>
-#include <ferry/io/detail/piece_file.hpp>
 #include <ferry/quantized.hpp>
 
 #include <catch2/catch_template_test_macros.hpp>

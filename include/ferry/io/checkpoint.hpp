@@ -7,15 +7,11 @@
 #include <ferry/error.hpp>
 #include <ferry/extend.hpp>
 #include <ferry/io/checkpoint_options.hpp>
-#include <ferry/io/detail/add_quantized.hpp>
 #include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/checkpoint_refusals.hpp>
-#include <ferry/io/detail/make_variable_entry.hpp>
 #include <ferry/io/detail/state_entry.hpp>
-#include <ferry/io/detail/variable_kind.hpp>
-#include <ferry/io/load_options.hpp>
-#include <ferry/io/save_options.hpp>
+#include <ferry/io/detail/variable_entry.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/records.hpp>
 #include <ferry/optim/state.hpp>

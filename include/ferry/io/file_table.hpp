@@ -5,7 +5,6 @@
 #include <ferry/error.hpp>
 #include <ferry/extend.hpp>
 #include <ferry/io/detail/mapping.hpp>
-#include <ferry/io/detail/read_ahead.hpp>
 #include <ferry/io/detail/read_array.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/array_traits.hpp>

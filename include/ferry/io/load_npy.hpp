@@ -6,8 +6,7 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/extend.hpp>
 #include <ferry/io/convert_dtype.hpp>
-#include <ferry/io/detail/array_arguments.hpp>
-#include <ferry/io/detail/fill_array.hpp>
+#include <ferry/io/detail/file_elements.hpp>
 #include <ferry/io/detail/npy_header.hpp>
 #include <ferry/io/detail/read_array.hpp>
 #include <ferry/io/detail/stream_rows.hpp>

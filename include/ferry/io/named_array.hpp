@@ -2,9 +2,7 @@
 #pragma once
 
 #include <ferry/extend.hpp>
-#include <ferry/io/detail/array_arguments.hpp>
-#include <ferry/io/detail/dtype_of.hpp>
-#include <ferry/io/detail/safetensors_dtype.hpp>
+#include <ferry/io/detail/file_elements.hpp>
 #include <ferry/io/detail/safetensors_header.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
 #include <ferry/tensor/array_traits.hpp>

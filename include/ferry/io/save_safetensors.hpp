@@ -3,7 +3,7 @@
 
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/error.hpp>
-#include <ferry/io/detail/array_arguments.hpp>
+#include <ferry/io/detail/file_elements.hpp>
 #include <ferry/io/detail/safetensors_header.hpp>
 #include <ferry/io/named_array.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/loader/detail/slot.hpp>
+#include <ferry/loader/detail/pipeline.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/slice.hpp>
 

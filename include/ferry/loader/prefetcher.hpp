@@ -4,8 +4,6 @@
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/extend.hpp>
 #include <ferry/loader/batch_source.hpp>
-#include <ferry/loader/detail/closable.hpp>
-#include <ferry/loader/detail/make_pipeline.hpp>
 #include <ferry/loader/detail/pipeline.hpp>
 #include <ferry/loader/epoch_times.hpp>
 #include <ferry/loader/prefetch_options.hpp>
@@ -33,18 +31,13 @@ struct batch_of_values<Space, std::tuple<T...>> {
   static constexpr std::array<std::size_t, sizeof...(T)> element_bytes{sizeof(T)...};
 };
 
+/// The function that makes a source's batches.
 template <class Source>
-class maker_of final : public batch_maker {
- public:
-  explicit maker_of(Source source) : source_(std::move(source)) {}
-  void make(const batch_request& request, std::byte* const* data) const override {
-    source_.fill(request, data);
-  }
-  [[nodiscard]] const Source& source() const { return source_; }
-
- private:
-  Source source_;
-};
+batch_maker maker_of(std::shared_ptr<const Source> source) {
+  return [source = std::move(source)](const batch_request& request, std::byte* const* data) {
+    source->fill(request, data);
+  };
+}
 
 }  // namespace detail
 
@@ -126,10 +119,10 @@ class prefetcher {
  private:
   static std::shared_ptr<detail::pipeline> start(const Exec& exec, Source source,
                                                  const prefetch_options& options) {
-    auto maker = std::make_unique<detail::maker_of<Source>>(std::move(source));
-    const auto& fields = maker->source().fields();
-    const detail::source_facts facts{maker->source().samples(), fields, batches::element_bytes};
-    return detail::make_pipeline(exec, facts, std::move(maker), options);
+    const auto kept = std::make_shared<const Source>(std::move(source));
+    const auto& fields = kept->fields();
+    return detail::make_pipeline(exec, {kept->samples(), fields, batches::element_bytes},
+                                 detail::maker_of<Source>(kept), options);
   }
 
   detail::closing<detail::pipeline, Exec> pipeline_;

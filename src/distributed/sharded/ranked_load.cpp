@@ -8,14 +8,11 @@
 #include "sharded_rows.hpp"
 
 #include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/io/checkpoint_options.hpp>
+#include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
-#include <ferry/io/detail/checkpoint_files.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
-#include <ferry/io/detail/checkpoint_load.hpp>
-#include <ferry/io/detail/chunk_threads.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/io/detail/manifest_reader.hpp>
-#include <ferry/io/load_options.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -116,7 +113,7 @@ class ranked_load {
         outgoing[r] = {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()};
       if (call.rank() != 0) incoming[0] = {reinterpret_cast<std::byte*>(bytes.data()), bytes.size()};
       call.exchange(outgoing, incoming);
-      manifest_ = manifest_reader(bytes, manifest_path(call_.path)).read();
+      manifest_ = decode(bytes, manifest_path(call_.path));
       bool gone = false;
       files_ = std::make_unique<checkpoint_files>(call_.path, manifest_, tries < 7 ? &gone : nullptr);
       const std::uint64_t lacks = gone ? 1 : 0;

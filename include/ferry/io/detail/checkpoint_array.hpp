@@ -180,4 +180,11 @@ checkpoint_array as_stored(std::string name, const array_ref<T, Space>& array, c
   return description;
 }
 
+/// Number of threads for the chunks of a checkpoint.
+int chunk_threads();
+
+/// `most` threads that end with the call. They are not those of the worker pool: a save in the background may
+/// outlive Kokkos.
+constexpr thread_choice threads_for_chunks(int most) { return {most, helper_threads::temporary}; }
+
 }  // namespace ferry::detail

@@ -2,19 +2,38 @@
 #pragma once
 
 #include <ferry/extend.hpp>
-#include <ferry/io/detail/checkpoint_choice.hpp>
 #include <ferry/io/detail/manifest.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-/// The folder of a checkpoint: "manifest", that of the newest generation; "manifest-<number>" of older ones;
-/// "named-<name>" of named checkpoints; data files "data-<number>", which several manifests may name;
-/// "digests-<number>" of the newest generation; "lock".
+/// The checkpoints of a folder: generations, which are numbered, and named ones.
 namespace ferry::detail {
+
+/// The checkpoint that a call reads.
+struct checkpoint_choice {
+  std::uint64_t generation = 0;  ///< 0: the newest
+  std::string name = {};         ///< of a named checkpoint; empty: a generation
+};
+
+/// The place of a new checkpoint in its folder.
+struct checkpoint_place {
+  int keep = 1;           ///< generations that stay, the new one included
+  std::string name = {};  ///< of a named checkpoint, which is no generation; empty: the newest generation
+};
+
+/// Throws invalid_argument for a name that is no part of a file's name. An empty one is fine.
+void require_checkpoint_name(const char* verb, const std::string& name);
+
+// The folder of a checkpoint: "manifest", that of the newest generation; "manifest-<number>" of older ones;
+// "named-<name>" of named checkpoints; data files "data-<number>", which several manifests may name;
+// "digests-<number>" of the newest generation; "lock".
 
 /// Most data files that a save of changes leaves, and most that a reader has open at a time.
 inline constexpr std::size_t most_data_files = 64;
@@ -135,5 +154,93 @@ class new_data_file {
   file content_;
   bool created_ = false;
 };
+
+/// The data files of a manifest. At most most_data_files are open at once, whatever their number: that of the
+/// descriptors of a process is limited. Reads check checksums, and take no memory but what they are given.
+/// Thread-safe: several threads may read.
+class checkpoint_files {
+ public:
+  /// Looks at each file, and checks its size. Throws io_error; `gone`, where given, is set instead of an
+  /// error if a file is missing.
+  checkpoint_files(const std::string& folder, const manifest& content, bool* gone = nullptr);
+  checkpoint_files(const checkpoint_files&) = delete;
+  checkpoint_files& operator=(const checkpoint_files&) = delete;
+
+  /// Reads the bytes of a chunk and applies its patches. `target` takes array.bytes_of_chunk(place) bytes;
+  /// `scratch` is memory to reuse. `subject` names the array in messages.
+  void read_chunk(const manifest_array& array, std::size_t place, std::byte* target,
+                  std::vector<std::byte>& scratch, const std::string& subject) const;
+  /// Reads the bytes of a piece, as they are.
+  void read_piece(const manifest_piece& piece, std::size_t bytes, std::byte* target,
+                  const std::string& subject) const;
+
+ private:
+  struct data_file {
+    explicit data_file(const std::string& path) : content("checkpoint", path) {}
+
+    file content;
+    int users = 0;  ///< reads under way
+    std::uint64_t last_use = 0;
+  };
+  /// Keeps a file open.
+  class user {
+   public:
+    user(const checkpoint_files& home, std::size_t place);
+    user(const user&) = delete;
+    user& operator=(const user&) = delete;
+    ~user();
+
+   private:
+    const checkpoint_files& home_;
+    data_file& data_;
+  };
+
+  /// False with errno if it can't be opened. Takes no memory: an object may be half loaded.
+  bool open(data_file& data) const noexcept;
+  [[noreturn]] static void fail_to_open(const file& data);
+  /// Closes the file that nobody has used for the longest time; false if all open ones are in use.
+  bool close_oldest() const noexcept;
+
+  mutable std::mutex guard_;
+  std::optional<folder_guard> keeps_all_;
+  mutable std::vector<data_file> files_;
+  mutable std::size_t open_ = 0;
+  mutable std::uint64_t uses_ = 0;
+};
+
+/// A new data file that takes pieces, from several threads. Removed unless it is kept.
+class piece_file {
+ public:
+  /// The position of the file in the manifest, until it has one.
+  static constexpr std::uint32_t fresh = 0xFFFFFFFFu;
+
+  piece_file(const std::string& folder, std::uint64_t number) : data_(folder, number) {}
+
+  /// Writes a piece, and computes its checksum.
+  manifest_piece append(const std::byte* source, std::size_t bytes);
+
+  /// Bytes of the file.
+  [[nodiscard]] std::uint64_t size() const;
+  /// Bytes of pieces.
+  [[nodiscard]] std::uint64_t written() const;
+  /// Brings what has been written to the disk.
+  void sync() const;
+  /// Brings all to the disk. No piece may follow.
+  void finish();
+  void keep();
+  /// Frees the disk space of a file that nobody will name. Its name stays: it may be another's by now.
+  void abandon() noexcept;
+
+ private:
+  static constexpr std::uint64_t alignment = 64;
+  static constexpr std::size_t part_bytes = std::size_t{1} << 18;
+
+  new_data_file data_;
+  std::atomic<std::uint64_t> end_{data_header_bytes};
+};
+
+/// True if the checkpoint of a place is that of save `number`, or nobody can tell.
+bool may_be_current(const std::string& folder, std::uint64_t number,
+                    const checkpoint_place& place = {}) noexcept;
 
 }  // namespace ferry::detail

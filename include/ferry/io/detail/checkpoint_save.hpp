@@ -2,12 +2,11 @@
 #pragma once
 
 #include <ferry/io/detail/checkpoint_array.hpp>
-#include <ferry/io/detail/checkpoint_files.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/io/detail/piece_file.hpp>
-#include <ferry/io/detail/save_job.hpp>
 #include <ferry/memory/detail/function_ref.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/tensor/tensor.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +17,25 @@
 
 namespace ferry::detail {
 
+/// Page-locked memory of one thread: a device copies fast into no other.
+class bounce_buffer {
+ public:
+  std::byte* room(std::size_t bytes);
+
+ private:
+  tensor<std::byte, pinned_space> memory_;
+};
+
+/// The memory of a thread that reads chunks.
+struct chunk_memory {
+  std::vector<std::byte> bytes, scratch;
+  bounce_buffer bounce;
+};
+
+/// Bytes of a patch of `units` units.
+std::size_t patch_bytes(const manifest_array& array, std::size_t units);
+
+struct save_job;
 struct array_digests;
 class merged_pieces;
 
@@ -40,7 +58,7 @@ class checkpoint_save {
   checkpoint_save& operator=(const checkpoint_save&) = delete;
   ~checkpoint_save();
 
-  [[nodiscard]] std::size_t chunks() const { return jobs_.size(); }
+  [[nodiscard]] std::size_t chunks() const;
   /// Bytes of the array that the save needs of a chunk.
   [[nodiscard]] std::size_t bytes_of(std::size_t chunk) const;
   /// Copies chunks [begin, end) into memory, from which they are written later. `to` has room for all.

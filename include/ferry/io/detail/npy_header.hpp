@@ -2,8 +2,7 @@
 #pragma once
 
 #include <ferry/extend.hpp>
-#include <ferry/io/detail/dtype.hpp>
-#include <ferry/io/detail/stored_array.hpp>
+#include <ferry/io/detail/file_elements.hpp>
 #include <ferry/tensor/extents.hpp>
 
 #include <cstdint>
