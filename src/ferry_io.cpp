@@ -12,7 +12,6 @@
 #include "io/checkpoint_files.cpp"
 #include "io/checkpoint_folder.cpp"
 #include "io/checkpoint_save.cpp"
-#include "io/json.cpp"
 #include "io/manifest.cpp"
 #include "io/mapping.cpp"
 #include "io/npy_header.cpp"

@@ -246,7 +246,9 @@ class checkpoint_core {
     require_choice("exists", options);
     if (const auto group = ranks(); group.ranks != nullptr)
       return group.ranks->exists({path_, group.entries, this, keep_}, options);
-    return after_background([&] { return has_checkpoint(path_, {options.generation, options.name}); });
+    return after_background([&] {
+      return find_manifest(path_, {options.generation, options.name}).has_value();
+    });
   }
 
  private:

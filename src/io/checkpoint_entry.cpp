@@ -127,23 +127,13 @@ std::string hexadecimal_words(std::span<const std::byte> bytes) {
 }
 
 std::size_t first_difference(std::string_view a, std::string_view b) {
-  const std::size_t most = std::min(a.size(), b.size());
-  std::size_t place = 0;
-  while (place < most && a[place] == b[place]) ++place;
-  return place;
+  return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
 
 std::string quoted_part(std::string_view text, std::size_t begin) {
   constexpr std::size_t most = 60;
   const std::string_view part = text.substr(std::min(begin, text.size()), most);
   return (begin == 0 ? "'" : "'...") + std::string(part) + (begin + part.size() < text.size() ? "...'" : "'");
-}
-
-template <class Number>
-Number element_number(std::span<const std::byte> element) {
-  Number number{};
-  std::memcpy(&number, element.data(), std::min(sizeof number, element.size()));
-  return number;
 }
 
 /// "[3, 4]"
@@ -156,23 +146,55 @@ std::string index_words(const manifest_array& array, std::uint64_t element) {
   return "[" + words + "]";
 }
 
-}  // namespace
-
+/// "1.5", "-3", "true", or the bytes of a struct.
 std::string element_words(std::string_view dtype, std::span<const std::byte> element) {
   if (floating_dtype_bytes(dtype) == element.size() && !element.empty()) {
     double number = 0;
     convert_from_file<double>(dtype, element.data(), reinterpret_cast<std::byte*>(&number), 1);
     return manifest_fact{"", manifest_fact::real, "", {std::bit_cast<std::uint64_t>(number)}}.describe();
   }
-  if (dtype == "bool") return element_number<std::uint8_t>(element) != 0 ? "true" : "false";
-  if (dtype == "i8") return std::to_string(element_number<std::int8_t>(element));
-  if (dtype == "i16") return std::to_string(element_number<std::int16_t>(element));
-  if (dtype == "i32") return std::to_string(element_number<std::int32_t>(element));
-  if (dtype == "i64") return std::to_string(element_number<std::int64_t>(element));
-  if (dtype == "u8" || dtype == "u16" || dtype == "u32" || dtype == "u64")
-    return std::to_string(element_number<std::uint64_t>(element));
-  return hexadecimal_words(element);
+  const bool is_signed = dtype.starts_with('i');
+  if (!is_signed && !dtype.starts_with('u') && dtype != "bool") return hexadecimal_words(element);
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, element.data(), std::min(sizeof bits, element.size()));
+  if (dtype == "bool") return bits != 0 ? "true" : "false";
+  const std::size_t unused = 8 * (sizeof bits - std::min(sizeof bits, element.size()));
+  return is_signed ? std::to_string(static_cast<std::int64_t>(bits << unused) >> unused)
+                   : std::to_string(bits);
 }
+
+/// A manifest with its open files.
+struct opened_checkpoint {
+  manifest says;
+  std::unique_ptr<checkpoint_files> files;
+};
+
+/// Opens a checkpoint. A save by another process may remove files between the two looks; then the
+/// new manifest is read.
+opened_checkpoint open_checkpoint(const std::string& folder, const checkpoint_choice& choice) {
+  opened_checkpoint checkpoint;
+  for (int tries = 0; tries < 8; ++tries) {
+    bool gone = false;
+    checkpoint.says = read_manifest(folder, nullptr, choice);
+    checkpoint.files =
+        std::make_unique<checkpoint_files>(folder, checkpoint.says, tries < 7 ? &gone : nullptr);
+    if (!gone) break;
+  }
+  return checkpoint;
+}
+
+/// The place of a chunk of the file in the array: first byte, and number of elements.
+struct chunk_place {
+  chunk_place(const load_step& step, std::size_t place, std::size_t bytes)
+      : offset(place * step.stored->chunk_bytes / step.stored->element_bytes *
+               step.target.schema.element_bytes),
+        count(bytes / step.stored->element_bytes) {}
+
+  std::uint64_t offset;
+  std::size_t count;
+};
+
+}  // namespace
 
 std::string differing_texts(std::string_view loaded, std::string_view present) {
   const std::size_t place = first_difference(loaded, present);
@@ -203,23 +225,6 @@ std::string differing_elements(const manifest_array& array, std::size_t first,
       array.extents.empty() ? std::string() : "element " + index_words(array, first + place) + " ";
   return element + "is " + words_in(loaded) + " in the file, and " + words_in(present) + " here";
 }
-
-opened_checkpoint open_checkpoint(const std::string& folder, const checkpoint_choice& choice) {
-  opened_checkpoint checkpoint;
-  for (int tries = 0; tries < 8; ++tries) {
-    bool gone = false;
-    checkpoint.says = read_manifest(folder, nullptr, choice);
-    checkpoint.files =
-        std::make_unique<checkpoint_files>(folder, checkpoint.says, tries < 7 ? &gone : nullptr);
-    if (!gone) break;
-  }
-  return checkpoint;
-}
-
-chunk_place::chunk_place(const load_step& step, std::size_t place, std::size_t bytes)
-    : offset(place * step.stored->chunk_bytes / step.stored->element_bytes *
-             step.target.schema.element_bytes),
-      count(bytes / step.stored->element_bytes) {}
 
 void load_memory::reserve(const load_step& step) {
   const std::size_t chunks = step.stored->chunks.size();

@@ -2,7 +2,6 @@
 #include <ferry/io/detail/checkpoint_save.hpp>
 
 #include "../../backends/enabled.hpp"
-#include "device_digests.hpp"
 #include "unit_digests.hpp"
 
 #include <ferry/error.hpp>
@@ -221,6 +220,21 @@ std::vector<bool> files_to_empty(const manifest& content) {
   return chosen;
 }
 
+bool is_like(const manifest_array& a, const manifest_array& b) {
+  return a.dtype == b.dtype && a.element_bytes == b.element_bytes && a.extents == b.extents &&
+         a.chunk_bytes == b.chunk_bytes && a.unit_bytes == b.unit_bytes;
+}
+
+/// The current manifest. One that can't be read is refused: it may be a newer ferry's.
+manifest read_old(const std::string& folder, bool changes) {
+  bool missing = false;
+  manifest latest = read_manifest(folder, &missing);
+  if (missing && changes)
+    throw_io_error("checkpoint", folder,
+                   "it holds no checkpoint yet, so changes can't be saved; save everything first");
+  return latest;
+}
+
 /// True if a manifest stays short enough with one patch more for each chunk.
 bool has_room_for_patches(const manifest& content) {
   // Bytes of a piece with the number of one of 999 files, a place within petabytes, and units of one byte.
@@ -249,7 +263,7 @@ checkpoint_save::checkpoint_save(const std::string& folder, const checkpoint_pla
     : folder_(folder), place_(home), content_(std::move(content)), digests_(content_.arrays.size()) {
   make_folder(folder);
   lock_.emplace(folder);
-  old_ = read_old(changes);
+  old_ = read_old(folder, changes);
   changes = changes && has_room_for_patches(old_);
   remove_leftovers(folder, old_);
   manifest_.number = next_number(folder, old_);
@@ -346,20 +360,6 @@ void checkpoint_save::finish() {
   remove_leftovers(folder_, manifest_);
 }
 
-bool checkpoint_save::is_like(const manifest_array& a, const manifest_array& b) {
-  return a.dtype == b.dtype && a.element_bytes == b.element_bytes && a.extents == b.extents &&
-         a.chunk_bytes == b.chunk_bytes && a.unit_bytes == b.unit_bytes;
-}
-
-manifest checkpoint_save::read_old(bool changes) const {
-  bool missing = false;
-  manifest latest = read_manifest(folder_, &missing);
-  if (missing && changes)
-    throw_io_error("checkpoint", folder_,
-                   "it holds no checkpoint yet, so changes can't be saved; save everything first");
-  return latest;
-}
-
 void checkpoint_save::for_each_job(std::size_t begin, std::size_t end, int threads,
                                    function_ref<void(save_job&, chunk_memory&)> work) {
   parallel(static_cast<std::int64_t>(end - begin), 1, threads_for_chunks(threads),
@@ -403,14 +403,22 @@ void checkpoint_save::write_units(save_job& job, chunk_memory& memory) {
 void checkpoint_save::drop_unused_files() {
   std::vector<bool> in_use(manifest_.files.size(), false);
   in_use.back() = true;
-  for_each_piece_made([&](manifest_piece& piece) { in_use[piece.file] = true; });
+  const auto for_each_piece = [this](const auto& visit) {
+    for (auto& entry : manifest_.entries)
+      for (auto& array : entry.arrays)
+        for (auto& chunk : array.chunks) {
+          visit(chunk.piece);
+          for (auto& patch : chunk.patches) visit(patch.piece);
+        }
+  };
+  for_each_piece([&](manifest_piece& piece) { in_use[piece.file] = true; });
   std::vector<std::uint32_t> place(in_use.size());
   std::vector<manifest_file> left;
   for (std::size_t i = 0; i < in_use.size(); ++i) {
     place[i] = static_cast<std::uint32_t>(left.size());
     if (in_use[i]) left.push_back(manifest_.files[i]);
   }
-  for_each_piece_made([&](manifest_piece& piece) { piece.file = place[piece.file]; });
+  for_each_piece([&](manifest_piece& piece) { piece.file = place[piece.file]; });
   manifest_.files = std::move(left);
 }
 

@@ -72,31 +72,13 @@ class text_cursor {
 
 /// "<f4". bfloat16 is "<V2", as NumPy writes the dtype of ml_dtypes; a struct is "|V12".
 std::string npy_descr(const dtype& type) {
-  const std::string bytes = std::to_string(type.bytes);
-  const char* order = type.bytes == 1 ? "|" : "<";
-  switch (type.kind) {
-    case dtype_kind::boolean:
-      return "|b" + bytes;
-    case dtype_kind::integer:
-      return order + ("i" + bytes);
-    case dtype_kind::unsigned_integer:
-      return order + ("u" + bytes);
-    case dtype_kind::real:
-      return order + ("f" + bytes);
-    case dtype_kind::brain:
-      return "<V2";
-    case dtype_kind::complex:
-      return order + ("c" + bytes);
-    case dtype_kind::e4m3:
-    case dtype_kind::e5m2:  // NumPy writes <f1, which it does not read
-    case dtype_kind::e8m0:
-      return "<V1";
-    case dtype_kind::e2m1:
-    case dtype_kind::foreign:
-    case dtype_kind::record:
-      break;
-  }
-  return "|V" + bytes;
+  constexpr std::string_view letters = "biufVc";  // in the order of dtype_kind
+  const auto kind = static_cast<std::size_t>(type.kind);
+  if (type.kind == dtype_kind::brain) return "<V2";
+  if (type.kind == dtype_kind::e4m3 || type.kind == dtype_kind::e5m2 || type.kind == dtype_kind::e8m0)
+    return "<V1";  // NumPy writes <f1 for e5m2, which it does not read
+  const char letter = kind < letters.size() ? letters[kind] : 'V';
+  return std::string(letter == 'V' || type.bytes == 1 ? "|" : "<") + letter + std::to_string(type.bytes);
 }
 
 /// A string of a Python literal, without the meaning of its escapes.
@@ -282,8 +264,7 @@ std::string parse_npy_dictionary(std::string_view text, stored_array& array) {
   return cursor.why();
 }
 
-}  // namespace
-
+/// The header of a row-major array.
 std::string npy_header(const dtype& type, std::span<const std::int64_t> extents) {
   std::string dictionary = "{'descr': '" + npy_descr(type) + "', 'fortran_order': False, 'shape': (";
   for (std::size_t i = 0; i < extents.size(); ++i)
@@ -302,6 +283,8 @@ std::string npy_header(const dtype& type, std::span<const std::int64_t> extents)
   header += static_cast<char>(dictionary.size() >> 8);
   return header + dictionary;
 }
+
+}  // namespace
 
 std::uint64_t begin_npy(const file& target, const dtype& type, const untyped_array& array) {
   const std::string header = npy_header(type, {array.shape.extents.data(), array.shape.rank});

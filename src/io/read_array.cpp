@@ -4,46 +4,24 @@
 #include <ferry/error.hpp>
 #include <ferry/extend.hpp>
 #include <ferry/io/detail/file_elements.hpp>
-#include <ferry/tensor/extents.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <span>
 #include <string>
 
 namespace ferry::detail {
 
 std::string dtype::name() const {
-  const std::string bits = std::to_string(bytes * 8);
-  switch (kind) {
-    case dtype_kind::boolean:
-      return "bool";
-    case dtype_kind::integer:
-      return "int" + bits;
-    case dtype_kind::unsigned_integer:
-      return "uint" + bits;
-    case dtype_kind::real:
-      return "float" + bits;
-    case dtype_kind::brain:
-      return "bfloat16";
-    case dtype_kind::complex:
-      return "complex" + bits;
-    case dtype_kind::e4m3:
-      return "float8_e4m3fn";
-    case dtype_kind::e5m2:
-      return "float8_e5m2";
-    case dtype_kind::e8m0:
-      return "float8_e8m0fnu";
-    case dtype_kind::e2m1:
-      return "pairs of float4_e2m1fn";
-    case dtype_kind::foreign:
-    case dtype_kind::record:
-      break;
-  }
-  return "records of " + std::to_string(bytes) + " bytes";
+  // In the order of dtype_kind.
+  static constexpr std::array names{
+      "bool",    "int",           "uint",        "float",          "bfloat16",
+      "complex", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "pairs of float4_e2m1fn"};
+  if (kind >= dtype_kind::foreign) return "records of " + std::to_string(bytes) + " bytes";
+  const bool has_sizes = kind == dtype_kind::integer || kind == dtype_kind::unsigned_integer ||
+                         kind == dtype_kind::real || kind == dtype_kind::complex;
+  return names[static_cast<std::size_t>(kind)] + (has_sizes ? std::to_string(bytes * 8) : "");
 }
 
 void require_extents(const char* verb, const array_note& array) {
@@ -53,13 +31,13 @@ void require_extents(const char* verb, const array_note& array) {
                            " is an empty handle without extents: it was moved from, or never given any");
 }
 
-void refuse_captured(const char* verb) {
-  throw invalid_argument(std::string("ferry::io::") + verb +
+std::string file_verb(const char* verb, bool is_captured) {
+  const std::string name = std::string("ferry::io::") + verb;
+  if (!is_captured) return name;
+  throw invalid_argument(name +
                          ": the instance is being captured into a graph, whose work runs only when the "
                          "graph is launched; end the capture first");
 }
-
-std::string file_verb(const char* verb) { return std::string("ferry::io::") + verb; }
 
 bool is_stored_as(const dtype& stored, const dtype& expected) {
   const auto is_record = [](const dtype& type) { return type.kind == dtype_kind::record; };

@@ -5,11 +5,8 @@
 #include <ferry/extend.hpp>
 #include <ferry/io/detail/file_elements.hpp>
 #include <ferry/io/detail/safetensors_header.hpp>
-#include <ferry/io/named_array.hpp>
-#include <ferry/io/open_safetensors.hpp>
 #include <ferry/io/safetensors_file.hpp>
 #include <ferry/io/save_safetensors.hpp>
-#include <ferry/tensor/tensor.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -17,7 +14,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <limits>
 #include <span>
 #include <string>
@@ -196,10 +192,8 @@ std::string parse_safetensors(std::string_view text, std::uint64_t bytes, safete
 safetensors_header read_safetensors_header(const file& source) {
   const std::uint64_t size = source.size();
   if (size < 8) source.fail("it is no safetensors file: it has only " + std::to_string(size) + " bytes");
-  unsigned char start[8] = {};
-  source.read_at(start, sizeof start, 0);
   std::uint64_t length = 0;
-  for (int i = 7; i >= 0; --i) length = length << 8 | start[i];
+  source.read_at(&length, sizeof length, 0);
   if (length > longest_safetensors_header)
     source.fail("it is no safetensors file: its header claims " + std::to_string(length) +
                 " bytes; the most are " + std::to_string(longest_safetensors_header));
@@ -236,12 +230,30 @@ std::string make_safetensors_header(const std::vector<safetensors_entry>& entrie
   }
   text += "}";
   text.append((8 - text.size() % 8) % 8, ' ');
-  std::string length(8, '\0');
-  for (int i = 0; i < 8; ++i)
-    length[static_cast<std::size_t>(i)] =
-        static_cast<char>(static_cast<std::uint64_t>(text.size()) >> (8 * i) & 0xff);
-  return length + text;
+  const std::uint64_t length = text.size();
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
 }
+
+namespace {
+
+/// Throws invalid_argument for names that a header can't hold.
+void require_safetensors_names(const std::string& path, std::vector<std::string_view> names,
+                               const char* kind) {
+  const auto refuse = [&](std::string_view name, const char* why) {
+    throw invalid_argument("ferry::io::save_safetensors: " + path + ": the " + kind + " " +
+                           json_quoted(name) + " " + why);
+  };
+  for (const auto& name : names) {
+    if (valid_utf8(name) != name.size())
+      refuse(name.substr(0, valid_utf8(name)), "is not UTF-8 after these bytes");
+    if (name == "__metadata__") refuse(name, "has a name that the format keeps for itself");
+  }
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice != names.end()) refuse(*twice, "comes twice");
+}
+
+}  // namespace
 
 }  // namespace ferry::detail
 
@@ -256,14 +268,6 @@ std::vector<std::string> safetensors_file::names() const {
   for (const auto& entry : header_.entries) names.push_back(entry.name);
   return names;
 }
-
-bool safetensors_file::contains(std::string_view name) const { return find(name) != nullptr; }
-
-const std::vector<std::size_t>& safetensors_file::shape(std::string_view name) const {
-  return entry_of(name).shape;
-}
-
-std::string_view safetensors_file::dtype(std::string_view name) const { return entry_of(name).type_name(); }
 
 const ferry::detail::safetensors_entry* safetensors_file::find(std::string_view name) const {
   const auto& entries = header_.entries;
@@ -314,15 +318,6 @@ ferry::detail::stored_array safetensors_file::stored(const ferry::detail::safete
   return array;
 }
 
-ferry::detail::stored_array safetensors_file::part_of(ferry::detail::stored_array whole, std::size_t begin,
-                                                      std::size_t end) {
-  std::uint64_t row_bytes = whole.elements.bytes;
-  for (std::size_t i = 1; i < whole.rank; ++i) row_bytes *= whole.extents[i];
-  whole.extents[0] = end - begin;
-  whole.offset += begin * row_bytes;
-  return whole;
-}
-
 void safetensors_file::refuse_rows(const ferry::detail::stored_array& whole, const std::string& begin,
                                    const std::string& end) const {
   throw out_of_range("ferry::io::safetensors_file: " + path() + ": the tensor " + whole.name + " has " +
@@ -332,65 +327,39 @@ void safetensors_file::refuse_rows(const ferry::detail::stored_array& whole, con
 
 safetensors_file open_safetensors(const std::string& path) { return safetensors_file(path); }
 
-}  // namespace ferry::io
-
-namespace ferry {
-namespace detail {
-
-namespace {
-
-/// Throws invalid_argument for names that a header can't hold.
-void require_safetensors_names(const std::string& path, std::vector<std::string_view> names,
-                               const char* kind) {
-  const auto refuse = [&](std::string_view name, const char* why) {
-    throw invalid_argument("ferry::io::save_safetensors: " + path + ": the " + kind + " " +
-                           json_quoted(name) + " " + why);
-  };
-  for (const auto& name : names) {
-    if (valid_utf8(name) != name.size())
-      refuse(name.substr(0, valid_utf8(name)), "is not UTF-8 after these bytes");
-    if (name == "__metadata__") refuse(name, "has a name that the format keeps for itself");
-  }
-  std::sort(names.begin(), names.end());
-  const auto twice = std::adjacent_find(names.begin(), names.end());
-  if (twice != names.end()) refuse(*twice, "comes twice");
-}
-
-}  // namespace
-
-void write_safetensors(const std::string& path, const io::named_array* arrays, std::size_t count,
-                       const safetensors_metadata& metadata) {
+void save_safetensors(const std::string& path, std::span<const named_array> arrays,
+                      const std::vector<std::pair<std::string, std::string>>& metadata) {
   std::vector<std::string_view> names;
-  for (std::size_t i = 0; i < count; ++i) names.push_back(arrays[i].entry().name);
-  require_safetensors_names(path, names, "array");
+  for (const auto& array : arrays) names.push_back(array.entry().name);
+  ferry::detail::require_safetensors_names(path, names, "array");
   names.clear();
   for (const auto& [key, value] : metadata) {
     names.push_back(key);
-    require_safetensors_names(path, {value}, "metadata's value");
+    ferry::detail::require_safetensors_names(path, {value}, "metadata's value");
   }
-  require_safetensors_names(path, names, "metadata's key");
+  ferry::detail::require_safetensors_names(path, names, "metadata's key");
 
   // The order of the reference implementation: large elements first, so that all are aligned; then by name.
-  std::vector<const io::named_array*> order;
-  for (std::size_t i = 0; i < count; ++i) order.push_back(arrays + i);
+  std::vector<const named_array*> order;
+  for (const auto& array : arrays) order.push_back(&array);
   std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
     const auto& left = a->entry();
     const auto& right = b->entry();
     return left.type != right.type ? left.type > right.type : left.name < right.name;
   });
-  std::vector<safetensors_entry> entries;
+  std::vector<ferry::detail::safetensors_entry> entries;
   std::uint64_t bytes = 0;
   for (const auto* array : order) {
     auto& entry = entries.emplace_back(array->entry());
     entry.begin = bytes;
     entry.end = bytes += array->entry().end;
   }
-  const std::string header = make_safetensors_header(entries, metadata);
-  if (header.size() - 8 > longest_safetensors_header)
+  const std::string header = ferry::detail::make_safetensors_header(entries, metadata);
+  if (header.size() - 8 > ferry::detail::longest_safetensors_header)
     throw invalid_argument("ferry::io::save_safetensors: " + path + ": the header would have " +
                            std::to_string(header.size() - 8) + " bytes; the most are " +
-                           std::to_string(longest_safetensors_header));
-  atomic_file target("save_safetensors", path);
+                           std::to_string(ferry::detail::longest_safetensors_header));
+  ferry::detail::atomic_file target("save_safetensors", path);
   target.content().reserve(header.size() + bytes);
   target.content().write_at(header.data(), header.size(), 0);
   for (std::size_t i = 0; i < order.size(); ++i)
@@ -398,19 +367,4 @@ void write_safetensors(const std::string& path, const io::named_array* arrays, s
   target.commit();
 }
 
-}  // namespace detail
-
-namespace io {
-
-void save_safetensors(const std::string& path, std::span<const named_array> arrays,
-                      const std::vector<std::pair<std::string, std::string>>& metadata) {
-  ferry::detail::write_safetensors(path, arrays.data(), arrays.size(), metadata);
-}
-
-void save_safetensors(const std::string& path, std::initializer_list<named_array> arrays,
-                      const std::vector<std::pair<std::string, std::string>>& metadata) {
-  ferry::detail::write_safetensors(path, arrays.begin(), arrays.size(), metadata);
-}
-
-}  // namespace io
-}  // namespace ferry
+}  // namespace ferry::io

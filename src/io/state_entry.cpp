@@ -5,7 +5,6 @@
 #include <ferry/extend.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/optimizer_facts.hpp>
-#include <ferry/optim/chain.hpp>
 #include <ferry/policy/step_count.hpp>
 
 #include <algorithm>
@@ -66,16 +65,12 @@ void add_array(const checkpoint_array& array, manifest_entry& description,
 /// An array of numbers that belongs to the save.
 checkpoint_array array_of_numbers(const char* name, std::vector<std::uint64_t>&& numbers) {
   const auto memory = std::make_shared<std::vector<std::uint64_t>>(std::move(numbers));
-  checkpoint_array array;
-  array.schema.name = name;
-  array.schema.dtype = dtype_name<std::uint64_t>();
-  array.schema.element_bytes = sizeof(std::uint64_t);
-  array.schema.extents = {memory->size()};
-  array.row_bytes = array.row_stride = sizeof(std::uint64_t);
-  choose_chunks(array.schema, array.row_bytes);
-  array.data = reinterpret_cast<std::byte*>(memory->data());
-  array.owner = memory;
-  return array;
+  manifest_array schema;
+  schema.name = name;
+  schema.dtype = dtype_name<std::uint64_t>();
+  schema.element_bytes = sizeof(std::uint64_t);
+  schema.extents = {memory->size()};
+  return array_in_memory(std::move(schema), sizeof(std::uint64_t), {}, memory->data(), memory);
 }
 
 }  // namespace
@@ -190,11 +185,7 @@ std::size_t stored_state::prepare_rows(const load_source& source, const manifest
       array->extents.size() != 1)
     source.fail(name(), "the file has no 'history' of its steps");
   history.numbers.resize(static_cast<std::size_t>(array->extents[0]));
-  std::vector<std::byte> scratch;
-  for (std::size_t place = 0; place < array->chunks.size(); ++place)
-    source.files.read_chunk(*array, place,
-                            reinterpret_cast<std::byte*>(history.numbers.data()) + place * array->chunk_bytes,
-                            scratch, "entry '" + name() + "', array 'history'");
+  source.files.read_array(*array, history.numbers.data(), "entry '" + name() + "', array 'history'");
   if (history.numbers.size() < 2) source.fail(name(), "its history is too short");
   const auto why = load_recorded(history);
   if (!why.empty()) source.fail(name(), why);

@@ -5,7 +5,6 @@
 
 #include <ferry/error.hpp>
 #include <ferry/io/detail/checkpoint_array.hpp>
-#include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/manifest.hpp>
 
 #include <cxxabi.h>
@@ -79,31 +78,23 @@ std::string text_of_fact(const manifest_entry& entry, const char* name) {
 
 std::unique_ptr<checkpoint_entry> make_number_entry(const std::string& name, std::string_view dtype,
                                                     std::size_t bytes, const void* number, bool is_const) {
-  checkpoint_array array;
-  array.schema.dtype = dtype;
-  array.schema.element_bytes = static_cast<std::uint32_t>(bytes);
-  array.label = name;
-  array.row_bytes = array.row_stride = bytes;
-  array.data = static_cast<std::byte*>(const_cast<void*>(number));
+  manifest_array schema;
+  schema.dtype = dtype;
+  schema.element_bytes = static_cast<std::uint32_t>(bytes);
+  checkpoint_array array = array_in_memory(std::move(schema), bytes, name, const_cast<void*>(number));
   array.read_only = is_const;
-  choose_chunks(array.schema, array.row_bytes);
   return std::make_unique<array_entry>(name, "value", std::vector<manifest_fact>{}, std::move(array));
 }
 
 void variable_entry::describe(manifest_entry& description, std::vector<checkpoint_array>& arrays) const {
   const auto memory = std::make_shared<std::string>(calls_.value());
-  checkpoint_array array;
-  array.schema = schema_.arrays.front();
-  array.label = name();
-  array.row_bytes = array.row_stride = array.schema.element_bytes;
-  if (is_list_) array.schema.extents = {memory->size() / array.row_bytes};
-  choose_chunks(array.schema, array.row_bytes);
-  array.data = reinterpret_cast<std::byte*>(memory->data());
-  array.owner = memory;
+  manifest_array schema = schema_.arrays.front();
+  const std::uint64_t bytes = schema.element_bytes;
+  if (is_list_) schema.extents = {memory->size() / bytes};
   description.kind = schema_.kind;
   description.facts = schema_.facts;
-  description.arrays.push_back(array.schema);
-  arrays.push_back(std::move(array));
+  arrays.push_back(array_in_memory(std::move(schema), bytes, name(), memory->data(), memory));
+  description.arrays.push_back(arrays.back().schema);
 }
 
 void variable_entry::prepare(const load_source& source, const manifest_entry& stored,
@@ -118,11 +109,7 @@ void variable_entry::prepare(const load_source& source, const manifest_entry& st
     source.fail(name(),
                 "it is " + calls_.words(stored) + " in the file, and " + calls_.words(schema_) + " here");
   std::string loaded(static_cast<std::size_t>(array->bytes()), '\0');
-  std::vector<std::byte> scratch;
-  for (std::size_t place = 0; place < array->chunks.size(); ++place)
-    source.files.read_chunk(*array, place,
-                            reinterpret_cast<std::byte*>(loaded.data()) + place * array->chunk_bytes, scratch,
-                            "entry '" + name() + "'");
+  source.files.read_array(*array, loaded.data(), "entry '" + name() + "'");
   if (is_const_) {
     const std::string now = calls_.value();
     if (loaded != now) source.fail(name(), calls_.difference(loaded, now) + compared_because_const);
@@ -137,8 +124,8 @@ std::unique_ptr<checkpoint_entry> make_text_entry(const std::string& name, const
   calls.value = [&text] { return text; };
   calls.accept = [&text](std::string&& loaded, std::function<void()>& set) {
     // Not of a constant, so it was added as a variable.
-    set = [&text, kept = std::make_shared<std::string>(std::move(loaded))] {
-      const_cast<std::string&>(text).swap(*kept);
+    set = [&text, value = std::make_shared<std::string>(std::move(loaded))] {
+      const_cast<std::string&>(text).swap(*value);
     };
     return std::string();
   };
@@ -153,10 +140,10 @@ std::unique_ptr<checkpoint_entry> make_texts_entry(const std::string& name,
   variable_entry::functions calls;
   calls.value = [&texts] { return bytes_of_texts(texts); };
   calls.accept = [&texts](std::string&& loaded, std::function<void()>& set) {
-    auto kept = texts_in(loaded);
-    if (!kept) return std::string(no_texts);
-    set = [&texts, kept = std::make_shared<std::vector<std::string>>(std::move(*kept))] {
-      const_cast<std::vector<std::string>&>(texts).swap(*kept);
+    auto list = texts_in(loaded);
+    if (!list) return std::string(no_texts);
+    set = [&texts, value = std::make_shared<std::vector<std::string>>(std::move(*list))] {
+      const_cast<std::vector<std::string>&>(texts).swap(*value);
     };
     return std::string();
   };
@@ -190,8 +177,8 @@ std::unique_ptr<checkpoint_entry> make_struct_entry(const std::string& name, con
     return value;
   };
   calls.accept = [object](std::string&& loaded, std::function<void()>& set) {
-    set = [object, kept = std::make_shared<std::string>(std::move(loaded))] {
-      std::memcpy(const_cast<void*>(object), kept->data(), kept->size());
+    set = [object, value = std::make_shared<std::string>(std::move(loaded))] {
+      std::memcpy(const_cast<void*>(object), value->data(), value->size());
     };
     return std::string();
   };

@@ -158,26 +158,21 @@ kernels::split_hazards splitter(const row_plan& plan, const std::vector<row_plan
   return split;
 }
 
-template <class Index, class Exec>
-row_plan plan_of_slot(const Exec& exec, const slot& batch, const slot_field& indices, std::int64_t rows) {
-  array_ref<const Index, batch_space_of<Exec>> list;
-  const std::size_t count = batch.samples.size() * indices.extents.width();
-  list.describe_dense(1, &count);
-  list.label = indices.label;
-  list.accesses = batch.device_accesses;
-  list.data = reinterpret_cast<const Index*>(batch.device + indices.offset);
-  return make_plan(exec, list, rows);
-}
-
 template <class Exec>
 row_plan plan_of_slot(const Exec& exec, const row_request<Exec>& request, const slot& batch,
                       const slot_field& indices) {
-  const std::int64_t rows = request.table.rows();
+  const auto plan_as = [&]<class Index>(Index) {
+    array_ref<const Index, batch_space_of<Exec>> list;
+    const std::size_t count = batch.samples.size() * indices.extents.width();
+    list.describe_dense(1, &count);
+    list.label = indices.label;
+    list.accesses = batch.device_accesses;
+    list.data = reinterpret_cast<const Index*>(batch.device + indices.offset);
+    return make_plan(exec, list, request.table.rows());
+  };
   if (request.index_bytes == sizeof(std::int32_t))
-    return request.signed_indices ? plan_of_slot<std::int32_t>(exec, batch, indices, rows)
-                                  : plan_of_slot<std::uint32_t>(exec, batch, indices, rows);
-  return request.signed_indices ? plan_of_slot<std::int64_t>(exec, batch, indices, rows)
-                                : plan_of_slot<std::uint64_t>(exec, batch, indices, rows);
+    return request.signed_indices ? plan_as(std::int32_t{}) : plan_as(std::uint32_t{});
+  return request.signed_indices ? plan_as(std::int64_t{}) : plan_as(std::uint64_t{});
 }
 
 /// The rooms, and what all backends share.
@@ -367,12 +362,6 @@ class host_row_pipeline final : public row_pipeline_of<Exec> {
   std::unique_ptr<job_thread> thread_;        ///< writes to the rooms
 };
 
-/// Ends a call of next().
-struct leaving_next_rows {
-  std::atomic<bool>& flag;
-  ~leaving_next_rows() { flag = false; }
-};
-
 }  // namespace
 
 const row_entry* row_pipeline::next() {
@@ -389,7 +378,7 @@ const row_entry* row_pipeline::next() {
   if (in_next_.exchange(true))
     throw invalid_argument(
         "ferry::row_prefetcher: two threads call next() at the same time, but a batch is valid only until the next call; give each thread a prefetcher of its own with rank and ranks");
-  const leaving_next_rows leaving{in_next_};
+  const leaving_next leaving{in_next_};
   ring_->throw_finding();
   order_after_steps();  // the step of the batch before has been enqueued
   current_.reset();

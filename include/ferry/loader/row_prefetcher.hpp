@@ -6,7 +6,6 @@
 #include <ferry/loader/detail/row_pipeline.hpp>
 #include <ferry/loader/epoch_times.hpp>
 #include <ferry/loader/prefetch_options.hpp>
-#include <ferry/loader/prefetched_batch.hpp>
 #include <ferry/loader/prefetcher.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/tensor/slice.hpp>
@@ -138,16 +137,17 @@ class row_prefetcher {
     const auto rows = detail::read_only(make_ref(table));
     detail::require_dense_rows("row_prefetcher", rows);
     detail::require_direct_reach("row_prefetcher", exec, rows);
-    const auto kept = std::make_shared<const Source>(std::move(source));
-    const auto& fields = kept->fields();
+    const auto shared_source = std::make_shared<const Source>(std::move(source));
+    const auto& fields = shared_source->fields();
     const detail::row_request<Exec> request{rows,
                                             rows.data,
                                             sizeof(element),
                                             &detail::gather_listed<Exec, element, table_space>,
                                             sizeof(index),
                                             std::is_signed_v<index>};
-    return detail::make_row_pipeline(exec, request, {kept->samples(), fields, layouts::element_bytes},
-                                     detail::maker_of<Source>(kept), options);
+    return detail::make_row_pipeline(exec, request,
+                                     {shared_source->samples(), fields, layouts::element_bytes},
+                                     detail::maker_of<Source>(shared_source), options);
   }
 
   detail::closing<detail::row_pipeline, Exec> inside_;

@@ -103,7 +103,7 @@ class ranked_load {
   void open(collective& call) {
     for (int tries = 0; tries < 8; ++tries) {
       std::string bytes;
-      if (call.rank() == 0) bytes = manifest_bytes(call_.path, nullptr, {options_.generation, options_.name});
+      if (call.rank() == 0) bytes = manifest_bytes(call_.path, {options_.generation, options_.name});
       const std::uint64_t size = bytes.size();
       bytes.resize(
           static_cast<std::size_t>(call.all_gather(std::span<const std::uint64_t>(&size, 1)).front()));
@@ -206,7 +206,7 @@ bool ranks_of_group::exists(const ranks_call& request, const io::load_options& o
   collective call(comm_, note);
   return call.guarded([&] {
     std::uint64_t is_here = 0;
-    if (call.rank() == 0) is_here = has_checkpoint(request.path, {options.generation, options.name}) ? 1 : 0;
+    if (call.rank() == 0) is_here = find_manifest(request.path, {options.generation, options.name}) ? 1 : 0;
     is_here = call.all_gather(std::span<const std::uint64_t>(&is_here, 1)).front();
     call.close();
     return is_here != 0;

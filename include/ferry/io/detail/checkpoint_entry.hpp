@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/error.hpp>
 #include <ferry/extend.hpp>
 #include <ferry/io/checkpoint_options.hpp>
 #include <ferry/io/detail/checkpoint_array.hpp>
@@ -165,12 +164,8 @@ concept CheckpointPart = requires {
   sizeof(checkpoint_part<Object>);
 };
 
-// Values of files and of memory in words, for messages about those that differ.
-
+/// The end of messages about values that differ.
 inline constexpr const char* compared_because_const = "; it was added as const, so it is compared";
-
-/// "1.5", "-3", "true", or the bytes of a struct.
-std::string element_words(std::string_view dtype, std::span<const std::byte> element);
 
 /// "is 3 in the file, and 4 here", of two texts that differ: long ones from the first difference on.
 std::string differing_texts(std::string_view loaded, std::string_view present);
@@ -182,24 +177,6 @@ std::string differing_elements(const manifest_array& array, std::size_t first,
 
 /// The entries of a checkpoint, in the order in which they were added.
 using checkpoint_entries = std::vector<std::unique_ptr<checkpoint_entry>>;
-
-/// A manifest with its open files.
-struct opened_checkpoint {
-  manifest says;
-  std::unique_ptr<checkpoint_files> files;
-};
-
-/// Opens a checkpoint. A save by another process may remove files between the two looks; then the
-/// new manifest is read.
-opened_checkpoint open_checkpoint(const std::string& folder, const checkpoint_choice& choice = {});
-
-/// The place of a chunk of the file in the array: first byte, and number of elements.
-struct chunk_place {
-  std::uint64_t offset;
-  std::size_t count;
-
-  chunk_place(const load_step& step, std::size_t place, std::size_t bytes);
-};
 
 /// The memory of each thread of a load. What the chunks of all arrays need is taken before an object changes,
 /// so a load that lacks memory changes none.

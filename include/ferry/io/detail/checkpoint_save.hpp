@@ -74,25 +74,12 @@ class checkpoint_save {
  private:
   static constexpr std::uint32_t fresh = piece_file::fresh;
 
-  static bool is_like(const manifest_array& a, const manifest_array& b);
-  /// The current manifest. One that can't be read is refused: it may be a newer ferry's.
-  [[nodiscard]] manifest read_old(bool changes) const;
-
   void for_each_job(std::size_t begin, std::size_t end, int threads,
                     function_ref<void(save_job&, chunk_memory&)> work);
   void write_chunk(save_job& job, chunk_memory& memory);
   /// Writes the units that have changed.
   void write_units(save_job& job, chunk_memory& memory);
 
-  template <class Visit>
-  void for_each_piece_made(const Visit& visit) {
-    for (auto& entry : manifest_.entries)
-      for (auto& array : entry.arrays)
-        for (auto& chunk : array.chunks) {
-          visit(chunk.piece);
-          for (auto& patch : chunk.patches) visit(patch.piece);
-        }
-  }
   /// Leaves only files in the manifest that it still needs, and the new one.
   void drop_unused_files();
   /// After an error of the last step, which may come after the rename. Where nobody can tell, the file stays:

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/concepts/element.hpp>
-#include <ferry/error.hpp>
 #include <ferry/extend.hpp>
 #include <ferry/io/detail/library.hpp>
 #include <ferry/tensor/array_traits.hpp>
@@ -19,6 +18,7 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <numeric>
 #include <span>
@@ -96,6 +96,16 @@ consteval dtype dtype_of() {
     return {dtype_kind::record, sizeof(T)};
 }
 
+/// Converts stored elements of type From.
+template <class From, class To>
+void convert_stored(const std::byte* source, void* target, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    From value;
+    std::memcpy(&value, source + i * sizeof(From), sizeof(From));
+    static_cast<To*>(target)[i] = convert<To>(value);
+  }
+}
+
 /// The place of an array in a file, as its header says and the file's size allows.
 struct stored_array {
   std::string name;  ///< in messages; empty if the file has one array only
@@ -110,6 +120,13 @@ struct stored_array {
   [[nodiscard]] std::size_t size() const {
     return std::accumulate(extents.begin(), extents.begin() + rank, std::size_t{1}, std::multiplies<>());
   }
+  /// Rows [begin, end).
+  [[nodiscard]] stored_array rows(std::size_t begin, std::size_t end) const {
+    stored_array part = *this;
+    part.offset += begin * elements.bytes * (extents[0] == 0 ? 0 : size() / extents[0]);
+    part.extents[0] = end - begin;
+    return part;
+  }
 };
 
 /// Multiplies `bytes` by an extent. Returns false if a later product of extents other than zero does not
@@ -120,8 +137,6 @@ inline bool grow_bytes(std::uint64_t& bytes, std::uint64_t extent) {
   bytes *= extent;
   return true;
 }
-
-// Requirements of saves and loads on their arrays.
 
 template <class Array>
 using file_element =
@@ -162,16 +177,15 @@ consteval void require_file_elements() {
 /// An empty handle has no extents that a file could name.
 void require_extents(const char* verb, const array_note& array);
 
-[[noreturn]] void refuse_captured(const char* verb);
-/// "ferry::io::save_npy"
-std::string file_verb(const char* verb);
+/// "ferry::io::save_npy". Throws invalid_argument for an instance that is being captured.
+std::string file_verb(const char* verb, bool is_captured);
 
 /// Waits for the work enqueued on an instance.
 template <class Exec>
 void fence_for_file(const Exec& exec, const char* verb) {
-  if (execution_backend<Exec>::capturing(exec)) refuse_captured(verb);
+  const std::string name = file_verb(verb, execution_backend<Exec>::capturing(exec));
   const typename execution_backend<Exec>::device_guard guard(exec);  // Kokkos leaves its own device current
-  execution_backend<Exec>::fence(exec, file_verb(verb));
+  execution_backend<Exec>::fence(exec, name);
 }
 
 /// The sentences for arguments of files in another order, where a compiler would list the candidates.

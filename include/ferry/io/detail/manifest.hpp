@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 /// The content of a checkpoint's manifest. docs/checkpoints.md describes its bytes.
@@ -131,8 +130,8 @@ std::uint32_t crc32c(const void* data, std::size_t bytes, std::uint32_t before =
 std::string encode(const manifest& content);
 
 /// Reads a manifest strictly: whatever the bytes are, it throws io_error, which names the path, or returns a
-/// manifest whose pieces lie within the named sizes of the data files. It never takes more memory than a small
-/// multiple of the bytes that it was given.
+/// manifest whose pieces lie within the named sizes of the data files. It never takes more memory than a
+/// small multiple of the bytes that it was given.
 manifest decode(std::string_view bytes, const std::string& path);
 
 /// True for the bytes of a manifest, also of a damaged or a newer one.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/error.hpp>
 #include <ferry/extend.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/optim/chain.hpp>
@@ -9,9 +8,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <limits>
-#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>

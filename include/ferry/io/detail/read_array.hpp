@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/concepts/element.hpp>
-#include <ferry/error.hpp>
 #include <ferry/extend.hpp>
 #include <ferry/io/convert_dtype.hpp>
 #include <ferry/io/detail/file_elements.hpp>
@@ -26,16 +25,6 @@ namespace ferry::detail {
 /// bfloat16, and a record of one byte a number of 8 or fewer bits, and the other way round, because .npy has
 /// no name for these.
 bool is_stored_as(const dtype& stored, const dtype& expected);
-
-/// Converts stored elements of type From.
-template <class From, class To>
-void convert_stored(const std::byte* source, void* target, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
-    From value;
-    std::memcpy(&value, source + i * sizeof(From), sizeof(From));
-    static_cast<To*>(target)[i] = convert<To>(value);
-  }
-}
 
 using stored_converter = void (*)(const std::byte* source, void* target, std::size_t count);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/error.hpp>
 #include <ferry/extend.hpp>
 #include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>

@@ -97,11 +97,11 @@ using number_of_variable = typename number_of_kind<T>::type;
 /// changes, and commit() sets the variable. That of a constant compares them.
 class variable_entry final : public checkpoint_entry {
  public:
-  /// What is different for each kind of variables.
+  /// The functions of a kind of variables.
   struct functions {
     std::function<std::string()> value;  ///< now
-    /// Keeps a value of the file for commit(), which calls `set`. Returns why it is none, or an empty text. For
-    /// variables that are not const.
+    /// Keeps a value of the file for commit(), which calls `set`. Returns why it is none, or an empty text.
+    /// For variables that are not const.
     std::function<std::string(std::string&& loaded, std::function<void()>& set)> accept;
     /// "a text", "a struct of 16 bytes with the layout 'v1'"
     std::function<std::string(const manifest_entry&)> words;
@@ -140,13 +140,13 @@ std::unique_ptr<checkpoint_entry> make_text_entry(const std::string& name, const
                                                   bool is_const);
 std::unique_ptr<checkpoint_entry> make_texts_entry(const std::string& name,
                                                    const std::vector<std::string>& texts, bool is_const);
-/// A trivially copyable struct. `layout`: the user's name of its members. `read`: copies it without its padding.
+/// A trivially copyable struct. `layout`: the user's name of its members. `read`: copies it without padding.
 std::unique_ptr<checkpoint_entry> make_struct_entry(const std::string& name, const void* object,
                                                     std::size_t bytes,
                                                     void (*read)(const void* object, std::byte* value),
                                                     const std::string& layout, bool is_const);
-/// An object that writes its state as text. `read` returns what sets the object, or nothing for a text that the
-/// object does not write.
+/// An object that writes its state as text. `read` returns what sets the object, or nothing for a text that
+/// the object does not write.
 std::unique_ptr<checkpoint_entry> make_random_entry(const std::string& name, const std::type_info& type,
                                                     bool is_const, std::function<void(std::ostream&)> write,
                                                     std::function<std::function<void()>(std::istream&)> read);

@@ -3,7 +3,6 @@
 
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/extend.hpp>
-#include <ferry/io/detail/library.hpp>
 #include <ferry/loader/batch_source.hpp>
 #include <ferry/loader/epoch_times.hpp>
 #include <ferry/loader/prefetch_options.hpp>
@@ -24,6 +23,11 @@
 #include <vector>
 
 namespace ferry::detail {
+
+/// As in io/detail/library.hpp.
+extern const char the_library_is_not_linked_so_link_the_target_ferry_io_or_compile_src_ferry_io_cpp;
+[[gnu::used, gnu::retain]] const char* const loader_library =
+    &the_library_is_not_linked_so_link_the_target_ferry_io_or_compile_src_ferry_io_cpp;
 
 /// One array of all batches: where it lies in a slot.
 struct slot_field {
@@ -180,6 +184,12 @@ class closing {
 
 /// Makes a batch in the memory of a slot. Several threads call it at once.
 using batch_maker = std::function<void(const batch_request& request, std::byte* const* data)>;
+
+/// Ends a call of next().
+struct leaving_next {
+  std::atomic<bool>& flag;
+  ~leaving_next() { flag = false; }
+};
 
 /// Results of pipeline::pull.
 enum class pulled {

@@ -90,7 +90,7 @@ class row_pipeline : public closable {
       : ahead_(ahead), ring_(std::move(ring)), position_(ring_->order().first()) {}
 
  private:
-  /// What knows the types: plans batches and reads their rows.
+  /// Functions that know the types: they plan batches and read their rows.
   /// @{
   /// True if the user's instance is being captured into a graph.
   [[nodiscard]] virtual bool capturing() const = 0;
