@@ -224,9 +224,7 @@ constexpr std::size_t longest_npy_dictionary = std::size_t{1} << 20;
 /// Reads the dictionary. Returns an empty string, or why it can't be used.
 std::string parse_npy_dictionary(std::string_view text, stored_array& array) {
   text_cursor cursor(text);
-  bool has_type = false;
-  bool has_order = false;
-  bool has_shape = false;
+  bool has_type = false, has_order = false, has_shape = false;
   const auto first_time = [&](bool& has) {
     return !std::exchange(has, true) || cursor.fail("a key comes twice");
   };
