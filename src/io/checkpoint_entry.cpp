@@ -146,23 +146,6 @@ std::string index_words(const manifest_array& array, std::uint64_t element) {
   return "[" + words + "]";
 }
 
-/// "1.5", "-3", "true", or the bytes of a struct.
-std::string element_words(std::string_view dtype, std::span<const std::byte> element) {
-  if (floating_dtype_bytes(dtype) == element.size() && !element.empty()) {
-    double number = 0;
-    convert_from_file<double>(dtype, element.data(), reinterpret_cast<std::byte*>(&number), 1);
-    return manifest_fact{"", manifest_fact::real, "", {std::bit_cast<std::uint64_t>(number)}}.describe();
-  }
-  const bool is_signed = dtype.starts_with('i');
-  if (!is_signed && !dtype.starts_with('u') && dtype != "bool") return hexadecimal_words(element);
-  std::uint64_t bits = 0;
-  std::memcpy(&bits, element.data(), std::min(sizeof bits, element.size()));
-  if (dtype == "bool") return bits != 0 ? "true" : "false";
-  const std::size_t unused = 8 * (sizeof bits - std::min(sizeof bits, element.size()));
-  return is_signed ? std::to_string(static_cast<std::int64_t>(bits << unused) >> unused)
-                   : std::to_string(bits);
-}
-
 /// A manifest with its open files.
 struct opened_checkpoint {
   manifest says;
@@ -195,6 +178,22 @@ struct chunk_place {
 };
 
 }  // namespace
+
+std::string element_words(std::string_view dtype, std::span<const std::byte> element) {
+  if (floating_dtype_bytes(dtype) == element.size() && !element.empty()) {
+    double number = 0;
+    convert_from_file<double>(dtype, element.data(), reinterpret_cast<std::byte*>(&number), 1);
+    return manifest_fact{"", manifest_fact::real, "", {std::bit_cast<std::uint64_t>(number)}}.describe();
+  }
+  const bool is_signed = dtype.starts_with('i');
+  if (!is_signed && !dtype.starts_with('u') && dtype != "bool") return hexadecimal_words(element);
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, element.data(), std::min(sizeof bits, element.size()));
+  if (dtype == "bool") return bits != 0 ? "true" : "false";
+  const std::size_t unused = 8 * (sizeof bits - std::min(sizeof bits, element.size()));
+  return is_signed ? std::to_string(static_cast<std::int64_t>(bits << unused) >> unused)
+                   : std::to_string(bits);
+}
 
 std::string differing_texts(std::string_view loaded, std::string_view present) {
   const std::size_t place = first_difference(loaded, present);

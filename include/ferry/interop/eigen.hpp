@@ -7,7 +7,6 @@
 
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/array_traits.hpp>
-#include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor.hpp>
 #include <ferry/tensor/tensor_view.hpp>
 

@@ -10,7 +10,6 @@
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/kokkos.hpp>
-#include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor.hpp>
 #include <ferry/tensor/tensor_view.hpp>
 

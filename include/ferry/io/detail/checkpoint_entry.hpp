@@ -9,7 +9,6 @@
 #include <ferry/tensor/array_traits.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -167,6 +166,8 @@ concept CheckpointPart = requires {
 /// The end of messages about values that differ.
 inline constexpr const char* compared_because_const = "; it was added as const, so it is compared";
 
+/// "1.5", "-3", "true", or the bytes of a struct.
+std::string element_words(std::string_view dtype, std::span<const std::byte> element);
 /// "is 3 in the file, and 4 here", of two texts that differ: long ones from the first difference on.
 std::string differing_texts(std::string_view loaded, std::string_view present);
 /// As above, of the bytes of a struct.

@@ -5,8 +5,6 @@
 #include <ferry/io/detail/file_elements.hpp>
 
 #include <cstdint>
-#include <span>
-#include <string>
 
 /// The header of a .npy file: 6 bytes of magic, 2 of version, 2 (version 1) or 4 bytes of length, then a
 /// Python dictionary, {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }, padded to 64 bytes.
