@@ -2,7 +2,7 @@
 #include "support/tables.hpp"
 
 #include <ferry/io.hpp>
-#include <ferry/io/detail/chunk_threads.hpp>
+#include <ferry/io/detail/checkpoint_array.hpp>
 
 #include <fcntl.h>
 #include <sys/statvfs.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/gather_case.hpp"
 
-#include <ferry/io/map_npy.hpp>
+#include <ferry/io/file_table.hpp>
 #include <ferry/io/save_npy.hpp>
 
 #include <unistd.h>

@@ -8,7 +8,6 @@
 #include <ferry/ferry.hpp>
 
 #include <ferry/compat/co_occurrence.hpp>
-#include <ferry/compat/data_gadget.hpp>
 #include <ferry/compat/model_factory.hpp>
 #include <ferry/compat/optimizer_factory.hpp>
 #include <ferry/compat/speedtorch.hpp>

@@ -12,11 +12,6 @@
 #include <ferry/io/convert_dtype.hpp>
 #include <ferry/io/file_table.hpp>
 #include <ferry/io/load_npy.hpp>
-#include <ferry/io/load_options.hpp>
-#include <ferry/io/map_npy.hpp>
-#include <ferry/io/named_array.hpp>
-#include <ferry/io/open_safetensors.hpp>
 #include <ferry/io/safetensors_file.hpp>
 #include <ferry/io/save_npy.hpp>
-#include <ferry/io/save_options.hpp>
 #include <ferry/io/save_safetensors.hpp>

@@ -7,11 +7,9 @@
 
 #include <ferry/ferry.hpp>
 
-#include <ferry/loader/batch_request.hpp>
 #include <ferry/loader/batch_source.hpp>
 #include <ferry/loader/epoch_times.hpp>
 #include <ferry/loader/permutation.hpp>
 #include <ferry/loader/prefetch_options.hpp>
-#include <ferry/loader/prefetched_batch.hpp>
 #include <ferry/loader/prefetcher.hpp>
 #include <ferry/loader/row_prefetcher.hpp>

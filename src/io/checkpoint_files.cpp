@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+
 #include <ferry/extend.hpp>
-#include <ferry/io/detail/checkpoint_files.hpp>
-
-#include "crc32c.hpp"
-
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/io/detail/manifest_writer.hpp>
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -68,27 +66,32 @@ void checkpoint_files::read_chunk(const manifest_array& array, std::size_t place
   }
 }
 
+void checkpoint_files::read_array(const manifest_array& array, void* target,
+                                  const std::string& subject) const {
+  std::vector<std::byte> scratch;
+  for (std::size_t place = 0; place < array.chunks.size(); ++place)
+    read_chunk(array, place, static_cast<std::byte*>(target) + place * array.chunk_bytes, scratch, subject);
+}
+
 void checkpoint_files::read_piece(const manifest_piece& piece, std::size_t bytes, std::byte* target,
                                   const std::string& subject) const {
-  const user use(*this, piece.file);
-  const file& data = files_[piece.file].content;
+  data_file& entry = files_[piece.file];
+  const file& data = entry.content;
+  {
+    const std::lock_guard lock(guard_);
+    if (!open(entry)) fail_to_open(data);
+    ++entry.users;
+  }
+  const auto leave = [this](data_file* file_in_use) {
+    const std::lock_guard lock(guard_);
+    --file_in_use->users;
+  };
+  const std::unique_ptr<data_file, decltype(leave)> use(&entry, leave);  // keeps the file open
   data.read_at(target, bytes, piece.offset);
   if (const auto checksum = crc32c(target, bytes); checksum != piece.checksum)
     data.fail(subject + " is damaged: the checksum of " + std::to_string(bytes) + " bytes at byte " +
               std::to_string(piece.offset) + " is " + std::to_string(checksum) + ", and the manifest says " +
               std::to_string(piece.checksum));
-}
-
-checkpoint_files::user::user(const checkpoint_files& home, std::size_t place)
-    : home_(home), data_(home.files_[place]) {
-  const std::lock_guard lock(home_.guard_);
-  if (!home_.open(data_)) fail_to_open(data_.content);
-  ++data_.users;
-}
-
-checkpoint_files::user::~user() {
-  const std::lock_guard lock(home_.guard_);
-  --data_.users;
 }
 
 bool checkpoint_files::open(data_file& data) const noexcept {
@@ -120,6 +123,59 @@ bool checkpoint_files::close_oldest() const noexcept {
   oldest->content.drop();
   --open_;
   return true;
+}
+
+piece_file::piece_file(const std::string& folder, std::uint64_t number)
+    : path_(data_path(folder, number)), content_("checkpoint", path_) {
+  struct stat old {};
+  const bool exists = ::stat(manifest_path(folder).c_str(), &old) == 0 && S_ISREG(old.st_mode);
+  const auto header = data_header(number);
+  if (!content_.open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, exists ? 0600 : 0666))
+    throw_errno("checkpoint", path_, "create the file");
+  created_ = true;
+  try {
+    if (exists) take_rights(content_.descriptor(), old);  // who may read the manifest may read the data
+    content_.write_at(header.data(), header.size(), 0);
+  } catch (...) {
+    drop();
+    throw;
+  }
+}
+
+void piece_file::drop() {
+  if (created_ && process_.is_here()) ::unlink(path_.c_str());
+  created_ = false;
+}
+
+manifest_piece piece_file::append(const std::byte* source, std::size_t bytes) {
+  constexpr std::uint64_t alignment = 64;
+  constexpr std::size_t part_bytes = std::size_t{1} << 18;
+  manifest_piece piece;
+  piece.file = fresh;
+  piece.offset = end_.fetch_add((bytes + alignment - 1) / alignment * alignment);
+  // Small parts are still in the cache when they are written.
+  for (std::size_t position = 0; position < bytes;) {
+    const std::size_t count = std::min(part_bytes, bytes - position);
+    piece.checksum = crc32c(source + position, count, piece.checksum);
+    content_.write_at(source + position, count, piece.offset + position);
+    position += count;
+  }
+  content_.start_write_back(piece.offset, bytes);
+  return piece;
+}
+
+void piece_file::abandon() noexcept {
+  if (!content_.is_open()) return;
+  [[maybe_unused]] const int result = ::ftruncate(content_.descriptor(), 0);
+}
+
+bool may_be_current(const std::string& folder, std::uint64_t number, const checkpoint_place& place) noexcept {
+  try {
+    bool missing = false;
+    return read_manifest(folder, &missing, {0, place.name}).number == number && !missing;
+  } catch (...) {
+    return true;
+  }
 }
 
 }  // namespace ferry::detail

@@ -3,10 +3,7 @@
 #include <ferry/io/detail/checkpoint_folder.hpp>
 
 #include <ferry/error.hpp>
-#include <ferry/io/detail/checkpoint_choice.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/io/detail/manifest_reader.hpp>
-#include <ferry/io/detail/manifest_writer.hpp>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -25,6 +22,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -89,9 +87,8 @@ std::vector<std::string> listed(const std::string& folder) {
   return names_in(folder);
 }
 
-/// The content of a manifest. Looks for its absence alone: everything else that is wrong is an error.
-std::string bytes_of_manifest(const std::string& path, bool& missing) {
-  missing = false;
+/// The content of a manifest; none if it is absent. Everything else that is wrong is an error.
+std::optional<std::string> bytes_of_manifest(const std::string& path) {
   try {
     const file source = file::open_to_read("checkpoint", path);
     const std::uint64_t size = source.size();
@@ -101,9 +98,8 @@ std::string bytes_of_manifest(const std::string& path, bool& missing) {
     source.read_at(bytes.data(), bytes.size(), 0);
     return bytes;
   } catch (const not_found&) {
-    missing = true;
+    return std::nullopt;
   }
-  return {};
 }
 
 /// 0 if the bytes have none.
@@ -134,16 +130,15 @@ class needed_data {
   void add_file(const std::string& path) {
     std::string bytes;
     try {
-      bool missing = false;
-      bytes = bytes_of_manifest(path, missing);
-      if (!missing) add(manifest_reader(bytes, path).read());
+      const auto content = bytes_of_manifest(path);
+      bytes = content.value_or("");
+      if (content) add(decode(bytes, path));
     } catch (const io_error& why) {
       const bool is_read = !bytes.empty() || read_start(path, bytes);
-      const manifest_reader damaged(bytes, path);
-      if (is_read && !damaged.is_manifest())
+      if (is_read && !is_manifest(bytes))
         return say_once("ferry::io::checkpoint: " + path +
                         ": it is no checkpoint, though it has the name of one; it is skipped");
-      const std::uint64_t last = is_read ? damaged.last_data_file() : largest_number;
+      const std::uint64_t last = is_read ? last_data_file(bytes) : largest_number;
       last_ = std::max(last_, last);
       say_once(std::string(why.what()) +
                (last < largest_number ? "; the data files up to number " + std::to_string(last)
@@ -169,7 +164,7 @@ class needed_data {
 /// The number of a manifest's file; 0 if it is no manifest, or the number is larger than that of a save.
 std::uint64_t number_of_file(const std::string& path) {
   std::string start;
-  const bool is_read = read_start(path, start) && manifest_reader(start, path).is_manifest();
+  const bool is_read = read_start(path, start) && is_manifest(start);
   const std::uint64_t number = is_read ? number_of_manifest(start) : 0;
   return number < largest_number ? number : 0;
 }
@@ -204,10 +199,9 @@ std::string words_of_list(const Items& items, const Words& words) {
 }
 
 /// True if a file is known to have this content.
-bool is_manifest(const std::string& path, const std::string& bytes) noexcept {
+bool has_content(const std::string& path, const std::string& bytes) noexcept {
   try {
-    bool missing = false;
-    return bytes_of_manifest(path, missing) == bytes;
+    return bytes_of_manifest(path) == bytes;
   } catch (const std::exception&) {
     return false;
   }
@@ -273,82 +267,64 @@ void make_folder(const std::string& path) {
   throw_errno("checkpoint", path, "make the folder");
 }
 
-folder_lock::folder_lock(const std::string& folder) : file_("checkpoint", folder) {
-  if (!file_.open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0666))
-    throw_errno("checkpoint", folder, "open its lock");
+folder_lock::folder_lock(const std::string& folder, folder_use use) : file_("checkpoint", folder) {
+  const bool is_save = use == folder_use::saves;
+  if (is_save ? !file_.open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0666)
+              : !file_.open(folder.c_str(), O_RDONLY | O_DIRECTORY)) {
+    if (is_save) throw_errno("checkpoint", folder, "open its lock");
+    return;
+  }
   int result = 0;
   do {
-    result = ::flock(file_.descriptor(), LOCK_EX | LOCK_NB);
+    result = ::flock(file_.descriptor(), use == folder_use::reads ? LOCK_SH : LOCK_EX | LOCK_NB);
   } while (result != 0 && errno == EINTR);
-  if (result == 0) return;
-  if (errno == EWOULDBLOCK) file_.fail("another checkpoint object or process is saving into it");
+  refused_ = result != 0 && errno == EWOULDBLOCK;
+  if (result == 0 || !is_save) return;
+  if (refused_) file_.fail("another checkpoint object or process is saving into it");
   // File systems without locks (ENOSYS: Lustre without -o flock): nothing to do.
   if (errno != ENOLCK && errno != ENOTSUP && errno != EINVAL && errno != ENOSYS) file_.fail_by_errno("lock");
 }
 
 folder_lock::~folder_lock() {
-  if (process_.is_here()) static_cast<void>(::flock(file_.descriptor(), LOCK_UN));
+  if (file_.is_open() && process_.is_here()) static_cast<void>(::flock(file_.descriptor(), LOCK_UN));
 }
 
-folder_guard::folder_guard(const std::string& folder, folder_use how) : folder_("checkpoint", folder) {
-  if (!folder_.open(folder.c_str(), O_RDONLY | O_DIRECTORY)) return;
-  int result = 0;
-  do {
-    result = ::flock(folder_.descriptor(), how == folder_use::reads ? LOCK_SH : LOCK_EX | LOCK_NB);
-  } while (result != 0 && errno == EINTR);
-  refused_ = result != 0 && errno == EWOULDBLOCK;
+std::optional<std::string> find_manifest(const std::string& folder, const checkpoint_choice& choice) {
+  if (!choice.name.empty()) return bytes_of_manifest(manifest_path(folder, choice));
+  auto newest = bytes_of_manifest(manifest_path(folder));
+  // A save gives a generation its number before another one takes its place, so one of the two is there.
+  if (choice.generation != 0 && (!newest || number_of_manifest(*newest) != choice.generation))
+    return bytes_of_manifest(manifest_path(folder, choice));
+  return newest;
 }
 
-folder_guard::~folder_guard() {
-  if (folder_.is_open()) static_cast<void>(::flock(folder_.descriptor(), LOCK_UN));
-}
-
-std::string manifest_bytes(const std::string& folder, bool* missing, const checkpoint_choice& choice) {
-  std::string bytes;
-  bool is_missing = false;
-  if (!choice.name.empty()) {
-    bytes = bytes_of_manifest(manifest_path(folder, choice), is_missing);
-  } else {
-    bytes = bytes_of_manifest(manifest_path(folder), is_missing);
-    // A save gives a generation its number before another one takes its place, so one of the two is there.
-    if (choice.generation != 0 && (is_missing || number_of_manifest(bytes) != choice.generation))
-      bytes = bytes_of_manifest(manifest_path(folder, choice), is_missing);
-  }
-  if (missing != nullptr)
-    *missing = is_missing;
-  else if (is_missing)
-    throw_not_found(folder, choice);
-  return bytes;
+std::string manifest_bytes(const std::string& folder, const checkpoint_choice& choice) {
+  auto bytes = find_manifest(folder, choice);
+  if (!bytes) throw_not_found(folder, choice);
+  return std::move(*bytes);
 }
 
 manifest read_manifest(const std::string& folder, bool* missing, const checkpoint_choice& choice) {
-  bool is_missing = false;
-  const std::string bytes = manifest_bytes(folder, missing == nullptr ? nullptr : &is_missing, choice);
-  if (missing != nullptr) *missing = is_missing;
-  if (is_missing) return {};
+  const auto bytes = find_manifest(folder, choice);
+  if (missing != nullptr) *missing = !bytes;
+  if (!bytes && missing != nullptr) return {};
+  if (!bytes) throw_not_found(folder, choice);
   const bool is_newest = choice.name.empty() && choice.generation == 0;
-  return manifest_reader(bytes, is_newest ? manifest_path(folder) : manifest_path(folder, choice)).read();
-}
-
-bool has_checkpoint(const std::string& folder, const checkpoint_choice& choice) {
-  bool missing = false;
-  static_cast<void>(manifest_bytes(folder, &missing, choice));
-  return !missing;
+  return decode(*bytes, is_newest ? manifest_path(folder) : manifest_path(folder, choice));
 }
 
 std::vector<std::uint64_t> generations_in(const std::string& folder) {
   constexpr int most_looks = 64;
   for (int look = 1;; ++look) {
     // The newest one first: a save that comes between the two looks lists it among the older ones.
-    bool missing = false;
-    const std::string newest = manifest_bytes(folder, &missing);
+    const auto newest = find_manifest(folder);
     std::vector<std::uint64_t> numbers;
     for (const auto& name : listed(folder))
       if (const std::uint64_t number = number_after(old_manifest, name); number != 0)
         numbers.push_back(number);
     // Several saves meanwhile may have removed generations that the list has not come to.
-    if (!missing && look < most_looks && !is_manifest(manifest_path(folder), newest)) continue;
-    if (const std::uint64_t number = missing ? 0 : number_of_manifest(newest); number != 0)
+    if (newest && look < most_looks && !has_content(manifest_path(folder), *newest)) continue;
+    if (const std::uint64_t number = newest ? number_of_manifest(*newest) : 0; number != 0)
       numbers.push_back(number);
     std::sort(numbers.begin(), numbers.end());
     numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
@@ -359,8 +335,8 @@ std::vector<std::uint64_t> generations_in(const std::string& folder) {
 std::vector<std::string> checkpoint_names_in(const std::string& folder) {
   std::vector<std::string> names;
   for (const auto& name : listed(folder))
-    if (std::string start; is_named_manifest(name) && (!read_start(path_in(folder, name), start) ||
-                                                       manifest_reader(start, name).is_manifest()))
+    if (std::string start;
+        is_named_manifest(name) && (!read_start(path_in(folder, name), start) || is_manifest(start)))
       names.push_back(name.substr(named_manifest.size()));
   std::sort(names.begin(), names.end());
   return names;
@@ -385,16 +361,16 @@ void write_manifest(const std::string& folder, const manifest& content, const ch
   if (!place.name.empty()) return write_whole(manifest_path(folder, {0, place.name}), bytes, folder);
   // A link is replaced. What it refers to is no generation of this folder, and its data may lie elsewhere.
   struct stat newest {};
-  bool missing =
+  const bool keeps_none =
       place.keep <= 1 || (::lstat(manifest_path(folder).c_str(), &newest) == 0 && S_ISLNK(newest.st_mode));
-  const std::string before = missing ? std::string() : manifest_bytes(folder, &missing);
-  if (missing) return write_whole(manifest_path(folder), bytes, folder);
-  const std::string copy = manifest_path(folder, {number_of_manifest(before), {}});
-  write_whole(copy, before, folder);
+  const auto before = keeps_none ? std::nullopt : find_manifest(folder);
+  if (!before) return write_whole(manifest_path(folder), bytes, folder);
+  const std::string copy = manifest_path(folder, {number_of_manifest(*before), {}});
+  write_whole(copy, *before, folder);
   try {
     write_whole(manifest_path(folder), bytes, folder);
   } catch (...) {
-    if (is_manifest(manifest_path(folder), before)) ::unlink(copy.c_str());
+    if (has_content(manifest_path(folder), *before)) ::unlink(copy.c_str());
     throw;
   }
 }
@@ -417,17 +393,16 @@ void remove_generations(const std::string& folder, const manifest& current,
 
 void remove_leftovers(const std::string& folder, const manifest& current) noexcept {
   try {
-    const folder_guard alone(folder, folder_use::removes);
+    const folder_lock alone(folder, folder_use::removes);
     if (alone.is_refused()) return;
     const auto names = names_in(folder);
     for (const auto& name : names)
       if (is_unfinished(name)) ::unlink(path_in(folder, name).c_str());
     needed_data needed;
     needed.add(current);
-    bool missing = false;
     // The number of the newest generation is its own. A named checkpoint may have that of a generation, of
     // saves by different numbers of ranks.
-    const std::uint64_t newest = number_of_manifest(manifest_bytes(folder, &missing));
+    const std::uint64_t newest = number_of_manifest(find_manifest(folder).value_or(""));
     if (newest != current.number) needed.add_file(manifest_path(folder));
     for (const auto& name : names) {
       const std::string path = path_in(folder, name);
@@ -462,40 +437,11 @@ std::uint64_t next_number(const std::string& folder, const manifest& current) {
 
 std::vector<std::byte> data_header(std::uint64_t number) {
   std::vector<std::byte> header(data_header_bytes);
-  const std::uint32_t version = data_version;
+  constexpr std::uint32_t version = 1;
   std::memcpy(header.data(), data_magic.data(), data_magic.size());
   std::memcpy(header.data() + 8, &version, sizeof version);
   std::memcpy(header.data() + 16, &number, sizeof number);
   return header;
-}
-
-new_data_file::new_data_file(const std::string& folder, std::uint64_t number)
-    : path_(data_path(folder, number)), content_("checkpoint", path_) {
-  struct stat old {};
-  const bool exists = ::stat(manifest_path(folder).c_str(), &old) == 0 && S_ISREG(old.st_mode);
-  const auto header = data_header(number);
-  if (!content_.open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, exists ? 0600 : 0666))
-    throw_errno("checkpoint", path_, "create the file");
-  created_ = true;
-  try {
-    if (exists) take_rights(content_.descriptor(), old);  // who may read the manifest may read the data
-    content_.write_at(header.data(), header.size(), 0);
-  } catch (...) {
-    drop();
-    throw;
-  }
-}
-
-new_data_file::~new_data_file() { drop(); }
-
-void new_data_file::finish() {
-  content_.sync();
-  content_.close();
-}
-
-void new_data_file::drop() {
-  if (created_ && process_.is_here()) ::unlink(path_.c_str());
-  created_ = false;
 }
 
 }  // namespace ferry::detail

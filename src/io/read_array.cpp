@@ -1,17 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/extend.hpp>
 #include <ferry/io/detail/read_array.hpp>
 
 #include <ferry/error.hpp>
-#include <ferry/io/detail/dtype.hpp>
-#include <ferry/io/detail/stored_array.hpp>
+#include <ferry/extend.hpp>
+#include <ferry/io/detail/file_elements.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 namespace ferry::detail {
+
+std::string dtype::name() const {
+  // In the order of dtype_kind.
+  static constexpr std::array names{
+      "bool",    "int",           "uint",        "float",          "bfloat16",
+      "complex", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "pairs of float4_e2m1fn"};
+  if (kind >= dtype_kind::foreign) return "records of " + std::to_string(bytes) + " bytes";
+  const bool has_sizes = kind == dtype_kind::integer || kind == dtype_kind::unsigned_integer ||
+                         kind == dtype_kind::real || kind == dtype_kind::complex;
+  return names[static_cast<std::size_t>(kind)] + (has_sizes ? std::to_string(bytes * 8) : "");
+}
+
+void require_extents(const char* verb, const array_note& array) {
+  if (array.rank == 0)
+    throw invalid_argument(std::string("ferry::io::") + verb + ": " +
+                           (array.label.empty() ? "an array" : "'" + array.label + "'") +
+                           " is an empty handle without extents: it was moved from, or never given any");
+}
+
+std::string file_verb(const char* verb, bool is_captured) {
+  const std::string name = std::string("ferry::io::") + verb;
+  if (!is_captured) return name;
+  throw invalid_argument(name +
+                         ": the instance is being captured into a graph, whose work runs only when the "
+                         "graph is launched; end the capture first");
+}
 
 bool is_stored_as(const dtype& stored, const dtype& expected) {
   const auto is_record = [](const dtype& type) { return type.kind == dtype_kind::record; };
@@ -75,6 +101,19 @@ void stored_reader::operator()(void* elements, std::int64_t first, std::int64_t 
   if (converter != nullptr) return read_converted(*this, place, static_cast<std::byte*>(elements), size);
   source.read_at(elements, size * element_bytes, place);
   if (booleans) make_booleans(elements, size);
+}
+
+void require_same_extents(const file& source, const stored_array& stored, const array_note& array) {
+  bool same = stored.rank == array.rank;
+  for (std::size_t i = 0; same && i < stored.rank; ++i)
+    same = stored.extents[i] == static_cast<std::size_t>(array.extents[i]);
+  if (same) return;
+  std::string shape = "[";
+  for (const std::size_t extent : stored.sizes())
+    shape += (shape.size() == 1 ? "" : " x ") + std::to_string(extent);
+  throw invalid_argument("ferry::io::" + source.verb() + ": " + source.path() + ": " +
+                         (stored.name.empty() ? "its array is " : stored.name + " is ") + shape + "], and " +
+                         array.describe() + " has other extents");
 }
 
 }  // namespace ferry::detail

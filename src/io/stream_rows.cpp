@@ -167,16 +167,4 @@ void stream_out_parts(const untyped_array& array, bool as_bytes, const part_step
   empty(1 - turn);
 }
 
-void piece_reader::operator()(void* elements, std::int64_t first, std::int64_t count) const {
-  source.read_at(elements, static_cast<std::size_t>(count) * element_bytes,
-                 offset + static_cast<std::uint64_t>(first) * element_bytes);
-}
-
-void piece_writer::operator()(const void* elements, std::int64_t first, std::int64_t count) const {
-  const std::uint64_t place = offset + static_cast<std::uint64_t>(first) * element_bytes;
-  const std::size_t bytes = static_cast<std::size_t>(count) * element_bytes;
-  target.write_at(elements, bytes, place);
-  target.start_write_back(place, bytes);
-}
-
 }  // namespace ferry::detail

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit_digests.hpp"
 
-#include "crc32c.hpp"
-
 #include <ferry/error.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/io/detail/manifest_writer.hpp>
 #include <ferry/memory/detail/file.hpp>
 
 #define XXH_INLINE_ALL  // no program has to link it
@@ -16,7 +13,6 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
-#include <string_view>
 #include <vector>
 
 static_assert(XXH_VERSION_NUMBER >= 800,

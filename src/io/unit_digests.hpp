@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../../backends/enabled.hpp"
+
 #include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/manifest.hpp>
+#include <ferry/memory/detail/backend.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/engine.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/tensor/tensor.hpp>
 
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -37,5 +48,83 @@ void write_digests(const std::string& folder, const manifest& content,
                    const std::vector<array_digests>& arrays);
 /// Reads the digests of a manifest of the folder; none if they are missing, damaged, or another manifest's.
 std::vector<array_digests> read_digests(const std::string& folder, const manifest& content);
+
+}  // namespace ferry::detail
+
+namespace ferry::kernels {
+
+/// Adds the words of units to their digests: each iteration one lane's words of a unit, so neighbours read
+/// neighbouring words. A digest is the sum of its words, each mixed with its place by two functions: sums are
+/// equal in any order.
+struct digest_units {
+  static constexpr std::int64_t lanes = 32, word_bytes = 8;
+
+  const unsigned char* data;
+  std::int64_t bytes;
+  std::int64_t unit;
+  detail::unit_digest* digests;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t begin = i / lanes * unit, end = begin + unit < bytes ? begin + unit : bytes;
+    detail::unit_digest sum;
+    for (std::int64_t place = i % lanes * word_bytes; begin + place < end; place += lanes * word_bytes) {
+      const auto key = static_cast<std::uint64_t>(place + word_bytes);
+      const std::uint64_t first = mixed(word_at(begin + place, end) ^ key * 0x9e3779b97f4a7c15u);
+      sum.low += first;
+      sum.high += mixed(first + key * 0xd6e8feb86659fd93u);
+    }
+    Kokkos::atomic_add(&digests[i / lanes].low, sum.low);
+    Kokkos::atomic_add(&digests[i / lanes].high, sum.high);
+  }
+
+ private:
+  /// Missing bytes of the last word are zeros.
+  KOKKOS_FUNCTION std::uint64_t word_at(std::int64_t place, std::int64_t end) const {
+    const unsigned char* const first = data + place;
+    if (place + word_bytes <= end && reinterpret_cast<std::uintptr_t>(first) % word_bytes == 0)
+      return *reinterpret_cast<const std::uint64_t*>(first);
+    std::uint64_t word = 0;
+    for (int i = 0; i < word_bytes && place + i < end; ++i) word |= std::uint64_t{first[i]} << (8 * i);
+    return word;
+  }
+  /// The last steps of MurmurHash3: one to one, and each bit of the result depends on all bits.
+  KOKKOS_FUNCTION static std::uint64_t mixed(std::uint64_t bits) {
+    bits = (bits ^ (bits >> 33)) * 0xff51afd7ed558ccdu;
+    bits = (bits ^ (bits >> 33)) * 0xc4ceb9fe1a85ec53u;
+    return bits ^ (bits >> 33);
+  }
+};
+
+}  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+/// Digests of an array in the memory of Exec's default device, by that device: `digests` has room for all units.
+/// False if the array's bytes do not lie there one after the other. Blocks.
+template <class Exec>
+bool digest_on_device(const checkpoint_array& array, std::vector<unit_digest>& digests) {
+  using backend = execution_backend<Exec>;
+  using memory = device_backend<device_space>;
+  const Exec home;
+  if (array.read_device == nullptr || !array.is_dense() || array.accesses == nullptr ||
+      array.accesses->device() != backend::device_of(home))
+    return false;
+  static const std::string label = "ferry::checkpoint::digests";
+  constexpr std::size_t most = std::size_t{1} << 16;
+  const typename backend::device_guard guard(home);  // Kokkos leaves its own device current
+  const auto side = engine::get(home)->side_streams().take(home);
+  tensor<unit_digest, device_space> part("checkpoint::digests", std::min(most, digests.size()));
+  for (std::size_t first = 0; first < digests.size(); first += most) {
+    const std::size_t count = std::min(most, digests.size() - first), begin = first * array.schema.unit_bytes;
+    memory::write(part.data(), digests.data() + first, count * sizeof(unit_digest));  // zeros
+    const kernels::digest_units kernel{reinterpret_cast<const unsigned char*>(array.data) + begin,
+                                       static_cast<std::int64_t>(array.schema.bytes() - begin),
+                                       std::int64_t{array.schema.unit_bytes}, part.data()};
+    launch(*side, label, static_cast<std::int64_t>(count) * kernel.lanes, kernel);
+    backend::fence(*side, label);
+    memory::read(digests.data() + first, part.data(), count * sizeof(unit_digest));
+  }
+  return true;
+}
 
 }  // namespace ferry::detail

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/extend.hpp>
-#include <ferry/loader/detail/lane.hpp>
+#include <ferry/loader/detail/pipeline.hpp>
 
 #include "../../backends/enabled.hpp"
 
 #include <ferry/error.hpp>
-#include <ferry/loader/detail/closable.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <cstdio>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace ferry::detail {
@@ -145,9 +147,27 @@ void close_at_finalize(const std::shared_ptr<closable>& prefetcher) {
   until_finalize<living_prefetchers<Exec>>()->add(prefetcher);
 }
 
-#define FERRY_LANES_OF(EXEC)                                                              \
-  template std::unique_ptr<lane> make_lane(const EXEC&, const slot_layout&, std::size_t); \
-  template void close_at_finalize<EXEC>(const std::shared_ptr<closable>&);
+void close_or_abandon(std::shared_ptr<closable> prefetcher) {
+  if (prefetcher->in_own_process())
+    prefetcher->close();
+  else
+    process_identity::get().abandon(new std::shared_ptr<closable>(std::move(prefetcher)));
+}
+
+template <ExecutionSpace Exec>
+std::shared_ptr<pipeline> make_pipeline(const Exec& exec, const source_facts& source, batch_maker maker,
+                                        const prefetch_options& options) {
+  const batch_order order(source.samples, options);
+  const slot_layout layout = source.layout(options.batch, "prefetcher");
+  const std::size_t depth = slots_of(options);
+  return pipeline::make(make_lane(exec, layout, depth), std::move(maker), layout, order, options, depth);
+}
+
+#define FERRY_LANES_OF(EXEC)                                                                      \
+  template std::unique_ptr<lane> make_lane(const EXEC&, const slot_layout&, std::size_t);         \
+  template void close_at_finalize<EXEC>(const std::shared_ptr<closable>&);                        \
+  template std::shared_ptr<pipeline> make_pipeline(const EXEC&, const source_facts&, batch_maker, \
+                                                   const prefetch_options&);
 FERRY_FOR_EXECUTION_SPACES(FERRY_LANES_OF)
 #undef FERRY_LANES_OF
 

@@ -1,36 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/loader/detail/pipeline.hpp>
 
-#include "mover.hpp"
-#include "slot_ring.hpp"
-
 #include "../runtime/processors.hpp"
 #include "../runtime/worker_pool.hpp"
 
 #include <ferry/error.hpp>
+#include <ferry/extend.hpp>
+#include <ferry/loader/epoch_times.hpp>
 #include <ferry/runtime/trace.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace ferry::detail {
-
 namespace {
 
 /// The clock's time overflows soon after a century.
 constexpr std::chrono::milliseconds longest_wait = std::chrono::hours(24 * 365 * 100);
-
-struct leaving_next {
-  std::atomic<bool>& flag;
-  ~leaving_next() { flag = false; }
-};
 
 void wait_for_work_on(access_tracker& accesses) noexcept {
   try {
@@ -40,20 +37,93 @@ void wait_for_work_on(access_tracker& accesses) noexcept {
   }
 }
 
-}  // namespace
+/// The slots of a prefetcher and whose turn they are. Batch k lies in slot k % depth and passes these
+/// counters, which begin at the first batch, and none of which is ever above the one before it:
+///
+///   claimed   workers have begun to make it      (by a worker)
+///   ready     it was made, and its transfer is enqueued; in order
+///   served    next() has returned it             (by the user's thread)
+///   released  next() was called again            (by the user's thread)
+///   retired   the user's work on it has ended, so its slot is free
+///
+/// A worker claims only below retired + depth: that is the back-pressure. All members are guarded by `guard`,
+/// except the contents of a slot, which belong to the thread whose turn it is.
+struct slot_ring {
+  using clock = slot::clock;
 
-class pipeline::inside {
+  struct epoch_clock {
+    epoch_times times;
+    clock::time_point begin;
+  };
+
+  slot_ring(const batch_order& epoch_order, std::size_t depth)
+      : order(epoch_order),
+        first(epoch_order.first()),
+        first_epoch(epoch_order.epoch_of_first()),
+        batches(epoch_order.all_batches()),
+        slots(depth) {}
+
+  [[nodiscard]] slot& of(std::int64_t batch) { return slots[static_cast<std::size_t>(batch) % slots.size()]; }
+  [[nodiscard]] bool stops() const { return stop.load(std::memory_order_relaxed); }
+  /// True if the next batch in order was made.
+  [[nodiscard]] bool next_is_made() { return ready < claimed && of(ready).is_made; }
+  /// True if a worker may begin a batch.
+  [[nodiscard]] bool may_claim() const {
+    return !failed && claimed < batches && claimed < retired + static_cast<std::int64_t>(slots.size());
+  }
+
+  [[nodiscard]] epoch_clock& clock_of(std::int64_t batch) {
+    const std::int64_t epoch = order.epoch_of(batch);
+    const auto place = static_cast<std::size_t>(epoch - first_epoch);
+    if (clocks.size() <= place) clocks.resize(place + 1);
+    clocks[place].times.epoch = epoch;
+    return clocks[place];
+  }
+
+  /// Frees the slot of the oldest released batch.
+  void retire() {
+    slot& free = of(retired);
+    const auto now = clock::now();
+    clock_of(free.number).times.step += seconds(now - std::max(free.served, last_retired));
+    last_retired = now;
+    free.arrived = nullptr;
+    free.released = nullptr;
+    ++retired;
+    is_free.notify_all();
+  }
+
+  static double seconds(clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
+  const batch_order order;
+  const std::int64_t first;        ///< batch: that of a new run is 0
+  const std::int64_t first_epoch;  ///< its epoch
+  const std::int64_t batches;      ///< batches of all epochs
+  std::vector<slot> slots;
+
+  mutable std::mutex guard;
+  std::condition_variable is_free;   ///< for the workers: a slot is free
+  std::condition_variable changed;   ///< for the mover: a batch was made or released
+  std::condition_variable is_ready;  ///< for the user: a batch is ready
+  std::int64_t claimed = first, ready = first, served = first, released = first, retired = first;
+  bool failed = false;  ///< whether a source has thrown: no further batch is begun
+  bool closed = false;
+  std::exception_ptr broken;  ///< why the mover has given up
+  std::atomic<bool> stop{false};
+  std::vector<epoch_clock> clocks;
+  clock::time_point last_retired{};
+};
+
+class ring_pipeline final : public pipeline {
  public:
-  inside(std::unique_ptr<lane> way, std::unique_ptr<batch_maker> maker, slot_layout layout,
-         const batch_order& order, const prefetch_options& options, std::size_t depth,
-         std::int64_t batches_held)
+  ring_pipeline(std::unique_ptr<lane> way, batch_maker maker, slot_layout layout, const batch_order& order,
+                const prefetch_options& options, std::size_t depth, std::int64_t batches_held)
       : layout_(std::move(layout)),
         options_(options),
         batches_held_(batches_held),
         maker_(std::move(maker)),
         lane_(std::move(way)),
         ring_(order, depth),
-        mover_(ring_, *lane_, layout_),
+        landed_(ring_.first),
         processors_(processor_set::of_process()) {
     for (std::size_t i = 0; i < depth; ++i) lane_->place(ring_.slots[i], i);
     const int threads = options.workers + (lane_->travels() ? 1 : 0);
@@ -61,15 +131,15 @@ class pipeline::inside {
     // Nothing throws from here on.
     for (int i = 0; i < options.workers; ++i)
       threads_[static_cast<std::size_t>(i)]->begin(
-          [](void* self, int worker) noexcept { static_cast<inside*>(self)->work(worker); }, this, i);
+          [](void* self, int worker) noexcept { static_cast<ring_pipeline*>(self)->work(worker); }, this, i);
     if (lane_->travels())
-      threads_.back()->begin([](void* self, int) noexcept { static_cast<inside*>(self)->mover_.run(); }, this,
-                             0);
+      threads_.back()->begin([](void* self, int) noexcept { static_cast<ring_pipeline*>(self)->move(); },
+                             this, 0);
   }
-  inside(const inside&) = delete;
-  inside& operator=(const inside&) = delete;
+  ~ring_pipeline() override { close(); }
 
-  pulled pull(bool may_block, slot*& got) {
+  pulled pull(bool may_block, slot*& got) override {
+    require_own_process();
     if (in_next_.exchange(true))
       throw invalid_argument(order().message(
           "two threads call next() at the same time, but a batch is valid only until the next call; give each thread a prefetcher of its own with rank and ranks"));
@@ -78,17 +148,19 @@ class pipeline::inside {
     release();
     return take(may_block, got);
   }
-  void throw_finding() {
+  void throw_finding() override {
+    require_own_process();
     lane_->require_usable();
     if (const auto error = lane_->take_finding()) std::rethrow_exception(error);
   }
-  void order_after(const slot& batch) {
+  void order_after(const slot& batch) override {
     if (batch.arrived != nullptr) lane_->order(*batch.arrived);
   }
-  [[nodiscard]] bool has_ended() const { return ring_.served == ring_.batches; }
-  [[nodiscard]] std::int64_t position() const { return ring_.served; }
+  [[nodiscard]] bool has_ended() const override { return ring_.served == ring_.batches; }
+  [[nodiscard]] std::int64_t position() const override { return ring_.served; }
 
-  void close() noexcept {
+  void close() noexcept override {
+    if (!in_own_process()) return;
     {
       const std::lock_guard lock(ring_.guard);
       if (std::exchange(ring_.closed, true)) return;
@@ -108,11 +180,12 @@ class pipeline::inside {
     for (slot& member : ring_.slots) member.arrived = member.released = nullptr;
   }
 
-  [[nodiscard]] const slot_layout& layout() const { return layout_; }
-  [[nodiscard]] const batch_order& order() const { return ring_.order; }
-  [[nodiscard]] std::size_t depth() const { return ring_.slots.size(); }
+  [[nodiscard]] const slot_layout& layout() const override { return layout_; }
+  [[nodiscard]] const batch_order& order() const override { return ring_.order; }
+  [[nodiscard]] std::size_t depth() const override { return ring_.slots.size(); }
 
-  [[nodiscard]] std::vector<epoch_times> times() const {
+  [[nodiscard]] std::vector<epoch_times> times() const override {
+    require_own_process();
     std::vector<epoch_times> epochs;
     const std::lock_guard lock(ring_.guard);
     for (const auto& epoch : ring_.clocks) {
@@ -124,6 +197,12 @@ class pipeline::inside {
 
  private:
   using clock = slot::clock;
+
+  void require_own_process() const {
+    if (!in_own_process())
+      throw invalid_argument(order().message(
+          "this process was forked from the one that made it and has none of its threads; make the prefetcher after the fork"));
+  }
 
   /// A loop that took the end of an epoch for that of all epochs trains less than it should.
   void say_epochs_left() const noexcept {
@@ -217,9 +296,9 @@ class pipeline::inside {
         const trace_region making("ferry::loader::make");
         order().list(batch_slot.number, batch_slot.samples);
         for (std::size_t i = 0; i < data.size(); ++i) data[i] = batch_slot.host + layout_.fields[i].offset;
-        maker_->make({order().epoch_of(batch_slot.number), batch_slot.number % order().batches(),
-                      batch_slot.samples, worker, &ring_.stop},
-                     data.data());
+        maker_({order().epoch_of(batch_slot.number), batch_slot.number % order().batches(),
+                batch_slot.samples, worker, &ring_.stop},
+               data.data());
       } catch (...) {
         batch_slot.failure = std::current_exception();
       }
@@ -236,65 +315,141 @@ class pipeline::inside {
     }
   }
 
+  /// The life of the mover, if batches travel: it enqueues the transfers in order and watches for the ends of
+  /// transfers and of the user's work. It polls, because a thread that blocks on a device spins.
+  void move() noexcept {
+    std::unique_lock lock(ring_.guard);
+    auto since = clock::now();
+    while (!ring_.stops()) {
+      try {
+        const bool sent = send_made(lock);
+        const bool ended = look_for_ends(lock);
+        if (sent || ended) since = clock::now();
+      } catch (...) {
+        if (!lock.owns_lock()) lock.lock();
+        ring_.broken = std::current_exception();
+        ring_.is_ready.notify_all();
+        return;
+      }
+      if (ring_.stops()) return;
+      if (ring_.next_is_made()) continue;
+      if (landed_ < ring_.ready || ring_.retired < ring_.released) {
+        // The longer nothing ends, the less it matters how soon the end is seen.
+        using std::chrono::microseconds;
+        const auto pause =
+            std::clamp<clock::duration>((clock::now() - since) / 16, microseconds(10), microseconds(500));
+        ring_.changed.wait_for(lock, pause);
+      } else {
+        ring_.changed.wait(
+            lock, [this] { return ring_.stops() || ring_.next_is_made() || ring_.retired < ring_.released; });
+        since = clock::now();
+      }
+    }
+  }
+
+  bool send_made(std::unique_lock<std::mutex>& lock) {
+    bool any = false;
+    for (; !ring_.stops() && ring_.next_is_made(); any = true) {
+      slot& batch_slot = ring_.of(ring_.ready);
+      if (batch_slot.failure == nullptr) {
+        lock.unlock();
+        batch_slot.sent = clock::now();
+        const std::int64_t bytes = send(batch_slot);
+        lock.lock();
+        ring_.clock_of(batch_slot.number).times.bytes += bytes;
+      }
+      ++ring_.ready;
+      ring_.is_ready.notify_all();
+    }
+    return any;
+  }
+  /// An error of the transfer is the batch's.
+  std::int64_t send(slot& batch_slot) {
+    try {
+      return lane_->send(batch_slot, layout_, static_cast<std::int64_t>(batch_slot.samples.size()));
+    } catch (...) {
+      batch_slot.failure = std::current_exception();
+      return 0;
+    }
+  }
+
+  bool look_for_ends(std::unique_lock<std::mutex>& lock) {
+    bool any = false;
+    for (; landed_ < ring_.ready; ++landed_, any = true) {
+      slot& batch_slot = ring_.of(landed_);
+      const event_handle end = batch_slot.arrived;
+      lock.unlock();
+      const bool ended = end == nullptr || end->ready();
+      const auto begin = std::max(batch_slot.sent, last_landed_), now = clock::now();
+      lock.lock();
+      if (!ended) break;
+      if (end != nullptr) ring_.clock_of(batch_slot.number).times.transfer += slot_ring::seconds(now - begin);
+      last_landed_ = now;
+    }
+    for (; ring_.retired < std::min(ring_.released, landed_); any = true) {
+      slot& batch_slot = ring_.of(ring_.retired);
+      lock.unlock();
+      const bool ended = (batch_slot.released == nullptr || batch_slot.released->ready()) &&
+                         is_idle(*batch_slot.host_accesses) && is_idle(*batch_slot.device_accesses);
+      lock.lock();
+      if (!ended) break;
+      ring_.retire();
+    }
+    return any;
+  }
+  /// True if the verbs of all instances that use a slot have ended.
+  static bool is_idle(access_tracker& accesses) {
+    constexpr auto nobody = ~instance_id{0};
+    for (const event_handle& event : accesses.before_write(nobody))
+      if (event != nullptr && !event->ready()) return false;
+    accesses.wait_for_all();  // they have ended: this drops them
+    return true;
+  }
+
   slot_layout layout_;
   prefetch_options options_;
   std::int64_t batches_held_;
-  std::unique_ptr<batch_maker> maker_;
+  batch_maker maker_;
   std::unique_ptr<lane> lane_;
   slot_ring ring_;
-  batch_mover mover_;
+  std::int64_t landed_;  ///< batches whose transfer has ended
+  clock::time_point last_landed_{};
   std::int64_t announced_end_ = 0;  ///< number of the batch before which next() has told that an epoch ended
   std::atomic<bool> in_next_{false};
   processor_set processors_;
   std::vector<std::unique_ptr<worker_thread>> threads_;  ///< the workers, then the mover
 };
 
-pipeline::pipeline(std::unique_ptr<lane> way, std::unique_ptr<batch_maker> maker, slot_layout layout,
-                   const batch_order& order, const prefetch_options& options, std::size_t depth,
-                   std::int64_t batches_held)
-    : inside_(std::make_unique<inside>(std::move(way), std::move(maker), std::move(layout), order, options,
-                                       depth, batches_held)) {}
-pipeline::~pipeline() { close(); }
+}  // namespace
 
-pulled pipeline::pull(bool may_block, slot*& got) {
-  require_own_process();
-  return inside_->pull(may_block, got);
-}
-
-slot* pipeline::next() {
-  throw_finding();
-  slot* got = nullptr;
-  if (pull(true, got) != pulled::batch) return nullptr;
-  order_after(*got);
-  return got;
-}
-
-void pipeline::throw_finding() {
-  require_own_process();
-  inside_->throw_finding();
-}
-
-void pipeline::order_after(const slot& batch) { inside_->order_after(batch); }
-bool pipeline::has_ended() const { return inside_->has_ended(); }
-std::int64_t pipeline::position() const { return inside_->position(); }
-
-void pipeline::close() noexcept {
-  if (in_own_process()) inside_->close();
-}
-
-const slot_layout& pipeline::layout() const { return inside_->layout(); }
-const batch_order& pipeline::order() const { return inside_->order(); }
-std::size_t pipeline::depth() const { return inside_->depth(); }
-
-std::vector<epoch_times> pipeline::times() const {
-  require_own_process();
-  return inside_->times();
-}
-
-void pipeline::require_own_process() const {
-  if (!in_own_process())
-    throw invalid_argument(order().message(
-        "this process was forked from the one that made it and has none of its threads; make the prefetcher after the fork"));
+std::unique_ptr<pipeline> pipeline::make(std::unique_ptr<lane> way, batch_maker maker, slot_layout layout,
+                                         const batch_order& order, const prefetch_options& options,
+                                         std::size_t depth, std::int64_t batches_held) {
+  return std::make_unique<ring_pipeline>(std::move(way), std::move(maker), std::move(layout), order, options,
+                                         depth, batches_held);
 }
 
 }  // namespace ferry::detail
+
+namespace ferry {
+
+std::string_view epoch_times::bottleneck() const {
+  if (step >= load && step >= transfer) return "step";
+  return load >= transfer ? "load" : "transfer";
+}
+
+std::string to_string(std::span<const epoch_times> epochs) {
+  std::string text =
+      " epoch  batches     samples   load s  transfer s   step s   wait s   wall s  bottleneck\n";
+  for (const epoch_times& epoch : epochs) {
+    char line[192];
+    std::snprintf(line, sizeof line, "%6lld %8lld %11lld %8.3f %11.3f %8.3f %8.3f %8.3f  %s\n",
+                  static_cast<long long>(epoch.epoch), static_cast<long long>(epoch.batches),
+                  static_cast<long long>(epoch.samples), epoch.load, epoch.transfer, epoch.step, epoch.wait,
+                  epoch.wall, epoch.bottleneck().data());
+    text += line;
+  }
+  return text;
+}
+
+}  // namespace ferry

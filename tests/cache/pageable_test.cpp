@@ -3,7 +3,7 @@
 
 #include <ferry/cache/copy.hpp>
 #include <ferry/cache/init.hpp>
-#include <ferry/io/map_npy.hpp>
+#include <ferry/io/file_table.hpp>
 #include <ferry/io/save_npy.hpp>
 
 #include <catch2/matchers/catch_matchers_exception.hpp>

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "../../src/io/crc32c.hpp"
-
 #include <ferry/error.hpp>
-#include <ferry/io/detail/manifest_reader.hpp>
-#include <ferry/io/detail/manifest_writer.hpp>
+#include <ferry/io/detail/manifest.hpp>
 
 #include <cstdint>
 #include <cstring>
@@ -30,12 +27,12 @@ inline std::string fault_of_manifest(const std::string& bytes, bool& accepted) {
   accepted = false;
   ferry::detail::manifest read;
   try {
-    read = ferry::detail::manifest_reader(bytes, "fuzz").read();
+    read = ferry::detail::decode(bytes, "fuzz");
   } catch (const ferry::io_error&) {
     return {};
   }
   accepted = true;
-  if (ferry::detail::manifest_reader(ferry::detail::encode(read), "fuzz").read() != read)
+  if (ferry::detail::decode(ferry::detail::encode(read), "fuzz") != read)
     return "it is read, but written as another one";
   std::uint64_t room = 0;
   for (const auto& file : read.files) room += file.bytes;

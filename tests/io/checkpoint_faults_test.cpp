@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../src/io/crc32c.hpp"
 #include "io/checkpoint_kit.hpp"
 
 #include <ferry/io.hpp>
+#include <ferry/io/detail/manifest.hpp>
 
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>

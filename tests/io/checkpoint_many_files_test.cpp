@@ -2,8 +2,7 @@
 #include "../../src/io/unit_digests.hpp"
 #include "io/checkpoint_kit.hpp"
 
-#include <ferry/io/detail/checkpoint_files.hpp>
-#include <ferry/io/detail/piece_file.hpp>
+#include <ferry/io/detail/checkpoint_folder.hpp>
 
 #include <catch2/generators/catch_generators.hpp>
 

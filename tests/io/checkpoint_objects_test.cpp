@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/io/checkpoint.hpp>
-#include <ferry/io/open_safetensors.hpp>
+#include <ferry/io/safetensors_file.hpp>
 #include <ferry/io/save_safetensors.hpp>
 #include <ferry/rows/scatter.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/io/detail/rule_options.hpp>
+#include <ferry/io/detail/optimizer_facts.hpp>
 #include <ferry/memory/detail/file.hpp>
 
 #include "fuzz/manifest_case.hpp"
@@ -97,7 +97,7 @@ std::size_t peak_memory() {
   return static_cast<std::size_t>(use.ru_maxrss) * 1024;
 }
 
-manifest read(const std::string& bytes) { return manifest_reader(bytes, "here/manifest").read(); }
+manifest read(const std::string& bytes) { return decode(bytes, "here/manifest"); }
 
 }  // namespace
 
@@ -200,60 +200,57 @@ TEST_CASE("bodies that are not the format's are refused", "[io][checkpoint]") {
     CHECK_THROWS_MATCHES(read(with_body(body)), ferry::io_error,
                          MessageMatches(ContainsSubstring("here/manifest: ") && ContainsSubstring(sentence)));
   };
-  refuses("{\"files\"", "[\"files\"", "the body has other members");
-  refuses("{\"files\"", "{\"more\":1,\"files\"", "the body has other members");
-  refuses("\"number\":2", "\"number\":2,\"number\":2", "\"number\" comes twice");
-  refuses("\"number\":2", "\"number\":2.0", "2.0 is no unsigned number of 64 bits");
-  refuses("\"number\":2", "\"number\":-2", "-2 is no unsigned number of 64 bits");
-  refuses("\"number\":2", "\"number\":18446744073709551616", "is no unsigned number of 64 bits");
-  refuses("\"files\":[", "\"files\":[7,", "a data file has other members");
-  refuses("\"facts\":[]", "\"facts\":{}", "'facts' is no list");
-  refuses("\"kind\":\"array\"", "\"kind\":3", "3 is no text");
-  refuses("\"kind\":\"array\"", "\"kind\":[97]", "[97] is no text");
-  refuses("\"kind\":\"array\"", "\"kind\":[256]", "256 is no unsigned number of 8 bits");
-  refuses("\"text\":\"adam\"", "\"f32\":[1.5]",
-          "a fact has other members than the format's: {\"name\":\"rule\",\"f32\"");
-  refuses("\"text\":\"adam\"", "\"text\":\"adam\",\"u64\":[]", "a fact has other members");
-  refuses("[0.001]", "[1]", "1 is no number with a fraction");
-  refuses("[0.001]", "[\"bits 1\"]", "\"bits 1\" is no number with a fraction");
-  refuses("[0.001]", "[\"bits 09218868437227405312\"]", "is no number with a fraction");
-  refuses("\"i64\":[3]", "\"i64\":[9223372036854775808]", "is no signed number of 64 bits");
-  refuses("\"i64\":[3]", "\"i64\":[3.5]", "is no signed number of 64 bits");
-  refuses("\"element_bytes\":4", "\"element_bytes\":4294967296", "is no unsigned number of 32 bits");
-  refuses("[0,4096,1]", "[0,4096]", "a piece is no list of its numbers");
-  refuses("[0,4096,1]", "{\"file\":0}", "a piece is no list of its numbers");
-  refuses("[1,4096,3,2]", "[1,4096,3,2,0]", "a piece is no list of its numbers");
-  refuses("[1,4096,3,2]", "7", "a piece is no list of its numbers");
+  refuses("{\"files\"", "[\"files\"", "'{\"files\":' is missing at byte 0 of its body, before: [\"files\":[");
+  refuses("{\"files\"", "{\"more\":1,\"files\"", "'{\"files\":' is missing at byte 0");
+  refuses("\"number\":2", "\"number\":2,\"number\":2", "',\"bytes\":' is missing");
+  refuses("\"number\":2", "\"number\":2.0", "',\"bytes\":' is missing");
+  refuses("\"number\":2", "\"number\":-2", "an unsigned number of 64 bits is missing");
+  refuses("\"number\":2", "\"number\":18446744073709551616", "an unsigned number of 64 bits is missing");
+  refuses("\"files\":[", "\"files\":[7,", "'{\"number\":' is missing");
+  refuses("\"facts\":[]", "\"facts\":{}", "'[' is missing");
+  refuses("\"kind\":\"array\"", "\"kind\":3", "a text is missing");
+  refuses("\"kind\":\"array\"", "\"kind\":[97]", "a text is missing");
+  refuses("\"kind\":\"array\"", "\"kind\":[256]", "an unsigned number of 8 bits is missing");
+  refuses("\"text\":\"adam\"", "\"f32\":[1.5]", "the value of a fact is missing");
+  refuses("\"text\":\"adam\"", "\"text\":\"adam\",\"u64\":[]", "'}' is missing");
+  refuses("[0.001]", "[1]", "a number with a fraction is missing");
+  refuses("[0.001]", "[\"bits 1\"]", "a number with a fraction is missing");
+  refuses("[0.001]", "[\"bits 09218868437227405312\"]", "an unsigned number of 64 bits is missing");
+  refuses("\"i64\":[3]", "\"i64\":[9223372036854775808]", "a signed number of 64 bits is missing");
+  refuses("\"i64\":[3]", "\"i64\":[3.5]", "']' is missing");
+  refuses("\"element_bytes\":4", "\"element_bytes\":4294967296", "an unsigned number of 32 bits is missing");
+  refuses("[0,4096,1]", "[0,4096]", "',' is missing");
+  refuses("[0,4096,1]", "{\"file\":0}", "'[' is missing");
+  refuses("[1,4096,3,2]", "[1,4096,3,2,0]", "']' is missing");
+  refuses("[1,4096,3,2]", "7", "'[' is missing");
   refuses("\"extents\":[100", "\"extents\":" + std::string(100000, '['),
-          "[ is no unsigned number of 64 bits");
-  refuses("]}]}]}", "]}]}]}" + std::string("\0x", 2), "no JSON: after it comes");
-  refuses("]}]}]}", "]}]}]} x", "no JSON: after it comes x");
-  refuses("]}]}]}", "]}]}]", "no JSON: '}' is missing before");
-  refuses("\"number\":2", "\"number\":02", "02 is no unsigned number of 64 bits");
-  refuses("\"number\":2", "\"number\":+2", "+2 is no unsigned number of 64 bits");
-  refuses("\"number\":2", "\"number\":", "is no unsigned number of 64 bits");
-  refuses("\"number\":2,", "\"number\":2,,", "is no text");
-  refuses("\"number\":2,", "\"number\":2 ", "no JSON: '}' is missing before \"bytes\"");
-  refuses("\"number\"", "\"number", "a data file has other members");
-  refuses("\"i64\":[3]", "\"i64\":[-9223372036854775809]", "is no signed number of 64 bits");
-  refuses("\"i64\":[3]", "\"i64\":[3,]", "is no signed number of 64 bits");
+          "an unsigned number of 64 bits is missing");
+  refuses("]}]}]}", "]}]}]}" + std::string("\0x", 2), "the end is missing");
+  refuses("]}]}]}", "]}]}]} x", "the end is missing");
+  refuses("]}]}]}", "]}]}]", "'}' is missing");
+  refuses("\"number\":2", "\"number\":02", "an unsigned number of 64 bits is missing");
+  refuses("\"number\":2", "\"number\":+2", "an unsigned number of 64 bits is missing");
+  refuses("\"number\":2", "\"number\":", "an unsigned number of 64 bits is missing");
+  refuses("\"number\":2,", "\"number\":2,,", "',\"bytes\":' is missing");
+  refuses("\"number\":2,", "\"number\":2 ", "',\"bytes\":' is missing");
+  refuses("\"number\"", "\"number", "'{\"number\":' is missing");
+  refuses("\"i64\":[3]", "\"i64\":[-9223372036854775809]", "a signed number of 64 bits is missing");
+  refuses("\"i64\":[3]", "\"i64\":[3,]", "a signed number of 64 bits is missing");
   for (const char* const number :
        {"1.", ".5", "01.5", "+1.5", "nan", "inf", "1e999", "0x1p3", "1.5.5", "--1.5"})
-    refuses("[0.001]", "[" + std::string(number) + "]", "is no number with a fraction");
+    refuses("[0.001]", "[" + std::string(number) + "]", "a number with a fraction is missing");
   for (const char* const text : {"\"a\nb\"", "\"\\x\"", "\"\\ud800\"", "\"\\", "null", "true"})
-    refuses("\"adam\",\"kind\"", std::string(text) + ",\"kind\"", "is no text");
+    refuses("\"adam\",\"kind\"", std::string(text) + ",\"kind\"", "a text is missing");
   refuses("\"adam\"", "\"\xc3\"", "of its body is not UTF-8");
-  // The format leaves these open: escapes, spaces, another order, other digits.
+  refuses("\"files\":[", "\"files\": [", "'[' is missing");
+  refuses("\"number\":2,\"bytes\":9096", "\"bytes\":9096,\"number\":2", "'{\"number\":' is missing");
+  // The format leaves these open: escapes, and the digits of numbers with a fraction.
   std::string body = body_text;
   const auto put = [&](const std::string& pattern, const std::string& replacement) {
     body.replace(body.find(pattern), pattern.size(), replacement);
   };
   put("\"weights\"", "\"w\\u0065i\\u0067hts\"");
-  put("\"files\":[", "\n\"files\" :\t[ ");
-  put("\"number\":2,\"bytes\":9096", "\"bytes\":9096 , \"number\":2");
-  put("[0.001]", "[ 1e-3 ]");
-  put("[0,4096,1]", "[ 0 , 4096 , 1 ]");
-  put("]}]}]}", "]}]}]} \r\n");
+  put("[0.001]", "[1e-3]");
   CHECK(read(with_body(body)) == example());
 }
 

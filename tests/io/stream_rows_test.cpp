@@ -30,6 +30,17 @@ std::vector<float> content_of(const std::string& path, std::uint64_t offset, std
   return results;
 }
 
+/// Reads the elements of an array from byte `offset` of a file.
+template <bool Strided, class T, class Space>
+void read_rows(const ferry::detail::file& source, std::uint64_t offset,
+               const ferry::detail::array_ref<T, Space>& array) {
+  const auto read = [&](T* elements, std::int64_t first, std::int64_t count) {
+    source.read_at(elements, static_cast<std::size_t>(count) * sizeof(T),
+                   offset + static_cast<std::uint64_t>(first) * sizeof(T));
+  };
+  ferry::detail::stream_in<Strided>(ferry::detail::default_exec_for<Space>(), array, read);
+}
+
 }  // namespace
 
 TEMPLATE_TEST_CASE("rows travel to a file and back", "[io]", ferry::device_space, ferry::pinned_space,
@@ -50,8 +61,7 @@ TEMPLATE_TEST_CASE("rows travel to a file and back", "[io]", ferry::device_space
     CHECK(entries_of(folder.path()) == 1);
     CHECK((content_of(path, 5, rows * 33) == values_there));
     auto copy = make<TestType>("again", rows, 33, std::vector<float>(rows * 33, -7.0f));
-    ferry::detail::read_rows<false>(ferry::detail::file::open_to_read("test", path), 5,
-                                    ferry::make_ref(copy));
+    read_rows<false>(ferry::detail::file::open_to_read("test", path), 5, ferry::make_ref(copy));
     CHECK((take(copy) == values_there));
   }
 }
@@ -77,7 +87,7 @@ TEST_CASE("a strided array travels in row-major order", "[io]") {
       target.commit();
     }
     CHECK((content_of(path, 0, numbers.size()) == numbers));
-    ferry::detail::read_rows<true>(ferry::detail::file::open_to_read("test", path), 0, ferry::make_ref(copy));
+    read_rows<true>(ferry::detail::file::open_to_read("test", path), 0, ferry::make_ref(copy));
     bool same = true;
     for (std::size_t i = 0; i < source.size(); ++i) same = same && source.data()[i] == copy.data()[i];
     CHECK(same);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "../../src/io/device_digests.hpp"
 #include "../../src/io/unit_digests.hpp"
 #include "io/checkpoint_kit.hpp"
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../src/io/unit_digests.hpp"
-#include "../../src/io/device_digests.hpp"
 #include "io/checkpoint_kit.hpp"
 
 #include <ferry/io.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/checkpoint_save.hpp>
-#include <ferry/io/detail/piece_file.hpp>
 #include <ferry/quantized.hpp>
 
 #include <catch2/catch_template_test_macros.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/loader/detail/lane.hpp>
+#include <ferry/loader/detail/pipeline.hpp>
 
 #include "support/manual_event.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/error.hpp>
-#include <ferry/loader/detail/batch_order.hpp>
+#include <ferry/loader/detail/pipeline.hpp>
 #include <ferry/loader/permutation.hpp>
 
 #include "support/random.hpp"

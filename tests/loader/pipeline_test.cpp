@@ -25,7 +25,6 @@ namespace ferry_test::pipeline_test {
 namespace {
 
 using ferry::prefetch_options;
-using ferry::detail::batch_maker;
 using ferry::detail::batch_order;
 using ferry::detail::pipeline;
 using ferry::detail::slot;
@@ -39,10 +38,10 @@ std::int64_t value_of(std::int64_t epoch, std::int64_t sample, std::size_t colum
 }
 
 /// Writes value_of, after a random time.
-class numbers final : public batch_maker {
+class numbers {
  public:
   explicit numbers(std::uint64_t seed, int longest = 0) : seed_(seed), longest_(longest) {}
-  void make(const ferry::batch_request& request, std::byte* const* data) const override {
+  void operator()(const ferry::batch_request& request, std::byte* const* data) const {
     if (longest_ > 0) {
       std::mt19937_64 random(seed_ + static_cast<std::uint64_t>(request.number));
       if (random() % 4 == 0)
@@ -68,12 +67,11 @@ struct rig {
       : device(std::make_shared<fake_device>(generator()(), longest)) {
     slot_layout layout;
     layout.add({"numbers", {width}}, sizeof(std::int64_t), options.batch);
-    auto maker = std::make_unique<numbers>(generator(1)(), static_cast<int>(longest.count()));
-    maker->fails_at = fails_at;
+    numbers maker(generator(1)(), static_cast<int>(longest.count()));
+    maker.fails_at = fails_at;
     const auto depth = static_cast<std::size_t>(options.depth == 0 ? options.workers + 2 : options.depth);
-    ring =
-        std::make_unique<pipeline>(std::make_unique<fake_lane>(device, layout.bytes, depth), std::move(maker),
-                                   layout, batch_order(samples, options), options, depth);
+    ring = pipeline::make(std::make_unique<fake_lane>(device, layout.bytes, depth), maker, layout,
+                          batch_order(samples, options), options, depth);
   }
 };
 
@@ -202,60 +200,52 @@ TEST_CASE("a prefetcher stops at any point", "[pipeline]") {
 
 TEST_CASE("a stop wakes a thread that waits for a batch, and tells the source", "[pipeline]") {
   const watchdog dog("pipeline");
-  struct stuck final : batch_maker {
-    void make(const ferry::batch_request& request, std::byte* const*) const override {
-      while (!request.stopping()) std::this_thread::yield();
-    }
+  const auto stuck = [](const ferry::batch_request& request, std::byte* const*) {
+    while (!request.stopping()) std::this_thread::yield();
   };
   const auto device = std::make_shared<fake_device>(1, microseconds(0));
   slot_layout layout;
   layout.add({"numbers", {width}}, sizeof(std::int64_t), 1);
   const prefetch_options options{.timeout = std::chrono::milliseconds(30)};
-  pipeline ring(std::make_unique<fake_lane>(device, layout.bytes, 3), std::make_unique<stuck>(), layout,
-                batch_order(10, options), options, 3);
-  CHECK_THROWS_AS(ring.next(), ferry::error);  // the timeout
-  CHECK_THROWS_AS(ring.next(), ferry::error);
-  ring.close();
-  CHECK_THROWS_AS(ring.next(), ferry::invalid_argument);
-  ring.close();
+  const auto ring = pipeline::make(std::make_unique<fake_lane>(device, layout.bytes, 3), stuck, layout,
+                                   batch_order(10, options), options, 3);
+  CHECK_THROWS_AS(ring->next(), ferry::error);  // the timeout
+  CHECK_THROWS_AS(ring->next(), ferry::error);
+  ring->close();
+  CHECK_THROWS_AS(ring->next(), ferry::invalid_argument);
+  ring->close();
 }
 
 TEST_CASE("the longest timeout is none", "[pipeline]") {
   const watchdog dog("pipeline");
-  struct slow final : batch_maker {
-    void make(const ferry::batch_request&, std::byte* const*) const override {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
+  const auto slow = [](const ferry::batch_request&, std::byte* const*) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   };
   const auto device = std::make_shared<fake_device>(1, microseconds(0));
   slot_layout layout;
   layout.add({"numbers", {width}}, sizeof(std::int64_t), 1);
   const prefetch_options options{.timeout = std::chrono::milliseconds::max()};
-  pipeline ring(std::make_unique<fake_lane>(device, layout.bytes, 3), std::make_unique<slow>(), layout,
-                batch_order(10, options), options, 3);
-  CHECK(ring.next() != nullptr);
+  const auto ring = pipeline::make(std::make_unique<fake_lane>(device, layout.bytes, 3), slow, layout,
+                                   batch_order(10, options), options, 3);
+  CHECK(ring->next() != nullptr);
 }
 
 TEST_CASE("two threads in next() at once are refused", "[pipeline]") {
   const watchdog dog("pipeline");
-  struct gated final : batch_maker {
-    explicit gated(manual_event& gate) : gate_(gate) {}
-    void make(const ferry::batch_request&, std::byte* const*) const override { gate_.wait(); }
-    manual_event& gate_;
-  };
   manual_event gate;
+  const auto gated = [&gate](const ferry::batch_request&, std::byte* const*) { gate.wait(); };
   const auto device = std::make_shared<fake_device>(1, microseconds(0));
   slot_layout layout;
   layout.add({"numbers", {width}}, sizeof(std::int64_t), 1);
-  pipeline ring(std::make_unique<fake_lane>(device, layout.bytes, 3), std::make_unique<gated>(gate), layout,
-                batch_order(10, {}), {}, 3);
+  const auto ring = pipeline::make(std::make_unique<fake_lane>(device, layout.bytes, 3), gated, layout,
+                                   batch_order(10, {}), {}, 3);
   std::atomic<int> refused{0};
   std::atomic<int> got{0};
   std::vector<std::thread> threads;
   for (int i = 0; i < 2; ++i)
     threads.emplace_back([&] {
       try {
-        if (ring.next() != nullptr) ++got;
+        if (ring->next() != nullptr) ++got;
       } catch (const ferry::invalid_argument&) {
         ++refused;
         gate.end();

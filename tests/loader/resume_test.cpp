@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/ferry.hpp>
 #include <ferry/loader.hpp>
-#include <ferry/loader/detail/batch_order.hpp>
+#include <ferry/loader/detail/pipeline.hpp>
 
 #include "support/arrays.hpp"
 #include "support/captured_stderr.hpp"

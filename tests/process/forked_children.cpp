@@ -219,7 +219,7 @@ void check_files(const std::string& path) {
   const auto name = path + "/array.npy";
   {
     auto file = std::make_unique<ferry::detail::atomic_file>("save_npy", name);
-    auto data = std::make_unique<ferry::detail::new_data_file>(path, 1);
+    auto data = std::make_unique<ferry::detail::piece_file>(path, 1);
     auto lock = std::make_unique<ferry::detail::folder_lock>(path);
     FERRY_TEST_CHECK(ends_well("files", [&] {
       file.reset();

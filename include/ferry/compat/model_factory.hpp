@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/error.hpp>
 #include <ferry/extend.hpp>
@@ -16,11 +15,11 @@
 #include <ferry/rows/gather_to.hpp>
 #include <ferry/rows/init.hpp>
 #include <ferry/rows/scatter.hpp>
+#include <ferry/runtime/future.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -29,6 +28,37 @@
 
 /// SpeedTorch's classes (https://github.com/Santosh-Gupta/SpeedTorch) on ferry's verbs.
 namespace ferry::speedtorch {
+
+/// SpeedTorch's DataGadget: the rows of a .npy file in a memory space of choice, which batches are taken from
+/// and written to. DataGadgetMM is ferry::io::map_npy, which leaves the file on the disk.
+template <class T = float, MemorySpace Space = pinned_space>
+class data_gadget {
+ public:
+  /// gadgetInit: loads the file. Throws as io::load_npy.
+  explicit data_gadget(const std::string& file) : table_(io::load_npy<T, Space>(file, file)) {}
+
+  /// getData: the rows as a new tensor in device memory, see ferry::gather. Bad indices are thrown by get().
+  template <class Exec, class Indices, class... Policies>
+  [[nodiscard]] auto get_data(const Exec& exec, const Indices& indices, Policies... policies) const {
+    return gather<device_space>(exec, table_, indices, policies...);
+  }
+  /// insertData: replaces rows; of equal indices the last one wins. See ferry::scatter.
+  template <class Exec, class Rows, class Indices, class... Policies>
+  ticket insert_data(const Exec& exec, const Rows& rows, const Indices& indices, Policies... policies) {
+    return scatter(exec, table_, indices, rows, policies...);
+  }
+
+  /// Saves the table as a .npy file.
+  void save(const std::string& file) const { io::save_npy(file, table_); }
+  /// The whole table.
+  /// @{
+  [[nodiscard]] tensor<T, Space>& table() { return table_; }
+  [[nodiscard]] const tensor<T, Space>& table() const { return table_; }
+  /// @}
+
+ private:
+  tensor<T, Space> table_;
+};
 
 /// SpeedTorch's ModelFactory, the model switcher: a large table, of which the rows of one batch visit a small
 /// weight in device memory.

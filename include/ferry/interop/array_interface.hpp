@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/element.hpp>
-#include <ferry/error.hpp>
-#include <ferry/interop/detail/dlpack_type.hpp>
-#include <ferry/interop/detail/wait_for_tracked.hpp>
+#include <ferry/interop/detail/dlpack_facts.hpp>
 #include <ferry/tensor/array_traits.hpp>
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -33,22 +31,11 @@ namespace detail {
 template <class T>
 std::string type_string() {
   const char* order = sizeof(T) == 1 ? "|" : (std::endian::native == std::endian::little ? "<" : ">");
-  switch (dlpack_code<T>()) {
-    case kDLInt:
-      return joined(order, "i", sizeof(T));
-    case kDLUInt:
-      return joined(order, "u", sizeof(T));
-    case kDLFloat:
-      return joined(order, "f", sizeof(T));
-    case kDLComplex:
-      return joined(order, "c", sizeof(T));
-    case kDLBool:
-      return "|b1";
-    case kDLBfloat:
-      return joined(order, "V", sizeof(T));
-    default:
-      return joined("|V", sizeof(T));
-  }
+  constexpr auto code = dlpack_code<T>();
+  if (code == kDLBool) return "|b1";
+  constexpr bool is_number = code <= kDLComplex && code != kDLOpaqueHandle;
+  constexpr std::string_view kind = std::string_view("iufVVc").substr(is_number ? code : kDLBfloat, 1);
+  return joined(is_number ? order : "|", kind, sizeof(T));
 }
 
 }  // namespace detail

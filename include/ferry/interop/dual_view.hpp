@@ -14,7 +14,6 @@
 #include <Kokkos_DualView.hpp>
 
 #include <cstddef>
-#include <string>
 #include <type_traits>
 #include <utility>
 

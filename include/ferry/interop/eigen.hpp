@@ -7,8 +7,6 @@
 
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/array_traits.hpp>
-#include <ferry/tensor/extents.hpp>
-#include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor.hpp>
 #include <ferry/tensor/tensor_view.hpp>
 
@@ -16,7 +14,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <type_traits>
 
 namespace ferry {
@@ -72,16 +69,6 @@ consteval int eigen_columns() {
     return static_width<Extents>() == dyn ? Eigen::Dynamic : static_cast<int>(static_width<Extents>());
 }
 
-template <class T, MemorySpace Space, class Extents, class Array>
-auto eigen_map(T* data, const Array& array) {
-  static_assert(
-      Space::is_host_accessible,
-      "ferry: Eigen computes on the host, which can't rely on reaching device_space; bring the rows to the host with ferry::copy or gather.");
-  using matrix = eigen_matrix<T, Eigen::Dynamic, eigen_columns<Extents>()>;
-  using map = Eigen::Map<std::conditional_t<std::is_const_v<T>, const matrix, matrix>>;
-  return map(data, static_cast<Eigen::Index>(array.rows()), static_cast<Eigen::Index>(array.width()));
-}
-
 }  // namespace detail
 
 /// A matrix, array, vector, map, Eigen::Ref or block of Eigen. A type that is a vector has rank 1, a matrix
@@ -114,23 +101,18 @@ inline constexpr bool is_row_major_v<Matrix> = detail::has_eigen_rows<Matrix>;
 ///
 /// Waits for nothing: wait for the tickets of verbs that write to the array, and before writing to the map
 /// also for those that read it.
-/// @{
-template <class T, class Space, class Extents>
-[[nodiscard]] auto to_eigen(tensor<T, Space, Extents>& array) {
-  return detail::eigen_map<T, Space, Extents>(array.data(), array);
+template <class Array>
+  requires requires { typename std::remove_cvref_t<Array>::extents_type; }
+[[nodiscard]] auto to_eigen(Array&& array) {
+  using plain = std::remove_cvref_t<Array>;
+  using element = std::remove_pointer_t<decltype(array.data())>;
+  static_assert(
+      plain::memory_space::is_host_accessible,
+      "ferry: Eigen computes on the host, which can't rely on reaching device_space; bring the rows to the host with ferry::copy or gather.");
+  using matrix =
+      detail::eigen_matrix<element, Eigen::Dynamic, detail::eigen_columns<typename plain::extents_type>()>;
+  using map = Eigen::Map<std::conditional_t<std::is_const_v<element>, const matrix, matrix>>;
+  return map(array.data(), static_cast<Eigen::Index>(array.rows()), static_cast<Eigen::Index>(array.width()));
 }
-template <class T, class Space, class Extents>
-[[nodiscard]] auto to_eigen(const tensor<T, Space, Extents>& array) {
-  return detail::eigen_map<const T, Space, Extents>(array.data(), array);
-}
-template <class T, class Space, class Extents>
-[[nodiscard]] auto to_eigen(const tensor_slice<T, Space, Extents>& array) {
-  return detail::eigen_map<T, Space, Extents>(array.data(), array);
-}
-template <class T, class Space, class Extents>
-[[nodiscard]] auto to_eigen(const tensor_view<T, Space, Extents>& array) {
-  return detail::eigen_map<T, Space, Extents>(array.data(), array);
-}
-/// @}
 
 }  // namespace ferry

@@ -5,15 +5,13 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/error.hpp>
 #include <ferry/interop/detail/dlpack_abi.hpp>
-#include <ferry/interop/detail/dlpack_place.hpp>
-#include <ferry/interop/detail/dlpack_type.hpp>
+#include <ferry/interop/detail/dlpack_facts.hpp>
 #include <ferry/interop/read_only_tensor.hpp>
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>

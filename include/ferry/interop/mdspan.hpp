@@ -10,7 +10,6 @@
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/kokkos.hpp>
-#include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor.hpp>
 #include <ferry/tensor/tensor_view.hpp>
 
@@ -22,9 +21,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <type_traits>
-#include <utility>
 
 #if defined(__cpp_lib_mdspan)
 #include <mdspan>
@@ -133,25 +130,6 @@ struct mdspan_extents<extents<Sizes...>, Rank> {
   using type = mdspans::extents<std::size_t, Sizes...>;
 };
 
-template <class T, MemorySpace Space, class Extents, std::size_t Rank, class Array>
-auto mdspan_of(T* data, const Array& array) {
-  static_assert(
-      Space::is_host_accessible,
-      "ferry: an mdspan with the default accessor is for host code, which can't rely on reaching device_space; use tensor::view() or ferry::to_kokkos in kernels.");
-  using extents_type = typename mdspan_extents<Extents, Rank>::type;
-  if (Rank != array.rank() && (Rank != 2 || array.rank() <= 1))
-    throw invalid_argument(joined("ferry::to_mdspan: an mdspan of rank ", Rank, " was requested for '",
-                                  array.label(), "' of rank ", array.rank(), "; write ferry::to_mdspan<",
-                                  array.rank(), ">(array)"));
-  std::array<std::size_t, Rank> sizes{};
-  for (std::size_t i = 0; i < Rank; ++i)
-    sizes[i] = Rank == array.rank() ? array.extent(i) : (i == 0 ? array.rows() : array.width());
-  return mdspans::mdspan<T, extents_type>(data, extents_type(sizes));
-}
-
-template <class Extents, std::size_t Rank>
-inline constexpr std::size_t rank_or_default = Rank == 0 ? default_rank<Extents>() : Rank;
-
 }  // namespace detail
 
 /// A tensor, slice or view in host memory as an mdspan in layout_right; the memory must outlive it. Extents
@@ -161,25 +139,25 @@ inline constexpr std::size_t rank_or_default = Rank == 0 ? default_rank<Extents>
 ///
 /// Waits for nothing. Throws invalid_argument if Rank is neither the rank of the array nor 2, and if
 /// rank 2 is requested of an array of rank 1.
-/// @{
-template <std::size_t Rank = 0, class T, class Space, class Extents>
-[[nodiscard]] auto to_mdspan(tensor<T, Space, Extents>& array) {
-  return detail::mdspan_of<T, Space, Extents, detail::rank_or_default<Extents, Rank>>(array.data(), array);
+template <std::size_t Rank = 0, class Array>
+  requires requires { typename std::remove_cvref_t<Array>::extents_type; }
+[[nodiscard]] auto to_mdspan(Array&& array) {
+  using plain = std::remove_cvref_t<Array>;
+  static_assert(
+      plain::memory_space::is_host_accessible,
+      "ferry: an mdspan with the default accessor is for host code, which can't rely on reaching device_space; use tensor::view() or ferry::to_kokkos in kernels.");
+  constexpr std::size_t rank = Rank == 0 ? detail::default_rank<typename plain::extents_type>() : Rank;
+  using extents_type = typename detail::mdspan_extents<typename plain::extents_type, rank>::type;
+  if (rank != array.rank() && (rank != 2 || array.rank() <= 1))
+    throw invalid_argument(detail::joined("ferry::to_mdspan: an mdspan of rank ", rank,
+                                          " was requested for '", array.label(), "' of rank ", array.rank(),
+                                          "; write ferry::to_mdspan<", array.rank(), ">(array)"));
+  std::array<std::size_t, rank> sizes{};
+  for (std::size_t i = 0; i < rank; ++i)
+    sizes[i] = rank == array.rank() ? array.extent(i) : (i == 0 ? array.rows() : array.width());
+  return detail::mdspans::mdspan<std::remove_pointer_t<decltype(array.data())>, extents_type>(
+      array.data(), extents_type(sizes));
 }
-template <std::size_t Rank = 0, class T, class Space, class Extents>
-[[nodiscard]] auto to_mdspan(const tensor<T, Space, Extents>& array) {
-  return detail::mdspan_of<const T, Space, Extents, detail::rank_or_default<Extents, Rank>>(array.data(),
-                                                                                            array);
-}
-template <std::size_t Rank = 0, class T, class Space, class Extents>
-[[nodiscard]] auto to_mdspan(const tensor_slice<T, Space, Extents>& array) {
-  return detail::mdspan_of<T, Space, Extents, detail::rank_or_default<Extents, Rank>>(array.data(), array);
-}
-template <std::size_t Rank = 0, class T, class Space, class Extents>
-[[nodiscard]] auto to_mdspan(const tensor_view<T, Space, Extents>& array) {
-  return detail::mdspan_of<T, Space, Extents, detail::rank_or_default<Extents, Rank>>(array.data(), array);
-}
-/// @}
 
 #endif
 

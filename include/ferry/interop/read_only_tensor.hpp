@@ -6,7 +6,6 @@
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/extents.hpp>
-#include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor.hpp>
 #include <ferry/tensor/tensor_view.hpp>
 

@@ -13,7 +13,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <type_traits>
 
 namespace ferry {
@@ -39,9 +38,7 @@ template <class T>
 array_ref<T, device_space> device_sequence_ref(T* data, std::size_t size) {
   array_ref<T, device_space> ref;
   ref.data = data;
-  ref.rank = 1;
-  ref.extents[0] = static_cast<std::int64_t>(size);
-  ref.make_dense();
+  ref.describe_dense(1, &size);
   ref.label = "device_vector";
   return ref;
 }
@@ -79,19 +76,12 @@ template <detail::TaggedPointer Pointer, std::integral... Sizes>
 /// Thrust's pointer to the first element of a tensor: to_thrust<thrust::device_ptr<float>>(table), with
 /// const float for a const tensor. Memory of device_space, pinned_space and mapped_space, which Thrust's
 /// kernels reach. Waits for nothing: order Thrust's stream by ferry::after.
-/// @{
-template <detail::TaggedPointer Pointer, class T, class Space, class Extents>
-[[nodiscard]] Pointer to_thrust(tensor<T, Space, Extents>& array) {
-  static_assert(Space::is_device_mapped,
+template <detail::TaggedPointer Pointer, class Array>
+  requires requires { typename Array::extents_type; }
+[[nodiscard]] Pointer to_thrust(Array& array) {
+  static_assert(Array::memory_space::is_device_mapped,
                 "ferry: Thrust's kernels don't reach pageable_space; copy the tensor into another space.");
   return Pointer(array.data());
 }
-template <detail::TaggedPointer Pointer, class T, class Space, class Extents>
-[[nodiscard]] Pointer to_thrust(const tensor<T, Space, Extents>& array) {
-  static_assert(Space::is_device_mapped,
-                "ferry: Thrust's kernels don't reach pageable_space; copy the tensor into another space.");
-  return Pointer(array.data());
-}
-/// @}
 
 }  // namespace ferry

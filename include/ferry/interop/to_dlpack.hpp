@@ -4,9 +4,7 @@
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/error.hpp>
 #include <ferry/interop/detail/dlpack_abi.hpp>
-#include <ferry/interop/detail/dlpack_place.hpp>
-#include <ferry/interop/detail/dlpack_type.hpp>
-#include <ferry/interop/detail/wait_for_tracked.hpp>
+#include <ferry/interop/detail/dlpack_facts.hpp>
 #include <ferry/interop/read_only_tensor.hpp>
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/tensor.hpp>
@@ -16,7 +14,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -36,22 +33,14 @@ struct dlpack_owner<tensor<T, Space, Extents>> {
   static constexpr bool is_shared = false;
   using element = T;
   using memory_space = Space;
-  static auto& get(tensor<T, Space, Extents>& owner) { return owner; }
+  template <class Owner>
+  static auto& get(Owner& owner) {
+    return owner;
+  }
 };
 template <class T, class Space, class Extents>
-struct dlpack_owner<read_only_tensor<T, Space, Extents>> {
-  static constexpr bool is_known = true;
-  static constexpr bool is_shared = false;
+struct dlpack_owner<read_only_tensor<T, Space, Extents>> : dlpack_owner<tensor<T, Space, Extents>> {
   using element = const T;
-  using memory_space = Space;
-  static auto& get(read_only_tensor<T, Space, Extents>& owner) { return owner; }
-};
-template <class Array>
-struct dlpack_owner<std::shared_ptr<Array>> {
-  using inner = dlpack_owner<std::remove_const_t<Array>>;
-  static constexpr bool is_known = inner::is_known;
-  static constexpr bool is_shared = true;
-  static auto& get(const std::shared_ptr<Array>& owner) { return *owner; }
 };
 template <class Array>
 requires dlpack_owner<std::remove_const_t<Array>>::is_known struct dlpack_owner<std::shared_ptr<Array>> {

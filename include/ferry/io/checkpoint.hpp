@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/error.hpp>
 #include <ferry/extend.hpp>
 #include <ferry/io/checkpoint_options.hpp>
-#include <ferry/io/detail/add_quantized.hpp>
 #include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/checkpoint_refusals.hpp>
-#include <ferry/io/detail/make_variable_entry.hpp>
 #include <ferry/io/detail/state_entry.hpp>
-#include <ferry/io/detail/variable_kind.hpp>
-#include <ferry/io/load_options.hpp>
-#include <ferry/io/save_options.hpp>
+#include <ferry/io/detail/variable_entry.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/records.hpp>
 #include <ferry/optim/state.hpp>
@@ -24,11 +19,9 @@
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/array_traits.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>

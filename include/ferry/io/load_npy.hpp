@@ -6,8 +6,7 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/extend.hpp>
 #include <ferry/io/convert_dtype.hpp>
-#include <ferry/io/detail/array_arguments.hpp>
-#include <ferry/io/detail/fill_array.hpp>
+#include <ferry/io/detail/file_elements.hpp>
 #include <ferry/io/detail/npy_header.hpp>
 #include <ferry/io/detail/read_array.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
@@ -15,6 +14,7 @@
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>
 
+#include <concepts>
 #include <string>
 #include <type_traits>
 
@@ -58,13 +58,10 @@ template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic
                                                  Convert... convert) {
   return load_npy<T, Space, Extents>(ferry::detail::default_exec_for<Space>(), path, label, convert...);
 }
-template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank>
-[[nodiscard]] tensor<T, Space, Extents> load_npy(const std::string& path) {
-  return load_npy<T, Space, Extents>(ferry::detail::default_exec_for<Space>(), path, path);
-}
-template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank>
-[[nodiscard]] tensor<T, Space, Extents> load_npy(const std::string& path, convert_dtype convert) {
-  return load_npy<T, Space, Extents>(ferry::detail::default_exec_for<Space>(), path, path, convert);
+template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank,
+          std::same_as<convert_dtype>... Convert>
+[[nodiscard]] tensor<T, Space, Extents> load_npy(const std::string& path, Convert... convert) {
+  return load_npy<T, Space, Extents>(ferry::detail::default_exec_for<Space>(), path, path, convert...);
 }
 /// @}
 

@@ -4,11 +4,9 @@
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/concepts/memory_space.hpp>
-#include <ferry/error.hpp>
 #include <ferry/extend.hpp>
 #include <ferry/io/convert_dtype.hpp>
-#include <ferry/io/detail/array_arguments.hpp>
-#include <ferry/io/detail/fill_array.hpp>
+#include <ferry/io/detail/file_elements.hpp>
 #include <ferry/io/detail/read_array.hpp>
 #include <ferry/io/detail/safetensors_header.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
@@ -37,13 +35,15 @@ class safetensors_file {
   /// The names of the tensors, in the order of the file.
   [[nodiscard]] std::vector<std::string> names() const;
   /// True if there is a tensor of this name.
-  [[nodiscard]] bool contains(std::string_view name) const;
+  [[nodiscard]] bool contains(std::string_view name) const { return find(name) != nullptr; }
   /// The extents of a tensor; empty for a single element. Throws out_of_range for a name that is not in the
   /// file.
-  [[nodiscard]] const std::vector<std::size_t>& shape(std::string_view name) const;
+  [[nodiscard]] const std::vector<std::size_t>& shape(std::string_view name) const {
+    return entry_of(name).shape;
+  }
   /// The element type of a tensor in the words of the format, "F32" say; also one that ferry does not know,
   /// whose tensors can't be loaded. Throws out_of_range for a name that is not in the file.
-  [[nodiscard]] std::string_view dtype(std::string_view name) const;
+  [[nodiscard]] std::string_view dtype(std::string_view name) const { return entry_of(name).type_name(); }
   /// The pairs of the file's metadata.
   [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& metadata() const noexcept {
     return header_.metadata;
@@ -64,34 +64,27 @@ class safetensors_file {
   /// or extents that are not those of the types, and for elements of an unknown type; io_error; bad_alloc and
   /// budget_exceeded.
   /// @{
-  template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank>
-  [[nodiscard]] tensor<T, Space, Extents> load(std::string_view name) const {
-    return load_all<T, Space, Extents, false>(ferry::detail::default_exec_for<Space>(), name);
-  }
-  template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank>
-  [[nodiscard]] tensor<T, Space, Extents> load(std::string_view name, convert_dtype) const {
-    return load_all<T, Space, Extents, true>(ferry::detail::default_exec_for<Space>(), name);
+  template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank,
+            std::same_as<convert_dtype>... Convert>
+  [[nodiscard]] tensor<T, Space, Extents> load(std::string_view name, Convert... convert) const {
+    return load<T, Space, Extents>(ferry::detail::default_exec_for<Space>(), name, convert...);
   }
   template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank, std::integral Begin,
-            std::integral End>
-  [[nodiscard]] tensor<T, Space, Extents> load(std::string_view name, Begin begin, End end) const {
-    return load_rows<T, Space, Extents, false>(ferry::detail::default_exec_for<Space>(), name, begin, end);
-  }
-  template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank, std::integral Begin,
-            std::integral End>
+            std::integral End, std::same_as<convert_dtype>... Convert>
   [[nodiscard]] tensor<T, Space, Extents> load(std::string_view name, Begin begin, End end,
-                                               convert_dtype) const {
-    return load_rows<T, Space, Extents, true>(ferry::detail::default_exec_for<Space>(), name, begin, end);
-  }
-  template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank, ExecutionSpace Exec>
-  [[nodiscard]] tensor<T, Space, Extents> load(const Exec& exec, std::string_view name) const {
-    return load_all<T, Space, Extents, false>(exec, name);
+                                               Convert... convert) const {
+    return load<T, Space, Extents>(ferry::detail::default_exec_for<Space>(), name, begin, end, convert...);
   }
   template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank, ExecutionSpace Exec,
-            std::integral Begin, std::integral End>
-  [[nodiscard]] tensor<T, Space, Extents> load(const Exec& exec, std::string_view name, Begin begin,
-                                               End end) const {
-    return load_rows<T, Space, Extents, false>(exec, name, begin, end);
+            std::same_as<convert_dtype>... Convert>
+  [[nodiscard]] tensor<T, Space, Extents> load(const Exec& exec, std::string_view name, Convert...) const {
+    return load_stored<T, Space, Extents, sizeof...(Convert) != 0>(exec, name, stored(entry_of(name)));
+  }
+  template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank, ExecutionSpace Exec,
+            std::integral Begin, std::integral End, std::same_as<convert_dtype>... Convert>
+  [[nodiscard]] tensor<T, Space, Extents> load(const Exec& exec, std::string_view name, Begin begin, End end,
+                                               Convert...) const {
+    return load_stored<T, Space, Extents, sizeof...(Convert) != 0>(exec, name, rows_of(name, begin, end));
   }
   /// @}
 
@@ -134,24 +127,14 @@ class safetensors_file {
   [[nodiscard]] const ferry::detail::safetensors_entry& entry_of(std::string_view name) const;
   [[nodiscard]] ferry::detail::stored_array stored(const ferry::detail::safetensors_entry& entry) const;
 
-  template <class T, class Space, class Extents, bool Converts, class Exec>
-  tensor<T, Space, Extents> load_all(const Exec& exec, std::string_view name) const {
-    return load_stored<T, Space, Extents, Converts>(exec, name, stored(entry_of(name)));
-  }
-  template <class T, class Space, class Extents, bool Converts, class Exec, class Begin, class End>
-  tensor<T, Space, Extents> load_rows(const Exec& exec, std::string_view name, Begin begin, End end) const {
-    return load_stored<T, Space, Extents, Converts>(exec, name, rows_of(name, begin, end));
-  }
   /// Rows [begin, end) of a tensor.
   template <class Begin, class End>
   [[nodiscard]] ferry::detail::stored_array rows_of(std::string_view name, Begin begin, End end) const {
     const auto whole = stored(entry_of(name));
     if (std::cmp_less(begin, 0) || std::cmp_less(end, begin) || std::cmp_greater(end, whole.extents[0]))
       refuse_rows(whole, detail::joined(begin), detail::joined(end));
-    return part_of(whole, static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
+    return whole.rows(static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
   }
-  [[nodiscard]] static ferry::detail::stored_array part_of(ferry::detail::stored_array whole,
-                                                           std::size_t begin, std::size_t end);
   [[noreturn]] void refuse_rows(const ferry::detail::stored_array& whole, const std::string& begin,
                                 const std::string& end) const;
   template <class T, class Space, class Extents, bool Converts, class Exec>
@@ -167,5 +150,17 @@ class safetensors_file {
   ferry::detail::file source_;
   ferry::detail::safetensors_header header_;
 };
+
+/// Opens a safetensors file and checks its header:
+///
+///   auto m = ferry::io::open_safetensors("m.safetensors");
+///   auto w = m.load<float, ferry::device_space>("w");
+///   auto part = m.load<float>("w", 100, 200);   // rows 100 to 199 only
+///
+/// Throws io_error for a file that can't be read, and for one that the reference implementation refuses: a
+/// header above 100 MB, no UTF-8, offsets with holes or overlaps, sizes that are not those of shapes, bytes
+/// that are missing or left over. It also refuses names that come twice and keys that the format does not
+/// have.
+[[nodiscard]] safetensors_file open_safetensors(const std::string& path);
 
 }  // namespace ferry::io

@@ -2,28 +2,68 @@
 #pragma once
 
 #include <ferry/concepts/execution_space.hpp>
-#include <ferry/error.hpp>
-#include <ferry/io/detail/array_arguments.hpp>
+#include <ferry/extend.hpp>
+#include <ferry/io/detail/file_elements.hpp>
 #include <ferry/io/detail/safetensors_header.hpp>
-#include <ferry/io/named_array.hpp>
+#include <ferry/io/detail/stream_rows.hpp>
+#include <ferry/tensor/array_traits.hpp>
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-namespace ferry {
-namespace detail {
+namespace ferry::io {
 
-void write_safetensors(const std::string& path, const io::named_array* arrays, std::size_t count,
-                       const safetensors_metadata& metadata);
+/// An array of any type and memory space, with the name that it has in a file: what save_safetensors takes.
+/// It refers to the array, which must outlive it; it takes over a temporary tensor, vector or array.
+class named_array {
+ public:
+  /// The name is UTF-8 text.
+  template <class Array>
+    requires ArrayLike<std::remove_reference_t<Array>> named_array(std::string name, Array&& array) {
+      using plain = std::remove_cvref_t<Array>;
+      ferry::detail::require_file_elements<plain>();
+      using element = ferry::detail::file_element<plain>;
+      static_assert(
+          ferry::detail::safetensors_place(ferry::detail::dtype_of<element>()) <
+              ferry::detail::safetensors_dtypes.size(),
+          "ferry: safetensors has types for bool, integers, half_t, bhalf_t, float, double, complex floats and floating-point numbers of 8 and 4 bits only; save structs as .npy.");
+      const plain* source = &array;
+      if constexpr (ferry::detail::owns_elements_briefly<Array>) {
+        auto owner = std::make_shared<const plain>(std::forward<Array>(array));
+        source = owner.get();
+        owner_ = std::move(owner);
+      }
+      const auto reference = ferry::detail::read_only(make_ref(*source));
+      ferry::detail::require_extents("save_safetensors", reference.note());
+      entry_.name = std::move(name);
+      entry_.type = ferry::detail::safetensors_place(ferry::detail::dtype_of<element>());
+      for (std::size_t i = 0; i < reference.rank; ++i)
+        entry_.shape.push_back(static_cast<std::size_t>(reference.extents[i]));
+      entry_.shape.back() *= ferry::detail::safetensors_dtypes[entry_.type].elements();
+      entry_.end = static_cast<std::uint64_t>(reference.size()) * sizeof(element);
+      write_ = [reference](const ferry::detail::file& target, std::uint64_t offset) {
+        ferry::detail::write_rows<ferry::detail::may_have_strides<plain>>(reference, target, offset);
+      };
+    }
 
-}  // namespace detail
+  /// The description for a file's header; its place begins at 0.
+  [[nodiscard]] const ferry::detail::safetensors_entry& entry() const noexcept { return entry_; }
+  /// Writes the elements in row-major order.
+  void write(const ferry::detail::file& target, std::uint64_t offset) const { write_(target, offset); }
 
-namespace io {
+ private:
+  ferry::detail::safetensors_entry entry_;
+  std::shared_ptr<const void> owner_;  ///< of a temporary
+  std::function<void(const ferry::detail::file& target, std::uint64_t offset)> write_;
+};
 
 /// Writes arrays of any memory spaces to one safetensors file, in the reference implementation's layout.
 /// Returns when the file is on the disk.
@@ -42,19 +82,20 @@ namespace io {
 /// @{
 void save_safetensors(const std::string& path, std::span<const named_array> arrays,
                       const std::vector<std::pair<std::string, std::string>>& metadata = {});
-void save_safetensors(const std::string& path, std::initializer_list<named_array> arrays,
-                      const std::vector<std::pair<std::string, std::string>>& metadata = {});
-template <ExecutionSpace Exec>
-void save_safetensors(const Exec& exec, const std::string& path, std::initializer_list<named_array> arrays,
-                      const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
-  ferry::detail::fence_for_file(exec, "save_safetensors");
-  ferry::detail::write_safetensors(path, arrays.begin(), arrays.size(), metadata);
+inline void save_safetensors(const std::string& path, std::initializer_list<named_array> arrays,
+                             const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
+  save_safetensors(path, std::span(arrays.begin(), arrays.size()), metadata);
 }
 template <ExecutionSpace Exec>
 void save_safetensors(const Exec& exec, const std::string& path, std::span<const named_array> arrays,
                       const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
   ferry::detail::fence_for_file(exec, "save_safetensors");
-  ferry::detail::write_safetensors(path, arrays.data(), arrays.size(), metadata);
+  save_safetensors(path, arrays, metadata);
+}
+template <ExecutionSpace Exec>
+void save_safetensors(const Exec& exec, const std::string& path, std::initializer_list<named_array> arrays,
+                      const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
+  save_safetensors(exec, path, std::span(arrays.begin(), arrays.size()), metadata);
 }
 /// @}
 
@@ -67,5 +108,4 @@ void save_safetensors(const Arguments&...) {
       "ferry: save_safetensors is called as save_safetensors(path, {{\"weights\", table}, {\"bias\", bias}}), with a name for each array; an execution space instance may come first.");
 }
 
-}  // namespace io
-}  // namespace ferry
+}  // namespace ferry::io

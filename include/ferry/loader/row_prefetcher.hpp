@@ -2,13 +2,10 @@
 #pragma once
 
 #include <ferry/extend.hpp>
-#include <ferry/loader/detail/closable.hpp>
-#include <ferry/loader/detail/gather_listed.hpp>
-#include <ferry/loader/detail/make_pipeline.hpp>
+#include <ferry/loader/detail/pipeline.hpp>
 #include <ferry/loader/detail/row_pipeline.hpp>
 #include <ferry/loader/epoch_times.hpp>
 #include <ferry/loader/prefetch_options.hpp>
-#include <ferry/loader/prefetched_batch.hpp>
 #include <ferry/loader/prefetcher.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/tensor/slice.hpp>
@@ -115,7 +112,7 @@ class row_prefetcher {
     const detail::pipeline& ring = inside_->ring();
     const plain_batch batch(*got->batch, ring.layout(), ring.order().epoch_of(got->batch->number),
                             got->batch->number % ring.order().batches());
-    return batch_type(batch, got->plan, inside_->rows_of(*got));
+    return batch_type(batch, got->plan, inside_->rows(got->room, got->plan.positions()));
   }
 
   /// See prefetcher::position: the same number for the same batch, however many are read ahead.
@@ -140,16 +137,17 @@ class row_prefetcher {
     const auto rows = detail::read_only(make_ref(table));
     detail::require_dense_rows("row_prefetcher", rows);
     detail::require_direct_reach("row_prefetcher", exec, rows);
-    auto maker = std::make_unique<detail::maker_of<Source>>(std::move(source));
-    const auto& fields = maker->source().fields();
-    const detail::source_facts facts{maker->source().samples(), fields, layouts::element_bytes};
+    const auto shared_source = std::make_shared<const Source>(std::move(source));
+    const auto& fields = shared_source->fields();
     const detail::row_request<Exec> request{rows,
                                             rows.data,
                                             sizeof(element),
                                             &detail::gather_listed<Exec, element, table_space>,
                                             sizeof(index),
                                             std::is_signed_v<index>};
-    return detail::make_row_pipeline(exec, request, facts, std::move(maker), options);
+    return detail::make_row_pipeline(exec, request,
+                                     {shared_source->samples(), fields, layouts::element_bytes},
+                                     detail::maker_of<Source>(shared_source), options);
   }
 
   detail::closing<detail::row_pipeline, Exec> inside_;

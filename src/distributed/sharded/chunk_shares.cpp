@@ -3,7 +3,7 @@
 
 #include "sharded_rows.hpp"
 
-#include <ferry/io/detail/chunk_threads.hpp>
+#include <ferry/io/detail/checkpoint_array.hpp>
 
 #include <algorithm>
 #include <cstddef>

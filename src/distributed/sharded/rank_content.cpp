@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rank_content.hpp"
 
-#include "../../io/value_words.hpp"
+#include <ferry/io/detail/checkpoint_entry.hpp>
 #include "sharded_rows.hpp"
 
 #include <ferry/distributed/communicator/communication_error.hpp>

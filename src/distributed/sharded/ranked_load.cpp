@@ -8,14 +8,11 @@
 #include "sharded_rows.hpp"
 
 #include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/io/checkpoint_options.hpp>
+#include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
-#include <ferry/io/detail/checkpoint_files.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
-#include <ferry/io/detail/checkpoint_load.hpp>
-#include <ferry/io/detail/chunk_threads.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/io/detail/manifest_reader.hpp>
-#include <ferry/io/load_options.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -106,7 +103,7 @@ class ranked_load {
   void open(collective& call) {
     for (int tries = 0; tries < 8; ++tries) {
       std::string bytes;
-      if (call.rank() == 0) bytes = manifest_bytes(call_.path, nullptr, {options_.generation, options_.name});
+      if (call.rank() == 0) bytes = manifest_bytes(call_.path, {options_.generation, options_.name});
       const std::uint64_t size = bytes.size();
       bytes.resize(
           static_cast<std::size_t>(call.all_gather(std::span<const std::uint64_t>(&size, 1)).front()));
@@ -116,7 +113,7 @@ class ranked_load {
         outgoing[r] = {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()};
       if (call.rank() != 0) incoming[0] = {reinterpret_cast<std::byte*>(bytes.data()), bytes.size()};
       call.exchange(outgoing, incoming);
-      manifest_ = manifest_reader(bytes, manifest_path(call_.path)).read();
+      manifest_ = decode(bytes, manifest_path(call_.path));
       bool gone = false;
       files_ = std::make_unique<checkpoint_files>(call_.path, manifest_, tries < 7 ? &gone : nullptr);
       const std::uint64_t lacks = gone ? 1 : 0;
@@ -209,7 +206,7 @@ bool ranks_of_group::exists(const ranks_call& request, const io::load_options& o
   collective call(comm_, note);
   return call.guarded([&] {
     std::uint64_t is_here = 0;
-    if (call.rank() == 0) is_here = has_checkpoint(request.path, {options.generation, options.name}) ? 1 : 0;
+    if (call.rank() == 0) is_here = find_manifest(request.path, {options.generation, options.name}) ? 1 : 0;
     is_here = call.all_gather(std::span<const std::uint64_t>(&is_here, 1)).front();
     call.close();
     return is_here != 0;

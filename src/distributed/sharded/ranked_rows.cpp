@@ -3,8 +3,8 @@
 
 #include "../../../backends/enabled.hpp"
 
-#include <ferry/io/detail/checkpoint_load.hpp>
-#include <ferry/io/detail/chunk_threads.hpp>
+#include <ferry/io/detail/checkpoint_array.hpp>
+#include <ferry/io/detail/checkpoint_entry.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -7,8 +7,8 @@
 
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
-#include <ferry/io/detail/checkpoint_files.hpp>
-#include <ferry/io/detail/save_job.hpp>
+#include <ferry/io/detail/checkpoint_folder.hpp>
+#include <ferry/io/detail/checkpoint_save.hpp>
 #include <ferry/memory/detail/function_ref.hpp>
 
 #include <cstddef>

@@ -9,15 +9,11 @@
 #include <ferry/distributed/communicator/communication_error.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/error.hpp>
-#include <ferry/io/detail/checkpoint_choice.hpp>
-#include <ferry/io/detail/checkpoint_files.hpp>
+#include <ferry/io/checkpoint_options.hpp>
+#include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/checkpoint_save.hpp>
-#include <ferry/io/detail/chunk_threads.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/io/detail/piece_file.hpp>
-#include <ferry/io/detail/save_job.hpp>
-#include <ferry/io/save_options.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
 
 #include <unistd.h>

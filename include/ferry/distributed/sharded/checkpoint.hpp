@@ -8,8 +8,8 @@
 #include <ferry/distributed/sharded/sharded_state.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/io/checkpoint.hpp>
-#include <ferry/io/detail/add_quantized.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
+#include <ferry/io/detail/checkpoint_refusals.hpp>
 #include <ferry/io/detail/state_entry.hpp>
 #include <ferry/optim/chain.hpp>
 

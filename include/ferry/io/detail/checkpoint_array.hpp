@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/error.hpp>
 #include <ferry/extend.hpp>
+#include <ferry/io/detail/file_elements.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/tensor/fp4.hpp>
 #include <ferry/tensor/fp8.hpp>
@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -51,20 +50,12 @@ std::size_t floating_dtype_bytes(std::string_view dtype);
 template <class T>
 void convert_from_file(std::string_view dtype, const std::byte* source, std::byte* target,
                        std::size_t count) {
-  const auto convert_each = [&]<class From>(From value) {
-    for (std::size_t i = 0; i < count; ++i) {
-      std::memcpy(static_cast<void*>(&value), source + i * sizeof(From), sizeof(From));
-      const T number = convert<T>(value);
-      std::memcpy(target + i * sizeof(T), static_cast<const void*>(&number), sizeof(T));
-    }
+  const auto look = [&]<class... From>(std::type_identity<From>...) {
+    ((dtype == dtype_name<From>() ? convert_stored<From, T>(source, target, count) : void()), ...);
   };
-  if (dtype == "f64") convert_each(double{});
-  if (dtype == "f32") convert_each(float{});
-  if (dtype == "f16") convert_each(half_t{});
-  if (dtype == "bf16") convert_each(bhalf_t{});
-  if (dtype == "f8_e4m3") convert_each(fp8_e4m3_t{});
-  if (dtype == "f8_e5m2") convert_each(fp8_e5m2_t{});
-  if (dtype == "f8_e8m0") convert_each(ue8m0_t{});
+  look(std::type_identity<double>{}, std::type_identity<float>{}, std::type_identity<half_t>{},
+       std::type_identity<bhalf_t>{}, std::type_identity<fp8_e4m3_t>{}, std::type_identity<fp8_e5m2_t>{},
+       std::type_identity<ue8m0_t>{});
 }
 
 /// The rows of an array that do not lie in one piece of memory: in the shards of a table, say. Several
@@ -125,9 +116,6 @@ struct checkpoint_array {
       position += count;
     }
   }
-  /// First byte and number of bytes of the memory that a range of the file's order spans.
-  [[nodiscard]] std::pair<std::uint64_t, std::size_t> span_of(std::uint64_t offset, std::size_t bytes) const;
-
   /// The bytes of scratch that write() needs at most.
   [[nodiscard]] std::size_t most_scratch_bytes(std::size_t bytes) const;
   /// Copies bytes [offset, offset + bytes) of the file's order out of the array, or into it. Blocks. An array
@@ -139,17 +127,20 @@ struct checkpoint_array {
   void write(std::uint64_t offset, std::size_t bytes, const std::byte* source,
              std::vector<std::byte>& scratch) const;
   /// @}
+
+ private:
+  /// Reads the memory that a range of the file's order spans. Returns the number of its first byte.
+  std::uint64_t read_span(std::uint64_t offset, std::size_t bytes, std::vector<std::byte>& scratch) const;
 };
 
-/// Chunks of about 4 MiB. Units are a row, or neighbouring rows of at most 4 KiB; about 4 KiB if rows are
-/// longer than 64 KiB.
-void choose_chunks(manifest_array& array, std::uint64_t row_bytes);
-
-/// Throws invalid_argument for an empty handle, or for rows whose elements are not adjacent.
-[[noreturn]] void refuse_array(const array_note& array, const std::string& owner);
-/// An array of adjacent rows, without its memory.
-checkpoint_array describe_array(std::string name, const array_note& array, std::string_view dtype,
-                                std::size_t element_bytes);
+/// An array with its memory. Chunks have about 4 MiB. Units are a row, or neighbouring rows of at most 4
+/// KiB; about 4 KiB if rows are longer than 64 KiB.
+checkpoint_array array_in_memory(manifest_array schema, std::uint64_t row_bytes, std::string label,
+                                 void* data = nullptr, std::shared_ptr<void> owner = nullptr);
+/// An array of adjacent rows, without its memory. Throws invalid_argument for an empty handle, or for rows
+/// whose elements are not adjacent.
+checkpoint_array describe_array(std::string name, const array_note& array, bool has_dense_rows,
+                                std::string_view dtype, std::size_t element_bytes, const std::string& owner);
 
 template <class T>
 consteval void require_whole_element() {
@@ -163,9 +154,8 @@ template <class T, class Space>
 checkpoint_array as_stored(std::string name, const array_ref<T, Space>& array, const std::string& owner) {
   using plain = std::remove_const_t<T>;
   require_whole_element<plain>();
-  if (array.rank == 0 || !array.has_dense_rows()) refuse_array(array.note(), owner);
-  checkpoint_array description =
-      describe_array(std::move(name), array.note(), dtype_name<plain>(), sizeof(plain));
+  checkpoint_array description = describe_array(std::move(name), array.note(), array.has_dense_rows(),
+                                                dtype_name<plain>(), sizeof(plain), owner);
   description.data = reinterpret_cast<std::byte*>(const_cast<plain*>(array.data));
   if (!array.is_contiguous())
     description.row_stride = static_cast<std::uint64_t>(array.row_stride()) * sizeof(plain);
@@ -179,5 +169,12 @@ checkpoint_array as_stored(std::string name, const array_ref<T, Space>& array, c
   description.accesses = array.accesses;
   return description;
 }
+
+/// Number of threads for the chunks of a checkpoint.
+int chunk_threads();
+
+/// `most` threads that end with the call. They are not those of the worker pool: a save in the background may
+/// outlive Kokkos.
+constexpr thread_choice threads_for_chunks(int most) { return {most, helper_threads::temporary}; }
 
 }  // namespace ferry::detail

@@ -2,12 +2,11 @@
 #pragma once
 
 #include <ferry/io/detail/checkpoint_array.hpp>
-#include <ferry/io/detail/checkpoint_files.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/io/detail/piece_file.hpp>
-#include <ferry/io/detail/save_job.hpp>
 #include <ferry/memory/detail/function_ref.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/tensor/tensor.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +17,25 @@
 
 namespace ferry::detail {
 
+/// Page-locked memory of one thread: a device copies fast into no other.
+class bounce_buffer {
+ public:
+  std::byte* room(std::size_t bytes);
+
+ private:
+  tensor<std::byte, pinned_space> memory_;
+};
+
+/// The memory of a thread that reads chunks.
+struct chunk_memory {
+  std::vector<std::byte> bytes, scratch;
+  bounce_buffer bounce;
+};
+
+/// Bytes of a patch of `units` units.
+std::size_t patch_bytes(const manifest_array& array, std::size_t units);
+
+struct save_job;
 struct array_digests;
 class merged_pieces;
 
@@ -40,7 +58,7 @@ class checkpoint_save {
   checkpoint_save& operator=(const checkpoint_save&) = delete;
   ~checkpoint_save();
 
-  [[nodiscard]] std::size_t chunks() const { return jobs_.size(); }
+  [[nodiscard]] std::size_t chunks() const;
   /// Bytes of the array that the save needs of a chunk.
   [[nodiscard]] std::size_t bytes_of(std::size_t chunk) const;
   /// Copies chunks [begin, end) into memory, from which they are written later. `to` has room for all.
@@ -56,25 +74,12 @@ class checkpoint_save {
  private:
   static constexpr std::uint32_t fresh = piece_file::fresh;
 
-  static bool is_like(const manifest_array& a, const manifest_array& b);
-  /// The current manifest. One that can't be read is refused: it may be a newer ferry's.
-  [[nodiscard]] manifest read_old(bool changes) const;
-
   void for_each_job(std::size_t begin, std::size_t end, int threads,
                     function_ref<void(save_job&, chunk_memory&)> work);
   void write_chunk(save_job& job, chunk_memory& memory);
   /// Writes the units that have changed.
   void write_units(save_job& job, chunk_memory& memory);
 
-  template <class Visit>
-  void for_each_piece_made(const Visit& visit) {
-    for (auto& entry : manifest_.entries)
-      for (auto& array : entry.arrays)
-        for (auto& chunk : array.chunks) {
-          visit(chunk.piece);
-          for (auto& patch : chunk.patches) visit(patch.piece);
-        }
-  }
   /// Leaves only files in the manifest that it still needs, and the new one.
   void drop_unused_files();
   /// After an error of the last step, which may come after the rename. Where nobody can tell, the file stays:

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-/// The content of a checkpoint's manifest. docs/checkpoints.md describes its bytes; manifest_writer.hpp
-/// and manifest_reader.hpp write and read them.
+/// The content of a checkpoint's manifest. docs/checkpoints.md describes its bytes.
 namespace ferry::detail {
 
 /// The one of the list that has this name, null for none.
@@ -109,5 +109,34 @@ struct manifest {
   [[nodiscard]] bool operator==(const manifest&) const = default;
   [[nodiscard]] const manifest_entry* entry(std::string_view key) const;
 };
+
+static_assert(std::endian::native == std::endian::little,
+              "ferry: checkpoints are written and read by little-endian machines only.");
+
+inline constexpr std::string_view manifest_magic = "ferryckp";
+inline constexpr std::size_t manifest_header_bytes = 32;
+inline constexpr std::uint64_t data_header_bytes = 4096;
+/// Chunks are buffers in memory while a checkpoint is read, so a file can't name larger ones.
+inline constexpr std::uint64_t largest_chunk = std::uint64_t{1} << 26;
+/// Manifests are in memory as a whole, so none is longer.
+inline constexpr std::uint64_t longest_manifest = std::uint64_t{1} << 26;
+
+/// CRC-32C (Castagnoli polynomial, reflected, initial and final value of all ones), as in iSCSI and ext4. The
+/// checksum of "123456789" is 0xe3069283. `before` is the checksum of bytes that come before these.
+std::uint32_t crc32c(const void* data, std::size_t bytes, std::uint32_t before = 0);
+
+/// The bytes of a manifest: a header, a body of JSON, and the checksum of both. Texts are at most 65535 bytes
+/// long, see require_name.
+std::string encode(const manifest& content);
+
+/// Reads a manifest strictly: whatever the bytes are, it throws io_error, which names the path, or returns a
+/// manifest whose pieces lie within the named sizes of the data files. It never takes more memory than a
+/// small multiple of the bytes that it was given.
+manifest decode(std::string_view bytes, const std::string& path);
+
+/// True for the bytes of a manifest, also of a damaged or a newer one.
+bool is_manifest(std::string_view bytes);
+/// The last data file that a manifest which decode() refuses may need.
+std::uint64_t last_data_file(std::string_view bytes);
 
 }  // namespace ferry::detail

@@ -2,20 +2,13 @@
 #pragma once
 
 #include <ferry/extend.hpp>
-#include <ferry/io/detail/dtype.hpp>
-#include <ferry/io/detail/stored_array.hpp>
-#include <ferry/tensor/extents.hpp>
+#include <ferry/io/detail/file_elements.hpp>
 
 #include <cstdint>
-#include <span>
-#include <string>
 
 /// The header of a .npy file: 6 bytes of magic, 2 of version, 2 (version 1) or 4 bytes of length, then a
 /// Python dictionary, {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }, padded to 64 bytes.
 namespace ferry::detail {
-
-/// The header of a row-major array.
-std::string npy_header(const dtype& type, std::span<const std::int64_t> extents);
 
 /// Reserves room for a row-major array and writes its header. Returns the header's size.
 std::uint64_t begin_npy(const file& target, const dtype& type, const untyped_array& array);

@@ -2,12 +2,11 @@
 #pragma once
 
 #include <ferry/concepts/element.hpp>
-#include <ferry/error.hpp>
 #include <ferry/extend.hpp>
-#include <ferry/io/detail/dtype.hpp>
-#include <ferry/io/detail/dtype_of.hpp>
-#include <ferry/io/detail/stored_array.hpp>
+#include <ferry/io/convert_dtype.hpp>
+#include <ferry/io/detail/file_elements.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
+#include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/fp8.hpp>
 #include <ferry/tensor/half.hpp>
 #include <ferry/tensor/tensor.hpp>
@@ -15,7 +14,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -26,16 +24,6 @@ namespace ferry::detail {
 /// bfloat16, and a record of one byte a number of 8 or fewer bits, and the other way round, because .npy has
 /// no name for these.
 bool is_stored_as(const dtype& stored, const dtype& expected);
-
-/// Converts stored elements of type From.
-template <class From, class To>
-void convert_stored(const std::byte* source, void* target, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) {
-    From value;
-    std::memcpy(&value, source + i * sizeof(From), sizeof(From));
-    static_cast<To*>(target)[i] = convert<To>(value);
-  }
-}
 
 using stored_converter = void (*)(const std::byte* source, void* target, std::size_t count);
 
@@ -112,6 +100,27 @@ void read_array(const Exec& exec, const file& source, const stored_array& stored
     if (needs_transposed(stored, array))
       return stream_in<true>(exec, array_ref<T, Space>{transposed(array), array.data}, fill);
   stream_in<Strided>(exec, array, fill);
+}
+
+/// Throws invalid_argument unless the array has the extents of the file's.
+void require_same_extents(const file& source, const stored_array& stored, const array_note& array);
+
+/// Fills an array that exists with an array of a file, which has the same extents. Elements, extents and the
+/// instance are checked before anything is changed.
+template <bool Turns, class... Convert, class Exec, class Array>
+void fill_array(const Exec& exec, const file& source, const stored_array& stored, Array& array) {
+  static_assert((std::is_same_v<Convert, io::convert_dtype> && ...) && sizeof...(Convert) <= 1,
+                "ferry: after the array, a load takes nothing but ferry::io::convert_dtype{}.");
+  require_file_elements<Array>();
+  require_mutable<Array>();
+  require_reach<Exec, Array>();
+  constexpr bool converts = sizeof...(Convert) == 1;
+  const auto target = make_ref(array);
+  using element = std::remove_reference_t<decltype(*target.data)>;
+  require_loadable<element, converts>(source, stored);
+  require_same_extents(source, stored, target.note());
+  fence_for_file(exec, source.verb().c_str());
+  read_array<converts, Turns, may_have_strides<std::remove_cv_t<Array>>>(exec, source, stored, target);
 }
 
 }  // namespace ferry::detail

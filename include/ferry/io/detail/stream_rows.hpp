@@ -52,7 +52,7 @@ using piece_drain = function_ref<void(const void* elements, std::int64_t first, 
 /// The steps of a stream through buffers that depend on types.
 struct part_steps {
   /// Page-locked memory.
-  function_ref<std::shared_ptr<void>(std::size_t bytes)> buffer;
+  std::shared_ptr<void> (*buffer)(std::size_t bytes);
   /// Copies a part of the array from or to a buffer.
   function_ref<ticket(const array_shape& part, void* data, const array_shape& packed, void* buffer)> copy;
 };
@@ -77,13 +77,11 @@ auto streaming_instance(const Exec& exec) {
     return exec;
 }
 
-/// Gives page-locked memory of the engine of an execution space.
+/// Page-locked memory of the engine of an execution space.
 template <class Exec>
-struct stream_memory {
-  std::shared_ptr<void> operator()(std::size_t bytes) const {
-    return engine::get<Exec>()->pinned_scratch(bytes);
-  }
-};
+std::shared_ptr<void> stream_memory(std::size_t bytes) {
+  return engine::get<Exec>()->pinned_scratch(bytes);
+}
 
 /// Fills an array: calls fill(T* to, first, count) for pieces of it, from several threads and in any order.
 /// The piece holds the elements of the row-major positions [first, first + count); in a contiguous array
@@ -108,7 +106,7 @@ void stream_in(const Exec& exec, const array_ref<T, Space>& array, const Fill& f
                   array_ref<element, Space>{part, static_cast<element*>(data)});
     };
     stream_in_parts(array, array.data, !Strided,
-                    {stream_memory<std::remove_const_t<decltype(instance)>>{}, send}, typed);
+                    {stream_memory<std::remove_const_t<decltype(instance)>>, send}, typed);
   }
 }
 
@@ -130,44 +128,21 @@ void stream_out(const Exec& exec, const array_ref<T, Space>& array, const Drain&
       return copy(instance, array_ref<const element, Space>{part, static_cast<const element*>(data)},
                   array_ref<element, pinned_space>{packed, static_cast<element*>(buffer)});
     };
-    stream_out_parts(array, !Strided, {stream_memory<std::remove_const_t<decltype(instance)>>{}, fetch},
-                     typed);
+    stream_out_parts(array, !Strided, {stream_memory<std::remove_const_t<decltype(instance)>>, fetch}, typed);
   }
-}
-
-/// Reads and writes pieces of an array that begins at byte `offset` of a file.
-/// @{
-struct piece_reader {
-  const file& source;
-  std::uint64_t offset;
-  std::size_t element_bytes;
-
-  void operator()(void* elements, std::int64_t first, std::int64_t count) const;
-};
-struct piece_writer {
-  const file& target;
-  std::uint64_t offset;
-  std::size_t element_bytes;
-
-  void operator()(const void* elements, std::int64_t first, std::int64_t count) const;
-};
-/// @}
-
-/// Reads the elements of an array, in row-major order, from byte `offset` of a file.
-template <bool Strided, class Exec, class T, class Space>
-void read_rows(const Exec& exec, const file& source, std::uint64_t offset, const array_ref<T, Space>& array) {
-  stream_in<Strided>(exec, array, piece_reader{source, offset, sizeof(T)});
-}
-template <bool Strided, class T, class Space>
-void read_rows(const file& source, std::uint64_t offset, const array_ref<T, Space>& array) {
-  read_rows<Strided>(default_exec_for<Space>(), source, offset, array);
 }
 
 /// Writes the elements of an array, in row-major order, to byte `offset` of a file.
 template <bool Strided, class Exec, class T, class Space>
 void write_rows(const Exec& exec, const array_ref<T, Space>& array, const file& target,
                 std::uint64_t offset) {
-  stream_out<Strided>(exec, array, piece_writer{target, offset, sizeof(T)});
+  stream_out<Strided>(exec, array,
+                      [&target, offset](const T* elements, std::int64_t first, std::int64_t count) {
+                        const std::uint64_t place = offset + static_cast<std::uint64_t>(first) * sizeof(T);
+                        const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
+                        target.write_at(elements, bytes, place);
+                        target.start_write_back(place, bytes);
+                      });
 }
 template <bool Strided, class T, class Space>
 void write_rows(const array_ref<T, Space>& array, const file& target, std::uint64_t offset) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/extend.hpp>
-#include <ferry/io/detail/safetensors_header.hpp>
-
 #include "json.hpp"
 
-#include <ferry/io/detail/stored_array.hpp>
+#include <ferry/error.hpp>
+#include <ferry/extend.hpp>
+#include <ferry/io/detail/file_elements.hpp>
+#include <ferry/io/detail/safetensors_header.hpp>
+#include <ferry/io/safetensors_file.hpp>
+#include <ferry/io/save_safetensors.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -13,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -189,10 +192,8 @@ std::string parse_safetensors(std::string_view text, std::uint64_t bytes, safete
 safetensors_header read_safetensors_header(const file& source) {
   const std::uint64_t size = source.size();
   if (size < 8) source.fail("it is no safetensors file: it has only " + std::to_string(size) + " bytes");
-  unsigned char start[8] = {};
-  source.read_at(start, sizeof start, 0);
   std::uint64_t length = 0;
-  for (int i = 7; i >= 0; --i) length = length << 8 | start[i];
+  source.read_at(&length, sizeof length, 0);
   if (length > longest_safetensors_header)
     source.fail("it is no safetensors file: its header claims " + std::to_string(length) +
                 " bytes; the most are " + std::to_string(longest_safetensors_header));
@@ -229,11 +230,141 @@ std::string make_safetensors_header(const std::vector<safetensors_entry>& entrie
   }
   text += "}";
   text.append((8 - text.size() % 8) % 8, ' ');
-  std::string length(8, '\0');
-  for (int i = 0; i < 8; ++i)
-    length[static_cast<std::size_t>(i)] =
-        static_cast<char>(static_cast<std::uint64_t>(text.size()) >> (8 * i) & 0xff);
-  return length + text;
+  const std::uint64_t length = text.size();
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
 }
 
+namespace {
+
+/// Throws invalid_argument for names that a header can't hold.
+void require_safetensors_names(const std::string& path, std::vector<std::string_view> names,
+                               const char* kind) {
+  const auto refuse = [&](std::string_view name, const char* why) {
+    throw invalid_argument("ferry::io::save_safetensors: " + path + ": the " + kind + " " +
+                           json_quoted(name) + " " + why);
+  };
+  for (const auto& name : names) {
+    if (valid_utf8(name) != name.size())
+      refuse(name.substr(0, valid_utf8(name)), "is not UTF-8 after these bytes");
+    if (name == "__metadata__") refuse(name, "has a name that the format keeps for itself");
+  }
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice != names.end()) refuse(*twice, "comes twice");
+}
+
+}  // namespace
+
 }  // namespace ferry::detail
+
+namespace ferry::io {
+
+safetensors_file::safetensors_file(const std::string& path)
+    : source_(ferry::detail::file::open_to_read("open_safetensors", path)),
+      header_(ferry::detail::read_safetensors_header(source_)) {}
+
+std::vector<std::string> safetensors_file::names() const {
+  std::vector<std::string> names;
+  for (const auto& entry : header_.entries) names.push_back(entry.name);
+  return names;
+}
+
+const ferry::detail::safetensors_entry* safetensors_file::find(std::string_view name) const {
+  const auto& entries = header_.entries;
+  const auto entry = std::find_if(entries.begin(), entries.end(),
+                                  [&](const auto& candidate) { return candidate.name == name; });
+  return entry == entries.end() ? nullptr : &*entry;
+}
+
+const ferry::detail::safetensors_entry& safetensors_file::entry_of(std::string_view name) const {
+  if (const auto* entry = find(name)) return *entry;
+  constexpr std::size_t longest = 1000;
+  const auto& entries = header_.entries;
+  std::string list;
+  std::size_t listed = 0;
+  for (; listed < entries.size() && list.size() < longest; ++listed)
+    list += (listed == 0 ? "" : ", ") + ferry::detail::json_quoted(entries[listed].name.substr(0, longest));
+  if (listed < entries.size()) list += " and " + std::to_string(entries.size() - listed) + " more";
+  throw out_of_range("ferry::io::safetensors_file: " + path() + ": there is no tensor " +
+                     ferry::detail::json_quoted(name) + "; the file has " + (listed == 0 ? "none" : list));
+}
+
+ferry::detail::stored_array safetensors_file::stored(const ferry::detail::safetensors_entry& entry) const {
+  if (entry.shape.size() > max_rank)
+    throw invalid_argument("ferry::io::safetensors_file: " + path() + ": the tensor " +
+                           ferry::detail::json_quoted(entry.name) + " has rank " +
+                           std::to_string(entry.shape.size()) + ", above the largest, " +
+                           std::to_string(max_rank));
+  if (!entry.has_known_type())
+    throw invalid_argument("ferry::io::safetensors_file: " + path() + ": the tensor " +
+                           ferry::detail::json_quoted(entry.name) + " has elements of the type " +
+                           ferry::detail::json_quoted(entry.unknown_type.substr(0, 40)) +
+                           ", which is unknown");
+  const auto& type = ferry::detail::safetensors_dtypes[entry.type];
+  ferry::detail::stored_array array;
+  array.name = ferry::detail::json_quoted(entry.name);
+  array.elements = {type.kind, type.bits * type.elements() / 8};
+  array.type_text = type.name;
+  array.rank = std::max<std::size_t>(1, entry.shape.size());
+  array.extents[0] = 1;
+  std::copy(entry.shape.begin(), entry.shape.end(), array.extents.begin());
+  array.offset = header_.bytes + entry.begin;
+  auto& width = array.extents[array.rank - 1];
+  if (width % type.elements() != 0)
+    throw invalid_argument("ferry::io::safetensors_file: " + path() + ": the tensor " + array.name +
+                           " has rows of " + std::to_string(width) +
+                           " numbers of 4 bits, which are no pairs");
+  width /= type.elements();
+  return array;
+}
+
+void safetensors_file::refuse_rows(const ferry::detail::stored_array& whole, const std::string& begin,
+                                   const std::string& end) const {
+  throw out_of_range("ferry::io::safetensors_file: " + path() + ": the tensor " + whole.name + " has " +
+                     std::to_string(whole.extents[0]) + " rows, and rows " + begin + " to " + end +
+                     " do not lie inside of them");
+}
+
+safetensors_file open_safetensors(const std::string& path) { return safetensors_file(path); }
+
+void save_safetensors(const std::string& path, std::span<const named_array> arrays,
+                      const std::vector<std::pair<std::string, std::string>>& metadata) {
+  std::vector<std::string_view> names;
+  for (const auto& array : arrays) names.push_back(array.entry().name);
+  ferry::detail::require_safetensors_names(path, names, "array");
+  names.clear();
+  for (const auto& [key, value] : metadata) {
+    names.push_back(key);
+    ferry::detail::require_safetensors_names(path, {value}, "metadata's value");
+  }
+  ferry::detail::require_safetensors_names(path, names, "metadata's key");
+
+  // The order of the reference implementation: large elements first, so that all are aligned; then by name.
+  std::vector<const named_array*> order;
+  for (const auto& array : arrays) order.push_back(&array);
+  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    const auto& left = a->entry();
+    const auto& right = b->entry();
+    return left.type != right.type ? left.type > right.type : left.name < right.name;
+  });
+  std::vector<ferry::detail::safetensors_entry> entries;
+  std::uint64_t bytes = 0;
+  for (const auto* array : order) {
+    auto& entry = entries.emplace_back(array->entry());
+    entry.begin = bytes;
+    entry.end = bytes += array->entry().end;
+  }
+  const std::string header = ferry::detail::make_safetensors_header(entries, metadata);
+  if (header.size() - 8 > ferry::detail::longest_safetensors_header)
+    throw invalid_argument("ferry::io::save_safetensors: " + path + ": the header would have " +
+                           std::to_string(header.size() - 8) + " bytes; the most are " +
+                           std::to_string(ferry::detail::longest_safetensors_header));
+  ferry::detail::atomic_file target("save_safetensors", path);
+  target.content().reserve(header.size() + bytes);
+  target.content().write_at(header.data(), header.size(), 0);
+  for (std::size_t i = 0; i < order.size(); ++i)
+    order[i]->write(target.content(), header.size() + entries[i].begin);
+  target.commit();
+}
+
+}  // namespace ferry::io

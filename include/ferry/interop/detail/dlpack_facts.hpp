@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/error.hpp>
 #include <ferry/interop/detail/dlpack_abi.hpp>
+#include <ferry/memory/detail/access_tracker.hpp>
+#include <ferry/memory/detail/backend.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/fp4.hpp>
 #include <ferry/tensor/fp8.hpp>
 #include <ferry/tensor/half.hpp>
@@ -9,8 +14,8 @@
 #include <Kokkos_Complex.hpp>
 
 #include <complex>
-#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <type_traits>
 
@@ -73,5 +78,56 @@ std::string dlpack_type_text(DLDataType type);
 
 /// "[3 x 4]"
 std::string numbers_text(const std::int64_t* numbers, std::int32_t count);
+
+std::string device_text(DLDevice device);
+
+const char* kind_text(memory_kind kind);
+
+/// The device of DLPack that memory belongs to.
+template <MemorySpace Space>
+DLDevice own_device(memory_place place);
+
+/// The place of memory of Space that has no address because it has no bytes.
+template <MemorySpace Space>
+memory_place place_of_nothing();
+
+/// True if memory may be presented as that of `as`. Host memory that the device reaches may be given to other
+/// libraries as either's.
+template <MemorySpace Space>
+bool may_present(memory_place place, DLDevice device);
+
+/// Throws invalid_argument if memory that a producer says to be of `on` can't be memory of Space.
+/// `bytes_at` is null for an array without elements, whose address tells nothing.
+template <MemorySpace Space>
+void require_place(const std::string& subject, DLDevice device, const void* bytes_at);
+
+/// Blocks until the work of verbs that conflicts with a foreign reader, or with a foreign writer, has ended.
+inline void wait_for_tracked(const std::shared_ptr<access_tracker>& accesses, bool foreign_writes) {
+  if (accesses == nullptr) return;
+  if (foreign_writes)
+    accesses->wait_for_all();
+  else
+    accesses->wait_for_writes();
+}
+
+/// Does it for foreign work that will be enqueued on `exec`: a device waits, not the calling thread.
+template <class Exec>
+void wait_for_tracked(const Exec& exec, const std::shared_ptr<access_tracker>& accesses, bool foreign_writes,
+                      const char* verb) {
+  using backend = execution_backend<Exec>;
+  if (accesses == nullptr) return;
+  if constexpr (is_host_exec<Exec>) {
+    wait_for_tracked(accesses, foreign_writes);
+  } else {
+    if (backend::capturing(exec))
+      throw invalid_argument(
+          joined("ferry::", verb,
+                 ": the instance is being captured into a graph, whose order is its own; hand the "
+                 "array over before the capture"));
+    const auto id = backend::id_of(exec);
+    for (const auto& access : foreign_writes ? accesses->before_write(id) : accesses->before_read(id))
+      backend::wait_for(exec, *access);
+  }
+}
 
 }  // namespace ferry::detail

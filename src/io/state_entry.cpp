@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/extend.hpp>
-#include <ferry/io/detail/stored_state.hpp>
+#include <ferry/io/detail/state_entry.hpp>
 
 #include <ferry/error.hpp>
+#include <ferry/extend.hpp>
+#include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/optimizer_facts.hpp>
-#include <ferry/io/detail/rule_options.hpp>
 #include <ferry/policy/step_count.hpp>
 
 #include <algorithm>
@@ -18,6 +18,33 @@
 #include <vector>
 
 namespace ferry::detail {
+
+bool is_optimizer_fact(const manifest_fact& fact) {
+  return fact.name == "rule" || fact.name.rfind("option.", 0) == 0 || fact.name.rfind("transform.", 0) == 0;
+}
+
+std::string optimizer_difference(const std::vector<manifest_fact>& saved,
+                                 const std::vector<manifest_fact>& current, bool values) {
+  std::size_t place = 0;
+  const auto next = [&]() -> const manifest_fact* {
+    while (place < saved.size() && !is_optimizer_fact(saved[place])) ++place;
+    return place < saved.size() ? &saved[place++] : nullptr;
+  };
+  for (const auto& fact : current) {
+    const manifest_fact* const loaded = next();
+    if (loaded == nullptr) return "the file lacks '" + fact.name + "', which is " + fact.describe() + " here";
+    const bool same_schema = loaded->name == fact.name && loaded->kind == fact.kind &&
+                             loaded->numbers.size() == fact.numbers.size() && loaded->words == fact.words;
+    if (!same_schema || (values && *loaded != fact))
+      return "'" + loaded->name + "' is " + loaded->describe() + " in the file, and " +
+             (loaded->name == fact.name ? "" : "'" + fact.name + "' is ") + fact.describe() + " here";
+  }
+  if (const manifest_fact* const more = next())
+    return "'" + more->name + "' is " + more->describe() +
+           " in the file, and the optimizer here has no such option";
+  return {};
+}
+
 namespace {
 
 template <class Number>
@@ -38,16 +65,12 @@ void add_array(const checkpoint_array& array, manifest_entry& description,
 /// An array of numbers that belongs to the save.
 checkpoint_array array_of_numbers(const char* name, std::vector<std::uint64_t>&& numbers) {
   const auto memory = std::make_shared<std::vector<std::uint64_t>>(std::move(numbers));
-  checkpoint_array array;
-  array.schema.name = name;
-  array.schema.dtype = dtype_name<std::uint64_t>();
-  array.schema.element_bytes = sizeof(std::uint64_t);
-  array.schema.extents = {memory->size()};
-  array.row_bytes = array.row_stride = sizeof(std::uint64_t);
-  choose_chunks(array.schema, array.row_bytes);
-  array.data = reinterpret_cast<std::byte*>(memory->data());
-  array.owner = memory;
-  return array;
+  manifest_array schema;
+  schema.name = name;
+  schema.dtype = dtype_name<std::uint64_t>();
+  schema.element_bytes = sizeof(std::uint64_t);
+  schema.extents = {memory->size()};
+  return array_in_memory(std::move(schema), sizeof(std::uint64_t), {}, memory->data(), memory);
 }
 
 }  // namespace
@@ -162,11 +185,7 @@ std::size_t stored_state::prepare_rows(const load_source& source, const manifest
       array->extents.size() != 1)
     source.fail(name(), "the file has no 'history' of its steps");
   history.numbers.resize(static_cast<std::size_t>(array->extents[0]));
-  std::vector<std::byte> scratch;
-  for (std::size_t place = 0; place < array->chunks.size(); ++place)
-    source.files.read_chunk(*array, place,
-                            reinterpret_cast<std::byte*>(history.numbers.data()) + place * array->chunk_bytes,
-                            scratch, "entry '" + name() + "', array 'history'");
+  source.files.read_array(*array, history.numbers.data(), "entry '" + name() + "', array 'history'");
   if (history.numbers.size() < 2) source.fail(name(), "its history is too short");
   const auto why = load_recorded(history);
   if (!why.empty()) source.fail(name(), why);
