@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/random.hpp"
-#include "support/said.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
 #include <ferry/optim/clip_grad_norm.hpp>
 
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
-
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <vector>
 
 /// The norm of the gradients that bags hand to rows, against plain loops in double over all positions.
 namespace ferry_test::bag_grads_test {

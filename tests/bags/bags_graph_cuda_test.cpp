@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bags/bags.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
 
-#include <Kokkos_Core.hpp>
-
 #include <cuda_runtime.h>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+#include <Kokkos_Core.hpp>
 
 /// Bags that a graph pools: the list of long bags is empty again at the end of each launch.
 namespace ferry_test::bags_graph_cuda_test {

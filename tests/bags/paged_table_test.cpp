@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bags/paged_table.hpp"
-
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <vector>
 
 /// A fifth kind of table next to an ordinary one: the same verbs on both must give the same bits.
 namespace ferry_test::paged_table_test {

@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bags/step_kit.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
 #include <ferry/int8.hpp>
 
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <limits>
-#include <utility>
-
 namespace ferry_test::step_bags_faults_test {
 
 namespace {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 constexpr ferry::optim::adam adam{.lr = 0.05};
 

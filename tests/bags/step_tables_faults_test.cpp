@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bags/table_kit.hpp"
-#include "support/said.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
-
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <array>
-#include <limits>
 
 namespace ferry_test::step_tables_faults_test {
 
 namespace {
-
-using Catch::Matchers::ContainsSubstring;
 
 constexpr ferry::optim::adam adam{.lr = 0.05};
 

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bags/table_kit.hpp"
 #include "support/matrix.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <array>
-#include <span>
 
 namespace ferry_test::step_tables_policies_test {
 

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bags/bags.hpp"
 #include "support/folder.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
 
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <fstream>
-#include <map>
-#include <string>
 
 /// Results of torch.nn.EmbeddingBag and its autograd, written by tests/reference/make_golden_bags.py; see there
 /// for the formulas.

@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/cache_kit.hpp"
+#include "support/test.hpp"
 
 #include <ferry/cache.hpp>
 
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <functional>
-#include <optional>
-#include <string>
-#include <thread>
-#include <utility>
-
 /// Cached tables in trouble: bad indices, no memory, objects that end before others, several threads.
 namespace ferry_test::life_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 namespace {
 

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/cache_kit.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
 #include <ferry/cache.hpp>
-
-#include <cstdint>
-#include <string>
-#include <tuple>
-#include <type_traits>
-#include <vector>
 
 /// Verbs, policies and element types on cached tables. Each path meets each policy of duplicates; bounds take
 /// turns. An ordinary table on path::automatic is the oracle.

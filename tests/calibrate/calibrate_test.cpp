@@ -1,32 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/calibrate.hpp>
-#include <ferry/ferry.hpp>
-
-#include "support/arrays.hpp"
 #include "support/folder.hpp"
 #include "support/profile.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
+#include <ferry/calibrate.hpp>
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
-
-#include <chrono>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <ratio>
-#include <string>
-#include <vector>
 
 namespace ferry_test::calibrate_test {
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 using Catch::Matchers::StartsWith;
 using ferry::detail::reading;
 

@@ -1,21 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/matrix.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/compat/co_occurrence.hpp>
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <utility>
-#include <vector>
 
 namespace ferry_test::co_occurrence_test {
 
@@ -108,8 +95,6 @@ TEST_CASE("tokens in device memory are counted, too", "[co_occurrence]") {
 }
 
 TEST_CASE("a bad token is named and counts nothing", "[co_occurrence]") {
-  using Catch::Matchers::ContainsSubstring;
-  using Catch::Matchers::MessageMatches;
   const exec_space exec;
   co_occurrence<> counts("counts", 10, {.window = 2, .symmetric = false, .by_distance = false});
   counts.add(exec, std::vector<int>{1, 2, 1});

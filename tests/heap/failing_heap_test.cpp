@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "heap/heap.hpp"
 #include "heap/survive.hpp"
+#include "support/test.hpp"
 
-#include <ferry/ferry.hpp>
 #include <ferry/int8.hpp>
 #include <ferry/quantized.hpp>
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <new>
-#include <string>
-#include <vector>
 
 namespace ferry_test::failing_heap_test {
 

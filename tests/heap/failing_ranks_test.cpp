@@ -2,23 +2,12 @@
 #include "distributed/kit.hpp"
 #include "heap/heap.hpp"
 #include "support/folder.hpp"
+#include "support/test.hpp"
 
-#include <ferry/ferry.hpp>
 #include <ferry/io.hpp>
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
-#include <memory>
 #include <new>
-#include <optional>
-#include <string>
-#include <thread>
-#include <vector>
 
 namespace ferry_test::failing_ranks_test {
 

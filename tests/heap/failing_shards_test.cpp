@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/kit.hpp"
 #include "heap/survive.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
-#include <ferry/ferry.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <utility>
-#include <vector>
 
 /// Verbs that write to several shards, arrays or columns and lack memory: none is written, or all are.
 namespace ferry_test::failing_shards_test {

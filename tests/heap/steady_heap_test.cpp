@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "heap/heap.hpp"
-
-#include <ferry/ferry.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+#include "support/test.hpp"
 
 namespace ferry_test::steady_heap_test {
 

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
+#include "support/test.hpp"
+
 #include <ferry/interop/array_interface.hpp>
 #include <ferry/interop/thrust.hpp>
 
-#include "support/arrays.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-
 #include <complex>
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace ferry_test::array_interface_test {
 

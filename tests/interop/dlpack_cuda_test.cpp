@@ -1,31 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
+#include "support/test.hpp"
+
 #include <ferry/interop/dlpack.hpp>
 #include <ferry/interop/thrust.hpp>
 
-#include "support/arrays.hpp"
-
-#include <Kokkos_Core.hpp>
-
 #include <cuda_runtime.h>
 #include <thrust/device_vector.h>
-
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstdint>
-#include <cstdlib>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
+#include <Kokkos_Core.hpp>
 
 /// Facts that only a device shows: the order of streams, and its runtime's knowledge of addresses.
 namespace ferry_test::dlpack_cuda_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 /// Waits on the device until the host raises the flag, for some ten seconds at most; reading[0] = 1 if it did.
 struct wait_for_flag_then {

@@ -1,31 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
-#include <ferry/interop/dlpack.hpp>
-
-#include "support/arrays.hpp"
 #include "support/manual_event.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
+#include <ferry/interop/dlpack.hpp>
 
-#include <atomic>
 #include <complex>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <thread>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace ferry_test::dlpack_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 namespace {
 

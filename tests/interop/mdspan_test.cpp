@@ -1,25 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
+#include "support/test.hpp"
+
 #include <ferry/interop/mdspan.hpp>
 
-#include "support/arrays.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
 namespace ferry_test::mdspan_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 #if defined(MDSPAN_IMPL_STANDARD_NAMESPACE) || defined(__cpp_lib_mdspan)
 

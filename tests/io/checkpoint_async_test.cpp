@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/checkpoint_kit.hpp"
 #include "support/captured_stderr.hpp"
+#include "support/test.hpp"
 
 #include <ferry/io.hpp>
 
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
 #include <sys/resource.h>
 #include <sys/stat.h>
-
-#include <algorithm>
 #include <csignal>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 /// Saves in the background, and saves of changes.
 namespace ferry_test::checkpoint_async_test {
@@ -25,8 +15,6 @@ namespace ferry_test::checkpoint_async_test {
 namespace {
 
 namespace optim = ferry::optim;
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 using ferry::mapped_space;
 
 /// A size of several chunks.

@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/folder.hpp"
+#include "support/test.hpp"
+
 #include <ferry/io/checkpoint.hpp>
 #include <ferry/io/open_safetensors.hpp>
 #include <ferry/io/save_safetensors.hpp>
 #include <ferry/rows/scatter.hpp>
-
-#include "support/arrays.hpp"
-#include "support/folder.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 /// Objects that change or end between add() and the calls that use them.
 namespace ferry_test::checkpoint_objects_test {

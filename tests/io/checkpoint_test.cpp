@@ -1,31 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/folder.hpp"
+#include "support/test.hpp"
+
 #include <ferry/int8.hpp>
 #include <ferry/io/checkpoint.hpp>
-
-#include "support/arrays.hpp"
-#include "support/folder.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <random>
-#include <string>
-#include <utility>
-#include <vector>
 
 /// Arrays that go through a checkpoint.
 namespace ferry_test::checkpoint_test {
 
 namespace {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 struct particle {
   float position[3];

@@ -1,29 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
-#include <ferry/io.hpp>
-
 #include "fuzz/manifest_case.hpp"
 #include "io/io_kit.hpp"
-#include "support/arrays.hpp"
 #include "support/folder.hpp"
-#include "support/random.hpp"
-#include "support/said.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
+#include <ferry/io.hpp>
 
-#include <cmath>
 #include <complex>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <memory>
-#include <optional>
-#include <random>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 /// Variables in checkpoints: texts, structs, engines of <random>, constants, vectors of another length.
 namespace ferry_test::checkpoint_variables_test {

@@ -1,24 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io_kit.hpp"
 #include "reference/minifloat.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/io.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <bit>
-#include <cstdint>
-#include <string>
-#include <vector>
-
 namespace ferry_test::fp8_files_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 namespace {
 

@@ -1,24 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io_kit.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/io.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <array>
 #include <complex>
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <vector>
 
 namespace ferry_test::npy_test {
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 namespace {
 
 struct point {

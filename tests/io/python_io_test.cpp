@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io_kit.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/io.hpp>
 
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <random>
-#include <string>
-#include <type_traits>
-#include <vector>
 
 namespace ferry_test::python_io_test {
 namespace {

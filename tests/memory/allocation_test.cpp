@@ -1,22 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstddef>
-#include <cstdint>
 #include <fstream>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace ferry_test::allocation_test {
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 using Catch::Matchers::StartsWith;
 
 namespace {

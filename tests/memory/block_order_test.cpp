@@ -3,21 +3,12 @@
 #include "support/block_uses.hpp"
 #include "support/heap_space.hpp"
 #include "support/manual_event.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
-#include <chrono>
-#include <cstddef>
 #include <future>
-#include <memory>
-#include <optional>
 #include <set>
-#include <stdexcept>
-#include <string_view>
-#include <thread>
-#include <utility>
-#include <vector>
 
 /// Blocks that come back while work still uses them: who may have them, and when.
 namespace ferry_test::block_order_test {

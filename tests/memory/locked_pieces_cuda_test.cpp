@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../backends/cuda/detail/page_locking.hpp"
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-
-#include <ferry/ferry.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <random>
-#include <span>
-#include <vector>
+#include "support/test.hpp"
 
 /// Page-locked tables of many pieces: verbs and copies, also across the ends of pieces.
 namespace ferry_test::locked_pieces_cuda_test {

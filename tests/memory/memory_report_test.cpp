@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
+#include "support/test.hpp"
 
 #include <ferry/memory/memory_report.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <string>
-#include <thread>
-#include <vector>
-
 namespace ferry_test::memory_report_test {
-
-using Catch::Matchers::ContainsSubstring;
 
 namespace {
 

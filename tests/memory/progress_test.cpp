@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../backends/host/allocation.hpp"
-
-#include "support/arrays.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
+#include "support/test.hpp"
 
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <stdexcept>
-#include <string>
 #include <system_error>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace ferry_test::progress_test {
 

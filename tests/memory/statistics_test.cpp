@@ -1,18 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../src/memory/block_cache.hpp"
-#include "support/arrays.hpp"
 #include "support/heap_space.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <utility>
-#include <vector>
+#include "support/test.hpp"
 
 namespace ferry_test::statistics_test {
 

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
+#include "support/test.hpp"
 #include "support/waiting_kernel_cuda.hpp"
 
-#include <ferry/ferry.hpp>
-
 #include <cuda_runtime.h>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 /// Memory of tensors that end while a device works on them.
 namespace ferry_test::tensor_pool_cuda_test {

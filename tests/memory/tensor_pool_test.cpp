@@ -1,30 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../src/memory/tensor_pool.hpp"
-#include "support/arrays.hpp"
 #include "support/heap_space.hpp"
 #include "support/manual_event.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
-#include <ferry/ferry.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <future>
-#include <memory>
 #include <mutex>
 #include <set>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace ferry_test::tensor_pool_test {
 

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/folder.hpp"
-
-#include <ferry/ferry.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstddef>
-#include <string>
+#include "support/test.hpp"
 
 /// The kinds of memory of this device, and of the one that FERRY_WITHOUT pretends: tests/CMakeLists.txt
 /// runs this program with the variable and without it.
 namespace ferry_test::without_cuda_test {
 
 namespace cuda = ferry::cuda;
-using Catch::Matchers::ContainsSubstring;
 
 namespace {
 

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/step_kit.hpp"
+#include "support/test.hpp"
 
 #include <cuda_runtime.h>
 
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <atomic>
 #include <barrier>
-#include <chrono>
-#include <cstdint>
-#include <numeric>
-#include <thread>
-#include <vector>
 
 /// Updates of steps that are sent to the device by one instance and read by others.
 namespace ferry_test::history_cuda_test {

@@ -1,16 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <vector>
+#include "support/test.hpp"
 
 /// Norms of rows whose squares overflow or underflow the type of the step, against loops in long double.
 namespace ferry_test::large_rows_test {

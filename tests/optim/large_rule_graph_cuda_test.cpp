@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/large_rules.hpp"
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 #include "support/watchdog.hpp"
 
-#include <Kokkos_Core.hpp>
-
 #include <cuda_runtime.h>
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <thread>
-#include <vector>
+#include <Kokkos_Core.hpp>
 
 /// Steps with large kernels in a CUDA graph: each launch works with the options that were captured, whatever
 /// other kernels were launched in between.

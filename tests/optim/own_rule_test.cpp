@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
-
 #include "../../docs/examples/own_rule/normalized_sgd.hpp"
 #include "../../docs/examples/own_rule/sign_only.hpp"
 #include "../../docs/examples/own_rule/signum.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <vector>
+#include "support/test.hpp"
 
 /// The rules of docs/own_rule.md, written outside the library, on every path and with duplicates, against plain loops.
 namespace ferry_test::own_rule_test {

@@ -1,14 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <vector>
+#include "support/test.hpp"
 
 /// Steps of sgd with duplicates::sum_any_order.
 namespace ferry_test::step_any_order_test {

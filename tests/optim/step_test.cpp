@@ -1,22 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <type_traits>
-#include <vector>
+#include "support/test.hpp"
 
 namespace ferry_test::step_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 namespace {
 

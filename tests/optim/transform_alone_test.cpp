@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/transform_kit.hpp"
-#include "support/paths.hpp"
-
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstdint>
-#include <limits>
-#include <vector>
+#include "support/test.hpp"
 
 /// One transform at a time around several rules, and what a step refuses of them.
 namespace ferry_test::transform_alone_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 namespace {
 

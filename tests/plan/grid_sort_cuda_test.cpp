@@ -1,19 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../backends/cuda/detail/sort_and_place.hpp"
 #include "../../src/plan/sort_kernels.hpp"
-#include "support/arrays.hpp"
-#include "support/random.hpp"
-
-#include <ferry/ferry.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <vector>
+#include "support/test.hpp"
 
 /// The plan of one launch, on both sides of every size at which its sort does something else.
 namespace ferry_test::grid_sort_cuda_test {

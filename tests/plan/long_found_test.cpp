@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../src/plan/sort_kernels.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <vector>
+#include "support/test.hpp"
 
 /// A device's plan knows whether one of its rows has so many positions that kernels sum them in pieces.
 namespace ferry_test::long_found_test {

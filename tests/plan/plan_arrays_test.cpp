@@ -1,25 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan_oracle.hpp"
-#include "support/arrays.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <type_traits>
-#include <utility>
-#include <vector>
+#include "support/test.hpp"
 
 /// The arrays of a plan as arguments of verbs and for host code.
 namespace ferry_test::plan_arrays_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 namespace {
 

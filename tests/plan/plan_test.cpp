@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan_oracle.hpp"
-#include "support/arrays.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <algorithm>
-#include <limits>
-#include <vector>
+#include "support/test.hpp"
 
 namespace ferry_test::plan_test {
 namespace {

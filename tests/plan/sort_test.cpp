@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/random.hpp"
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <random>
-#include <vector>
+#include "support/test.hpp"
 
 /// The backend's sort as plans use it: through execution_backend, on arrays that kernels reach.
 namespace ferry_test::sort_test {

@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstdint>
-#include <type_traits>
-#include <vector>
+#include "support/test.hpp"
 
 namespace ferry_test::policies_test {
 

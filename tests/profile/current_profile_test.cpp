@@ -1,24 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
-
-#include "support/arrays.hpp"
 #include "support/folder.hpp"
 #include "support/profile.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <thread>
-#include <vector>
+#include "support/test.hpp"
 
 namespace ferry_test::current_profile_test {
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 using Catch::Matchers::StartsWith;
 using ferry::machine_profile;
 

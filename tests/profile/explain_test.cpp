@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/calibrate.hpp>
-#include <ferry/ferry.hpp>
-
-#include "support/arrays.hpp"
 #include "support/folder.hpp"
 #include "support/profile.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
+#include <ferry/calibrate.hpp>
 
 namespace ferry_test::explain_test {
 
-using Catch::Matchers::ContainsSubstring;
 using ferry::path_kind;
 using ferry::verb;
 using ferry::detail::move_facts;

@@ -1,31 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
-
 #include "support/folder.hpp"
+#include "support/test.hpp"
 
 #include <sys/stat.h>
-
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <algorithm>
-#include <atomic>
 #include <clocale>
-#include <cstddef>
 #include <cstdio>
 #include <iterator>
-#include <random>
 #include <set>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <vector>
 
 namespace ferry_test::profile_file_test {
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 using ferry::machine_profile;
 using namespace ferry::detail;
 

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rowwise_int8.hpp"
 #include "support/matrix.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
 #include <ferry/int8.hpp>
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
 
 namespace ferry_test::quantize_test {
 namespace {
@@ -203,9 +199,7 @@ TEST_CASE("8-bit tables: extents and what is refused", "[int8][errors]") {
   CHECK_THROWS_AS(ferry::rowwise_int8_tensor<ferry::device_space>("codes", -1, 3), ferry::invalid_argument);
   CHECK_THROWS_AS(ferry::rowwise_int8_tensor<ferry::device_space>("codes", 1, -3), ferry::invalid_argument);
   ferry::tensor<float, ferry::device_space> second("other", 10, 32);
-  const auto says = [](const char* text) {
-    return Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring(text));
-  };
+  const auto says = [](const char* text) { return MessageMatches(ContainsSubstring(text)); };
   CHECK_THROWS_MATCHES(
       ferry::quantize(exec, second, table), ferry::invalid_argument,
       says("the rows of 'other' [10 x 32] in device_space and 'codes' [10 x 33] in device_space differ"));

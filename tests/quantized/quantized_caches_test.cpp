@@ -168,15 +168,9 @@ TEST_CASE("threads of a device decode rows of slots and of host memory", "[cache
 }
 
 TEST_CASE("quantized rows behind a cache have the values of the table", "[cache][quantized]") {
-  using ferry::device_space, ferry::mapped_space, ferry::pageable_space, ferry::pinned_space;
-  compare_caches<quantization::mxfp8, float, mapped_space, mapped_space>(801, 96);
-  compare_caches<quantization::mxfp8, ferry::bhalf_t, pinned_space, device_space>(802, 32);
-  compare_caches<quantization::mxfp4, ferry::half_t, mapped_space, pinned_space>(803, 64);
-}
-TEST_CASE("quantized rows behind a cache have factors, row scales and codes across bytes",
-          "[cache][quantized]") {
-  using ferry::device_space, ferry::mapped_space;
-  compare_caches<quantization::nvfp4, float, mapped_space, mapped_space>(804, 48);
+  using ferry::device_space, ferry::mapped_space, ferry::pinned_space;
+  compare_caches<quantization::mxfp8, ferry::bhalf_t, pinned_space, device_space>(802, 96);
+  compare_caches<quantization::nvfp4, float, mapped_space, pinned_space>(804, 48);
   compare_caches<quantization::e4m3, double, mapped_space, mapped_space>(805, 37);
   compare_caches<by_rows, float, mapped_space, mapped_space>(806, 7);
   compare_caches<six_bits, float, mapped_space, device_space>(807, 32);

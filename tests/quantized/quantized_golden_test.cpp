@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows/conversion.hpp"
-#include "support/arrays.hpp"
 #include "support/folder.hpp"
+#include "support/test.hpp"
 
 #include <ferry/quantized.hpp>
 
-#include <bit>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <fstream>
-#include <string>
-#include <vector>
 
 /// The bits of every quantization against files of make_golden_quantized.py.
 namespace ferry_test::quantized_golden_test {

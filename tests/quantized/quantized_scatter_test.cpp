@@ -2,17 +2,9 @@
 #include "quantized.hpp"
 #include "support/lanes_of_threads.hpp"
 #include "support/matrix.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
 #include <ferry/cache.hpp>
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <map>
-#include <string_view>
 
 namespace ferry_test::quantized_scatter_test {
 namespace {

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/int8_kit.hpp"
 #include "quantized_training.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
 #include <ferry/quantized.hpp>
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <tuple>
-#include <type_traits>
 
 /// Steps on quantized tables: every byte of codes, scales and state against plain loops.
 namespace ferry_test::quantized_step_test {

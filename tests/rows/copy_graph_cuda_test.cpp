@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "copy_layout.hpp"
 #include "support/oracle.hpp"
-
-#include <Kokkos_Core.hpp>
+#include "support/test.hpp"
 
 #include <cuda_runtime.h>
-
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <optional>
+#include <Kokkos_Core.hpp>
 
 /// Copies of every kind in a graph, and copies by several threads on one stream of the test's own.
 namespace ferry_test::copy_graph_cuda_test {
@@ -111,9 +105,8 @@ TEST_CASE("a copy through slots is refused in a capture, which goes on", "[copy]
   ferry::copy(queue.exec(), host_array, device_array).wait();
   ferry::copy(queue.exec(), device_array, twin).wait();
   check(cudaStreamBeginCapture(queue.handle(), cudaStreamCaptureModeThreadLocal));
-  CHECK_THROWS_MATCHES(
-      ferry::copy(queue.exec(), host_array, device_array), ferry::invalid_argument,
-      Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("is being captured into a graph")));
+  CHECK_THROWS_MATCHES(ferry::copy(queue.exec(), host_array, device_array), ferry::invalid_argument,
+                       MessageMatches(ContainsSubstring("is being captured into a graph")));
   ferry::ticket ticket = ferry::copy(queue.exec(), device_array, twin);
   cudaGraph_t captured = nullptr;
   check(cudaStreamEndCapture(queue.handle(), &captured));

@@ -3,13 +3,8 @@
 #include "conversion.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstring>
 #include <iterator>
 
 namespace ferry_test::copy_layout_test {
@@ -136,9 +131,8 @@ TEST_CASE("a source may repeat elements, a destination may not", "[copy][layout]
   CHECK(equal);
   CHECK_THROWS_MATCHES(
       ferry::copy(exec, target, array_in(source, wide)), ferry::invalid_argument,
-      Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("ferry::copy") &&
-                                      Catch::Matchers::ContainsSubstring("'row' [20 x 50]") &&
-                                      Catch::Matchers::ContainsSubstring("share memory")));
+      MessageMatches(ContainsSubstring("ferry::copy") && ContainsSubstring("'row' [20 x 50]") &&
+                     ContainsSubstring("share memory")));
   CHECK(same_bits(take(source), row));
 }
 

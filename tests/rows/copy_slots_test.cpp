@@ -2,13 +2,7 @@
 #include "copy_layout.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
+#include "support/test.hpp"
 
 /// Copies in pieces through slots, their threads and their progress.
 namespace ferry_test::copy_slots_test {
@@ -51,8 +45,10 @@ TEST_CASE("copies in many pieces, by any number of threads and slots", "[copy][s
             const auto sink = arrange(random, extents, sink_order);
             CAPTURE(slot_bytes, workers, slots, past, source.text(), sink.text());
             CHECK(copies_in_pieces<pageable, device, float>(random, source, sink, how));
-            CHECK(copies_in_pieces<device, pageable, float>(random, source, sink, how));
-            CHECK(copies_in_pieces<device, pageable, std::int8_t>(random, source, sink, how));
+            if (slots % 2 == 0)
+              CHECK(copies_in_pieces<device, pageable, float>(random, source, sink, how));
+            else
+              CHECK(copies_in_pieces<device, pageable, std::int8_t>(random, source, sink, how));
           }
       }
 }

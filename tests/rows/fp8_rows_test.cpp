@@ -1,21 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/half.hpp"
 #include "reference/minifloat.hpp"
-#include "support/arrays.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <tuple>
-#include <type_traits>
-#include <vector>
+#include "support/test.hpp"
 
 namespace ferry_test::fp8_rows_test {
 

@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <limits>
-#include <span>
-#include <string>
+#include "support/test.hpp"
 
 namespace ferry_test::gather_indices_test {
 namespace {
@@ -82,8 +72,7 @@ TEMPLATE_LIST_TEST_CASE("gather with bad indices, every index type and bounds po
           std::to_string(bad_count(ids, rows)) + " of 403 indices are outside of 'weights' " +
           "[61 x 36] in " + std::string(space::name) + "; the first is index " +
           std::to_string(ids[first_bad(ids, rows)]) + " at position " + std::to_string(first_bad(ids, rows));
-      CHECK_THROWS_MATCHES(ticket.wait(), ferry::out_of_range,
-                           Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring(message)));
+      CHECK_THROWS_MATCHES(ticket.wait(), ferry::out_of_range, MessageMatches(ContainsSubstring(message)));
     } else {
       CHECK_NOTHROW(ticket.wait());
     }

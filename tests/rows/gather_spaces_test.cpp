@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
+#include "support/test.hpp"
 
 namespace ferry_test::gather_spaces_test {
 namespace {

@@ -1,19 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <algorithm>
-#include <atomic>
-#include <cstdint>
-#include <numeric>
-#include <random>
-#include <thread>
-#include <vector>
+#include "support/test.hpp"
 
 /// Batches around the pieces that pass a ring: less than one, one, as many as a worker has slots, many rounds of all.
 namespace ferry_test::ring_test {

@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
 #include <ferry/int8.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstdint>
 #include <set>
-#include <vector>
 
 /// Tables of extents [n x 0]: nothing moves, but what a verb says of rows and indices is the same as for any width.
 namespace ferry_test::rows_without_elements_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 namespace {
 

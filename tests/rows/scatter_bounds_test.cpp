@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <limits>
+#include "support/test.hpp"
 
 namespace ferry_test::scatter_bounds_test {
 namespace {

@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <array>
-#include <cstdint>
-#include <numeric>
-#include <vector>
+#include "support/test.hpp"
 
 /// std::array and arrays of the language as indices and batches, and views that are deduced from a pointer.
 namespace ferry_test::small_arrays_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 namespace {
 

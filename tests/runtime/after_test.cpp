@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
+#include "support/test.hpp"
 
 #include <Kokkos_Core.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <utility>
-#include <vector>
 
 /// ferry::after between instances, tickets, futures and plans. What a device does late is played on hosts by an event
 /// that ends its work when it is waited for.

@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <vector>
+#include "support/test.hpp"
 
 /// Kernels of the host are not ordered after a device's by themselves: a verb on a host execution space
 /// waits for the device's writes to its operands. A device is played by an event that ends its work when it

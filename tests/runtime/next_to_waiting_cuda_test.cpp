@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 #include "support/waiting_kernel_cuda.hpp"
-
-#include <ferry/ferry.hpp>
 
 #include <cuda_runtime.h>
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <set>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 /// Work that must go on while kernels of others wait, and while streams of others are captured.
 namespace ferry_test::next_to_waiting_cuda_test {

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/test.hpp"
 #include "support/training_step.hpp"
 
 #include <Kokkos_Core.hpp>
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <cstdint>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 /// The costs of a loop that is under way: no memory, and on a device no waiting. What Kokkos Tools can't see
 /// is counted in tests/steady.

@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
 #include <Kokkos_Core.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstdint>
 #include <set>
-#include <string>
-#include <vector>
 
 /// The view that Kokkos Tools have of the verbs: labels, the instance that kernels run on, transfers,
 /// allocations, fences.
 namespace ferry_test::tools_test {
 
-using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
 
 namespace {

@@ -1,18 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
 #include <ferry/runtime/transfer_statistics.hpp>
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <type_traits>
-#include <vector>
 
 namespace ferry_test::transfer_statistics_test {
 

@@ -1,22 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/half.hpp"
 #include "reference/minifloat.hpp"
-#include "support/arrays.hpp"
 #include "support/folder.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <array>
-#include <bit>
-#include <cmath>
-#include <cstdint>
 #include <fstream>
-#include <limits>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace ferry_test::fp8_test {
 

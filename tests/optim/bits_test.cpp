@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
-
 #include "optim/step_kit.hpp"
 #include "support/oracle.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
-#include <cstdint>
-#include <random>
-#include <type_traits>
-#include <vector>
+namespace ferry_test::bits_test {
 
-/// Training whose bits must be those of the rule applied in the calling thread, one float after the other.
-namespace ferry_test {
+// Training whose bits must be those of the rule applied in the calling thread, one float after the other.
 
 /// The batches of a training: some rows twice and more, but for every third.
 struct bits_batches {
@@ -109,17 +103,21 @@ void bits_on(const Rule& rule, const bits_batches& batches, std::size_t width,
   }
 }
 
-/// On every path, and where device and host have the rows for themselves. Widths: one element, one packet, none of
-/// packets, two warps of packets.
+/// Rows for device or host alone, and rules of each number of fields also on every path: the path chooses where a row's kernel
+/// runs, not what it does. Widths: one element, one packet, none of packets, two warps of packets.
 template <class T, class Rule, int Fields>
 void same_bits_everywhere(const Rule& rule, std::integral_constant<int, Fields>) {
+  using namespace ferry::optim;
+  constexpr bool on_every_path =
+      std::is_same_v<Rule, sgd> || std::is_same_v<Rule, rmsprop> || std::is_same_v<Rule, adam>;
   for (const std::size_t width : {1u, 4u, 33u, 128u}) {
     CAPTURE(Rule::name, width);
     auto random = generator(1600 + width);
     const bits_batches batches(random, width);
     const auto expected = trained_here<T, Rule, Fields>(rule, batches, width);
-    for_each_path<ferry::mapped_space, ferry::device_space, work::changes>(
-        [&](auto path) { bits_on<T, ferry::mapped_space>(rule, batches, width, expected, path); });
+    if constexpr (on_every_path)
+      for_each_path<ferry::mapped_space, ferry::device_space, work::changes>(
+          [&](auto path) { bits_on<T, ferry::mapped_space>(rule, batches, width, expected, path); });
     bits_on<T, ferry::device_space>(rule, batches, width, expected, ferry::path::direct{});
     bits_on<T, ferry::pageable_space>(rule, batches, width, expected, ferry::path::staged{});
   }
@@ -147,4 +145,55 @@ void same_bits_on_host_backends(const Rule& rule, std::integral_constant<int, Fi
 template <int Fields>
 inline constexpr std::integral_constant<int, Fields> fields{};
 
-}  // namespace ferry_test
+// The bits of training by rules that divide by the root of squares, in every space and on every path.
+
+TEST_CASE("adagrad, adadelta, rmsprop and ftrl give the same bits everywhere", "[optim][bits]") {
+  using namespace ferry::optim;
+  same_bits_everywhere<float>(adagrad{.lr = 0.1, .lr_decay = 0.1, .weight_decay = 0.01}, fields<1>);
+  same_bits_everywhere<float>(adadelta{.lr = 1.0, .weight_decay = 0.01}, fields<2>);
+  same_bits_everywhere<float>(rmsprop{.lr = 0.01}, fields<1>);
+  same_bits_everywhere<float>(rmsprop{.lr = 0.01, .weight_decay = 0.01, .momentum = 0.9, .centered = true},
+                              fields<3>);
+  same_bits_everywhere<float>(ftrl{.lr = 0.1, .l1 = 0.1, .l2 = 0.05}, fields<2>);
+}
+
+// The bits of training by adam and its kin, in every space and on every path.
+
+TEST_CASE("adam, in float and half_t, and adamw give the same bits everywhere", "[optim][bits]") {
+  using namespace ferry::optim;
+  same_bits_everywhere<float>(adam{.lr = 0.1}, fields<2>);
+  same_bits_everywhere<float>(adam{.lr = 0.1, .weight_decay = 0.01, .amsgrad = true, .maximize = true},
+                              fields<3>);
+  same_bits_everywhere<ferry::half_t>(adam{.lr = 0.1}, fields<2>);
+  same_bits_everywhere<float>(adamw{.lr = 0.1, .weight_decay = 0.1, .amsgrad = true}, fields<3>);
+}
+
+TEST_CASE("adam gives the same bits on every host backend", "[optim][bits]") {
+  same_bits_on_host_backends<float>(ferry::optim::adam{.lr = 0.1, .weight_decay = 0.01}, fields<2>);
+}
+
+// The bits of training by further rules of two moments, in every space and on every path.
+
+TEST_CASE("adamax, nadam and sparse_adam give the same bits everywhere", "[optim][bits]") {
+  using namespace ferry::optim;
+  same_bits_everywhere<float>(adamax{.lr = 0.1, .weight_decay = 0.01}, fields<2>);
+  same_bits_everywhere<float>(nadam{.lr = 0.1, .weight_decay = 0.01}, fields<2>);
+  same_bits_everywhere<float>(nadam{.lr = 0.1, .weight_decay = 0.01, .decoupled_weight_decay = true},
+                              fields<2>);
+  same_bits_everywhere<float>(sparse_adam{.lr = 0.1}, fields<2>);
+}
+
+// The bits of training by rules with at most one moment, in every space and on every path.
+
+TEST_CASE("sgd, asgd, rprop and lion give the same bits everywhere", "[optim][bits]") {
+  using namespace ferry::optim;
+  same_bits_everywhere<float>(sgd{.lr = 0.1, .weight_decay = 0.01}, fields<0>);
+  same_bits_everywhere<float>(sgd{.lr = 0.1, .momentum = 0.9, .dampening = 0.3, .maximize = true}, fields<1>);
+  same_bits_everywhere<float>(sgd{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true},
+                              fields<1>);
+  same_bits_everywhere<float>(asgd{.lr = 0.1, .lambd = 0.01, .t0 = 2.0, .weight_decay = 0.1}, fields<1>);
+  same_bits_everywhere<float>(rprop{.lr = 0.01}, fields<2>);
+  same_bits_everywhere<float>(lion{.lr = 0.01, .weight_decay = 0.1}, fields<1>);
+}
+
+}  // namespace ferry_test::bits_test

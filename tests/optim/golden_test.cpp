@@ -1,25 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
-
-#include "support/arrays.hpp"
 #include "support/folder.hpp"
+#include "support/test.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <map>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
-/// PyTorch's own trajectories, written by tests/reference/make_golden.py; see there for the formulas.
-namespace ferry_test {
+namespace ferry_test::golden_test {
+
+// PyTorch's own trajectories, written by tests/reference/make_golden.py; see there for the formulas.
 
 inline std::uint64_t scrambled(std::uint64_t key) {
   key += 0x9E3779B97F4A7C15ull;
@@ -185,4 +173,33 @@ void follow_all() {
   CHECK(files >= 2);
 }
 
-}  // namespace ferry_test
+TEMPLATE_TEST_CASE("trajectories of adagrad and adadelta are PyTorch's", "[optim][golden]", float, double) {
+  follow_all<TestType, ferry::optim::adagrad>();
+  follow_all<TestType, ferry::optim::adadelta>();
+}
+
+TEMPLATE_TEST_CASE("trajectories of adam and adamw are PyTorch's", "[optim][golden]", float, double) {
+  follow_all<TestType, ferry::optim::adam>();
+  follow_all<TestType, ferry::optim::adamw>();
+}
+
+TEMPLATE_TEST_CASE("trajectories of adamax and nadam are PyTorch's", "[optim][golden]", float, double) {
+  follow_all<TestType, ferry::optim::adamax>();
+  follow_all<TestType, ferry::optim::nadam>();
+}
+
+TEMPLATE_TEST_CASE("trajectories of rmsprop are PyTorch's", "[optim][golden]", float, double) {
+  follow_all<TestType, ferry::optim::rmsprop>();
+}
+
+TEMPLATE_TEST_CASE("trajectories of sgd and asgd are PyTorch's", "[optim][golden]", float, double) {
+  follow_all<TestType, ferry::optim::sgd>();
+  follow_all<TestType, ferry::optim::asgd>();
+}
+
+TEMPLATE_TEST_CASE("trajectories of sparse_adam and rprop are PyTorch's", "[optim][golden]", float, double) {
+  follow_all<TestType, ferry::optim::sparse_adam>();
+  follow_all<TestType, ferry::optim::rprop>();
+}
+
+}  // namespace ferry_test::golden_test

@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/int8.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <cstdint>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
-
-namespace ferry_test::gather_to_test {
+namespace ferry_test::gather_test {
 
 namespace {
 
@@ -156,4 +146,4 @@ TEST_CASE("8-bit rows arrive in the type that was named", "[gather_to]") {
       same_bits(take(ferry::gather<ferry::pageable_space, double>(exec, codes, ids).get()), take(expected)));
 }
 
-}  // namespace ferry_test::gather_to_test
+}  // namespace ferry_test::gather_test
