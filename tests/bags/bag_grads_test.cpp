@@ -9,8 +9,6 @@
 /// The norm of the gradients that bags hand to rows, against plain loops in double over all positions.
 namespace ferry_test::bag_grads_test {
 
-namespace {
-
 using Catch::Matchers::WithinRel;
 namespace optim = ferry::optim;
 
@@ -58,8 +56,6 @@ struct bag_batch {
     return count;
   }
 };
-
-}  // namespace
 
 TEST_CASE("the norm of gradients of bags is that of the rows' sums", "[bags][grad_norm]") {
   const exec_space exec;

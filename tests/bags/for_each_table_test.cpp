@@ -6,8 +6,6 @@
 
 namespace ferry_test::for_each_table_test {
 
-namespace {
-
 /// Tables of several widths, with the bags of a batch for each.
 template <class T>
 struct many_tables {
@@ -49,8 +47,6 @@ struct many_tables {
     return made;
   }
 };
-
-}  // namespace
 
 TEST_CASE("Bags of many tables are pooled in one launch, side by side") {
   auto random = generator(71);

@@ -11,11 +11,7 @@
 
 namespace ferry_test::gather_bags_spaces_test {
 
-namespace {
-
 constexpr std::size_t rows = 80, bags = 33, width = 20;
-
-}  // namespace
 
 using space_pairs = ferry_test::product<decltype(ferry_test::spaces), decltype(ferry_test::spaces)>;
 

@@ -8,8 +8,6 @@
 
 namespace ferry_test::gather_bags_test {
 
-namespace {
-
 template <class T>
 using compute_of = std::conditional_t<std::is_integral_v<T>, std::int64_t,
                                       std::conditional_t<std::is_same_v<T, double>, double, float>>;
@@ -55,8 +53,6 @@ void check_shapes(std::uint64_t salt) {
     }
   }
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("Bags of any shape are pooled to the bits of a plain loop", "", float, double,
                    ferry::half_t, ferry::bhalf_t, std::int32_t) {

@@ -17,8 +17,6 @@
 /// The kernels by which a device pools long bags, with a device's tiles, run by this thread.
 namespace ferry_test::long_bag_kernels_test {
 
-namespace {
-
 namespace kernels = ferry::kernels;
 
 enum class tile { single, packed, wide };
@@ -135,8 +133,6 @@ void check_shapes(const std::vector<std::size_t>& offsets, unsigned seed) {
   check<T, Pooling, Bounds, Weight>(offsets, 8, tile::packed, seed + 1);
   if constexpr (sizeof(T) == 2) check<T, Pooling, Bounds, Weight>(offsets, 16, tile::wide, seed + 2);
 }
-
-}  // namespace
 
 TEST_CASE("a device's kernels pool long bags", "[long_bags]") {
   using namespace ferry;

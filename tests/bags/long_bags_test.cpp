@@ -10,8 +10,6 @@
 /// Bags of so many positions that several threads share them.
 namespace ferry_test::long_bags_test {
 
-namespace {
-
 template <class T>
 using compute_of = std::conditional_t<std::is_integral_v<T>, std::int64_t,
                                       std::conditional_t<std::is_same_v<T, double>, double, float>>;
@@ -73,8 +71,6 @@ struct problem {
     CHECK(same_bits(take(out), expected.rows));
   }
 };
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("long bags are pooled in the documented order", "[long_bags]", float, double,
                    ferry::half_t, std::int32_t) {

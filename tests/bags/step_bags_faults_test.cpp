@@ -7,8 +7,6 @@
 
 namespace ferry_test::step_bags_faults_test {
 
-namespace {
-
 constexpr ferry::optim::adam adam{.lr = 0.05};
 
 /// A table that must stay as it is.
@@ -32,8 +30,6 @@ struct untouched {
     CHECK(state.steps() == 0);
   }
 };
-
-}  // namespace
 
 TEST_CASE("Bad indices and bad offsets leave table, state and gradients of weights as they are") {
   untouched kit(generator(51));

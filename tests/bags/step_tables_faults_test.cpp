@@ -6,8 +6,6 @@
 
 namespace ferry_test::step_tables_faults_test {
 
-namespace {
-
 constexpr ferry::optim::adam adam{.lr = 0.05};
 
 /// Three tables of two bags each, which must stay as they are.
@@ -53,8 +51,6 @@ std::vector<T> changed(std::vector<T> list, std::size_t place, std::int64_t valu
   list[place] = static_cast<T>(value);
   return list;
 }
-
-}  // namespace
 
 TEST_CASE("A bad index of one table leaves all tables and states as they are") {
   untouched kit(generator(231));

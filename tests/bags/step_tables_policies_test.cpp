@@ -7,8 +7,6 @@
 
 namespace ferry_test::step_tables_policies_test {
 
-namespace {
-
 constexpr ferry::optim::adam adam{.lr = 0.05};
 const std::vector<std::size_t> widths{4, 7, 64, 130, 1, 16};
 
@@ -28,8 +26,6 @@ template <class Rule, class Batch, class... More>
 void check(const Rule& rule, const Batch& input, const More&... more) {
   check_same(stepped_one_by_one(rule, input, more...), stepped_together(rule, input, more...));
 }
-
-}  // namespace
 
 TEST_CASE("Steps of many tables count rows and round as steps of each") {
   auto random = generator(211);

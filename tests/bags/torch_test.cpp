@@ -11,8 +11,6 @@
 /// for the formulas.
 namespace ferry_test::torch_test {
 
-namespace {
-
 constexpr std::size_t rows = 11, width = 5, bags = 13, steps = 4;
 
 std::uint64_t scrambled(std::uint64_t key) {
@@ -140,8 +138,6 @@ void follow(const golden_bags& torch, const Rule& rule) {
   }
   check_close(take(table), torch.arrays.at("trained"));
 }
-
-}  // namespace
 
 TEST_CASE("Bags are pooled, differentiated and trained as by torch.nn.EmbeddingBag", "[golden]") {
   const std::string folder = tests_folder() + "/reference/golden_bags/";

@@ -15,8 +15,6 @@ namespace ferry_test::dense_step_test {
 
 // Steps of all rows of cached tables have the bits of steps without a cache.
 
-namespace {
-
 constexpr std::size_t table_rows = 90, table_width = 12;
 
 /// A batch between two steps moves rows into the cache.
@@ -57,8 +55,6 @@ void compare(const Rule& rule, std::size_t cached, Policies... policies) {
   CHECK(same_bits(take(state.field(0)), take(twin_state.field(0))));
 }
 
-}  // namespace
-
 TEST_CASE("steps of all rows of cached tables", "[cache][step][dense]") {
   for (const std::size_t cached : {std::size_t{1}, table_rows / 4, table_rows}) {
     compare(ferry::optim::adam{.lr = 0.05}, cached);
@@ -98,8 +94,6 @@ TEST_CASE("a step of all rows of cached records", "[cache][step][dense]") {
 }
 
 // Cached optimizer records, whose state lies with the weights, next to records without a cache.
-
-namespace {
 
 template <class T, class Rule, class StepCount>
 void random_steps(const Rule& rule, std::size_t rows, std::size_t width, std::size_t cached, int refresh,
@@ -171,8 +165,6 @@ void all_sizes(const Rule& rule, std::uint64_t salt, StepCount counting = {}) {
     random_steps<T>(rule, 180, 7, cached, 6, counting, ++salt);
   }
 }
-
-}  // namespace
 
 TEST_CASE("steps on cached records give the bits of records without a cache", "[cache][records]") {
   all_sizes<float>(ferry::optim::adam{.lr = 0.05, .weight_decay = 0.01}, 5000);

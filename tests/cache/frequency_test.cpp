@@ -9,8 +9,6 @@ namespace ferry_test::frequency_test {
 
 // Which rows are cached: against plain loops that count, choose and exchange.
 
-namespace {
-
 /// The policy in plain loops. Exchanges begin with a batch, after 1, 2, 4, ... batches up to the interval; with
 /// every exchange after a full interval the counts are halved. From the third interval on, other rows need two
 /// uses more than a cached row of which a sixteenth of a use is left. From an interval of 4 on, rows leave when the
@@ -120,8 +118,6 @@ void follows_model(std::size_t rows, std::size_t most, int refresh, std::uint64_
   CHECK(counted.refreshes == plain.exchanges());
 }
 
-}  // namespace
-
 TEST_CASE("the most frequent rows are cached", "[cache][frequency]") {
   std::uint64_t salt = 100;
   for (const int refresh : {1, 3, 4, 16}) {
@@ -229,8 +225,6 @@ TEST_CASE("rows that the user lists, or the first ones, stay", "[cache][frequenc
 
 // Exchanges while popularity stays and while it changes.
 
-namespace {
-
 constexpr std::size_t rows = 20000, width = 2, refresh = 8;
 
 /// Every second position names one of `few` popular rows from `begin` on, the others any of the `many` after those.
@@ -261,8 +255,6 @@ reading run(const exec_space& exec, Hot& hot, std::size_t batches, const Batch& 
   return {static_cast<double>(hits) / static_cast<double>(hits + misses),
           after.rows_loaded - before.rows_loaded};
 }
-
-}  // namespace
 
 TEST_CASE("rows that are hardly used stay until popularity changes", "[cache][settled]") {
   auto random = generator(7100);
@@ -349,8 +341,6 @@ TEST_CASE("rows with uses of any number are told apart", "[cache][settled]") {
 
 // Predictions for verbs on cached tables.
 
-namespace {
-
 ferry::detail::cached_facts facts(ferry::verb kind, std::int64_t n, double hit_rate) {
   ferry::detail::cached_facts result;
   result.cold = {
@@ -362,8 +352,6 @@ ferry::detail::cached_facts facts(ferry::verb kind, std::int64_t n, double hit_r
   result.hit_rate = hit_rate;
   return result;
 }
-
-}  // namespace
 
 TEST_CASE("predictions for cached tables follow the hit rate", "[cache][explain]") {
   const ferry::machine_profile profile;

@@ -13,8 +13,6 @@
 /// for it, and the next launch writes as if it had not been. Verbs that consist of several verbs above all.
 namespace ferry_test::graphs_after_bad_cuda_test {
 
-namespace {
-
 namespace quantization = ferry::quantization;
 using ferry::device_space;
 using ferry::mapped_space;
@@ -256,8 +254,6 @@ void check_table(const std::string& name) {
     }
   }
 }
-
-}  // namespace
 
 TEST_CASE("graphs of plain verbs write again after a bad index", "[cache][graph]") {
   check_table<ferry::tensor<float, device_space>, true>("float, device");

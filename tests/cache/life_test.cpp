@@ -7,8 +7,6 @@
 /// Cached tables in trouble: bad indices, no memory, objects that end before others, several threads.
 namespace ferry_test::life_test {
 
-namespace {
-
 constexpr std::size_t rows = 140, width = 8;
 const ferry::optim::adam rule{.lr = 0.05};
 
@@ -61,8 +59,6 @@ struct budget_of_device {
   budget_of_device& operator=(const budget_of_device&) = delete;
   ~budget_of_device() { ferry::set_memory_budget<ferry::device_space>(0); }
 };
-
-}  // namespace
 
 TEST_CASE("bad batches leave cached tables as they are", "[cache][life]") {
   pair_of_tables tables(1);

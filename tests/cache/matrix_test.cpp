@@ -8,8 +8,6 @@
 /// turns. An ordinary table on path::automatic is the oracle.
 namespace ferry_test::matrix_test {
 
-namespace {
-
 namespace bounds = ferry::bounds;
 namespace duplicates = ferry::duplicates;
 namespace path = ferry::path;
@@ -206,8 +204,6 @@ void gathers(std::uint64_t salt) {
   CHECK(uses.hits > 0);
   CHECK(uses.misses > 0);
 }
-
-}  // namespace
 
 TEST_CASE("reads of cached tables with every path and policy", "[cache][matrix]") {
   gathers<twins<float>, float>(61000);

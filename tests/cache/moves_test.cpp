@@ -15,8 +15,6 @@ namespace ferry_test::moves_test {
 
 // gather, scatter and scatter_add on cached tables of any element type.
 
-namespace {
-
 struct triple {
   float x;
   std::int32_t a, b;
@@ -100,8 +98,6 @@ void random_verbs(std::size_t rows, std::size_t width, std::size_t cached, int r
   CHECK(same_bits(take(table), take(twin)));  // the cache wrote its changes when it ended
 }
 
-}  // namespace
-
 TEST_CASE("random verbs on cached tables give the bits of tables without a cache", "[cache][moves]") {
   namespace hana = boost::hana;
   constexpr auto elements = hana::tuple_t<float, ferry::half_t, std::int8_t, std::int64_t, triple>;
@@ -160,8 +156,6 @@ TEMPLATE_TEST_CASE("gathers from rows that are not counted find hits and misses"
 
 // Exchanges under way while verbs run: nothing waits on the host, instances alternate, and the cache ends or
 // changes its size in the middle.
-
-namespace {
 
 constexpr std::size_t rows = 3000, width = 24, n = 400;
 const ferry::optim::adam rule{.lr = 0.02};
@@ -240,8 +234,6 @@ void trains_alike(std::size_t cached, int refresh, std::uint64_t salt) {
   for (int f = 0; f < state.fields(); ++f) CHECK(same_bits(take(state.field(f)), take(twin_state.field(f))));
 }
 
-}  // namespace
-
 TEST_CASE("training without waits gives the bits of a table without a cache", "[cache][exchange]") {
   std::uint64_t salt = 6000;
   for (const int refresh : {4, 8, 24}) {
@@ -315,8 +307,6 @@ TEST_CASE("a state that comes or goes during an exchange", "[cache][exchange]") 
 
 namespace odd_rows {
 
-namespace {
-
 constexpr std::size_t rows = 400;
 
 /// A gather from a cached table has the bytes of the table's rows; `shift` elements lie before the batch.
@@ -364,8 +354,6 @@ void compare_widths() {
     for (const std::size_t shift : {0u, 1u})
       for (const std::int64_t refresh : {3, 64}) compare<T>(width, shift, refresh);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("rows of odd widths come out of both memories of a cache", "[cache][gather][width]",
                    ferry::half_t, std::uint8_t) {

@@ -13,8 +13,6 @@
 /// brought by host threads; a host runs the same code where a test asks for it.
 namespace ferry_test::pageable_test {
 
-namespace {
-
 template <class Hot>
 void by_host_threads(Hot& hot) {
   if (hot.core().stage == nullptr) hot.core().stage = &ferry::detail::stage_rows<exec_space>;
@@ -64,8 +62,6 @@ void gathers_of(std::size_t rows, std::size_t width, std::size_t cached, int ref
   ferry::copy(exec, next, twin).wait();
   random_gathers<Out>(random, hot, twin, rows, width, 6);
 }
-
-}  // namespace
 
 TEST_CASE("cached tables in pageable memory", "[cache][pageable]") {
   std::uint64_t salt = 7000;

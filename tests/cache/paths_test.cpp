@@ -15,8 +15,6 @@ namespace ferry_test::paths_test {
 
 // Verbs on a cached table with the paths and policies of an ordinary one, which is the oracle.
 
-namespace {
-
 template <class Space>
 struct twins {
   static constexpr std::size_t rows = 120, n = 75;
@@ -103,8 +101,6 @@ void refused_scatters(std::uint64_t salt, Policies... policies) {
   });
 }
 
-}  // namespace
-
 // Good batches take each path in matrix_test.cpp.
 TEST_CASE("bad indices of cached tables on every path", "[cache][paths]") {
   using ferry::mapped_space, ferry::pinned_space;
@@ -145,8 +141,6 @@ TEST_CASE("bags of cached tables find maxima and gradients of weights in cached 
 }
 
 // Bags of rows of cached tables.
-
-namespace {
 
 template <class Pooling, class... Policies>
 void random_bags(std::uint64_t salt, Policies... policies) {
@@ -203,8 +197,6 @@ void random_bags(std::uint64_t salt, Policies... policies) {
   CHECK(same_bits(take(table), take(twin)));
   CHECK(same_bits(take(state.field(0)), take(twin_state.field(0))));
 }
-
-}  // namespace
 
 TEST_CASE("bags of rows of a cached table", "[cache][bags]") {
   random_bags<ferry::pooling::sum>(1);

@@ -43,8 +43,6 @@ struct listed {
   }
 };
 
-namespace {
-
 struct row_number {
   KOKKOS_FUNCTION float operator()(std::int64_t row, std::int64_t) const { return static_cast<float>(row); }
 };
@@ -57,8 +55,6 @@ void by_threads(int count, const Act& act) {
   for (int t = 0; t < count; ++t) threads.emplace_back([&act, t] { act(t); });
   for (auto& thread : threads) thread.join();
 }
-
-}  // namespace
 
 // Threads of the backend Threads can't use Kokkos.
 #ifndef KOKKOS_ENABLE_THREADS
@@ -113,8 +109,6 @@ TEST_CASE("threads call all members of a cached table while others resize it", "
 
 // The kernel of writing verbs as the threads of a device run it, in any order: each row once, hits by their
 // own threads and misses by the first ones. A host runs it by rows otherwise.
-
-namespace {
 
 namespace detail = ferry::detail;
 namespace kernels = ferry::kernels;
@@ -192,8 +186,6 @@ void on_host() {
     SUCCEED("a device runs this kernel in all other tests");
   }
 }
-
-}  // namespace
 
 TEST_CASE("threads of a device change each row of a batch once", "[cache][placed]") { on_host<exec_space>(); }
 

@@ -13,8 +13,6 @@ namespace ferry_test::whole_test {
 
 // Verbs on whole cached tables, and how table and cache keep each other from missing changes.
 
-namespace {
-
 constexpr std::size_t rows = 150, width = 12;
 
 /// A table with a cache that has newer rows, and what the rows are.
@@ -38,8 +36,6 @@ struct dirty {
 
 /// 40 rows are in device memory only.
 void require_dirty(const dirty& sample) { REQUIRE_FALSE(same_bits(take(sample.table), sample.now)); }
-
-}  // namespace
 
 TEST_CASE("copy and clone see the changes of cached rows", "[cache][whole]") {
   dirty sample(1);
@@ -171,14 +167,10 @@ TEST_CASE("catch_up and the gather of current rows work on a cached table", "[ca
 
 namespace apart {
 
-namespace {
-
 constexpr std::size_t rows = 90, width = 4;
 
 /// A single matcher: one made of several would refer to temporaries of this function.
 auto refused() { return MessageMatches(ContainsSubstring("has rows in the same cached_table of 'table'")); }
-
-}  // namespace
 
 TEST_CASE("an array of the cache is no other operand of its verbs", "[cache]") {
   const exec_space exec;

@@ -15,8 +15,6 @@ namespace ferry_test::calibrate_test {
 using Catch::Matchers::StartsWith;
 using ferry::detail::reading;
 
-namespace {
-
 constexpr ferry::calibration_options brief{.max_seconds = 0.5, .max_bytes = std::size_t{1} << 24};
 
 /// A clock on which a tick passes whenever somebody looks: every call of a verb takes one, however long it takes.
@@ -56,8 +54,6 @@ void check_usable(const ferry::machine_profile& profile) {
 bool has(const ferry::machine_profile& profile, reading group) {
   return (profile.measured & bit_of(group)) != 0u;
 }
-
-}  // namespace
 
 TEST_CASE("readings are what the clock says", "[calibrate]") {
   constexpr double tick_us = 50;

@@ -6,8 +6,6 @@
 
 namespace ferry_test::co_occurrence_test {
 
-namespace {
-
 using ferry::speedtorch::co_occurrence;
 using ferry::speedtorch::co_occurrence_options;
 using entry_map = std::map<std::pair<std::int64_t, std::int64_t>, double>;
@@ -49,8 +47,6 @@ std::vector<std::int32_t> text_of(std::uint64_t seed, std::size_t length, int cl
   for (std::size_t i = 0; i < text.size(); i += 37) text[i] = -1;
   return text;
 }
-
-}  // namespace
 
 TEST_CASE("co-occurrences are those of a plain loop", "[co_occurrence]") {
   const exec_space exec;

@@ -9,8 +9,6 @@
 
 namespace ferry_test::factories_test {
 
-namespace {
-
 constexpr std::size_t classes = 61, width = 9;
 
 /// The different indices, ascending, with their place.
@@ -25,8 +23,6 @@ std::map<std::int64_t, std::size_t> places_of(const std::vector<std::int64_t>& i
 std::string scratch_file(const char* name) {
   return (std::filesystem::temp_directory_path() / ("ferry_" + std::string(name))).string();
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("a model switcher sends the different rows of a batch and brings them back",
                    "[speedtorch]", ferry::device_space, ferry::pinned_space, ferry::mapped_space,

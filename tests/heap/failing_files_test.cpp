@@ -12,8 +12,6 @@
 /// changes all of an object or nothing.
 namespace ferry_test::failing_files_test {
 
-namespace {
-
 std::size_t descriptors() {
   std::size_t count = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) ++count;
@@ -66,8 +64,6 @@ template <class T>
 bool equal(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
-
-}  // namespace
 
 TEST_CASE("a save that lacks memory leaves the old file, and nothing else", "[failing_heap][io]") {
   const temporary_folder folder;

@@ -11,8 +11,6 @@
 
 namespace ferry_test::failing_ranks_test {
 
-namespace {
-
 constexpr std::int64_t rows = 60, n = 24;
 constexpr int ranks = 3;
 
@@ -90,8 +88,6 @@ int survive_every_failure(const char* label, const Call& call) {
     ++failures;
   }
 }
-
-}  // namespace
 
 TEST_CASE("ranks survive that the k-th allocation of one of them fails", "[failing_heap][distributed]") {
   int failures = 0;

@@ -8,8 +8,6 @@
 /// Verbs that write to several shards, arrays or columns and lack memory: none is written, or all are.
 namespace ferry_test::failing_shards_test {
 
-namespace {
-
 constexpr std::int64_t rows = 60, n = 24;
 constexpr int ranks = 3;
 
@@ -180,8 +178,6 @@ std::vector<call_type> calls() {
        }},
   };
 }
-
-}  // namespace
 
 TEST_CASE("a verb whose k-th allocation fails writes to no shard and scales no array",
           "[failing_heap][distributed]") {

@@ -13,8 +13,6 @@ struct wait_for_flag {
   }
 };
 
-namespace {
-
 constexpr std::int64_t rows = 500, n = 64, width = 24;
 
 using exec_space = Kokkos::DefaultExecutionSpace;
@@ -83,8 +81,6 @@ struct loop {
 };
 
 using direct = ferry::path::direct;
-
-}  // namespace
 
 TEST_CASE("the program counts its heap allocations", "[steady_heap]") {
   const std::int64_t before = heap_allocations();

@@ -42,8 +42,6 @@ TEST_CASE("the strings of element types are NumPy's", "[array_interface]") {
   CHECK(type_string<pair>() == "|V8");
 }
 
-namespace {
-
 /// The members that Thrust's device_ptr and device_vector offer.
 template <class T>
 class tagged_pointer {
@@ -71,8 +69,6 @@ class tagged_vector {
  private:
   ferry::tensor<T, ferry::device_space> memory_;
 };
-
-}  // namespace
 
 TEST_CASE("verbs take vectors with tagged pointers", "[thrust]") {
   const exec_space exec;

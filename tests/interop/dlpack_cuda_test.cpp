@@ -57,8 +57,6 @@ TEST_CASE("a consumer's stream comes after the verbs on a shared tensor, and the
   }
 }
 
-namespace {
-
 /// An array of another library over memory that the test owns.
 DLManagedTensorVersioned array_at(void* data, DLDevice device, std::int64_t* shape) {
   DLManagedTensorVersioned managed{};
@@ -76,8 +74,6 @@ template <class Space>
 void takes(DLManagedTensorVersioned array) {
   CHECK((ferry::from_dlpack<float, Space>(&array)).data() == array.dl_tensor.data);
 }
-
-}  // namespace
 
 TEST_CASE("an address says in which space an array may be taken", "[dlpack]") {
   std::int64_t shape = 8;

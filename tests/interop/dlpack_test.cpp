@@ -9,8 +9,6 @@
 
 namespace ferry_test::dlpack_test {
 
-namespace {
-
 /// Another library's array: pageable memory, and a count of its deleter's calls.
 template <class Managed, class T>
 struct producer {
@@ -59,8 +57,6 @@ DLDevice expected_device() {
                                                                               : codes.page_locked),
           0};
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("a tensor travels through DLPack and back without a copy", "[dlpack]", ferry::device_space,
                    ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
@@ -379,11 +375,9 @@ TEMPLATE_TEST_CASE("host memory that a device reaches can be presented as either
   CHECK(imported.data() == table->data());
 }
 
-namespace {
 void somebody_waits_for(const manual_event& event) {
   while (event.waits == 0) std::this_thread::yield();
 }
-}  // namespace
 
 TEST_CASE("a consumer gets the array after the work of verbs", "[dlpack]") {
   const auto table = std::make_shared<ferry::tensor<float, ferry::pageable_space>>("table", 2, 3);

@@ -5,10 +5,8 @@
 
 namespace ferry_test::dual_view_test {
 
-namespace {
 template <class T>
 using dual_rows = Kokkos::DualView<T**, Kokkos::LayoutRight>;
-}  // namespace
 
 TEST_CASE("verbs use the device's side of a DualView and mark it", "[dual_view]") {
   auto random = generator();

@@ -5,9 +5,7 @@
 
 namespace ferry_test::eigen_test {
 
-namespace {
 using by_rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-}  // namespace
 
 TEMPLATE_TEST_CASE("a table in host memory is an Eigen::Map", "[eigen]", ferry::pinned_space,
                    ferry::mapped_space, ferry::pageable_space) {

@@ -17,8 +17,6 @@
 /// Checkpoints that are damaged, and places that take none.
 namespace ferry_test::checkpoint_faults_test {
 
-namespace {
-
 using ferry::detail::file;
 
 std::string read_file(const std::string& path) {
@@ -59,8 +57,6 @@ std::string saved(const temporary_folder& folder, const char* name) {
   run.save({.changes = true});
   return run.path();
 }
-
-}  // namespace
 
 TEST_CASE("checksums are those of Boost.CRC", "[io][checkpoint]") {
   auto random = generator(501);

@@ -10,8 +10,6 @@
 /// Objects that change or end between add() and the calls that use them.
 namespace ferry_test::checkpoint_objects_test {
 
-namespace {
-
 using table = ferry::tensor<float, ferry::pageable_space>;
 
 std::vector<float> content_of(const std::string& path, const std::string& name, std::size_t size) {
@@ -21,8 +19,6 @@ std::vector<float> content_of(const std::string& path, const std::string& name, 
   run.load();
   return list;
 }
-
-}  // namespace
 
 TEST_CASE("a vector may be resized after it was added to a checkpoint", "[io][checkpoint]") {
   const temporary_folder folder;

@@ -9,8 +9,6 @@
 /// Optimizers in a checkpoint: the facts and arrays that it keeps, and the ones that it refuses.
 namespace ferry_test::checkpoint_state_test {
 
-namespace {
-
 namespace optim = ferry::optim;
 using ferry::mapped_space;
 
@@ -22,8 +20,6 @@ std::string options_text(const Rule& rule) {
     text += fact.name + "=" + fact.describe() + " ";
   return text;
 }
-
-}  // namespace
 
 TEST_CASE("the options of all rules are saved by their names", "[io][checkpoint]") {
   using namespace ferry::optim;

@@ -8,8 +8,6 @@
 /// Arrays that go through a checkpoint.
 namespace ferry_test::checkpoint_test {
 
-namespace {
-
 struct particle {
   float position[3];
   std::int16_t kind;
@@ -28,8 +26,6 @@ template <class T>
 bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("a table of every type comes back from a checkpoint", "[io][checkpoint]", float, double,
                    ferry::half_t, ferry::bhalf_t, std::int8_t, std::uint16_t, std::int64_t, particle) {

@@ -9,13 +9,9 @@
 /// Loads into arrays that exist.
 namespace ferry_test::load_into_test {
 
-namespace {
-
 using ferry::io::convert_dtype;
 
 constexpr std::size_t rows = 61, width = 13;
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("a file fills an array of any memory space", "[io][npy]", ferry::device_space,
                    ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {

@@ -7,7 +7,6 @@
 #include <catch2/generators/catch_generators.hpp>
 
 namespace ferry_test::malformed_test {
-namespace {
 
 /// A .npy file with this dictionary.
 std::string npy_of(const std::string& dictionary, std::size_t data_bytes, int version = 1) {
@@ -46,8 +45,6 @@ std::string entry(const std::string& name, const std::string& shape, const std::
   return "\"" + name + "\":{\"dtype\":\"" + type + "\",\"shape\":" + shape + ",\"data_offsets\":" + offsets +
          "}";
 }
-
-}  // namespace
 
 TEST_CASE("malformed .npy files are refused with a reason", "[io][malformed]") {
   const temporary_folder folder;

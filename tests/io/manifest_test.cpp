@@ -26,8 +26,6 @@
 /// The strict reader of manifests.
 namespace ferry_test::manifest_test {
 
-namespace {
-
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using namespace ferry::detail;
@@ -98,8 +96,6 @@ std::size_t peak_memory() {
 }
 
 manifest read(const std::string& bytes) { return manifest_reader(bytes, "here/manifest").read(); }
-
-}  // namespace
 
 TEST_CASE("a manifest is read as it was written", "[io][checkpoint]") {
   const auto before = example();

@@ -8,8 +8,6 @@
 
 namespace ferry_test::npy_test {
 
-namespace {
-
 struct point {
   float x;
   std::int64_t id;
@@ -32,8 +30,6 @@ std::string dictionary_of(const std::string& path) {
   text.erase(text.find_last_not_of(" \n") + 1);
   return text;
 }
-
-}  // namespace
 
 TEST_CASE("headers of Python 2 load", "[io][npy]") {
   const temporary_folder folder;

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 namespace ferry_test::python_io_test {
-namespace {
 
 struct point {
   float x;
@@ -56,8 +55,6 @@ void read_from_python(const std::string& folder, const ferry::io::safetensors_fi
   }
   CHECK((raw(m.load<T>(name)) == bytes_of(folder + "/python_" + name + ".raw")));
 }
-
-}  // namespace
 
 TEST_CASE("NumPy and safetensors read ferry's files, and ferry theirs", "[io][python]") {
   const std::string script = tests_folder() + "/io/python_io.py";

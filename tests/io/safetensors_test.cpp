@@ -6,16 +6,12 @@
 
 namespace ferry_test::safetensors_test {
 
-namespace {
-
 template <class T>
 std::vector<T> golden_values(std::size_t count) {
   std::vector<T> result(count);
   for (std::size_t i = 0; i < count; ++i) result[i] = golden_value<T>(i);
   return result;
 }
-
-}  // namespace
 
 TEST_CASE("one tensor of an unknown type leaves the others of a file readable", "[io][safetensors]") {
   const temporary_folder folder;

@@ -20,7 +20,6 @@ namespace ferry_test::stream_rows_test {
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-namespace {
 
 std::vector<float> content_of(const std::string& path, std::uint64_t offset, std::size_t count) {
   const auto rows_file = ferry::detail::file::open_to_read("test", path);
@@ -29,8 +28,6 @@ std::vector<float> content_of(const std::string& path, std::uint64_t offset, std
   rows_file.read_at(results.data(), count * sizeof(float), offset);
   return results;
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("rows travel to a file and back", "[io]", ferry::device_space, ferry::pinned_space,
                    ferry::mapped_space, ferry::pageable_space) {

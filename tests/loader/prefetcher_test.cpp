@@ -13,8 +13,6 @@ namespace ferry_test::prefetcher_test {
 
 // The prefetcher with its sources, on the default execution space.
 
-namespace {
-
 using ferry::batch_field;
 using ferry::batch_request;
 
@@ -25,8 +23,6 @@ auto fetched(const exec_space& exec, const Slice& slice) {
   ferry::copy(exec, slice, values).wait();
   return values;
 }
-
-}  // namespace
 
 TEST_CASE("an epoch has the rows of the tables in the order of the permutation", "[prefetcher]") {
   const watchdog dog("prefetcher");
@@ -282,8 +278,6 @@ struct delay {
   }
 };
 
-namespace {
-
 using exec_range = Kokkos::RangePolicy<exec_space>;
 
 /// Steps of the test with random delays. FERRY_LOADER_STEPS=100000 is the long run.
@@ -359,8 +353,6 @@ void train(const Rule& rule, int ahead, std::int64_t rows, std::size_t width, st
   CHECK(take(table) == take(reference));
   for (int f = 0; f < state.fields(); ++f) CHECK(take(state.field(f)) == take(reference_state.field(f)));
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("rows read ahead have the bits of a loop that gathers and steps in turn",
                    "[row_prefetcher]", ferry::device_space, ferry::pinned_space, ferry::mapped_space) {

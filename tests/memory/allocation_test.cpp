@@ -7,8 +7,6 @@ namespace ferry_test::allocation_test {
 
 using Catch::Matchers::StartsWith;
 
-namespace {
-
 constexpr std::size_t page = 4096;
 constexpr std::size_t huge = std::size_t{1} << 21;
 
@@ -23,8 +21,6 @@ long long number_in(const char* file, const std::string& key) {
     }
   return -1;
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("all bytes of a block can be written and read", "[allocation]", ferry::device_space,
                    ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {

@@ -13,8 +13,6 @@
 /// Blocks that come back while work still uses them: who may have them, and when.
 namespace ferry_test::block_order_test {
 
-namespace {
-
 struct order_tag {
   static constexpr std::string_view name = "order_space";
 };
@@ -44,8 +42,6 @@ std::vector<std::shared_ptr<manual_event>> fill(cache& pool, std::size_t count,
   for (auto& lease : leases) work.push_back(put_back(lease, who++));
   return work;
 }
-
-}  // namespace
 
 TEST_CASE("the same instance has its block back at once", "[block_order]") {
   cache pool;

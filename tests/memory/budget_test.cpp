@@ -9,8 +9,6 @@
 
 namespace ferry_test::budget_test {
 
-namespace {
-
 /// A budget of a real space, for one test.
 template <class Space>
 struct budget_of {
@@ -35,8 +33,6 @@ struct short_tag {
 struct waiting_tag {
   static constexpr std::string_view name = "waiting_space";
 };
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("a tensor that would pass its space's budget is refused, and nothing changes", "[budget]",
                    ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {

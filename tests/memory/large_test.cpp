@@ -7,8 +7,6 @@
 /// backend they cost address space more than memory.
 namespace ferry_test::large_test {
 
-namespace {
-
 constexpr std::size_t gib = std::size_t{1} << 30;
 
 void need_memory(std::size_t bytes) {
@@ -50,8 +48,6 @@ void check_ends(Table& table) {
   ferry::tensor<T, ferry::device_space> single("one", 1, width);
   CHECK_THROWS_AS(ferry::gather(exec, table, past, single).wait(), ferry::out_of_range);
 }
-
-}  // namespace
 
 // A space for each: the arithmetic of places does not ask where a table is.
 TEST_CASE("tables of more than 2^31 rows", "[large]") {

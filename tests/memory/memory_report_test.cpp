@@ -5,8 +5,6 @@
 
 namespace ferry_test::memory_report_test {
 
-namespace {
-
 const ferry::memory_holdings::space* find(const ferry::memory_holdings& holdings, std::string_view name) {
   for (const auto& entry : holdings.spaces)
     if (entry.name == name) return &entry;
@@ -17,8 +15,6 @@ const ferry::label_statistics* find(const ferry::memory_holdings::space& holding
     if (entry.label == label) return &entry;
   return nullptr;
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("the memory report holds what the statistics of each space say", "[memory_report]",
                    ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {

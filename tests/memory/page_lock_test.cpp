@@ -3,8 +3,6 @@
 
 namespace ferry_test::page_lock_test {
 
-namespace {
-
 using ferry::pinned_space;
 
 /// Pages of their own: a device locks whole ones.
@@ -26,8 +24,6 @@ struct page_memory {
   }
   return "it was adopted";
 }
-
-}  // namespace
 
 TEST_CASE("a device refuses memory that is adopted already", "[adopt]") {
   page_memory memory(8);

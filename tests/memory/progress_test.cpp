@@ -9,8 +9,6 @@
 
 namespace ferry_test::progress_test {
 
-namespace {
-
 struct report {
   std::string space, label;
   std::size_t bytes_done, bytes;
@@ -65,8 +63,6 @@ struct allocating_counter {
 void allocate_elsewhere() {
   const ferry::detail::allocation<ferry::pageable_space> second("other thread's", 5000);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("an allocation reports how far it is, and that it is done", "[progress]",
                    ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {

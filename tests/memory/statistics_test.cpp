@@ -5,8 +5,6 @@
 
 namespace ferry_test::statistics_test {
 
-namespace {
-
 template <class Space>
 std::optional<ferry::label_statistics> labelled(const std::string& label) {
   for (const auto& entry : ferry::memory_by_label<Space>())
@@ -26,8 +24,6 @@ struct failing_tag {
 struct many_tag {
   static constexpr std::string_view name = "many_space";
 };
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("tensors of every space are counted, with their labels", "[statistics]",
                    ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {

@@ -36,8 +36,6 @@ struct ferry::device_backend<ferry_test::tensor_pool_test::near_space> {
 /// Memory of ended tensors: who may have it, and when.
 namespace ferry_test::tensor_pool_test {
 
-namespace {
-
 struct pool_tag {
   static constexpr std::string_view name = "idle_space";
 };
@@ -65,8 +63,6 @@ std::size_t bytes_of_label(const std::string& label) {
     if (entry_of.label == label) return entry_of.current;
   return 0;
 }
-
-}  // namespace
 
 TEST_CASE("the next tensor of a size has the memory of the last one", "[tensor_pool]") {
   {

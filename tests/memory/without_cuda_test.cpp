@@ -8,16 +8,12 @@ namespace ferry_test::without_cuda_test {
 
 namespace cuda = ferry::cuda;
 
-namespace {
-
 bool device_can(cudaDeviceAttr property) { return cuda::attribute(property, cuda::default_device()) != 0; }
 
 template <class Space>
 std::string made_of(std::size_t bytes) {
   return ferry::detail::allocation<Space>("block", bytes).describe();
 }
-
-}  // namespace
 
 TEST_CASE("a device can what it says, less what FERRY_WITHOUT names", "[without]") {
   using ferry::detail::without;

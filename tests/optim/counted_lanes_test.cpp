@@ -5,8 +5,6 @@
 /// of a loop over the elements, and the last step of each row.
 namespace ferry_test::counted_lanes_test {
 
-namespace {
-
 namespace optim = ferry::optim;
 
 template <class Rule>
@@ -99,8 +97,6 @@ void counts_and_has_the_bits(const Rule& rule, std::size_t rows, std::size_t wid
   CHECK(different_bits(take(table), expected.weights()) == 0);
   CHECK(take(state.row_steps()) == expected.last());
 }
-
-}  // namespace
 
 TEST_CASE("rows that catch up are counted once, whether their threads share a warp or not",
           "[optim][step_count]") {

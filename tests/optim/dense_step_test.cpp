@@ -8,8 +8,6 @@
 /// Steps of all rows: against plain loops in double, and bit by bit against steps that name each row once.
 namespace ferry_test::dense_step_test {
 
-namespace {
-
 /// The values of rows in another order: row p of the result is row order[p].
 std::vector<float> permuted(const std::vector<float>& values, const std::vector<std::int64_t>& order,
                             std::size_t width) {
@@ -89,8 +87,6 @@ void follow_loops() {
     }
   });
 }
-
-}  // namespace
 
 TEST_CASE("a step of all rows follows plain loops on every path", "[optim][dense]") {
   follow_loops<ferry::device_space, ferry::device_space>();

@@ -8,11 +8,7 @@ namespace ferry_test::faults_test {
 
 // Rules, options and states with which no step can be taken: errors that say why, before anything is touched.
 
-namespace {
-
 using space = ferry::mapped_space;
-
-}  // namespace
 
 /// A rule of two buffers, one or the other of which may be left out. (In no unnamed namespace: there nvcc would call members
 /// unused that only the concept asks for.)
@@ -146,8 +142,6 @@ TEST_CASE("rows that count by one policy are not stepped by another", "[optim][f
 
 // Steps that throw before they are enqueued: the state is as if there had been no call.
 
-namespace {
-
 constexpr std::size_t rows = 5, width = 7;
 
 /// No memory but that of mapped tensors can be had while this lives.
@@ -172,8 +166,6 @@ void runs_out_of_memory(const Call& call) {
   const famine none;
   CHECK_THROWS_AS(call(), ferry::budget_exceeded);
 }
-
-}  // namespace
 
 TEST_CASE("a first step that throws leaves the state to any policy", "[optim][step_count][budget]") {
   const exec_space exec;

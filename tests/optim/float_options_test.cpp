@@ -4,8 +4,6 @@
 /// Options that double holds and float does not: 0 or infinite in a step that is computed in float.
 namespace ferry_test::float_options_test {
 
-namespace {
-
 namespace optim = ferry::optim;
 
 /// Steps a row of ones by a gradient of 1/2, and returns the row.
@@ -38,8 +36,6 @@ template <class Rule>
 void takes(const Rule& rule) {
   for (const float weight : stepped<float>(rule)) CHECK(std::isfinite(weight));
 }
-
-}  // namespace
 
 TEST_CASE("a step in float refuses options that are 0 or infinite there", "[optim][float_options]") {
   refuses(optim::sgd{.weight_decay = 1e-50},

@@ -10,8 +10,6 @@
 /// The norm of all gradients together, its limit, and the loop with a scaled loss.
 namespace ferry_test::grad_norm_test {
 
-namespace {
-
 using Catch::Matchers::WithinRel;
 namespace optim = ferry::optim;
 
@@ -41,8 +39,6 @@ double combined_squares(const std::vector<std::int32_t>& indices, const std::vec
   for (const auto& row : rows) sum += squares(row.second);
   return sum;
 }
-
-}  // namespace
 
 TEST_CASE("the norm of several gradients is the root of all their squares", "[grad_norm]") {
   const exec_space exec;

@@ -9,8 +9,6 @@
 /// Updates of steps that are sent to the device by one instance and read by others.
 namespace ferry_test::history_cuda_test {
 
-namespace {
-
 constexpr std::size_t rows = 40, width = 12;
 constexpr std::size_t streams = 2;
 
@@ -53,8 +51,6 @@ std::vector<std::int64_t> every_row() {
   std::iota(every.begin(), every.end(), 0);
   return every;
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("an instance reads updates that another one has yet to send", "[optim][step_count]",
                    ferry::device_space, ferry::mapped_space) {

@@ -11,8 +11,6 @@ namespace ferry_test::history_test {
 // The memory of step_count::catch_up for the steps that a row missed: options that change, steps without rows, states that
 // are restored. Against dense training by plain loops.
 
-namespace {
-
 constexpr std::size_t rows = 3;
 constexpr std::size_t width = 5;
 const ferry::step_count::catch_up policy;
@@ -55,8 +53,6 @@ void follow_schedule(std::int64_t steps, const std::function<Rule(std::int64_t)>
 std::int64_t first_and_last(std::int64_t step) {
   return step == 1 || step == 60 ? 0 : step % 7 == 0 ? 1 : -1;
 }
-
-}  // namespace
 
 TEST_CASE("rows at rest wake where options change", "[optim][step_count]") {
   using namespace ferry::optim;
@@ -185,8 +181,6 @@ struct watched_momentum {
   void check() const {}
 };
 
-namespace {
-
 constexpr std::size_t rows = 6, width = 5, readers = 4;
 using space = ferry::mapped_space;
 
@@ -251,8 +245,6 @@ int wrong_readings(Training& training, int turns, const Between& between) {
   for (auto& thread : threads) thread.join();
   return wrong;
 }
-
-}  // namespace
 
 TEST_CASE("threads that read rows which catch up see dense training", "[optim][step_count][threads]") {
   in_training<ferry::optim::sgd, 1> of({.lr = 0.1, .momentum = 0.9});

@@ -10,8 +10,6 @@ namespace ferry_test::int8_rows_test {
 
 // 8-bit rows that are constant or spoiled, rules and transforms that see whole rows, and what does not fit.
 
-namespace {
-
 using space = ferry::mapped_space;
 constexpr std::size_t rows = 9;
 
@@ -25,8 +23,6 @@ plain_records records_of(const ferry::rowwise_int8_tensor<space>& table) {
   result.bytes = take(table.records());
   return result;
 }
-
-}  // namespace
 
 TEST_CASE("constant and spoiled rows of 8 bits", "[optim][int8]") {
   const exec_space exec;
@@ -234,8 +230,6 @@ TEST_CASE("what does not fit 8-bit rows is refused", "[optim][int8]") {
 
 namespace int8_step {
 
-namespace {
-
 constexpr std::size_t rows = 21, n = 17;
 
 /// Four steps, every other one by a plan; all bytes of records and state must be those of the loops.
@@ -285,8 +279,6 @@ void train(const Rule& rule, std::size_t width, Path path, Rounding rounding) {
   CHECK(take(table.records()) == expected.table.bytes);
   for (int f = 0; f < Fields; ++f) CHECK(take(state.field(f)) == expected.state[static_cast<std::size_t>(f)]);
 }
-
-}  // namespace
 
 // Rows named by no step, their padding included, are part of the comparison.
 TEMPLATE_TEST_CASE("a step on 8-bit rows decodes, updates and encodes", "[optim][int8]", ferry::device_space,

@@ -4,8 +4,6 @@
 /// Norms of rows whose squares overflow or underflow the type of the step, against loops in long double.
 namespace ferry_test::large_rows_test {
 
-namespace {
-
 namespace optim = ferry::optim;
 using wide = long double;
 using numbers = std::vector<wide>;
@@ -146,8 +144,6 @@ template <class T>
 double power_of_ten(int exponent) {
   return std::pow(10.0, sizeof(T) == 4 ? exponent : 8 * exponent);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("the mean square of a row's gradient may exceed its type", "[optim][large_rows]", float,
                    double) {

@@ -11,8 +11,6 @@
 /// other kernels were launched in between.
 namespace ferry_test::large_rule_graph_cuda_test {
 
-namespace {
-
 void check(cudaError_t status) {
   CAPTURE(cudaGetErrorString(status));
   REQUIRE(status == cudaSuccess);
@@ -84,8 +82,6 @@ void replay_all() {
   other_averages.polynomial.options.fill(0.001);
   replay<Space, Path>(averages_rule<6, 24>{}, other_averages);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("captured steps with large kernels", "[graph][large]", ferry::path::direct,
                    ferry::path::ordered) {

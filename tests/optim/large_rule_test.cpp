@@ -5,8 +5,6 @@
 /// Rules whose kernels take many options or many registers, on every path, against plain loops.
 namespace ferry_test::large_rule_test {
 
-namespace {
-
 constexpr std::size_t rows = 300, n = 500;
 
 /// Four steps with repeated rows.
@@ -56,8 +54,6 @@ void train_on_every_path(const Rule& rule) {
     for (const std::size_t width : {3u, 40u}) train<ferry::mapped_space>(rule, width, path);
   });
 }
-
-}  // namespace
 
 TEST_CASE("rules with many options", "[optim][own][large]") {
   train_everywhere(polynomial_rule<20>{});

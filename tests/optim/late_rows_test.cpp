@@ -8,8 +8,6 @@ namespace ferry_test::late_rows_test {
 // Rows that miss thousands of steps under weight decay have the bits of dense training, step by step in the type of the
 // steps.
 
-namespace {
-
 namespace optim = ferry::optim;
 
 constexpr std::size_t rows = 12;
@@ -179,8 +177,6 @@ double rate_at(std::int64_t step) {
 }
 double decay_at(std::int64_t step) { return step < 700 ? 0.02 : 0.3; }
 
-}  // namespace
-
 TEST_CASE("late rows of adamw have the bits of dense training", "[optim][step_count]") {
   const auto rule = [](std::int64_t s) {
     return optim::adamw{.lr = rate_at(s), .weight_decay = decay_at(s)};
@@ -275,8 +271,6 @@ TEST_CASE("transforms that change weights are known by their changed()", "[optim
 // The phases in which step_count::catch_up only decays a weight, against the rule applied step by step: numbers of all
 // sizes, with equal bits.
 
-namespace {
-
 /// A number of any size between subnormal and very large, now and then zero.
 template <class T>
 T any_size(std::mt19937_64& random, int least_exponent, int most_exponent) {
@@ -356,8 +350,6 @@ std::int64_t phase_of(const Rule& rule, T weight, T first, T second, std::int64_
   const T state[2] = {first, second};
   return rule.template coefficients<T>(10).decay_phase(weight, state, steps);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("weights decay alone as long as rules say so", "[optim][step_count]", float, double) {
   auto random = generator(91);

@@ -8,8 +8,6 @@
 /// Spoiled gradients of several types, with rules, transforms and tables that need another kernel.
 namespace ferry_test::nonfinite_rows_test {
 
-namespace {
-
 constexpr std::size_t rows = 12, width = 35, n = 9;
 
 template <class Value>
@@ -107,8 +105,6 @@ void left_out(const Rule& rule, Table& table, State& state, const Take& bytes, P
   CHECK(state.steps() == steps + 1);
   CHECK(bytes() != before);
 }
-
-}  // namespace
 
 TEST_CASE("a kept infinity spoils its element alone", "[optim][nonfinite]") {
   types_of_gradients<float>();

@@ -6,8 +6,6 @@
 /// Infinities and NaNs among gradients, kept, skipped and rejected, on every path.
 namespace ferry_test::nonfinite_test {
 
-namespace {
-
 constexpr std::size_t rows = 12, width = 37, n = 6;
 const ferry::optim::adam rule{.lr = 0.1};
 
@@ -150,8 +148,6 @@ void skipped_and_rejected(Path path) {
     });
   }
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("steps with spoiled gradients are left out", "[optim][nonfinite]", ferry::device_space,
                    ferry::mapped_space, ferry::pageable_space) {

@@ -7,8 +7,6 @@
 /// The rules of docs/own_rule.md, written outside the library, on every path and with duplicates, against plain loops.
 namespace ferry_test::own_rule_test {
 
-namespace {
-
 constexpr std::size_t rows = 13, width = 35, n = 21;
 
 /// The summed gradient of each row that a batch names.
@@ -51,8 +49,6 @@ void train(const Rule& rule, Path path, const Follow& follow, const Look& look) 
   CHECK(farthest(take(table), expected) < 1e-12);
   look(state);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("a rule of one's own", "[optim][own]", ferry::device_space, ferry::mapped_space,
                    ferry::pinned_space, ferry::pageable_space) {

@@ -38,8 +38,6 @@ void put_part(Records& records, const ferry::detail::array_ref<T, Space>& part,
 
 // Training of records gives the bits of training a table and its state, in every space and on every path.
 
-namespace {
-
 constexpr std::size_t rows = 19, n = 23;
 
 /// The table stays in device_space and leaves the path to ferry: its own tests take it everywhere.
@@ -100,8 +98,6 @@ void padding_stays_zero(const Rule& rule, std::size_t width) {
   CHECK(take(records.bytes()) == std::vector<std::byte>(records.rows() * records.row_bytes(), std::byte{0}));
 }
 
-}  // namespace
-
 // Each rule on every path in one or two spaces: element by element where the rows are in device or host memory, by whole rows.
 TEMPLATE_TEST_CASE("records train as table and state do", "[optim][records]", ferry::device_space,
                    ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
@@ -133,8 +129,6 @@ TEST_CASE("what lies between the parts of a record stays zero", "[optim][records
 
 namespace records_verbs {
 
-namespace {
-
 constexpr std::size_t rows = 19;
 const ferry::optim::adam rule{.lr = 0.1};
 
@@ -142,8 +136,6 @@ template <class Space>
 auto new_records(std::size_t width) {
   return ferry::optim::make_records<float, Space>(rule, "weights", rows, width);
 }
-
-}  // namespace
 
 TEST_CASE("records have the rule's parts and initial values", "[optim][records]") {
   using namespace ferry::optim;
@@ -251,8 +243,6 @@ TEMPLATE_TEST_CASE("verbs on the weights of records", "[optim][records]", ferry:
   }
 }
 
-namespace {
-
 /// Records next to a table in device_space and its state, under a policy that counts rows.
 template <class Space, class Count, class Path>
 void counting(Count count, Path path) {
@@ -303,8 +293,6 @@ void counting(Count count, Path path) {
   }
 }
 
-}  // namespace
-
 TEMPLATE_TEST_CASE("rows of records count their steps", "[optim][records][step_count]", ferry::device_space,
                    ferry::mapped_space, ferry::pageable_space) {
   for_each_path<TestType, ferry::device_space, work::changes>([](auto path) {
@@ -315,8 +303,6 @@ TEMPLATE_TEST_CASE("rows of records count their steps", "[optim][records][step_c
   });
 }
 
-namespace {
-
 /// True if a gather from records takes indices of this type.
 template <class Indices>
 bool gather_takes() {
@@ -326,8 +312,6 @@ bool gather_takes() {
     ferry::gather(exec, rule, object, std::forward<Indices>(ids), target);
   };
 }
-
-}  // namespace
 
 TEST_CASE("a gather from records takes constant indices", "[optim][records]") {
   CHECK(gather_takes<const std::vector<std::int64_t>&>());

@@ -7,8 +7,6 @@ namespace ferry_test::rounding_test {
 
 // rounding::stochastic in steps on half_t and bhalf_t tables.
 
-namespace {
-
 constexpr ferry::rounding::stochastic at_random;
 
 template <class T>
@@ -73,8 +71,6 @@ std::vector<std::uint16_t> stepped(const ferry::optim::sgd& rule, const std::vec
       .wait();
   return bits_of(take(table));
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("a weight becomes a neighbour, by the bits of its seed, step, row and column",
                    "[optim][rounding]", ferry::half_t, ferry::bhalf_t) {
@@ -296,8 +292,6 @@ TEST_CASE("weights at the ends of the range", "[optim][rounding]") {
 
 // Rounding at random to a 16-bit format, against its definition in double.
 
-namespace {
-
 template <class T>
 struct format;
 template <>
@@ -353,8 +347,6 @@ template <class T>
 double rounded(float value, std::uint32_t random) {
   return static_cast<double>(static_cast<float>(T::at_random(value, random)));
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("rounding at random gives one of the two neighbours", "[optim][rounding]", ferry::half_t,
                    ferry::bhalf_t) {
@@ -451,8 +443,6 @@ TEMPLATE_TEST_CASE("the share of random bits that round up is the lost fraction"
   }
 }
 
-namespace {
-
 /// Neither the lowest nor the highest random bits depend on the kind of number: 0 rounds towards zero, and all ones away
 /// from it unless less is lost than they can tell.
 template <class T>
@@ -470,8 +460,6 @@ void directions(float lowest, float highest) {
     REQUIRE(rounded<T>(-value, ~0u) == -neighbours.up);
   }
 }
-
-}  // namespace
 
 TEST_CASE("small random bits round towards zero", "[optim][rounding]") {
   directions<ferry::half_t>(1.0f, 4.0f);

@@ -5,8 +5,6 @@ namespace ferry_test::row_rules_test {
 
 // Rules that look at a row as a whole, against loops in double written from their papers.
 
-namespace {
-
 /// A row in double: weights, up to two arrays of state, and the row's own number.
 struct row_of_doubles {
   std::vector<double> weight, first, second;
@@ -162,8 +160,6 @@ void train_all(std::uint64_t salt, Path path) {
   }
 }
 
-}  // namespace
-
 TEMPLATE_TEST_CASE("rules that look at whole rows follow their formulas", "[optim][rows]",
                    ferry::device_space, ferry::mapped_space, ferry::pageable_space) {
   for_each_path<TestType, ferry::device_space, work::changes>(
@@ -217,8 +213,6 @@ TEST_CASE("a row's own state has a name and one number for each row", "[optim][r
 
 // The rules that torch.optim does not have, against loops written from their papers.
 
-namespace {
-
 struct element {
   double weight, first, second;
 };
@@ -271,8 +265,6 @@ void check(const Rule& rule, double initial, std::uint64_t salt) {
                       std::fabs(now[i] - expected[i].weight) / std::fmax(1.0, std::fabs(expected[i].weight)));
   CHECK(worst < 1e-12);
 }
-
-}  // namespace
 
 TEST_CASE("lion follows its paper", "[optim][lion]") {
   check(ferry::optim::lion{}, 0.0, 201);

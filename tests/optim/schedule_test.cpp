@@ -75,8 +75,6 @@ struct falling_rate_apart : falling_rate {
 };
 static_assert(ferry::ScheduledOptimizer<falling_rate_apart> && !ferry::ScheduledOptimizer<falling_rate>);
 
-namespace {
-
 using space = ferry::mapped_space;
 constexpr std::size_t rows = 5, width = 6;
 
@@ -131,8 +129,6 @@ void per_row_is_global_where_all_are_named(Rule rule) {
   CHECK(take(first) == take(second));
   CHECK(take(first) != start);
 }
-
-}  // namespace
 
 TEST_CASE("rows that count have the bits of plain loops under a schedule", "[optim][step_count][schedule]") {
   using namespace ferry::optim;
@@ -256,10 +252,8 @@ TEST_CASE("the history of a schedule takes some bytes for each step, until all r
 
 // Each closed form against torch.optim.lr_scheduler's get_lr(), which computes a rate from the previous one.
 
-namespace {
 using Catch::Matchers::WithinAbs;
 constexpr double pi = 3.14159265358979323846;
-}  // namespace
 
 TEST_CASE("schedules equal torch's recursions", "[schedules]") {
   using namespace ferry::optim;

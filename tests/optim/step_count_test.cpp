@@ -61,8 +61,6 @@ void catching_up_is_dense_training(Rule rule, Path path, double tolerance, int s
 // step_count::per_row and catch_up on every path, against plain loops in double: for catch_up those of dense training,
 // where each step gives every row a gradient.
 
-namespace {
-
 constexpr std::size_t rows = catch_up_rows;
 constexpr std::size_t width = catch_up_width;
 
@@ -93,8 +91,6 @@ void per_row_is_each_rows_own(Rule rule, Path path) {
   for (std::size_t row = 0; row < rows; ++row) CHECK(steps[row] == static_cast<std::uint32_t>(counts[row]));
   CHECK(state.steps() == 12);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("rows that count for themselves", "[optim][step_count]", ferry::device_space,
                    ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
@@ -248,8 +244,6 @@ TEST_CASE("rows of a batch with a bad index do not count", "[optim][step_count][
   refused_by(ferry::step_count::catch_up{});
 }
 
-namespace {
-
 /// Adam without a memory of squares, by a plain loop: the newest gradient is the second moment.
 template <class Rule, class Divisor>
 void late_rows_without_second_moment(const Rule& rule, const Divisor& divisor) {
@@ -283,8 +277,6 @@ void late_rows_without_second_moment(const Rule& rule, const Divisor& divisor) {
   CHECK(farthest_apart(take(table), weights) < 1e-12);
   CHECK(farthest_apart(take(state.field(0)), moments) < 1e-12);
 }
-
-}  // namespace
 
 TEST_CASE("late rows with a second decay rate of 0 are those of dense training", "[optim][step_count]") {
   constexpr double eps = 1e-2;

@@ -8,12 +8,8 @@
 /// Policies and transforms of steps together, where one could upset the other.
 namespace ferry_test::step_mix_test {
 
-namespace {
-
 using space = ferry::mapped_space;
 constexpr std::size_t rows = 11, width = 35;
-
-}  // namespace
 
 TEST_CASE("a skipped step never was, for rows that catch up", "[optim][nonfinite][step_count]") {
   for_each_path<space, ferry::device_space, work::changes>([](auto path) {

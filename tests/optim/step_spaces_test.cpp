@@ -6,8 +6,6 @@
 
 namespace ferry_test::step_spaces_test {
 
-namespace {
-
 /// A table, its state and the gradients, each in a space of its own.
 template <class Table, class State, class Gradients>
 struct places {
@@ -23,8 +21,6 @@ using pageable = ferry::pageable_space;
 using mixtures = std::tuple<places<mapped, device, pageable>, places<mapped, pageable, device>,
                             places<pinned, pageable, pinned>, places<pageable, device, device>,
                             places<device, mapped, pageable>, places<device, device, pageable>>;
-
-}  // namespace
 
 TEMPLATE_LIST_TEST_CASE("a step with arrays in several spaces is taken, or refused before it counts",
                         "[step]", mixtures) {
@@ -56,8 +52,6 @@ TEMPLATE_LIST_TEST_CASE("a step with arrays in several spaces is taken, or refus
 
 // Steps of small batches without a plan, which a device searches in one launch, give the bits of a plan.
 
-namespace {
-
 template <class T, class Rule, class... Policies>
 void train_both(const Rule& rule, std::size_t width, Policies... policies) {
   auto random = generator(291);
@@ -83,8 +77,6 @@ void train_both(const Rule& rule, std::size_t width, Policies... policies) {
   for (int f = 0; f < state.fields(); ++f) CHECK(same_bits(take(state.field(f)), take(twin_state.field(f))));
 }
 
-}  // namespace
-
 TEST_CASE("small steps without a plan give the bits of a plan", "[optim][step][search]") {
   for (const std::size_t width : {4u, 5u, 64u, 132u}) {
     train_both<float>(ferry::optim::sgd{.lr = 0.1}, width);
@@ -97,8 +89,6 @@ TEST_CASE("small steps without a plan give the bits of a plan", "[optim][step][s
 }
 
 // Weights that are infinite and stay so: 0 times infinity must not come in by an option that is off.
-
-namespace {
 
 template <class Rule>
 void stays_infinite(const Rule& rule) {
@@ -120,8 +110,6 @@ void stays_infinite(const Rule& rule) {
   CHECK(now[1] < start[1]);
   CHECK(now[3] > start[3]);
 }
-
-}  // namespace
 
 TEST_CASE("an infinite weight stays infinite where no decay is asked for", "[optim][step]") {
   stays_infinite(ferry::optim::sgd{.lr = 0.1});

@@ -3,8 +3,6 @@
 
 namespace ferry_test::step_test {
 
-namespace {
-
 const ferry::optim::adam adam_rule{.lr = 0.1};
 
 /// call() throws Error, and its text has all the parts.
@@ -43,8 +41,6 @@ struct training {
     return take(table) == weights && take(state.field(0)) == first && take(state.field(1)) == second;
   }
 };
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("a step with a bad index writes nothing and is taken back", "[optim][step]",
                    ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {

@@ -7,8 +7,6 @@
 /// double. Other rules have PyTorch's trajectories in golden_test.cpp and the same bits everywhere in bits_test.cpp.
 namespace ferry_test::trajectory_test {
 
-namespace {
-
 reference::adam_options oracle_of(const ferry::optim::adam& rule) {
   return {rule.lr, rule.betas[0], rule.betas[1], rule.eps, rule.weight_decay, rule.maximize};
 }
@@ -266,8 +264,6 @@ const std::array rules{
     ferry::optim::adam{.lr = 0.005, .weight_decay = 0.01},
     ferry::optim::adam{.lr = 0.01, .betas = {0.9, 0.0}, .eps = 1e-2},
     ferry::optim::adam{.lr = 0.01, .betas = {0.5, 0.9}, .weight_decay = 0.02, .maximize = true}};
-
-}  // namespace
 
 TEMPLATE_LIST_TEST_CASE("steps of adam in every type follow the documented formulas", "[optim][adam]",
                         matrix) {

@@ -5,8 +5,6 @@
 /// One transform at a time around several rules, and what a step refuses of them.
 namespace ferry_test::transform_alone_test {
 
-namespace {
-
 constexpr std::size_t rows = 13, n = 19;
 
 /// Three steps in `T` without a path's name; gives the weights.
@@ -59,8 +57,6 @@ void each_alone(const Rule& rule) {
     CHECK(bare != alone<T, Model>({{}, {}, nonzero}, width, rule, ferry::optim::frozen_rows{frozen}));
   }
 }
-
-}  // namespace
 
 TEST_CASE("each transform alone", "[optim][transforms]") {
   each_alone<float, plain_training<ferry::optim::sgd, 0>>(ferry::optim::sgd{.lr = 0.1});

@@ -6,8 +6,6 @@ namespace ferry_test::transforms_test {
 
 // Several transforms around a rule, in two orders, in every host space and on every path.
 
-namespace {
-
 constexpr std::size_t rows = 17, n = 23;
 
 struct row_numbers {
@@ -124,8 +122,6 @@ void around_a_rule_of_rows(Path path, std::size_t width) {
   CHECK(farthest_apart(take(state.field("sum")), model.sums) < 1e-12);
 }
 
-}  // namespace
-
 // Around packets, tiles and the places of a sum.
 TEST_CASE("transforms before and after a rule, in their order", "[optim][transforms]") {
   const std::vector<std::size_t> widths{1, 3, 4, 35, 128, 131};
@@ -145,8 +141,6 @@ TEST_CASE("transforms before and after a rule, in their order", "[optim][transfo
 namespace transform_arrays {
 
 using Catch::Matchers::StartsWith;
-
-namespace {
 
 constexpr std::size_t rows = 7, width = 3;
 const std::vector<int> named{5, 0, 2, 6};
@@ -199,8 +193,6 @@ void for_each_form(ferry::tensor<T, Space>& array, const Visit& visit) {
   visit(kokkos_view<T, Space>(array.data()));
   visit(kokkos_view<const T, Space>(array.data()));
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("transforms read arrays in every form of a space", "[optim][transforms]",
                    ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {

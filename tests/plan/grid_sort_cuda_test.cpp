@@ -13,8 +13,6 @@ struct ready_keys {
   KOKKOS_FUNCTION std::uint64_t operator()(std::int64_t i, bool) const { return keys[i]; }
 };
 
-namespace {
-
 using sort = ferry::cuda::sort_functions;
 using limits = ferry::cuda::grid_sort;
 
@@ -122,8 +120,6 @@ void check_rows(std::size_t count, int key_bits) {
   auto random = generator(static_cast<unsigned int>(1000 + count % 977));
   check_sorted(count, key_bits, [&](std::size_t) { return random(); });
 }
-
-}  // namespace
 
 TEST_CASE("keys are sorted on both sides of what a thread and the device hold", "[kernels][sort]") {
   const auto processors = static_cast<std::size_t>(multiprocessors());

@@ -5,8 +5,6 @@
 /// The arrays of a plan as arguments of verbs and for host code.
 namespace ferry_test::plan_arrays_test {
 
-namespace {
-
 using host = Kokkos::DefaultHostExecutionSpace;
 using numbers = std::vector<std::int64_t>;
 
@@ -24,8 +22,6 @@ numbers read(const Array& array) {
   for (std::size_t i = 0; i < array.rows(); ++i) numbers_read.push_back(array(i));
   return numbers_read;
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("a plan's arrays are arguments of verbs", "[plan]", std::int32_t, std::uint64_t) {
   auto random = generator(141);

@@ -24,8 +24,6 @@ struct mirrored_bounds {
   }
 };
 
-namespace {
-
 const std::size_t sizes[] = {0,    1,    2,    31,   32,   33,   511,  512,  513,  1023,
                              1024, 1025, 2047, 2048, 2049, 4095, 4096, 4097, 16384};
 
@@ -49,8 +47,6 @@ void check_plan(const std::vector<Index>& ids, std::size_t rows, Bounds bounds =
     CHECK(rest_is(plan.storage()->segment_begin + count + 1, total));
   }
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("plans of small batches", "[plan][small]", std::int32_t, std::uint32_t, std::int64_t,
                    std::uint64_t) {
@@ -137,8 +133,6 @@ TEST_CASE("plans of two instances are made at once", "[plan][small]") {
   }
 }
 
-namespace {
-
 const std::vector<std::int64_t> four_indices{7, 2, 7, 5};
 
 void check(const ferry::row_plan& plan) {
@@ -146,8 +140,6 @@ void check(const ferry::row_plan& plan) {
   CHECK(plan.positions() == 4);
   CHECK(plan.unique_count() == 3);
 }
-
-}  // namespace
 
 TEST_CASE("a plan takes a table in place of the number of its rows", "[plan]") {
   const exec_space exec;

@@ -3,7 +3,6 @@
 #include "support/test.hpp"
 
 namespace ferry_test::plan_workspace_test {
-namespace {
 
 auto says(const std::string& text) { return MessageMatches(ContainsSubstring(text)); }
 
@@ -14,8 +13,6 @@ workspace_tensor filled_workspace(std::size_t bytes) {
   put(result, std::vector<std::byte>(bytes, std::byte{0x5A}));
   return result;
 }
-
-}  // namespace
 
 TEST_CASE("make_plan in a workspace: the same plan, and not a byte past its end", "[plan][workspace]") {
   auto random = generator(61);

@@ -3,7 +3,6 @@
 
 /// The backend's sort as plans use it: through execution_backend, on arrays that kernels reach.
 namespace ferry_test::sort_test {
-namespace {
 
 using backend = ferry::execution_backend<exec_space>;
 
@@ -54,8 +53,6 @@ void check_sort(const std::vector<std::uint64_t>& keys, int first_bit, int bits)
   CHECK(std::all_of(room.begin() + static_cast<std::ptrdiff_t>(bytes), room.end(),
                     [](unsigned char byte) { return byte == 0xA5; }));
 }
-
-}  // namespace
 
 TEST_CASE("the backend's sort by some of the keys' bits is stable", "[sort]") {
   auto random = generator(51);

@@ -3,8 +3,6 @@
 
 namespace ferry_test::policies_test {
 
-namespace {
-
 namespace path = ferry::path;
 namespace bounds = ferry::bounds;
 namespace duplicates = ferry::duplicates;
@@ -23,8 +21,6 @@ inline constexpr bool staged_skip_sum =
                            duplicates::sum>;
 
 struct no_policy {};
-
-}  // namespace
 
 TEST_CASE("policies are found in any order and any bundle", "[policies]") {
   STATIC_CHECK(staged_skip_sum<path::staged, bounds::skip, duplicates::sum>);

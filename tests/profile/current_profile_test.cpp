@@ -8,8 +8,6 @@ namespace ferry_test::current_profile_test {
 using Catch::Matchers::StartsWith;
 using ferry::machine_profile;
 
-namespace {
-
 machine_profile special() {
   machine_profile profile;
   profile.call_us = 12.25;
@@ -22,8 +20,6 @@ std::string text_of(const machine_profile& profile, const char* driver_ends_with
   identity.driver += driver_ends_with;
   return ferry::detail::to_text(profile, identity);
 }
-
-}  // namespace
 
 TEST_CASE("a backend names what it runs on", "[profile]") {
   const auto id = ferry::detail::identity_of(exec_space{});

@@ -12,8 +12,6 @@ using ferry::verb;
 using ferry::detail::move_facts;
 using ferry::detail::path_set;
 
-namespace {
-
 void check_table(const ferry::explanation& report) {
   REQUIRE_FALSE(report.candidates.empty());
   int picked = 0;
@@ -29,8 +27,6 @@ void check_table(const ferry::explanation& report) {
   CHECK(picked == 1);
   CHECK(report.candidates.front().picked);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("explain names the path that the profile gives", "[explain]", ferry::device_space,
                    ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {

@@ -13,8 +13,6 @@ namespace ferry_test::profile_file_test {
 using ferry::machine_profile;
 using namespace ferry::detail;
 
-namespace {
-
 using part_of_identity = std::string machine_identity::*;
 
 machine_identity some_machine() {
@@ -45,8 +43,6 @@ void replace(std::string& text, const std::string& pattern, const std::string& t
   REQUIRE(position != std::string::npos);
   text.replace(position, pattern.size(), text_instead);
 }
-
-}  // namespace
 
 TEST_CASE("every number of a profile has a name of its own", "[profile]") {
   std::set<std::string_view> names;

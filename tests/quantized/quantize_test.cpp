@@ -6,7 +6,6 @@
 #include <ferry/int8.hpp>
 
 namespace ferry_test::quantize_test {
-namespace {
 
 template <class V, class FromSpace, class Space, class Path>
 void quantize_by(Path path, std::mt19937_64& random, std::size_t rows, std::size_t width) {
@@ -31,8 +30,6 @@ void quantize_everywhere(std::mt19937_64& random, std::size_t rows, std::size_t 
   for_covering_paths<FromSpace, Space, work::copies>(
       [&](auto path) { quantize_by<float, FromSpace, Space>(path, random, rows, width); });
 }
-
-}  // namespace
 
 using quantize_points = product<decltype(spaces), decltype(spaces)>;
 TEMPLATE_LIST_TEST_CASE("quantize and dequantize between every two spaces", "[int8][once]", quantize_points) {

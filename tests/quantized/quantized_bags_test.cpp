@@ -7,7 +7,6 @@
 
 /// Bags of quantized rows: their values are decoded by plain loops in double, and added in float.
 namespace ferry_test::quantized_bags_test {
-namespace {
 
 namespace quantization = ferry::quantization;
 using by_rows = quantization::per_row<quantization::e4m3>;
@@ -109,8 +108,6 @@ void pool_widths(std::uint64_t salt) {
     for (const std::size_t width : {1u, 2u, 15u, 33u})
       pool_everywhere<Q, ferry::mapped_space, ferry::device_space, ferry::device_space>(random, width);
 }
-
-}  // namespace
 
 TEST_CASE("bags of every quantization are pooled as floats", "[bags][quantized]") {
   pool_widths<quantization::e4m3>(421);

@@ -9,8 +9,6 @@
 /// Writes to quantized tables behind a cache: the bytes of a table without one.
 namespace ferry_test::quantized_cache_writes_test {
 
-namespace {
-
 namespace quantization = ferry::quantization;
 namespace duplicates = ferry::duplicates;
 using by_rows = quantization::per_row<quantization::e4m3>;
@@ -142,8 +140,6 @@ void compare_steps(std::uint64_t salt, std::size_t width, const Rule& rule, Poli
 }
 
 constexpr ferry::rounding::stochastic stochastic;
-
-}  // namespace
 
 TEST_CASE("scatter behind a cache gives the bytes of a table without one", "[cache][quantized]") {
   using ferry::device_space, ferry::mapped_space, ferry::pinned_space;

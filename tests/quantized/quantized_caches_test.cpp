@@ -19,8 +19,6 @@
 /// Caches before quantized tables against numbers that plain loops decode.
 namespace ferry_test::quantized_caches_test {
 
-namespace {
-
 namespace quantization = ferry::quantization;
 using by_rows = quantization::per_row<quantization::e4m3>;
 
@@ -156,8 +154,6 @@ void decode_as_device(std::uint64_t salt, std::size_t width) {
         }
       }
 }
-
-}  // namespace
 
 TEST_CASE("threads of a device decode rows of slots and of host memory", "[cache][quantized]") {
   decode_as_device<quantization::mxfp8, ferry::bhalf_t>(841, 96);

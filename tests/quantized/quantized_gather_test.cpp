@@ -4,7 +4,6 @@
 #include "support/test.hpp"
 
 namespace ferry_test::quantized_gather_test {
-namespace {
 
 namespace quantization = ferry::quantization;
 using by_rows = quantization::per_row<quantization::e4m3>;
@@ -27,8 +26,6 @@ void gather_everywhere(std::mt19937_64& random, std::size_t rows, std::size_t wi
   ferry::gather(exec, table, ferry::make_plan(exec, ids, rows), by_plan).wait();
   CHECK(same_values(take(by_plan), expected));
 }
-
-}  // namespace
 
 using space_points = product<decltype(spaces), decltype(spaces)>;
 TEMPLATE_LIST_TEST_CASE("gather from quantized tables, between every two spaces", "[quantized][gather][once]",

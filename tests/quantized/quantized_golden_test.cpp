@@ -9,7 +9,6 @@
 
 /// The bits of every quantization against files of make_golden_quantized.py.
 namespace ferry_test::quantized_golden_test {
-namespace {
 
 constexpr std::size_t width = 64;
 
@@ -95,5 +94,4 @@ TEST_CASE("quantized rows have the bits of the reference formulas", "[quantized]
   check_golden<quantization::nvfp4>("nvfp4", 0.37f);
 }
 
-}  // namespace
 }  // namespace ferry_test::quantized_golden_test

@@ -7,7 +7,6 @@
 #include <ferry/cache.hpp>
 
 namespace ferry_test::quantized_scatter_test {
-namespace {
 
 namespace quantization = ferry::quantization;
 using by_rows = quantization::per_row<quantization::e4m3>;
@@ -156,8 +155,6 @@ void check_lanes(std::mt19937_64& random, std::size_t width) {
     if (width % 8 == 0) check_lanes<Q, ferry::kernels::wide_packed_tile>(random, 3, width, least);
   }
 }
-
-}  // namespace
 
 TEST_CASE("scatter encodes rows of every quantization", "[quantized][scatter]") {
   auto random = generator(421);

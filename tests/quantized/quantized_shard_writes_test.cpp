@@ -12,8 +12,6 @@
 /// Writes to sharded quantized tables: the bytes of one table that gets the batches of all ranks by rank.
 namespace ferry_test::quantized_shard_writes_test {
 
-namespace {
-
 namespace quantization = ferry::quantization;
 namespace duplicates = ferry::duplicates;
 using by_rows = quantization::per_row<quantization::e4m3>;
@@ -173,8 +171,6 @@ void compare_scatters(std::uint64_t salt, std::size_t columns, Policies... polic
     });
 }
 
-}  // namespace
-
 // The encoding of a row is that of one table, which quantized_scatter_test compares for every quantization and type; sharding knows
 // codes of bytes, of part of a byte, with and without scales, with a factor, and records.
 TEST_CASE("scatter encodes rows of shards as those of one table", "[quantized][distributed]") {
@@ -195,8 +191,6 @@ TEST_CASE("scatter to shards of codes by every policy", "[quantized][distributed
   compare_scatters<quantization::mxfp8, float>(827, 32, duplicates::reject{});
   compare_scatters<quantization::rowwise_int8, float>(828, 8, ferry::path::ordered{});
 }
-
-namespace {
 
 /// Fields and counters of the shards' states are those of one state.
 template <class Exec, class State, class Whole, class Table>
@@ -295,8 +289,6 @@ void compare_steps(std::uint64_t salt, std::size_t columns, const Rule& rule, Po
 
 constexpr ferry::rounding::stochastic stochastic;
 
-}  // namespace
-
 TEST_CASE("a step on shards of codes gives the bytes of one table", "[quantized][distributed][optim]") {
   const ferry::optim::adam adam{.lr = 0.1};
   const ferry::optim::sgd sgd{.lr = 0.5, .momentum = 0.9};
@@ -323,7 +315,6 @@ TEST_CASE("steps on shards of codes by rules and policies", "[quantized][distrib
 }
 
 #ifndef KOKKOS_ENABLE_THREADS
-namespace {
 
 /// Ranks on the devices of the machine, in turn. Owners read values in the memory of other ranks.
 template <class Q, class Space, class ScaleSpace = Space>
@@ -393,16 +384,12 @@ void write_on_devices(std::uint64_t salt, std::size_t columns) {
   }
 }
 
-}  // namespace
-
 TEST_CASE("ranks on devices write rows of codes", "[quantized][distributed]") {
   write_on_devices<quantization::nvfp4, ferry::device_space, ferry::mapped_space>(862, 48);
   write_on_devices<quantization::rowwise_int8, ferry::device_space>(864, 37);
   write_on_devices<quantization::mxfp8, ferry::mapped_space, ferry::device_space>(865, 32);
 }
 #endif
-
-namespace {
 
 /// A batch of one rank that is refused leaves all shards and states as they are, and all ranks hear of it.
 template <class Q>
@@ -459,8 +446,6 @@ void refuse_everywhere(std::uint64_t salt, std::size_t columns) {
         .wait();
   });
 }
-
-}  // namespace
 
 TEST_CASE("a refused write leaves all shards of codes as they are", "[quantized][distributed]") {
   refuse_everywhere<quantization::mxfp8>(871, 32);

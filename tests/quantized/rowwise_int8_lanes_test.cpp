@@ -22,7 +22,6 @@
 /// The kernels of 8-bit rows as a device runs them, by a host's threads: the lanes that encode a row, and the threads
 /// that pool rows by operations of floats.
 namespace ferry_test::rowwise_int8_lanes_test {
-namespace {
 
 namespace kernels = ferry::kernels;
 
@@ -97,8 +96,6 @@ void quantize_by_lanes(std::mt19937_64& random, std::size_t width, int least) {
   repeats.duplicates = 1;
   CHECK(quantize(source) == untouched);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("lanes of a device quantize rows of all widths", "[kernels][int8]", float, double,
                    ferry::half_t) {

@@ -7,8 +7,6 @@ namespace ferry_test::any_width_test {
 // Rows of random widths that begin at any element, with guarded memory around: a device moves them in units that
 // hold parts of their neighbours, too.
 
-namespace {
-
 /// An array within memory of its own: `shift` elements lie before it and some after it.
 template <class T, class Space>
 struct guarded {
@@ -113,8 +111,6 @@ void check_rows(auto& random, const exec_space& exec) {
   }
 }
 
-}  // namespace
-
 TEMPLATE_TEST_CASE("rows of any width at any address", "[gather][scatter][width]", float, double,
                    ferry::half_t, ferry::bhalf_t, std::int8_t, std::int32_t) {
   auto random = generator(271);
@@ -129,8 +125,6 @@ TEMPLATE_TEST_CASE("rows of any width at any address", "[gather][scatter][width]
 
 // Arrays of short rows in LayoutLeft, as a Kokkos program has them on a device: gather, scatter and scatter_add
 // against plain loops.
-
-namespace {
 
 using Kokkos::LayoutLeft;
 using Kokkos::LayoutRight;
@@ -192,8 +186,6 @@ void write_rows(std::vector<double>& table, const std::vector<std::int64_t>& ids
     }
   }
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("verbs move short rows of LayoutLeft arrays by columns", "[columns]",
                    (pair_of<points<double, LayoutLeft>, points<double, LayoutLeft>>),

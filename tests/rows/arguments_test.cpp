@@ -4,11 +4,7 @@
 
 namespace ferry_test::arguments_test {
 
-namespace {
-
 auto says(const std::string& text) { return MessageMatches(ContainsSubstring(text)); }
-
-}  // namespace
 
 TEST_CASE("shapes that do not fit are refused by name before anything is launched", "[errors]") {
   const exec_space exec;
@@ -175,8 +171,6 @@ TEST_CASE("memory that a verb can't have is missed by the verb's name", "[errors
 // Batches on both sides of the sizes at which a device takes other kernels: distinct rows, one row, and a bad index at
 // the last position.
 
-namespace {
-
 const std::vector<std::size_t> sizes =
     ferry::detail::is_host_exec<exec_space>
         ? std::vector<std::size_t>{1, 1025, 16385}
@@ -210,8 +204,6 @@ struct row_batch {
     return scattered(content, width, ids, batch, adds, duplicates);
   }
 };
-
-}  // namespace
 
 TEST_CASE("batches of every size with distinct rows and with one row", "[scatter][search]") {
   for (const std::size_t n : sizes)

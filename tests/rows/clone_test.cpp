@@ -7,11 +7,7 @@
 
 namespace ferry_test::clone_test {
 
-namespace {
-
 using from_to = product<decltype(spaces), decltype(spaces)>;
-
-}  // namespace
 
 TEMPLATE_LIST_TEST_CASE("a clone is a copy of its own, in any space", "[clone]", from_to) {
   using from = at<0, TestType>;

@@ -68,8 +68,6 @@ TEMPLATE_LIST_TEST_CASE("convert_elements in whole and in shorter tiles", "[kern
   }
 }
 
-namespace {
-
 /// Elements for arrays of rows x width at any offset, and what each is converted to.
 template <class From, class To>
 struct conversion {
@@ -110,8 +108,6 @@ void convert_copies(std::mt19937_64& random, std::size_t rows, std::size_t width
     for_each_path<FromSpace, ToSpace, work::copies>(
         [&](auto path) { convert_copy<From, To, FromSpace, ToSpace>(arrays, path, offset); });
 }
-
-}  // namespace
 
 using copy_convert_points = product<decltype(elements), decltype(elements)>;
 TEMPLATE_LIST_TEST_CASE("copy converts arrays of every size and alignment", "[copy][convert]",

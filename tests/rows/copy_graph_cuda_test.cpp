@@ -9,8 +9,6 @@
 /// Copies of every kind in a graph, and copies by several threads on one stream of the test's own.
 namespace ferry_test::copy_graph_cuda_test {
 
-namespace {
-
 void check(cudaError_t status) {
   CAPTURE(cudaGetErrorString(status));
   REQUIRE(status == cudaSuccess);
@@ -68,8 +66,6 @@ void replay(const layout& source, const layout& sink, std::size_t transfers) {
   }
   check(cudaGraphExecDestroy(graph));
 }
-
-}  // namespace
 
 TEST_CASE("a graph repeats transfers of rows, and kernels of other layouts", "[copy][graph]") {
   auto random = generator(131);

@@ -14,8 +14,6 @@ struct triple {
   std::int32_t first, second, third;
 };
 
-namespace {
-
 template <class T>
 std::vector<T> fresh(std::mt19937_64& random, std::size_t count) {
   if constexpr (ferry::NumberElement<T>) {
@@ -67,8 +65,6 @@ void copy_all_layouts(std::size_t salt, std::int64_t elements) {
     }
   }
 }
-
-}  // namespace
 
 using layout_points = product<decltype(spaces), decltype(spaces)>;
 TEMPLATE_LIST_TEST_CASE("copy takes every rank and every layout on both sides", "[copy][layout]",

@@ -7,8 +7,6 @@
 /// Copies in pieces through slots, their threads and their progress.
 namespace ferry_test::copy_slots_test {
 
-namespace {
-
 using device = ferry::device_space;
 using pageable = ferry::pageable_space;
 
@@ -27,8 +25,6 @@ bool copies_in_pieces(std::mt19937_64& random, const layout& source, const layou
   for (std::size_t i = 0; i < source_places.size(); ++i) expected[sink_places[i]] = content[source_places[i]];
   return same_bits(take(sink_memory), expected);
 }
-
-}  // namespace
 
 TEST_CASE("copies in many pieces, by any number of threads and slots", "[copy][slots][once]") {
   auto random = generator(110);
@@ -115,8 +111,6 @@ TEST_CASE("several threads copy at the same time", "[copy][slots][threads]") {
   CHECK(right == std::vector<char>(threads, 1));
 }
 
-namespace {
-
 struct note {
   std::string source, target;
   std::size_t bytes_done, bytes;
@@ -145,8 +139,6 @@ struct copying {
     ferry::copy(exec_space{}, few, target).wait();
   }
 };
-
-}  // namespace
 
 TEST_CASE("a long copy reports how far it is, and that the host's part is done", "[copy][progress]") {
   const exec_space exec;

@@ -4,7 +4,6 @@
 #include "support/test.hpp"
 
 namespace ferry_test::copy_test {
-namespace {
 
 template <class To, class From>
 std::vector<To> converted(const std::vector<From>& elements) {
@@ -31,8 +30,6 @@ void copy_everywhere(std::size_t rows, std::size_t width) {
   for_covering_paths<FromSpace, ToSpace, work::copies>(
       [&](auto path) { copy_by<From, To, FromSpace, ToSpace>(path, rows, width); });
 }
-
-}  // namespace
 
 using copy_points = product<decltype(spaces), decltype(spaces)>;
 TEMPLATE_LIST_TEST_CASE("copy between every two spaces", "[copy][once]", copy_points) {
@@ -83,8 +80,6 @@ TEST_CASE("copy of N-d tensors, spans and vectors", "[copy]") {
   CHECK_THROWS_AS(ferry::copy(exec, image, shorter), ferry::invalid_argument);
 }
 
-namespace {
-
 template <class Layout, class FromSpace, class... DenseSpaces>
 void copy_from_strided() {
   const std::size_t a = 7, b = 33, c = 5;
@@ -132,8 +127,6 @@ void copy_from_strided() {
   };
   (check(DenseSpaces{}), ...);
 }
-
-}  // namespace
 
 TEST_CASE("copy takes every stride, on both sides", "[copy]") {
   using ferry::device_space, ferry::pageable_space;

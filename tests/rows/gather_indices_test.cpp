@@ -4,7 +4,6 @@
 #include "support/test.hpp"
 
 namespace ferry_test::gather_indices_test {
-namespace {
 
 /// Indices of which about a fifth lie outside of the table, in every way that the type allows.
 template <class Index>
@@ -30,8 +29,6 @@ std::size_t first_bad(const std::vector<Index>& ids, std::size_t rows) {
   while (row_of(ids[p], rows, on_bad::leave) >= 0) ++p;
   return p;
 }
-
-}  // namespace
 
 template <class Space, class Path>
 struct table_and_path {
@@ -206,7 +203,6 @@ TEST_CASE("gather from Kokkos views and rows of one element", "[gather]") {
   CHECK(same_bits(take(picked), gathered(content, 1, ids, std::vector<double>(n))));
 }
 
-namespace {
 struct particle {
   float position[3];
   bool operator==(const particle&) const = default;
@@ -216,7 +212,6 @@ struct record {
   std::int64_t id;
   std::int64_t flags;
 };
-}  // namespace
 
 TEMPLATE_TEST_CASE("rows of structs move through every path", "[gather][scatter]", particle, record) {
   auto random = generator(15);

@@ -4,7 +4,6 @@
 #include "support/test.hpp"
 
 namespace ferry_test::gather_spaces_test {
-namespace {
 
 template <class T, class TableSpace, class OutSpace>
 void gather_everywhere(std::size_t rows, std::size_t width, std::size_t n) {
@@ -21,8 +20,6 @@ void gather_everywhere(std::size_t rows, std::size_t width, std::size_t n) {
     CHECK(same_bits(take(out), gathered(content, width, ids, poison)));
   });
 }
-
-}  // namespace
 
 // Widths around the device's packets and the host's blocks, batches around a warp.
 using points_1 = product<decltype(spaces), decltype(spaces)>;

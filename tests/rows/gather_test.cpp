@@ -7,12 +7,8 @@
 
 namespace ferry_test::gather_test {
 
-namespace {
-
 // The paths are the other gather's.
 using from_to = zipped<decltype(spaces), decltype(spaces), 1>;
-
-}  // namespace
 
 TEMPLATE_LIST_TEST_CASE("gather makes a tensor in any space, by indices and by a plan", "[gather_to]",
                         from_to) {

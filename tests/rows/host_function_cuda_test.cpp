@@ -10,8 +10,6 @@
 /// what it needs.
 namespace ferry_test::host_function_cuda_test {
 
-namespace {
-
 void check(cudaError_t status) {
   CAPTURE(cudaGetErrorString(status));
   REQUIRE(status == cudaSuccess);
@@ -80,8 +78,6 @@ struct operands {
     put(batch, std::vector<float>(n * width, -1.0f));
   }
 };
-
-}  // namespace
 
 TEST_CASE("a host function that computes, before a cooperative gather of its stream",
           "[ring][host_function]") {

@@ -28,8 +28,6 @@ struct place_of {
   }
 };
 
-namespace {
-
 /// FNV-1a over the bytes.
 template <class T>
 std::uint64_t hash(const std::vector<T>& values) {
@@ -79,8 +77,6 @@ std::vector<T> normal_loop(std::uint64_t seed, double mean, double deviation) {
                                              : ferry::convert<T>(drawn));
   return expected;
 }
-
-}  // namespace
 
 using matrix = product<decltype(spaces), decltype(elements)>;
 
@@ -281,8 +277,6 @@ TEST_CASE("constants that elements can't hold, and elements that are no numbers"
 
 // The initialisers of torch.nn.init.
 
-namespace {
-
 using Catch::Matchers::WithinAbs;
 using Catch::Matchers::WithinRel;
 using ferry::init::fan_mode;
@@ -308,8 +302,6 @@ moments moments_of(const std::vector<T>& values) {
 
 /// Phi by the C library, the oracle of the quantile.
 double phi(double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); }
-
-}  // namespace
 
 TEST_CASE("gains are torch's", "[init]") {
   using ferry::init::gain_of;

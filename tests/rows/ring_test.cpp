@@ -10,8 +10,6 @@ struct two_floats {
   float first, second;
 };
 
-namespace {
-
 constexpr std::size_t rows = 3001;
 
 template <class T>
@@ -45,8 +43,6 @@ bool gathers(const exec_space& exec, std::size_t width, std::size_t n, bool hole
   ferry::gather(exec, table, problem.ids, out, path, ferry::bounds::skip{}).wait();
   return same_bits(take(out), problem.expected);
 }
-
-}  // namespace
 
 using points = product<decltype(axis<ferry::bhalf_t, float, double>)>;
 TEMPLATE_LIST_TEST_CASE("batches around the pieces of a ring", "[gather][scatter][ring][once]", points) {

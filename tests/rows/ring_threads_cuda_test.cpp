@@ -6,8 +6,6 @@
 /// Rings of many threads at once, and rings that no other thread helps with.
 namespace ferry_test::ring_threads_cuda_test {
 
-namespace {
-
 constexpr std::size_t rows = 5000, width = 48;
 
 /// Some staged verbs both ways, and cooperative ones.
@@ -36,8 +34,6 @@ std::vector<exec_space> instances_for(int callers) {
   return Kokkos::Experimental::partition_space(exec_space{},
                                                std::vector<int>(static_cast<std::size_t>(callers), 1));
 }
-
-}  // namespace
 
 TEST_CASE("rings of several host threads, each with an instance of its own", "[ring][threads]") {
   const watchdog dog("rings of several host threads", std::chrono::seconds(120));

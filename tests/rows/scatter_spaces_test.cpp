@@ -4,7 +4,6 @@
 #include "support/test.hpp"
 
 namespace ferry_test::scatter_spaces_test {
-namespace {
 
 template <class T, class TableSpace, class ValuesSpace>
 void scatter_everywhere(std::size_t rows, std::size_t width, std::size_t n) {
@@ -27,8 +26,6 @@ void scatter_everywhere(std::size_t rows, std::size_t width, std::size_t n) {
     }
   });
 }
-
-}  // namespace
 
 using scatter_points = product<decltype(spaces), decltype(spaces)>;
 TEMPLATE_LIST_TEST_CASE("scatter and scatter_add between every two spaces", "[scatter]", scatter_points) {

@@ -24,7 +24,6 @@
 /// The kernel that searches a small batch, run by this thread as a team of one with one lane, and by teams of threads
 /// with warps of four.
 namespace ferry_test::search_sums_test {
-namespace {
 
 namespace kernels = ferry::kernels;
 namespace detail = ferry::detail;
@@ -168,8 +167,6 @@ template <class T>
 struct refused_addition : kernels::add_row<T> {
   [[nodiscard]] static bool is_refused() { return true; }
 };
-
-}  // namespace
 
 TEST_CASE("a team that searches leaves refused rows as they are", "[sum_order]") {
   for (const std::size_t count : {1u, 63u, 64u, 65u, 300u}) {

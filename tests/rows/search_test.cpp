@@ -7,8 +7,6 @@
 /// nothing, takes some of them.
 namespace ferry_test::search_test {
 
-namespace {
-
 using device = ferry::device_space;
 
 const std::vector<std::size_t> sizes =
@@ -32,8 +30,6 @@ std::vector<T> written(std::size_t rows, std::size_t width, const std::vector<T>
   call(table);
   return take(table);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("small batches without a plan give the bits of a plan", "[scatter][search]", float,
                    ferry::half_t, std::int32_t) {

@@ -11,8 +11,6 @@
 /// the tensors' reads and writes.
 namespace ferry_test::slices_test {
 
-namespace {
-
 constexpr std::size_t rows = 120, width = 6, first = 20, end = 100, n = 70;
 
 template <class T>
@@ -29,8 +27,6 @@ std::vector<T> with_part(std::vector<T> whole, std::size_t begin, const std::vec
 }
 
 using table_and_batch = zipped<decltype(spaces), decltype(spaces), 1>;
-
-}  // namespace
 
 TEMPLATE_LIST_TEST_CASE("rows of slices are gathered and scattered", "[slice]", table_and_batch) {
   using table_space = at<0, TestType>;

@@ -4,8 +4,6 @@
 /// std::array and arrays of the language as indices and batches, and views that are deduced from a pointer.
 namespace ferry_test::small_arrays_test {
 
-namespace {
-
 constexpr std::size_t rows = 6, width = 4;
 
 /// 0, 1, 2, ...
@@ -53,8 +51,6 @@ void every_verb_takes(const Indices& indices) {
   change([](float& weight, float value) { weight -= 0.5F * value; });
   CHECK(take(table) == expected);
 }
-
-}  // namespace
 
 TEST_CASE("arrays whose type says their length are indices", "[small_arrays]") {
   every_verb_takes(std::array{4, 0, 3});

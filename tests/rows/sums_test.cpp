@@ -6,8 +6,6 @@ namespace ferry_test::sums_test {
 
 // The order in which the values of a row are added, bit by bit, against plain loops over lists of values.
 
-namespace {
-
 /// Rows of all these numbers of values, in a batch in random order.
 struct problem {
   std::vector<std::int32_t> indices;
@@ -53,8 +51,6 @@ void check_order(const Named& named, const std::vector<T>& values, const std::ve
   CHECK(same_bits(take(table), expected));
 }
 
-}  // namespace
-
 TEMPLATE_TEST_CASE("the values of a row are added in the documented order", "[sum_order]", double,
                    ferry::half_t) {
   const exec_space exec;
@@ -85,8 +81,6 @@ TEMPLATE_TEST_CASE("the values of a row are added in the documented order", "[su
 // scatter_add with duplicates::sum_any_order against plain loops.
 
 namespace sum_any_order {
-
-namespace {
 
 using any_order = ferry::duplicates::sum_any_order;
 
@@ -143,8 +137,6 @@ void check_sums(const batch& problem, Policies... policies) {
   ferry::scatter_add(exec, table, problem.indices, values, any_order{}, policies...).wait();
   CHECK(as_floats(take(table)) == as_floats(as<T>(sums_of(problem))));
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("sums that are exact in any order have the same bits", "[any_order]", float, double,
                    ferry::half_t, ferry::bhalf_t, std::int8_t, std::uint8_t, std::int16_t, std::int32_t,
@@ -259,8 +251,6 @@ TEST_CASE("bad indices are found before anything is added in any order", "[any_o
 // Rows that a batch names a few times and very often, about the length from which a device adds them up in another way,
 // in large batches by a kernel of its own: the same bits as one addition after the other, in the order of the batch.
 
-namespace {
-
 constexpr std::size_t rows = 40;
 
 std::vector<std::int32_t> named_so_often(std::mt19937_64& random, const std::vector<std::size_t>& lengths) {
@@ -347,8 +337,6 @@ void add_up(std::mt19937_64& random, const std::vector<std::size_t>& lengths, st
   step_as_on_sums<Space>(ferry::optim::adagrad{}, plan, batch, unique, sum_rows, start);
   step_as_on_sums<Space>(ferry::optim::rowwise_adagrad{}, plan, batch, unique, sum_rows, start);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("rows that are named very often", "[scatter][step][long][once]", ferry::device_space,
                    ferry::mapped_space) {

@@ -19,8 +19,6 @@ struct read_winners {
   }
 };
 
-namespace {
-
 using ferry::kernels::winner_table;
 
 template <bool Last>
@@ -69,8 +67,6 @@ void check_winners(const std::vector<std::int64_t>& ids, std::int64_t rows) {
   CHECK(take(winner) == winners);
   CHECK(take(row) == rows_named);
 }
-
-}  // namespace
 
 TEST_CASE("each row's winner in a hash table", "[scatter][winners]") {
   auto random = generator(91);

@@ -24,13 +24,9 @@ struct copy_number {
   KOKKOS_FUNCTION void operator()(int) const { *target = *source; }
 };
 
-namespace {
-
 std::vector<Kokkos::Cuda> streams() {
   return Kokkos::Experimental::partition_space(Kokkos::Cuda{}, std::vector<int>(2, 1));
 }
-
-}  // namespace
 
 TEST_CASE("an instance is ordered after another without blocking the host", "[after]") {
   const auto exec = streams();

@@ -19,8 +19,6 @@ struct slow_successor {
   }
 };
 
-namespace {
-
 class late_write final : public ferry::detail::event {
  public:
   explicit late_write(std::function<void()> work) : work_(std::move(work)) {}
@@ -62,8 +60,6 @@ std::vector<exec_space> instances(std::size_t count) {
 }
 
 std::vector<float> all_of(float value) { return std::vector<float>(many, value); }
-
-}  // namespace
 
 TEST_CASE("host code comes after a ticket, a future and a plan", "[after]") {
   const host exec;

@@ -6,8 +6,6 @@
 /// is waited for.
 namespace ferry_test::device_writes_test {
 
-namespace {
-
 class late_write final : public ferry::detail::event {
  public:
   explicit late_write(std::function<void()> work) : work_(std::move(work)) {}
@@ -94,8 +92,6 @@ void check_verbs(Path path) {
     CHECK(take(arrays.batch) == std::vector<float>(4, 9.0f));
   }
 }
-
-}  // namespace
 
 TEST_CASE("a host's kernels wait for the device's writes to their operands", "[device_writes]") {
   check_verbs(ferry::path::direct{});

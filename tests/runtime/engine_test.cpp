@@ -10,8 +10,6 @@
 
 namespace ferry_test::engine_test {
 
-namespace {
-
 using ferry::detail::instance_id;
 
 constexpr instance_id some_instance = (1ull << 60) + 1, other_instance = (1ull << 60) + 2;
@@ -77,8 +75,6 @@ struct captured_verb {
     });
   }
 };
-
-}  // namespace
 
 TEST_CASE("a wait of another instance leaves the findings of detached work to its own", "[engine]") {
   const auto home = ferry::detail::engine::get<exec_space>();

@@ -12,8 +12,6 @@
 /// Verbs on a stream that is being captured, and the launches of the graph that comes of it.
 namespace ferry_test::graph_cuda_test {
 
-namespace {
-
 void check(cudaError_t status) {
   CAPTURE(cudaGetErrorString(status));
   REQUIRE(status == cudaSuccess);
@@ -71,8 +69,6 @@ struct operands {
   ferry::tensor<float, ferry::device_space> batch{"batch", n, width};
   ferry::tensor<std::int64_t, ferry::device_space> ids{"which", n};
 };
-
-}  // namespace
 
 TEST_CASE("a captured gather reads what lies there at each launch", "[graph]") {
   auto random = generator(81);

@@ -7,8 +7,6 @@ namespace ferry_test::instances_test {
 
 // Several instances on the same tensors, with nobody but the verbs to order them.
 
-namespace {
-
 constexpr std::size_t rows = 20000;
 constexpr std::size_t width = 32;
 
@@ -27,8 +25,6 @@ std::vector<exec_space> instances(std::size_t count) {
   else
     return Kokkos::Experimental::partition_space(exec_space{}, std::vector<int>(count, 1));
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("a reader comes after other instances' writes, a writer after their reads", "[instances]",
                    ferry::device_space, ferry::mapped_space, ferry::pinned_space) {
@@ -172,8 +168,6 @@ TEST_CASE("a tensor forgets work that has ended", "[instances]") {
 
 namespace threads {
 
-namespace {
-
 constexpr std::int64_t rows = 300, n = 97, width = 12;
 constexpr int rounds = 25;
 
@@ -213,8 +207,6 @@ std::vector<float> work(const exec_space& exec, const shared_operands& operands,
   exec.fence("ferry_test::worked");
   return take(thread_table);
 }
-
-}  // namespace
 
 TEST_CASE("threads with instances of their own share tables, plans and the engine", "[threads]") {
   constexpr int threads = 4;

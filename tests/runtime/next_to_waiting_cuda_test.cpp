@@ -10,8 +10,6 @@
 /// Work that must go on while kernels of others wait, and while streams of others are captured.
 namespace ferry_test::next_to_waiting_cuda_test {
 
-namespace {
-
 constexpr std::int64_t rows = 1'000'000;
 
 int multiprocessors() {
@@ -49,8 +47,6 @@ std::size_t bytes_of_reports() {
     if (std::string_view(entry.label) == "ferry::reports") return entry.current;
   return 0;
 }
-
-}  // namespace
 
 TEST_CASE("plans of every size are made while others' kernels fill half of the multiprocessors",
           "[waiting]") {

@@ -8,8 +8,6 @@
 /// is counted in tests/steady.
 namespace ferry_test::steady_test {
 
-namespace {
-
 namespace tools = Kokkos::Tools::Experimental;
 
 std::vector<std::string>* notes = nullptr;
@@ -49,8 +47,6 @@ std::vector<std::string> costs_of(const Loop& loop, bool fences) {
   for (int i = 0; i < 20; ++i) loop();
   return costs;
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("a steady step allocates nothing and waits for nothing", "[steady]", ferry::device_space,
                    ferry::mapped_space) {

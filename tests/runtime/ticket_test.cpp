@@ -11,8 +11,6 @@
 
 namespace ferry_test::ticket_test {
 
-namespace {
-
 /// Work that ends when the test says so, and counts who waited for it.
 class scripted_event final : public ferry::detail::event {
  public:
@@ -67,8 +65,6 @@ struct scripted_work {
 
   static scripted_work& self(void* owner) { return *static_cast<scripted_work*>(owner); }
 };
-
-}  // namespace
 
 TEST_CASE("a ticket is moved, not copied", "[ticket]") {
   STATIC_CHECK_FALSE(std::is_copy_constructible_v<ferry::ticket>);
@@ -250,8 +246,6 @@ TEST_CASE("verbs give tickets that can be used in every way", "[ticket]") {
   CHECK(take(batch) == std::vector<float>{7, 5});
 }
 
-namespace {
-
 /// A result that tells whether its work had ended when it was freed.
 struct watched {
   std::shared_ptr<manual_event> work;
@@ -280,8 +274,6 @@ struct scripted {
     return {ferry::ticket(std::move(state)), watched(work, &freed_in_flight)};
   }
 };
-
-}  // namespace
 
 TEST_CASE("a future is moved, not copied", "[future]") {
   using one = ferry::future<int>;
@@ -345,8 +337,6 @@ TEST_CASE("then orders an instance after the work and leaves the result", "[futu
   CHECK(script.work->waits == 2);
 }
 
-namespace {
-
 /// A verb in a graph, played by the test.
 struct captured_work {
   std::vector<std::shared_ptr<manual_event>> marks;
@@ -387,8 +377,6 @@ struct captured_work {
   };
   std::shared_ptr<counting_keeper> keeper = std::make_shared<counting_keeper>();
 };
-
-}  // namespace
 
 TEST_CASE("a captured verb is waited for after each launch of its graph", "[captured_ticket]") {
   captured_work work;

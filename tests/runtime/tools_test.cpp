@@ -11,8 +11,6 @@ namespace ferry_test::tools_test {
 
 using Catch::Matchers::StartsWith;
 
-namespace {
-
 namespace tools = Kokkos::Tools::Experimental;
 
 struct sighting {
@@ -112,8 +110,6 @@ void all_verbs(const exec_space& exec, Path path, ferry::tensor<float, Space>& t
     ferry::copy(exec, large, second, path).wait();
   }
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE(
     "kernels of the direct path are labelled and run on the given instance, which alone is fenced", "[tools]",

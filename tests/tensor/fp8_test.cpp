@@ -8,8 +8,6 @@
 
 namespace ferry_test::fp8_test {
 
-namespace {
-
 using scale_t = ferry::ue8m0_t;
 
 std::uint32_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
@@ -127,8 +125,6 @@ std::uint8_t saturated(float value) {
   else
     return value < 0 ? 0xff : value == 0 ? 0 : 0xfe;
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("numbers of 8 bits are those of ml_dtypes", "[fp8][golden]", ferry::fp8_e4m3_t,
                    ferry::fp8_e5m2_t, scale_t) {

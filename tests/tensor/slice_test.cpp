@@ -5,16 +5,12 @@ namespace ferry_test::slice_test {
 
 // Elements by their indices, and tensors' neighbouring rows.
 
-namespace {
-
 /// 0, 1, 2, ...
 std::vector<std::int32_t> counted(std::size_t size) {
   std::vector<std::int32_t> result(size);
   std::iota(result.begin(), result.end(), 0);
   return result;
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("host code reads and writes elements by their indices", "[tensor]", ferry::pinned_space,
                    ferry::mapped_space, ferry::pageable_space) {

@@ -27,8 +27,6 @@ struct count_misplaced {
   }
 };
 
-namespace {
-
 template <class Tensor>
 void check_views(Tensor& cube) {
   const exec_space exec;
@@ -59,8 +57,6 @@ void check_views(Tensor& cube) {
   CHECK(view.data() == cube.data());
   STATIC_CHECK(std::is_trivially_copyable_v<constant>);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("views of three indices work in kernels", "[tensor]", ferry::device_space,
                    ferry::pinned_space, ferry::mapped_space) {

@@ -75,12 +75,9 @@ const ferry::cached_table cold(table);
 // ---- cached_table_of_temporary: It refers to its table.
 // expected-errors: 1 so the table can't be a temporary
 // most-lines: 20
-#ifdef FERRY_XFAIL_FIXED
-const ferry::cached_table hot(table, ferry::cache::first{.rows = 2});
-#else
+// legal: const ferry::cached_table hot(table, ferry::cache::first{.rows = 2});
 const ferry::cached_table hot(ferry::tensor<float, ferry::mapped_space>("table", 10, 4),
                               ferry::cache::first{.rows = 2});
-#endif
 
 // ---- cached_table_resizes_list: A number says nothing about which rows.
 // expected-error: the rows of this cache policy are listed one by one; make another cached_table for other rows
@@ -137,12 +134,9 @@ ferry::prefetcher batches(exec, ferry::samples_of(indices), {.batch_size = 2});
 // expected-error: a reference to the array is kept, so it can't be a temporary tensor, vector or array
 using table = ferry::tensor<float, ferry::mapped_space>;
 const std::vector<std::int32_t> samples(10);
-#ifdef FERRY_XFAIL_FIXED
-table weights("table", 4, 4);
-const ferry::row_prefetcher rows(exec, weights.first(4), ferry::samples_of(samples));
-#else
+// legal: table weights("table", 4, 4);
+// legal: const ferry::row_prefetcher rows(exec, weights.first(4), ferry::samples_of(samples));
 const ferry::row_prefetcher rows(exec, table("table", 4, 4), ferry::samples_of(samples));
-#endif
 
 // ---- row_prefetcher_without_indices: The first array of a batch names the rows.
 // expected-error: the first array of a row_prefetcher's source must hold indices: int32, uint32, int64 or uint64
@@ -172,12 +166,9 @@ static_cast<void>(ferry::samples_of(3));
 
 // ---- samples_of_temporary: The threads of the prefetcher would read memory that was freed.
 // expected-error: a reference to the array is kept, so it can't be a temporary tensor, vector or array
-#ifdef FERRY_XFAIL_FIXED
-const std::vector<float> table(10);
-static_cast<void>(ferry::samples_of(table));
-#else
+// legal: const std::vector<float> table(10);
+// legal: static_cast<void>(ferry::samples_of(table));
 static_cast<void>(ferry::samples_of(std::vector<float>(10)));
-#endif
 
 // ---- source_of_wrong_function: The function takes a span for each field.
 // expected-error: the function of made_by must be callable, as const, with a batch_request and a span for each field

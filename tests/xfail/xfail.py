@@ -15,7 +15,7 @@ A file holds #includes and then programs. Each begins with its name and says how
 
 A program that declares no function refused() is the statements of one. It passes when the compiler fails and all of these are
 true. Its legal form shows that the one illegal combination and nothing else is refused: with FERRY_XFAIL_FIXED defined, and
-with the text behind `// legal: ` in place of the next line.
+with the lines behind `// legal: ` in place of the statement that follows them.
 
 The programs of all files compile in one compilation, each in a namespace of its own: as they are, or with --fixed in their legal
 forms, which must compile. --place says where the compiler names the program: gcc before an error's text, nvcc and clang after
@@ -38,7 +38,8 @@ EXPECTED = re.compile(r"^\s*//\s*expected-error:\s*(.+?)\s*$", re.MULTILINE)
 FIRST = re.compile(r"^\s*//\s*expected-first-error:\s*(.+?)\s*$", re.MULTILINE)
 EVERY = re.compile(r"^\s*//\s*expected-errors:\s*(\d+)\s+(.+?)\s*$", re.MULTILINE)
 MOST_LINES = re.compile(r"^\s*//\s*most-lines:\s*(\d+)\s*$", re.MULTILINE)
-LEGAL = re.compile(r"^\s*// legal: (.+)\n.*$", re.MULTILINE)
+# Lines of the legal form, and the statement in whose place they stand.
+LEGAL = re.compile(r"((?:^[ ]*// legal: .+\n)+)(?:.*[^;\n]\n)*?.*;$", re.MULTILINE)
 SPECIALISES = re.compile(r"^(namespace ferry|struct ferry::)", re.MULTILINE)
 # An error's text, without the file name before it and without the source lines that compilers print after it.
 ERROR = re.compile(r"\berror\b[^:\n]*:\s*(.*)$", re.MULTILINE)
@@ -54,7 +55,7 @@ class Program:
         self.name, self.includes, self.text = name, includes, text
 
     def source(self, fixed=False):
-        text = LEGAL.sub(r"\1", self.text) if fixed else self.text
+        text = LEGAL.sub(lambda found: found.group(1).replace("// legal: ", "").rstrip("\n"), self.text) if fixed else self.text
         return text if "refused(" in text else f"void refused() {{\n{text}\n}}\n"
 
     def has_legal_form(self):
@@ -252,6 +253,8 @@ SELF_TEST = {
     "refused": ("// expected-error: one is not two\n" + ONE, None),
     "refused_unless_fixed": (f"// expected-error: one is not two\n#ifndef {FIXED}\n{ONE}#endif\n", None),
     "refused_or_legal": ("// expected-error: one is not two\n// legal: static_assert(1 == 1);\n" + ONE, None),
+    "refused_in_lines": ("// expected-error: one is not two\n// legal: int one = 1;\n// legal: static_assert(1 == 1);\n"
+                         "static_assert(1 == 2,\n              \"one is not two\");\n", None),
     "two_sentences": ("// expected-error: first\n// expected-error: second\n" + TWO, None),
     "legal": ("// expected-error: one is not two\nint legal = 1;\n", "compiles, and must not"),
     "other_sentence": ("// expected-error: two is not three\n" + ONE, "not with: two is not three"),
@@ -280,7 +283,7 @@ def self_test(compiler, place, scratch):
         as_expected = any(re.search(sentence, problem) for problem in problems) if sentence else not problems
         if not as_expected:
             failures.append(f"{name}: expected {sentence or 'no problem'}, got {problems}")
-    mended = [programs["refused_unless_fixed"], programs["refused_or_legal"], programs["refused"]]
+    mended = [programs[name] for name in ("refused_unless_fixed", "refused_or_legal", "refused_in_lines", "refused")]
     if compile_fixed(compiler, mended, scratch):
         failures.append("refused_unless_fixed, refused_or_legal: do not compile in their legal forms")
     never = Program("never_legal", "", f"// {FIXED} mends nothing here\n{ONE}")
