@@ -28,8 +28,7 @@ usage: ./run.sh [--cuda] demo [TEXT_FILE] [-- OPTION...]
 Environment:
   Kokkos_ROOT      a Kokkos 4.6 to 5.x of yours; without one, and where CMake finds none, a prebuilt Kokkos is fetched
   FERRY_JOBS       compilations at a time (default: the processors, at most one for each 2.5 GB of memory)
-  FERRY_TEST_ALL   1 also tests the benchmarks, the examples, and the code and the time of the compiler, and runs the
-                   tests with 2 OpenMP threads, not with 1 and 5 alone (.ci/run)
+  FERRY_TEST_ALL   1 also tests the benchmarks, the examples, and the code and the time of the compiler (.ci/run)
   FERRY_VERBOSE    1 shows the output of every step
   FERRY_CACHE_DIR  where the tools and packages are kept (default: .cache in this folder)
 TEXT
@@ -343,7 +342,7 @@ command_test() {
   local targets=() without=()
   if [ "$cuda" = 0 ] && [ "${FERRY_TEST_ALL:-0}" != 1 ]; then
     targets=(ferry tools/all tests/all)
-    without=(--label-exclude 'benchmark|compiler|example|threads2')
+    without=(--label-exclude 'benchmark|compiler|example')
   fi
   compile "$preset" "${targets[@]}"
   if [ "$cuda" = 1 ] && ! has_gpu; then

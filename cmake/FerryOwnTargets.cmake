@@ -112,9 +112,9 @@ function(ferry_check_only target)
 endfunction()
 
 # ferry_add_test(<name> [ONE_RUN] [OWN_OPTIONS] <source>...): a Catch2 program. On a host backend it runs once for each number of
-# OpenMP threads; ONE_RUN, with two threads: the code under test has no kernel of its own, and other programs run those that it calls
-# with each number. With OWN_OPTIONS the caller chooses how it is compiled.
-set(FERRY_TEST_THREADS 1 2 5 CACHE STRING "Numbers of OpenMP threads with which each test program runs")
+# OpenMP threads; ONE_RUN, with two threads: the code under test shares its work among threads as that of other programs,
+# which run with each number. With OWN_OPTIONS the caller chooses how it is compiled.
+set(FERRY_TEST_THREADS 1 5 CACHE STRING "Numbers of OpenMP threads with which each test program runs")
 # Programs that take long begin first, so that no processor waits for one in the end.
 set(FERRY_LONG_TESTS ferry_tests_heap ferry_tests_rows ferry_tests_quantized ferry_tests_distributed ferry_tests_io ferry_tests_cache)
 set(FERRY_TEST_UNITY 1 CACHE STRING "Number of a test program's sources that are compiled as one")
@@ -144,10 +144,9 @@ function(ferry_add_test name)
   # Threads that wait leave their processor to other tests: each program counts as one. Long tests to which the number of OpenMP
   # threads makes no difference have the tag [once].
   set(numbers ${FERRY_TEST_THREADS})
-  if(test_ONE_RUN AND 2 IN_LIST numbers)
+  list(LENGTH numbers runs)
+  if(test_ONE_RUN AND runs GREATER 1)
     set(numbers 2)
-  elseif(test_ONE_RUN)
-    list(GET numbers -1 numbers)
   endif()
   list(GET numbers -1 last)
   foreach(threads IN LISTS numbers)
@@ -159,14 +158,8 @@ function(ferry_add_test name)
       set(cost 50)
     endif()
     add_test(NAME ${name}.threads${threads} COMMAND ${name} ${without})
-    # A label chooses among several numbers.
-    set(labels unit)
-    if(NOT test_ONE_RUN)
-      list(APPEND labels threads${threads})
-    endif()
     set_tests_properties(
       ${name}.threads${threads}
-      PROPERTIES ENVIRONMENT "OMP_NUM_THREADS=${threads};OMP_PROC_BIND=false;OMP_WAIT_POLICY=passive" LABELS "${labels}"
-                 COST "${cost}")
+      PROPERTIES ENVIRONMENT "OMP_NUM_THREADS=${threads};OMP_PROC_BIND=false;OMP_WAIT_POLICY=passive" LABELS unit COST "${cost}")
   endforeach()
 endfunction()

@@ -1,24 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/random.hpp"
-#include "support/said.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
 #include <ferry/optim/clip_grad_norm.hpp>
 
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
-
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <vector>
 
 /// The norm of the gradients that bags hand to rows, against plain loops in double over all positions.
 namespace ferry_test::bag_grads_test {
-
-namespace {
 
 using Catch::Matchers::WithinRel;
 namespace optim = ferry::optim;
@@ -67,8 +56,6 @@ struct bag_batch {
     return count;
   }
 };
-
-}  // namespace
 
 TEST_CASE("the norm of gradients of bags is that of the rows' sums", "[bags][grad_norm]") {
   const exec_space exec;

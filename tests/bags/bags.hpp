@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <random>
-#include <string_view>
-#include <type_traits>
-#include <vector>
+#include "support/test.hpp"
 
 /// The verbs on bags as plain loops. A loop in the accumulation type gives the library's bits.
 namespace ferry_test {

@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bags/bags.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
 
-#include <Kokkos_Core.hpp>
-
 #include <cuda_runtime.h>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+#include <Kokkos_Core.hpp>
 
 /// Bags that a graph pools: the list of long bags is empty again at the end of each launch.
 namespace ferry_test::bags_graph_cuda_test {
-
-namespace {
 
 void check(cudaError_t status) {
   CAPTURE(cudaGetErrorString(status));
@@ -31,8 +23,6 @@ std::vector<std::size_t> offsets_with(std::size_t length) {
   for (std::size_t b = 1; b <= bags; ++b) offsets.push_back(rest * b / bags + (b > place ? length : 0));
   return offsets;
 }
-
-}  // namespace
 
 TEST_CASE("a graph pools long bags among many short ones", "[long_bags][graph]") {
   constexpr std::size_t rows = 200, width = 128;

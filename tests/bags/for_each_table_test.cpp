@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bags/bags.hpp"
-#include "support/said.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
 
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
 namespace ferry_test::for_each_table_test {
-
-namespace {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 /// Tables of several widths, with the bags of a batch for each.
 template <class T>
@@ -55,8 +47,6 @@ struct many_tables {
     return made;
   }
 };
-
-}  // namespace
 
 TEST_CASE("Bags of many tables are pooled in one launch, side by side") {
   auto random = generator(71);

@@ -8,8 +8,6 @@
 
 namespace ferry_test::gather_bags_bounds_test {
 
-namespace {
-
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 
@@ -41,8 +39,6 @@ struct batch {
     return flawed;
   }
 };
-
-}  // namespace
 
 TEST_CASE("bounds::check names the first bad index, and its bags keep their contents") {
   const exec_space exec;

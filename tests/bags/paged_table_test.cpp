@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bags/paged_table.hpp"
-
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <vector>
-
 /// A fifth kind of table next to an ordinary one: the same verbs on both must give the same bits.
 namespace ferry_test::paged_table_test {
-
-namespace {
 
 template <class T, class Space>
 paged_table<T, Space> in_pages(const std::vector<T>& values, std::int64_t rows, std::int64_t width,
@@ -159,8 +149,6 @@ void steps_alike(const Rule& rule, std::size_t width, std::uint64_t salt, Polici
         .wait();
   });
 }
-
-}  // namespace
 
 TEST_CASE("a table in pages is read as an ordinary one", "[addresser]") {
   std::uint64_t salt = 41000;

@@ -21,8 +21,6 @@
 /// and the other one, which give the same bits and reports.
 namespace ferry_test::short_bag_kernels_test {
 
-namespace {
-
 namespace kernels = ferry::kernels;
 
 enum class tile { single, packed, wide };
@@ -229,8 +227,6 @@ void check_all(unsigned seed) {
     }
   });
 }
-
-}  // namespace
 
 TEST_CASE("a bag is short if its positions are in the batch") {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(), least = -most - 1;

@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bags/step_kit.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
 #include <ferry/int8.hpp>
 
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <limits>
-#include <utility>
-
 namespace ferry_test::step_bags_faults_test {
-
-namespace {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 constexpr ferry::optim::adam adam{.lr = 0.05};
 
@@ -40,8 +30,6 @@ struct untouched {
     CHECK(state.steps() == 0);
   }
 };
-
-}  // namespace
 
 TEST_CASE("Bad indices and bad offsets leave table, state and gradients of weights as they are") {
   untouched kit(generator(51));

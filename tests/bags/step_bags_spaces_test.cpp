@@ -9,11 +9,7 @@
 
 namespace ferry_test::step_bags_spaces_test {
 
-namespace {
-
 constexpr ferry::optim::adam adam{.lr = 0.05};
-
-}  // namespace
 
 using step_spaces = ferry_test::zipped<decltype(ferry_test::spaces), decltype(ferry_test::spaces), 0, 1>;
 

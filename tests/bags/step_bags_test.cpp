@@ -8,8 +8,6 @@
 
 namespace ferry_test::step_bags_test {
 
-namespace {
-
 constexpr ferry::optim::adam adam{.lr = 0.05};
 
 /// Two steps by pooling without and with a plan; `more` are the further array, if any, and policies.
@@ -33,8 +31,6 @@ void check_step(const bag_batch<T, V>& input, const std::vector<T>& expected, co
     CHECK(same_bits(take(table), expected));
   }
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("step_bags gives the bits of step on a gradient for every position", "", float, double,
                    ferry::half_t) {

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bags/table_kit.hpp"
-#include "support/said.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
 
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <array>
-#include <limits>
-
 namespace ferry_test::step_tables_faults_test {
-
-namespace {
-
-using Catch::Matchers::ContainsSubstring;
 
 constexpr ferry::optim::adam adam{.lr = 0.05};
 
@@ -60,8 +51,6 @@ std::vector<T> changed(std::vector<T> list, std::size_t place, std::int64_t valu
   list[place] = static_cast<T>(value);
   return list;
 }
-
-}  // namespace
 
 TEST_CASE("A bad index of one table leaves all tables and states as they are") {
   untouched kit(generator(231));

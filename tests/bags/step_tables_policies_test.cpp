@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bags/table_kit.hpp"
 #include "support/matrix.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <array>
-#include <span>
-
 namespace ferry_test::step_tables_policies_test {
-
-namespace {
 
 constexpr ferry::optim::adam adam{.lr = 0.05};
 const std::vector<std::size_t> widths{4, 7, 64, 130, 1, 16};
@@ -33,8 +26,6 @@ template <class Rule, class Batch, class... More>
 void check(const Rule& rule, const Batch& input, const More&... more) {
   check_same(stepped_one_by_one(rule, input, more...), stepped_together(rule, input, more...));
 }
-
-}  // namespace
 
 TEST_CASE("Steps of many tables count rows and round as steps of each") {
   auto random = generator(211);

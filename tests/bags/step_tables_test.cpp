@@ -7,8 +7,6 @@
 
 namespace ferry_test::step_tables_test {
 
-namespace {
-
 template <class Rule, class T = float, class... Policies>
 void check_rule(const Rule& rule, std::uint64_t seed, Policies... policies) {
   auto random = generator(seed);
@@ -26,8 +24,6 @@ void check_rule(const Rule& rule, std::uint64_t seed, Policies... policies) {
     check(input.weights);
   }
 }
-
-}  // namespace
 
 TEST_CASE("A step of many tables has the bits of a step for each") {
   check_rule(ferry::optim::sgd{.lr = 0.5}, 201);

@@ -2,20 +2,9 @@
 #pragma once
 
 #include "bags/bags.hpp"
-#include "support/arrays.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <random>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 /// Steps on bags of several tables, together and one by one.
 namespace ferry_test {

@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bags/bags.hpp"
 #include "support/folder.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
 
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <fstream>
-#include <map>
-#include <string>
 
 /// Results of torch.nn.EmbeddingBag and its autograd, written by tests/reference/make_golden_bags.py; see there
 /// for the formulas.
 namespace ferry_test::torch_test {
-
-namespace {
 
 constexpr std::size_t rows = 11, width = 5, bags = 13, steps = 4;
 
@@ -144,8 +138,6 @@ void follow(const golden_bags& torch, const Rule& rule) {
   }
   check_close(take(table), torch.arrays.at("trained"));
 }
-
-}  // namespace
 
 TEST_CASE("Bags are pooled, differentiated and trained as by torch.nn.EmbeddingBag", "[golden]") {
   const std::string folder = tests_folder() + "/reference/golden_bags/";

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/cache/first.hpp>
 #include <ferry/cache/fixed.hpp>
@@ -12,12 +11,6 @@
 #include <ferry/cache/scatter.hpp>
 #include <ferry/cache/scatter_add.hpp>
 #include <ferry/cache/step.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <random>
-#include <vector>
 
 /// Cached tables next to tables without a cache: the same verbs on both must give the same bits.
 namespace ferry_test {

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/cache_kit.hpp"
+#include "support/test.hpp"
 
 #include <ferry/cache.hpp>
+#include <ferry/cache/explain.hpp>
 
-#include <tuple>
-
-/// Which rows are cached: against plain loops that count, choose and exchange.
 namespace ferry_test::frequency_test {
 
-namespace {
+// Which rows are cached: against plain loops that count, choose and exchange.
 
 /// The policy in plain loops. Exchanges begin with a batch, after 1, 2, 4, ... batches up to the interval; with
 /// every exchange after a full interval the counts are halved. From the third interval on, other rows need two
@@ -119,8 +118,6 @@ void follows_model(std::size_t rows, std::size_t most, int refresh, std::uint64_
   CHECK(counted.refreshes == plain.exchanges());
 }
 
-}  // namespace
-
 TEST_CASE("the most frequent rows are cached", "[cache][frequency]") {
   std::uint64_t salt = 100;
   for (const int refresh : {1, 3, 4, 16}) {
@@ -224,6 +221,187 @@ TEST_CASE("rows that the user lists, or the first ones, stay", "[cache][frequenc
   CHECK_THROWS_AS((ferry::cached_table(table, ferry::cache::frequency{.rows = -1})), ferry::invalid_argument);
   CHECK_THROWS_AS((ferry::cached_table(table, ferry::cache::frequency{.rows = 5, .refresh = 0})),
                   ferry::invalid_argument);
+}
+
+// Exchanges while popularity stays and while it changes.
+
+constexpr std::size_t rows = 20000, width = 2, refresh = 8;
+
+/// Every second position names one of `few` popular rows from `begin` on, the others any of the `many` after those.
+std::vector<std::int64_t> sparse(std::mt19937_64& random, std::size_t count, std::size_t begin,
+                                 std::size_t few, std::size_t many) {
+  std::vector<std::int64_t> ids(count);
+  for (std::size_t i = 0; i < count; ++i)
+    ids[i] = static_cast<std::int64_t>(begin + (i % 2 == 0 ? random() % few : few + random() % many));
+  return ids;
+}
+
+struct reading {
+  double hit_rate;
+  std::uint64_t rows_loaded;
+};
+
+/// Gathers from the cache, for its hit rate and the rows that its exchanges load.
+template <class Hot, class Batch>
+reading run(const exec_space& exec, Hot& hot, std::size_t batches, const Batch& batch) {
+  const auto before = hot.statistics();
+  for (std::size_t b = 0; b < batches; ++b) {
+    const std::vector<std::int64_t> ids = batch();
+    ferry::tensor<float, ferry::device_space> out("out", ids.size(), width);
+    ferry::gather(exec, hot, ids, out).wait();
+  }
+  const auto after = hot.statistics();
+  const std::uint64_t hits = after.hits - before.hits, misses = after.misses - before.misses;
+  return {static_cast<double>(hits) / static_cast<double>(hits + misses),
+          after.rows_loaded - before.rows_loaded};
+}
+
+TEST_CASE("rows that are hardly used stay until popularity changes", "[cache][settled]") {
+  auto random = generator(7100);
+  const exec_space exec;
+  auto table = make<ferry::mapped_space>("table", rows, width, values<float>(random, rows * width));
+  ferry::cached_table hot(table, ferry::cache::frequency{.rows = 2000, .refresh = refresh});
+  // In an interval a popular row has four uses, and one of four other rows has one.
+  const auto settle = run(exec, hot, 6 * refresh, [&] { return sparse(random, 500, 0, 500, 8000); });
+  CHECK(settle.rows_loaded >= 1900);
+  const auto settled = run(exec, hot, 8 * refresh, [&] { return sparse(random, 500, 0, 500, 8000); });
+  // A cached row stays for five intervals after a use. If it stayed for three, more than 1900 would enter.
+  CHECK(settled.rows_loaded < 8 * 200);
+  CHECK(settled.hit_rate > 0.57);
+  // All others from now on: a third of them has a use in an interval. They enter for the rows without one, of
+  // which the popular ones lose their last count in eight intervals.
+  run(exec, hot, 8 * refresh, [&] { return sparse(random, 150, 12000, 300, 1700); });
+  const auto turned = run(exec, hot, refresh, [&] { return sparse(random, 150, 12000, 300, 1700); });
+  CHECK(turned.hit_rate > 0.8);
+}
+
+TEST_CASE("rows that are used once in an interval replace those that are not used at all",
+          "[cache][settled]") {
+  auto random = generator(7150);
+  const exec_space exec;
+  auto table = make<ferry::mapped_space>("table", rows, width, values<float>(random, rows * width));
+  ferry::cached_table hot(table, ferry::cache::frequency{.rows = 800, .refresh = refresh});
+  std::size_t batch = 0;
+  const auto hundred_from = [&](std::size_t begin) {
+    std::vector<std::int64_t> ids(100);
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      ids[i] = static_cast<std::int64_t>(begin + batch % refresh * ids.size() + i);
+    ++batch;
+    return ids;
+  };
+  run(exec, hot, 8 * refresh, [&] { return hundred_from(0); });
+  run(exec, hot, 8 * refresh, [&] { return hundred_from(9000); });
+  CHECK(run(exec, hot, refresh, [&] { return hundred_from(9000); }).hit_rate == 1.0);
+}
+
+TEST_CASE("rows of equal counts stay", "[cache][settled]") {
+  auto random = generator(7200);
+  const exec_space exec;
+  auto table = make<ferry::mapped_space>("table", rows, width, values<float>(random, rows * width));
+  ferry::cached_table hot(table, ferry::cache::frequency{.rows = 300, .refresh = refresh});
+  // Each batch names 1000 rows once. The first ones are cached.
+  std::vector<std::int64_t> ids(1000);
+  for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<std::int64_t>(7 * i + 3);
+  run(exec, hot, 40, [&] { return ids; });
+  const auto cached = cached_rows(hot);
+  CHECK(std::equal(cached.begin(), cached.end(), ids.begin(), ids.begin() + 300));
+  CHECK(hot.statistics().rows_loaded == 300);
+}
+
+TEST_CASE("rows that an exchange announced are not cached before they come", "[cache][settled]") {
+  std::vector<std::uint32_t> words(4);
+  const ferry::kernels::row_directory directory{words.data()};
+  CHECK_FALSE(directory.is_cached(words[2]));
+  directory.announce(2, 0);
+  CHECK(directory.find(2) == ferry::kernels::coming(0));
+  CHECK_FALSE(directory.is_cached(words[2]));
+  directory.insert(2, 0);
+  CHECK(directory.is_cached(words[2]));
+}
+
+TEST_CASE("rows with uses of any number are told apart", "[cache][settled]") {
+  auto random = generator(7300);
+  const exec_space exec;
+  const std::vector<std::int64_t> uses{2,    130,    131,    3000,
+                                       3001, 140000, 140001, 400000};  // of rows 7, 6, ... 0
+  std::vector<std::int64_t> ids;
+  for (std::size_t r = 0; r < uses.size(); ++r)
+    ids.insert(ids.end(), static_cast<std::size_t>(uses[r]), static_cast<std::int64_t>(uses.size() - 1 - r));
+  auto table = make<ferry::mapped_space>("table", 13, width, values<float>(random, 13 * width));
+  for (std::size_t slots = 1; slots <= uses.size() + 1; ++slots) {
+    CAPTURE(slots);
+    ferry::cached_table hot(table, ferry::cache::frequency{.rows = slots, .refresh = refresh});
+    run(exec, hot, 1, [&] { return ids; });
+    run(exec, hot, 1, [&] { return std::vector<std::int64_t>{12}; });
+    std::vector<std::int64_t> expected(std::min(slots, uses.size()));
+    for (std::size_t r = 0; r < expected.size(); ++r) expected[r] = static_cast<std::int64_t>(r);
+    CHECK(cached_rows(hot) == expected);
+  }
+}
+
+// Predictions for verbs on cached tables.
+
+ferry::detail::cached_facts facts(ferry::verb kind, std::int64_t n, double hit_rate) {
+  ferry::detail::cached_facts result;
+  result.cold = {
+      kind, ferry::mapped_space::name, ferry::device_space::name, std::int64_t{16} << 30, 512, n, false,
+      false};
+  result.slots = 335544;
+  result.rows = std::int64_t{1} << 25;
+  result.known = true;
+  result.hit_rate = hit_rate;
+  return result;
+}
+
+TEST_CASE("predictions for cached tables follow the hit rate", "[cache][explain]") {
+  const ferry::machine_profile profile;
+  const std::int64_t n = 1 << 20;
+  double before = 1e9;
+  for (const double rate : {0.0, 0.5, 0.9, 1.0}) {
+    CAPTURE(rate);
+    const auto explanation =
+        ferry::detail::explain_cached<exec_space>(profile, facts(ferry::verb::gather, n, rate));
+    REQUIRE(explanation.candidates.size() == 1);
+    const double seconds = explanation.candidates.front().seconds;
+    CHECK(seconds < before);
+    before = seconds;
+    CHECK(explanation.hit_rate == rate);
+    CHECK(std::abs(static_cast<double>(explanation.link_bytes) -
+                   (1 - rate) * 512.0 * static_cast<double>(n)) < 600);
+    // Not below what the link takes for the misses, nor far above.
+    const double link = static_cast<double>(explanation.link_bytes) / (profile.mapped_read_gb_per_s * 1e9);
+    CHECK(seconds >= link);
+    if (rate <= 0.9) CHECK(seconds < 1.3 * link + 1e-4);
+  }
+  const auto step = ferry::detail::explain_cached<exec_space>(profile, facts(ferry::verb::step, n, 0.5));
+  CHECK(step.link_bytes == n * 512);
+  auto unknown = facts(ferry::verb::gather, n, 0.0);
+  unknown.known = false;
+  const auto even = ferry::detail::explain_cached<exec_space>(profile, unknown);
+  CHECK(std::abs(even.hit_rate - 0.01) < 1e-4);
+  CHECK_THAT(even.to_string(), ContainsSubstring("equally likely"));
+}
+
+TEST_CASE("explain takes cached tables", "[cache][explain]") {
+  auto random = generator(8000);
+  const exec_space exec;
+  auto table = make<ferry::mapped_space>("weights", 100, 16, values<float>(random, 1600));
+  ferry::cached_table hot(table, ferry::cache::first{20});
+  CHECK(ferry::explain(ferry::verb::gather, hot, 50).hit_rate == 0.2);
+  ferry::tensor<float, ferry::device_space> out("out", 4, 16);
+  ferry::gather(exec, hot, std::vector<int>{1, 2, 3, 99}, out).wait();
+  const auto explanation = ferry::explain(ferry::verb::gather, hot, 1000, exec, {.planned = true});
+  CHECK(explanation.hit_rate == 0.75);
+  CHECK(explanation.link_bytes == 250 * 64);
+  CHECK(explanation.picked == ferry::path_kind::direct);
+  CHECK(explanation.candidates.front().seconds > 0);
+  const std::string text = explanation.to_string();
+  CHECK_THAT(text, ContainsSubstring("gather of 1000 rows, cached table 'weights' [100 x 16] in mapped_space "
+                                     "with 20 rows in device_space, batch in ") &&
+                       ContainsSubstring("with a plan") && ContainsSubstring("* direct") &&
+                       ContainsSubstring("75.0 % hits so far") &&
+                       ContainsSubstring("0.016 MB over the link"));
+  CHECK_THROWS_AS(static_cast<void>(ferry::explain(ferry::verb::gather, hot, -1)), ferry::invalid_argument);
 }
 
 }  // namespace ferry_test::frequency_test

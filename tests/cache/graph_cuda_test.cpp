@@ -11,8 +11,6 @@
 /// a table without a cache.
 namespace ferry_test::graph_cuda_test {
 
-namespace {
-
 constexpr std::size_t rows = 2000, width = 32, n = 500;
 const ferry::optim::adam rule{.lr = 0.02};
 
@@ -107,8 +105,6 @@ void replay(int capture_at, std::uint64_t salt) {
   }
   check(cudaStreamDestroy(stream));
 }
-
-}  // namespace
 
 TEST_CASE("graphs on cached tables see the rows that are cached at each launch", "[cache][graph]") {
   std::uint64_t salt = 8800;

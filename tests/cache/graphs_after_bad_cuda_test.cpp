@@ -1,31 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/cache_kit.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
 #include <ferry/cache.hpp>
 #include <ferry/quantized.hpp>
 
-#include <Kokkos_Core.hpp>
-
 #include <cuda_runtime.h>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <numeric>
-#include <random>
-#include <string>
-#include <type_traits>
-#include <vector>
+#include <Kokkos_Core.hpp>
 
 /// A graph of a verb is launched good, bad, good, good, bad, good: each bad index is reported once, nothing is written
 /// for it, and the next launch writes as if it had not been. Verbs that consist of several verbs above all.
 namespace ferry_test::graphs_after_bad_cuda_test {
-
-namespace {
 
 namespace quantization = ferry::quantization;
 using ferry::device_space;
@@ -268,8 +254,6 @@ void check_table(const std::string& name) {
     }
   }
 }
-
-}  // namespace
 
 TEST_CASE("graphs of plain verbs write again after a bad index", "[cache][graph]") {
   check_table<ferry::tensor<float, device_space>, true>("float, device");

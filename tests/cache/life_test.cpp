@@ -1,24 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/cache_kit.hpp"
+#include "support/test.hpp"
 
 #include <ferry/cache.hpp>
 
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <functional>
-#include <optional>
-#include <string>
-#include <thread>
-#include <utility>
-
 /// Cached tables in trouble: bad indices, no memory, objects that end before others, several threads.
 namespace ferry_test::life_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-
-namespace {
 
 constexpr std::size_t rows = 140, width = 8;
 const ferry::optim::adam rule{.lr = 0.05};
@@ -72,8 +59,6 @@ struct budget_of_device {
   budget_of_device& operator=(const budget_of_device&) = delete;
   ~budget_of_device() { ferry::set_memory_budget<ferry::device_space>(0); }
 };
-
-}  // namespace
 
 TEST_CASE("bad batches leave cached tables as they are", "[cache][life]") {
   pair_of_tables tables(1);

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/cache_kit.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
 #include <ferry/cache.hpp>
-
-#include <cstdint>
-#include <string>
-#include <tuple>
-#include <type_traits>
-#include <vector>
 
 /// Verbs, policies and element types on cached tables. Each path meets each policy of duplicates; bounds take
 /// turns. An ordinary table on path::automatic is the oracle.
 namespace ferry_test::matrix_test {
-
-namespace {
 
 namespace bounds = ferry::bounds;
 namespace duplicates = ferry::duplicates;
@@ -212,8 +204,6 @@ void gathers(std::uint64_t salt) {
   CHECK(uses.hits > 0);
   CHECK(uses.misses > 0);
 }
-
-}  // namespace
 
 TEST_CASE("reads of cached tables with every path and policy", "[cache][matrix]") {
   gathers<twins<float>, float>(61000);

@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/cache_kit.hpp"
+#include "support/test.hpp"
 
 #include <ferry/cache/copy.hpp>
 #include <ferry/cache/init.hpp>
 #include <ferry/io/file_table.hpp>
 #include <ferry/io/save_npy.hpp>
 
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
 #include <filesystem>
-#include <string>
 
 /// Cached tables in pageable memory and over files. A device that does not reach the memory has their rows
 /// brought by host threads; a host runs the same code where a test asks for it.
 namespace ferry_test::pageable_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-
-namespace {
 
 template <class Hot>
 void by_host_threads(Hot& hot) {
@@ -70,8 +62,6 @@ void gathers_of(std::size_t rows, std::size_t width, std::size_t cached, int ref
   ferry::copy(exec, next, twin).wait();
   random_gathers<Out>(random, hot, twin, rows, width, 6);
 }
-
-}  // namespace
 
 TEST_CASE("cached tables in pageable memory", "[cache][pageable]") {
   std::uint64_t salt = 7000;

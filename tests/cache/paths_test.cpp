@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "bags/bags.hpp"
 #include "cache/cache_kit.hpp"
 
 #include <ferry/bags.hpp>
 #include <ferry/cache.hpp>
+#include <ferry/cache/gather_bags.hpp>
+#include <ferry/cache/step_bags.hpp>
 #include <ferry/optim/rules/rowwise_adagrad.hpp>
 
 #include <cstdint>
 #include <vector>
 
-/// Verbs on a cached table with the paths and policies of an ordinary one, which is the oracle.
 namespace ferry_test::paths_test {
 
-namespace {
+// Verbs on a cached table with the paths and policies of an ordinary one, which is the oracle.
 
 template <class Space>
 struct twins {
@@ -75,16 +77,6 @@ void on_both(std::uint64_t salt, const Verb& verb) {
 }
 
 template <class Space, class... Policies>
-void gathers(std::uint64_t salt, Policies... policies) {
-  on_both<Space>(salt, [&](auto& tables, const auto& table, auto& batch) {
-    ferry::gather(tables.exec, table, tables.indices, batch, policies...).wait();
-  });
-  on_both<Space, double>(salt + 1, [&](auto& tables, const auto& table, auto& batch) {
-    ferry::gather(tables.exec, table, tables.plan, batch, policies...).wait();
-  });
-}
-
-template <class Space, class... Policies>
 void skipping_gathers(std::uint64_t salt, Policies... policies) {
   on_both<Space>(salt, [&](auto& tables, const auto& table, auto& batch) {
     auto some = tables.indices;
@@ -97,20 +89,8 @@ void skipping_gathers(std::uint64_t salt, Policies... policies) {
 }
 
 template <class Space, class... Policies>
-void scatters(std::uint64_t salt, Policies... policies) {
+void refused_scatters(std::uint64_t salt, Policies... policies) {
   on_both<Space>(salt, [&](auto& tables, auto& table, auto& batch) {
-    ferry::scatter(tables.exec, table, tables.indices, batch, policies...).wait();
-    ferry::scatter(tables.exec, table, tables.plan, batch, ferry::duplicates::first{}, policies...).wait();
-    ferry::scatter(tables.exec, table, tables.indices, batch, ferry::duplicates::mean{}, policies...).wait();
-    ferry::scatter(tables.exec, table, tables.different, batch, ferry::duplicates::assume_unique{},
-                   policies...)
-        .wait();
-    ferry::scatter_add(tables.exec, table, tables.plan, batch, policies...).wait();
-    ferry::scatter_add(tables.exec, table, tables.different, batch, ferry::duplicates::assume_unique{},
-                       policies...)
-        .wait();
-  });
-  on_both<Space>(salt + 1, [&](auto& tables, auto& table, auto& batch) {
     auto some = tables.different;
     some[3] = 120;
     CHECK_THROWS_AS(ferry::scatter(tables.exec, table, some, batch, policies...).wait(), ferry::out_of_range);
@@ -121,76 +101,20 @@ void scatters(std::uint64_t salt, Policies... policies) {
   });
 }
 
-template <class Space, class Rule, class... Policies>
-void steps(const Rule& rule, std::uint64_t salt, Policies... policies) {
-  on_both<Space>(salt, [&](auto& tables, auto& table, auto& batch) {
-    auto state = ferry::optim::make_state(rule, tables.plain);
-    for (int call = 0; call < 3; ++call)
-      ferry::step(tables.exec, rule, table, state, tables.indices, batch, policies...).wait();
-    ferry::step(tables.exec, rule, table, state, tables.plan, batch, policies...).wait();
-    tables.hot.flush(tables.exec).wait();
-  });
-}
-
-template <class Space>
-void all_paths(std::uint64_t salt) {
-  gathers<Space>(salt += 10);
-  gathers<Space>(salt += 10, ferry::path::direct{});
-  gathers<Space>(salt += 10, ferry::path::ordered{});
-  gathers<Space>(salt += 10, ferry::path::staged{});
-  skipping_gathers<Space>(salt += 10, ferry::path::direct{});
-  skipping_gathers<Space>(salt += 10, ferry::path::ordered{});
-  skipping_gathers<Space>(salt += 10, ferry::path::staged{});
-  scatters<Space>(salt += 10, ferry::path::direct{});
-  scatters<Space>(salt += 10, ferry::path::ordered{});
-}
-
-}  // namespace
-
-TEST_CASE("paths of gather and scatter on cached tables", "[cache][paths]") {
-  all_paths<ferry::mapped_space>(51000);
-  all_paths<ferry::pinned_space>(52000);
-}
-
-TEST_CASE("gather_unique from cached tables", "[cache][paths]") {
-  on_both<ferry::mapped_space>(53000, [](auto& tables, const auto& table, auto& batch) {
-    ferry::gather_unique(tables.exec, table, tables.indices, batch).wait();
-  });
-  on_both<ferry::pinned_space, double>(53010, [](auto& tables, const auto& table, auto& batch) {
-    ferry::gather_unique(tables.exec, table, tables.plan, batch).wait();
-  });
-  on_both<ferry::mapped_space>(53020, [](auto& tables, const auto& table, auto& batch) {
+// Good batches take each path in matrix_test.cpp.
+TEST_CASE("bad indices of cached tables on every path", "[cache][paths]") {
+  using ferry::mapped_space, ferry::pinned_space;
+  skipping_gathers<mapped_space>(51050, ferry::path::direct{});
+  skipping_gathers<pinned_space>(51060, ferry::path::ordered{});
+  skipping_gathers<mapped_space>(51070, ferry::path::staged{});
+  refused_scatters<mapped_space>(51080, ferry::path::direct{});
+  refused_scatters<pinned_space>(51090, ferry::path::ordered{});
+  on_both<mapped_space>(53020, [](auto& tables, const auto& table, auto& batch) {
     auto some = tables.indices;
     some[7] = -1;
     ferry::gather_unique(tables.exec, table, some, batch, ferry::bounds::skip{}).wait();
     CHECK_THROWS_AS(ferry::gather_unique(tables.exec, table, some, batch).wait(), ferry::out_of_range);
   });
-}
-
-TEST_CASE("paths and policies of steps on cached tables", "[cache][paths]") {
-  using ferry::mapped_space;
-  const ferry::optim::adam adam;
-  steps<mapped_space>(adam, 54000, ferry::path::ordered{});
-  steps<mapped_space>(adam, 54010, ferry::path::ordered{}, ferry::step_count::per_row{});
-  steps<mapped_space>(ferry::optim::rowwise_adagrad{}, 54020, ferry::path::ordered{});
-}
-
-TEST_CASE("sums in any order are sums in order on cached tables", "[cache][paths]") {
-  for (const std::size_t cached : {0, 17}) {
-    twins<ferry::mapped_space> tables(8, cached, 54100);
-    const auto batch = tables.floats();
-    const ferry::optim::sgd rule{.lr = 0.1};
-    auto state = ferry::optim::make_state(rule, tables.plain),
-         second_state = ferry::optim::make_state(rule, tables.plain);
-    ferry::scatter_add(tables.exec, tables.hot, tables.indices, batch, ferry::duplicates::sum_any_order{})
-        .wait();
-    ferry::scatter_add(tables.exec, tables.plain, tables.indices, batch).wait();
-    ferry::step(tables.exec, rule, tables.hot, state, tables.indices, batch,
-                ferry::duplicates::sum_any_order{})
-        .wait();
-    ferry::step(tables.exec, rule, tables.plain, second_state, tables.indices, batch).wait();
-    CHECK(tables.agree());
-  }
 }
 
 TEST_CASE("bags of cached tables find maxima and gradients of weights in cached rows", "[cache][bags]") {
@@ -214,6 +138,70 @@ TEST_CASE("bags of cached tables find maxima and gradients of weights in cached 
     tables.hot.flush(tables.exec).wait();
   });
   for (std::size_t i = 0; i + 1 < results.size(); i += 2) CHECK(same_bits(results[i], results[i + 1]));
+}
+
+// Bags of rows of cached tables.
+
+template <class Pooling, class... Policies>
+void random_bags(std::uint64_t salt, Policies... policies) {
+  CAPTURE(salt);
+  constexpr std::size_t rows = 160, width = 12;
+  auto random = generator(salt);
+  const exec_space exec;
+  const ferry::optim::adagrad rule{.lr = 0.1};
+  const auto start = values<float>(random, rows * width);
+  auto table = make<ferry::mapped_space>("table", rows, width, start);
+  auto twin = make<ferry::mapped_space>("twin", rows, width, start);
+  ferry::cached_table hot(table, ferry::cache::frequency{.rows = 20, .refresh = 2});
+  auto state = ferry::optim::make_state(rule, hot);
+  auto twin_state = ferry::optim::make_state(rule, twin);
+  for (int call = 0; call < 12; ++call) {
+    const auto offsets = as_offsets<std::int64_t>(bag_offsets(random, 11, 9));
+    const auto n = static_cast<std::size_t>(offsets.back());
+    const auto ids = skewed<std::int64_t>(random, n, rows, 5, 15);
+    const auto plan = ferry::make_plan(exec, ids, rows);
+    const std::size_t bags = offsets.size() - 1;
+    auto mine = make<ferry::device_space>("mine", bags, width, std::vector<float>(bags * width, -7.0f));
+    auto twin_out = make<ferry::device_space>("its", bags, width, std::vector<float>(bags * width, -8.0f));
+    auto grads = make<ferry::device_space>("grads", bags, width, values<float>(random, bags * width));
+    const Pooling pooling;
+    if (call % 2 == 0) {
+      ferry::gather_bags(exec, hot, ids, offsets, mine, pooling, policies...).wait();
+      ferry::gather_bags(exec, twin, ids, offsets, twin_out, pooling, policies...).wait();
+      ferry::step_bags(exec, rule, hot, state, ids, offsets, grads, pooling, policies...).wait();
+      ferry::step_bags(exec, rule, twin, twin_state, ids, offsets, grads, pooling, policies...).wait();
+    } else {
+      ferry::gather_bags(exec, hot, plan, offsets, mine, pooling).wait();
+      ferry::gather_bags(exec, twin, plan, offsets, twin_out, pooling).wait();
+      ferry::step_bags(exec, rule, hot, state, plan, offsets, grads, pooling).wait();
+      ferry::step_bags(exec, rule, twin, twin_state, plan, offsets, grads, pooling).wait();
+    }
+    REQUIRE(same_bits(take(mine), take(twin_out)));
+    if constexpr (!Pooling::selects) {
+      auto weights = make<ferry::device_space>("weights", values<float>(random, n));
+      ferry::gather_bags(exec, hot, ids, offsets, mine, weights, pooling).wait();
+      ferry::gather_bags(exec, twin, ids, offsets, twin_out, weights, pooling).wait();
+      ferry::step_bags(exec, rule, hot, state, plan, offsets, grads, weights, pooling).wait();
+      ferry::step_bags(exec, rule, twin, twin_state, plan, offsets, grads, weights, pooling).wait();
+    } else {
+      ferry::tensor<std::int64_t, ferry::device_space> positions("at", bags, width),
+          twin_positions("there", bags, width);
+      ferry::gather_bags(exec, hot, ids, offsets, mine, positions, pooling).wait();
+      ferry::gather_bags(exec, twin, ids, offsets, twin_out, twin_positions, pooling).wait();
+      CHECK(take(positions) == take(twin_positions));
+    }
+    REQUIRE(same_bits(take(mine), take(twin_out)));
+  }
+  CHECK(hot.statistics().hits > 0);
+  hot.flush(exec).wait();
+  CHECK(same_bits(take(table), take(twin)));
+  CHECK(same_bits(take(state.field(0)), take(twin_state.field(0))));
+}
+
+TEST_CASE("bags of rows of a cached table", "[cache][bags]") {
+  random_bags<ferry::pooling::sum>(1);
+  random_bags<ferry::pooling::mean>(2, ferry::bounds::skip{});
+  random_bags<ferry::pooling::max>(3);
 }
 
 }  // namespace ferry_test::paths_test

@@ -7,8 +7,6 @@
 /// Steps on cached tables whose state is cached with the rows.
 namespace ferry_test::step_test {
 
-namespace {
-
 template <class State>
 std::vector<std::vector<typename State::value_type>> fields_of(const State& state) {
   std::vector<std::vector<typename State::value_type>> result;
@@ -72,8 +70,6 @@ void all_sizes(const Rule& rule, std::uint64_t salt, Policies... policies) {
     random_steps<T, ferry::mapped_space>(rule, 180, 8, cached, 8, ++salt, policies...);
   }
 }
-
-}  // namespace
 
 TEST_CASE("sgd with momentum on cached tables", "[cache][step]") {
   all_sizes<float>(ferry::optim::sgd{.lr = 0.1, .momentum = 0.9}, 1000);

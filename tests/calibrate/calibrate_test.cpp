@@ -1,36 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/calibrate.hpp>
-#include <ferry/ferry.hpp>
-
-#include "support/arrays.hpp"
 #include "support/folder.hpp"
 #include "support/profile.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
+#include <ferry/calibrate.hpp>
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
-
-#include <chrono>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <ratio>
-#include <string>
-#include <vector>
 
 namespace ferry_test::calibrate_test {
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 using Catch::Matchers::StartsWith;
 using ferry::detail::reading;
-
-namespace {
 
 constexpr ferry::calibration_options brief{.max_seconds = 0.5, .max_bytes = std::size_t{1} << 24};
 
@@ -71,8 +54,6 @@ void check_usable(const ferry::machine_profile& profile) {
 bool has(const ferry::machine_profile& profile, reading group) {
   return (profile.measured & bit_of(group)) != 0u;
 }
-
-}  // namespace
 
 TEST_CASE("readings are what the clock says", "[calibrate]") {
   constexpr double tick_us = 50;

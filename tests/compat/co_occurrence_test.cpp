@@ -1,25 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/matrix.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/compat/co_occurrence.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <utility>
-#include <vector>
-
 namespace ferry_test::co_occurrence_test {
-
-namespace {
 
 using ferry::speedtorch::co_occurrence;
 using ferry::speedtorch::co_occurrence_options;
@@ -62,8 +47,6 @@ std::vector<std::int32_t> text_of(std::uint64_t seed, std::size_t length, int cl
   for (std::size_t i = 0; i < text.size(); i += 37) text[i] = -1;
   return text;
 }
-
-}  // namespace
 
 TEST_CASE("co-occurrences are those of a plain loop", "[co_occurrence]") {
   const exec_space exec;
@@ -108,8 +91,6 @@ TEST_CASE("tokens in device memory are counted, too", "[co_occurrence]") {
 }
 
 TEST_CASE("a bad token is named and counts nothing", "[co_occurrence]") {
-  using Catch::Matchers::ContainsSubstring;
-  using Catch::Matchers::MessageMatches;
   const exec_space exec;
   co_occurrence<> counts("counts", 10, {.window = 2, .symmetric = false, .by_distance = false});
   counts.add(exec, std::vector<int>{1, 2, 1});

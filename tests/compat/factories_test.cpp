@@ -1,30 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/compat/speedtorch.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
-#include <map>
-#include <string>
-#include <vector>
 
 namespace ferry_test::factories_test {
-
-namespace {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 constexpr std::size_t classes = 61, width = 9;
 
@@ -40,8 +23,6 @@ std::map<std::int64_t, std::size_t> places_of(const std::vector<std::int64_t>& i
 std::string scratch_file(const char* name) {
   return (std::filesystem::temp_directory_path() / ("ferry_" + std::string(name))).string();
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("a model switcher sends the different rows of a batch and brings them back",
                    "[speedtorch]", ferry::device_space, ferry::pinned_space, ferry::mapped_space,

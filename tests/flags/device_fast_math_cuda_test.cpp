@@ -14,8 +14,6 @@
 /// Quantized rows in a program of nvcc's --use_fast_math, whose kernels take subnormal floats for zero.
 namespace ferry_test::device_fast_math_cuda_test {
 
-namespace {
-
 namespace quantization = ferry::quantization;
 using ferry::device_space;
 
@@ -36,8 +34,6 @@ float number(std::size_t row, std::size_t column) {
       return static_cast<float>(column) - 30.0f;
   }
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("kernels that flush subnormal numbers keep zeros", "[flags]", quantization::mxfp8,
                    quantization::mxfp8_e5m2, quantization::mxfp4, quantization::nvfp4,

@@ -17,8 +17,6 @@
 /// A program that was compiled without optimisation, with the loops for AVX2.
 namespace ferry_test::unoptimised_test {
 
-namespace {
-
 constexpr std::size_t rows = 50, batch = 20;
 
 std::vector<std::int32_t> some_rows() {
@@ -55,8 +53,6 @@ double error_of_step(const Rule& rule, const Expected& expected) {
   }
   return worst;
 }
-
-}  // namespace
 
 TEST_CASE("steps of rules without and with state", "[flags]") {
   CHECK(error_of_step(ferry::optim::sgd{.lr = 0.1}, [](double w, double g) { return w - 0.1 * g; }) < 1e-6);

@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "heap/heap.hpp"
 #include "heap/survive.hpp"
+#include "support/test.hpp"
 
-#include <ferry/ferry.hpp>
 #include <ferry/int8.hpp>
 #include <ferry/quantized.hpp>
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
 #include <exception>
 #include <new>
-#include <string>
-#include <vector>
 
 namespace ferry_test::failing_heap_test {
-
-namespace {
 
 constexpr std::int64_t rows = 60, n = 24, width = 12;
 
@@ -142,8 +134,6 @@ void survive_all_verbs() {
   CHECK(failures > 200);
 }
 
-}  // namespace
-
 TEST_CASE("an allocation that fails is noticed", "[failing_heap]") {
   fail_allocation(1);
   CHECK_THROWS_AS(std::vector<int>(3), std::bad_alloc);
@@ -223,8 +213,6 @@ TEST_CASE("8-bit rows survive failing allocations", "[failing_heap]") {
         }) > 0);
 }
 
-namespace {
-
 /// Quantized tables in memory that the test reads.
 struct quantized_world {
   using table_type = ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::pinned_space>;
@@ -284,8 +272,6 @@ int survive_on_codes(const char* label, bool by_one_kernel, const Call& call) {
     if (!failed) return static_cast<int>(k - 1);
   }
 }
-
-}  // namespace
 
 TEST_CASE("codes and scales survive failing allocations", "[failing_heap]") {
   using ferry::path::staged;

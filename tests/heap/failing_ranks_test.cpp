@@ -2,27 +2,14 @@
 #include "distributed/kit.hpp"
 #include "heap/heap.hpp"
 #include "support/folder.hpp"
+#include "support/test.hpp"
 
-#include <ferry/ferry.hpp>
 #include <ferry/io.hpp>
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
-#include <memory>
 #include <new>
-#include <optional>
-#include <string>
-#include <thread>
-#include <vector>
 
 namespace ferry_test::failing_ranks_test {
-
-namespace {
 
 constexpr std::int64_t rows = 60, n = 24;
 constexpr int ranks = 3;
@@ -101,8 +88,6 @@ int survive_every_failure(const char* label, const Call& call) {
     ++failures;
   }
 }
-
-}  // namespace
 
 TEST_CASE("ranks survive that the k-th allocation of one of them fails", "[failing_heap][distributed]") {
   int failures = 0;

@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/kit.hpp"
 #include "heap/survive.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
-#include <ferry/ferry.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <utility>
-#include <vector>
 
 /// Verbs that write to several shards, arrays or columns and lack memory: none is written, or all are.
 namespace ferry_test::failing_shards_test {
-
-namespace {
 
 constexpr std::int64_t rows = 60, n = 24;
 constexpr int ranks = 3;
@@ -188,8 +178,6 @@ std::vector<call_type> calls() {
        }},
   };
 }
-
-}  // namespace
 
 TEST_CASE("a verb whose k-th allocation fails writes to no shard and scales no array",
           "[failing_heap][distributed]") {

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "heap/heap.hpp"
-
-#include <ferry/ferry.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
+#include "support/test.hpp"
 
 namespace ferry_test::steady_heap_test {
 
@@ -19,8 +12,6 @@ struct wait_for_flag {
     }
   }
 };
-
-namespace {
 
 constexpr std::int64_t rows = 500, n = 64, width = 24;
 
@@ -90,8 +81,6 @@ struct loop {
 };
 
 using direct = ferry::path::direct;
-
-}  // namespace
 
 TEST_CASE("the program counts its heap allocations", "[steady_heap]") {
   const std::int64_t before = heap_allocations();

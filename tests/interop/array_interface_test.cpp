@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
+#include "support/test.hpp"
+
 #include <ferry/interop/array_interface.hpp>
 #include <ferry/interop/thrust.hpp>
 
-#include "support/arrays.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-
 #include <complex>
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace ferry_test::array_interface_test {
 
@@ -51,8 +42,6 @@ TEST_CASE("the strings of element types are NumPy's", "[array_interface]") {
   CHECK(type_string<pair>() == "|V8");
 }
 
-namespace {
-
 /// The members that Thrust's device_ptr and device_vector offer.
 template <class T>
 class tagged_pointer {
@@ -80,8 +69,6 @@ class tagged_vector {
  private:
   ferry::tensor<T, ferry::device_space> memory_;
 };
-
-}  // namespace
 
 TEST_CASE("verbs take vectors with tagged pointers", "[thrust]") {
   const exec_space exec;

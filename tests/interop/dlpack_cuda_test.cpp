@@ -1,31 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
+#include "support/test.hpp"
+
 #include <ferry/interop/dlpack.hpp>
 #include <ferry/interop/thrust.hpp>
 
-#include "support/arrays.hpp"
-
-#include <Kokkos_Core.hpp>
-
 #include <cuda_runtime.h>
 #include <thrust/device_vector.h>
-
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstdint>
-#include <cstdlib>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
+#include <Kokkos_Core.hpp>
 
 /// Facts that only a device shows: the order of streams, and its runtime's knowledge of addresses.
 namespace ferry_test::dlpack_cuda_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 /// Waits on the device until the host raises the flag, for some ten seconds at most; reading[0] = 1 if it did.
 struct wait_for_flag_then {
@@ -73,8 +57,6 @@ TEST_CASE("a consumer's stream comes after the verbs on a shared tensor, and the
   }
 }
 
-namespace {
-
 /// An array of another library over memory that the test owns.
 DLManagedTensorVersioned array_at(void* data, DLDevice device, std::int64_t* shape) {
   DLManagedTensorVersioned managed{};
@@ -92,8 +74,6 @@ template <class Space>
 void takes(DLManagedTensorVersioned array) {
   CHECK((ferry::from_dlpack<float, Space>(&array)).data() == array.dl_tensor.data);
 }
-
-}  // namespace
 
 TEST_CASE("an address says in which space an array may be taken", "[dlpack]") {
   std::int64_t shape = 8;

@@ -1,33 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
-#include <ferry/interop/dlpack.hpp>
-
-#include "support/arrays.hpp"
 #include "support/manual_event.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
+#include <ferry/interop/dlpack.hpp>
 
-#include <atomic>
 #include <complex>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <thread>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace ferry_test::dlpack_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-
-namespace {
 
 /// Another library's array: pageable memory, and a count of its deleter's calls.
 template <class Managed, class T>
@@ -77,8 +57,6 @@ DLDevice expected_device() {
                                                                               : codes.page_locked),
           0};
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("a tensor travels through DLPack and back without a copy", "[dlpack]", ferry::device_space,
                    ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
@@ -397,11 +375,9 @@ TEMPLATE_TEST_CASE("host memory that a device reaches can be presented as either
   CHECK(imported.data() == table->data());
 }
 
-namespace {
 void somebody_waits_for(const manual_event& event) {
   while (event.waits == 0) std::this_thread::yield();
 }
-}  // namespace
 
 TEST_CASE("a consumer gets the array after the work of verbs", "[dlpack]") {
   const auto table = std::make_shared<ferry::tensor<float, ferry::pageable_space>>("table", 2, 3);

@@ -1,29 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
+#include "support/test.hpp"
+
 #include <ferry/interop/dual_view.hpp>
-
-#include "support/arrays.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstdint>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace ferry_test::dual_view_test {
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-
-namespace {
 template <class T>
 using dual_rows = Kokkos::DualView<T**, Kokkos::LayoutRight>;
-}  // namespace
 
 TEST_CASE("verbs use the device's side of a DualView and mark it", "[dual_view]") {
   auto random = generator();

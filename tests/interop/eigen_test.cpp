@@ -1,28 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
+#include "support/test.hpp"
+
 #include <ferry/interop/eigen.hpp>
-
-#include "support/arrays.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstdint>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace ferry_test::eigen_test {
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-
-namespace {
 using by_rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-}  // namespace
 
 TEMPLATE_TEST_CASE("a table in host memory is an Eigen::Map", "[eigen]", ferry::pinned_space,
                    ferry::mapped_space, ferry::pageable_space) {

@@ -1,37 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
+#include "support/test.hpp"
+
 #include <ferry/interop/mdspan.hpp>
 
-#include "support/arrays.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
 namespace ferry_test::mdspan_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 #if defined(MDSPAN_IMPL_STANDARD_NAMESPACE) || defined(__cpp_lib_mdspan)
 
 namespace md = ferry::detail::mdspans;
 
-namespace {
 ferry::tensor<float, ferry::device_space> make_cube(const std::vector<float>& contents) {
   ferry::tensor<float, ferry::device_space> table("table", 2, 3, 4);
   put(table, contents);
   return table;
 }
-}  // namespace
 
 TEST_CASE("verbs take mdspans", "[mdspan]") {
   auto random = generator();
@@ -109,12 +91,10 @@ TEST_CASE("a tensor in host memory is an mdspan", "[mdspan]") {
   CHECK(ferry::make_ref(span).is_contiguous());
 }
 
-namespace {
 /// An accessor of a program's own that names its space.
 struct pinned_accessor : md::default_accessor<float> {
   using memory_space = ferry::pinned_space;
 };
-}  // namespace
 
 TEST_CASE("an accessor names the space of an mdspan", "[mdspan]") {
   ferry::tensor<float, ferry::pinned_space> table("table", 6, 4);

@@ -1,32 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/checkpoint_kit.hpp"
 #include "support/captured_stderr.hpp"
+#include "support/test.hpp"
 
 #include <ferry/io.hpp>
 
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
 #include <sys/resource.h>
 #include <sys/stat.h>
-
-#include <algorithm>
 #include <csignal>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 /// Saves in the background, and saves of changes.
 namespace ferry_test::checkpoint_async_test {
 
-namespace {
-
 namespace optim = ferry::optim;
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 using ferry::mapped_space;
 
 /// A size of several chunks.
@@ -45,8 +31,6 @@ std::vector<float> loaded(const std::string& path) {
   run.load();
   return take(target);
 }
-
-}  // namespace
 
 TEST_CASE("later verbs do not show in a save in the background", "[io][checkpoint]") {
   const temporary_folder folder;
@@ -247,32 +231,6 @@ TEST_CASE("a save of changes writes the units that differ", "[io][checkpoint]") 
   changed.load();
   CHECK(take(second) == std::vector<float>(9, 2.0f));
   CHECK(entries_of(run.path()) == 4);
-}
-
-TEST_CASE("changes of long rows and of optimizer states are saved", "[io][checkpoint]") {
-  const temporary_folder folder;
-  auto random = generator(402);
-  ferry::tensor<std::uint8_t, ferry::device_space> lines("lines", 7, 1000001);
-  auto now = values<std::uint8_t>(random, 7 * 1000001);
-  put(lines, now);
-  using run_type = training_run<float, mapped_space, optim::adam, ferry::step_count::catch_up>;
-  run_type training(optim::adam{.lr = 0.01}), resumed(optim::adam{}, 1);
-  ferry::io::checkpoint run(folder.path() + "/run"), back(folder.path() + "/run");
-  run.add("lines", lines);
-  training.add_to(run);
-  ferry::tensor<std::uint8_t, ferry::pageable_space> copy("copy", 7, 1000001);
-  back.add("lines", copy);
-  resumed.add_to(back);
-  run.save();
-  for (std::int64_t begin = 0; begin < 12; begin += 3) {
-    training.train(begin, begin + 3);
-    for (const std::size_t place : {std::size_t{0}, now.size() / 2, now.size() - 1}) ++now[place];
-    put(lines, now);
-    run.save({.changes = true});
-    back.load();
-    CHECK(take(copy) == now);
-    training.require_same(resumed);
-  }
 }
 
 }  // namespace ferry_test::checkpoint_async_test

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/checkpoint_kit.hpp"
+#include "support/test.hpp"
 
 #include <ferry/io.hpp>
 #include <ferry/io/detail/manifest.hpp>
-
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <boost/crc.hpp>
 
@@ -13,20 +11,12 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
 #include <csignal>
-#include <cstdint>
 #include <cstdio>
-#include <string>
-#include <vector>
 
 /// Checkpoints that are damaged, and places that take none.
 namespace ferry_test::checkpoint_faults_test {
 
-namespace {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 using ferry::detail::file;
 
 std::string read_file(const std::string& path) {
@@ -67,8 +57,6 @@ std::string saved(const temporary_folder& folder, const char* name) {
   run.save({.changes = true});
   return run.path();
 }
-
-}  // namespace
 
 TEST_CASE("checksums are those of Boost.CRC", "[io][checkpoint]") {
   auto random = generator(501);

@@ -32,8 +32,6 @@
 /// Folders that hold several checkpoints.
 namespace ferry_test::checkpoint_generations_test {
 
-namespace {
-
 using numbers = std::vector<std::uint64_t>;
 using names = std::vector<std::string>;
 
@@ -72,8 +70,6 @@ struct turns {
     return now.turn;
   }
 };
-
-}  // namespace
 
 TEST_CASE("exists tells a first run from a resumed one, and from a broken folder", "[io][checkpoint]") {
   const temporary_folder root;

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/checkpoint_kit.hpp"
+#include "support/test.hpp"
 
 #include <ferry/io.hpp>
-
-#include <cstdint>
-#include <cstdlib>
-#include <string>
-#include <vector>
 
 /// A checkpoint that was saved in the format version of today. Every later ferry loads it.
 namespace ferry_test::checkpoint_golden_test {

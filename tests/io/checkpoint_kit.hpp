@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/ferry.hpp>
-#include <ferry/io.hpp>
-
-#include "support/arrays.hpp"
 #include "support/folder.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <type_traits>
-#include <vector>
+#include <ferry/io.hpp>
 
 /// A training run that can be saved and loaded, and be compared with another one bit by bit.
 namespace ferry_test {

@@ -24,8 +24,6 @@
 /// Checkpoints that many saves have written to, and processes that may open few files.
 namespace ferry_test::checkpoint_many_files_test {
 
-namespace {
-
 using ferry::detail::most_data_files;
 using ferry::detail::read_manifest;
 
@@ -108,8 +106,6 @@ void add_rows(ferry::io::checkpoint& entries, ferry::tensor<float, ferry::pageab
     entries.add(std::to_string(i), row);
   }
 }
-
-}  // namespace
 
 TEST_CASE("any number of saves of changes leaves few files", "[io][checkpoint]") {
   const temporary_folder root;

@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/folder.hpp"
+#include "support/test.hpp"
+
 #include <ferry/io/checkpoint.hpp>
 #include <ferry/io/safetensors_file.hpp>
 #include <ferry/io/save_safetensors.hpp>
 #include <ferry/rows/scatter.hpp>
 
-#include "support/arrays.hpp"
-#include "support/folder.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 /// Objects that change or end between add() and the calls that use them.
 namespace ferry_test::checkpoint_objects_test {
-
-namespace {
 
 using table = ferry::tensor<float, ferry::pageable_space>;
 
@@ -31,8 +19,6 @@ std::vector<float> content_of(const std::string& path, const std::string& name, 
   run.load();
   return list;
 }
-
-}  // namespace
 
 TEST_CASE("a vector may be resized after it was added to a checkpoint", "[io][checkpoint]") {
   const temporary_folder folder;

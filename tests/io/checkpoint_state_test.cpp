@@ -1,26 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/checkpoint_kit.hpp"
+#include "support/test.hpp"
 
 #include <ferry/io.hpp>
 
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
 #include <boost/hana/tuple.hpp>
-
-#include <array>
-#include <cstdint>
-#include <string>
-#include <vector>
 
 /// Optimizers in a checkpoint: the facts and arrays that it keeps, and the ones that it refuses.
 namespace ferry_test::checkpoint_state_test {
 
-namespace {
-
 namespace optim = ferry::optim;
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 using ferry::mapped_space;
 
 /// The options of a rule by name, as a manifest has them.
@@ -31,8 +20,6 @@ std::string options_text(const Rule& rule) {
     text += fact.name + "=" + fact.describe() + " ";
   return text;
 }
-
-}  // namespace
 
 TEST_CASE("the options of all rules are saved by their names", "[io][checkpoint]") {
   using namespace ferry::optim;

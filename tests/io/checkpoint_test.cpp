@@ -1,31 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/folder.hpp"
+#include "support/test.hpp"
+
 #include <ferry/int8.hpp>
 #include <ferry/io/checkpoint.hpp>
 
-#include "support/arrays.hpp"
-#include "support/folder.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <random>
-#include <string>
-#include <utility>
-#include <vector>
-
 /// Arrays that go through a checkpoint.
 namespace ferry_test::checkpoint_test {
-
-namespace {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 struct particle {
   float position[3];
@@ -45,8 +26,6 @@ template <class T>
 bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("a table of every type comes back from a checkpoint", "[io][checkpoint]", float, double,
                    ferry::half_t, ferry::bhalf_t, std::int8_t, std::uint16_t, std::int64_t, particle) {

@@ -1,34 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
-#include <ferry/io.hpp>
-
 #include "fuzz/manifest_case.hpp"
 #include "io/io_kit.hpp"
-#include "support/arrays.hpp"
 #include "support/folder.hpp"
-#include "support/random.hpp"
-#include "support/said.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
+#include <ferry/io.hpp>
 
-#include <cmath>
 #include <complex>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <memory>
-#include <optional>
-#include <random>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 /// Variables in checkpoints: texts, structs, engines of <random>, constants, vectors of another length.
 namespace ferry_test::checkpoint_variables_test {
-
-namespace {
 
 /// A struct with padding between and after its members.
 struct settings {
@@ -61,8 +42,6 @@ std::string refusal(const std::string& path, const char* name, Argument&... argu
     run.load();
   });
 }
-
-}  // namespace
 
 TEST_CASE("texts of any content are saved and loaded", "[io][checkpoint][variables]") {
   const temporary_folder root;
@@ -234,8 +213,6 @@ TEST_CASE("a struct of another size or layout is refused, and both are named",
   CHECK(object == settings{});
 }
 
-namespace {
-
 /// An engine or a distribution goes on with the numbers that the saved one would have given.
 template <class Random, class Draw>
 void check_random(const Random& begin, const Draw& draw) {
@@ -251,8 +228,6 @@ void check_random(const Random& begin, const Draw& draw) {
   loading.load();
   for (int i = 0; i < 1000; ++i) REQUIRE(draw(original) == draw(copy));
 }
-
-}  // namespace
 
 TEST_CASE("engines and distributions of <random> go on where they were saved",
           "[io][checkpoint][variables]") {

@@ -26,7 +26,6 @@ namespace ferry_test::failures_test {
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-namespace {
 
 /// Limits the size of files that the process writes: to a write the same as a full disk. The signal of such writes, which would
 /// end the process, stays as it is.
@@ -44,8 +43,6 @@ class size_limit {
  private:
   rlimit before_{};
 };
-
-}  // namespace
 
 TEST_CASE("without room for the new file the old one survives", "[io][failures]") {
   const temporary_folder folder;

@@ -1,26 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io_kit.hpp"
 #include "reference/minifloat.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/io.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <bit>
-#include <cstdint>
-#include <string>
-#include <vector>
-
 namespace ferry_test::fp8_files_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-
-namespace {
 
 using scale_t = ferry::ue8m0_t;
 using pair_t = ferry::fp4_e2m1_pair_t;
@@ -58,8 +43,6 @@ constexpr const char* name_in_safetensors() {
   if constexpr (std::is_same_v<T, scale_t>) return "F8_E8M0";
   if constexpr (std::is_same_v<T, pair_t>) return "F4";
 }
-
-}  // namespace
 
 TEST_CASE("arrays of ml_dtypes load from .npy", "[io][npy][fp8]") {
   CHECK(are_golden(take(ferry::io::load_npy<ferry::fp8_e4m3_t>(golden("float8_e4m3fn.npy")))));

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "support/arrays.hpp"
 #include "support/folder.hpp"
 #include "support/oracle.hpp"
+#include "support/test.hpp"
 
-#include <cstddef>
 #include <fstream>
 #include <iterator>
-#include <string>
-#include <type_traits>
-#include <vector>
 
 namespace ferry_test {
 

@@ -1,33 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
+#include "io_kit.hpp"
+#include "support/test.hpp"
+
 #include <ferry/io.hpp>
 
-#include "io_kit.hpp"
-#include "support/random.hpp"
-
 #include <Kokkos_Core.hpp>
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
 
 /// Loads into arrays that exist.
 namespace ferry_test::load_into_test {
 
-namespace {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 using ferry::io::convert_dtype;
 
 constexpr std::size_t rows = 61, width = 13;
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("a file fills an array of any memory space", "[io][npy]", ferry::device_space,
                    ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {

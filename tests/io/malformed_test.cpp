@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io_kit.hpp"
+#include "support/test.hpp"
 
 #include <ferry/io.hpp>
 
 #include <catch2/generators/catch_generators.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace ferry_test::malformed_test {
-namespace {
 
 /// A .npy file with this dictionary.
 std::string npy_of(const std::string& dictionary, std::size_t data_bytes, int version = 1) {
@@ -52,15 +46,12 @@ std::string entry(const std::string& name, const std::string& shape, const std::
          "}";
 }
 
-}  // namespace
-
 TEST_CASE("malformed .npy files are refused with a reason", "[io][malformed]") {
   const temporary_folder folder;
   const std::string path = folder.path() + "/x.npy";
   const auto says = [&](const std::string& dictionary, std::size_t bytes, const std::string& reason) {
     CAPTURE(dictionary);
-    CHECK_THAT(refusal(path, npy_of(dictionary, bytes), load_npy),
-               Catch::Matchers::ContainsSubstring(reason));
+    CHECK_THAT(refusal(path, npy_of(dictionary, bytes), load_npy), ContainsSubstring(reason));
   };
   const auto accepts = [&](const std::string& dictionary, std::size_t bytes, int version = 1) {
     CAPTURE(dictionary);
@@ -112,12 +103,10 @@ TEST_CASE("malformed .npy files are refused with a reason", "[io][malformed]") {
   says("{'descr': '<f4'" + rest + "(3,)", 12, "malformed");
   says("__import__('os').system('true')", 12, "malformed");
   says("", 12, "malformed");
-  CHECK_THAT(refusal(path, npy_of("{}", 0, 4), load_npy),
-             Catch::Matchers::ContainsSubstring("version is 4.0"));
-  CHECK_THAT(refusal(path, "PK\x03\x04 a zip file, .npz", load_npy),
-             Catch::Matchers::ContainsSubstring("no .npy file"));
+  CHECK_THAT(refusal(path, npy_of("{}", 0, 4), load_npy), ContainsSubstring("version is 4.0"));
+  CHECK_THAT(refusal(path, "PK\x03\x04 a zip file, .npz", load_npy), ContainsSubstring("no .npy file"));
   CHECK_THAT(refusal(path, std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff", 12), load_npy),
-             Catch::Matchers::ContainsSubstring("claims 4294967295 bytes"));
+             ContainsSubstring("claims 4294967295 bytes"));
 }
 
 TEST_CASE("malformed safetensors files are refused with a reason", "[io][malformed]") {
@@ -125,7 +114,7 @@ TEST_CASE("malformed safetensors files are refused with a reason", "[io][malform
   const std::string path = folder.path() + "/x.safetensors";
   const auto says = [&](const std::string& json, std::size_t bytes, const std::string& reason) {
     CAPTURE(json);
-    CHECK_THAT(refusal(path, safetensors_of(json, bytes), open), Catch::Matchers::ContainsSubstring(reason));
+    CHECK_THAT(refusal(path, safetensors_of(json, bytes), open), ContainsSubstring(reason));
   };
   const auto accepts = [&](const std::string& json, std::size_t bytes) {
     CAPTURE(json);
@@ -208,22 +197,22 @@ TEST_CASE("malformed safetensors files are refused with a reason", "[io][malform
   says("{\"\\x\":1}", 0, "after backslash");
   says("{\"a\nb\":1}", 0, "control character");
   CHECK_THAT(refusal(path, std::string("\xff\xff\xff\xff\xff\xff\xff\x7f{}", 10), open),
-             Catch::Matchers::ContainsSubstring("claims 9223372036854775807 bytes"));
+             ContainsSubstring("claims 9223372036854775807 bytes"));
   CHECK_THAT(refusal(path, std::string("\x40\0\0\0\0\0\0\0{}", 10), open),
-             Catch::Matchers::ContainsSubstring("ends within its header"));
+             ContainsSubstring("ends within its header"));
 }
 
-TEST_CASE("a file cut at any byte is refused", "[io][malformed]") {
+TEST_CASE("a file that is cut is refused", "[io][malformed]") {
   const temporary_folder folder;
   const std::string path = folder.path() + "/cut";
   for (const char* name : {"f4.npy", "f8_fortran_3d.npy", "struct_v3.npy"}) {
     const std::string whole = bytes_of(golden(name));
-    for (std::size_t length = 0; length < whole.size(); ++length)
+    for (std::size_t length = 0; length < whole.size(); length += length < 200 ? 1 : 7)
       REQUIRE_FALSE(refusal(path, whole.substr(0, length), load_npy).empty());
     REQUIRE_FALSE(refusal(path, whole + "x", load_npy).empty());
   }
   const std::string whole = bytes_of(golden("all.safetensors"));
-  for (std::size_t length = 0; length < whole.size(); ++length)
+  for (std::size_t length = 0; length < whole.size(); length += length < 200 ? 1 : 7)
     REQUIRE_FALSE(refusal(path, whole.substr(0, length), open).empty());
   REQUIRE_FALSE(refusal(path, whole + "x", open).empty());
 }

@@ -26,8 +26,6 @@
 /// The strict reader of manifests.
 namespace ferry_test::manifest_test {
 
-namespace {
-
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using namespace ferry::detail;
@@ -98,8 +96,6 @@ std::size_t peak_memory() {
 }
 
 manifest read(const std::string& bytes) { return decode(bytes, "here/manifest"); }
-
-}  // namespace
 
 TEST_CASE("a manifest is read as it was written", "[io][checkpoint]") {
   const auto before = example();
@@ -256,7 +252,7 @@ TEST_CASE("bodies that are not the format's are refused", "[io][checkpoint]") {
 
 TEST_CASE("a manifest takes a small multiple of its bytes in memory, whatever it says",
           "[io][checkpoint][once]") {
-  constexpr std::size_t bytes = std::size_t{8} << 20;
+  constexpr std::size_t bytes = std::size_t{4} << 20;
   const auto filled = [](const std::string& before, const std::string& item, const std::string& after) {
     std::string body = before;
     body.reserve(bytes + 100);
@@ -314,7 +310,7 @@ TEST_CASE("no random change of a manifest leads astray", "[io][checkpoint]") {
   auto random = generator(601);
   const std::string good = GENERATE(encode(example()), golden_manifest());
   std::size_t accepted = 0;
-  for (int turn = 0; turn < 60000; ++turn) {
+  for (int turn = 0; turn < 20000; ++turn) {
     std::string bytes = good;
     for (auto changes = 1 + random() % 3; changes != 0; --changes) {
       const std::size_t place = 8 + random() % (bytes.size() - 8);
@@ -345,7 +341,7 @@ TEST_CASE("no random change of a manifest leads astray", "[io][checkpoint]") {
     if (!fault.empty()) FAIL(fault);
     accepted += good_one ? 1 : 0;
   }
-  CHECK(accepted > 100);  // changes of checksums, texts and numbers that nothing contradicts
+  CHECK(accepted > 30);  // changes of checksums, texts and numbers that nothing contradicts
 }
 
 }  // namespace ferry_test::manifest_test

@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io_kit.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/io.hpp>
 
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstdint>
 #include <cstdio>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace ferry_test::map_npy_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 TEST_CASE("rows are gathered from the pages of a file", "[io][map]") {
   auto random = generator();

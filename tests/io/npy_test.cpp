@@ -1,25 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io_kit.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/io.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <array>
 #include <complex>
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <vector>
 
 namespace ferry_test::npy_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-namespace {
 
 struct point {
   float x;
@@ -43,8 +30,6 @@ std::string dictionary_of(const std::string& path) {
   text.erase(text.find_last_not_of(" \n") + 1);
   return text;
 }
-
-}  // namespace
 
 TEST_CASE("headers of Python 2 load", "[io][npy]") {
   const temporary_folder folder;

@@ -1,24 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io_kit.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/io.hpp>
 
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <random>
-#include <string>
-#include <type_traits>
-#include <vector>
-
 namespace ferry_test::python_io_test {
-namespace {
 
 struct point {
   float x;
@@ -66,8 +55,6 @@ void read_from_python(const std::string& folder, const ferry::io::safetensors_fi
   }
   CHECK((raw(m.load<T>(name)) == bytes_of(folder + "/python_" + name + ".raw")));
 }
-
-}  // namespace
 
 TEST_CASE("NumPy and safetensors read ferry's files, and ferry theirs", "[io][python]") {
   const std::string script = tests_folder() + "/io/python_io.py";

@@ -9,7 +9,6 @@
 #include <utility>
 
 namespace ferry_test::quantized_checkpoint_test {
-namespace {
 
 namespace quantization = ferry::quantization;
 
@@ -63,5 +62,4 @@ TEST_CASE("a quantized table whose names are taken leaves a checkpoint as it was
   }
 }
 
-}  // namespace
 }  // namespace ferry_test::quantized_checkpoint_test

@@ -1,22 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io_kit.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/io.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstdint>
-#include <string>
-#include <vector>
-
 namespace ferry_test::safetensors_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-namespace {
 
 template <class T>
 std::vector<T> golden_values(std::size_t count) {
@@ -24,8 +12,6 @@ std::vector<T> golden_values(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) result[i] = golden_value<T>(i);
   return result;
 }
-
-}  // namespace
 
 TEST_CASE("one tensor of an unknown type leaves the others of a file readable", "[io][safetensors]") {
   const temporary_folder folder;

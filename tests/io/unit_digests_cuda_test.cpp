@@ -19,8 +19,6 @@
 /// Saves of changes of tables in a device's memory, which a kernel digests.
 namespace ferry_test::unit_digests_cuda_test {
 
-namespace {
-
 namespace optim = ferry::optim;
 namespace detail = ferry::detail;
 using detail::digest_kind;
@@ -49,8 +47,6 @@ void check_digests(const Array& array) {
   for (std::size_t i = 0; i < by_host.size() * 32; ++i) kernel(static_cast<std::int64_t>(i));
   CHECK(by_device == by_host);
 }
-
-}  // namespace
 
 TEST_CASE("a kernel digests dense arrays of any width and place", "[io][checkpoint][digests]") {
   auto random = generator(711);

@@ -28,8 +28,6 @@
 /// Saves of changes, which compare digests of units with those that the folder keeps.
 namespace ferry_test::unit_digests_test {
 
-namespace {
-
 namespace optim = ferry::optim;
 namespace detail = ferry::detail;
 
@@ -90,8 +88,6 @@ struct table_of_bytes {
     return take(back) == take(table);
   }
 };
-
-}  // namespace
 
 TEST_CASE("digests are those of XXH3", "[io][checkpoint][digests]") {
   // From the library's own tables of test vectors: no bytes, seed 0.

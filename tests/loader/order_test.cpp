@@ -18,8 +18,6 @@
 /// The order of an epoch, and which samples a batch has.
 namespace ferry_test::order_test {
 
-namespace {
-
 using ferry::last_batch;
 using ferry::permutation;
 using ferry::prefetch_options;
@@ -36,8 +34,6 @@ bool is_permutation(std::vector<std::int64_t> values) {
     if (values[i] != static_cast<std::int64_t>(i)) return false;
   return true;
 }
-
-}  // namespace
 
 TEST_CASE("a permutation has each number once, for every size", "[permutation]") {
   auto random = generator();

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
-#include <ferry/loader.hpp>
-
-#include "support/arrays.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 #include "support/waiting_kernel_cuda.hpp"
 #include "support/watchdog.hpp"
 
-#include <catch2/catch_test_macros.hpp>
+#include <ferry/loader.hpp>
 
 #include <Kokkos_Core.hpp>
-
-#include <cstddef>
-#include <vector>
 
 /// Batches travel while the instance that uses them computes.
 namespace ferry_test::overlap_cuda_test {

@@ -22,8 +22,6 @@
 /// The ring of a prefetcher and its threads on a device whose queues are late by random times.
 namespace ferry_test::pipeline_test {
 
-namespace {
-
 using ferry::prefetch_options;
 using ferry::detail::batch_order;
 using ferry::detail::pipeline;
@@ -84,8 +82,6 @@ std::int64_t count_wrong(const std::byte* memory, const std::vector<std::int64_t
     for (std::size_t j = 0; j < width; ++j) wrong += *numbers++ != value_of(epoch, sample, j) ? 1 : 0;
   return wrong;
 }
-
-}  // namespace
 
 TEST_CASE("batches arrive in order and stay unchanged while late work reads them", "[pipeline]") {
   const watchdog dog("pipeline");

@@ -24,8 +24,6 @@
 /// Prefetchers that go on within an epoch, against those that never stopped.
 namespace ferry_test::resume_test {
 
-namespace {
-
 using ferry::batch_request;
 using ferry::prefetch_options;
 
@@ -71,8 +69,6 @@ std::vector<seen_batch> all_batches(std::int64_t samples, const prefetch_options
   CHECK(calls == static_cast<std::int64_t>(batches.size()));  // no batch before the first one is made
   return batches;
 }
-
-}  // namespace
 
 TEST_CASE("a prefetcher that begins at any batch serves the rest of the epochs", "[prefetcher][resume]") {
   const watchdog dog("resume", std::chrono::seconds(300));
@@ -161,8 +157,6 @@ TEST_CASE("a resumed prefetcher that is not used says nothing", "[prefetcher][re
   CHECK(output.text().empty());
 }
 
-namespace {
-
 struct trained {
   std::vector<float> table;
   std::vector<std::vector<float>> fields;
@@ -206,8 +200,6 @@ trained train(trained begin, int ahead, std::int64_t steps) {
   for (int f = 0; f < state.fields(); ++f) end.fields.push_back(take(state.field(f)));
   return end;
 }
-
-}  // namespace
 
 TEST_CASE("a table whose rows are read ahead is trained on from any batch", "[row_prefetcher][resume]") {
   const watchdog dog("resume", std::chrono::seconds(300));

@@ -14,8 +14,6 @@
 
 namespace ferry_test::access_tracker_test {
 
-namespace {
-
 /// An event of work that failed.
 class failed_event final : public ferry::detail::event {
  public:
@@ -28,8 +26,6 @@ using handles = std::vector<ferry::detail::event_handle>;
 bool waits_still(std::future<void>& waiter) {
   return waiter.wait_for(std::chrono::milliseconds(50)) == std::future_status::timeout;
 }
-
-}  // namespace
 
 TEST_CASE("a tracker without accesses does not wait", "[access_tracker]") {
   ferry::detail::access_tracker tracker;

@@ -1,25 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstddef>
-#include <cstdint>
 #include <fstream>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace ferry_test::allocation_test {
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 using Catch::Matchers::StartsWith;
-
-namespace {
 
 constexpr std::size_t page = 4096;
 constexpr std::size_t huge = std::size_t{1} << 21;
@@ -35,8 +21,6 @@ long long number_in(const char* file, const std::string& key) {
     }
   return -1;
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("all bytes of a block can be written and read", "[allocation]", ferry::device_space,
                    ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {

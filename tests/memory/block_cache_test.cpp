@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../src/memory/block_cache.hpp"
-#include "support/arrays.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <cstddef>
-#include <cstring>
-#include <memory>
-#include <optional>
-#include <thread>
-#include <vector>
+#include "support/test.hpp"
 
 namespace ferry_test::block_cache_test {
 

@@ -19,8 +19,6 @@
 /// what: a taker of a block comes after all of its uses that have not ended.
 namespace ferry_test::block_history_test {
 
-namespace {
-
 struct history_tag {
   static constexpr std::string_view name = "history_space";
 };
@@ -73,8 +71,6 @@ struct block_in_use {
   std::shared_ptr<void> lease;
   instance_id taker;
 };
-
-}  // namespace
 
 TEST_CASE("whoever takes a block comes after all of its uses", "[block_history]") {
   const unsigned seed = GENERATE(range(0u, 20u));

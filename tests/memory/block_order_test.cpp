@@ -3,26 +3,15 @@
 #include "support/block_uses.hpp"
 #include "support/heap_space.hpp"
 #include "support/manual_event.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
-#include <chrono>
-#include <cstddef>
 #include <future>
-#include <memory>
-#include <optional>
 #include <set>
-#include <stdexcept>
-#include <string_view>
-#include <thread>
-#include <utility>
-#include <vector>
 
 /// Blocks that come back while work still uses them: who may have them, and when.
 namespace ferry_test::block_order_test {
-
-namespace {
 
 struct order_tag {
   static constexpr std::string_view name = "order_space";
@@ -53,8 +42,6 @@ std::vector<std::shared_ptr<manual_event>> fill(cache& pool, std::size_t count,
   for (auto& lease : leases) work.push_back(put_back(lease, who++));
   return work;
 }
-
-}  // namespace
 
 TEST_CASE("the same instance has its block back at once", "[block_order]") {
   cache pool;

@@ -1,31 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../src/memory/block_cache.hpp"
-#include "support/arrays.hpp"
 #include "support/block_uses.hpp"
 #include "support/heap_space.hpp"
 #include "support/manual_event.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <future>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <vector>
 
 namespace ferry_test::budget_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-
-namespace {
 
 /// A budget of a real space, for one test.
 template <class Space>
@@ -51,8 +33,6 @@ struct short_tag {
 struct waiting_tag {
   static constexpr std::string_view name = "waiting_space";
 };
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("a tensor that would pass its space's budget is refused, and nothing changes", "[budget]",
                    ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/error.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <string_view>
 
 namespace ferry_test::joined_test {
 

@@ -1,22 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../backends/cuda/detail/page_locking.hpp"
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-
-#include <ferry/ferry.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <random>
-#include <span>
-#include <vector>
+#include "support/test.hpp"
 
 /// Page-locked tables of many pieces: verbs and copies, also across the ends of pieces.
 namespace ferry_test::locked_pieces_cuda_test {
-
-namespace {
 
 /// Before anything is allocated: the pieces of all memory of this program.
 const std::size_t pieces = ferry::cuda::piece_bytes = std::size_t{1} << 20;
@@ -60,8 +48,6 @@ void check_table(Table& table) {
   check(ferry::path::staged{});
   check(ferry::path::cooperative{});
 }
-
-}  // namespace
 
 TEST_CASE("a page-locked table of many pieces serves every path", "[page_lock]") {
   ferry::tensor<float, ferry::pinned_space> table("table", 20000, 300);

@@ -1,23 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
+#include "support/test.hpp"
 
 #include <ferry/memory/memory_report.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <string>
-#include <thread>
-#include <vector>
-
 namespace ferry_test::memory_report_test {
-
-using Catch::Matchers::ContainsSubstring;
-
-namespace {
 
 const ferry::memory_holdings::space* find(const ferry::memory_holdings& holdings, std::string_view name) {
   for (const auto& entry : holdings.spaces)
@@ -29,8 +15,6 @@ const ferry::label_statistics* find(const ferry::memory_holdings::space& holding
     if (entry.label == label) return &entry;
   return nullptr;
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("the memory report holds what the statistics of each space say", "[memory_report]",
                    ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {

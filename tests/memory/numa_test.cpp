@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_template_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstddef>
-#include <string>
-#include <utility>
-#include <vector>
-
 namespace ferry_test::numa_test {
-
-using Catch::Matchers::ContainsSubstring;
 
 namespace numa = ferry::host::numa;
 using nodes = std::vector<int>;

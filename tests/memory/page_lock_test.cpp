@@ -1,21 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstddef>
-#include <optional>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
+#include "support/test.hpp"
 
 namespace ferry_test::page_lock_test {
-
-using Catch::Matchers::ContainsSubstring;
-
-namespace {
 
 using ferry::pinned_space;
 
@@ -38,8 +24,6 @@ struct page_memory {
   }
   return "it was adopted";
 }
-
-}  // namespace
 
 TEST_CASE("a device refuses memory that is adopted already", "[adopt]") {
   page_memory memory(8);

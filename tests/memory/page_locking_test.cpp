@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../backends/cuda/detail/page_locking.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
+#include "support/test.hpp"
 
 /// Which memory is page-locked in which way, on devices that nobody here has.
 namespace ferry_test::page_locking_test {

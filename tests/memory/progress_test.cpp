@@ -1,27 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../backends/host/allocation.hpp"
-
-#include "support/arrays.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
+#include "support/test.hpp"
 
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <stdexcept>
-#include <string>
 #include <system_error>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace ferry_test::progress_test {
-
-namespace {
 
 struct report {
   std::string space, label;
@@ -77,8 +63,6 @@ struct allocating_counter {
 void allocate_elsewhere() {
   const ferry::detail::allocation<ferry::pageable_space> second("other thread's", 5000);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("an allocation reports how far it is, and that it is done", "[progress]",
                    ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {

@@ -1,22 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../src/memory/block_cache.hpp"
-#include "support/arrays.hpp"
 #include "support/heap_space.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <utility>
-#include <vector>
+#include "support/test.hpp"
 
 namespace ferry_test::statistics_test {
-
-namespace {
 
 template <class Space>
 std::optional<ferry::label_statistics> labelled(const std::string& label) {
@@ -37,8 +24,6 @@ struct failing_tag {
 struct many_tag {
   static constexpr std::string_view name = "many_space";
 };
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("tensors of every space are counted, with their labels", "[statistics]",
                    ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {

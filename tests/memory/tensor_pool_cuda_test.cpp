@@ -1,26 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
+#include "support/test.hpp"
 #include "support/waiting_kernel_cuda.hpp"
 
-#include <ferry/ferry.hpp>
-
 #include <cuda_runtime.h>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
 
 /// Memory of tensors that end while a device works on them.
 namespace ferry_test::tensor_pool_cuda_test {
 
-namespace {
-
 constexpr std::size_t rows = 3001, width = 7;
 using batch_type = ferry::tensor<float, ferry::device_space>;
-
-}  // namespace
 
 TEST_CASE("device memory in flight goes to no other tensor, and is there again afterwards", "[tensor_pool]") {
   cudaStream_t stream = nullptr;

@@ -1,30 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../src/memory/tensor_pool.hpp"
-#include "support/arrays.hpp"
 #include "support/heap_space.hpp"
 #include "support/manual_event.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
-#include <ferry/ferry.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <future>
-#include <memory>
 #include <mutex>
 #include <set>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace ferry_test::tensor_pool_test {
 
@@ -54,8 +36,6 @@ struct ferry::device_backend<ferry_test::tensor_pool_test::near_space> {
 /// Memory of ended tensors: who may have it, and when.
 namespace ferry_test::tensor_pool_test {
 
-namespace {
-
 struct pool_tag {
   static constexpr std::string_view name = "idle_space";
 };
@@ -83,8 +63,6 @@ std::size_t bytes_of_label(const std::string& label) {
     if (entry_of.label == label) return entry_of.current;
   return 0;
 }
-
-}  // namespace
 
 TEST_CASE("the next tensor of a size has the memory of the last one", "[tensor_pool]") {
   {

@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/folder.hpp"
-
-#include <ferry/ferry.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstddef>
-#include <string>
+#include "support/test.hpp"
 
 /// The kinds of memory of this device, and of the one that FERRY_WITHOUT pretends: tests/CMakeLists.txt
 /// runs this program with the variable and without it.
 namespace ferry_test::without_cuda_test {
 
 namespace cuda = ferry::cuda;
-using Catch::Matchers::ContainsSubstring;
-
-namespace {
 
 bool device_can(cudaDeviceAttr property) { return cuda::attribute(property, cuda::default_device()) != 0; }
 
@@ -25,8 +14,6 @@ template <class Space>
 std::string made_of(std::size_t bytes) {
   return ferry::detail::allocation<Space>("block", bytes).describe();
 }
-
-}  // namespace
 
 TEST_CASE("a device can what it says, less what FERRY_WITHOUT names", "[without]") {
   using ferry::detail::without;

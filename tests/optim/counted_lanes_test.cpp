@@ -1,26 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/random.hpp"
-
-#include <ferry/ferry.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <random>
-#include <utility>
-#include <vector>
+#include "support/test.hpp"
 
 /// Steps under step_count::catch_up with rows of one warp, which count themselves, and of several. Expected are the bits
 /// of a loop over the elements, and the last step of each row.
 namespace ferry_test::counted_lanes_test {
-
-namespace {
 
 namespace optim = ferry::optim;
 
@@ -115,14 +98,11 @@ void counts_and_has_the_bits(const Rule& rule, std::size_t rows, std::size_t wid
   CHECK(take(state.row_steps()) == expected.last());
 }
 
-}  // namespace
-
 TEST_CASE("rows that catch up are counted once, whether their threads share a warp or not",
           "[optim][step_count]") {
   const optim::adam adam{.lr = 0.01, .eps = 0.25};
   for (const std::size_t width : {4, 8, 12, 16, 20, 32, 64, 128, 132, 256, 3, 1}) {
-    for (const std::size_t n : {1, 2, 3, 63, 64, 65, 129, 700})
-      counts_and_has_the_bits(adam, 900, width, n, 5);
+    for (const std::size_t n : {1, 3, 64, 65, 700}) counts_and_has_the_bits(adam, 900, width, n, 5);
     counts_and_has_the_bits(optim::adamw{.lr = 0.01, .eps = 0.25}, 300, width, 100, 7);
     counts_and_has_the_bits(optim::adam{.lr = 0.01, .eps = 0.25, .maximize = true}, 300, width, 100, 7);
   }

@@ -1,28 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/step_kit.hpp"
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
-#include "support/said.hpp"
+#include "support/test.hpp"
 
 #include <ferry/int8.hpp>
 
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <vector>
-
 /// Steps of all rows: against plain loops in double, and bit by bit against steps that name each row once.
 namespace ferry_test::dense_step_test {
-
-using Catch::Matchers::ContainsSubstring;
-
-namespace {
 
 /// The values of rows in another order: row p of the result is row order[p].
 std::vector<float> permuted(const std::vector<float>& values, const std::vector<std::int64_t>& order,
@@ -103,8 +87,6 @@ void follow_loops() {
     }
   });
 }
-
-}  // namespace
 
 TEST_CASE("a step of all rows follows plain loops on every path", "[optim][dense]") {
   follow_loops<ferry::device_space, ferry::device_space>();

@@ -1,25 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/paths.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <vector>
+#include "support/test.hpp"
 
 /// Options that double holds and float does not: 0 or infinite in a step that is computed in float.
 namespace ferry_test::float_options_test {
 
-namespace {
-
 namespace optim = ferry::optim;
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 /// Steps a row of ones by a gradient of 1/2, and returns the row.
 template <class T, class Rule>
@@ -51,8 +36,6 @@ template <class Rule>
 void takes(const Rule& rule) {
   for (const float weight : stepped<float>(rule)) CHECK(std::isfinite(weight));
 }
-
-}  // namespace
 
 TEST_CASE("a step in float refuses options that are 0 or infinite there", "[optim][float_options]") {
   refuses(optim::sgd{.weight_decay = 1e-50},

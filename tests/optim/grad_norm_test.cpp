@@ -1,28 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
+#include "support/test.hpp"
+
 #include <ferry/optim/clip_grad_norm.hpp>
 #include <ferry/optim/loss_scale.hpp>
 
-#include "support/arrays.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <map>
-#include <utility>
-#include <vector>
-
 /// The norm of all gradients together, its limit, and the loop with a scaled loss.
 namespace ferry_test::grad_norm_test {
-
-namespace {
 
 using Catch::Matchers::WithinRel;
 namespace optim = ferry::optim;
@@ -53,8 +39,6 @@ double combined_squares(const std::vector<std::int32_t>& indices, const std::vec
   for (const auto& row : rows) sum += squares(row.second);
   return sum;
 }
-
-}  // namespace
 
 TEST_CASE("the norm of several gradients is the root of all their squares", "[grad_norm]") {
   const exec_space exec;

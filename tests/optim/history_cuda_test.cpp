@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/step_kit.hpp"
+#include "support/test.hpp"
 
 #include <cuda_runtime.h>
 
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <atomic>
 #include <barrier>
-#include <chrono>
-#include <cstdint>
-#include <numeric>
-#include <thread>
-#include <vector>
 
 /// Updates of steps that are sent to the device by one instance and read by others.
 namespace ferry_test::history_cuda_test {
-
-namespace {
 
 constexpr std::size_t rows = 40, width = 12;
 constexpr std::size_t streams = 2;
@@ -60,8 +51,6 @@ std::vector<std::int64_t> every_row() {
   std::iota(every.begin(), every.end(), 0);
   return every;
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("an instance reads updates that another one has yet to send", "[optim][step_count]",
                    ferry::device_space, ferry::mapped_space) {

@@ -20,8 +20,6 @@
 /// the row.
 namespace ferry_test::lanes_of_rows_test {
 
-namespace {
-
 namespace kernels = ferry::kernels;
 namespace optim = ferry::optim;
 
@@ -97,8 +95,6 @@ void check_lanes(std::mt19937_64& random, std::size_t width, int least) {
   CHECK(by_lanes.first == by_host.first);
   CHECK(by_lanes.second == by_host.second);
 }
-
-}  // namespace
 
 TEST_CASE("lanes of 8-bit rows have the bits of a host's walk, with tiles of four and of eight",
           "[optim][quantized]") {

@@ -1,21 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <vector>
+#include "support/test.hpp"
 
 /// Norms of rows whose squares overflow or underflow the type of the step, against loops in long double.
 namespace ferry_test::large_rows_test {
-
-namespace {
 
 namespace optim = ferry::optim;
 using wide = long double;
@@ -157,8 +144,6 @@ template <class T>
 double power_of_ten(int exponent) {
   return std::pow(10.0, sizeof(T) == 4 ? exponent : 8 * exponent);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("the mean square of a row's gradient may exceed its type", "[optim][large_rows]", float,
                    double) {

@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/large_rules.hpp"
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 #include "support/watchdog.hpp"
 
-#include <Kokkos_Core.hpp>
-
 #include <cuda_runtime.h>
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <thread>
-#include <vector>
+#include <Kokkos_Core.hpp>
 
 /// Steps with large kernels in a CUDA graph: each launch works with the options that were captured, whatever
 /// other kernels were launched in between.
 namespace ferry_test::large_rule_graph_cuda_test {
-
-namespace {
 
 void check(cudaError_t status) {
   CAPTURE(cudaGetErrorString(status));
@@ -95,8 +82,6 @@ void replay_all() {
   other_averages.polynomial.options.fill(0.001);
   replay<Space, Path>(averages_rule<6, 24>{}, other_averages);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("captured steps with large kernels", "[graph][large]", ferry::path::direct,
                    ferry::path::ordered) {

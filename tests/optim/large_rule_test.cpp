@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/large_rules.hpp"
-#include "support/arrays.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <vector>
+#include "support/test.hpp"
 
 /// Rules whose kernels take many options or many registers, on every path, against plain loops.
 namespace ferry_test::large_rule_test {
-
-namespace {
 
 constexpr std::size_t rows = 300, n = 500;
 
@@ -52,31 +40,32 @@ void train(const Rule& rule, std::size_t width, Path path) {
   CHECK(worst < 1e-12);
 }
 
-template <class Space, class Rule>
+/// Every path takes the kernel's options in the same way: all of them for one rule of each kind.
+template <class Rule>
+void train_everywhere(const Rule& rule) {
+  for (const std::size_t width : {3u, 40u}) {
+    train<ferry::device_space>(rule, width, ferry::path::direct{});
+    train<ferry::pinned_space>(rule, width, ferry::path::staged{});
+  }
+}
+template <class Rule>
 void train_on_every_path(const Rule& rule) {
-  for_each_path<Space, ferry::device_space, work::changes>([&](auto path) {
-    for (const std::size_t width : {3u, 40u}) train<Space>(rule, width, path);
+  for_each_path<ferry::mapped_space, ferry::device_space, work::changes>([&](auto path) {
+    for (const std::size_t width : {3u, 40u}) train<ferry::mapped_space>(rule, width, path);
   });
 }
 
-}  // namespace
-
-TEMPLATE_TEST_CASE("rules with many options", "[optim][own][large]", ferry::device_space, ferry::mapped_space,
-                   ferry::pinned_space) {
-  train_on_every_path<TestType>(polynomial_rule<20>{});
-  train_on_every_path<TestType>(polynomial_rule<60>{});
+TEST_CASE("rules with many options", "[optim][own][large]") {
+  train_everywhere(polynomial_rule<20>{});
+  train_on_every_path(polynomial_rule<60>{});
 }
-
-TEMPLATE_TEST_CASE("rules with many options that look at whole rows", "[optim][own][large]",
-                   ferry::device_space, ferry::mapped_space, ferry::pinned_space) {
-  train_on_every_path<TestType>(averages_rule<1, 24>{});
+TEST_CASE("rules with many options that look at whole rows", "[optim][own][large]") {
+  train_everywhere(averages_rule<1, 24>{});
 }
-
 // 512 threads with 128 registers each fill a block; what such a rule would take is more.
-TEMPLATE_TEST_CASE("rules with many arrays of state that look at whole rows", "[optim][own][large]",
-                   ferry::device_space, ferry::mapped_space, ferry::pinned_space) {
-  train_on_every_path<TestType>(averages_rule<6, 1>{});
-  train_on_every_path<TestType>(averages_rule<8, 1>{});
+TEST_CASE("rules with many arrays of state that look at whole rows", "[optim][own][large]") {
+  train_everywhere(averages_rule<6, 1>{});
+  train_on_every_path(averages_rule<8, 1>{});
 }
 
 }  // namespace ferry_test::large_rule_test

@@ -18,8 +18,6 @@
 /// launches on arrays of any alignment. Gaps between rows hold such values, which are nobody's.
 namespace ferry_test::nonfinite_packets_test {
 
-namespace {
-
 namespace kernels = ferry::kernels;
 using ferry::detail::array_ref;
 using ferry::detail::index_report;
@@ -113,8 +111,6 @@ void check_launches(std::mt19937_64& random) {
         source.check(findings);
       }
 }
-
-}  // namespace
 
 TEST_CASE("packets tell the places of values that are no numbers", "[optim][nonfinite]") {
   auto random = generator(931);

@@ -1,28 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/step_kit.hpp"
 #include "support/oracle.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
 #include <ferry/int8.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <type_traits>
-#include <vector>
-
 /// Spoiled gradients of several types, with rules, transforms and tables that need another kernel.
 namespace ferry_test::nonfinite_rows_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-
-namespace {
 
 constexpr std::size_t rows = 12, width = 35, n = 9;
 
@@ -121,8 +105,6 @@ void left_out(const Rule& rule, Table& table, State& state, const Take& bytes, P
   CHECK(state.steps() == steps + 1);
   CHECK(bytes() != before);
 }
-
-}  // namespace
 
 TEST_CASE("a kept infinity spoils its element alone", "[optim][nonfinite]") {
   types_of_gradients<float>();

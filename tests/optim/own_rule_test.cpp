@@ -1,25 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
-
 #include "../../docs/examples/own_rule/normalized_sgd.hpp"
 #include "../../docs/examples/own_rule/sign_only.hpp"
 #include "../../docs/examples/own_rule/signum.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <vector>
+#include "support/test.hpp"
 
 /// The rules of docs/own_rule.md, written outside the library, on every path and with duplicates, against plain loops.
 namespace ferry_test::own_rule_test {
-
-namespace {
 
 constexpr std::size_t rows = 13, width = 35, n = 21;
 
@@ -63,8 +49,6 @@ void train(const Rule& rule, Path path, const Follow& follow, const Look& look) 
   CHECK(farthest(take(table), expected) < 1e-12);
   look(state);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("a rule of one's own", "[optim][own]", ferry::device_space, ferry::mapped_space,
                    ferry::pinned_space, ferry::pageable_space) {

@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <vector>
+#include "support/test.hpp"
 
 /// Steps of sgd with duplicates::sum_any_order.
 namespace ferry_test::step_any_order_test {
-namespace {
 
 using any_order = ferry::duplicates::sum_any_order;
 
@@ -46,8 +36,6 @@ std::vector<float> weights_after(const batch& input, const ferry::optim::sgd& ru
   CHECK(state.steps() == steps);
   return take(table);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("an exact step of sgd has the same bits in any order", "[any_order]", ferry::device_space,
                    ferry::pinned_space, ferry::pageable_space) {

@@ -1,26 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "optim/catch_up_kit.hpp"
 #include "optim/step_kit.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
-#include <vector>
-
-/// step_count::per_row and catch_up on every path, against plain loops in double: for catch_up those of dense training,
-/// where each step gives every row a gradient.
 namespace ferry_test::step_count_test {
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
+// Training under step_count::catch_up next to dense training by plain loops.
 
-namespace {
+inline constexpr std::size_t catch_up_rows = 17;
+inline constexpr std::size_t catch_up_width = 37;
+
+/// Few rows a step, so that some lag by many steps; lr changes on the way.
+template <class T, class Space, class Rule, int Fields, class Path>
+void catching_up_is_dense_training(Rule rule, Path path, double tolerance, int steps = 60) {
+  CAPTURE(Rule::name, Space::name, path.name);
+  auto random = generator(5);
+  const exec_space exec;
+  const auto start = values<T>(random, catch_up_rows * catch_up_width);
+  auto table = make<Space>("weights", catch_up_rows, catch_up_width, start);
+  auto state = ferry::optim::make_state(rule, table);
+  plain_training<Rule, Fields> dense(rule, start, catch_up_width);
+  ferry::tensor<T, ferry::device_space> snapshot("seen", catch_up_rows, catch_up_width);
+  std::vector<std::int64_t> every(catch_up_rows);
+  for (std::size_t row = 0; row < catch_up_rows; ++row) every[row] = static_cast<std::int64_t>(row);
+  for (int step = 1; step <= steps; ++step) {
+    if (step % 20 == 0) rule.lr *= 0.7;
+    const auto batch = random_batch<T>(random, step % 9 == 0 ? 0 : 2,
+                                       catch_up_rows - (step < steps / 2 ? 3 : 0), catch_up_width);
+    ferry::step(exec, rule, table, state, batch.rows,
+                make<ferry::device_space>("grads", batch.rows.size(), catch_up_width, batch.values), path,
+                ferry::step_count::catch_up{})
+        .wait();
+    const auto sums = summed(batch, catch_up_width);
+    for (std::size_t row = 0; row < catch_up_rows; ++row) {
+      const auto named = sums.find(row);
+      dense.step(rule, step, row,
+                 named == sums.end() ? std::vector<double>(catch_up_width, 0.0) : named->second);
+    }
+    if (step % 15 != 0) continue;
+    // The gather sees what dense training has, and changes nothing.
+    const auto before = take(table);
+    if constexpr (!std::is_same_v<Space, ferry::pageable_space>) {
+      put(snapshot, std::vector<T>(catch_up_rows * catch_up_width, T(-77)));
+      ferry::gather(exec, rule, table, state, every, snapshot).wait();
+      CHECK(farthest_apart(take(snapshot), dense.weights) < tolerance);
+      ferry::gather(exec, rule, table, state, ferry::make_plan(exec, every, catch_up_rows), snapshot).wait();
+      CHECK(farthest_apart(take(snapshot), dense.weights) < tolerance);
+    }
+    CHECK(take(table) == before);
+    if (step != 45) continue;
+    ferry::catch_up(exec, rule, table, state).wait();
+    CHECK(farthest_apart(take(table), dense.weights) < tolerance);
+    for (const auto count : take(state.row_steps())) CHECK(count == 45);
+  }
+  ferry::catch_up(exec, rule, table, state).wait();
+  CHECK(farthest_apart(take(table), dense.weights) < tolerance);
+  for (int f = 0; f < Fields; ++f)
+    CHECK(farthest_apart(take(state.field(f)), dense.state[static_cast<std::size_t>(f)]) < tolerance);
+}
+
+// step_count::per_row and catch_up on every path, against plain loops in double: for catch_up those of dense training,
+// where each step gives every row a gradient.
 
 constexpr std::size_t rows = catch_up_rows;
 constexpr std::size_t width = catch_up_width;
@@ -53,15 +92,13 @@ void per_row_is_each_rows_own(Rule rule, Path path) {
   CHECK(state.steps() == 12);
 }
 
-}  // namespace
-
 TEMPLATE_TEST_CASE("rows that count for themselves", "[optim][step_count]", ferry::device_space,
                    ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
-  for_each_path<TestType, ferry::device_space, work::changes>([](auto path) {
-    per_row_is_each_rows_own<TestType, ferry::optim::adam, 2>({.lr = 0.1}, path);
-    if constexpr (std::is_same_v<TestType, ferry::mapped_space>)
-      per_row_is_each_rows_own<TestType, ferry::optim::adagrad, 1>({.lr = 0.1, .lr_decay = 0.1}, path);
-  });
+  for_each_path<TestType, ferry::device_space, work::changes>(
+      [](auto path) { per_row_is_each_rows_own<TestType, ferry::optim::adam, 2>({.lr = 0.1}, path); });
+  if constexpr (std::is_same_v<TestType, ferry::mapped_space>)
+    per_row_is_each_rows_own<TestType, ferry::optim::adagrad, 1>({.lr = 0.1, .lr_decay = 0.1},
+                                                                 ferry::path::direct{});
 }
 
 TEMPLATE_TEST_CASE("catching up is dense training, in every space and on every path", "[optim][step_count]",
@@ -207,8 +244,6 @@ TEST_CASE("rows of a batch with a bad index do not count", "[optim][step_count][
   refused_by(ferry::step_count::catch_up{});
 }
 
-namespace {
-
 /// Adam without a memory of squares, by a plain loop: the newest gradient is the second moment.
 template <class Rule, class Divisor>
 void late_rows_without_second_moment(const Rule& rule, const Divisor& divisor) {
@@ -243,8 +278,6 @@ void late_rows_without_second_moment(const Rule& rule, const Divisor& divisor) {
   CHECK(farthest_apart(take(state.field(0)), moments) < 1e-12);
 }
 
-}  // namespace
-
 TEST_CASE("late rows with a second decay rate of 0 are those of dense training", "[optim][step_count]") {
   constexpr double eps = 1e-2;
   const auto by_sum = [](double gradient) { return gradient + eps; };
@@ -252,6 +285,43 @@ TEST_CASE("late rows with a second decay rate of 0 are those of dense training",
   late_rows_without_second_moment(
       ferry::optim::adamw{.lr = 0.01, .betas = {0.9, 0.0}, .eps = eps, .weight_decay = 0.0}, by_sum);
   late_rows_without_second_moment(ferry::optim::adamax{.lr = 0.01, .betas = {0.9, 0.0}, .eps = eps}, by_sum);
+}
+
+// step_count::catch_up for every rule that updates element by element.
+
+TEST_CASE("catching up is dense training, for every rule", "[optim][step_count]") {
+  using space = ferry::mapped_space;
+  const ferry::path::direct path;
+  const auto check = [&]<class Rule, int Fields>(const Rule& rule, std::integral_constant<int, Fields>) {
+    catching_up_is_dense_training<double, space, Rule, Fields>(rule, path, 1e-12);
+    // In float one rule of each number of fields.
+    if constexpr (std::is_same_v<Rule, ferry::optim::sgd> || std::is_same_v<Rule, ferry::optim::adam>)
+      catching_up_is_dense_training<float, space, Rule, Fields>(rule, path, 2e-5);
+  };
+  using namespace ferry::optim;
+  const std::integral_constant<int, 0> none;
+  const std::integral_constant<int, 1> single;
+  const std::integral_constant<int, 2> two;
+  const std::integral_constant<int, 3> three;
+  check(sgd{.lr = 0.1, .weight_decay = 0.01}, none);
+  check(sgd{.lr = 0.1, .momentum = 0.9}, single);
+  check(sgd{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true}, single);
+  check(adagrad{.lr = 0.1, .lr_decay = 0.1}, single);
+  check(adagrad{.lr = 0.1, .weight_decay = 0.1}, single);
+  check(adam{.lr = 0.1, .amsgrad = true}, three);
+  check(adam{.lr = 0.1, .weight_decay = 0.1}, two);
+  check(adamw{.lr = 0.1, .weight_decay = 0.1}, two);
+  check(adamw{.lr = 0.1, .weight_decay = 0.0}, two);
+  check(sparse_adam{.lr = 0.1}, two);
+  check(nadam{.lr = 0.1}, two);
+  check(adadelta{.lr = 1.0}, two);
+  check(adamax{.lr = 0.1}, two);
+  check(rmsprop{.lr = 0.01}, single);
+  check(rmsprop{.lr = 0.01, .momentum = 0.9, .centered = true}, three);
+  check(rmsprop{.lr = 0.01, .centered = true}, two);
+  check(rprop{.lr = 0.01}, two);
+  check(asgd{.lr = 0.1, .lambd = 0.01, .t0 = 5.0}, single);
+  check(ftrl{.lr = 0.1, .l1 = 0.1}, two);
 }
 
 }  // namespace ferry_test::step_count_test

@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "support/arrays.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <vector>
+#include "support/test.hpp"
 
 /// The kit of the tests of steps: batches of gradients, and rules applied to one row by plain loops.
 namespace ferry_test {

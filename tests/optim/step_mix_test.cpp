@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/transform_kit.hpp"
 #include "support/oracle.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
 #include <ferry/int8.hpp>
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <cstdint>
-#include <limits>
-#include <vector>
 
 /// Policies and transforms of steps together, where one could upset the other.
 namespace ferry_test::step_mix_test {
 
-namespace {
-
 using space = ferry::mapped_space;
 constexpr std::size_t rows = 11, width = 35;
-
-}  // namespace
 
 TEST_CASE("a skipped step never was, for rows that catch up", "[optim][nonfinite][step_count]") {
   for_each_path<space, ferry::device_space, work::changes>([](auto path) {

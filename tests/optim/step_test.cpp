@@ -1,24 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <type_traits>
-#include <vector>
+#include "support/test.hpp"
 
 namespace ferry_test::step_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-
-namespace {
 
 const ferry::optim::adam adam_rule{.lr = 0.1};
 
@@ -58,8 +41,6 @@ struct training {
     return take(table) == weights && take(state.field(0)) == first && take(state.field(1)) == second;
   }
 };
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("a step with a bad index writes nothing and is taken back", "[optim][step]",
                    ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {

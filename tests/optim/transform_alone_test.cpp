@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/transform_kit.hpp"
-#include "support/paths.hpp"
-
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstdint>
-#include <limits>
-#include <vector>
+#include "support/test.hpp"
 
 /// One transform at a time around several rules, and what a step refuses of them.
 namespace ferry_test::transform_alone_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-
-namespace {
 
 constexpr std::size_t rows = 13, n = 19;
 
@@ -69,8 +57,6 @@ void each_alone(const Rule& rule) {
     CHECK(bare != alone<T, Model>({{}, {}, nonzero}, width, rule, ferry::optim::frozen_rows{frozen}));
   }
 }
-
-}  // namespace
 
 TEST_CASE("each transform alone", "[optim][transforms]") {
   each_alone<float, plain_training<ferry::optim::sgd, 0>>(ferry::optim::sgd{.lr = 0.1});

@@ -1,19 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../backends/cuda/detail/sort_and_place.hpp"
 #include "../../src/plan/sort_kernels.hpp"
-#include "support/arrays.hpp"
-#include "support/random.hpp"
-
-#include <ferry/ferry.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <vector>
+#include "support/test.hpp"
 
 /// The plan of one launch, on both sides of every size at which its sort does something else.
 namespace ferry_test::grid_sort_cuda_test {
@@ -24,8 +12,6 @@ struct ready_keys {
 
   KOKKOS_FUNCTION std::uint64_t operator()(std::int64_t i, bool) const { return keys[i]; }
 };
-
-namespace {
 
 using sort = ferry::cuda::sort_functions;
 using limits = ferry::cuda::grid_sort;
@@ -134,8 +120,6 @@ void check_rows(std::size_t count, int key_bits) {
   auto random = generator(static_cast<unsigned int>(1000 + count % 977));
   check_sorted(count, key_bits, [&](std::size_t) { return random(); });
 }
-
-}  // namespace
 
 TEST_CASE("keys are sorted on both sides of what a thread and the device hold", "[kernels][sort]") {
   const auto processors = static_cast<std::size_t>(multiprocessors());

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../src/plan/sort_kernels.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <vector>
+#include "support/test.hpp"
 
 /// A device's plan knows whether one of its rows has so many positions that kernels sum them in pieces.
 namespace ferry_test::long_found_test {
-namespace {
 
 namespace kernels = ferry::kernels;
 
@@ -47,8 +38,6 @@ void check_found(const std::vector<std::uint64_t>& rows, bool has_long) {
   for (const std::int64_t k : threads) place.place(k, begun[static_cast<std::size_t>(k)]);
   CHECK(counts[2] == (has_long ? 1 : 0));
 }
-
-}  // namespace
 
 TEST_CASE("a plan finds out whether a row has 64 positions", "[plan]") {
   auto random = generator(3);

@@ -1,27 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan_oracle.hpp"
-#include "support/arrays.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <type_traits>
-#include <utility>
-#include <vector>
+#include "support/test.hpp"
 
 /// The arrays of a plan as arguments of verbs and for host code.
 namespace ferry_test::plan_arrays_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-
-namespace {
 
 using host = Kokkos::DefaultHostExecutionSpace;
 using numbers = std::vector<std::int64_t>;
@@ -40,8 +22,6 @@ numbers read(const Array& array) {
   for (std::size_t i = 0; i < array.rows(); ++i) numbers_read.push_back(array(i));
   return numbers_read;
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("a plan's arrays are arguments of verbs", "[plan]", std::int32_t, std::uint64_t) {
   auto random = generator(141);

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <vector>
+#include "support/test.hpp"
 
 /// The arrays that a plan must have, made by std::stable_sort, and its arrays brought to the host.
 namespace ferry_test {

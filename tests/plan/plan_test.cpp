@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan_oracle.hpp"
-#include "support/arrays.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <algorithm>
-#include <limits>
-#include <vector>
+#include "support/test.hpp"
 
 namespace ferry_test::plan_test {
-namespace {
 
 template <class Index, class Bounds = ferry::bounds::skip>
 void check_plan(const std::vector<Index>& ids, std::size_t rows, Bounds bounds = {}) {
@@ -26,8 +18,6 @@ void check_plan(const std::vector<Index>& ids, std::size_t rows, Bounds bounds =
   REQUIRE(plan.unique_count() == static_cast<std::int64_t>(expected.unique_rows.size()));
   check_same(arrays_of<exec_space>(plan), expected);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("make_plan against a stable sort", "[plan]", std::int32_t, std::int64_t, std::uint32_t,
                    std::uint64_t) {

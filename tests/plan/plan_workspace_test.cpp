@@ -1,22 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan_oracle.hpp"
-#include "support/arrays.hpp"
-#include "support/random.hpp"
-
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstddef>
-#include <span>
-#include <string>
-#include <vector>
+#include "support/test.hpp"
 
 namespace ferry_test::plan_workspace_test {
-namespace {
 
-auto says(const std::string& text) {
-  return Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring(text));
-}
+auto says(const std::string& text) { return MessageMatches(ContainsSubstring(text)); }
 
 using workspace_tensor = ferry::tensor<std::byte, ferry::device_space>;
 
@@ -25,8 +13,6 @@ workspace_tensor filled_workspace(std::size_t bytes) {
   put(result, std::vector<std::byte>(bytes, std::byte{0x5A}));
   return result;
 }
-
-}  // namespace
 
 TEST_CASE("make_plan in a workspace: the same plan, and not a byte past its end", "[plan][workspace]") {
   auto random = generator(61);

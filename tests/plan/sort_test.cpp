@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/random.hpp"
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <random>
-#include <vector>
+#include "support/test.hpp"
 
 /// The backend's sort as plans use it: through execution_backend, on arrays that kernels reach.
 namespace ferry_test::sort_test {
-namespace {
 
 using backend = ferry::execution_backend<exec_space>;
 
@@ -62,8 +53,6 @@ void check_sort(const std::vector<std::uint64_t>& keys, int first_bit, int bits)
   CHECK(std::all_of(room.begin() + static_cast<std::ptrdiff_t>(bytes), room.end(),
                     [](unsigned char byte) { return byte == 0xA5; }));
 }
-
-}  // namespace
 
 TEST_CASE("the backend's sort by some of the keys' bits is stable", "[sort]") {
   auto random = generator(51);

@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstdint>
-#include <type_traits>
-#include <vector>
+#include "support/test.hpp"
 
 namespace ferry_test::policies_test {
-
-namespace {
 
 namespace path = ferry::path;
 namespace bounds = ferry::bounds;
@@ -29,8 +21,6 @@ inline constexpr bool staged_skip_sum =
                            duplicates::sum>;
 
 struct no_policy {};
-
-}  // namespace
 
 TEST_CASE("policies are found in any order and any bundle", "[policies]") {
   STATIC_CHECK(staged_skip_sum<path::staged, bounds::skip, duplicates::sum>);

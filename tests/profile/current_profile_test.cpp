@@ -1,28 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
-
-#include "support/arrays.hpp"
 #include "support/folder.hpp"
 #include "support/profile.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <thread>
-#include <vector>
+#include "support/test.hpp"
 
 namespace ferry_test::current_profile_test {
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 using Catch::Matchers::StartsWith;
 using ferry::machine_profile;
-
-namespace {
 
 machine_profile special() {
   machine_profile profile;
@@ -36,8 +20,6 @@ std::string text_of(const machine_profile& profile, const char* driver_ends_with
   identity.driver += driver_ends_with;
   return ferry::detail::to_text(profile, identity);
 }
-
-}  // namespace
 
 TEST_CASE("a backend names what it runs on", "[profile]") {
   const auto id = ferry::detail::identity_of(exec_space{});

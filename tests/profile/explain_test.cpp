@@ -1,29 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/calibrate.hpp>
-#include <ferry/ferry.hpp>
-
-#include "support/arrays.hpp"
 #include "support/folder.hpp"
 #include "support/profile.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
+#include <ferry/calibrate.hpp>
 
 namespace ferry_test::explain_test {
 
-using Catch::Matchers::ContainsSubstring;
 using ferry::path_kind;
 using ferry::verb;
 using ferry::detail::move_facts;
 using ferry::detail::path_set;
-
-namespace {
 
 void check_table(const ferry::explanation& report) {
   REQUIRE_FALSE(report.candidates.empty());
@@ -40,8 +27,6 @@ void check_table(const ferry::explanation& report) {
   CHECK(picked == 1);
   CHECK(report.candidates.front().picked);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("explain names the path that the profile gives", "[explain]", ferry::device_space,
                    ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {

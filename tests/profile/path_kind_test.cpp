@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
-
-#include "support/arrays.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <cstdint>
-#include <type_traits>
-#include <vector>
+#include "support/test.hpp"
 
 namespace ferry_test::path_kind_test {
 

@@ -25,8 +25,6 @@ using ferry::detail::costs_of;
 using ferry::detail::move_facts;
 using ferry::detail::path_set;
 
-namespace {
-
 constexpr std::string_view device = "device_space";
 constexpr std::string_view pinned = "pinned_space";
 constexpr std::string_view mapped = "mapped_space";
@@ -142,8 +140,6 @@ constexpr reading grid[] = {
     {pinned, 64, 4096, k16, {1.323, 1.427, 1.435, 1.391}},
     {pinned, 64, 4096, k128, {10.47, 10.63, 10.97, 10.6}},
 };
-
-}  // namespace
 
 TEST_CASE("the chosen path is within a tenth of the fastest one that was measured", "[profile][path_rule]") {
   const machine_profile defaults, measured = machine_of_grid();

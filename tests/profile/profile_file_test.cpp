@@ -1,35 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/ferry.hpp>
-
 #include "support/folder.hpp"
+#include "support/test.hpp"
 
 #include <sys/stat.h>
-
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <algorithm>
-#include <atomic>
 #include <clocale>
-#include <cstddef>
 #include <cstdio>
 #include <iterator>
-#include <random>
 #include <set>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <vector>
 
 namespace ferry_test::profile_file_test {
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 using ferry::machine_profile;
 using namespace ferry::detail;
-
-namespace {
 
 using part_of_identity = std::string machine_identity::*;
 
@@ -61,8 +43,6 @@ void replace(std::string& text, const std::string& pattern, const std::string& t
   REQUIRE(position != std::string::npos);
   text.replace(position, pattern.size(), text_instead);
 }
-
-}  // namespace
 
 TEST_CASE("every number of a profile has a name of its own", "[profile]") {
   std::set<std::string_view> names;

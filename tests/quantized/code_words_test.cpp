@@ -6,7 +6,6 @@
 #include <limits>
 
 namespace ferry_test::code_words_test {
-namespace {
 
 namespace quantization = ferry::quantization;
 
@@ -48,8 +47,6 @@ void check_words() {
     CHECK(wrong == 0);
   }
 }
-
-}  // namespace
 
 TEST_CASE("words of codes have the values of their codes", "[quantized]") {
   check_words<quantization::mxfp8>();

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rowwise_int8.hpp"
 #include "support/matrix.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
 #include <ferry/int8.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
 namespace ferry_test::quantize_test {
-namespace {
 
 template <class V, class FromSpace, class Space, class Path>
 void quantize_by(Path path, std::mt19937_64& random, std::size_t rows, std::size_t width) {
@@ -35,8 +30,6 @@ void quantize_everywhere(std::mt19937_64& random, std::size_t rows, std::size_t 
   for_covering_paths<FromSpace, Space, work::copies>(
       [&](auto path) { quantize_by<float, FromSpace, Space>(path, random, rows, width); });
 }
-
-}  // namespace
 
 using quantize_points = product<decltype(spaces), decltype(spaces)>;
 TEMPLATE_LIST_TEST_CASE("quantize and dequantize between every two spaces", "[int8][once]", quantize_points) {
@@ -203,9 +196,7 @@ TEST_CASE("8-bit tables: extents and what is refused", "[int8][errors]") {
   CHECK_THROWS_AS(ferry::rowwise_int8_tensor<ferry::device_space>("codes", -1, 3), ferry::invalid_argument);
   CHECK_THROWS_AS(ferry::rowwise_int8_tensor<ferry::device_space>("codes", 1, -3), ferry::invalid_argument);
   ferry::tensor<float, ferry::device_space> second("other", 10, 32);
-  const auto says = [](const char* text) {
-    return Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring(text));
-  };
+  const auto says = [](const char* text) { return MessageMatches(ContainsSubstring(text)); };
   CHECK_THROWS_MATCHES(
       ferry::quantize(exec, second, table), ferry::invalid_argument,
       says("the rows of 'other' [10 x 32] in device_space and 'codes' [10 x 33] in device_space differ"));

@@ -3,19 +3,10 @@
 
 #include "reference/minifloat.hpp"
 #include "rows/conversion.hpp"
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/quantized.hpp>
-
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <type_traits>
-#include <vector>
 
 /// Quantized rows as plain loops in double decode them.
 namespace ferry_test {

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantized.hpp"
 #include "support/matrix.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
 #include <ferry/bags.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <algorithm>
-#include <tuple>
-
 /// Bags of quantized rows: their values are decoded by plain loops in double, and added in float.
 namespace ferry_test::quantized_bags_test {
-namespace {
 
 namespace quantization = ferry::quantization;
 using by_rows = quantization::per_row<quantization::e4m3>;
@@ -117,8 +109,6 @@ void pool_widths(std::uint64_t salt) {
       pool_everywhere<Q, ferry::mapped_space, ferry::device_space, ferry::device_space>(random, width);
 }
 
-}  // namespace
-
 TEST_CASE("bags of every quantization are pooled as floats", "[bags][quantized]") {
   pool_widths<quantization::e4m3>(421);
   pool_widths<quantization::e5m2>(422);
@@ -148,8 +138,7 @@ TEST_CASE("bags of quantized rows report bad indices and keep their contents", "
   const exec_space exec;
   CHECK_THROWS_MATCHES(
       ferry::gather_bags(exec, table, ids, 2, out, ferry::pooling::sum{}).wait(), ferry::out_of_range,
-      Catch::Matchers::MessageMatches(
-          Catch::Matchers::ContainsSubstring("2 of 6 indices are outside of 'weights' [20 x 48]")));
+      MessageMatches(ContainsSubstring("2 of 6 indices are outside of 'weights' [20 x 48]")));
   auto expected = poison;
   const auto middle = pooled<ferry::pooling::sum>(decoded<Q>(bytes), width, {4, 5}, {0, 2}, {});
   std::copy(middle.values.begin(), middle.values.end(),

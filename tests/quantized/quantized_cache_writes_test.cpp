@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/cache_kit.hpp"
 #include "quantized.hpp"
-#include "support/said.hpp"
+#include "support/test.hpp"
 
 #include <ferry/cache.hpp>
 #include <ferry/quantized.hpp>
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <cmath>
-#include <string>
-#include <vector>
-
 /// Writes to quantized tables behind a cache: the bytes of a table without one.
 namespace ferry_test::quantized_cache_writes_test {
-
-namespace {
 
 namespace quantization = ferry::quantization;
 namespace duplicates = ferry::duplicates;
@@ -149,14 +141,10 @@ void compare_steps(std::uint64_t salt, std::size_t width, const Rule& rule, Poli
 
 constexpr ferry::rounding::stochastic stochastic;
 
-}  // namespace
-
 TEST_CASE("scatter behind a cache gives the bytes of a table without one", "[cache][quantized]") {
   using ferry::device_space, ferry::mapped_space, ferry::pinned_space;
-  compare_scatters<quantization::mxfp8, mapped_space, mapped_space>(901, 96);
-  compare_scatters<quantization::mxfp8_e5m2, pinned_space, device_space>(902, 32);
-  compare_scatters<quantization::mxfp4, mapped_space, pinned_space>(903, 64);
-  compare_scatters<quantization::nvfp4, mapped_space, mapped_space>(904, 48);
+  compare_scatters<quantization::mxfp8, pinned_space, device_space>(902, 96);
+  compare_scatters<quantization::nvfp4, mapped_space, pinned_space>(904, 48);
   compare_scatters<quantization::e4m3, mapped_space, mapped_space>(905, 37);
   compare_scatters<by_rows, mapped_space, mapped_space>(906, 7);
   compare_scatters<six_bits, mapped_space, mapped_space>(907, 32);
@@ -167,9 +155,7 @@ TEST_CASE("a step behind a cache gives the bytes of a table without one", "[cach
   const ferry::optim::adam adam{.lr = 0.1};
   const ferry::optim::sgd sgd{.lr = 0.5};
   compare_steps<quantization::mxfp8, mapped_space, mapped_space>(911, 96, adam, stochastic);
-  compare_steps<quantization::mxfp8_e5m2, pinned_space, device_space>(912, 32, adam);
-  compare_steps<quantization::mxfp4, mapped_space, mapped_space>(913, 64, sgd);
-  compare_steps<quantization::nvfp4, mapped_space, pinned_space>(914, 48, sgd, stochastic);
+  compare_steps<quantization::nvfp4, pinned_space, device_space>(914, 48, sgd, stochastic);
   compare_steps<quantization::e5m2, mapped_space, mapped_space>(915, 37, adam, stochastic);
   compare_steps<by_rows, mapped_space, mapped_space>(916, 7, ferry::optim::rowwise_adagrad{.lr = 0.1},
                                                      ferry::path::ordered{});

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quantized.hpp"
 #include "support/matrix.hpp"
-#include "support/paths.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <algorithm>
-#include <tuple>
+#include "support/test.hpp"
 
 namespace ferry_test::quantized_gather_test {
-namespace {
 
 namespace quantization = ferry::quantization;
 using by_rows = quantization::per_row<quantization::e4m3>;
@@ -34,8 +26,6 @@ void gather_everywhere(std::mt19937_64& random, std::size_t rows, std::size_t wi
   ferry::gather(exec, table, ferry::make_plan(exec, ids, rows), by_plan).wait();
   CHECK(same_values(take(by_plan), expected));
 }
-
-}  // namespace
 
 using space_points = product<decltype(spaces), decltype(spaces)>;
 TEMPLATE_LIST_TEST_CASE("gather from quantized tables, between every two spaces", "[quantized][gather][once]",
@@ -196,7 +186,7 @@ TEMPLATE_LIST_TEST_CASE("gather from quantized tables with bad indices", "[quant
   const auto finish = [](ferry::ticket work) {
     if constexpr (policy::reports)
       CHECK_THROWS_MATCHES(work.wait(), ferry::out_of_range,
-                           Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring(
+                           MessageMatches(ContainsSubstring(
                                "ferry::gather: 11 of 57 indices are outside of 'weights' [61 x 64]")));
     else
       CHECK_NOTHROW(work.wait());
@@ -217,8 +207,6 @@ TEMPLATE_LIST_TEST_CASE("gather from quantized tables with bad indices", "[quant
 
 TEST_CASE("quantized tables refuse what does not fit", "[quantized][errors]") {
   const exec_space exec;
-  using Catch::Matchers::ContainsSubstring;
-  using Catch::Matchers::MessageMatches;
   using table_type = ferry::quantized_tensor<quantization::mxfp8, ferry::pinned_space>;
   CHECK_THROWS_MATCHES(table_type("weights", 3, 100), ferry::invalid_argument,
                        MessageMatches(ContainsSubstring("rows of 'weights' have 100 numbers") &&

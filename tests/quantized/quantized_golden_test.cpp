@@ -1,39 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rows/conversion.hpp"
-#include "support/arrays.hpp"
 #include "support/folder.hpp"
+#include "support/test.hpp"
 
 #include <ferry/quantized.hpp>
 
-#include <bit>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <fstream>
-#include <string>
-#include <vector>
 
 /// The bits of every quantization against files of make_golden_quantized.py.
 namespace ferry_test::quantized_golden_test {
-namespace {
 
 constexpr std::size_t width = 64;
 
-std::vector<std::string> lines_of(const std::string& name) {
+std::vector<std::string> words_of(const std::string& name) {
   std::ifstream file(tests_folder() + "/reference/golden_quantized/" + name + ".txt");
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(file, line);) lines.push_back(line);
-  REQUIRE(lines.size() > 50);
-  return lines;
+  std::vector<std::string> words;
+  for (std::string word; file >> word;) words.push_back(word);
+  REQUIRE(words.size() > 50);
+  return words;
 }
 
 std::vector<float> golden_rows() {
   std::vector<float> result;
-  for (const std::string& line : lines_of("rows"))
+  for (const std::string& row : words_of("rows"))
     for (std::size_t c = 0; c < width; ++c)
       result.push_back(
-          std::bit_cast<float>(static_cast<std::uint32_t>(std::stoul(line.substr(8 * c, 8), nullptr, 16))));
+          std::bit_cast<float>(static_cast<std::uint32_t>(std::stoul(row.substr(8 * c, 8), nullptr, 16))));
   return result;
 }
 
@@ -66,9 +58,10 @@ std::string hash_of(const std::vector<float>& numbers, std::size_t row) {
 template <class Q>
 void check_golden(const std::string& name, float tensor_scale) {
   const exec_space exec;
-  const auto lines = lines_of(name);
+  const auto words = words_of(name);  // codes, scales and the hash of the decoded numbers, for each row
   const auto numbers = golden_rows();
-  const std::size_t rows = lines.size();
+  const std::size_t rows = numbers.size() / width;
+  REQUIRE(words.size() == 3 * rows);
   const auto values = make<ferry::device_space>("values", rows, width, numbers);
   ferry::quantized_tensor<Q, ferry::mapped_space, ferry::device_space> table("table", rows, width);
   if constexpr (Q::has_tensor_scale) table.set_scale(tensor_scale);
@@ -79,12 +72,12 @@ void check_golden(const std::string& name, float tensor_scale) {
   const auto results = take(decoded);
   for (std::size_t row = 0; row < rows; ++row) {
     CAPTURE(name, row);
-    std::string text = hex_of(codes, row, table.codes().width()) + " ";
+    CHECK(hex_of(codes, row, table.codes().width()) == words[3 * row]);
     if constexpr (ferry::has_scales<Q>)
-      text += hex_of(take(table.scales()), row, table.blocks());
+      CHECK(hex_of(take(table.scales()), row, table.blocks()) == words[3 * row + 1]);
     else
-      text += "-";
-    CHECK(text + " " + hash_of(results, row) == lines[row]);
+      CHECK(words[3 * row + 1] == "-");
+    CHECK(hash_of(results, row) == words[3 * row + 2]);
   }
 }
 
@@ -101,5 +94,4 @@ TEST_CASE("quantized rows have the bits of the reference formulas", "[quantized]
   check_golden<quantization::nvfp4>("nvfp4", 0.37f);
 }
 
-}  // namespace
 }  // namespace ferry_test::quantized_golden_test

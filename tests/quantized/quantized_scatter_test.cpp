@@ -2,20 +2,11 @@
 #include "quantized.hpp"
 #include "support/lanes_of_threads.hpp"
 #include "support/matrix.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
 #include <ferry/cache.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <map>
-#include <string_view>
-
 namespace ferry_test::quantized_scatter_test {
-namespace {
 
 namespace quantization = ferry::quantization;
 using by_rows = quantization::per_row<quantization::e4m3>;
@@ -164,8 +155,6 @@ void check_lanes(std::mt19937_64& random, std::size_t width) {
     if (width % 8 == 0) check_lanes<Q, ferry::kernels::wide_packed_tile>(random, 3, width, least);
   }
 }
-
-}  // namespace
 
 TEST_CASE("scatter encodes rows of every quantization", "[quantized][scatter]") {
   auto random = generator(421);

@@ -2,22 +2,15 @@
 #include "distributed/any_sharding.hpp"
 #include "quantized.hpp"
 #include "support/folder.hpp"
-#include "support/said.hpp"
+#include "support/test.hpp"
 #include "support/watchdog.hpp"
 
 #include <ferry/cache.hpp>
 #include <ferry/distributed.hpp>
 #include <ferry/io.hpp>
 
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <cmath>
-
 /// Writes to sharded quantized tables: the bytes of one table that gets the batches of all ranks by rank.
 namespace ferry_test::quantized_shard_writes_test {
-
-namespace {
 
 namespace quantization = ferry::quantization;
 namespace duplicates = ferry::duplicates;
@@ -178,19 +171,13 @@ void compare_scatters(std::uint64_t salt, std::size_t columns, Policies... polic
     });
 }
 
-}  // namespace
-
+// The encoding of a row is that of one table, which quantized_scatter_test compares for every quantization and type; sharding knows
+// codes of bytes, of part of a byte, with and without scales, with a factor, and records.
 TEST_CASE("scatter encodes rows of shards as those of one table", "[quantized][distributed]") {
   compare_scatters<quantization::mxfp8, float, shardings::all>(801, 64);
-  compare_scatters<quantization::mxfp8_e5m2, ferry::bhalf_t, shardings::some, host, ferry::device_space>(802,
-                                                                                                         32);
-  compare_scatters<quantization::mxfp4, ferry::half_t>(803, 96);
-  compare_scatters<quantization::nvfp4, double>(804, 48);
+  compare_scatters<quantization::nvfp4, double, shardings::some, host, ferry::device_space>(804, 48);
   compare_scatters<six_bits, float>(805, 32);
-}
-TEST_CASE("scatter encodes shards with factors, row scales and records", "[quantized][distributed]") {
   compare_scatters<quantization::e4m3, float>(811, 37);
-  compare_scatters<quantization::e5m2, double>(812, 5);
   for (const std::size_t columns : {1u, 7u, 131u}) compare_scatters<by_rows, float>(813, columns);
   for (const std::size_t columns : {1u, 13u, 64u})
     compare_scatters<quantization::rowwise_int8, float>(814, columns);
@@ -198,16 +185,12 @@ TEST_CASE("scatter encodes shards with factors, row scales and records", "[quant
 TEST_CASE("scatter to shards of codes by every policy", "[quantized][distributed]") {
   compare_scatters<quantization::mxfp8, float>(821, 32, duplicates::first{});
   compare_scatters<quantization::mxfp8, ferry::half_t>(822, 64, duplicates::sum{});
-  compare_scatters<quantization::nvfp4, float>(823, 16, duplicates::mean{});
+  compare_scatters<quantization::mxfp8, float>(823, 32, duplicates::mean{}, ferry::path::direct{});
   compare_scatters<quantization::rowwise_int8, float, shardings::all>(824, 9, duplicates::sum{});
-  compare_scatters<by_rows, double>(825, 6, duplicates::sum{}, ferry::path::direct{});
-  compare_scatters<quantization::e4m3, float>(826, 20, duplicates::assume_unique{});
+  compare_scatters<quantization::e4m3, float>(826, 20, duplicates::assume_unique{}, ferry::path::staged{});
   compare_scatters<quantization::mxfp8, float>(827, 32, duplicates::reject{});
   compare_scatters<quantization::rowwise_int8, float>(828, 8, ferry::path::ordered{});
-  compare_scatters<quantization::mxfp4, float>(829, 32, ferry::path::staged{});
 }
-
-namespace {
 
 /// Fields and counters of the shards' states are those of one state.
 template <class Exec, class State, class Whole, class Table>
@@ -306,17 +289,11 @@ void compare_steps(std::uint64_t salt, std::size_t columns, const Rule& rule, Po
 
 constexpr ferry::rounding::stochastic stochastic;
 
-}  // namespace
-
 TEST_CASE("a step on shards of codes gives the bytes of one table", "[quantized][distributed][optim]") {
   const ferry::optim::adam adam{.lr = 0.1};
   const ferry::optim::sgd sgd{.lr = 0.5, .momentum = 0.9};
-  compare_steps<quantization::mxfp8, float>(831, 64, adam);
-  compare_steps<quantization::mxfp8_e5m2, ferry::half_t, shardings::some, host, ferry::device_space>(832, 32,
-                                                                                                     sgd);
+  compare_steps<quantization::mxfp8, ferry::half_t, shardings::some, host, ferry::device_space>(831, 32, sgd);
   compare_steps<quantization::mxfp4, float>(833, 32, sgd);
-  compare_steps<quantization::e4m3, float>(834, 19, adam);
-  compare_steps<by_rows, ferry::bhalf_t>(835, 7, adam);
   compare_steps<quantization::rowwise_int8, float>(836, 13, adam);
 }
 TEST_CASE("stochastic rounding of shards of codes goes by the rows of the whole table",
@@ -324,9 +301,7 @@ TEST_CASE("stochastic rounding of shards of codes goes by the rows of the whole 
   const ferry::optim::adam adam{.lr = 0.1};
   compare_steps<quantization::mxfp8, float, shardings::all>(841, 96, adam, stochastic);
   compare_steps<quantization::nvfp4, float>(842, 48, adam, stochastic);
-  compare_steps<quantization::e5m2, float>(843, 33, ferry::optim::sgd{.lr = 0.5}, stochastic);
   compare_steps<by_rows, float>(844, 1, adam, stochastic);
-  compare_steps<quantization::rowwise_int8, float, shardings::all>(845, 131, adam, stochastic);
 }
 TEST_CASE("steps on shards of codes by rules and policies", "[quantized][distributed][optim]") {
   using ferry::optim::chain, ferry::optim::clip_norm, ferry::optim::sgd;
@@ -340,7 +315,6 @@ TEST_CASE("steps on shards of codes by rules and policies", "[quantized][distrib
 }
 
 #ifndef KOKKOS_ENABLE_THREADS
-namespace {
 
 /// Ranks on the devices of the machine, in turn. Owners read values in the memory of other ranks.
 template <class Q, class Space, class ScaleSpace = Space>
@@ -410,18 +384,12 @@ void write_on_devices(std::uint64_t salt, std::size_t columns) {
   }
 }
 
-}  // namespace
-
 TEST_CASE("ranks on devices write rows of codes", "[quantized][distributed]") {
-  write_on_devices<quantization::mxfp8, ferry::device_space>(861, 64);
   write_on_devices<quantization::nvfp4, ferry::device_space, ferry::mapped_space>(862, 48);
-  write_on_devices<by_rows, ferry::device_space>(863, 17);
   write_on_devices<quantization::rowwise_int8, ferry::device_space>(864, 37);
   write_on_devices<quantization::mxfp8, ferry::mapped_space, ferry::device_space>(865, 32);
 }
 #endif
-
-namespace {
 
 /// A batch of one rank that is refused leaves all shards and states as they are, and all ranks hear of it.
 template <class Q>
@@ -478,8 +446,6 @@ void refuse_everywhere(std::uint64_t salt, std::size_t columns) {
         .wait();
   });
 }
-
-}  // namespace
 
 TEST_CASE("a refused write leaves all shards of codes as they are", "[quantized][distributed]") {
   refuse_everywhere<quantization::mxfp8>(871, 32);

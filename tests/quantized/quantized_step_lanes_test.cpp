@@ -11,7 +11,6 @@
 
 /// The kernels of devices that step on quantized rows, run by a host: lanes share a row, a block at a time.
 namespace ferry_test::quantized_step_lanes_test {
-namespace {
 
 namespace quantization = ferry::quantization;
 namespace detail = ferry::detail;
@@ -79,8 +78,6 @@ void train_rows() {
     train_by_lanes<Q, kernels::single_tile, ferry::rounding::nearest>(131);
   }
 }
-
-}  // namespace
 
 TEST_CASE("lanes of a device step on quantized rows", "[optim][quantized]") {
   if constexpr (std::is_same_v<exec_space, Kokkos::DefaultHostExecutionSpace>) {

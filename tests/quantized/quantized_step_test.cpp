@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/int8_kit.hpp"
 #include "quantized_training.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
 #include <ferry/quantized.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <tuple>
-#include <type_traits>
-
 /// Steps on quantized tables: every byte of codes, scales and state against plain loops.
 namespace ferry_test::quantized_step_test {
-namespace {
 
 namespace quantization = ferry::quantization;
 using by_rows = quantization::per_row<quantization::e4m3>;
@@ -75,8 +69,6 @@ void train_quantization() {
     for (const std::size_t width : {1u, 4u, 30u, 131u})
       train<Q, mapped_space, device_space, adam, 2, stochastic>({.lr = 0.2}, width, path);
 }
-
-}  // namespace
 
 TEST_CASE("a step on quantized rows decodes, updates and encodes", "[optim][quantized]") {
   train_quantization<quantization::e4m3>();

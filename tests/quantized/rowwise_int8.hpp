@@ -2,20 +2,10 @@
 #pragma once
 
 #include "rows/conversion.hpp"
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/int8.hpp>
-
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <map>
-#include <string_view>
-#include <vector>
 
 /// 8-bit rows as plain loops make them: the definition, in long double where it is about exactness.
 namespace ferry_test {

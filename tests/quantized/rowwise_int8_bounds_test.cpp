@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rowwise_int8.hpp"
 #include "support/matrix.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
 #include <ferry/int8.hpp>
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
 
 namespace ferry_test::rowwise_int8_bounds_test {
 
@@ -37,7 +33,7 @@ TEMPLATE_LIST_TEST_CASE("gather from 8-bit tables with bad indices", "[int8][gat
       auto ticket = ferry::gather(exec, table, indices_or_plan, out, path, policy{});
       if constexpr (policy::reports)
         CHECK_THROWS_MATCHES(ticket.wait(), ferry::out_of_range,
-                             Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring(
+                             MessageMatches(ContainsSubstring(
                                  "ferry::gather: 11 of 57 indices are outside of 'weights' [61 x 13]")));
       else
         CHECK_NOTHROW(ticket.wait());
@@ -58,9 +54,9 @@ TEST_CASE("gather from 8-bit tables refuses what does not fit", "[int8][gather][
   ferry::rowwise_int8_tensor<ferry::device_space> table("weights", 10, 33);
   ferry::tensor<float, ferry::device_space> narrow("narrow", 2, 32), batch("batch", 2, 33);
   const std::vector<int> two{1, 2}, three{1, 2, 3};
-  CHECK_THROWS_MATCHES(ferry::gather(exec, table, two, narrow), ferry::invalid_argument,
-                       Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring(
-                           "rows of 'weights' [10 x 33] in device_space have 33 elements")));
+  CHECK_THROWS_MATCHES(
+      ferry::gather(exec, table, two, narrow), ferry::invalid_argument,
+      MessageMatches(ContainsSubstring("rows of 'weights' [10 x 33] in device_space have 33 elements")));
   CHECK_THROWS_AS(ferry::gather(exec, table, three, batch), ferry::invalid_argument);
   const auto plan = ferry::make_plan(exec, two, 11);
   CHECK_THROWS_AS(ferry::gather(exec, table, plan, batch), ferry::invalid_argument);

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rowwise_int8.hpp"
 #include "support/matrix.hpp"
-#include "support/paths.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
+#include "support/test.hpp"
 
 namespace ferry_test::rowwise_int8_faults_test {
 
@@ -46,9 +42,7 @@ TEMPLATE_LIST_TEST_CASE("a faulty batch leaves an 8-bit table untouched", "[int8
   const auto records = records_of(uneven_rows<float>(random, rows, width), width);
   const auto batch = uneven_rows<float>(random, n, width);
   const exec_space exec;
-  const auto says = [](const char* text) {
-    return Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring(text));
-  };
+  const auto says = [](const char* text) { return MessageMatches(ContainsSubstring(text)); };
   const auto source = make<values_in>("values", n, width, batch);
   CAPTURE(space::name, values_in::name, path.name);
   auto table = table_of<space>(records, width);

@@ -6,7 +6,6 @@
 #include <catch2/catch_template_test_macros.hpp>
 
 namespace ferry_test::rowwise_int8_gather_test {
-namespace {
 
 /// By indices, and where asked for by a plan: what either names is a list of rows when the paths part.
 template <class Out, class Space, class OutSpace, bool ByPlan = false>
@@ -31,8 +30,6 @@ void gather_int8_everywhere(std::mt19937_64& random, std::size_t rows, std::size
     }
   });
 }
-
-}  // namespace
 
 using int8_points = product<decltype(spaces), decltype(spaces)>;
 TEMPLATE_LIST_TEST_CASE("gather from 8-bit tables, between every two spaces", "[int8][gather][once]",

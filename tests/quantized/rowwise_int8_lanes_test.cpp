@@ -16,12 +16,12 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 /// The kernels of 8-bit rows as a device runs them, by a host's threads: the lanes that encode a row, and the threads
 /// that pool rows by operations of floats.
 namespace ferry_test::rowwise_int8_lanes_test {
-namespace {
 
 namespace kernels = ferry::kernels;
 
@@ -97,14 +97,13 @@ void quantize_by_lanes(std::mt19937_64& random, std::size_t width, int least) {
   CHECK(quantize(source) == untouched);
 }
 
-}  // namespace
-
 TEMPLATE_TEST_CASE("lanes of a device quantize rows of all widths", "[kernels][int8]", float, double,
                    ferry::half_t) {
   auto random = generator(131);
   for (const std::size_t width :
        {1u, 3u, 4u, 7u, 8u, 12u, 40u, 64u, 100u, 127u, 128u, 129u, 132u, 256u, 257u, 264u, 1000u})
     for (const int least : {1, 32}) {
+      if (least == 32 && !std::is_same_v<TestType, float>) continue;
       quantize_by_lanes<kernels::single_tile, TestType>(random, width, least);
       if (width % 4 == 0) quantize_by_lanes<kernels::packed_tile, TestType>(random, width, least);
       if (width % 8 == 0) quantize_by_lanes<kernels::wide_packed_tile, TestType>(random, width, least);

@@ -10,8 +10,6 @@ namespace ferry_test::rowwise_int8_scatter_test {
 /// True if the rows are named by the indices themselves or by a plan.
 enum class named_by { indices, plan };
 
-namespace {
-
 template <class V, class Space, class ValueSpace, class Duplicates, named_by How, class Path>
 void scatter_int8(std::mt19937_64& random, std::size_t rows, std::size_t width, std::size_t n, Path path) {
   CAPTURE(Space::name, ValueSpace::name, path.name, Duplicates::name, How == named_by::plan, rows, width, n);
@@ -31,8 +29,6 @@ void scatter_int8(std::mt19937_64& random, std::size_t rows, std::size_t width, 
     ferry::scatter(exec, table, ids, source, path, Duplicates{}).wait();
   CHECK(take(table.records()) == expected);
 }
-
-}  // namespace
 
 using int8_scatter_points = product<decltype(spaces), decltype(spaces)>;
 TEMPLATE_LIST_TEST_CASE("scatter into 8-bit tables, between every two spaces", "[int8][scatter][once]",

@@ -84,8 +84,8 @@ CASES = {
 }
 
 
-def rows_of(table):
-    return "\n".join(" ".join(float(value).hex() for value in row) for row in table.tolist())
+def words_of(table):
+    return " ".join(float(value).hex() for row in table.tolist() for value in row)
 
 
 def is_of_rows(value):
@@ -98,10 +98,11 @@ def write(path, rule, make, options):
     sparse = make is torch.optim.SparseAdam
     optimizer = make([weight], **options) if sparse else make([weight], foreach=False, **options)
     initial = {"sum": options.get("initial_accumulator_value", 0.0), "step_size": optimizer.defaults["lr"]}
-    lines = [f"# torch {torch.__version__}", f"rule {rule}", f"rows {ROWS}", f"width {WIDTH}", f"steps {STEPS}"]
+    words = [f"rule {rule} rows {ROWS} width {WIDTH} steps {STEPS}"]
     for name, value in options.items():
         for place, part in enumerate(value if isinstance(value, tuple) else (value,)):
-            lines.append(f"{name}{place if isinstance(value, tuple) else ''} {float(part).hex()}")
+            words.append(f"{name}{place if isinstance(value, tuple) else ''} {float(part).hex()}")
+    lines = [f"# torch {torch.__version__}", " ".join(words)]
     for step in range(1, STEPS + 1):
         touched = [is_touched(step, row) for row in range(ROWS)]
         gradient = torch.tensor([[number(step, row, column) if touched[row] else 0.0 for column in range(WIDTH)]
@@ -122,7 +123,7 @@ def write(path, rule, make, options):
                     if is_of_rows(value):
                         value[row] = state[name][row] if name in state else initial.get(name, 0.0)
         if step in SHOWN:
-            lines += [f"weight {step}", rows_of(weight.detach())]
+            lines.append(f"weight {step} {words_of(weight.detach())}")
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -81,21 +81,16 @@ def edges(values):
     return np.unique(both.view(np.uint32)).view(np.float32)
 
 
-def lines_of(words, across):
-    return [" ".join(words[i:i + across]) for i in range(0, len(words), across)]
-
-
 def write(path, name, count):
     values = np.arange(count, dtype=np.uint8).view(getattr(ml_dtypes, name)).astype(np.float32)
-    lines = [f"# ml_dtypes {ml_dtypes.__version__}", f"values {count}"]
-    lines += lines_of([f"{bits:08x}" for bits in values.view(np.uint32)], 12)
+    lists = [("values", [f"{bits:08x}" for bits in values.view(np.uint32)])]
     floats = edges(values)
     floats = floats[is_compared(name, floats)]
     words = [f"{bits:08x}:{code:02x}" for bits, code in zip(floats.view(np.uint32), codes_of(name, floats))]
-    lines += [f"edges {len(words)}"] + lines_of(words, 9)
+    lists.append(("edges", words))
     for label, many in (("halves", halves()), ("any", any_floats()), ("middle", middle_floats())):
-        blocks = [hash_of(name, many[i:i + BLOCK]) for i in range(0, len(many), BLOCK)]
-        lines += [f"{label} {len(blocks)}"] + lines_of(blocks, 6)
+        lists.append((label, [hash_of(name, many[i:i + BLOCK]) for i in range(0, len(many), BLOCK)]))
+    lines = [f"# ml_dtypes {ml_dtypes.__version__}"] + [f"{label} {len(words)} {' '.join(words)}" for label, words in lists]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -135,18 +135,22 @@ def hash_of(numbers):
     return f"{value:016x}"
 
 
+def write(path, rows):
+    path.write_text("\n".join(" ".join(rows[i:i + 11]) for i in range(0, len(rows), 11)) + "\n", encoding="utf-8")
+
+
 def main():
     here = pathlib.Path(__file__).resolve().parent
     directory = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else here / "golden_quantized"
     directory.mkdir(parents=True, exist_ok=True)
     values = rows()
     words = ["".join(f"{bits:08x}" for bits in row) for row in values.view(np.uint32)]
-    (directory / "rows.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
+    write(directory / "rows.txt", words)
     with np.errstate(all="ignore"):
         for name, codes, scales, numbers in all_of(values):
             lines = [f"{codes[r].tobytes().hex()} {scales[r].tobytes().hex() if scales is not None else '-'} {hash_of(numbers[r])}"
                      for r in range(len(values))]
-            (directory / f"{name}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            write(directory / f"{name}.txt", lines)
     print(f"{len(values)} rows by ml_dtypes {ml_dtypes.__version__} in {directory}")
 
 

@@ -4,25 +4,16 @@
 #include <cstddef>
 #include <vector>
 
-/// torch.optim's SGD, Adagrad and Adam as their documentation writes them, in double, one row at a time. Rows
-/// that are not stepped keep weights and state; `step` counts from 1 for all rows alike.
+/// torch.optim's Adam as its documentation writes it, in double, one row at a time. Rows that are not stepped keep weights and
+/// state; `step` counts from 1 for all rows alike.
 namespace ferry_test::reference {
 
-struct sgd_options {
-  double lr = 1e-3, momentum = 0.0, dampening = 0.0, weight_decay = 0.0;
-  bool nesterov = false, maximize = false;
-};
-struct adagrad_options {
-  double lr = 1e-2, lr_decay = 0.0, weight_decay = 0.0, initial_accumulator_value = 0.0, eps = 1e-10;
-  bool maximize = false;
-};
 struct adam_options {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
   bool maximize = false;
 };
 
-/// A table with the two state arrays that the richest of the three needs; SGD's buffer and Adagrad's sum are
-/// the first.
+/// A table with its two state arrays.
 struct trained_table {
   std::size_t rows = 0, width = 0;
   std::vector<double> weight, first, second;
@@ -35,10 +26,6 @@ struct trained_table {
         second(row_count * row_width) {}
 };
 
-void step_row(const sgd_options& options, trained_table& table, std::size_t row, const double* gradient,
-              long step);
-void step_row(const adagrad_options& options, trained_table& table, std::size_t row, const double* gradient,
-              long step);
 void step_row(const adam_options& options, trained_table& table, std::size_t row, const double* gradient,
               long step);
 

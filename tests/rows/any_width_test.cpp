@@ -1,20 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
-/// Rows of random widths that begin at any element, with guarded memory around: a device moves them in units that
-/// hold parts of their neighbours, too.
 namespace ferry_test::any_width_test {
 
-namespace {
+// Rows of random widths that begin at any element, with guarded memory around: a device moves them in units that
+// hold parts of their neighbours, too.
 
 /// An array within memory of its own: `shift` elements lie before it and some after it.
 template <class T, class Space>
@@ -120,8 +111,6 @@ void check_rows(auto& random, const exec_space& exec) {
   }
 }
 
-}  // namespace
-
 TEMPLATE_TEST_CASE("rows of any width at any address", "[gather][scatter][width]", float, double,
                    ferry::half_t, ferry::bhalf_t, std::int8_t, std::int32_t) {
   auto random = generator(271);
@@ -131,6 +120,191 @@ TEMPLATE_TEST_CASE("rows of any width at any address", "[gather][scatter][width]
     check_rows<TestType, ferry::device_space>(random, exec);
     check_rows<TestType, ferry::mapped_space>(random, exec);
     check_rows<TestType, ferry::pinned_space>(random, exec);
+  }
+}
+
+// Arrays of short rows in LayoutLeft, as a Kokkos program has them on a device: gather, scatter and scatter_add
+// against plain loops.
+
+using Kokkos::LayoutLeft;
+using Kokkos::LayoutRight;
+
+constexpr std::size_t rows = 211, n = 97, width = 3;
+
+template <class T, class Layout>
+using points = Kokkos::View<T* [width], Layout, Kokkos::SharedSpace>;
+
+/// The elements of a view by row.
+template <class View>
+std::vector<double> content_of(const View& view) {
+  Kokkos::fence();
+  std::vector<double> content;
+  for (std::size_t r = 0; r < view.extent(0); ++r)
+    for (std::size_t c = 0; c < view.extent(1); ++c) content.push_back(static_cast<double>(view(r, c)));
+  return content;
+}
+
+template <class View>
+void fill(const View& view, std::mt19937_64& random) {
+  for (std::size_t r = 0; r < view.extent(0); ++r)
+    for (std::size_t c = 0; c < view.extent(1); ++c)
+      view(r, c) =
+          static_cast<typename View::non_const_value_type>(static_cast<double>(random() % 2000) - 1000);
+}
+
+template <class View>
+void poison(const View& view) {
+  for (std::size_t r = 0; r < view.extent(0); ++r)
+    for (std::size_t c = 0; c < view.extent(1); ++c) view(r, c) = -12345;
+}
+
+/// The layouts of a table and its batch, and their elements.
+template <class Table, class Batch>
+struct pair_of {
+  using table = Table;
+  using batch = Batch;
+};
+
+/// scatter and scatter_add by plain loops. `add`: to the elements of the row.
+template <class Duplicates>
+void write_rows(std::vector<double>& table, const std::vector<std::int64_t>& ids,
+                const std::vector<double>& values, bool add, const Duplicates&) {
+  for (std::size_t row = 0; row < rows; ++row) {
+    std::vector<std::size_t> positions;
+    for (std::size_t p = 0; p < ids.size(); ++p)
+      if (ids[p] == static_cast<std::int64_t>(row)) positions.push_back(p);
+    if (positions.empty()) continue;
+    for (std::size_t c = 0; c < width; ++c) {
+      double sum = 0;
+      for (const std::size_t p : positions) sum += values[p * width + c];
+      double written = sum;
+      if constexpr (std::is_same_v<Duplicates, ferry::duplicates::last>)
+        written = values[positions.back() * width + c];
+      if constexpr (std::is_same_v<Duplicates, ferry::duplicates::first>)
+        written = values[positions.front() * width + c];
+      table[row * width + c] = (add ? table[row * width + c] : 0) + written;
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("verbs move short rows of LayoutLeft arrays by columns", "[columns]",
+                   (pair_of<points<double, LayoutLeft>, points<double, LayoutLeft>>),
+                   (pair_of<points<double, LayoutLeft>, points<double, LayoutRight>>),
+                   (pair_of<points<float, LayoutRight>, points<double, LayoutLeft>>)) {
+  const exec_space exec;
+  auto random = generator(311);
+  typename TestType::table table("table", rows);
+  typename TestType::batch batch("batch", n);
+  fill(table, random);
+  for (const bool planned : {false, true}) {
+    CAPTURE(planned);
+    const auto ids = indices<std::int64_t>(random, n, rows);
+    const auto plan = ferry::make_plan(exec, ids, rows);
+    const auto before = content_of(table);
+    poison(batch);
+    if (planned)
+      ferry::gather(exec, table, plan, batch).wait();
+    else
+      ferry::gather(exec, table, ids, batch).wait();
+    const auto rows_of_ids = content_of(batch);
+    for (std::size_t p = 0; p < n; ++p)
+      for (std::size_t c = 0; c < width; ++c)
+        REQUIRE(rows_of_ids[p * width + c] == before[static_cast<std::size_t>(ids[p]) * width + c]);
+
+    fill(batch, random);
+    const auto values = content_of(batch);
+    const auto compare = [&](auto duplicates, auto adds) {
+      auto expected = content_of(table);
+      write_rows(expected, ids, values, adds, duplicates);
+      const auto write = [&](const auto& named) {
+        if constexpr (adds)
+          ferry::scatter_add(exec, table, named, batch, duplicates).wait();
+        else
+          ferry::scatter(exec, table, named, batch, duplicates).wait();
+      };
+      planned ? write(plan) : write(ids);
+      CHECK(content_of(table) == expected);
+    };
+    compare(ferry::duplicates::last{}, std::false_type());
+    compare(ferry::duplicates::first{}, std::false_type());
+    compare(ferry::duplicates::sum{}, std::false_type());
+    compare(ferry::duplicates::sum{}, std::true_type());
+    compare(ferry::duplicates::sum_any_order{}, std::true_type());
+  }
+}
+
+TEST_CASE("errors of verbs by columns name the whole table, and nothing is half written", "[columns]") {
+  const exec_space exec;
+  auto random = generator(312);
+  points<double, LayoutLeft> table("table", rows), batch("batch", 4);
+  fill(table, random);
+  fill(batch, random);
+  const auto before = content_of(table);
+  const std::vector<std::int64_t> bad{5, 400, 7, -2}, twice{5, 6, 7, 5}, good{1, 2, 3, 4};
+  const auto plan = ferry::make_plan(exec, bad, rows);
+  for (const auto& text :
+       {said<ferry::out_of_range>([&] { ferry::scatter(exec, table, bad, batch).wait(); }),
+        said<ferry::out_of_range>([&] { ferry::scatter_add(exec, table, plan, batch).wait(); }),
+        said<ferry::out_of_range>(
+            [&] { ferry::scatter(exec, table, bad, batch, ferry::duplicates::assume_unique{}).wait(); })}) {
+    CHECK(has(text, "2 of 4 indices are outside of 'table' [211 x 3]"));
+    CHECK(has(text, "index 400 at position 1"));
+  }
+  CHECK(has(said<ferry::invalid_argument>(
+                [&] { ferry::scatter(exec, table, twice, batch, ferry::duplicates::reject{}).wait(); }),
+            "1 row of 'table' [211 x 3]"));
+  CHECK(content_of(table) == before);
+  ferry::scatter(exec, table, bad, batch, ferry::bounds::skip{}).wait();
+  auto expected = before;
+  const auto values = content_of(batch);
+  for (const std::size_t p : {0u, 2u})
+    for (std::size_t c = 0; c < width; ++c)
+      expected[static_cast<std::size_t>(bad[p]) * width + c] = values[p * width + c];
+  CHECK(content_of(table) == expected);
+
+  poison(batch);
+  CHECK(has(said<ferry::out_of_range>([&] { ferry::gather(exec, table, bad, batch).wait(); }),
+            "2 of 4 indices are outside of 'table' [211 x 3]"));
+  CHECK(batch(1, 2) == -12345);
+  CHECK(batch(2, 2) == table(7, 2));
+  CHECK(has(said<ferry::invalid_argument>([&] {
+              ferry::gather(exec, table, std::vector<std::int64_t>{1, 2}, batch).wait();
+            }),
+            "2 indices were given for the 4 rows of 'batch' [4 x 3]"));
+  const auto part = Kokkos::subview(table, std::pair(0, 4), Kokkos::ALL);
+  CHECK(
+      has(said<ferry::invalid_argument>([&] { ferry::gather(exec, table, good, part).wait(); }), "overlap"));
+  // A detached ticket reports once, for all columns.
+  ferry::scatter(exec, table, bad, batch).detach();
+  exec.fence();
+  int heard = 0;
+  for (int turn = 0; turn < 4; ++turn)
+    heard +=
+        said<ferry::out_of_range>([&] { ferry::gather(exec, table, good, batch).wait(); }).empty() ? 0 : 1;
+  CHECK(heard == 1);
+}
+
+TEST_CASE("rows of tensors go to and from LayoutLeft arrays", "[columns]") {
+  const exec_space exec;
+  auto random = generator(313);
+  points<float, LayoutLeft> particles("particles", rows);
+  fill(particles, random);
+  const auto ids = unique_indices<std::int64_t>(random, n, rows);
+  ferry::tensor<float, ferry::device_space> batch("batch", n, width);
+  ferry::gather(exec, particles, ids, batch).wait();
+  const auto content = content_of(particles);
+  const auto rows_of_ids = take(batch);
+  for (std::size_t p = 0; p < n; ++p)
+    for (std::size_t c = 0; c < width; ++c)
+      REQUIRE(static_cast<double>(rows_of_ids[p * width + c]) ==
+              content[static_cast<std::size_t>(ids[p]) * width + c]);
+  poison(particles);
+  ferry::scatter(exec, particles, ids, batch, ferry::duplicates::assume_unique{}).wait();
+  const auto written = content_of(particles);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const bool named = std::find(ids.begin(), ids.end(), static_cast<std::int64_t>(row)) != ids.end();
+    for (std::size_t c = 0; c < width; ++c)
+      REQUIRE(written[row * width + c] == (named ? content[row * width + c] : -12345.0));
   }
 }
 

@@ -22,7 +22,6 @@
 
 /// Kernels of small batches, run by teams of a few threads.
 namespace ferry_test::checked_rows_test {
-namespace {
 
 namespace kernels = ferry::kernels;
 namespace detail = ferry::detail;
@@ -121,8 +120,6 @@ void check_moved_and_added(std::size_t n, std::size_t width, int teams) {
     }
   }
 }
-
-}  // namespace
 
 TEST_CASE("teams that check indices have several items under way", "[bounds]") {
   for (const int teams : {1, 3})

@@ -1,31 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <Kokkos_Core.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
 namespace ferry_test::clone_test {
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-
-namespace {
-
 using from_to = product<decltype(spaces), decltype(spaces)>;
-
-}  // namespace
 
 TEMPLATE_LIST_TEST_CASE("a clone is a copy of its own, in any space", "[clone]", from_to) {
   using from = at<0, TestType>;

@@ -2,18 +2,8 @@
 #pragma once
 
 #include "reference/half.hpp"
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
-
-#include <array>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <random>
-#include <type_traits>
-#include <vector>
+#include "support/test.hpp"
 
 /// Element conversion as an independent oracle does it, and values that bring out its roundings.
 namespace ferry_test {

@@ -12,8 +12,6 @@
 /// The parts of a copy, each against plain loops. Kernels of a device are called here element by element.
 namespace ferry_test::copy_box_test {
 
-namespace {
-
 using ferry::detail::copy_box;
 using side = copy_box::side;
 
@@ -45,8 +43,6 @@ problem random_problem(std::mt19937_64& random, std::size_t rank, std::int64_t e
   const auto sink = arrange(random, extents, arrangements[random() % std::size(arrangements)]);
   return {random, source, sink};
 }
-
-}  // namespace
 
 TEST_CASE("a box keeps its elements, however it is ordered, split or packed", "[copy][box]") {
   auto random = generator(120);

@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "copy_layout.hpp"
 #include "support/oracle.hpp"
-
-#include <Kokkos_Core.hpp>
+#include "support/test.hpp"
 
 #include <cuda_runtime.h>
-
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <optional>
+#include <Kokkos_Core.hpp>
 
 /// Copies of every kind in a graph, and copies by several threads on one stream of the test's own.
 namespace ferry_test::copy_graph_cuda_test {
-
-namespace {
 
 void check(cudaError_t status) {
   CAPTURE(cudaGetErrorString(status));
@@ -75,8 +67,6 @@ void replay(const layout& source, const layout& sink, std::size_t transfers) {
   check(cudaGraphExecDestroy(graph));
 }
 
-}  // namespace
-
 TEST_CASE("a graph repeats transfers of rows, and kernels of other layouts", "[copy][graph]") {
   auto random = generator(131);
   using ferry::device_space, ferry::pinned_space;
@@ -111,9 +101,8 @@ TEST_CASE("a copy through slots is refused in a capture, which goes on", "[copy]
   ferry::copy(queue.exec(), host_array, device_array).wait();
   ferry::copy(queue.exec(), device_array, twin).wait();
   check(cudaStreamBeginCapture(queue.handle(), cudaStreamCaptureModeThreadLocal));
-  CHECK_THROWS_MATCHES(
-      ferry::copy(queue.exec(), host_array, device_array), ferry::invalid_argument,
-      Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("is being captured into a graph")));
+  CHECK_THROWS_MATCHES(ferry::copy(queue.exec(), host_array, device_array), ferry::invalid_argument,
+                       MessageMatches(ContainsSubstring("is being captured into a graph")));
   ferry::ticket ticket = ferry::copy(queue.exec(), device_array, twin);
   cudaGraph_t captured = nullptr;
   check(cudaStreamEndCapture(queue.handle(), &captured));

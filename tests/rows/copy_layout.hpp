@@ -1,19 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "support/arrays.hpp"
-#include "support/random.hpp"
-
-#include <ferry/ferry.hpp>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <numeric>
-#include <random>
-#include <string>
-#include <vector>
+#include "support/test.hpp"
 
 /// Arrays of every rank whose elements lie anywhere in a tensor's memory, for copies and their oracle.
 namespace ferry_test {

@@ -3,13 +3,8 @@
 #include "conversion.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstring>
 #include <iterator>
 
 namespace ferry_test::copy_layout_test {
@@ -18,8 +13,6 @@ namespace ferry_test::copy_layout_test {
 struct triple {
   std::int32_t first, second, third;
 };
-
-namespace {
 
 template <class T>
 std::vector<T> fresh(std::mt19937_64& random, std::size_t count) {
@@ -72,8 +65,6 @@ void copy_all_layouts(std::size_t salt, std::int64_t elements) {
     }
   }
 }
-
-}  // namespace
 
 using layout_points = product<decltype(spaces), decltype(spaces)>;
 TEMPLATE_LIST_TEST_CASE("copy takes every rank and every layout on both sides", "[copy][layout]",
@@ -136,9 +127,8 @@ TEST_CASE("a source may repeat elements, a destination may not", "[copy][layout]
   CHECK(equal);
   CHECK_THROWS_MATCHES(
       ferry::copy(exec, target, array_in(source, wide)), ferry::invalid_argument,
-      Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("ferry::copy") &&
-                                      Catch::Matchers::ContainsSubstring("'row' [20 x 50]") &&
-                                      Catch::Matchers::ContainsSubstring("share memory")));
+      MessageMatches(ContainsSubstring("ferry::copy") && ContainsSubstring("'row' [20 x 50]") &&
+                     ContainsSubstring("share memory")));
   CHECK(same_bits(take(source), row));
 }
 

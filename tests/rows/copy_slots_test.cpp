@@ -2,18 +2,10 @@
 #include "copy_layout.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <stdexcept>
-#include <string>
-#include <thread>
-#include <vector>
+#include "support/test.hpp"
 
 /// Copies in pieces through slots, their threads and their progress.
 namespace ferry_test::copy_slots_test {
-
-namespace {
 
 using device = ferry::device_space;
 using pageable = ferry::pageable_space;
@@ -34,8 +26,6 @@ bool copies_in_pieces(std::mt19937_64& random, const layout& source, const layou
   return same_bits(take(sink_memory), expected);
 }
 
-}  // namespace
-
 TEST_CASE("copies in many pieces, by any number of threads and slots", "[copy][slots][once]") {
   auto random = generator(110);
   for (const std::int64_t slot_bytes : {64, 1000, 4096, 70000})
@@ -51,8 +41,10 @@ TEST_CASE("copies in many pieces, by any number of threads and slots", "[copy][s
             const auto sink = arrange(random, extents, sink_order);
             CAPTURE(slot_bytes, workers, slots, past, source.text(), sink.text());
             CHECK(copies_in_pieces<pageable, device, float>(random, source, sink, how));
-            CHECK(copies_in_pieces<device, pageable, float>(random, source, sink, how));
-            CHECK(copies_in_pieces<device, pageable, std::int8_t>(random, source, sink, how));
+            if (slots % 2 == 0)
+              CHECK(copies_in_pieces<device, pageable, float>(random, source, sink, how));
+            else
+              CHECK(copies_in_pieces<device, pageable, std::int8_t>(random, source, sink, how));
           }
       }
 }
@@ -119,8 +111,6 @@ TEST_CASE("several threads copy at the same time", "[copy][slots][threads]") {
   CHECK(right == std::vector<char>(threads, 1));
 }
 
-namespace {
-
 struct note {
   std::string source, target;
   std::size_t bytes_done, bytes;
@@ -149,8 +139,6 @@ struct copying {
     ferry::copy(exec_space{}, few, target).wait();
   }
 };
-
-}  // namespace
 
 TEST_CASE("a long copy reports how far it is, and that the host's part is done", "[copy][progress]") {
   const exec_space exec;

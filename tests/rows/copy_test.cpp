@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <span>
+#include "support/test.hpp"
 
 namespace ferry_test::copy_test {
-namespace {
 
 template <class To, class From>
 std::vector<To> converted(const std::vector<From>& elements) {
@@ -39,8 +30,6 @@ void copy_everywhere(std::size_t rows, std::size_t width) {
   for_covering_paths<FromSpace, ToSpace, work::copies>(
       [&](auto path) { copy_by<From, To, FromSpace, ToSpace>(path, rows, width); });
 }
-
-}  // namespace
 
 using copy_points = product<decltype(spaces), decltype(spaces)>;
 TEMPLATE_LIST_TEST_CASE("copy between every two spaces", "[copy][once]", copy_points) {
@@ -81,18 +70,15 @@ TEST_CASE("copy of N-d tensors, spans and vectors", "[copy]") {
   CHECK(same_bits(take(wider), converted<double>(content)));
 
   ferry::tensor<float, ferry::device_space> second("other", 6, 4, 5);
-  CHECK_THROWS_MATCHES(
-      ferry::copy(exec, image, second), ferry::invalid_argument,
-      Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("'image' [2 x 3 x 4 x 5]") &&
-                                      Catch::Matchers::ContainsSubstring("'other' [6 x 4 x 5]")));
+  CHECK_THROWS_MATCHES(ferry::copy(exec, image, second), ferry::invalid_argument,
+                       MessageMatches(ContainsSubstring("'image' [2 x 3 x 4 x 5]") &&
+                                      ContainsSubstring("'other' [6 x 4 x 5]")));
   // A tensor of rank 1 has extents like any other; only spans and vectors stand for every shape.
   ferry::tensor<float, ferry::device_space, ferry::extents<ferry::dyn>> flat("flat", size);
   CHECK_THROWS_AS(ferry::copy(exec, image, flat), ferry::invalid_argument);
   std::vector<float> shorter(size - 1);
   CHECK_THROWS_AS(ferry::copy(exec, image, shorter), ferry::invalid_argument);
 }
-
-namespace {
 
 template <class Layout, class FromSpace, class... DenseSpaces>
 void copy_from_strided() {
@@ -141,8 +127,6 @@ void copy_from_strided() {
   };
   (check(DenseSpaces{}), ...);
 }
-
-}  // namespace
 
 TEST_CASE("copy takes every stride, on both sides", "[copy]") {
   using ferry::device_space, ferry::pageable_space;

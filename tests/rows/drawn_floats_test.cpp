@@ -27,8 +27,6 @@ using Catch::Matchers::WithinAbs;
 using Catch::Matchers::WithinRel;
 namespace random = ferry::random;
 
-namespace {
-
 constexpr float poison = -123.5f;
 
 /// values.value() of each position, one by one.
@@ -62,8 +60,6 @@ void check_runs(const Values& values) {
     REQUIRE(have_equal_bits({got.begin() + 1, got.end() - 1}, one_by_one(values, position, count)));
   }
 }
-
-}  // namespace
 
 TEST_CASE("runs of a host have the bits of single floats", "[init][floats]") {
   const std::uint64_t seed = generator(1)();

@@ -1,25 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/half.hpp"
 #include "reference/minifloat.hpp"
-#include "support/arrays.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-#include <tuple>
-#include <type_traits>
-#include <vector>
+#include "support/test.hpp"
 
 namespace ferry_test::fp8_rows_test {
-
-namespace {
 
 using scale_t = ferry::ue8m0_t;
 using pair_t = ferry::fp4_e2m1_pair_t;
@@ -89,8 +73,6 @@ std::vector<T> contents(std::mt19937_64& random, std::size_t count) {
 
 const std::vector<std::int64_t> picked{5, 0, 18, 5, 7, 1};
 constexpr std::size_t table_rows = 19;
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("rows of 8 and 4 bits move as they are", "[rows][fp8]", ferry::fp8_e4m3_t,
                    ferry::fp8_e5m2_t, scale_t, pair_t) {

@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <limits>
-#include <span>
-#include <string>
+#include "support/test.hpp"
 
 namespace ferry_test::gather_indices_test {
-namespace {
 
 /// Indices of which about a fifth lie outside of the table, in every way that the type allows.
 template <class Index>
@@ -40,8 +29,6 @@ std::size_t first_bad(const std::vector<Index>& ids, std::size_t rows) {
   while (row_of(ids[p], rows, on_bad::leave) >= 0) ++p;
   return p;
 }
-
-}  // namespace
 
 template <class Space, class Path>
 struct table_and_path {
@@ -82,8 +69,7 @@ TEMPLATE_LIST_TEST_CASE("gather with bad indices, every index type and bounds po
           std::to_string(bad_count(ids, rows)) + " of 403 indices are outside of 'weights' " +
           "[61 x 36] in " + std::string(space::name) + "; the first is index " +
           std::to_string(ids[first_bad(ids, rows)]) + " at position " + std::to_string(first_bad(ids, rows));
-      CHECK_THROWS_MATCHES(ticket.wait(), ferry::out_of_range,
-                           Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring(message)));
+      CHECK_THROWS_MATCHES(ticket.wait(), ferry::out_of_range, MessageMatches(ContainsSubstring(message)));
     } else {
       CHECK_NOTHROW(ticket.wait());
     }
@@ -217,7 +203,6 @@ TEST_CASE("gather from Kokkos views and rows of one element", "[gather]") {
   CHECK(same_bits(take(picked), gathered(content, 1, ids, std::vector<double>(n))));
 }
 
-namespace {
 struct particle {
   float position[3];
   bool operator==(const particle&) const = default;
@@ -227,7 +212,6 @@ struct record {
   std::int64_t id;
   std::int64_t flags;
 };
-}  // namespace
 
 TEMPLATE_TEST_CASE("rows of structs move through every path", "[gather][scatter]", particle, record) {
   auto random = generator(15);

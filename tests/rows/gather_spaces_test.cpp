@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
+#include "support/test.hpp"
 
 namespace ferry_test::gather_spaces_test {
-namespace {
 
 template <class T, class TableSpace, class OutSpace>
 void gather_everywhere(std::size_t rows, std::size_t width, std::size_t n) {
@@ -25,8 +20,6 @@ void gather_everywhere(std::size_t rows, std::size_t width, std::size_t n) {
     CHECK(same_bits(take(out), gathered(content, width, ids, poison)));
   });
 }
-
-}  // namespace
 
 // Widths around the device's packets and the host's blocks, batches around a warp.
 using points_1 = product<decltype(spaces), decltype(spaces)>;

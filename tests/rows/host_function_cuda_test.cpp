@@ -1,28 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 #include "support/watchdog.hpp"
 
-#include <Kokkos_Core.hpp>
-
 #include <cuda_runtime.h>
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-
-#include <atomic>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <thread>
-#include <vector>
+#include <Kokkos_Core.hpp>
 
 /// Verbs that occupy host threads, while the device waits for host code of the user's: that code must get
 /// what it needs.
 namespace ferry_test::host_function_cuda_test {
-
-namespace {
 
 void check(cudaError_t status) {
   CAPTURE(cudaGetErrorString(status));
@@ -92,8 +78,6 @@ struct operands {
     put(batch, std::vector<float>(n * width, -1.0f));
   }
 };
-
-}  // namespace
 
 TEST_CASE("a host function that computes, before a cooperative gather of its stream",
           "[ring][host_function]") {

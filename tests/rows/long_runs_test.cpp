@@ -9,7 +9,6 @@
 #include <utility>
 
 namespace ferry_test::long_runs_test {
-namespace {
 
 using pieces = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
@@ -47,8 +46,6 @@ std::vector<std::int64_t> list_with_runs(std::mt19937_64& random, std::int64_t l
   rows.resize(n);
   return rows;
 }
-
-}  // namespace
 
 TEST_CASE("runs of neighbouring rows are found wherever they begin", "[gather]") {
   auto random = generator(1);

@@ -16,7 +16,6 @@
 
 /// The kernel by which a device adds in any order, run by this thread as a team of one.
 namespace ferry_test::position_tiles_test {
-namespace {
 
 namespace kernels = ferry::kernels;
 namespace detail = ferry::detail;
@@ -107,8 +106,6 @@ void check_added(std::size_t n, std::size_t rows, std::size_t hot, std::size_t w
   for (const bool checks : {false, true})
     CHECK((add<T, Tile, ferry::bounds::check>(indices, rows, width, shape, checks).table == sums));
 }
-
-}  // namespace
 
 TEST_CASE("neighbouring positions are summed before they are added", "[any_order]") {
   using packed = kernels::packed_tile;

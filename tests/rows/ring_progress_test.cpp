@@ -13,8 +13,6 @@
 /// How the workers of a ring wait for the device, and who asks it whether it still works.
 namespace ferry_test::ring_progress_test {
 
-namespace {
-
 /// The end of a kernel that has ended, has failed or goes on; notes which thread asks.
 class fake_end final : public ferry::detail::event {
  public:
@@ -34,8 +32,6 @@ class fake_end final : public ferry::detail::event {
 };
 
 constexpr auto never = [] { return false; };
-
-}  // namespace
 
 using ferry::detail::ring_progress;
 

@@ -1,19 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <algorithm>
-#include <atomic>
-#include <cstdint>
-#include <numeric>
-#include <random>
-#include <thread>
-#include <vector>
+#include "support/test.hpp"
 
 /// Batches around the pieces that pass a ring: less than one, one, as many as a worker has slots, many rounds of all.
 namespace ferry_test::ring_test {
@@ -21,8 +9,6 @@ namespace ferry_test::ring_test {
 struct two_floats {
   float first, second;
 };
-
-namespace {
 
 constexpr std::size_t rows = 3001;
 
@@ -57,8 +43,6 @@ bool gathers(const exec_space& exec, std::size_t width, std::size_t n, bool hole
   ferry::gather(exec, table, problem.ids, out, path, ferry::bounds::skip{}).wait();
   return same_bits(take(out), problem.expected);
 }
-
-}  // namespace
 
 using points = product<decltype(axis<ferry::bhalf_t, float, double>)>;
 TEMPLATE_LIST_TEST_CASE("batches around the pieces of a ring", "[gather][scatter][ring][once]", points) {

@@ -1,24 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 #include "support/watchdog.hpp"
-
-#include <ferry/ferry.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <thread>
-#include <vector>
 
 /// Rings of many threads at once, and rings that no other thread helps with.
 namespace ferry_test::ring_threads_cuda_test {
-
-namespace {
 
 constexpr std::size_t rows = 5000, width = 48;
 
@@ -48,8 +34,6 @@ std::vector<exec_space> instances_for(int callers) {
   return Kokkos::Experimental::partition_space(exec_space{},
                                                std::vector<int>(static_cast<std::size_t>(callers), 1));
 }
-
-}  // namespace
 
 TEST_CASE("rings of several host threads, each with an instance of its own", "[ring][threads]") {
   const watchdog dog("rings of several host threads", std::chrono::seconds(120));

@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
 #include <ferry/int8.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstdint>
 #include <set>
-#include <vector>
 
 /// Tables of extents [n x 0]: nothing moves, but what a verb says of rows and indices is the same as for any width.
 namespace ferry_test::rows_without_elements_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-
-namespace {
 
 constexpr std::size_t rows = 5;
 const std::vector<int> good{0, 3, 1, 4}, bad{0, 5, 1, -1}, repeated{2, 0, 2, 4};
@@ -68,8 +56,6 @@ void gathers_report(const Table& table) {
   CHECK_THROWS_MATCHES(lost_by_plan.get(), ferry::out_of_range, two_are_outside());
 }
 
-}  // namespace
-
 TEMPLATE_TEST_CASE("gathers of rows without elements report bad indices", "[errors][no_elements]",
                    ferry::device_space, ferry::pageable_space) {
   gathers_report(ferry::tensor<float, TestType>("table", rows, 0));
@@ -105,8 +91,6 @@ TEST_CASE("a cooperative scatter of rows without elements reports repeated indic
                        two_are_outside());
   CHECK_NOTHROW(ferry::scatter(exec, table, good, batch, path).wait());
 }
-
-namespace {
 
 /// Steps and rows are counted as for any width, and by none that throws.
 template <class StepCount, class Space, class Rule, class BatchSpace, class Path>
@@ -148,8 +132,6 @@ void rows_are_counted(const Rule& rule, const ferry::tensor<float, BatchSpace>& 
   CHECK(take(state.row_steps()) == expected);
   CHECK(state.steps() == static_cast<std::int64_t>(step_number));
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("steps on rows without elements count rows", "[optim][no_elements]", ferry::device_space,
                    ferry::pageable_space) {

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
+#include "support/test.hpp"
 
 /// Indices that name neighbouring rows, in runs around the length that DMA takes past the ring, mixed with rows at
 /// random.
 namespace ferry_test::runs_test {
-namespace {
 
 constexpr std::size_t run_bytes = std::size_t{1} << 16;
 
@@ -31,8 +26,6 @@ std::vector<std::int64_t> runs_of_rows(std::mt19937_64& random, std::size_t n, s
   ids.resize(std::min(ids.size(), n));
   return ids;
 }
-
-}  // namespace
 
 using tables = product<decltype(axis<ferry::pinned_space, ferry::pageable_space, ferry::mapped_space>)>;
 TEMPLATE_LIST_TEST_CASE("gather of neighbouring rows", "[gather][once]", tables) {

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <limits>
+#include "support/test.hpp"
 
 namespace ferry_test::scatter_bounds_test {
-namespace {
 
 template <class Index>
 std::vector<Index> with_bad_ones(std::mt19937_64& random, std::size_t n, std::size_t rows) {
@@ -23,8 +16,6 @@ std::vector<Index> with_bad_ones(std::mt19937_64& random, std::size_t n, std::si
   for (std::size_t p = 3; p < n; p += 5) ids[p] = bad[(p / 5) % 4];
   return ids;
 }
-
-}  // namespace
 
 // A guard region on both sides of the table: nothing outside of it may change, whatever the index. An index becomes a row
 // before anyone asks where the rows are, and one of a plan before the paths part: each type and policy with one space, on

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
+#include "support/test.hpp"
 
 namespace ferry_test::scatter_spaces_test {
-namespace {
 
 template <class T, class TableSpace, class ValuesSpace>
 void scatter_everywhere(std::size_t rows, std::size_t width, std::size_t n) {
@@ -31,8 +26,6 @@ void scatter_everywhere(std::size_t rows, std::size_t width, std::size_t n) {
     }
   });
 }
-
-}  // namespace
 
 using scatter_points = product<decltype(spaces), decltype(spaces)>;
 TEMPLATE_LIST_TEST_CASE("scatter and scatter_add between every two spaces", "[scatter]", scatter_points) {

@@ -24,7 +24,6 @@
 /// The kernel that searches a small batch, run by this thread as a team of one with one lane, and by teams of threads
 /// with warps of four.
 namespace ferry_test::search_sums_test {
-namespace {
 
 namespace kernels = ferry::kernels;
 namespace detail = ferry::detail;
@@ -131,11 +130,12 @@ void check_added(const std::vector<std::size_t>& counts, std::size_t width, unsi
   const auto values = ferry_test::values<T>(random, n * width);
   auto table = ferry_test::values<T>(random, rows * width + 8);
   auto sums = table;
+  std::vector<std::vector<std::size_t>> places(counts.size());
+  for (std::size_t p = 0; p < n; ++p) places[static_cast<std::size_t>(indices[p] / 2)].push_back(p);
   for (std::size_t row = 0; row < counts.size(); ++row)
     for (std::size_t c = 0; c < width && counts[row] != 0; ++c) {
       std::vector<T> column;
-      for (std::size_t p = 0; p < n; ++p)
-        if (indices[p] == static_cast<std::int32_t>(2 * row + 1)) column.push_back(values[p * width + c]);
+      for (const std::size_t p : places[row]) column.push_back(values[p * width + c]);
       T sum = sum_in_pieces(column);
       if (std::is_same_v<Duplicates, ferry::duplicates::mean>) sum /= static_cast<T>(counts[row]);
       sums[skew + (2 * row + 1) * width + c] += sum;
@@ -167,8 +167,6 @@ template <class T>
 struct refused_addition : kernels::add_row<T> {
   [[nodiscard]] static bool is_refused() { return true; }
 };
-
-}  // namespace
 
 TEST_CASE("a team that searches leaves refused rows as they are", "[sum_order]") {
   for (const std::size_t count : {1u, 63u, 64u, 65u, 300u}) {
@@ -223,7 +221,7 @@ TEST_CASE("teams of many items find the rows that several of them name", "[sum_o
   std::vector<std::size_t> counts(900, 1);
   counts.insert(counts.end(), {2, 3, 7, 8, 9, 63, 64, 65});
   // A team has at most 16 items, whatever the number of teams at once.
-  for (const std::int64_t teams : {2000, 264, 200, 61, 9, 3}) {
+  for (const std::int64_t teams : {2000, 264, 61, 3}) {
     check_added<float, packed>(counts, 8, 26, 0, teams);
     check_added<float, kernels::masked_tile>(counts, 3, 27, 2, teams);
   }

@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
+#include "support/test.hpp"
 
 /// Small batches without a plan, which a device searches in one launch: the bits of the same verb with a plan, and
 /// what plain loops give. Sizes straddle the warps, the teams and the largest searched batch; a host, which searches
 /// nothing, takes some of them.
 namespace ferry_test::search_test {
-
-namespace {
 
 using device = ferry::device_space;
 
@@ -41,8 +30,6 @@ std::vector<T> written(std::size_t rows, std::size_t width, const std::vector<T>
   call(table);
   return take(table);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("small batches without a plan give the bits of a plan", "[scatter][search]", float,
                    ferry::half_t, std::int32_t) {
@@ -109,8 +96,8 @@ TEST_CASE("small batches with bad indices", "[scatter][search]") {
     for (const std::string& text :
          {said([&] { return ferry::scatter(exec, weights, ids, values_array); }),
           said([&] { return ferry::scatter_add(exec, weights, ids, values_array); })}) {
-      CHECK_THAT(text, Catch::Matchers::ContainsSubstring(std::to_string(n / 2)));
-      CHECK_THAT(text, Catch::Matchers::ContainsSubstring(std::to_string(rows)));
+      CHECK_THAT(text, ContainsSubstring(std::to_string(n / 2)));
+      CHECK_THAT(text, ContainsSubstring(std::to_string(rows)));
     }
     CHECK(take(weights) == content);
     const auto skipped = written(rows, width, content, [&](auto& table) {

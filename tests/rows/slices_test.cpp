@@ -1,33 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
-#include "support/paths.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/int8.hpp>
 
 #include <Kokkos_Core.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <utility>
-#include <vector>
-
 /// Slices where verbs take tensors: nothing outside of them is read or written, and verbs on them keep the order of
 /// the tensors' reads and writes.
 namespace ferry_test::slices_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-
-namespace {
 
 constexpr std::size_t rows = 120, width = 6, first = 20, end = 100, n = 70;
 
@@ -45,8 +27,6 @@ std::vector<T> with_part(std::vector<T> whole, std::size_t begin, const std::vec
 }
 
 using table_and_batch = zipped<decltype(spaces), decltype(spaces), 1>;
-
-}  // namespace
 
 TEMPLATE_LIST_TEST_CASE("rows of slices are gathered and scattered", "[slice]", table_and_batch) {
   using table_space = at<0, TestType>;

@@ -1,21 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <array>
-#include <cstdint>
-#include <numeric>
-#include <vector>
+#include "support/test.hpp"
 
 /// std::array and arrays of the language as indices and batches, and views that are deduced from a pointer.
 namespace ferry_test::small_arrays_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-
-namespace {
 
 constexpr std::size_t rows = 6, width = 4;
 
@@ -64,8 +51,6 @@ void every_verb_takes(const Indices& indices) {
   change([](float& weight, float value) { weight -= 0.5F * value; });
   CHECK(take(table) == expected);
 }
-
-}  // namespace
 
 TEST_CASE("arrays whose type says their length are indices", "[small_arrays]") {
   every_verb_takes(std::array{4, 0, 3});

@@ -21,7 +21,6 @@
 
 /// The kernels by which a device sums long segments, run by this thread on the arrays of a plan.
 namespace ferry_test::sum_kernels_test {
-namespace {
 
 namespace kernels = ferry::kernels;
 
@@ -145,8 +144,6 @@ void check_added(const std::vector<std::size_t>& counts, std::size_t unnamed, st
     }
   CHECK(table == expected);
 }
-
-}  // namespace
 
 TEST_CASE("a device's kernel sums the pieces of some columns", "[sum_order]") {
   plan_arrays plan({70, 3, 300, 20'000}, 2, 8, 1);

@@ -1,18 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
-
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <vector>
+#include "support/test.hpp"
 
 /// The last and the first position of each row, found in a hash table and by the verb, against plain loops.
 namespace ferry_test::winners_test {
@@ -30,8 +18,6 @@ struct read_winners {
     row[p] = none ? -1 : table.row(slot_of[p]);
   }
 };
-
-namespace {
 
 using ferry::kernels::winner_table;
 
@@ -81,8 +67,6 @@ void check_winners(const std::vector<std::int64_t>& ids, std::int64_t rows) {
   CHECK(take(winner) == winners);
   CHECK(take(row) == rows_named);
 }
-
-}  // namespace
 
 TEST_CASE("each row's winner in a hash table", "[scatter][winners]") {
   auto random = generator(91);
@@ -148,8 +132,7 @@ TEMPLATE_TEST_CASE("large scatters keep the last value, or the first", "[scatter
       auto weights = make<ferry::device_space>("weights", rows, width, content);
       CHECK_THROWS_MATCHES(
           ferry::scatter(exec, weights, ids, device).wait(), ferry::out_of_range,
-          Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("-2") &&
-                                          Catch::Matchers::ContainsSubstring(std::to_string(n / 3))));
+          MessageMatches(ContainsSubstring("-2") && ContainsSubstring(std::to_string(n / 3))));
       CHECK(take(weights) == content);
     }
 }

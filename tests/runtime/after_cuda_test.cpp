@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-
-#include <Kokkos_Core.hpp>
+#include "support/test.hpp"
 
 #include <cuda_runtime.h>
-
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstdint>
-#include <vector>
+#include <Kokkos_Core.hpp>
 
 /// ferry::after between streams: it does not block, and does not touch a capture.
 namespace ferry_test::after_cuda_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 /// Waits on the device until the host raises the flag, for some ten seconds at most; result[0] = whether it did.
 struct wait_for_flag {
@@ -35,13 +24,9 @@ struct copy_number {
   KOKKOS_FUNCTION void operator()(int) const { *target = *source; }
 };
 
-namespace {
-
 std::vector<Kokkos::Cuda> streams() {
   return Kokkos::Experimental::partition_space(Kokkos::Cuda{}, std::vector<int>(2, 1));
 }
-
-}  // namespace
 
 TEST_CASE("an instance is ordered after another without blocking the host", "[after]") {
   const auto exec = streams();

@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
+#include "support/test.hpp"
 
 #include <Kokkos_Core.hpp>
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <utility>
-#include <vector>
 
 /// ferry::after between instances, tickets, futures and plans. What a device does late is played on hosts by an event
 /// that ends its work when it is waited for.
@@ -27,8 +18,6 @@ struct slow_successor {
     target[i] = value;
   }
 };
-
-namespace {
 
 class late_write final : public ferry::detail::event {
  public:
@@ -71,8 +60,6 @@ std::vector<exec_space> instances(std::size_t count) {
 }
 
 std::vector<float> all_of(float value) { return std::vector<float>(many, value); }
-
-}  // namespace
 
 TEST_CASE("host code comes after a ticket, a future and a plan", "[after]") {
   const host exec;

@@ -21,8 +21,6 @@
 
 namespace ferry_test::detached_test {
 
-namespace {
-
 struct small_table {
   ferry::tensor<float, ferry::mapped_space> table =
       make<ferry::mapped_space>("table", 3, 1, std::vector<float>{5, 6, 7});
@@ -38,8 +36,6 @@ struct small_table {
 std::string heard(const exec_space& exec, small_table& small) {
   return said<ferry::error>([&] { small.gather(exec, 0).wait(); });
 }
-
-}  // namespace
 
 TEST_CASE("the error of a detached verb comes with the next wait on its instance, once", "[detached]") {
   const exec_space exec;

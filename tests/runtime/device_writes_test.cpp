@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <vector>
+#include "support/test.hpp"
 
 /// Kernels of the host are not ordered after a device's by themselves: a verb on a host execution space
 /// waits for the device's writes to its operands. A device is played by an event that ends its work when it
 /// is waited for.
 namespace ferry_test::device_writes_test {
-
-namespace {
 
 class late_write final : public ferry::detail::event {
  public:
@@ -101,8 +92,6 @@ void check_verbs(Path path) {
     CHECK(take(arrays.batch) == std::vector<float>(4, 9.0f));
   }
 }
-
-}  // namespace
 
 TEST_CASE("a host's kernels wait for the device's writes to their operands", "[device_writes]") {
   check_verbs(ferry::path::direct{});

@@ -1,21 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-
-#include <catch2/catch_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <array>
-#include <cstddef>
-#include <string>
-#include <utility>
-#include <vector>
+#include "support/test.hpp"
 
 /// The facts of every backend about its devices; several of them are in second_device/.
 namespace ferry_test::devices_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 TEST_CASE("the devices have numbers, names and memory", "[devices]") {
   const auto list = ferry::devices();

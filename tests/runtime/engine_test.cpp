@@ -1,25 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/block_uses.hpp"
 #include "support/captured_stderr.hpp"
 #include "support/manual_event.hpp"
-#include "support/said.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
-#include <cstddef>
-#include <cstdint>
 #include <exception>
-#include <memory>
-#include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace ferry_test::engine_test {
-
-namespace {
 
 using ferry::detail::instance_id;
 
@@ -86,8 +75,6 @@ struct captured_verb {
     });
   }
 };
-
-}  // namespace
 
 TEST_CASE("a wait of another instance leaves the findings of detached work to its own", "[engine]") {
   const auto home = ferry::detail::engine::get<exec_space>();

@@ -10,8 +10,6 @@
 
 namespace ferry_test::event_pool_test {
 
-namespace {
-
 struct counted_event {
   counted_event() { ++alive, ++count; }
   counted_event(const counted_event&) = delete;
@@ -22,8 +20,6 @@ struct counted_event {
 };
 
 using pool = ferry::detail::event_pool<counted_event, 1>;
-
-}  // namespace
 
 TEST_CASE("an event that was dropped is leased again", "[event_pool]") {
   counted_event::count = 0;

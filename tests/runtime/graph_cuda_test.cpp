@@ -1,31 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
 #include <ferry/int8.hpp>
 
+#include <cuda_runtime.h>
 #include <Kokkos_Core.hpp>
 
-#include <cuda_runtime.h>
-
-#include <catch2/catch_template_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <optional>
-#include <vector>
 
 /// Verbs on a stream that is being captured, and the launches of the graph that comes of it.
 namespace ferry_test::graph_cuda_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-
-namespace {
 
 void check(cudaError_t status) {
   CAPTURE(cudaGetErrorString(status));
@@ -84,8 +69,6 @@ struct operands {
   ferry::tensor<float, ferry::device_space> batch{"batch", n, width};
   ferry::tensor<std::int64_t, ferry::device_space> ids{"which", n};
 };
-
-}  // namespace
 
 TEST_CASE("a captured gather reads what lies there at each launch", "[graph]") {
   auto random = generator(81);

@@ -1,27 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/oracle.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 #include "support/waiting_kernel_cuda.hpp"
-
-#include <ferry/ferry.hpp>
 
 #include <cuda_runtime.h>
 
-#include <catch2/catch_test_macros.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <set>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 /// Work that must go on while kernels of others wait, and while streams of others are captured.
 namespace ferry_test::next_to_waiting_cuda_test {
-
-namespace {
 
 constexpr std::int64_t rows = 1'000'000;
 
@@ -60,8 +47,6 @@ std::size_t bytes_of_reports() {
     if (std::string_view(entry.label) == "ferry::reports") return entry.current;
   return 0;
 }
-
-}  // namespace
 
 TEST_CASE("plans of every size are made while others' kernels fill half of the multiprocessors",
           "[waiting]") {

@@ -30,15 +30,11 @@ using ferry::detail::helper_threads;
 using ferry::detail::parallel;
 using ferry::detail::thread_choice;
 
-namespace {
-
 #if defined(__SANITIZE_THREAD__)
 constexpr bool may_fork = false;  // ThreadSanitizer refuses threads in a child
 #else
 constexpr bool may_fork = true;
 #endif
-
-}  // namespace
 
 TEST_CASE("each item is in one piece, and numbers of workers are below the limit", "[parallel]") {
   const auto kind =

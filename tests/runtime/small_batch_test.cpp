@@ -22,7 +22,6 @@
 /// The threads that run a host's kernels, and the view that Kokkos Tools have of them, on both sides of
 /// tuning_numbers::caller_bytes.
 namespace ferry_test::small_batch_test {
-namespace {
 
 using host_space = Kokkos::DefaultHostExecutionSpace;
 
@@ -93,8 +92,6 @@ std::set<std::string> labels_of_step(std::size_t n, std::size_t width) {
   for (const auto& [name, times] : tool.kernels) names.insert(name);
   return names;
 }
-
-}  // namespace
 
 TEST_CASE("a small kernel of a host runs once in the calling thread, a large one on all threads", "[small]") {
   const auto threads = static_cast<std::size_t>(ferry::detail::concurrency_of(host_space()));

@@ -17,8 +17,6 @@
 
 namespace ferry_test::small_verbs_test {
 
-namespace {
-
 using host_space = Kokkos::DefaultHostExecutionSpace;
 
 /// The parallel regions of a call.
@@ -28,8 +26,6 @@ int regions_of(const Call& call) {
   call();
   return parallel_regions() - before;
 }
-
-}  // namespace
 
 TEST_CASE("small calls of verbs wake no threads", "[small]") {
   using namespace ferry;

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/test.hpp"
 #include "support/training_step.hpp"
 
 #include <Kokkos_Core.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <cstdint>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
 /// The costs of a loop that is under way: no memory, and on a device no waiting. What Kokkos Tools can't see
 /// is counted in tests/steady.
 namespace ferry_test::steady_test {
-
-namespace {
 
 namespace tools = Kokkos::Tools::Experimental;
 
@@ -56,8 +47,6 @@ std::vector<std::string> costs_of(const Loop& loop, bool fences) {
   for (int i = 0; i < 20; ++i) loop();
   return costs;
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("a steady step allocates nothing and waits for nothing", "[steady]", ferry::device_space,
                    ferry::mapped_space) {

@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
 #include "support/captured_stderr.hpp"
+#include "support/manual_event.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_test_macros.hpp>
+#include <ferry/runtime/ticket.hpp>
+
 #include <catch2/generators/catch_generators.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
 
-#include <cstdint>
 #include <exception>
-#include <memory>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace ferry_test::ticket_test {
-
-using Catch::Matchers::ContainsSubstring;
-
-namespace {
 
 /// Work that ends when the test says so, and counts who waited for it.
 class scripted_event final : public ferry::detail::event {
@@ -74,8 +65,6 @@ struct scripted_work {
 
   static scripted_work& self(void* owner) { return *static_cast<scripted_work*>(owner); }
 };
-
-}  // namespace
 
 TEST_CASE("a ticket is moved, not copied", "[ticket]") {
   STATIC_CHECK_FALSE(std::is_copy_constructible_v<ferry::ticket>);
@@ -255,6 +244,175 @@ TEST_CASE("verbs give tickets that can be used in every way", "[ticket]") {
   exec.fence("ferry_test::detached");
   CHECK_THROWS_AS(ferry::gather(exec, table, good, batch).wait(), ferry::out_of_range);
   CHECK(take(batch) == std::vector<float>{7, 5});
+}
+
+/// A result that tells whether its work had ended when it was freed.
+struct watched {
+  std::shared_ptr<manual_event> work;
+  bool* freed_in_flight;
+  watched(std::shared_ptr<manual_event> event, bool* flag) : work(std::move(event)), freed_in_flight(flag) {}
+  watched(watched&&) = default;
+  watched& operator=(watched&&) = default;
+  ~watched() {
+    if (work != nullptr && work->waits == 0) *freed_in_flight = true;
+  }
+};
+
+struct scripted {
+  std::shared_ptr<manual_event> work = std::make_shared<manual_event>();
+  bool freed_in_flight = false;
+
+  /// Work that ends as soon as it is waited for.
+  ferry::future<watched> start(bool fails = false) {
+    ferry::detail::ticket_state_handle state(new ferry::detail::ticket_state);
+    work->end();
+    state->completion = work;
+    if (fails)
+      state->find_error = [](ferry::detail::ticket_state&) {
+        return std::make_exception_ptr(ferry::out_of_range("row 7 is not there"));
+      };
+    return {ferry::ticket(std::move(state)), watched(work, &freed_in_flight)};
+  }
+};
+
+TEST_CASE("a future is moved, not copied", "[future]") {
+  using one = ferry::future<int>;
+  STATIC_CHECK_FALSE(std::is_copy_constructible_v<one>);
+  STATIC_CHECK_FALSE(std::is_copy_assignable_v<one>);
+  STATIC_CHECK(std::is_nothrow_move_constructible_v<one>);
+  one nothing;
+  CHECK(nothing.ready());
+  nothing.wait();
+  CHECK_THROWS_AS(nothing.get(), ferry::invalid_argument);
+}
+
+TEST_CASE("get waits and hands the result out once", "[future]") {
+  scripted script;
+  auto future = script.start();
+  CHECK(script.work->waits == 0);
+  {
+    const auto result = future.get();
+    CHECK(script.work->waits == 1);
+    CHECK(result.work == script.work);
+  }
+  CHECK_THROWS_AS(future.get(), ferry::invalid_argument);
+  CHECK_NOTHROW(future.wait());
+  auto moved = script.start();
+  const auto result = std::move(moved).get();
+  CHECK(result.work == script.work);
+  CHECK_FALSE(script.freed_in_flight);
+}
+
+TEST_CASE("a future gives nothing of work that failed, and says so each time", "[future]") {
+  scripted script;
+  auto future = script.start(true);
+  CHECK_THROWS_AS(future.wait(), ferry::out_of_range);
+  CHECK_THROWS_AS(future.get(), ferry::out_of_range);
+  CHECK_THROWS_AS(future.get(), ferry::out_of_range);
+  auto moved = std::move(future);
+  CHECK_THROWS_AS(moved.get(), ferry::out_of_range);
+  CHECK_THROWS_AS(future.get(), ferry::invalid_argument);
+}
+
+TEST_CASE("the result is freed after the work has ended", "[future]") {
+  scripted dropped, replaced, script;
+  { const auto future = dropped.start(); }
+  CHECK(dropped.work->waits == 1);
+  CHECK_FALSE(dropped.freed_in_flight);
+  auto future = replaced.start();
+  future = script.start();
+  CHECK(replaced.work->waits == 1);
+  CHECK_FALSE(replaced.freed_in_flight);
+  CHECK(script.work->waits == 0);
+  auto& self = future;
+  future = std::move(self);
+  CHECK(script.work->waits == 0);
+  CHECK(future.get().work == script.work);
+}
+
+TEST_CASE("then orders an instance after the work and leaves the result", "[future]") {
+  scripted script;
+  auto future = script.start();
+  const auto result = future.then(Kokkos::DefaultHostExecutionSpace{}).get();
+  CHECK(script.work->waits == 2);
+}
+
+/// A verb in a graph, played by the test.
+struct captured_work {
+  std::vector<std::shared_ptr<manual_event>> marks;
+  std::shared_ptr<int> resource = std::make_shared<int>(0);
+  bool capturing = false;
+  bool fails = false;
+  int undone = 0;
+
+  ferry::ticket capture() {
+    ferry::detail::ticket_state_handle state(new ferry::detail::ticket_state);
+    state->resources.push_back(resource);
+    state->mark = [this]() -> ferry::detail::event_handle {
+      if (capturing) throw ferry::invalid_argument("still being captured");
+      marks.push_back(std::make_shared<manual_event>());
+      marks.back()->end();
+      return marks.back();
+    };
+    state->ends = {std::shared_ptr<void>(this, [](void*) {}),
+                   [](void* owner) { ++static_cast<captured_work*>(owner)->undone; }, nullptr};
+    state->find_error = [](ferry::detail::ticket_state& state_record) -> std::exception_ptr {
+      auto& work = *static_cast<captured_work*>(state_record.ends.owner.get());
+      if (!work.fails) return nullptr;
+      work.fails = false;
+      return std::make_exception_ptr(ferry::out_of_range("row 7 is not there"));
+    };
+    state->keeper = keeper;
+    return ferry::ticket(std::move(state));
+  }
+
+  struct counting_keeper final : ferry::detail::ticket_state_keeper {
+    void keep(ferry::detail::ticket_state_handle) noexcept override { ++tickets; }
+    void add_finding(ferry::detail::instance_id, const std::exception_ptr&) noexcept override { ++tickets; }
+    std::exception_ptr take_finding(ferry::detail::instance_id,
+                                    ferry::detail::stream_handle) noexcept override {
+      return nullptr;
+    }
+    int tickets = 0;
+  };
+  std::shared_ptr<counting_keeper> keeper = std::make_shared<counting_keeper>();
+};
+
+TEST_CASE("a captured verb is waited for after each launch of its graph", "[captured_ticket]") {
+  captured_work work;
+  auto ticket = work.capture();
+  for (int launch = 1; launch <= 3; ++launch) {
+    work.fails = launch == 2;
+    if (launch == 2)
+      CHECK_THROWS_AS(ticket.wait(), ferry::out_of_range);
+    else
+      CHECK_NOTHROW(ticket.wait());
+    REQUIRE(static_cast<int>(work.marks.size()) == launch);
+    CHECK(work.marks.back()->waits == 1);
+  }
+  CHECK(work.undone == 0);
+  CHECK(work.resource.use_count() == 2);
+  CHECK(ticket.ready());
+  ticket.then(Kokkos::DefaultHostExecutionSpace{});
+  CHECK(work.marks.back()->waits == 1);
+}
+
+TEST_CASE("a captured verb can't be waited for before its graph is there", "[captured_ticket]") {
+  captured_work work;
+  work.capturing = true;
+  {
+    auto ticket = work.capture();
+    CHECK_THROWS_AS(ticket.wait(), ferry::invalid_argument);
+    CHECK_THROWS_AS(ticket.then(Kokkos::DefaultHostExecutionSpace{}), ferry::invalid_argument);
+  }
+  CHECK(work.resource.use_count() == 1);
+  CHECK(work.keeper->tickets == 1);  // of the destroyed ticket: launches may find something
+  work.capture().detach();
+  CHECK(work.keeper->tickets == 2);
+  auto ticket = work.capture();
+  ticket = work.capture();
+  CHECK(work.keeper->tickets == 3);
+  CHECK(work.marks.empty());
 }
 
 }  // namespace ferry_test::ticket_test

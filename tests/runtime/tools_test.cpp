@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
 #include <Kokkos_Core.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstdint>
 #include <set>
-#include <string>
-#include <vector>
 
 /// The view that Kokkos Tools have of the verbs: labels, the instance that kernels run on, transfers,
 /// allocations, fences.
 namespace ferry_test::tools_test {
 
-using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
-
-namespace {
 
 namespace tools = Kokkos::Tools::Experimental;
 
@@ -120,8 +110,6 @@ void all_verbs(const exec_space& exec, Path path, ferry::tensor<float, Space>& t
     ferry::copy(exec, large, second, path).wait();
   }
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE(
     "kernels of the direct path are labelled and run on the given instance, which alone is fenced", "[tools]",

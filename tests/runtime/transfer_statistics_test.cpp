@@ -1,22 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-#include "support/paths.hpp"
+#include "support/test.hpp"
 
 #include <ferry/runtime/transfer_statistics.hpp>
 
-#include <catch2/catch_template_test_macros.hpp>
-#include <catch2/catch_test_macros.hpp>
-
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <thread>
-#include <type_traits>
-#include <vector>
-
 namespace ferry_test::transfer_statistics_test {
-
-namespace {
 
 /// The count of one pair and path; zeros where nothing moved.
 ferry::transfer_count count_of(std::string_view source, std::string_view target, std::string_view path) {
@@ -52,8 +39,6 @@ void expect(const ferry::transfer_count& count, Path, std::uint64_t calls, std::
   else
     CHECK(count.zero_copy_bytes == (ferry::detail::by_host_alone<Path> ? 0 : link));
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("row verbs count what they move between each pair of spaces by each path",
                    "[transfer_statistics]", ferry::device_space, ferry::pinned_space, ferry::mapped_space,

@@ -32,8 +32,6 @@ using ferry::detail::processor_set;
 using ferry::detail::worker_pool;
 using ferry::detail::worker_team;
 
-namespace {
-
 /// Each number from 0 to items - 1, taken by one worker or another.
 struct shared_list {
   explicit shared_list(int items) : counts(static_cast<std::size_t>(items)) {}
@@ -72,8 +70,6 @@ void split(std::atomic<int>& arrived, int count) {
   ++arrived;
   while (arrived < count) std::this_thread::yield();
 }
-
-}  // namespace
 
 TEST_CASE("a worker team's workers are threads of their own that work at once", "[pool]") {
   worker_team workers(5, 8);

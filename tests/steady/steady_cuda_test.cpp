@@ -18,8 +18,6 @@
 /// Kokkos' and CUB's alike.
 namespace ferry_test::steady_cuda_test {
 
-namespace {
-
 std::atomic<bool> counting{false};
 std::mutex guard;
 std::map<std::string, int> calls;
@@ -50,8 +48,6 @@ counts counts_of(const Loop& loop, int warm = 5) {
   counting = false;
   return calls;
 }
-
-}  // namespace
 
 void count_call(const char* name) { count(name); }
 

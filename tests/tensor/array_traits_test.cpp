@@ -1,14 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/arrays.hpp"
-
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <type_traits>
-#include <vector>
+#include "support/test.hpp"
 
 namespace ferry_test::array_traits_test {
 
@@ -47,9 +38,6 @@ struct ferry::array_traits<ferry_test::array_traits_test::pitched_image> {
 };
 
 namespace ferry_test::array_traits_test {
-
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 
 TEST_CASE("array_traits knows tensors, views, spans and vectors", "[array_traits]") {
   STATIC_CHECK(ferry::ArrayLike<ferry::tensor<float, ferry::mapped_space>>);

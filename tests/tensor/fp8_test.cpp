@@ -1,26 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reference/half.hpp"
 #include "reference/minifloat.hpp"
-#include "support/arrays.hpp"
 #include "support/folder.hpp"
-#include "support/random.hpp"
+#include "support/test.hpp"
 
-#include <catch2/catch_template_test_macros.hpp>
-
-#include <array>
-#include <bit>
-#include <cmath>
-#include <cstdint>
 #include <fstream>
-#include <limits>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace ferry_test::fp8_test {
-
-namespace {
 
 using scale_t = ferry::ue8m0_t;
 
@@ -139,8 +125,6 @@ std::uint8_t saturated(float value) {
   else
     return value < 0 ? 0xff : value == 0 ? 0 : 0xfe;
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("numbers of 8 bits are those of ml_dtypes", "[fp8][golden]", ferry::fp8_e4m3_t,
                    ferry::fp8_e5m2_t, scale_t) {

@@ -16,8 +16,6 @@
 
 namespace ferry_test::half_test {
 
-namespace {
-
 /// The facts of both formats, so that each test is written once.
 template <class T>
 struct format;
@@ -48,8 +46,6 @@ template <class T>
 T positive(std::uint16_t bits) {
   return T::from_bits(bits);
 }
-
-}  // namespace
 
 TEMPLATE_TEST_CASE("every bit pattern of a 16-bit number survives the way to float and back", "[half]",
                    ferry::half_t, ferry::bhalf_t) {

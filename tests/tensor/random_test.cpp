@@ -15,8 +15,6 @@
 
 namespace ferry_test::random_test {
 
-namespace {
-
 /// Of a table of doubles.
 double normal(std::uint64_t seed, std::uint64_t position, double mean, double deviation) {
   return ferry::detail::normal_generator<double>(mean, deviation, seed)(0, 0,
@@ -71,8 +69,6 @@ double correlation(const std::vector<double>& sample, std::size_t lag) {
     sum += (sample[i] - shape.mean) * (sample[i - lag] - shape.mean);
   return sum / static_cast<double>(sample.size() - lag) / shape.variance;
 }
-
-}  // namespace
 
 TEST_CASE("philox gives the known answers of its authors", "[random]") {
   using ferry::random::philox;

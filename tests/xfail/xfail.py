@@ -2,26 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles programs that must be refused.
 
-    xfail.py --compile-commands FILE --probe SOURCE [--without-fixed] PROGRAM...
-    xfail.py --compile-commands FILE --probe SOURCE --fixed PROGRAM...
-    xfail.py --compile-commands FILE --probe SOURCE --together --place before|after PROGRAM...
+    xfail.py --compile-commands FILE --probe SOURCE [--fixed] [--only NAME,...] [--place before|after] FILE...
     xfail.py --compile-commands FILE --probe SOURCE --self-test
 
-A program says how it must be refused, once or more often:
+A file holds #includes and then programs. Each begins with its name and says how it must be refused, once or more often:
 
+    // ---- name: a sentence
     // expected-error: <regular expression that the text of one of the compiler's errors matches>
     // expected-first-error: <one that the text of the first error matches>
     // expected-errors: <number> <one that the text of every error matches, of which there must be exactly so many>
     // most-lines: <number of lines that the compiler may print>
 
-It passes when the compiler fails and all of these are true. A program that mentions FERRY_XFAIL_FIXED must also compile
-when that macro is defined, so that the test shows that the one illegal combination and nothing else is refused. With
---fixed that is all that is tested, of all the programs in one compilation, which is much faster than one for each.
+A program that declares no function refused() is the statements of one. It passes when the compiler fails and all of these are
+true. Its legal form shows that the one illegal combination and nothing else is refused: with FERRY_XFAIL_FIXED defined, and
+with the lines behind `// legal: ` in place of the statement that follows them.
 
---together compiles programs as they are in one compilation first, without their legal forms. It suffices for those that are
-refused with their expected-error there, by an error within or required by the program. --place says where the compiler names
-the program: gcc before an error's text, nvcc and clang after it. A program that is not refused there, or says more than
-expected-error, is compiled alone.
+The programs of all files compile in one compilation, each in a namespace of its own: as they are, or with --fixed in their legal
+forms, which must compile. --place says where the compiler names the program: gcc before an error's text, nvcc and clang after
+it. A program that is not refused as it says among the others, or that specialises ferry's templates, is compiled alone.
 """
 
 import argparse
@@ -35,13 +33,41 @@ import sys
 import tempfile
 from pathlib import Path
 
+NAME = re.compile(r"^// ---- (\w+)(?::.*)?$", re.MULTILINE)
 EXPECTED = re.compile(r"^\s*//\s*expected-error:\s*(.+?)\s*$", re.MULTILINE)
 FIRST = re.compile(r"^\s*//\s*expected-first-error:\s*(.+?)\s*$", re.MULTILINE)
 EVERY = re.compile(r"^\s*//\s*expected-errors:\s*(\d+)\s+(.+?)\s*$", re.MULTILINE)
 MOST_LINES = re.compile(r"^\s*//\s*most-lines:\s*(\d+)\s*$", re.MULTILINE)
+# Lines of the legal form, and the statement in whose place they stand.
+LEGAL = re.compile(r"((?:^[ ]*// legal: .+\n)+)(?:.*[^;\n]\n)*?.*;$", re.MULTILINE)
+SPECIALISES = re.compile(r"^(namespace ferry|struct ferry::)", re.MULTILINE)
 # An error's text, without the file name before it and without the source lines that compilers print after it.
 ERROR = re.compile(r"\berror\b[^:\n]*:\s*(.*)$", re.MULTILINE)
+# The lines that gcc prints before an error to say where it is.
+CONTEXT = re.compile(r"^In file included from|^\s+from |: (In|At) |:\s+(recursively )?required |\[ skipping ")
 FIXED = "FERRY_XFAIL_FIXED"
+
+
+class Program:
+    """One program of a file: its name, the file's #includes, its text."""
+
+    def __init__(self, name, includes, text):
+        self.name, self.includes, self.text = name, includes, text
+
+    def source(self, fixed=False):
+        text = LEGAL.sub(lambda found: found.group(1).replace("// legal: ", "").rstrip("\n"), self.text) if fixed else self.text
+        return text if "refused(" in text else f"void refused() {{\n{text}\n}}\n"
+
+    def has_legal_form(self):
+        return bool(LEGAL.search(self.text)) or FIXED in self.includes + self.text
+
+    def compiles_alone(self):
+        return bool(SPECIALISES.search(self.text))
+
+
+def read_programs(path):
+    words = NAME.split(Path(path).read_text(encoding="utf-8"))
+    return [Program(name, words[0], text) for name, text in zip(words[1::2], words[2::2])]
 
 
 class Compiler:
@@ -53,7 +79,7 @@ class Compiler:
             if (Path(entry["directory"]) / entry["file"]).resolve() == probe:
                 command = entry.get("arguments") or shlex.split(entry["command"])
                 self.directory = entry["directory"]
-                self.command = self._without_source_and_output(command, probe)
+                self.command = self._without_source_and_output(command, probe) + [f"-I{probe.parent.parent}"]
                 return
         raise SystemExit(f"{compile_commands} does not compile {probe}")
 
@@ -81,105 +107,106 @@ class Compiler:
 
     def compile(self, source, *definitions):
         """The exit status and the output for a source. Only the front end matters, where it can be run alone."""
-        with tempfile.TemporaryDirectory() as scratch:
-            words = [f"-D{name}" for name in definitions]
-            if self.is_nvcc():
-                words += ["-c", str(source), "-o", os.path.join(scratch, "object.o")]
-            else:
-                words += ["-fsyntax-only", str(source)]
-            # The compiler quotes identifiers in the locale's quotation marks; expressions are written for plain ones.
-            done = subprocess.run(self.command + words, cwd=self.directory, text=True, errors="replace",
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ | {"LC_ALL": "C"})
+        words = [f"-D{name}" for name in definitions]
+        if self.is_nvcc():
+            words += ["-c", str(source), "-o", f"{source}.o"]
+        else:
+            words += ["-fsyntax-only", str(source)]
+        # The compiler quotes identifiers in the locale's quotation marks; expressions are written for plain ones.
+        done = subprocess.run(self.command + words, cwd=self.directory, text=True, errors="replace",
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ | {"LC_ALL": "C"})
         return done.returncode, done.stdout
 
 
-INCLUDE = re.compile(r"^\s*#\s*include\s*<[^>]+>", re.MULTILINE)
-
-
-def compile_together(compiler, programs, *definitions):
+def compile_together(compiler, programs, scratch, fixed=False):
     """The exit status and the output for programs, each in a namespace of its own, in one compilation."""
-    includes = sorted({line.strip() for program in programs for line in INCLUDE.findall(program.read_text(encoding="utf-8"))})
-    parts = [f"namespace program_{number} {{\n#include \"{program}\"\n}}" for number, program in enumerate(programs)]
-    with tempfile.TemporaryDirectory() as scratch:
-        source = Path(scratch) / "together.cpp"
-        source.write_text("\n".join(["#include <ferry/ferry.hpp>"] + includes + parts) + "\n", encoding="utf-8")
-        return compiler.compile(source, *definitions)
+    includes = list(dict.fromkeys(program.includes for program in programs))
+    parts = []
+    for program in programs:
+        (scratch / f"{program.name}.cpp").write_text(program.source(fixed), encoding="utf-8")
+        parts.append(f"namespace program_{program.name} {{\n#include \"{scratch}/{program.name}.cpp\"\n}}")
+    source = scratch / "together.cpp"
+    source.write_text("\n".join(includes + parts) + "\n", encoding="utf-8")
+    return compiler.compile(source, *([FIXED] if fixed else []))
 
 
-def compile_fixed(compiler, programs):
-    """What is wrong with the programs that must compile with FERRY_XFAIL_FIXED."""
-    fixed = [program for program in programs if FIXED in program.read_text(encoding="utf-8")]
-    status, output = compile_together(compiler, fixed, FIXED)
-    if status != 0:
-        return [f"do not all compile with {FIXED}; the compiler said:\n" + shorten(output)]
-    return []
+def compile_alone(compiler, program, scratch, fixed=False):
+    source = scratch / f"{program.name}.cpp"
+    source.write_text(program.includes + program.source(fixed), encoding="utf-8")
+    return compiler.compile(source, *([FIXED] if fixed else []))
 
 
-def errors_of_each(output, programs, place):
-    """The errors of each program in the output for all. An error is a program's if it is in the program or the program requires
-    the template that it is in: the program that is named last up to the error's text, or first from there on."""
-    named = re.compile("|".join(re.escape(str(program)) for program in programs))
-    errors = {str(program): [] for program in programs}
+def compile_fixed(compiler, programs, scratch):
+    """What is wrong with the programs that must compile in their legal forms."""
+    legal = [program for program in programs if program.has_legal_form()]
+    compilations = [("programs", compile_together(compiler, [one for one in legal if not one.compiles_alone()], scratch, True))]
+    compilations += [(one.name, compile_alone(compiler, one, scratch, True)) for one in legal if one.compiles_alone()]
+    return [f"{name}: not legal in the legal form; the compiler said:\n" + shorten(output)
+            for name, (status, output) in compilations if status != 0]
+
+
+def said_of_each(output, programs, scratch, place):
+    """The errors of each program in the output for all, and the number of lines. An error is a program's if it is in the program
+    or the program requires the template that it is in: the program that is named last up to the error's text, or first from there
+    on."""
+    paths = {f"{scratch}/{program.name}.cpp": program.name for program in programs}
+    named = re.compile("|".join(re.escape(path) for path in paths))
+    said = {program.name: ([], []) for program in programs}
     lines = output.splitlines()
     numbers = [number for number, line in enumerate(lines) if ERROR.search(line)]
-    for number, following in zip(numbers, numbers[1:] + [len(lines)]):
+    begins = []
+    for number in numbers:
+        begin = number
+        while place == "before" and begin > 0 and CONTEXT.search(lines[begin - 1]):
+            begin -= 1
+        begins.append(begin)
+    for number, begin, end in zip(numbers, begins, begins[1:] + [len(lines)]):
         if place == "after":
-            names = named.findall("\n".join(lines[number:following]))[:1]
+            paths_there = named.findall("\n".join(lines[number:end]))[:1]
         else:
-            names = named.findall("\n".join(lines[:number + 1]))[-1:]
-        for name in names:
-            errors[name].append(ERROR.search(lines[number]).group(1))
-    return errors
+            paths_there = named.findall("\n".join(lines[:number + 1]))[-1:]
+        for path in paths_there:
+            said[paths[path]][0].append(ERROR.search(lines[number]).group(1))
+            said[paths[path]][1].append(end - begin)
+    return {name: (errors, sum(counts)) for name, (errors, counts) in said.items()}
 
 
-def refused_together(compiler, programs, place):
-    """The programs of which the compiler said every expected-error where it compiled all of them."""
-    status, output = compile_together(compiler, programs)
-    errors = {} if status == 0 else errors_of_each(output, programs, place)
-    refused = []
-    for program in programs:
-        expected = EXPECTED.findall(program.read_text(encoding="utf-8"))
-        said = errors.get(str(program), [])
-        if expected and all(any(re.search(line, error) for error in said) for line in expected):
-            refused.append(program)
-    return refused
-
-
-def suffices_together(text):
-    """Whether a program says nothing but expected-error: no numbers or order of what the compiler prints."""
-    return EXPECTED.search(text) and not (FIRST.search(text) or EVERY.search(text) or MOST_LINES.search(text))
-
-
-def refuse(compiler, source, with_fixed=True):
-    """What is wrong with one program; nothing where it is refused as it says."""
-    text = Path(source).read_text(encoding="utf-8")
-    expected = EXPECTED.findall(text)
-    first = FIRST.findall(text)
+def judge(text, errors, printed):
+    """What is wrong with the errors of a program that is refused."""
     every = EVERY.findall(text)
-    if not (expected or first or every):
-        return ["has no line '// expected-error: ...'"]
-    status, output = compiler.compile(source)
-    if status == 0:
-        return ["compiles, and must not"]
-    errors = ERROR.findall(output)
-    missing = [line for line in expected if not any(re.search(line, error) for error in errors)]
-    problems = [f"is refused, but not with: {line}" for line in missing]
-    problems += [f"is refused, but not first of all with: {line}" for line in first
+    problems = [f"is refused, but not with: {line}" for line in EXPECTED.findall(text)
+                if not any(re.search(line, error) for error in errors)]
+    problems += [f"is refused, but not first of all with: {line}" for line in FIRST.findall(text)
                  if not errors or not re.search(line, errors[0])]
     for number, line in every:
         if len(errors) != int(number):
             problems.append(f"is refused with {len(errors)} errors, not with {number}")
         problems += [f"is refused with an error that is none of the expected: {error}" for error in errors
                      if not re.search(line, error)]
-    printed = len(output.splitlines())
     problems += [f"is refused in {printed} lines, more than {number}" for number in MOST_LINES.findall(text)
                  if printed > int(number)]
+    return problems
+
+
+def refused_together(compiler, programs, scratch, place):
+    """The names of the programs that are refused as they say where all of them are compiled."""
+    programs = [program for program in programs if not program.compiles_alone()]
+    status, output = compile_together(compiler, programs, scratch)
+    said = {} if status == 0 else said_of_each(output, programs, scratch, place)
+    return {name for name, (errors, printed) in said.items()
+            if errors and not judge(next(one.text for one in programs if one.name == name), errors, printed)}
+
+
+def refuse(compiler, program, scratch):
+    """What is wrong with one program; nothing where it is refused as it says."""
+    if not any(expected.search(program.text) for expected in (EXPECTED, FIRST, EVERY)):
+        return ["has no line '// expected-error: ...'"]
+    status, output = compile_alone(compiler, program, scratch)
+    if status == 0:
+        return ["compiles, and must not"]
+    problems = judge(program.text, ERROR.findall(output), len(output.splitlines()))
     if problems:
         problems.append("the compiler said:\n" + shorten(output))
-    if with_fixed and FIXED in text:
-        status, output = compiler.compile(source, FIXED)
-        if status != 0:
-            problems.append(f"does not compile with {FIXED} either; the compiler said:\n" + shorten(output))
     return problems
 
 
@@ -189,15 +216,16 @@ def shorten(output, lines=40):
 
 
 # What compilers say of an error in a.cpp and of one in a template that b.cpp requires.
-GCC_OUTPUT = """In file included from /t/together.cpp:3:
-/p/a.cpp: In function 'void program_0::refused()':
+GCC_OUTPUT = """In file included from /p/together.cpp:3:
+/p/a.cpp: In function 'void program_a::refused()':
 /p/a.cpp:7:3: error: first
+    7 |   first
 /l/verb.hpp: In instantiation of 'void verb() [with T = int]':
 /p/b.cpp:9:14:   required from here
 /l/verb.hpp:20:17: error: static assertion failed: second
 """
 NVCC_OUTPUT = """/p/a.cpp(7): error: first
-          detected during instantiation of "void other()" at line 3 of /t/together.cpp
+          detected during instantiation of "void other()" at line 3 of /p/together.cpp
 
 /l/verb.hpp(20): error: static assertion failed with "second"
           detected during:
@@ -207,75 +235,72 @@ NVCC_OUTPUT = """/p/a.cpp(7): error: first
 /l/verb.hpp(21): error: third
           detected during instantiation of "void verb()" at line 8 of /p/a.cpp
 """
-CLANG_OUTPUT = """In file included from /t/together.cpp:3:
+CLANG_OUTPUT = """In file included from /p/together.cpp:3:
 /p/a.cpp:7:3: error: first
-In file included from /t/together.cpp:1:
+In file included from /p/together.cpp:1:
 /l/verb.hpp:20:17: error: static assertion failed: second
 /p/b.cpp:9:14: note: in instantiation of function template specialization 'verb<int>' requested here
 """
 ATTRIBUTED = [
-    (GCC_OUTPUT, "before", {"/p/a.cpp": ["first"], "/p/b.cpp": ["static assertion failed: second"]}),
-    (NVCC_OUTPUT, "after", {"/p/a.cpp": ["first", "third"], "/p/b.cpp": ['static assertion failed with "second"']}),
-    (CLANG_OUTPUT, "after", {"/p/a.cpp": ["first"], "/p/b.cpp": ["static assertion failed: second"]}),
+    (GCC_OUTPUT, "before", {"a": (["first"], 4), "b": (["static assertion failed: second"], 3)}),
+    (NVCC_OUTPUT, "after", {"a": (["first", "third"], 5), "b": (['static assertion failed with "second"'], 5)}),
+    (CLANG_OUTPUT, "after", {"a": (["first"], 2), "b": (["static assertion failed: second"], 2)}),
 ]
 
+ONE = "static_assert(1 == 2, \"one is not two\");\n"
+TWO = "static_assert(false, \"first\");\nstatic_assert(false, \"second\");\n"
 SELF_TEST = {
-    "refused": ("// expected-error: one is not two\nstatic_assert(1 == 2, \"one is not two\");\n", None),
-    "refused_unless_fixed": ("// expected-error: one is not two\n#ifndef FERRY_XFAIL_FIXED\n"
-                             "static_assert(1 == 2, \"one is not two\");\n#endif\n", None),
-    "two_sentences": ("// expected-error: first\n// expected-error: second\n"
-                      "static_assert(false, \"first\");\nstatic_assert(false, \"second\");\n", None),
+    "refused": ("// expected-error: one is not two\n" + ONE, None),
+    "refused_unless_fixed": (f"// expected-error: one is not two\n#ifndef {FIXED}\n{ONE}#endif\n", None),
+    "refused_or_legal": ("// expected-error: one is not two\n// legal: static_assert(1 == 1);\n" + ONE, None),
+    "refused_in_lines": ("// expected-error: one is not two\n// legal: int one = 1;\n// legal: static_assert(1 == 1);\n"
+                         "static_assert(1 == 2,\n              \"one is not two\");\n", None),
+    "two_sentences": ("// expected-error: first\n// expected-error: second\n" + TWO, None),
     "legal": ("// expected-error: one is not two\nint legal = 1;\n", "compiles, and must not"),
-    "other_sentence": ("// expected-error: two is not three\nstatic_assert(1 == 2, \"one is not two\");\n",
-                       "not with: two is not three"),
+    "other_sentence": ("// expected-error: two is not three\n" + ONE, "not with: two is not three"),
     "second_sentence_missing": ("// expected-error: first\n// expected-error: second\nstatic_assert(false, \"first\");\n",
                                 "not with: second"),
-    "never_legal": ("// expected-error: one is not two\n// FERRY_XFAIL_FIXED mends nothing here\n"
-                    "static_assert(1 == 2, \"one is not two\");\n", "does not compile with FERRY_XFAIL_FIXED"),
-    "first_of_two": ("// expected-first-error: first\nstatic_assert(false, \"first\");\n"
-                     "static_assert(false, \"second\");\n", None),
-    "second_of_two": ("// expected-first-error: second\nstatic_assert(false, \"first\");\n"
-                      "static_assert(false, \"second\");\n", "not first of all with: second"),
-    "both": ("// expected-errors: 2 one of two\nstatic_assert(false, \"one of two\");\n"
-             "static_assert(false, \"one of two\");\n", None),
-    "one_of_both": ("// expected-errors: 2 one of two\nstatic_assert(false, \"one of two\");\n", "with 1 errors, not with 2"),
-    "another_one": ("// expected-errors: 2 one of two\nstatic_assert(false, \"one of two\");\n"
-                    "static_assert(false, \"another\");\n", "none of the expected: .*another"),
-    "short": ("// expected-error: first\n// most-lines: 20\nstatic_assert(false, \"first\");\n", None),
-    "long": ("// expected-error: first\n// most-lines: 0\nstatic_assert(false, \"first\");\n", "more than 0"),
-    "no_expectation": ("static_assert(1 == 2, \"one is not two\");\n", "has no line"),
+    "first_of_two": ("// expected-first-error: first\n" + TWO, None),
+    "second_of_two": ("// expected-first-error: second\n" + TWO, "not first of all with: second"),
+    "both": ("// expected-errors: 2 first|second\n" + TWO, None),
+    "one_of_both": ("// expected-errors: 2 one\n" + ONE, "with 1 errors, not with 2"),
+    "another_one": ("// expected-errors: 2 first\n" + TWO, "none of the expected: .*second"),
+    "short": ("// expected-error: first\n// most-lines: 20\n" + TWO, None),
+    "long": ("// expected-error: first\n// most-lines: 0\n" + TWO, "more than 0"),
+    "no_expectation": (ONE, "has no line"),
 }
 
 
-def self_test(compiler, place):
+def self_test(compiler, place, scratch):
     failures = []
-    for output, where, errors in ATTRIBUTED:
-        attributed = errors_of_each(output, ["/p/a.cpp", "/p/b.cpp"], where)
-        if attributed != errors:
-            failures.append(f"errors are attributed {attributed}, not {errors}")
-    with tempfile.TemporaryDirectory() as scratch:
-        for name, (text, sentence) in SELF_TEST.items():
-            source = Path(scratch) / f"{name}.cpp"
-            source.write_text(text, encoding="utf-8")
-            problems = refuse(compiler.without_included_header(), source)
-            as_expected = any(re.search(sentence, problem) for problem in problems) if sentence else not problems
-            if not as_expected:
-                failures.append(f"{name}: expected {sentence or 'no problem'}, got {problems}")
-        written = {name: Path(scratch) / f"{name}.cpp" for name in SELF_TEST}
-        if compile_fixed(compiler, [written["refused_unless_fixed"], written["refused"]]):
-            failures.append("refused_unless_fixed: does not compile with others")
-        if not compile_fixed(compiler, [written["refused_unless_fixed"], written["never_legal"]]):
-            failures.append("never_legal: compiles with others")
-        # Two with the same sentence, one that is legal and one that is refused with a sentence of another program.
-        together = [written[name] for name in ("refused", "refused_unless_fixed", "legal", "other_sentence", "two_sentences")]
-        refused = [program.stem for program in refused_together(compiler, together, place)]
-        if refused != ["refused", "refused_unless_fixed", "two_sentences"]:
-            failures.append(f"together are refused: {refused}")
-        if refused_together(compiler, [written["legal"]], place):
-            failures.append("legal: refused together")
-        alone = [name for name in SELF_TEST if not suffices_together(SELF_TEST[name][0])]
-        if alone != ["first_of_two", "second_of_two", "both", "one_of_both", "another_one", "short", "long", "no_expectation"]:
-            failures.append(f"compiled alone: {alone}")
+    for output, where, expected in ATTRIBUTED:
+        said = said_of_each(output, [Program("a", "", ""), Program("b", "", "")], "/p", where)
+        if said != expected:
+            failures.append(f"errors are attributed {said}, not {expected}")
+    programs = {name: Program(name, "", text) for name, (text, _) in SELF_TEST.items()}
+    for name, (_, sentence) in SELF_TEST.items():
+        problems = refuse(compiler, programs[name], scratch)
+        as_expected = any(re.search(sentence, problem) for problem in problems) if sentence else not problems
+        if not as_expected:
+            failures.append(f"{name}: expected {sentence or 'no problem'}, got {problems}")
+    mended = [programs[name] for name in ("refused_unless_fixed", "refused_or_legal", "refused_in_lines", "refused")]
+    if compile_fixed(compiler, mended, scratch):
+        failures.append("refused_unless_fixed, refused_or_legal: do not compile in their legal forms")
+    never = Program("never_legal", "", f"// {FIXED} mends nothing here\n{ONE}")
+    if not compile_fixed(compiler, mended + [never], scratch):
+        failures.append("never_legal: compiles with others")
+    refused = refused_together(compiler, list(programs.values()), scratch, place)
+    expected = {name for name, (_, sentence) in SELF_TEST.items() if sentence is None}
+    if refused - {"no_expectation"} != expected:
+        failures.append(f"together are refused: {refused}")
+    if refused_together(compiler, [programs["legal"]], scratch, place):
+        failures.append("legal: refused together")
+    file = scratch / "file.cpp"
+    file.write_text("#include <vector>\n\n// ---- a: one\nint a;\n\n// ---- b\nvoid refused() {}\n", encoding="utf-8")
+    read = [(one.name, one.includes, one.source()) for one in read_programs(file)]
+    if read != [("a", "#include <vector>\n\n", "void refused() {\n\nint a;\n\n\n}\n"),
+                ("b", "#include <vector>\n\n", "\nvoid refused() {}\n")]:
+        failures.append(f"a file is read as {read}")
     print("\n".join(failures) or f"{len(SELF_TEST)} programs judged as expected")
     return 1 if failures else 0
 
@@ -286,31 +311,32 @@ def main():
     parser.add_argument("--probe", required=True)
     parser.add_argument("--self-test", action="store_true")
     parser.add_argument("--fixed", action="store_true")
-    parser.add_argument("--without-fixed", action="store_true")
-    parser.add_argument("--together", action="store_true")
+    parser.add_argument("--only", default="")
     parser.add_argument("--place", choices=("before", "after"), default="before")
-    parser.add_argument("programs", nargs="*")
+    parser.add_argument("files", nargs="*")
     arguments = parser.parse_args()
     compiler = Compiler(arguments.compile_commands, arguments.probe)
-    if arguments.self_test:
-        return self_test(compiler, arguments.place)
-    if arguments.fixed:
-        problems = compile_fixed(compiler, [Path(program).resolve() for program in arguments.programs])
-        print("\n".join(f"{len(arguments.programs)} programs {problem}" for problem in problems) or
-              f"{len(arguments.programs)} programs compile with {FIXED}")
-        return 1 if problems else 0
-    programs = [Path(program).resolve() for program in arguments.programs]
-    refused = set()
-    if arguments.together:
-        refused = {program for program in refused_together(compiler, programs, arguments.place)
-                   if suffices_together(program.read_text(encoding="utf-8"))}
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        if arguments.self_test:
+            return self_test(compiler.without_included_header(), arguments.place, scratch)
+        programs = [program for file in arguments.files for program in read_programs(file)]
+        if arguments.only:
+            programs = [program for program in programs if program.name in arguments.only.split(",")]
+        if not programs:
+            raise SystemExit("no programs")
+        if arguments.fixed:
+            problems = compile_fixed(compiler, programs, scratch)
+            print("\n".join(problems) or f"{len(programs)} programs compile in their legal forms")
+            return 1 if problems else 0
+        refused = refused_together(compiler, programs, scratch, arguments.place)
         print(f"{len(refused)} of {len(programs)} programs are refused together as they say")
-    failed = False
-    for program in programs:
-        if program not in refused:
-            problems = refuse(compiler, program, not (arguments.together or arguments.without_fixed))
-            failed = failed or bool(problems)
-            print("\n".join(f"{program} {problem}" for problem in problems) or f"{program} is refused as it says")
+        failed = False
+        for program in programs:
+            if program.name not in refused:
+                problems = refuse(compiler, program, scratch)
+                failed = failed or bool(problems)
+                print("\n".join(f"{program.name} {problem}" for problem in problems) or f"{program.name} is refused as it says")
     return 1 if failed else 0
 
 

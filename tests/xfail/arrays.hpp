@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arrays that refused programs name. Nothing defines them: the programs are not linked.
+#pragma once
+
+#include <ferry/ferry.hpp>
+
+#include <cstdint>
+#include <vector>
+
+extern const Kokkos::DefaultExecutionSpace exec;
+extern ferry::tensor<float, ferry::mapped_space> table, second;
+extern ferry::tensor<float, ferry::device_space> batch, pooled;
+extern const std::vector<std::int64_t> indices, offsets;
+extern const ferry::optim::adam rule;
+extern decltype(ferry::optim::make_state(rule, table)) state;
