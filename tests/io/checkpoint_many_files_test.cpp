@@ -85,7 +85,7 @@ std::vector<float> write_files(const std::string& folder, std::size_t count) {
     array.dtype = "f32";
     array.element_bytes = 4;
     array.extents = {1, 8};
-    choose_chunks(array, 32);
+    array = array_in_memory(std::move(array), 32, {}).schema;
     piece_file target(folder, i + 1);
     const auto* const bytes = reinterpret_cast<const std::byte*>(content.data() + i * 8);
     digests.push_back({digest_kind::xxh3, {digest_of(bytes, 32)}});
