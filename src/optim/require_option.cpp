@@ -2,7 +2,7 @@
 #include <ferry/optim/detail/require_option.hpp>
 
 #include <ferry/error.hpp>
-#include <ferry/optim/detail/option_names.hpp>
+#include <ferry/optim/detail/visit_options.hpp>
 #include <ferry/tensor/detail/finite.hpp>
 
 #include <array>

@@ -3,7 +3,6 @@
 
 #include <ferry/error.hpp>
 #include <ferry/optim/detail/step_call.hpp>
-#include <ferry/optim/detail/step_counted.hpp>
 
 #include <memory>
 #include <span>

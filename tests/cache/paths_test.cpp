@@ -3,7 +3,7 @@
 
 #include <ferry/bags.hpp>
 #include <ferry/cache.hpp>
-#include <ferry/optim/rules/rowwise_adagrad.hpp>
+#include <ferry/optim/rules/adagrad.hpp>
 
 #include <cstdint>
 #include <vector>

@@ -3,7 +3,7 @@
 
 #include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/grad_norm.hpp>
-#include <ferry/optim/transforms/grad_scale.hpp>
+#include <ferry/optim/transforms.hpp>
 
 #include <cstdint>
 

@@ -5,49 +5,78 @@
 
 #include <array>
 #include <cstddef>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
 /// The options of rules and transforms, one by one.
 namespace ferry::detail {
 
-/// Converts to any type, to count the members of an aggregate.
-struct any_member {
-  template <class T>
-  operator T() const;  // never defined
-};
-
-template <class T, class... Members>
-consteval std::size_t count_members() {
-  if constexpr (requires { T{Members{}..., any_member{}}; })
-    return count_members<T, Members..., any_member>();
-  else
-    return sizeof...(Members);
+/// The names of a rule's or a transform's options, in the order of its members, separated by spaces. Empty
+/// for a type that ferry does not know; its options are then numbered.
+inline constexpr std::string_view option_names(std::string_view rule) {
+  struct known_rule {
+    std::string_view name, options;
+  };
+  constexpr known_rule known[] = {
+      {"adadelta", "lr rho eps weight_decay maximize"},
+      {"adagrad", "lr lr_decay weight_decay initial_accumulator_value eps maximize"},
+      {"adam", "lr betas eps weight_decay amsgrad maximize"},
+      {"adamax", "lr betas eps weight_decay maximize"},
+      {"adamw", "lr betas eps weight_decay amsgrad maximize"},
+      {"asgd", "lr lambd alpha t0 weight_decay maximize"},
+      {"ftrl", "lr beta l1 l2 initial_accumulator_value maximize"},
+      {"lamb", "lr betas eps weight_decay maximize"},
+      {"lars", "lr momentum weight_decay trust_coefficient eps maximize"},
+      {"lion", "lr betas weight_decay maximize"},
+      {"nadam", "lr betas eps weight_decay momentum_decay decoupled_weight_decay maximize"},
+      {"partial_rowwise_adam", "lr betas eps weight_decay maximize"},
+      {"rmsprop", "lr alpha eps weight_decay momentum centered maximize"},
+      {"rowwise_adagrad", "lr weight_decay initial_accumulator_value eps maximize"},
+      {"rprop", "lr etas step_sizes maximize"},
+      {"sgd", "lr momentum dampening weight_decay nesterov maximize"},
+      {"sparse_adam", "lr betas eps maximize"},
+      {"clip_norm", "max_norm"},
+      {"clip_value", "limit"},
+      {"grad_scale", "scale"},
+      {"max_norm", "limit"},
+  };
+  for (const auto& [name, options] : known)
+    if (name == rule) return options;
+  return {};
 }
 
-/// Converts to any type but the bases of Aggregate.
-template <class Aggregate>
-struct any_but_base {
+/// Name number `place` of a list of option_names; empty if the list has other than `count` names.
+std::string_view listed_name(std::string_view names, std::size_t place, std::size_t count);
+
+/// As listed_name; "option <place>" if the list has other than `count` names.
+std::string option_name(std::string_view names, std::size_t place, std::size_t count);
+
+/// Converts to any type but the bases of Aggregate, to count the members of an aggregate.
+template <class Aggregate = void>
+struct any_member {
   template <class T>
     requires(!std::is_base_of_v<T, Aggregate>)
   operator T() const;  // never defined
 };
-template <class T, class... Members>
-consteval std::size_t count_members_but_bases() {
-  if constexpr (requires { T{Members{}..., any_but_base<T>{}}; })
-    return count_members_but_bases<T, Members..., any_but_base<T>>();
+/// Bases count as members if Any converts to them.
+template <class T, class Any = any_member<>, class... Members>
+consteval std::size_t count_members() {
+  if constexpr (requires { T{Members{}..., Any{}}; })
+    return count_members<T, Any, Members..., Any>();
   else
     return sizeof...(Members);
 }
 
 template <std::size_t>
-using any_at = any_member;
+using any_at = any_member<>;
 /// True if member number Before is an array of several elements, which count_members counts one by one: two
 /// numbers in braces take the places of two.
 template <class T, std::size_t... Before, std::size_t... After>
 consteval bool is_array_member(std::index_sequence<Before...>, std::index_sequence<After...>) {
-  return requires { T{any_at<Before>{}..., {any_member{}, any_member{}}}; }
-  &&!requires { T{any_at<Before>{}..., {any_member{}, any_member{}}, any_at<After>{}...}; };
+  return requires { T{any_at<Before>{}..., {any_at<0>{}, any_at<1>{}}}; }
+  &&!requires { T{any_at<Before>{}..., {any_at<0>{}, any_at<1>{}}, any_at<After>{}...}; };
 }
 template <class T, std::size_t... Place>
 consteval bool has_array_member(std::index_sequence<Place...>) {
@@ -71,7 +100,7 @@ consteval bool has_visible_options() {
     return true;
   } else if constexpr (std::is_aggregate_v<Rule> && std::is_trivially_copyable_v<Rule>) {
     constexpr std::size_t count = count_members<Rule>();
-    if constexpr (count == 0 || count > most_options || count != count_members_but_bases<Rule>())
+    if constexpr (count == 0 || count > most_options || count != count_members<Rule, any_member<Rule>>())
       return false;
     else
       return !has_array_member<Rule>(std::make_index_sequence<count>());
@@ -88,43 +117,24 @@ void visit_members(Aggregate& aggregate, const Visit& visit) {
       members <= most_options,
       "ferry: a checkpoint saves rules and transforms of at most 12 options; give this one a member visit_options(visit) that calls visit for each.");
   const auto visit_all = [&](auto&... member) { (visit(member), ...); };
-  if constexpr (members == 1) {
-    auto& [a] = aggregate;
-    visit_all(a);
-  } else if constexpr (members == 2) {
-    auto& [a, b] = aggregate;
-    visit_all(a, b);
-  } else if constexpr (members == 3) {
-    auto& [a, b, c] = aggregate;
-    visit_all(a, b, c);
-  } else if constexpr (members == 4) {
-    auto& [a, b, c, d] = aggregate;
-    visit_all(a, b, c, d);
-  } else if constexpr (members == 5) {
-    auto& [a, b, c, d, e] = aggregate;
-    visit_all(a, b, c, d, e);
-  } else if constexpr (members == 6) {
-    auto& [a, b, c, d, e, f] = aggregate;
-    visit_all(a, b, c, d, e, f);
-  } else if constexpr (members == 7) {
-    auto& [a, b, c, d, e, f, g] = aggregate;
-    visit_all(a, b, c, d, e, f, g);
-  } else if constexpr (members == 8) {
-    auto& [a, b, c, d, e, f, g, h] = aggregate;
-    visit_all(a, b, c, d, e, f, g, h);
-  } else if constexpr (members == 9) {
-    auto& [a, b, c, d, e, f, g, h, i] = aggregate;
-    visit_all(a, b, c, d, e, f, g, h, i);
-  } else if constexpr (members == 10) {
-    auto& [a, b, c, d, e, f, g, h, i, j] = aggregate;
-    visit_all(a, b, c, d, e, f, g, h, i, j);
-  } else if constexpr (members == 11) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k] = aggregate;
-    visit_all(a, b, c, d, e, f, g, h, i, j, k);
-  } else if constexpr (members == 12) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l] = aggregate;
-    visit_all(a, b, c, d, e, f, g, h, i, j, k, l);
+#define FERRY_VISIT_MEMBERS(COUNT, ...) \
+  if constexpr (members == COUNT) {     \
+    auto& [__VA_ARGS__] = aggregate;    \
+    visit_all(__VA_ARGS__);             \
   }
+  FERRY_VISIT_MEMBERS(1, a)
+  FERRY_VISIT_MEMBERS(2, a, b)
+  FERRY_VISIT_MEMBERS(3, a, b, c)
+  FERRY_VISIT_MEMBERS(4, a, b, c, d)
+  FERRY_VISIT_MEMBERS(5, a, b, c, d, e)
+  FERRY_VISIT_MEMBERS(6, a, b, c, d, e, f)
+  FERRY_VISIT_MEMBERS(7, a, b, c, d, e, f, g)
+  FERRY_VISIT_MEMBERS(8, a, b, c, d, e, f, g, h)
+  FERRY_VISIT_MEMBERS(9, a, b, c, d, e, f, g, h, i)
+  FERRY_VISIT_MEMBERS(10, a, b, c, d, e, f, g, h, i, j)
+  FERRY_VISIT_MEMBERS(11, a, b, c, d, e, f, g, h, i, j, k)
+  FERRY_VISIT_MEMBERS(12, a, b, c, d, e, f, g, h, i, j, k, l)
+#undef FERRY_VISIT_MEMBERS
 }
 
 /// Calls visit(option) for the options of a rule or a transform: by its member visit_options(visit), or for
