@@ -22,11 +22,8 @@
 #include <ferry/memory/trim.hpp>
 #include <ferry/optim/catch_up.hpp>
 #include <ferry/optim/chain.hpp>
-#include <ferry/optim/clip_grad_norm.hpp>
 #include <ferry/optim/grad_norm.hpp>
-#include <ferry/optim/grad_total.hpp>
 #include <ferry/optim/loss_scale.hpp>
-#include <ferry/optim/make_records.hpp>
 #include <ferry/optim/make_state.hpp>
 #include <ferry/optim/records.hpp>
 #include <ferry/optim/rules/adagrad.hpp>

@@ -4,7 +4,7 @@
 #include "support/said.hpp"
 
 #include <ferry/bags.hpp>
-#include <ferry/optim/clip_grad_norm.hpp>
+#include <ferry/optim/grad_norm.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>

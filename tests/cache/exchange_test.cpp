@@ -2,7 +2,7 @@
 #include "cache/cache_kit.hpp"
 
 #include <ferry/cache/catch_up.hpp>
-#include <ferry/optim/make_records.hpp>
+#include <ferry/optim/records.hpp>
 #include <ferry/optim/step.hpp>
 
 #include <chrono>

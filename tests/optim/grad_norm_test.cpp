@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/ferry.hpp>
-#include <ferry/optim/clip_grad_norm.hpp>
+#include <ferry/optim/grad_norm.hpp>
 #include <ferry/optim/loss_scale.hpp>
 
 #include "support/arrays.hpp"

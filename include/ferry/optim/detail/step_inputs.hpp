@@ -3,7 +3,7 @@
 
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/optim/detail/coefficient_table.hpp>
+#include <ferry/optim/detail/coefficient_history.hpp>
 #include <ferry/optim/detail/transform_pack.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
