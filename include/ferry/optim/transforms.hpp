@@ -31,8 +31,6 @@ struct clip_norm {
   /// The part that runs in kernels, see optim::transform_defaults.
   template <class Compute>
   struct kernel : transform_defaults {
-    /// Members that replace the defaults, and what they read.
-    /// @{
     static constexpr bool allows_catch_up = true;
     static constexpr bool clips_norm = true;
     Compute max_norm;
@@ -43,7 +41,6 @@ struct clip_norm {
       const Compute factor = max_norm / (Kokkos::sqrt(squares) + Compute(1e-6) * inverse) * inverse;
       return factor > Compute(1) ? Compute(1) : factor;
     }
-    /// @}
   };
 
   /// Members of ferry::Transform.
@@ -69,15 +66,12 @@ struct clip_value {
   /// The part that runs in kernels, see optim::transform_defaults.
   template <class Compute>
   struct kernel : transform_defaults {
-    /// Members that replace the defaults, and what they read.
-    /// @{
     static constexpr bool allows_catch_up = true;
     Compute limit;
 
     KOKKOS_FORCEINLINE_FUNCTION Compute gradient(const Compute& g) const {
       return g > limit ? limit : g < -limit ? -limit : g;
     }
-    /// @}
   };
 
   /// Members of ferry::Transform.
@@ -103,8 +97,6 @@ struct max_norm {
   /// The part that runs in kernels, see optim::transform_defaults.
   template <class Compute>
   struct kernel : transform_defaults {
-    /// Members that replace the defaults, and what they read.
-    /// @{
     static constexpr bool limits_norm = true;
     Compute limit;
 
@@ -114,7 +106,6 @@ struct max_norm {
       const Compute norm = Kokkos::sqrt(squares);
       return norm > limit * inverse ? limit / (norm + Compute(1e-7) * inverse) * inverse : Compute(1);
     }
-    /// @}
   };
 
   /// Members of ferry::Transform.
@@ -141,13 +132,10 @@ struct grad_scale {
   /// The part that runs in kernels, see optim::transform_defaults.
   template <class Compute>
   struct kernel : transform_defaults {
-    /// Members that replace the defaults, and what they read.
-    /// @{
     static constexpr bool allows_catch_up = true;
     Compute inverse;
 
     KOKKOS_FORCEINLINE_FUNCTION Compute gradient(const Compute& g) const { return g * inverse; }
-    /// @}
   };
 
   /// Members of ferry::Transform.
@@ -221,8 +209,6 @@ class row_rates : public detail::row_numbers<T, Space> {
   /// The part that runs in kernels, see optim::transform_defaults.
   template <class Compute>
   struct kernel : transform_defaults {
-    /// Members that replace the defaults, and what they read.
-    /// @{
     static constexpr bool allows_catch_up = true;
     const T* factors;
     std::int64_t stride;
@@ -231,7 +217,6 @@ class row_rates : public detail::row_numbers<T, Space> {
                                                 std::int64_t row) const {
       return before + convert<Compute>(factors[row * stride]) * (after - before);
     }
-    /// @}
   };
   /// See ferry::Transform.
   template <class Compute>
@@ -260,13 +245,10 @@ class frozen_rows : public detail::row_numbers<T, Space> {
   /// The part that runs in kernels, see optim::transform_defaults.
   template <class Compute>
   struct kernel : transform_defaults {
-    /// Members that replace the defaults, and what they read.
-    /// @{
     const T* mask;
     std::int64_t stride;
 
     KOKKOS_FORCEINLINE_FUNCTION bool takes(std::int64_t row) const { return mask[row * stride] == T(0); }
-    /// @}
   };
   /// See ferry::Transform.
   template <class Compute>

@@ -27,17 +27,12 @@ struct adagrad {
   /// The divisor of lr at one step, see ferry::ScheduledOptimizer.
   template <class Compute>
   struct terms {
-    /// 1 + (step - 1) lr_decay
-    /// @{
-    double divisor;
+    double divisor;  // 1 + (step - 1) lr_decay
 
     friend bool operator==(const terms&, const terms&) = default;
-    /// @}
   };
   /// The decay of lr, see ferry::ScheduledOptimizer.
   struct rate_decay {
-    /// The option that terms depend on, and the terms of a step.
-    /// @{
     double lr_decay;
 
     friend bool operator==(const rate_decay&, const rate_decay&) = default;
@@ -45,22 +40,17 @@ struct adagrad {
     [[nodiscard]] terms<Compute> at(std::int64_t step) const {
       return {1.0 + static_cast<double>(step - 1) * lr_decay};
     }
-    /// @}
   };
 
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
-    /// Coefficients and functions as in ferry::Optimizer.
-    /// @{
     static constexpr bool by_lanes = true;
 
     Compute lr, weight_decay, eps, sign;
 
-    template <int N, class Number>
-    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                                           Number (&state)[N]) const {
-      const Number g = decayed(sign * gradient, weight_decay, weight);
+    KOKKOS_FORCEINLINE_FUNCTION void apply(auto& weight, const auto& gradient, auto& state) const {
+      const auto g = decayed(sign * gradient, weight_decay, weight);
       state[0] += g * g;
       weight -= lr * (g / (square_root(state[0]) + eps));
     }
@@ -70,7 +60,6 @@ struct adagrad {
     KOKKOS_FUNCTION void set_step(const auto& rate, const terms<Compute>& step) {
       lr = narrowed<Compute>(rate / step.divisor);
     }
-    /// @}
   };
 
   /// Members of ferry::Optimizer and ferry::ScheduledOptimizer.
@@ -122,8 +111,6 @@ struct rowwise_adagrad {
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
-    /// Coefficients and functions as in ferry::RowOptimizer.
-    /// @{
     static constexpr int sums = 1;
     static constexpr bool sums_squares = true;
 
@@ -147,7 +134,6 @@ struct rowwise_adagrad {
                                const Compute (&total)[sums]) const {
       weight -= total[0] * decayed(sign * gradient, weight_decay, weight);
     }
-    /// @}
   };
 
   /// Members of ferry::Optimizer.
@@ -195,8 +181,6 @@ struct ftrl {
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
-    /// Coefficients and functions as in ferry::Optimizer.
-    /// @{
     static constexpr bool by_lanes = true;
 
     Compute inverse_lr, beta, l1, l2, sign;
@@ -217,7 +201,6 @@ struct ftrl {
       // divide by 1.
       weight = (clamp - z) / (divisor + (Number(Compute(1)) - sign_of(divisor)));
     }
-    /// @}
   };
 
   /// Members of ferry::Optimizer.

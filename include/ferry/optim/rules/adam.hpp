@@ -34,16 +34,12 @@ struct adam {
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
-    /// Coefficients and functions as in ferry::Optimizer.
-    /// @{
     static constexpr bool by_lanes = true;
 
     Compute step_size, root_correction2;
     Compute beta1, beta2, fresh1, fresh2, eps, weight_decay;  // fresh1 and weight_decay have maximize's sign
 
-    template <int N, class Number>
-    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                                           Number (&state)[N]) const {
+    KOKKOS_FORCEINLINE_FUNCTION void apply(auto& weight, const auto& gradient, auto& state) const {
       apply_decayed(decayed(gradient, weight_decay, weight), weight, state);
     }
     /// The step with a gradient that includes the decay.
@@ -70,7 +66,6 @@ struct adam {
       step_size = narrowed<Compute>(lr / step.correction1);
       root_correction2 = step.correction2;
     }
-    /// @}
   };
 
   /// Members of ferry::Optimizer and ferry::ScheduledOptimizer.
@@ -126,16 +121,12 @@ struct adamw {
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
-    /// Coefficients and functions as in ferry::Optimizer.
-    /// @{
     static constexpr bool by_lanes = true;
 
     Compute keep;
     adam::update<Compute> rest;
 
-    template <int N, class Number>
-    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                                           Number (&state)[N]) const {
+    KOKKOS_FORCEINLINE_FUNCTION void apply(auto& weight, const auto& gradient, auto& state) const {
       weight *= keep;
       rest.apply_decayed(gradient, weight, state);
     }
@@ -155,7 +146,6 @@ struct adamw {
     }
     KOKKOS_FORCEINLINE_FUNCTION void decay_weight(auto& weight) const { weight *= keep; }
     KOKKOS_FUNCTION void set_step(const auto& lr, const terms<Compute>& step) { rest.set_step(lr, step); }
-    /// @}
   };
 
   /// Members of ferry::Optimizer and ferry::ScheduledOptimizer.
@@ -206,16 +196,12 @@ struct sparse_adam {
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
-    /// Coefficients and functions as in ferry::Optimizer.
-    /// @{
     static constexpr bool by_lanes = true;
 
     Compute step_size, fresh1, fresh2, eps, sign;
 
-    template <int N, class Number>
-    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                                           Number (&state)[N]) const {
-      const Number g = sign * gradient;
+    KOKKOS_FORCEINLINE_FUNCTION void apply(auto& weight, const auto& gradient, auto& state) const {
+      const auto g = sign * gradient;
       state[0] += fresh1 * (g - state[0]);
       state[1] += fresh2 * (g * g - state[1]);
       weight -= step_size * (state[0] / (square_root(state[1]) + eps));
@@ -233,7 +219,6 @@ struct sparse_adam {
     KOKKOS_FUNCTION void set_step(const auto& lr, const terms<Compute>& step) {
       step_size = narrowed<Compute>(lr * step.correction2 / step.correction1);
     }
-    /// @}
   };
 
   /// Members of ferry::Optimizer and ferry::ScheduledOptimizer.

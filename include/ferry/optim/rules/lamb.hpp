@@ -31,8 +31,6 @@ struct lamb {
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
-    /// Coefficients and functions as in ferry::RowOptimizer.
-    /// @{
     static constexpr int sums = 2;
     static constexpr bool sums_squares = true;
 
@@ -74,7 +72,6 @@ struct lamb {
       correction1 = step.correction1;
       correction2 = step.correction2;
     }
-    /// @}
   };
 
   /// Members of ferry::Optimizer and ferry::ScheduledOptimizer.
@@ -119,8 +116,6 @@ struct lars {
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
-    /// Coefficients and functions as in ferry::RowOptimizer.
-    /// @{
     static constexpr int sums = 2;
     static constexpr bool sums_squares = true;
 
@@ -152,7 +147,6 @@ struct lars {
       state[0] = momentum * state[0] + total[0] * decayed(sign * gradient, weight_decay, weight);
       weight -= state[0];
     }
-    /// @}
   };
 
   /// Members of ferry::Optimizer.
@@ -200,8 +194,6 @@ struct partial_rowwise_adam {
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
-    /// Coefficients and functions as in ferry::RowOptimizer.
-    /// @{
     static constexpr int sums = 1;
     static constexpr bool sums_squares = true;
 
@@ -231,7 +223,6 @@ struct partial_rowwise_adam {
       correction1 = step.correction1;
       correction2 = step.correction2;
     }
-    /// @}
   };
 
   /// Members of ferry::Optimizer and ferry::ScheduledOptimizer.

@@ -26,38 +26,30 @@ struct adamax {
   /// The bias correction of one step, see ferry::ScheduledOptimizer.
   template <class Compute>
   struct terms {
-    /// 1 - b1^step
-    /// @{
-    double correction1;
+    double correction1;  // 1 - b1^step
 
     friend bool operator==(const terms&, const terms&) = default;
     static terms make(double first, double) { return {first}; }
-    /// @}
   };
 
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
-    /// Coefficients and functions as in ferry::Optimizer.
-    /// @{
     static constexpr bool by_lanes = true;
 
     Compute step_size, fresh1, beta2, eps, weight_decay, sign;
 
-    template <int N, class Number>
-    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                                           Number (&state)[N]) const {
-      const Number g = decayed(sign * gradient, weight_decay, weight);
+    KOKKOS_FORCEINLINE_FUNCTION void apply(auto& weight, const auto& gradient, auto& state) const {
+      const auto g = decayed(sign * gradient, weight_decay, weight);
       state[0] += fresh1 * (g - state[0]);
-      const Number decayed = beta2 * state[1];
-      const Number now = magnitude(g) + eps;
+      const auto decayed = beta2 * state[1];
+      const auto now = magnitude(g) + eps;
       state[1] = either(now > decayed || now != now, now, decayed);  // a NaN is kept, as in torch
       weight -= step_size * (state[0] / state[1]);
     }
     KOKKOS_FUNCTION void set_step(const auto& lr, const terms<Compute>& step) {
       step_size = narrowed<Compute>(lr / step.correction1);
     }
-    /// @}
   };
 
   /// Members of ferry::Optimizer and ferry::ScheduledOptimizer.
@@ -105,18 +97,14 @@ struct nadam {
   /// The momenta of one step, see ferry::ScheduledOptimizer.
   template <class Compute>
   struct terms {
-    /// 1 - mu(step), 1 - P, mu(step + 1), 1 - P mu(step + 1), 1 - b2^step
-    /// @{
+    // 1 - mu(step), 1 - P, mu(step + 1), 1 - P mu(step + 1), 1 - b2^step
     double gradient_share, gradient_room, average_share, average_room;
     Compute correction2;
 
     friend bool operator==(const terms&, const terms&) = default;
-    /// @}
   };
   /// The momenta of all steps, see ferry::ScheduledOptimizer.
   struct momenta {
-    /// The options that terms depend on, and the terms of a step.
-    /// @{
     std::array<double, 2> betas;
     double momentum_decay;
 
@@ -140,26 +128,21 @@ struct nadam {
       for (std::int64_t t = 1; t <= step && product > 1e-20; ++t) product *= momentum(t);
       return product;
     }
-    /// @}
   };
 
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
-    /// Coefficients and functions as in ferry::Optimizer.
-    /// @{
     static constexpr bool by_lanes = true;
 
     Compute gradient_rate, average_rate, fresh1, beta2, fresh2, correction2, eps, weight_decay, keep, sign;
 
-    template <int N, class Number>
-    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                                           Number (&state)[N]) const {
+    KOKKOS_FORCEINLINE_FUNCTION void apply(auto& weight, const auto& gradient, auto& state) const {
       weight *= keep;
-      const Number g = decayed(sign * gradient, weight_decay, weight);
+      const auto g = decayed(sign * gradient, weight_decay, weight);
       state[0] += fresh1 * (g - state[0]);
       state[1] = beta2 * state[1] + fresh2 * g * g;
-      const Number root = square_root(state[1] / correction2) + eps;
+      const auto root = square_root(state[1] / correction2) + eps;
       weight -= gradient_rate * (g / root);
       weight -= average_rate * (state[0] / root);
     }
@@ -186,7 +169,6 @@ struct nadam {
       average_rate = narrowed<Compute>(lr * step.average_share / step.average_room);
       correction2 = step.correction2;
     }
-    /// @}
   };
 
   /// Members of ferry::Optimizer and ferry::ScheduledOptimizer.

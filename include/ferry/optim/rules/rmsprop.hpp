@@ -30,8 +30,6 @@ struct rmsprop {
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
-    /// Coefficients and functions as in ferry::Optimizer.
-    /// @{
     static constexpr bool by_lanes = true;
 
     Compute lr, alpha, fresh, eps, weight_decay, momentum, sign;
@@ -71,7 +69,6 @@ struct rmsprop {
       if constexpr (N > 1)
         if (centered) decay(state[N - 1], Compute(1) - fresh, steps);
     }
-    /// @}
   };
 
   /// Members of ferry::Optimizer.
@@ -117,18 +114,14 @@ struct adadelta {
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
-    /// Coefficients and functions as in ferry::Optimizer.
-    /// @{
     static constexpr bool by_lanes = true;
 
     Compute lr, rho, fresh, eps, weight_decay, sign;
 
-    template <int N, class Number>
-    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                                           Number (&state)[N]) const {
-      const Number g = decayed(sign * gradient, weight_decay, weight);
+    KOKKOS_FORCEINLINE_FUNCTION void apply(auto& weight, const auto& gradient, auto& state) const {
+      const auto g = decayed(sign * gradient, weight_decay, weight);
       state[0] = rho * state[0] + fresh * g * g;
-      const Number delta = square_root(state[1] + eps) / square_root(state[0] + eps) * g;
+      const auto delta = square_root(state[1] + eps) / square_root(state[0] + eps) * g;
       state[1] = rho * state[1] + fresh * delta * delta;
       weight -= lr * delta;
     }
@@ -138,7 +131,6 @@ struct adadelta {
       decay_square(state[0], rho, steps);
       decay(state[1], rho, steps);
     }
-    /// @}
   };
 
   /// Members of ferry::Optimizer.
@@ -178,8 +170,6 @@ struct rprop {
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
-    /// Coefficients and functions as in ferry::Optimizer.
-    /// @{
     static constexpr bool by_lanes = true;
 
     Compute shrink, grow, least, most, sign;
@@ -204,7 +194,6 @@ struct rprop {
       return state[0] == Compute(0) && state[1] >= least && state[1] <= most;
     }
     KOKKOS_FUNCTION void decay_state(auto&, std::int64_t) const {}
-    /// @}
   };
 
   /// Members of ferry::Optimizer.

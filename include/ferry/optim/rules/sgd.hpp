@@ -31,8 +31,6 @@ struct sgd {
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
-    /// Coefficients and functions as in ferry::Optimizer.
-    /// @{
     static constexpr bool by_lanes = true;
 
     Compute lr, momentum, fresh, weight_decay, sign;
@@ -40,10 +38,8 @@ struct sgd {
 
     friend bool operator==(const update&, const update&) = default;
 
-    template <int N, class Number>
-    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                                           Number (&state)[N]) const {
-      Number g = decayed(sign * gradient, weight_decay, weight);
+    KOKKOS_FORCEINLINE_FUNCTION void apply(auto& weight, const auto& gradient, auto& state) const {
+      auto g = decayed(sign * gradient, weight_decay, weight);
       if (momentum != Compute(0)) {
         state[0] = momentum * state[0] + fresh * g;
         g = nesterov ? g + momentum * state[0] : state[0];
@@ -65,7 +61,6 @@ struct sgd {
     KOKKOS_FORCEINLINE_FUNCTION void decay_weight(Number& weight) const {
       weight -= lr * (Number(sign * Compute(0)) + weight_decay * weight);
     }
-    /// @}
   };
 
   /// Members of ferry::Optimizer and ferry::LinearOptimizer.
@@ -125,18 +120,13 @@ struct asgd {
   /// The number of earlier steps and mu, see ferry::ScheduledOptimizer.
   template <class Compute>
   struct terms {
-    /// step - 1, mu(step)
-    /// @{
-    double earlier_steps;
+    double earlier_steps;  // step - 1
     Compute mu;
 
     friend bool operator==(const terms&, const terms&) = default;
-    /// @}
   };
   /// The start of the averaging, see ferry::ScheduledOptimizer.
   struct averaging {
-    /// The option that terms depend on, and the terms of a step.
-    /// @{
     double t0;
 
     friend bool operator==(const averaging&, const averaging&) = default;
@@ -145,33 +135,25 @@ struct asgd {
       const auto earlier_steps = static_cast<double>(step - 1);
       return {earlier_steps, static_cast<Compute>(1.0 / std::max(1.0, earlier_steps - t0))};
     }
-    /// @}
   };
 
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
-    /// Coefficients and functions as in ferry::Optimizer.
-    /// @{
     static constexpr bool by_lanes = true;
 
     Compute eta, keep, mu, weight_decay, sign;
 
-    template <int N, class Number>
-    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                                           Number (&state)[N]) const {
-      const Number g = decayed(sign * gradient, weight_decay, weight);
+    KOKKOS_FORCEINLINE_FUNCTION void apply(auto& weight, const auto& gradient, auto& state) const {
+      const auto g = decayed(sign * gradient, weight_decay, weight);
       weight = keep * weight - eta * g;
       state[0] = mu == Compute(1) ? weight : state[0] + mu * (weight - state[0]);
     }
-    /// @}
   };
 
   /// The options that a schedule may change, see ferry::ScheduledOptimizer.
   template <class Compute, class Wide>
   struct eta_options {
-    /// Options, and the update that follows from them.
-    /// @{
     Wide lr, lambd;
     double alpha;
     Compute weight_decay, sign;
@@ -182,7 +164,6 @@ struct asgd {
       return {narrowed<Compute>(eta), narrowed<Compute>(Wide(1.0) - lambd * eta), step.mu, weight_decay,
               sign};
     }
-    /// @}
   };
 
   /// Members of ferry::Optimizer and ferry::ScheduledOptimizer.
@@ -228,22 +209,17 @@ struct lion {
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
-    /// Coefficients and functions as in ferry::Optimizer.
-    /// @{
     static constexpr bool by_lanes = true;
 
     Compute lr, keep, beta1, fresh1, beta2, fresh2, sign;
 
-    template <int N, class Number>
-    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                                           Number (&state)[N]) const {
-      const Number g = sign * gradient;
-      const Number direction = beta1 * state[0] + fresh1 * g;
+    KOKKOS_FORCEINLINE_FUNCTION void apply(auto& weight, const auto& gradient, auto& state) const {
+      const auto g = sign * gradient;
+      const auto direction = beta1 * state[0] + fresh1 * g;
       weight = keep * weight - lr * sign_of(direction);
       state[0] = beta2 * state[0] + fresh2 * g;
     }
     /// Without a gradient a weight moves by lr until m is zero, which decay does not make it.
-    /// @{
     KOKKOS_FUNCTION bool at_rest(Compute, const auto& state) const {
       return keep == Compute(1) && state[0] == Compute(0);
     }
@@ -252,8 +228,6 @@ struct lion {
       return state[0] == Compute(0) ? steps : 0;
     }
     KOKKOS_FORCEINLINE_FUNCTION void decay_weight(auto& weight) const { weight *= keep; }
-    /// @}
-    /// @}
   };
 
   /// Members of ferry::Optimizer.
