@@ -10,7 +10,7 @@
 #include <ferry/runtime/detail/flaws.hpp>
 #include <ferry/tensor/detail/tensor_refusals.hpp>
 
-#include <ferry/plan/detail/verb_arguments.hpp>
+#include <ferry/plan/detail/refusals.hpp>
 
 #include <ferry/error.hpp>
 #include <ferry/memory/allocation_progress.hpp>
@@ -37,9 +37,7 @@
 #include <ferry/optim/step.hpp>
 #include <ferry/optim/transforms.hpp>
 #include <ferry/plan/make_plan.hpp>
-#include <ferry/plan/plan_workspace_bytes.hpp>
 #include <ferry/plan/row_plan.hpp>
-#include <ferry/plan/unique.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/policy/nonfinite.hpp>
