@@ -5,7 +5,7 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/optim/detail/require_option.hpp>
+#include <ferry/optim/detail/options.hpp>
 #include <ferry/optim/detail/state_arrays.hpp>
 #include <ferry/optim/detail/step_counters.hpp>
 #include <ferry/rows/init.hpp>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <ferry/error.hpp>
-#include <ferry/optim/detail/require_option.hpp>
-#include <ferry/optim/detail/visit_options.hpp>
+#include <ferry/optim/detail/options.hpp>
 #include <ferry/optim/loss_scale.hpp>
 #include <ferry/optim/schedules.hpp>
 #include <ferry/tensor/detail/finite.hpp>

@@ -3,7 +3,7 @@
 
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/optim/detail/measure_norm.hpp>
-#include <ferry/optim/detail/require_option.hpp>
+#include <ferry/optim/detail/options.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>

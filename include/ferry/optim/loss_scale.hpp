@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/optim/detail/require_option.hpp>
+#include <ferry/optim/detail/options.hpp>
 #include <ferry/optim/grad_norm.hpp>
 #include <ferry/optim/transforms.hpp>
 

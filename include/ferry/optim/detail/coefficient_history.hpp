@@ -51,9 +51,6 @@ class coefficient_history {
  public:
   /// True if the rule has an lr that a schedule may change.
   static constexpr bool has_rate = detail::HasRate<Rule>;
-  /// The update of a step, computed in Compute.
-  template <class Compute>
-  using update = decltype(std::declval<const Rule&>().template coefficients<Compute>(std::int64_t{}));
 
   /// Steps from `first` on have these options except lr.
   struct span_of_steps {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
-#include <ferry/optim/detail/require_option.hpp>
+#include <ferry/optim/detail/options.hpp>
 #include <ferry/optim/field.hpp>
 
 #include <Kokkos_Core.hpp>
