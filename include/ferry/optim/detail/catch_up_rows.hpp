@@ -45,17 +45,17 @@ struct tile_numbers {
   Compute weight[Tile::elements];
   Compute field[Room][Tile::elements];
 
-  KOKKOS_FORCEINLINE_FUNCTION void copy_to(Compute (&other_weight)[Tile::elements],
-                                           Compute (&other_field)[Room][Tile::elements], int count) const {
-    copy_array<Tile>(weight, other_weight, count);
-    for (int f = 0; f < Fields; ++f) copy_array<Tile>(field[f], other_field[f], count);
+  KOKKOS_FORCEINLINE_FUNCTION void copy_to(Compute (&target_weight)[Tile::elements],
+                                           Compute (&target_field)[Room][Tile::elements], int count) const {
+    copy_array<Tile>(weight, target_weight, count);
+    for (int f = 0; f < Fields; ++f) copy_array<Tile>(field[f], target_field[f], count);
   }
-  KOKKOS_FORCEINLINE_FUNCTION void copy_to(tile_numbers& other, int count) const {
-    copy_to(other.weight, other.field, count);
+  KOKKOS_FORCEINLINE_FUNCTION void copy_to(tile_numbers& target, int count) const {
+    copy_to(target.weight, target.field, count);
   }
-  KOKKOS_FORCEINLINE_FUNCTION void copy_element_to(tile_numbers& other, int e) const {
-    other.weight[e] = weight[e];
-    for (int f = 0; f < Fields; ++f) other.field[f][e] = field[f][e];
+  KOKKOS_FORCEINLINE_FUNCTION void copy_element_to(tile_numbers& target, int e) const {
+    target.weight[e] = weight[e];
+    for (int f = 0; f < Fields; ++f) target.field[f][e] = field[f][e];
   }
 };
 
