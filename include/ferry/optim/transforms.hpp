@@ -54,7 +54,6 @@ struct clip_norm {
   void check_in_float() const { require_float(name, "max_norm", max_norm, float_underflow(max_norm)); }
   /// @}
 };
-static_assert(Transform<clip_norm>);
 
 /// Clamps every element of a gradient to [-limit, limit], as torch.nn.utils.clip_grad_value_. A NaN stays a
 /// NaN.
@@ -85,7 +84,6 @@ struct clip_value {
   void check_in_float() const { require_float(name, "limit", limit, float_underflow(limit)); }
   /// @}
 };
-static_assert(Transform<clip_value>);
 
 /// Limits the Euclidean norm of a row's new weights: a larger norm is scaled by limit / (norm + 1e-7). The
 /// formula is that of max_norm of torch.nn.Embedding, which applies it before a lookup.
@@ -119,7 +117,6 @@ struct max_norm {
   void check_in_float() const { require_float(name, "limit", limit, float_underflow(limit)); }
   /// @}
 };
-static_assert(Transform<max_norm>);
 
 /// Divides the gradients by the factor of a scaled loss. torch.amp.GradScaler scales losses in this way to
 /// keep 16-bit gradients from underflowing. With nonfinite::skip, a step whose gradients overflowed is left
@@ -157,7 +154,6 @@ struct grad_scale {
   }
   /// @}
 };
-static_assert(Transform<grad_scale>);
 
 namespace detail {
 
@@ -228,7 +224,6 @@ class row_rates : public detail::row_numbers<T, Space> {
 template <class Array>
 row_rates(const Array&) -> row_rates<std::remove_const_t<typename array_traits<Array>::value_type>,
                                      typename array_traits<Array>::memory_space>;
-static_assert(Transform<row_rates<float, pageable_space>>);
 
 /// Rows with mask[row] != 0 keep their weights and state.
 ///
@@ -260,6 +255,5 @@ class frozen_rows : public detail::row_numbers<T, Space> {
 template <class Array>
 frozen_rows(const Array&) -> frozen_rows<std::remove_const_t<typename array_traits<Array>::value_type>,
                                          typename array_traits<Array>::memory_space>;
-static_assert(Transform<frozen_rows<std::uint8_t, pageable_space>>);
 
 }  // namespace ferry::optim

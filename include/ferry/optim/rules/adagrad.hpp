@@ -86,7 +86,6 @@ struct adagrad {
   void check_in_float() const { require_options_in_float(name, ranges()); }
   /// @}
 };
-static_assert(ScheduledOptimizer<adagrad>);
 
 /// Adagrad with one accumulator per row (FBGEMM's EXACT_ROWWISE_ADAGRAD; Naumov et al. 2019). The state has
 /// one number per row.
@@ -154,7 +153,6 @@ struct rowwise_adagrad {
   void check_in_float() const { require_options_in_float(name, ranges()); }
   /// @}
 };
-static_assert(RowOptimizer<rowwise_adagrad>);
 
 /// FTRL-Proximal (McMahan et al. 2013, algorithm 1), per coordinate, with alpha = lr.
 ///
@@ -226,6 +224,5 @@ struct ftrl {
   }
   /// @}
 };
-static_assert(Optimizer<ftrl>);
 
 }  // namespace ferry::optim

@@ -90,7 +90,6 @@ struct adam {
   void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
   /// @}
 };
-static_assert(ScheduledOptimizer<adam>);
 
 /// torch.optim.AdamW (Loshchilov and Hutter 2019): decoupled weight decay, then adam.
 ///
@@ -169,7 +168,6 @@ struct adamw {
   void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
   /// @}
 };
-static_assert(ScheduledOptimizer<adamw>);
 
 /// torch.optim.SparseAdam, the lazy Adam that TensorFlow uses for embeddings.
 ///
@@ -238,6 +236,5 @@ struct sparse_adam {
   void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
   /// @}
 };
-static_assert(ScheduledOptimizer<sparse_adam>);
 
 }  // namespace ferry::optim

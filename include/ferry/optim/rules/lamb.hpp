@@ -92,7 +92,6 @@ struct lamb {
   void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
   /// @}
 };
-static_assert(RowOptimizer<lamb> && ScheduledOptimizer<lamb>);
 
 /// LARS (You et al. 2017, algorithm 1). Each row of the table is a layer of the paper.
 ///
@@ -166,7 +165,6 @@ struct lars {
   void check_in_float() const { require_options_in_float(name, ranges()); }
   /// @}
 };
-static_assert(RowOptimizer<lars>);
 
 /// Adam with one second moment per row (FBGEMM's PARTIAL_ROWWISE_ADAM).
 ///
@@ -245,6 +243,5 @@ struct partial_rowwise_adam {
   void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
   /// @}
 };
-static_assert(RowOptimizer<partial_rowwise_adam> && ScheduledOptimizer<partial_rowwise_adam>);
 
 }  // namespace ferry::optim

@@ -70,7 +70,6 @@ struct adamax {
   void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
   /// @}
 };
-static_assert(ScheduledOptimizer<adamax>);
 
 /// torch.optim.NAdam (Dozat 2016): Adam with Nesterov's momentum. P is the product of mu(1) ... mu(step).
 ///
@@ -194,6 +193,5 @@ struct nadam {
   void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
   /// @}
 };
-static_assert(ScheduledOptimizer<nadam>);
 
 }  // namespace ferry::optim

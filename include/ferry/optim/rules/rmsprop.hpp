@@ -90,7 +90,6 @@ struct rmsprop {
   void check_in_float() const { require_options_in_float(name, ranges()); }
   /// @}
 };
-static_assert(Optimizer<rmsprop>);
 
 /// torch.optim.Adadelta (Zeiler 2012).
 ///
@@ -150,7 +149,6 @@ struct adadelta {
   void check_in_float() const { require_options_in_float(name, ranges()); }
   /// @}
 };
-static_assert(Optimizer<adadelta>);
 
 /// torch.optim.Rprop (Riedmiller and Braun 1993): w -= sign(g) size, with a step size of its own for every
 /// element. The size grows by the factor etas[1], up to step_sizes[1], while the gradient keeps its sign. It
@@ -215,6 +213,5 @@ struct rprop {
   void check_in_float() const { require_options_in_float(name, ranges()); }
   /// @}
 };
-static_assert(Optimizer<rprop>);
 
 }  // namespace ferry::optim

@@ -91,7 +91,6 @@ struct sgd {
   void check_in_float() const { require_options_in_float(name, ranges()); }
   /// @}
 };
-static_assert(LinearOptimizer<sgd>);
 
 /// torch.optim.ASGD (Polyak and Juditsky 1992).
 ///
@@ -188,7 +187,6 @@ struct asgd {
   void check_in_float() const { require_options_in_float(name, ranges()); }
   /// @}
 };
-static_assert(ScheduledOptimizer<asgd>);
 
 /// Lion (Chen et al. 2023, algorithm 2), with decoupled weight decay.
 ///
@@ -246,6 +244,5 @@ struct lion {
   void check_in_float() const { require_options_in_float(name, ranges()); }
   /// @}
 };
-static_assert(Optimizer<lion>);
 
 }  // namespace ferry::optim
