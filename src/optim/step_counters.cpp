@@ -28,7 +28,7 @@ using ferry::detail::joined;
 void step_counts::require_policy(const char* verb, std::string_view policy,
                                  const ferry::detail::array_label& table) const {
   if (row_policy.empty() || row_policy == policy) return;
-  throw invalid_argument(joined("ferry::", verb, ": the rows of '", table, "' count their steps by ",
+  throw invalid_argument(joined("ferry::", verb, ": the rows of '", table.view(), "' count their steps by ",
                                 row_policy, "; this step asks for ", policy,
                                 ". Give every step the same policy"));
 }
@@ -36,7 +36,7 @@ void step_counts::require_policy(const char* verb, std::string_view policy,
 void step_counts::require_countable(const char* verb, std::string_view policy,
                                     const ferry::detail::array_label& table) const {
   if (steps < most_row_steps) return;
-  throw invalid_argument(joined("ferry::", verb, ": the state of '", table, "' has taken ", steps,
+  throw invalid_argument(joined("ferry::", verb, ": the state of '", table.view(), "' has taken ", steps,
                                 " steps, but rows that count by ", policy, " count to ", most_row_steps,
                                 "; use step_count::global"));
 }
@@ -153,7 +153,7 @@ void require_names(const char* verb, const optim::detail::field_names& needed,
                    std::span<const std::string_view> names, std::string_view rule, const array_label& table) {
   const auto unfit = [&](const std::string& need, const std::string& present) {
     throw invalid_argument(joined("ferry::", verb, ": the options of ", rule, " need ", need,
-                                  ", but the state of '", table, "' has ", present,
+                                  ", but the state of '", table.view(), "' has ", present,
                                   "; make it with the same options"));
   };
   if (static_cast<std::size_t>(needed.count) != names.size())
