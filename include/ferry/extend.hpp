@@ -21,9 +21,8 @@
 #include <ferry/memory/detail/process_wide.hpp>
 #include <ferry/memory/detail/require_kokkos.hpp>
 #include <ferry/optim/detail/coefficient_history.hpp>
-#include <ferry/optim/detail/option_names.hpp>
+#include <ferry/optim/detail/options.hpp>
 #include <ferry/optim/detail/step_counters.hpp>
-#include <ferry/optim/detail/visit_options.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/rows/detail/addressed_rows.hpp>
 #include <ferry/rows/detail/row_access.hpp>

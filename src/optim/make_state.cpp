@@ -5,9 +5,9 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/optim/detail/require_option.hpp>
+#include <ferry/optim/detail/options.hpp>
 #include <ferry/optim/detail/state_arrays.hpp>
-#include <ferry/optim/detail/step_counted.hpp>
+#include <ferry/optim/detail/step_counters.hpp>
 #include <ferry/rows/init.hpp>
 #include <ferry/runtime/detail/device_instance.hpp>
 #include <ferry/tensor/detail/finite.hpp>

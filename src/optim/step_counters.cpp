@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/optim/detail/step_counters.hpp>
+
+#include "../../backends/enabled.hpp"
 
 #include <ferry/error.hpp>
+#include <ferry/optim/detail/coefficient_history.hpp>
 #include <ferry/optim/detail/step_call.hpp>
-#include <ferry/optim/detail/step_counted.hpp>
+#include <ferry/optim/detail/step_counters.hpp>
+#include <ferry/optim/detail/step_inputs.hpp>
+#include <ferry/runtime/detail/engine.hpp>
+#include <ferry/runtime/detail/transfer.hpp>
 
+#include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,29 +23,29 @@
 
 namespace ferry::optim {
 
+using ferry::detail::joined;
+
 void step_counts::require_policy(const char* verb, std::string_view policy,
                                  const ferry::detail::array_label& table) const {
   if (row_policy.empty() || row_policy == policy) return;
-  throw invalid_argument("ferry::" + std::string(verb) + ": the rows of '" + table +
-                         "' count their steps by " + std::string(row_policy) + "; this step asks for " +
-                         std::string(policy) + ". Give every step the same policy");
+  throw invalid_argument(joined("ferry::", verb, ": the rows of '", table.view(), "' count their steps by ",
+                                row_policy, "; this step asks for ", policy,
+                                ". Give every step the same policy"));
 }
 
 void step_counts::require_countable(const char* verb, std::string_view policy,
                                     const ferry::detail::array_label& table) const {
   if (steps < most_row_steps) return;
-  throw invalid_argument("ferry::" + std::string(verb) + ": the state of '" + table + "' has taken " +
-                         std::to_string(steps) + " steps, but rows that count by " + std::string(policy) +
-                         " count to " + std::to_string(most_row_steps) + "; use step_count::global");
+  throw invalid_argument(joined("ferry::", verb, ": the state of '", table.view(), "' has taken ", steps,
+                                " steps, but rows that count by ", policy, " count to ", most_row_steps,
+                                "; use step_count::global"));
 }
 
 void step_counts::require_steps(std::int64_t count) const {
-  if (count < 0)
-    throw invalid_argument("ferry::optim: a state can't have taken " + std::to_string(count) + " steps");
+  if (count < 0) throw invalid_argument(joined("ferry::optim: a state can't have taken ", count, " steps"));
   if (!row_policy.empty() && count > most_row_steps)
-    throw invalid_argument("ferry::optim: a state whose rows count their steps by " +
-                           std::string(row_policy) + " can't have taken " + std::to_string(count) +
-                           " steps: rows count to " + std::to_string(most_row_steps));
+    throw invalid_argument(joined("ferry::optim: a state whose rows count their steps by ", row_policy,
+                                  " can't have taken ", count, " steps: rows count to ", most_row_steps));
 }
 
 namespace {
@@ -67,12 +76,11 @@ ferry::detail::rollback rollback_of(std::vector<std::shared_ptr<step_counts>> co
 }
 
 void refuse_moved_contents(const char* owner) {
-  throw invalid_argument("ferry::optim::" + std::string(owner) + ": the contents were moved elsewhere");
+  throw invalid_argument(joined("ferry::optim::", owner, ": the contents were moved elsewhere"));
 }
 
 void refuse_field_name(const char* owner, std::string_view rule, std::string_view name) {
-  throw invalid_argument("ferry::optim::" + std::string(owner) + ": " + std::string(rule) +
-                         " has no active state '" + std::string(name) + "'");
+  throw invalid_argument(joined("ferry::optim::", owner, ": ", rule, " has no active state '", name, "'"));
 }
 
 }  // namespace ferry::optim
@@ -80,8 +88,54 @@ void refuse_field_name(const char* owner, std::string_view rule, std::string_vie
 namespace ferry::optim::detail {
 
 void refuse_fields(std::string_view rule, int active, int least) {
-  throw invalid_argument("ferry::optim::" + std::string(rule) + ": its options use " +
-                         std::to_string(active) + " fields, but its min_fields is " + std::to_string(least));
+  throw invalid_argument(
+      joined("ferry::optim::", rule, ": its options use ", active, " fields, but its min_fields is ", least));
+}
+
+void coefficient_table::truncate(std::int64_t count) {
+  count = std::max<std::int64_t>(0, count);
+  if (size_ <= count) return;
+  size_ = count;
+  cut_ = true;
+  if (on_device_ == nullptr) return;
+  const std::lock_guard lock(on_device_->guard);
+  on_device_->sent = std::min(on_device_->sent, bytes_of(count));
+}
+
+std::shared_ptr<void> coefficient_table::clear() {
+  truncate(0);
+  entries_ = nullptr;
+  capacity_ = 0;
+  if (on_device_ == nullptr) return nullptr;
+  const std::lock_guard lock(on_device_->guard);
+  if (on_device_->memory == nullptr || on_device_->memory->size() <= kept_on_device) return nullptr;
+  return std::exchange(on_device_->memory, nullptr);
+}
+
+table_view coefficient_table::view(std::int64_t first, std::int64_t count) {
+  if (on_device_ == nullptr) on_device_ = std::make_shared<device_copy>();
+  return {entries_, on_device_, bytes_of(count), first, count};
+}
+
+std::size_t coefficient_table::bytes_of(std::int64_t count) const {
+  return static_cast<std::size_t>(count) * entry_bytes_;
+}
+
+std::byte* coefficient_table::add(std::size_t entry_bytes) {
+  entry_bytes_ = entry_bytes;
+  const std::size_t bytes = bytes_of(size_);
+  if (bytes + entry_bytes > capacity_ || (cut_ && entries_.use_count() > 1)) {
+    const std::size_t capacity = std::max(bytes + bytes / 2, 16 * entry_bytes);
+    std::shared_ptr<std::byte[]> longer(new std::byte[capacity]);
+    if (bytes != 0) std::memcpy(longer.get(), entries_.get(), bytes);
+    entries_ = std::move(longer);
+    capacity_ = capacity;
+    cut_ = false;
+  } else if (cut_) {
+    std::atomic_thread_fence(std::memory_order_acquire);  // the last view's owner has finished its reads
+  }
+  ++size_;
+  return entries_.get() + bytes;
 }
 
 }  // namespace ferry::optim::detail
@@ -91,22 +145,75 @@ namespace ferry::detail {
 void require_made_for(const char* verb, const untyped_array& field, const untyped_array& table,
                       std::int64_t width) {
   if (field.shape.rows() != table.shape.rows() || field.shape.width() != width)
-    throw invalid_argument("ferry::" + std::string(verb) + ": state " + field.note().describe() +
-                           " was not made for " + table.note().describe());
+    throw invalid_argument(joined("ferry::", verb, ": state ", field.note().describe(), " was not made for ",
+                                  table.note().describe()));
 }
 
 void require_names(const char* verb, const optim::detail::field_names& needed,
                    std::span<const std::string_view> names, std::string_view rule, const array_label& table) {
-  const auto unfit = [&](const std::string& need, const std::string& has) {
-    throw invalid_argument("ferry::" + std::string(verb) + ": the options of " + std::string(rule) +
-                           " need " + need + ", but the state of '" + table + "' has " + has +
-                           "; make it with the same options");
+  const auto unfit = [&](const std::string& need, const std::string& present) {
+    throw invalid_argument(joined("ferry::", verb, ": the options of ", rule, " need ", need,
+                                  ", but the state of '", table.view(), "' has ", present,
+                                  "; make it with the same options"));
   };
   if (static_cast<std::size_t>(needed.count) != names.size())
-    unfit(std::to_string(needed.count) + " state fields", std::to_string(names.size()));
+    unfit(joined(needed.count, " state fields"), joined(names.size()));
   for (std::size_t f = 0; f < names.size(); ++f)
     if (needed.name[f] != names[f])
-      unfit("'" + std::string(needed.name[f]) + "'", "'" + std::string(names[f]) + "' in its place");
+      unfit(joined("'", needed.name[f], "'"), joined("'", names[f], "' in its place"));
 }
+
+template <ExecutionSpace Exec>
+std::shared_ptr<tensor<std::byte, device_space>> mark_uploaded(launch_context<Exec>& call,
+                                                               const optim::detail::table_view& table) {
+  auto& copy = *table.on_device;
+  const device device_of_call{call.device()};
+  // Memory is taken and released without the lock: a user's allocation callback may need it.
+  std::byte* packed = nullptr;
+  std::size_t room = 0;
+  for (std::shared_ptr<tensor<std::byte, device_space>> longer;;) {
+    std::unique_lock lock(copy.guard);
+    if (longer != nullptr && (copy.memory == nullptr || copy.memory->size() < longer->size() ||
+                              copy.memory->device() != device_of_call)) {
+      std::swap(copy.memory, longer);  // verbs in flight keep the old one
+      copy.sent = 0;
+    }
+    const bool fits = copy.memory != nullptr && copy.memory->size() >= table.bytes &&
+                      copy.memory->device() == device_of_call;
+    if (fits && copy.sent >= table.bytes) return copy.memory;
+    const std::size_t lacking = table.bytes - (fits ? copy.sent : 0);
+    if (fits && lacking <= room) {
+      const std::byte* entries = table.entries.get() + copy.sent;
+      std::memcpy(packed, entries, lacking);
+      using backend = execution_backend<Exec>;
+      auto& accesses = *copy.memory->accesses();
+      for (const auto& event : accesses.before_write(call.id())) backend::wait_for(call.exec(), *event);
+      transfer(call.exec(), "ferry::step::updates", copy.memory->data() + copy.sent, device_space::name,
+               packed, pinned_space::name, static_cast<std::int64_t>(lacking));
+      const auto order = engine::get(call.exec())->lock_order();
+      accesses.add_write(call.mark(), call.id());
+      copy.sent = table.bytes;
+      return copy.memory;
+    }
+    lock.unlock();
+    if (!fits)
+      longer = std::make_shared<tensor<std::byte, device_space>>(
+          "updates", device_of_call, std::max<std::size_t>(2 * table.bytes, 4096));
+    if (lacking > room) {
+      packed = call.template pinned<std::byte>(static_cast<std::int64_t>(lacking));
+      room = lacking;
+    }
+  }
+}
+void refuse_counting_capture(const char* verb) {
+  throw invalid_argument(
+      joined("ferry::", verb, ": the instance is being captured into a graph, ", counts_each_step));
+}
+
+#define FERRY_UPLOADS_OF(EXEC)                                                                   \
+  template std::shared_ptr<tensor<std::byte, device_space>> mark_uploaded(launch_context<EXEC>&, \
+                                                                          const optim::detail::table_view&);
+FERRY_FOR_DEVICE_EXECUTION_SPACES(FERRY_UPLOADS_OF)
+#undef FERRY_UPLOADS_OF
 
 }  // namespace ferry::detail

@@ -1,17 +1,112 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sort of a plan for each execution space that Kokkos has, each type of index and each bounds policy.
+// The sort of a plan for each execution space that Kokkos has.
 #include <ferry/plan/make_plan.hpp>
 
+#include "../../backends/enabled.hpp"
 #include "../../backends/sorting.hpp"
-#include "plan_layout.hpp"
 #include "sort_kernels.hpp"
 
 #include <ferry/memory/detail/tools.hpp>
 
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace ferry::detail {
+
+/// Offsets of a plan's arrays in its block, in bytes. They are multiples of 128, so in an aligned block
+/// kernels read the arrays in whole cache lines.
+struct plan_layout {
+  std::size_t row_of = 0, inverse = 0, unique_rows = 0, counts = 0, order = 0, segment_begin = 0,
+              sorted_rows = 0;
+  // The two buffers of the sort. After it, the one without the result holds the runs.
+  std::size_t keys[2] = {};
+  std::size_t sort = 0, sort_bytes = 0;  ///< scratch of the sort, then of the prefix sums
+  std::size_t bytes = 0;
+  // A key is (row, position), with row = `rows` for no row.
+  int position_bits = 0;
+  int key_bits = 1;
+
+  /// The arrays, without the scratch memory of the sort. Throws invalid_argument for too many positions.
+  static plan_layout of_arrays(std::int64_t positions, std::int64_t rows);
+  /// Adds an array. Returns its offset.
+  std::size_t take(std::size_t size);
+};
+
+/// Scratch bytes of the sort: none if the backend compares all keys.
+template <class Backend>
+std::size_t sort_scratch_bytes(std::int64_t positions, int first_bit, int bits) {
+  if constexpr (requires { Backend::sorts_without_scratch(positions); })
+    if (Backend::sorts_without_scratch(positions)) return 0;
+  return std::max(Backend::sort_keys_bytes(positions, first_bit, bits),
+                  Backend::template sum_bytes<kernels::sorted_keys>(positions));
+}
+
+/// For the current device.
+template <class Backend>
+plan_layout layout_of_plan(std::int64_t positions, std::int64_t rows) {
+  plan_layout layout = plan_layout::of_arrays(positions, rows);
+  if (positions > 0)
+    layout.sort_bytes =
+        sort_scratch_bytes<Backend>(positions, layout.position_bits, layout.position_bits + layout.key_bits);
+  layout.sort = layout.take(layout.sort_bytes);
+  return layout;
+}
+
+std::size_t plan_layout::take(std::size_t size) {
+  const std::size_t offset = bytes;
+  bytes += (size + 127) / 128 * 128;
+  return offset;
+}
+
+plan_layout plan_layout::of_arrays(std::int64_t positions, std::int64_t rows) {
+  plan_layout layout;
+  const auto n = static_cast<std::size_t>(positions);
+  constexpr std::size_t number = sizeof(std::int64_t);
+  layout.row_of = layout.take(n * number);
+  layout.inverse = layout.take(n * number);
+  layout.unique_rows = layout.take(n * number);
+  layout.counts = layout.take(3 * number);
+  layout.order = layout.take(n * number);
+  layout.segment_begin = layout.take((n + 1) * number);
+  layout.sorted_rows = layout.take(n * number);
+  for (auto& buffer : layout.keys) buffer = layout.take((n + 1) * number);
+  layout.position_bits = n == 0 ? 0 : static_cast<int>(std::bit_width(n - 1));
+  layout.key_bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows))));
+  // Segments and runs are counted in one half each of 64 bits.
+  if (layout.position_bits > 31 || layout.position_bits + layout.key_bits > 64)
+    throw invalid_argument(
+        joined("ferry::make_plan: ", positions, " indices into ", rows,
+               " rows are too many for one plan: at most 2147483648, and with their rows' numbers 64 bits"));
+  return layout;
+}
+
+template <ExecutionSpace Exec>
+std::size_t bytes_of_plan(const Exec& exec, std::int64_t positions, std::int64_t rows) {
+  const typename execution_backend<Exec>::device_guard guard(exec);
+  return layout_of_plan<execution_backend<Exec>>(positions, rows).bytes;
+}
+
+void refuse_plan_size(const std::string& positions, const std::string& rows) {
+  throw invalid_argument(joined("ferry::plan_workspace_bytes: ", positions, " positions and ", rows,
+                                " rows were given, neither may be negative"));
+}
+
+void require_workspace(const array_note& room, const void* data, bool contiguous, std::size_t needed) {
+  const auto complain = [&](const std::string& flaw) {
+    throw invalid_argument(joined("ferry::make_plan: the workspace ", room.describe(), " ", flaw, "; ",
+                                  needed, " bytes are needed, ", room.rank == 0 ? 0 : room.extents[0],
+                                  " given"));
+  };
+  if (room.rank != 1 || !contiguous) complain("must be contiguous and of rank 1");
+  if (std::cmp_less(room.extents[0], needed)) complain("is too small");
+  const auto past = reinterpret_cast<std::uintptr_t>(data) % plan_workspace_alignment;
+  if (past != 0) complain(joined("begins ", past, " bytes after a multiple of ", plan_workspace_alignment));
+}
 
 namespace {
 
@@ -45,30 +140,6 @@ bool place_in_one_launch([[maybe_unused]] launch_context<Exec>& call,
   }
 }
 
-template <class Index, class Bounds, class Exec>
-void key_indices_by(launch_context<Exec>& call, const kernels::any_row_keys& keys, const sort_room& room,
-                    std::int64_t count) {
-  const kernels::row_keys<Index, Bounds> key_of{
-      {static_cast<const Index*>(keys.indices), keys.rows, keys.report},
-      keys.row_of,
-      keys.position_bits,
-      keys.long_found};
-  launch(call.exec(), call.label("resolve"), count, kernels::key_indices<Index, Bounds>{key_of, room.keys});
-}
-
-template <class Index, class Exec>
-void key_indices_of(launch_context<Exec>& call, const kernels::any_row_keys& keys, const sort_room& room,
-                    std::int64_t count) {
-  if (!keys.checks)
-    key_indices_by<Index, bounds::unchecked>(call, keys, room, count);
-  else if (keys.clamps)
-    key_indices_by<Index, bounds::clamp>(call, keys, room, count);
-  else if (keys.reports)
-    key_indices_by<Index, bounds::check>(call, keys, room, count);
-  else
-    key_indices_by<Index, bounds::skip>(call, keys, room, count);
-}
-
 /// Makes the sorted keys and their running sums, for the kernel `segments`. Returns memory for the runs.
 template <class Exec>
 std::int64_t* sort_into(launch_context<Exec>& call, const kernels::any_row_keys& key_of,
@@ -76,12 +147,7 @@ std::int64_t* sort_into(launch_context<Exec>& call, const kernels::any_row_keys&
   using backend = execution_backend<Exec>;
   const Exec& exec = call.exec();
   const std::int64_t n = segments.places.count;
-  if (key_of.index_bytes == 8)
-    key_of.is_signed ? key_indices_of<std::int64_t>(call, key_of, room, n)
-                     : key_indices_of<std::uint64_t>(call, key_of, room, n);
-  else
-    key_of.is_signed ? key_indices_of<std::int32_t>(call, key_of, room, n)
-                     : key_indices_of<std::uint32_t>(call, key_of, room, n);
+  launch(exec, call.label("resolve"), n, kernels::key_indices{key_of, room.keys});
   std::uint64_t* sorted = room.keys;
   backend::sort_keys(exec, sorted, room.other_keys, n, room.layout.position_bits, room.last_bit(),
                      room.scratch, room.layout.sort_bytes);
@@ -97,8 +163,7 @@ std::int64_t* sort_into(launch_context<Exec>& call, const kernels::any_row_keys&
 
 void require_plan_shapes(const untyped_array& indices, std::int64_t rows, bool clamps) {
   if (rows < 0)
-    throw invalid_argument("ferry::make_plan: the number of rows is " + std::to_string(rows) +
-                           ", must be >= 0");
+    throw invalid_argument(joined("ferry::make_plan: the number of rows is ", rows, ", must be >= 0"));
   require_rank_one("make_plan", indices, "indices");
   if (clamps && rows == 0 && indices.shape.rows() > 0)
     refuse_to_clamp("make_plan", indices.shape.rows(), "the table");
@@ -205,7 +270,8 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
   return row_plan(std::move(plan));
 }
 
-#define FERRY_PLANS_OF(EXEC) \
+#define FERRY_PLANS_OF(EXEC)                                                   \
+  template std::size_t bytes_of_plan(const EXEC&, std::int64_t, std::int64_t); \
   template row_plan sort_indices(const EXEC&, const plan_request<EXEC>&, const plan_room&);
 FERRY_FOR_EXECUTION_SPACES(FERRY_PLANS_OF)
 #undef FERRY_PLANS_OF

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "../../backends/sorted_keys.hpp"
-#include "index_keys.hpp"
 
 #include <ferry/plan/detail/sum_pieces.hpp>
+#include <ferry/runtime/detail/report.hpp>
 
 #include <Kokkos_Macros.hpp>
 
@@ -13,15 +13,55 @@
 /// The kernels that make a plan. One thread per position.
 namespace ferry::kernels {
 
+/// The keys that sort the positions of a batch by row: (row, position). A position without a row gets `rows`
+/// as its row and is sorted after all others. A call with `record` also stores the row and reports a bad index.
+/// Index type and policy are values: one kernel serves them all.
+struct any_row_keys {
+  const void* indices = nullptr;
+  int index_bytes = 8;
+  bool is_signed = true;
+  bool reports = false;
+  bool clamps = false;
+  bool checks = true;
+  std::int64_t rows = 0;
+  ferry::detail::report_writer report;
+  std::int64_t* row_of = nullptr;
+  int position_bits = 0;
+  std::int64_t* long_found = nullptr;  ///< see place_segments, set to 0; or null
+
+  /// The bits of an index, sign-extended. As an unsigned number they are below `rows` if and only if the index
+  /// is in [0, rows).
+  [[nodiscard]] KOKKOS_FUNCTION std::uint64_t bits(std::int64_t i) const {
+    if (index_bytes == 8) return static_cast<const std::uint64_t*>(indices)[i];
+    if (is_signed)
+      return static_cast<std::uint64_t>(std::int64_t{static_cast<const std::int32_t*>(indices)[i]});
+    return static_cast<const std::uint32_t*>(indices)[i];
+  }
+
+  KOKKOS_FUNCTION std::uint64_t operator()(std::int64_t i, bool record) const {
+    const std::uint64_t index = bits(i);
+    auto row = static_cast<std::int64_t>(index);
+    if (checks && index >= static_cast<std::uint64_t>(rows)) {
+      if (clamps)
+        row = is_signed && row < 0 ? 0 : rows - 1;
+      else
+        row = -1;
+      if (reports && record) report.out_of_range(i, index);
+    }
+    if (record) row_of[i] = row;
+    if (record && i == 0 && long_found != nullptr) *long_found = 0;
+    return static_cast<std::uint64_t>(row < 0 ? rows : row) << position_bits | static_cast<std::uint64_t>(i);
+  }
+};
+
 /// keys[i] = the key of position i.
-template <class Index, class Bounds>
 struct key_indices {
-  row_keys<Index, Bounds> key_of;
+  any_row_keys key_of;
   std::uint64_t* keys;
 
   static std::int64_t bytes_each() { return 3 * sizeof(std::int64_t); }
 
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const { keys[i] = key_of(i); }
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const { keys[i] = key_of(i, true); }
 };
 
 /// Builds the arrays of a plan from its sorted keys and the running sums of places(k), which as a kernel it

@@ -6,7 +6,7 @@
 #include <ferry/cache/copy.hpp>
 #include <ferry/cache/init.hpp>
 #include <ferry/int8.hpp>
-#include <ferry/optim/make_records.hpp>
+#include <ferry/optim/records.hpp>
 #include <ferry/optim/step.hpp>
 
 #include <utility>

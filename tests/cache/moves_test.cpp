@@ -4,7 +4,7 @@
 
 #include <ferry/cache.hpp>
 #include <ferry/cache/catch_up.hpp>
-#include <ferry/optim/make_records.hpp>
+#include <ferry/optim/records.hpp>
 #include <ferry/optim/step.hpp>
 
 #include <boost/hana/for_each.hpp>

@@ -6,7 +6,7 @@
 #include <ferry/cache.hpp>
 #include <ferry/cache/gather_bags.hpp>
 #include <ferry/cache/step_bags.hpp>
-#include <ferry/optim/rules/rowwise_adagrad.hpp>
+#include <ferry/optim/rules/adagrad.hpp>
 
 #include <cstdint>
 #include <vector>

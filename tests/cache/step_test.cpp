@@ -2,7 +2,7 @@
 #include "cache/cache_kit.hpp"
 
 #include <ferry/cache.hpp>
-#include <ferry/optim/transforms/row_rates.hpp>
+#include <ferry/optim/transforms.hpp>
 
 /// Steps on cached tables whose state is cached with the rows.
 namespace ferry_test::step_test {

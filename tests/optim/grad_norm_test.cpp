@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
-#include <ferry/optim/clip_grad_norm.hpp>
+#include <ferry/optim/grad_norm.hpp>
 #include <ferry/optim/loss_scale.hpp>
 
 #include <catch2/generators/catch_generators.hpp>

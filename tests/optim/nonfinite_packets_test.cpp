@@ -3,7 +3,7 @@
 #include "support/oracle.hpp"
 #include "support/random.hpp"
 
-#include <ferry/optim/detail/find_nonfinite.hpp>
+#include <ferry/optim/detail/step_inputs.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -7,6 +7,24 @@
 /// The rules of docs/own_rule.md, written outside the library, on every path and with duplicates, against plain loops.
 namespace ferry_test::own_rule_test {
 
+namespace optim = ferry::optim;
+
+/// The library's own are what the concepts ask for.
+template <class... Rules>
+inline constexpr bool are_scheduled = (ferry::ScheduledOptimizer<Rules> && ...);
+template <class... Rules>
+inline constexpr bool are_by_rows = (ferry::RowOptimizer<Rules> && ...);
+static_assert(are_scheduled<optim::adagrad, optim::adam, optim::adamax, optim::adamw, optim::asgd,
+                            optim::lamb, optim::nadam, optim::partial_rowwise_adam, optim::sparse_adam>);
+static_assert(are_by_rows<optim::lamb, optim::lars, optim::partial_rowwise_adam, optim::rowwise_adagrad>);
+static_assert(ferry::Optimizer<optim::adadelta> && ferry::Optimizer<optim::ftrl> &&
+              ferry::Optimizer<optim::lion> && ferry::Optimizer<optim::rmsprop> &&
+              ferry::Optimizer<optim::rprop> && ferry::LinearOptimizer<optim::sgd>);
+static_assert(ferry::Transform<optim::clip_norm> && ferry::Transform<optim::clip_value> &&
+              ferry::Transform<optim::grad_scale> && ferry::Transform<optim::max_norm> &&
+              ferry::Transform<optim::row_rates<float, ferry::pageable_space>> &&
+              ferry::Transform<optim::frozen_rows<std::uint8_t, ferry::pageable_space>>);
+
 constexpr std::size_t rows = 13, width = 35, n = 21;
 
 /// The summed gradient of each row that a batch names.

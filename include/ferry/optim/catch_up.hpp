@@ -29,93 +29,55 @@ consteval void require_catch_up_policies() {
 template <class Chosen, class Exec, class Rule, class T, class Space, class State>
 ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Space>& table,
                      State& state) {
-  using transforms = typename update_job<T, Space, typename State::value_type, typename State::memory_space,
-                                         Rule, step_count::catch_up, rounding::nearest,
-                                         nonfinite::keep>::template transforms_type<float>;
-  require_catch_up<Exec, Rule, State, transforms>();
-  require_catch_up_policies<T, Chosen>();
+  using state_space = typename State::memory_space;
   using rounding_policy = typename Chosen::template get<rounding_category, rounding::nearest>;
+  require_catch_up<Exec, Rule, T, Space, State>();
+  require_catch_up_policies<T, Chosen>();
   require_dense_rows("catch_up", table);
   require_optimizer("catch_up", optimizer, table);
   launch_context<Exec> call(exec, "catch_up");
-  if (may_be_behind("catch_up", state, table)) {
-    call.refuse_capture("but catching up ends a history on the host; do it before the capture");
-    const kernels::identity every_row;
-    const std::string label = "ferry::catch_up", counting = label + "::count";
-    const auto catch_up_on = [&](const auto& kernel_exec) {
-      if (table.width() != 0)
-        run_caught_up<rounding_policy>(call, kernel_exec, label, optimizer, table, state, every_row,
-                                       table.rows(), table, true);
-      launch(kernel_exec, counting, table.rows(),
-             kernels::set_row_steps{state.clock()->row_steps.data(),
-                                    static_cast<std::uint32_t>(state.clock()->steps)});
-    };
-    constexpr bool pageable = std::is_same_v<Space, pageable_space> ||
-                              std::is_same_v<typename State::memory_space, pageable_space> ||
-                              transform_spaces<Rule>::any_pageable;
-    bool on_exec = true;
-    if constexpr (!is_host_exec<Exec> && pageable) on_exec = execution_backend<Exec>::reaches_pageable(exec);
-    if (table.rows() == 0) {
-      // A shard without rows ends its history as the others do.
-    } else if (on_exec) {
-      call.writes_to(table);
-      reach_state<Exec>(optimizer, state, [&](const auto& array) { call.touches(array); });
-      catch_up_on(exec);
-    } else if constexpr (Space::is_host_accessible && State::memory_space::is_host_accessible &&
-                         transform_spaces<Rule>::on_host) {
-      wait_for_host_access(call, "ferry::catch_up", table);
-      reach_state<Exec>(optimizer, state, [&](const auto& array) { call.wait_for_host_access(array); });
-      const auto host = host_side(exec);
-      catch_up_on(host);
-      host.fence("ferry::catch_up");
-    } else {
-      throw invalid_argument(
-          joined("ferry::catch_up: neither device nor host reach both ", table.describe(), " and its state"));
-    }
-    if constexpr (is_host_exec<Exec>) execution_backend<Exec>::fence(exec, "ferry::catch_up");
-    state.clock()->updates.begin_at(state.clock()->steps + 1);
-  }
-  return call.finish();
-}
-
-template <class Bounds, class Exec, class Rule, class T, class Space, class State, class Indices, class Out,
-          class OutSpace>
-ticket gather_current(const Exec& exec, const Rule& optimizer, const array_ref<T, Space>& table, State& state,
-                      const Indices& indices, const array_ref<Out, OutSpace>& out) {
-  const std::string label = "ferry::gather::caught_up";
-  launch_context<Exec> call(exec, "gather");
-  call.refuse_capture(counts_each_step);
-  require_direct_reach("gather", exec, table);
-  require_direct_reach("gather", exec, out);
-  call.reads_from(table);
-  call.writes_to(out);
-  reach_state<Exec>(optimizer, state, [&](const auto& array) {
-    require_direct_reach("gather", exec, array);
-    call.reads_from(array);
-  });
-  const auto run = [&](const auto& source) {
-    run_caught_up<rounding::nearest>(call, exec, label, optimizer, table, state, source, out.rows(), out,
-                                     false);
+  if (!may_be_behind("catch_up", state, table)) return call.finish();
+  call.refuse_capture("but catching up ends a history on the host; do it before the capture");
+  auto& clock = *state.clock();
+  const auto arrays = arrays_for_catch_up(state);
+  const catch_up_job<Rule, T, Space, State> job{table,     arrays,          state.fields(),
+                                                optimizer, clock.steps + 1, state.clock()};
+  const std::string label = "ferry::catch_up", counting = label + "::count";
+  const auto catch_up_on = [&](const auto& kernel_exec) {
+    if (table.width() != 0)
+      run_caught_up<rounding_policy>(call, kernel_exec, label, job, kernels::identity{}, table.rows(), table,
+                                     true);
+    launch(kernel_exec, counting, table.rows(),
+           kernels::set_row_steps{clock.row_steps.data(), static_cast<std::uint32_t>(clock.steps)});
   };
-  if constexpr (is_plan<Indices>) {
-    call.use(indices.storage());
-    if (out.size() != 0) run(kernels::listed_rows{indices.storage()->row_of});
-    return call.finish(table, indices.positions(), indices.storage()->signed_indices);
+  bool on_exec = true;
+  if constexpr (!is_host_exec<Exec> &&
+                (is_any_of<pageable_space, Space, state_space> || transform_spaces<Rule>::any_pageable))
+    on_exec = execution_backend<Exec>::reaches_pageable(exec);
+  if (table.rows() == 0) {
+    // A shard without rows ends its history as the others do.
+  } else if (on_exec) {
+    job.for_each_array([&](const auto& array) { call.touches(array); });
+    catch_up_on(exec);
+  } else if constexpr (Space::is_host_accessible && state_space::is_host_accessible &&
+                       transform_spaces<Rule>::on_host) {
+    wait_for_host_access(call, label, table);
+    job.for_each_array([&](const auto& array) { call.wait_for_host_access(array); });
+    const auto host = host_side(exec);
+    catch_up_on(host);
+    host.fence(label);
   } else {
-    const auto ids = index_ref(indices);
-    using plain = std::remove_const_t<typename decltype(ids)::value_type>;
-    if (out.size() != 0)
-      run(kernels::index_rows<plain, Bounds>{indices_for_kernels(call, ids), table.rows(),
-                                             Bounds::reports ? call.report() : report_writer{}});
-    else
-      look_at_bounds<Bounds>(call, ids, table.rows());
-    return call.finish(table, ids.rows(), std::is_signed_v<plain>);
+    throw invalid_argument(
+        joined("ferry::catch_up: neither device nor host reach both ", table.describe(), " and its state"));
   }
+  if constexpr (is_host_exec<Exec>) execution_backend<Exec>::fence(exec, label);
+  clock.updates.begin_at(clock.steps + 1);
+  return call.finish();
 }
 
 template <class Exec, class Rule, class Table, class State, class Indices, class Out, class... Policies>
 ticket gather_current_rows(const Exec& exec, const Rule& optimizer, const Table& table, State& state,
-                           const Indices& indices, Out&& out, Policies... policies) {
+                           const Indices& indices, Out&& output, Policies... policies) {
   using chosen = chosen_policies<Policies...>;
   require_row_verb<Exec, Table, Indices, Out, chosen, false>();
   require_output<Out>();
@@ -125,27 +87,54 @@ ticket gather_current_rows(const Exec& exec, const Rule& optimizer, const Table&
       "ferry: a gather that catches up computes the rows where the kernels run: path::direct alone.");
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   const auto rows = make_ref(table);
-  const auto target = make_ref(out);
-  using element = std::remove_const_t<typename decltype(rows)::value_type>;
-  using transforms =
-      typename update_job<element, typename decltype(rows)::memory_space, typename State::value_type,
-                          typename State::memory_space, Rule, step_count::catch_up, rounding::nearest,
-                          nonfinite::keep>::template transforms_type<float>;
-  require_catch_up<Exec, Rule, State, transforms>();
-  static_assert(NumberElement<typename decltype(target)::value_type>,
+  const auto out = make_ref(output);
+  using job_type =
+      catch_up_job<Rule, typename decltype(rows)::value_type, typename decltype(rows)::memory_space, State>;
+  require_catch_up<Exec, Rule, typename decltype(rows)::value_type, typename decltype(rows)::memory_space,
+                   State>();
+  static_assert(NumberElement<typename decltype(out)::value_type>,
                 "ferry: a gather that catches up gives numbers.");
   require_optimizer("gather", optimizer, rows);
-  if (!may_be_behind("gather", state, rows)) return gather(exec, table, indices, out, policies...);
+  if (!may_be_behind("gather", state, rows)) return gather(exec, table, indices, output, policies...);
   if constexpr (is_plan<Indices>) {
     require_plan<Exec, chosen>("gather", indices, rows);
-    require_shapes("gather", rows, indices.positions(), target);
+    require_shapes("gather", rows, indices.positions(), out);
   } else {
     const auto ids = index_ref(indices);
     require_rank_one("gather", ids);
-    require_shapes("gather", rows, ids.rows(), target);
+    require_shapes("gather", rows, ids.rows(), out);
     require_a_row_to_clamp_to<bounds_policy>("gather", rows, ids.rows());
   }
-  return gather_current<bounds_policy>(exec, optimizer, rows, state, indices, target);
+
+  launch_context<Exec> call(exec, "gather");
+  call.refuse_capture(counts_each_step);
+  const auto arrays = arrays_for_catch_up(state);
+  const job_type job{rows, arrays, state.fields(), optimizer, state.clock()->steps + 1, state.clock()};
+  require_direct_reach("gather", exec, out);
+  call.writes_to(out);
+  job.for_each_array([&](const auto& array) {
+    require_direct_reach("gather", exec, array);
+    call.reads_from(array);
+  });
+  const auto run = [&](const auto& source) {
+    run_caught_up<rounding::nearest>(call, exec, "ferry::gather::caught_up", job, source, out.rows(), out,
+                                     false);
+  };
+  if constexpr (is_plan<Indices>) {
+    call.use(indices.storage());
+    if (out.size() != 0) run(kernels::listed_rows{indices.storage()->row_of});
+    return call.finish(rows, indices.positions(), indices.storage()->signed_indices);
+  } else {
+    const auto ids = index_ref(indices);
+    using plain = std::remove_const_t<typename decltype(ids)::value_type>;
+    if (out.size() != 0)
+      run(kernels::index_rows<plain, bounds_policy>{
+          indices_for_kernels(call, ids), rows.rows(),
+          bounds_policy::reports ? call.report() : report_writer{}});
+    else
+      look_at_bounds<bounds_policy>(call, ids, rows.rows());
+    return call.finish(rows, ids.rows(), std::is_signed_v<plain>);
+  }
 }
 
 }  // namespace detail

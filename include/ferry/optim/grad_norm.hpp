@@ -3,11 +3,13 @@
 
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/optim/detail/measure_norm.hpp>
-#include <ferry/optim/grad_total.hpp>
+#include <ferry/optim/detail/options.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/slice.hpp>
 
+#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -21,6 +23,37 @@ inline constexpr bool is_slice<tensor_slice<T, Space, Extents>> = true;
 }  // namespace ferry::detail
 
 namespace ferry::optim {
+
+/// The norm of gradients in flight, from grad_norm and clip_grad_norm. Move-only. The destructor waits, as
+/// that of a ticket does.
+class grad_total {
+ public:
+  /// For the verbs: `result` holds the norm once `work` has ended.
+  grad_total(ticket work, std::shared_ptr<void> result)
+      : result_(std::move(result)), work_(std::move(work)) {}
+
+  /// Blocks until the norm is known and returns it: that of the gradients before they were scaled. It is
+  /// infinite or NaN if a gradient is, and infinite if it exceeds the range of double itself.
+  double wait() {
+    work_.wait();
+    return *static_cast<const double*>(result_.get());
+  }
+
+  /// True if wait() would return without blocking. Never blocks.
+  [[nodiscard]] bool ready() const { return work_.ready(); }
+
+  /// The factor that clip_grad_norm applies to the gradients: min(1, max_norm / (norm + 1e-6)); NaN for a
+  /// norm that is NaN. Blocks as wait() does. Throws invalid_argument for a negative max_norm.
+  [[nodiscard]] double factor(double max_norm) {
+    require_not_negative("grad_total", "max_norm", max_norm);
+    const double factor = max_norm / (wait() + 1e-6);
+    return factor > 1.0 ? 1.0 : factor;
+  }
+
+ private:
+  std::shared_ptr<void> result_;
+  ticket work_;  // after the result: it waits before the memory is reused
+};
 
 /// The gradient of a table of which a batch names some rows, for grad_norm and clip_grad_norm: one row of
 /// `grads` for each index of `plan`. Gradients of one row are combined before their norm is taken, as torch
@@ -60,15 +93,6 @@ template <class First, class Second>
 sparse_grads(const First&, const Second&)
 ->sparse_grads<const Second&, const First&>;
 
-}  // namespace ferry::optim
-
-namespace ferry::detail {
-template <class Grads, class Plan>
-inline constexpr bool is_refused<optim::sparse_grads<Grads, Plan>> = !is_plan<Plan> && !is_plan_object<Plan>;
-}  // namespace ferry::detail
-
-namespace ferry::optim {
-
 /// The Euclidean norm of all gradients together, as torch.nn.utils.get_total_norm: the root of the sum of all
 /// squares over several tables and dense arrays.
 ///
@@ -95,4 +119,38 @@ template <class Exec, class... Grads>
   return job.finish();
 }
 
+/// torch.nn.utils.clip_grad_norm_ with norm_type 2: scales all gradients by max_norm / (total + 1e-6) if
+/// that is below 1, `total` being their norm together, see grad_norm.
+///
+///   exec      the execution space instance that the work is enqueued on
+///   max_norm  largest norm, >= 0
+///   grads     as for grad_norm, but of elements that may be written. The gradients of sparse_grads
+///             and bag_grads are scaled where they lie, before they are combined, which scales their sums by
+///             the same factor
+///
+/// Does not wait for the device: the factor stays there, and a step that follows on `exec` reads the scaled
+/// gradients. Where the norm is infinite or NaN the gradients become zero or NaN, as torch's do without
+/// error_if_nonfinite; loss_scale leaves such steps out. To save the pass that scales, wait for grad_norm and
+/// give grad_total::factor(max_norm) to grad_scale. Throws what grad_norm throws, and for a negative
+/// max_norm.
+template <class Exec, class... Grads>
+  requires(::ferry::detail::Fits<::ferry::detail::clip_grad_norm_arguments, const Exec&, double, Grads...> &&
+           !(::ferry::detail::is_over_ranks<std::remove_cvref_t<Grads>> || ...))
+[[nodiscard]] grad_total clip_grad_norm(const Exec& exec, double max_norm, Grads&&... grads) {
+  require_not_negative("clip_grad_norm", "max_norm", max_norm);
+  ::ferry::detail::launch_context<Exec> call(exec, "clip_grad_norm");
+  ::ferry::detail::norm_job<Exec> job(call);
+  (job.check(grads), ...);
+  job.begin();
+  (job.template add<true>(grads), ...);
+  job.limit(max_norm);
+  job.bring();
+  (job.scale(grads), ...);
+  return job.finish();
+}
+
 }  // namespace ferry::optim
+
+template <class Grads, class Plan>
+inline constexpr bool ferry::detail::is_refused<ferry::optim::sparse_grads<Grads, Plan>> =
+    !is_plan<Plan> && !is_plan_object<Plan>;

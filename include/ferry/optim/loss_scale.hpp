@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/optim/detail/require_option.hpp>
+#include <ferry/optim/detail/options.hpp>
 #include <ferry/optim/grad_norm.hpp>
-#include <ferry/optim/transforms/grad_scale.hpp>
+#include <ferry/optim/transforms.hpp>
 
 #include <cstdint>
 

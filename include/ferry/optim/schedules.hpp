@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -19,36 +18,39 @@
 /// for a negative number of steps and for options outside of their range.
 namespace ferry::optim {
 
-namespace detail {
+/// The number of scheduler steps taken so far, an integer. A fraction, as of lr and step in each other's
+/// place, does not compile.
+struct schedule_step {
+  std::int64_t count;  ///< scheduler steps
 
-template <class Step>
-consteval double refuse_fraction() {
-  static_assert(
-      std::is_void_v<Step>,
-      "ferry: a schedule is called as schedule(lr, step, ...): the step is an integer, the number of scheduler steps taken so far.");
-  return 0.0;
-}
-
-}  // namespace detail
+  /// Converts an integer.
+  template <class Number>
+    requires(std::is_arithmetic_v<Number>)
+  constexpr schedule_step(Number number) : count(static_cast<std::int64_t>(number)) {
+    static_assert(
+        std::is_integral_v<Number>,
+        "ferry: a schedule is called as schedule(lr, step, ...): the step is an integer, the number of scheduler steps taken so far.");
+  }
+};
 
 /// torch's StepLR: lr gamma^floor(step / step_size).
-double step_lr(double lr, std::int64_t step, std::int64_t step_size, double gamma = 0.1);
+double step_lr(double lr, schedule_step step, std::int64_t step_size, double gamma = 0.1);
 
 /// torch's MultiStepLR: lr gamma^m, where m milestones are <= step. A milestone given twice counts twice. The
 /// milestones need no order.
-double multi_step_lr(double lr, std::int64_t step, std::span<const std::int64_t> milestones,
+double multi_step_lr(double lr, schedule_step step, std::span<const std::int64_t> milestones,
                      double gamma = 0.1);
 
 /// As above, for milestones in braces.
-double multi_step_lr(double lr, std::int64_t step, std::initializer_list<std::int64_t> milestones,
+double multi_step_lr(double lr, schedule_step step, std::initializer_list<std::int64_t> milestones,
                      double gamma = 0.1);
 
 /// torch's ExponentialLR: lr gamma^step.
-double exponential_lr(double lr, std::int64_t step, double gamma);
+double exponential_lr(double lr, schedule_step step, double gamma);
 
 /// torch's CosineAnnealingLR: eta_min + (lr - eta_min) (1 + cos(pi step / t_max)) / 2. After t_max steps the
 /// rate rises again, as torch's does.
-double cosine_annealing_lr(double lr, std::int64_t step, std::int64_t t_max, double eta_min = 0.0);
+double cosine_annealing_lr(double lr, schedule_step step, std::int64_t t_max, double eta_min = 0.0);
 
 /// torch's CosineAnnealingWarmRestarts (Loshchilov and Hutter, "SGDR", 2017): a half cosine from lr to
 /// eta_min over t_0 steps, then from lr again, each time over t_mult times as many steps. `step` may be a
@@ -58,49 +60,13 @@ double cosine_annealing_warm_restarts(double lr, double step, std::int64_t t_0, 
 
 /// torch's LinearLR, a linear warm-up: lr times a factor that goes from start_factor to end_factor in
 /// total_iters steps and stays there.
-double linear_lr(double lr, std::int64_t step, double start_factor = 1.0 / 3.0, double end_factor = 1.0,
+double linear_lr(double lr, schedule_step step, double start_factor = 1.0 / 3.0, double end_factor = 1.0,
                  std::int64_t total_iters = 5);
 
 /// torch's ConstantLR: lr factor for total_iters steps, then lr.
-double constant_lr(double lr, std::int64_t step, double factor = 1.0 / 3.0, std::int64_t total_iters = 5);
+double constant_lr(double lr, schedule_step step, double factor = 1.0 / 3.0, std::int64_t total_iters = 5);
 
 /// torch's PolynomialLR: lr (1 - step / total_iters)^power, 0 from total_iters on.
-double polynomial_lr(double lr, std::int64_t step, std::int64_t total_iters = 5, double power = 1.0);
-
-/// Refuse a step that is no integer, lr and step in each other's place say. Do not compile.
-/// @{
-template <std::floating_point Step, class... Options>
-double step_lr(double, Step, const Options&...) {
-  return detail::refuse_fraction<Step>();
-}
-template <std::floating_point Step, class... Options>
-double multi_step_lr(double, Step, const Options&...) {
-  return detail::refuse_fraction<Step>();
-}
-template <std::floating_point Step, class... Options>
-double exponential_lr(double, Step, const Options&...) {
-  return detail::refuse_fraction<Step>();
-}
-template <std::floating_point Step, class... Options>
-double cosine_annealing_lr(double, Step, const Options&...) {
-  return detail::refuse_fraction<Step>();
-}
-template <std::floating_point Step, class... Options>
-double linear_lr(double, Step, const Options&...) {
-  return detail::refuse_fraction<Step>();
-}
-template <std::floating_point Step, class... Options>
-double constant_lr(double, Step, const Options&...) {
-  return detail::refuse_fraction<Step>();
-}
-template <std::floating_point Step, class... Options>
-double polynomial_lr(double, Step, const Options&...) {
-  return detail::refuse_fraction<Step>();
-}
-template <std::floating_point Step>
-double multi_step_lr(double, Step, std::initializer_list<std::int64_t>, double = 0.1) {
-  return detail::refuse_fraction<Step>();
-}
-/// @}
+double polynomial_lr(double lr, schedule_step step, std::int64_t total_iters = 5, double power = 1.0);
 
 }  // namespace ferry::optim

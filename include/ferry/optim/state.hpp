@@ -5,7 +5,7 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/detail/state_arrays.hpp>
-#include <ferry/optim/detail/step_counted.hpp>
+#include <ferry/optim/detail/step_counters.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>

@@ -20,6 +20,11 @@ namespace ferry {
 
 namespace detail {
 
+/// The tables that a step changes: arrays and quantized tensors, and tables of other kinds.
+template <class Table>
+concept HasStepRows = !is_table_object<std::remove_cvref_t<Table>> ||
+                      (std::is_lvalue_reference_v<Table> && HasWritableRows<std::remove_reference_t<Table>>);
+
 /// The policies of a step of all rows, which names each row once.
 template <class... Policies>
 using dense_step_policies = chosen_policies<Policies..., duplicates::assume_unique>;
@@ -47,7 +52,8 @@ consteval void require_dense_step() {
 ///   exec      the execution space instance that the work is enqueued on
 ///   rule      one of ferry::optim, with names, defaults and formulas of torch.optim or of the cited paper,
 ///             or optim::chain, a rule with transforms
-///   table     rows x width of float, double, half_t or bhalf_t, or a quantized_tensor; any memory space
+///   table     rows x width of float, double, half_t or bhalf_t, or a quantized_tensor; any memory space. A
+///             table of another kind, too: a cached_table, say
 ///   state     from make_state(rule, table), or for a table of the same extents
 ///   indices   rank-1 array of int32, uint32, int64 or uint64, or a row_plan
 ///   grads     one row per index, any number type
@@ -74,21 +80,28 @@ consteval void require_dense_step() {
 /// table and state are then unchanged.
 template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
           class Indices, class Grads, class... Policies>
-  requires(!detail::is_table_object<std::remove_cvref_t<Table>> &&
-           detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&, Table,
-                        optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Grads&,
-                        Policies...>)
+  requires(detail::HasStepRows<Table>&& detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&,
+                                                     Table, optim::state<StateRule, StateType, StateSpace>&,
+                                                     const Indices&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
     const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
     const Indices& indices, const Grads& grads, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
+  using plain = std::remove_reference_t<Table>;
   detail::require_step_rule<Rule, StateRule>();
-  if constexpr (detail::is_quantized<std::remove_cvref_t<Table>>) {
-    using codes = detail::array_of_codes<std::remove_cvref_t<Table>>;
+  if constexpr (detail::is_quantized<std::remove_const_t<plain>>) {
+    using codes = detail::array_of_codes<std::remove_const_t<plain>>;
     detail::require_row_verb<Exec, codes, Indices, Grads, chosen, true, true>();
     detail::require_scales_in_reach<Exec, Table>();
     const auto weights = detail::weights_of(table);
     return detail::step_rows<chosen>(exec, rule, detail::stepped_rows(weights), state,
+                                     detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
+  } else if constexpr (detail::HasWritableRows<plain>) {
+    using access_type = detail::table_access<plain>;
+    access_type::require_writable();
+    detail::require_row_verb<Exec, typename access_type::checked, Indices, Grads, chosen, true, true>();
+    access_type::template require<Exec, chosen>();
+    return detail::step_rows<chosen>(exec, rule, access_type(table, "step"), state,
                                      detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
   } else {
     detail::require_row_verb<Exec, Table, Indices, Grads, chosen, true, true>();
@@ -103,25 +116,6 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
     else
       return detail::step_rows<chosen>(exec, rule, detail::plain_rows(ref), state, named, values);
   }
-}
-
-/// As above, for a table of another kind: a cached_table, say.
-template <class Exec, class Rule, detail::HasWritableRows Table, class StateRule, class StateType,
-          MemorySpace StateSpace, class Indices, class Grads, class... Policies>
-  requires(detail::Fits<detail::indexed_step_arguments, const Exec&, const Rule&, Table&,
-                        optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Grads&,
-                        Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
-    const Exec& exec, const Rule& rule, Table& table, optim::state<StateRule, StateType, StateSpace>& state,
-    const Indices& indices, const Grads& grads, Policies...) {
-  using chosen = detail::chosen_policies<Policies...>;
-  using access_type = detail::table_access<Table>;
-  access_type::require_writable();
-  detail::require_step_rule<Rule, StateRule>();
-  detail::require_row_verb<Exec, typename access_type::checked, Indices, Grads, chosen, true, true>();
-  access_type::template require<Exec, chosen>();
-  return detail::step_rows<chosen>(exec, rule, access_type(table, "step"), state,
-                                   detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
 }
 
 /// One optimizer step on records, which hold weights and state of a row in one record. Otherwise as step on a
@@ -153,22 +147,31 @@ template <class Exec, class Rule, class RecordRule, class T, class StateType, Me
 /// of both kinds. Throws invalid_argument unless the extents are those of the table.
 template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
           class Grads, class... Policies>
-  requires(!detail::is_table_object<std::remove_cvref_t<Table>> &&
-           detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&, Table,
-                        optim::state<StateRule, StateType, StateSpace>&, const Grads&, Policies...>)
+  requires(detail::HasStepRows<Table>&&
+               detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&, Table,
+                            optim::state<StateRule, StateType, StateSpace>&, const Grads&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
     const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
     const Grads& grads, Policies...) {
   using chosen = detail::dense_step_policies<Policies...>;
+  using plain = std::remove_reference_t<Table>;
   detail::require_step_rule<Rule, StateRule>();
   const auto values = detail::read_only(make_ref(grads));
-  if constexpr (detail::is_quantized<std::remove_cvref_t<Table>>) {
-    using codes = detail::array_of_codes<std::remove_cvref_t<Table>>;
+  if constexpr (detail::is_quantized<std::remove_const_t<plain>>) {
+    using codes = detail::array_of_codes<std::remove_const_t<plain>>;
     detail::require_dense_step<Exec, codes, Grads, Policies...>();
     detail::require_scales_in_reach<Exec, Table>();
     const auto weights = detail::weights_of(table);
     return detail::step_rows<chosen>(exec, rule, detail::stepped_rows(weights), state,
                                      detail::every_row{weights.rows()}, values);
+  } else if constexpr (detail::HasWritableRows<plain>) {
+    using access_type = detail::table_access<plain>;
+    access_type::require_writable();
+    detail::require_dense_step<Exec, typename access_type::checked, Grads, Policies...>();
+    access_type::template require<Exec, chosen>();
+    const access_type access(table, "step");
+    return detail::step_rows<chosen>(exec, rule, access, state, detail::every_row{access.table().rows()},
+                                     values);
   } else {
     detail::require_dense_step<Exec, Table, Grads, Policies...>();
     detail::require_output<Table>();
@@ -176,25 +179,6 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
     return detail::step_rows<chosen>(exec, rule, detail::plain_rows(ref), state,
                                      detail::every_row{ref.rows()}, values);
   }
-}
-
-/// As above, for a table of another kind: a cached_table, say.
-template <class Exec, class Rule, detail::HasWritableRows Table, class StateRule, class StateType,
-          MemorySpace StateSpace, class Grads, class... Policies>
-  requires(detail::Fits<detail::dense_step_arguments, const Exec&, const Rule&, Table&,
-                        optim::state<StateRule, StateType, StateSpace>&, const Grads&, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
-    const Exec& exec, const Rule& rule, Table& table, optim::state<StateRule, StateType, StateSpace>& state,
-    const Grads& grads, Policies...) {
-  using chosen = detail::dense_step_policies<Policies...>;
-  using access_type = detail::table_access<Table>;
-  access_type::require_writable();
-  detail::require_step_rule<Rule, StateRule>();
-  detail::require_dense_step<Exec, typename access_type::checked, Grads, Policies...>();
-  access_type::template require<Exec, chosen>();
-  const access_type access(table, "step");
-  return detail::step_rows<chosen>(exec, rule, access, state, detail::every_row{access.table().rows()},
-                                   detail::read_only(make_ref(grads)));
 }
 
 /// As above, on records.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/plan/detail/verb_arguments.hpp>
+#include <ferry/plan/detail/refusals.hpp>
 #include <ferry/quantized/detail/quantized_access.hpp>
 #include <ferry/quantized/quantized_tensor.hpp>
 #include <ferry/rows/copy.hpp>

@@ -13,7 +13,7 @@
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/distributed/sharded/step_bags.hpp>
 #include <ferry/plan/detail/index_access.hpp>
-#include <ferry/plan/detail/verb_arguments.hpp>
+#include <ferry/plan/detail/refusals.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/array_traits.hpp>
 

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <ferry/distributed/sharded/detail/norm_over_ranks.hpp>
-#include <ferry/optim/clip_grad_norm.hpp>
-#include <ferry/optim/detail/require_option.hpp>
+#include <ferry/optim/detail/options.hpp>
 #include <ferry/optim/grad_norm.hpp>
-#include <ferry/optim/grad_total.hpp>
 
 #include <type_traits>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/optim/detail/number.hpp>
+#include <ferry/optim/detail/rule.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 

@@ -30,14 +30,7 @@ concept Decays = requires(const Update& update, Compute& weight, Compute (&state
   update.decay_state(state, std::int64_t{});
 };
 
-/// Weights and state of a tile.
-template <class Tile, class Compute, int Room>
-struct tile_numbers {
-  Compute weight[Tile::elements];
-  Compute field[Room][Tile::elements];
-};
-/// Copies the live elements: a host by registers, not by string instructions.
-/// @{
+/// Copies the live elements of a tile: a host by registers, not by string instructions.
 template <class Tile, class Compute>
 KOKKOS_FORCEINLINE_FUNCTION void copy_array(const Compute (&source)[Tile::elements],
                                             Compute (&target)[Tile::elements], int count) {
@@ -46,19 +39,25 @@ KOKKOS_FORCEINLINE_FUNCTION void copy_array(const Compute (&source)[Tile::elemen
   else
     for (int e = 0; e < Tile::elements; ++e) target[e] = source[e];
 }
+/// Weights and state of a tile.
 template <class Tile, int Fields, class Compute, int Room>
-KOKKOS_FORCEINLINE_FUNCTION void copy_elements(const tile_numbers<Tile, Compute, Room>& source,
-                                               tile_numbers<Tile, Compute, Room>& target, int count) {
-  copy_array<Tile>(source.weight, target.weight, count);
-  for (int f = 0; f < Fields; ++f) copy_array<Tile>(source.field[f], target.field[f], count);
-}
-/// @}
-template <class Tile, int Fields, class Compute, int Room>
-KOKKOS_FORCEINLINE_FUNCTION void copy_element(const tile_numbers<Tile, Compute, Room>& source,
-                                              tile_numbers<Tile, Compute, Room>& target, int e) {
-  target.weight[e] = source.weight[e];
-  for (int f = 0; f < Fields; ++f) target.field[f][e] = source.field[f][e];
-}
+struct tile_numbers {
+  Compute weight[Tile::elements];
+  Compute field[Room][Tile::elements];
+
+  KOKKOS_FORCEINLINE_FUNCTION void copy_to(Compute (&target_weight)[Tile::elements],
+                                           Compute (&target_field)[Room][Tile::elements], int count) const {
+    copy_array<Tile>(weight, target_weight, count);
+    for (int f = 0; f < Fields; ++f) copy_array<Tile>(field[f], target_field[f], count);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void copy_to(tile_numbers& target, int count) const {
+    copy_to(target.weight, target.field, count);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void copy_element_to(tile_numbers& target, int e) const {
+    target.weight[e] = weight[e];
+    for (int f = 0; f < Fields; ++f) target.field[f][e] = field[f][e];
+  }
+};
 
 /// Decays numbers by missed steps [first, last) of a row. Coefficients are loaded as long as they change.
 template <class Schedule, class... Number>
@@ -72,12 +71,6 @@ KOKKOS_FORCEINLINE_FUNCTION void decay_numbers(const Schedule& schedule, std::in
   for (; j < last; ++j) (now.decay_weight(number), ...);
 }
 
-/// The numbers that decay_tile holds: the lanes of a host's registers, or elements.
-template <class Tile, class Update, class Compute>
-consteval int numbers_in_tile() {
-  constexpr int lanes = lanes_in_tile<Tile, Update, Compute>();
-  return Tile::elements / (lanes == 0 ? 1 : lanes);
-}
 /// Decays all weights of a tile by missed steps [first, last).
 template <class Tile, class Schedule, class Compute, int... Part>
 KOKKOS_FORCEINLINE_FUNCTION void decay_tile(const Schedule& schedule, std::int64_t row_step,
@@ -99,7 +92,7 @@ KOKKOS_FORCEINLINE_FUNCTION void decay_tile(const Schedule& schedule, std::int64
 template <class Tile, int Fields, class Schedule, class Transforms, class Compute, int Room>
 struct missed_steps {
   using update = typename Schedule::update;
-  using numbers = tile_numbers<Tile, Compute, Room>;
+  using numbers = tile_numbers<Tile, Fields, Compute, Room>;
   static constexpr bool rests = Rests<update, Compute, Room>;
   static constexpr bool decays = Decays<update, Compute, Room> && !Transforms::changes;
 
@@ -117,15 +110,15 @@ struct missed_steps {
       apply_run(tile, 0, question < missed ? question : missed);
       while (question < missed) {
         numbers before;
-        copy_elements<Tile, Fields>(tile, before, count);
+        tile.copy_to(before, count);
         apply_run(tile, question, question + 1);
         if (!all_move(schedule.at(row_step, question), before, tile)) {
           // In memory, which a function takes: others stay in registers.
           const missed_steps steps = *this;
           numbers late;
-          copy_elements<Tile, Fields>(before, late, count);
+          before.copy_to(late, count);
           steps.apply_late(late, question);
-          return copy_elements<Tile, Fields>(late, tile, count);
+          return late.copy_to(tile, count);
         }
         const std::int64_t next = end_of_run(question);
         apply_run(tile, question + 1, next);
@@ -173,7 +166,7 @@ struct missed_steps {
   /// stead. A function of its own, since it would take registers from tiles that move.
   [[gnu::noinline]] KOKKOS_FUNCTION void apply_late(numbers& late, std::int64_t first) const {
     numbers tile, dormant;
-    copy_elements<Tile, Fields>(late, tile, count);
+    late.copy_to(tile, count);
     std::int64_t end[Tile::elements];  // of dormancy
     bool is_dormant[Tile::elements] = {}, is_decaying[Tile::elements] = {};
     for (int e = 0; e < Tile::elements; ++e) {
@@ -189,9 +182,9 @@ struct missed_steps {
       for (int e = 0; e < live<Tile>(count); ++e) {
         if (end[e] <= j) {
           if (is_dormant[e])
-            copy_element<Tile, Fields>(dormant, tile, e);
+            dormant.copy_element_to(tile, e);
           else
-            copy_element<Tile, Fields>(tile, dormant, e);
+            tile.copy_element_to(dormant, e);
           const std::int64_t steps = dormant_steps(options, dormant, e, missed - j, is_decaying[e]);
           end[e] = j + steps;
           is_dormant[e] = steps != 0;
@@ -210,8 +203,7 @@ struct missed_steps {
       if constexpr (decays) decay(dormant, is_decaying, j, next);
       j = next;
     }
-    for (int e = 0; e < live<Tile>(count); ++e)
-      copy_element<Tile, Fields>(is_dormant[e] ? dormant : tile, late, e);
+    for (int e = 0; e < live<Tile>(count); ++e) (is_dormant[e] ? dormant : tile).copy_element_to(late, e);
   }
 
   /// How many of the next `left` missed steps an element is dormant. Applies them to its state: one power of
@@ -248,8 +240,9 @@ struct missed_steps {
       any = any || is_decaying[e];
     }
     if (!any) return;
+    constexpr int lanes = lanes_in_tile<Tile, update, Compute>();
     decay_tile<Tile>(schedule, row_step, first, last, weight,
-                     std::make_integer_sequence<int, numbers_in_tile<Tile, update, Compute>()>());
+                     std::make_integer_sequence<int, Tile::elements / (lanes == 0 ? 1 : lanes)>());
     for (int e = 0; e < Tile::elements; ++e)
       if (is_decaying[e]) dormant.weight[e] = weight[e];
   }
@@ -262,14 +255,13 @@ KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const T
                                                Compute (&field)[Room][Tile::elements], int count) {
   const std::int64_t row_step = schedule.last_step(row), missed = schedule.missed(row_step);
   if (missed <= 0) return;
-  tile_numbers<Tile, Compute, Room> tile;
+  tile_numbers<Tile, Fields, Compute, Room> tile;
   copy_array<Tile>(weight, tile.weight, count);
   for (int f = 0; f < Fields; ++f) copy_array<Tile>(field[f], tile.field[f], count);
   missed_steps<Tile, Fields, Schedule, Transforms, Compute, Room>{schedule, transforms, row,
                                                                   row_step, missed,     count}
       .apply(tile);
-  copy_array<Tile>(tile.weight, weight, count);
-  for (int f = 0; f < Fields; ++f) copy_array<Tile>(tile.field[f], field[f], count);
+  tile.copy_to(weight, field, count);
 }
 
 }  // namespace ferry::kernels

@@ -10,11 +10,34 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+namespace ferry::optim::detail {
+
+/// A rule with an lr that a schedule may change, and the type of lr.
+/// @{
+template <class Rule>
+concept HasRate = requires(Rule& a, const Rule& b) {
+  a.lr = b.lr;
+  { a.lr < b.lr } -> std::convertible_to<bool>;
+  { a.lr == b.lr } -> std::convertible_to<bool>;
+};
+template <class Rule>
+struct rate_of {
+  using type = char;
+};
+template <HasRate Rule>
+struct rate_of<Rule> {
+  using type = std::remove_cvref_t<decltype(std::declval<Rule&>().lr)>;
+};
+/// @}
+
+}  // namespace ferry::optim::detail
 
 namespace ferry::optim {
 
@@ -23,28 +46,11 @@ namespace ferry::optim {
 /// in double have separate tables.
 template <class Rule>
 class coefficient_history {
-  template <class R>
-  static consteval auto rate_of() {
-    if constexpr (requires(R & a, const R& b) {
-                    a.lr = b.lr;
-                    { a.lr < b.lr } -> std::convertible_to<bool>;
-                    { a.lr == b.lr } -> std::convertible_to<bool>;
-                  })
-      return std::type_identity<std::remove_cvref_t<decltype(std::declval<R&>().lr)>>{};
-    else
-      return std::type_identity<char>{};
-  }
-  using rate_type = typename decltype(rate_of<Rule>())::type;
+  using rate_type = typename detail::rate_of<Rule>::type;
 
  public:
   /// True if the rule has an lr that a schedule may change.
-  static constexpr bool has_rate = requires(Rule & rule, const rate_type& rate) {
-    rule.lr = rate;
-    requires std::is_same_v<std::remove_cvref_t<decltype(rule.lr)>, rate_type>;
-  };
-  /// The update of a step, computed in Compute.
-  template <class Compute>
-  using update = decltype(std::declval<const Rule&>().template coefficients<Compute>(std::int64_t{}));
+  static constexpr bool has_rate = detail::HasRate<Rule>;
 
   /// Steps from `first` on have these options except lr.
   struct span_of_steps {
@@ -87,9 +93,15 @@ class coefficient_history {
       counts.converged = false;
     }
     if (!counts.converged && counts.table.size() < steps) {
-      const auto last = entry_of<Compute>(source, std::int64_t{1} << 40);
+      const auto entry = [&source](std::int64_t step) {
+        if constexpr (ScheduledOptimizer<Rule>)
+          return source.template at<Compute>(step);
+        else
+          return source.template coefficients<Compute>(step);
+      };
+      const auto last = entry(std::int64_t{1} << 40);
       while (!counts.converged && counts.table.size() < steps) {
-        const auto next = entry_of<Compute>(source, counts.table.size() + 1);
+        const auto next = entry(counts.table.size() + 1);
         counts.table.push(next);
         counts.converged = same(next, last);
       }
@@ -100,23 +112,24 @@ class coefficient_history {
   /// Call before note(): takes the memory that note() needs.
   void make_room() {
     const std::lock_guard lock(guard_);
-    one_more(spans_);
-    one_more(rates_);
+    one_more(log_.spans);
+    one_more(log_.rates);
   }
   /// For step_count::catch_up: records the options of step `step`, and whether it was computed in double. A
   /// step that was taken back and repeated replaces its entry. Allocates nothing after make_room().
   void note(const Rule& rule, std::int64_t step, bool in_double) {
     const std::lock_guard lock(guard_);
-    while (!rates_.empty() && rates_.back().first >= step) rates_.pop_back();
-    while (!spans_.empty() && spans_.back().first >= step) spans_.pop_back();
-    for (auto& table : history_) table.truncate(step - first_);
-    in_double_ = in_double;
-    const bool goes_on = !spans_.empty() && same_but_rate(rule, spans_.back().rule);
-    if (!goes_on) spans_.push_back({step, rule});
+    auto& [first, last_in_double, spans, rates] = log_;
+    while (!rates.empty() && rates.back().first >= step) rates.pop_back();
+    while (!spans.empty() && spans.back().first >= step) spans.pop_back();
+    for (auto& table : history_) table.truncate(step - first);
+    last_in_double = in_double;
+    const bool goes_on = !spans.empty() && same_but_rate(rule, spans.back().rule);
+    if (!goes_on) spans.push_back({step, rule});
     if constexpr (has_rate) {
-      if (goes_on && rule.lr == rates_.back().lr) return;
-      const bool largest = !goes_on || rates_.back().most < rule.lr;
-      rates_.push_back({step, rule.lr, largest ? rule.lr : rates_.back().most});
+      if (goes_on && rule.lr == rates.back().lr) return;
+      const bool largest = !goes_on || rates.back().most < rule.lr;
+      rates.push_back({step, rule.lr, largest ? rule.lr : rates.back().most});
     }
   }
 
@@ -125,67 +138,57 @@ class coefficient_history {
   [[nodiscard]] detail::table_view history(std::int64_t step) {
     const std::lock_guard lock(guard_);
     auto& table = history_[slot<Compute>];
-    const std::int64_t length = spans_.empty() ? 0 : std::max<std::int64_t>(0, step + 1 - first_);
-    if (table.size() < length) {
-      std::int64_t next = first_ + table.size();
-      auto span = last_until(spans_, next);
-      auto rate = last_until(rates_, next);
-      for (; table.size() < length; ++next) {
-        advance(spans_, span, next);
-        advance(rates_, rate, next);
-        table.push(options(span, rate, &rated::lr).template coefficients<Compute>(next));
-      }
+    const std::int64_t length = log_.spans.empty() ? 0 : std::max<std::int64_t>(0, step + 1 - log_.first);
+    while (table.size() < length) {
+      const std::int64_t next = log_.first + table.size();
+      table.push(options(next, &rated::lr).template coefficients<Compute>(next));
     }
-    return table.view(first_, length);
+    return table.view(log_.first, length);
   }
 
   /// The steps up to `step` since which at most lr has changed. `rule` if no step has been recorded.
   [[nodiscard]] last_span rest(std::int64_t step, const Rule& rule) const {
     const std::lock_guard lock(guard_);
-    if (spans_.empty() || step < first_) return {step + 1, step + 1, rule};
-    const auto span = last_until(spans_, step), rate = last_until(rates_, step);
-    const std::int64_t first = spans_[span].first;
-    return {first, has_rate ? rates_[rate].first : first, options(span, rate, &rated::most)};
+    if (log_.spans.empty() || step < log_.first) return {step + 1, step + 1, rule};
+    const std::int64_t first = last_until(log_.spans, step).first;
+    return {first, has_rate ? last_until(log_.rates, step).first : first, options(step, &rated::most)};
   }
 
   /// True if the last recorded step was computed in double.
   [[nodiscard]] bool is_in_double() const {
     const std::lock_guard lock(guard_);
-    return in_double_;
+    return log_.in_double;
   }
 
   /// All rows are up to date with the step before `step`, so earlier entries are dropped.
   void begin_at(std::int64_t step) {
     std::array<std::shared_ptr<void>, 2> dropped;  // after the lock is released
     const std::lock_guard lock(guard_);
-    drop(spans_);
-    drop(rates_);
+    drop(log_.spans);
+    drop(log_.rates);
+    log_.in_double = false;
+    log_.first = step;
     for (std::size_t i = 0; i < dropped.size(); ++i) dropped[i] = history_[i].clear();
-    in_double_ = false;
-    first_ = step;
   }
 
   /// A copy of the recorded steps, and its restoration. restore() allocates nothing.
   /// @{
   [[nodiscard]] recording recorded() const {
     const std::lock_guard lock(guard_);
-    return {first_, in_double_, spans_, rates_};
+    return log_;
   }
   void restore(recording&& saved) noexcept {
     std::array<std::shared_ptr<void>, 2> dropped;  // after the lock is released
     const std::lock_guard lock(guard_);
-    spans_.swap(saved.spans);
-    rates_.swap(saved.rates);
+    std::swap(log_, saved);
     for (std::size_t i = 0; i < dropped.size(); ++i) dropped[i] = history_[i].clear();
-    in_double_ = saved.in_double;
-    first_ = saved.first;
   }
   /// @}
 
   /// Bytes of host memory of the recorded steps.
   [[nodiscard]] std::size_t history_bytes() const {
     const std::lock_guard lock(guard_);
-    return spans_.capacity() * sizeof(span_of_steps) + rates_.capacity() * sizeof(rated) +
+    return log_.spans.capacity() * sizeof(span_of_steps) + log_.rates.capacity() * sizeof(rated) +
            history_[0].bytes() + history_[1].bytes();
   }
 
@@ -197,13 +200,6 @@ class coefficient_history {
       return rule;
   }
   using source_type = decltype(step_source(std::declval<const Rule&>()));
-  template <class Compute>
-  static auto entry_of(const source_type& source, std::int64_t step) {
-    if constexpr (ScheduledOptimizer<Rule>)
-      return source.template at<Compute>(step);
-    else
-      return source.template coefficients<Compute>(step);
-  }
   struct counted {
     detail::coefficient_table table;
     std::optional<source_type> source;
@@ -224,21 +220,16 @@ class coefficient_history {
     entries.clear();
     if (entries.capacity() > 64) std::vector<T>().swap(entries);
   }
-  /// Index of the last entry that begins at or before `step`.
+  /// The last of some entries that begins at or before `step`.
   template <class T>
-  static std::size_t last_until(const std::vector<T>& entries, std::int64_t step) {
+  static const T& last_until(const std::vector<T>& entries, std::int64_t step) {
     const auto next = std::upper_bound(entries.begin(), entries.end(), step,
                                        [](std::int64_t s, const T& entry) { return s < entry.first; });
-    return next == entries.begin() ? 0 : static_cast<std::size_t>(next - entries.begin()) - 1;
+    return next == entries.begin() ? entries.front() : *(next - 1);
   }
-  template <class T>
-  static void advance(const std::vector<T>& entries, std::size_t& index, std::int64_t step) {
-    while (index + 1 < entries.size() && entries[index + 1].first <= step) ++index;
-  }
-  Rule options(std::size_t span, [[maybe_unused]] std::size_t rate,
-               [[maybe_unused]] rate_type rated::*which) const {
-    Rule rule = spans_[span].rule;
-    if constexpr (has_rate) rule.lr = rates_[rate].*which;
+  Rule options(std::int64_t step, [[maybe_unused]] rate_type rated::*rate) const {
+    Rule rule = last_until(log_.spans, step).rule;
+    if constexpr (has_rate) rule.lr = last_until(log_.rates, step).*rate;
     return rule;
   }
 
@@ -259,11 +250,8 @@ class coefficient_history {
 
   mutable std::mutex guard_;
   std::array<counted, 2> counted_;
-  std::vector<span_of_steps> spans_;
-  std::vector<rated> rates_;
+  recording log_;
   std::array<detail::coefficient_table, 2> history_;
-  std::int64_t first_ = 1;
-  bool in_double_ = false;
 };
 
 }  // namespace ferry::optim

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/tensor.hpp>
 
-#include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <type_traits>
-#include <utility>
 
 namespace ferry::optim::detail {
 
@@ -48,11 +44,7 @@ class coefficient_table {
     static_assert(
         std::is_trivially_copyable_v<Entry> && alignof(Entry) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__,
         "ferry: what a rule gives for a step is copied byte by byte, so it must be trivially copyable and not aligned to more than operator new is.");
-    entry_bytes_ = sizeof(Entry);
-    const std::size_t bytes = bytes_of(size_);
-    if (bytes + sizeof(Entry) > capacity_ || (cut_ && is_viewed())) grow(bytes, sizeof(Entry));
-    std::memcpy(entries_.get() + bytes, &next, sizeof next);
-    ++size_;
+    std::memcpy(add(sizeof next), &next, sizeof next);
   }
 
   /// Keeps the first `count` entries.
@@ -68,11 +60,9 @@ class coefficient_table {
  private:
   static constexpr std::size_t kept_on_device = 65536;
 
-  [[nodiscard]] std::size_t bytes_of(std::int64_t count) const {
-    return static_cast<std::size_t>(count) * entry_bytes_;
-  }
-  [[nodiscard]] bool is_viewed() const;
-  void grow(std::size_t bytes, std::size_t entry);
+  [[nodiscard]] std::size_t bytes_of(std::int64_t count) const;
+  /// The place of one more entry.
+  std::byte* add(std::size_t entry_bytes);
 
   std::shared_ptr<std::byte[]> entries_;
   std::size_t capacity_ = 0;

@@ -3,9 +3,8 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/optim/detail/require_option.hpp>
+#include <ferry/optim/detail/options.hpp>
 #include <ferry/optim/detail/square_sums.hpp>
-#include <ferry/optim/grad_total.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/runtime/detail/array_checks.hpp>
@@ -25,6 +24,7 @@ namespace ferry::optim {
 
 template <class Grads, class Plan>
 struct sparse_grads;
+class grad_total;
 
 }  // namespace ferry::optim
 
@@ -121,7 +121,7 @@ class norm_job {
     norm_ = call_.template scratch<double>(2);
     sums_[0] = call_.template scratch<kernels::square_ranges>(lanes_of(most_));
     sums_[1] = call_.template scratch<kernels::square_ranges>(lanes_of(lanes_of(most_)));
-    launch(call_.exec(), call_.label("zero"), 1, kernels::set_zero{total_});
+    launch(call_.exec(), call_.label("zero"), 1, kernels::set_sum{total_, {}});
   }
 
   /// Adds the squares of one argument to the total. Orders the verb after the writes in flight; if
@@ -166,7 +166,10 @@ class norm_job {
         kernels::scale_values<value>{array.data, array.row_stride(), fast_divisor(array.width()), norm_ + 1});
   }
 
-  [[nodiscard]] optim::grad_total finish() { return {call_.finish(), std::move(result_)}; }
+  template <class Total = optim::grad_total>
+  [[nodiscard]] Total finish() {
+    return {call_.finish(), std::move(result_)};
+  }
 
  private:
   static std::int64_t lanes_of(std::int64_t count) {

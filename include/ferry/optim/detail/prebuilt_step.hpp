@@ -4,7 +4,6 @@
 #include <ferry/memory/device.hpp>
 #include <ferry/optim/rules/adagrad.hpp>
 #include <ferry/optim/rules/adam.hpp>
-#include <ferry/optim/rules/rowwise_adagrad.hpp>
 #include <ferry/optim/rules/sgd.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/prebuilt.hpp>

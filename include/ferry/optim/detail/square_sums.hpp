@@ -157,12 +157,6 @@ struct add_total {
   }
 };
 
-struct set_zero {
-  square_ranges* value;
-  static std::int64_t bytes_each() { return sizeof(square_ranges); }
-  KOKKOS_FUNCTION void operator()(std::int64_t) const { *value = {}; }
-};
-
 struct set_sum {
   square_ranges* sum;
   square_ranges value;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/optim/chain.hpp>
-#include <ferry/optim/detail/transform_spaces.hpp>
+#include <ferry/optim/detail/transform_pack.hpp>
 #include <ferry/optim/detail/update_job.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/make_state.hpp>

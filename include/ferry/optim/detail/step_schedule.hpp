@@ -31,46 +31,34 @@ struct global_schedule {
   KOKKOS_FORCEINLINE_FUNCTION const Update& of(std::int64_t) const { return now; }
 };
 
-/// The update by a row's own count: `updates[k]` is that of its step k + 1. The last one also serves all
-/// later steps.
-template <class Update>
-struct per_row_schedule {
-  using update = Update;
-  static constexpr bool counts_rows = true;
-  static constexpr bool catches_up = false;
-
-  const Update* updates;
-  std::int64_t last;
-  std::uint32_t* counts;
-
-  KOKKOS_FORCEINLINE_FUNCTION const Update& of(std::int64_t row) const { return entry_of(row); }
-  KOKKOS_FORCEINLINE_FUNCTION const Update& entry_of(std::int64_t row) const {
-    const auto count = static_cast<std::int64_t>(counts[row]);
-    return updates[count < last ? count : last];
+/// Updates that are their own terms, see per_row_schedule.
+struct whole_updates {
+  template <class Update>
+  KOKKOS_FORCEINLINE_FUNCTION static const Update& at(const Update& update) {
+    return update;
   }
-  KOKKOS_FORCEINLINE_FUNCTION static const Update& at_entry(const Update& entry) { return entry; }
-  KOKKOS_FORCEINLINE_FUNCTION void taken(std::int64_t row) const { ++counts[row]; }
 };
 
-/// per_row_schedule for a rule whose options change: `terms[k]` are the step-dependent terms of the update of
-/// a row's step k + 1, see ScheduledOptimizer.
+/// The update by a row's own count: `terms[k]` are the step-dependent terms of the update of its step k + 1,
+/// see ScheduledOptimizer, or that update as a whole. The last ones also serve all later steps.
 template <class Options, class Terms>
-struct per_row_by_step_schedule {
-  using update = decltype(std::declval<const Options&>().at(std::declval<const Terms&>()));
+struct per_row_schedule {
+  using update =
+      std::remove_cvref_t<decltype(std::declval<const Options&>().at(std::declval<const Terms&>()))>;
   static constexpr bool counts_rows = true;
   static constexpr bool catches_up = false;
 
-  Options options;
+  [[no_unique_address]] Options options;
   const Terms* terms;
   std::int64_t last;
   std::uint32_t* counts;
 
-  KOKKOS_FORCEINLINE_FUNCTION update of(std::int64_t row) const { return at_entry(entry_of(row)); }
+  KOKKOS_FORCEINLINE_FUNCTION decltype(auto) of(std::int64_t row) const { return at_entry(entry_of(row)); }
   KOKKOS_FORCEINLINE_FUNCTION const Terms& entry_of(std::int64_t row) const {
     const auto count = static_cast<std::int64_t>(counts[row]);
     return terms[count < last ? count : last];
   }
-  KOKKOS_FORCEINLINE_FUNCTION update at_entry(const Terms& entry) const { return options.at(entry); }
+  KOKKOS_FORCEINLINE_FUNCTION decltype(auto) at_entry(const Terms& entry) const { return options.at(entry); }
   KOKKOS_FORCEINLINE_FUNCTION void taken(std::int64_t row) const { ++counts[row]; }
 };
 

@@ -178,10 +178,11 @@ struct update_job {
       } else if constexpr (ScheduledOptimizer<rule_type>) {
         const auto options = rule.template options<number, exact_number<Exec, double>>();
         using terms = decltype(rule.by_step().template at<number>(step));
-        return kernels::per_row_by_step_schedule<std::remove_const_t<decltype(options)>, terms>{
+        return kernels::per_row_schedule<std::remove_const_t<decltype(options)>, terms>{
             options, inputs.template updates_for<Exec, terms>(), last, counts};
       } else {
-        return kernels::per_row_schedule<update>{inputs.template updates_for<Exec, update>(), last, counts};
+        return kernels::per_row_schedule<kernels::whole_updates, update>{
+            {}, inputs.template updates_for<Exec, update>(), last, counts};
       }
     }
   }

@@ -6,8 +6,8 @@
 #include <ferry/memory/detail/function_ref.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
-#include <ferry/plan/detail/own_bounds.hpp>
 #include <ferry/plan/row_plan.hpp>
+#include <ferry/policy/bounds.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/report.hpp>
@@ -20,6 +20,18 @@
 #include <type_traits>
 
 namespace ferry::detail {
+
+/// The bounds policies as values. A policy of the user may resolve an index to any row.
+enum class bounds_kind : unsigned char { check, clamp, skip, unchecked, of_user };
+
+template <class Bounds>
+consteval bounds_kind kind_of_bounds() {
+  if (std::is_same_v<Bounds, bounds::check>) return bounds_kind::check;
+  if (std::is_same_v<Bounds, bounds::clamp>) return bounds_kind::clamp;
+  if (std::is_same_v<Bounds, bounds::skip>) return bounds_kind::skip;
+  if (std::is_same_v<Bounds, bounds::unchecked>) return bounds_kind::unchecked;
+  return bounds_kind::of_user;
+}
 
 /// The caller's memory for the arrays of a plan, if it gives some.
 struct plan_room {
@@ -64,7 +76,7 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
   const auto resolve = [&]([[maybe_unused]] launch_context<Exec>& call, [[maybe_unused]] const void* source,
                            [[maybe_unused]] const report_writer& report,
                            [[maybe_unused]] std::int64_t* row_of) {
-    if constexpr (!kernels::is_own_bounds<Bounds>)
+    if constexpr (kind_of_bounds<Bounds>() == bounds_kind::of_user)
       launch(call.exec(), call.label("bounds"), indices.rows(),
              kernels::resolve_indices<plain, Bounds>{
                  {static_cast<const plain*>(source), rows, report}, row_of, nullptr, nullptr});

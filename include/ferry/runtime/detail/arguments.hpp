@@ -11,7 +11,7 @@
 #include <utility>
 
 /// How a verb is called, as a list of roles, and the flaw of a call that fits no such list. The verbs are
-/// described in plan/detail/verb_arguments.hpp.
+/// described in plan/detail/refusals.hpp.
 namespace ferry::detail {
 
 /// The part of an argument in a call. A verb that writes to a table, a state or records needs a variable.

@@ -4,8 +4,7 @@
 #include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/error.hpp>
 #include <ferry/optim/chain.hpp>
-#include <ferry/optim/detail/option_names.hpp>
-#include <ferry/optim/detail/visit_options.hpp>
+#include <ferry/optim/detail/options.hpp>
 
 #include <bit>
 #include <cstddef>

@@ -13,7 +13,6 @@
 #include <ferry/optim/detail/measure_norm.hpp>
 #include <ferry/optim/detail/square_sums.hpp>
 #include <ferry/optim/grad_norm.hpp>
-#include <ferry/optim/grad_total.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>
 

@@ -12,8 +12,8 @@
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
+#include <ferry/plan/make_plan.hpp>
 #include <ferry/plan/row_plan.hpp>
-#include <ferry/plan/unique.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/runtime/detail/findings.hpp>

@@ -16,8 +16,8 @@
 #include <ferry/distributed/sharded/detail/values_in_place.hpp>
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/detail/write_choice.hpp>
+#include <ferry/plan/make_plan.hpp>
 #include <ferry/plan/row_plan.hpp>
-#include <ferry/plan/unique.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/rows/copy.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/distributed/sharded/detail/batch_findings.hpp>
-#include <ferry/optim/detail/find_nonfinite.hpp>
+#include <ferry/optim/detail/step_inputs.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>

@@ -6,7 +6,7 @@
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/step_call.hpp>
-#include <ferry/optim/detail/transform_spaces.hpp>
+#include <ferry/optim/detail/transform_pack.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/rows/detail/global_rows.hpp>
 
