@@ -50,7 +50,6 @@
 #include "profile/profile_file.cpp"
 #include "quantized/extents.cpp"
 #include "rows/copy.cpp"
-#include "rows/copy_box.cpp"
 #include "rows/drawn_floats.cpp"
 #include "rows/move_units.cpp"
 #include "rows/ring_progress.cpp"

@@ -3,7 +3,6 @@
 
 #include <ferry/rows/detail/copy_box.hpp>
 #include <ferry/rows/detail/launch_box.hpp>
-#include <ferry/rows/detail/transfer_box.hpp>
 
 #include <cstddef>
 #include <cstdint>

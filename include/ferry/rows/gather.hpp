@@ -2,27 +2,97 @@
 #pragma once
 
 #include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/prebuilt.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/choose_path.hpp>
-#include <ferry/rows/detail/expand_rows.hpp>
-#include <ferry/rows/detail/gather_cooperative.hpp>
+#include <ferry/rows/detail/gather_rows.hpp>
 #include <ferry/rows/detail/gather_staged.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/short_columns.hpp>
-#include <ferry/rows/detail/sort_places.hpp>
+#include <ferry/rows/detail/split_cursor.hpp>
+#include <ferry/rows/detail/staging_ring.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
+
+namespace ferry::detail {
+
+/// Sorts positions by the table's pages, for a gather that only needs locality: one or two sort passes and
+/// none of a plan's other arrays. Enqueued; the launch context owns the arrays.
+template <class Bounds, class Exec, class Index, class Space>
+kernels::sorted_places sort_by_page(launch_context<Exec>& call, const array_ref<Index, Space>& indices,
+                                    std::int64_t rows, std::int64_t row_bytes) {
+  using backend = execution_backend<Exec>;
+  using plain = std::remove_const_t<Index>;
+  const std::int64_t page = backend::tuning(call.exec()).locality_bytes;
+  const std::int64_t n = indices.rows();
+  auto* order = call.template scratch<std::int64_t>(2 * n);
+  std::int64_t* spare = order + n;
+  auto* keys = call.template scratch<std::uint64_t>(2 * n);
+  std::uint64_t* key_room = keys + n;
+  const kernels::index_rows<plain, Bounds> loader{indices_for_kernels(call, indices), rows,
+                                                  Bounds::reports ? call.report() : report_writer{}};
+  const std::string& label = call.label("sort");
+  launch(call.exec(), label, n, kernels::resolve_indices<plain, Bounds>{loader, nullptr, keys, order});
+  const int bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows))));
+  const auto rows_of_page = static_cast<std::uint64_t>(page / std::max<std::int64_t>(1, row_bytes));
+  const int first_bit = std::min(bits - 1, std::max(0, static_cast<int>(std::bit_width(rows_of_page)) - 1));
+  const std::size_t bytes = backend::sort_bytes(n, first_bit, bits);
+  auto* room = call.template scratch<std::byte>(static_cast<std::int64_t>(bytes));
+  backend::sort_pairs(call.exec(), keys, key_room, order, spare, n, first_bit, bits, room, bytes);
+  return {keys, order, static_cast<std::uint64_t>(rows)};
+}
+
+/// Gathers from a table in host memory into a batch on the device, by places sorted on the device. The
+/// device's teams gather from the front of the sorted places. The host's workers gather from the back into
+/// the ring, and other teams move those rows to the batch.
+template <class Exec, class T, class TableSpace, class Out>
+void gather_cooperative(launch_context<Exec>& call, const array_ref<T, TableSpace>& table,
+                        const kernels::sorted_places& places, const array_ref<Out, device_space>& out) {
+  const auto label = label_of("gather", "cooperative");
+  const std::int64_t n = out.rows();
+  const std::int64_t wide = out.width();
+  const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(Out));
+
+  ring<Exec> slots(call, call.side_stream(), label, n, row_bytes,
+                   execution_backend<Exec>::tuning(call.exec()).cooperative_workers);
+  const split_cursor split(call, n, row_bytes);
+  list_from_back<Exec, std::uint64_t> list(call, n);
+  split.after(call);
+  launch_gather(call.exec(), label, table, out, places, n,
+                schedule::team_chunks{nullptr, split.chunk(), split.for_device()});
+
+  list.bring(call, places.sorted_rows);
+  auto queue = split.for_host(slots.per_slot());
+  slots.to_device(
+      queue, mover_from_slot<Exec>(out, places), all_by_ring{},
+      [&](const auto& host, std::byte* slot, std::int64_t first, std::int64_t count) {
+        const kernels::sorted_identity source{list.await_rows(first, slots), places.rows};
+        const auto packed = dense_rows<Out, pinned_space>(reinterpret_cast<Out*>(slot), count, wide, "slot");
+        launch_gather(host, label, table, packed, source, count);
+        const auto* of_piece = source.sorted_rows;
+        return std::any_of(of_piece, of_piece + count, [&](std::uint64_t row) { return row >= places.rows; });
+      });
+  moved_by_kernels<path::cooperative>(table, out, bytes_of_rows(table, split.left_to_device()));
+  split.join(call);
+}
+
+}  // namespace ferry::detail
 
 namespace ferry {
 

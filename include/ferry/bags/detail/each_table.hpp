@@ -4,7 +4,7 @@
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/rows/detail/addressed_rows.hpp>
-#include <ferry/rows/detail/segment_sums.hpp>
+#include <ferry/rows/detail/combine.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
 #include <Kokkos_Core.hpp>

@@ -19,7 +19,7 @@
 #include <ferry/quantized/detail/quantized_access.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/rows/detail/addressed_rows.hpp>
-#include <ferry/rows/detail/expand_rows.hpp>
+#include <ferry/rows/detail/gather_rows.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/schedule.hpp>

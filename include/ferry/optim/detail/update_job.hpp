@@ -15,8 +15,7 @@
 #include <ferry/quantized/detail/quantized_weights.hpp>
 #include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
-#include <ferry/rows/detail/row_kernels.hpp>
-#include <ferry/rows/detail/row_sums.hpp>
+#include <ferry/rows/detail/row_walk.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
 
 #include <array>

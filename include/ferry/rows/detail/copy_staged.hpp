@@ -3,14 +3,13 @@
 
 #include <ferry/rows/copy_progress.hpp>
 #include <ferry/rows/detail/copy_box.hpp>
-#include <ferry/rows/detail/copy_elements.hpp>
+#include <ferry/rows/detail/copy_kernels.hpp>
 #include <ferry/rows/detail/copy_slots.hpp>
 #include <ferry/rows/detail/launch_box.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/serve_ring.hpp>
 #include <ferry/rows/detail/staging_ring.hpp>
-#include <ferry/rows/detail/transfer_box.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>

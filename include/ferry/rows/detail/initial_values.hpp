@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/rows/detail/drawn_floats.hpp>
-#include <ferry/rows/detail/normal_quantile.hpp>
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/tensor/detail/bit_cast.hpp>
 #include <ferry/tensor/detail/numeric.hpp>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/rows/detail/copy_box.hpp>
-#include <ferry/rows/detail/copy_elements.hpp>
 #include <ferry/rows/detail/copy_kernels.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/packet.hpp>

@@ -4,9 +4,8 @@
 #include <ferry/concepts/argument.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/rows/detail/batch_rows.hpp>
-#include <ferry/rows/detail/convert_rows.hpp>
+#include <ferry/rows/detail/chunks.hpp>
 #include <ferry/rows/detail/gather_rows.hpp>
-#include <ferry/rows/detail/move_chunks.hpp>
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/serve_ring.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/memory/detail/event.hpp>
-#include <ferry/rows/detail/chunked.hpp>
+#include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/serve_ring.hpp>
 #include <ferry/rows/detail/staging_ring.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
