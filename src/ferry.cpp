@@ -8,9 +8,7 @@
 #include "../backends/enabled.cpp"
 
 #include "bags/bag_arguments.cpp"
-#include "cache/fixed.cpp"
 #include "cache/flush_rows.cpp"
-#include "cache/make_cache.cpp"
 #include "cache/row_cache.cpp"
 #include "error.cpp"
 #include "interop/dlpack_place.cpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/cache/detail/flush_rows.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/error.hpp>
 #include <ferry/runtime/detail/backend.hpp>

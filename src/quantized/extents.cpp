@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/quantized/quantized_tensor.hpp>
+
 #include <ferry/error.hpp>
-#include <ferry/quantized/detail/quantized_extents.hpp>
 
 #include <cmath>
 #include <cstddef>

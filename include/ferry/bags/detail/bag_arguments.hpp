@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_list.hpp>
-#include <ferry/bags/detail/no_array.hpp>
 #include <ferry/concepts/element.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>

@@ -3,8 +3,6 @@
 
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/bag_terms.hpp>
-#include <ferry/bags/detail/long_bag_list.hpp>
-#include <ferry/bags/detail/no_array.hpp>
 #include <ferry/bags/detail/pool_long_bags.hpp>
 #include <ferry/bags/detail/pool_rows.hpp>
 #include <ferry/bags/detail/pooled_table.hpp>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_list.hpp>
-#include <ferry/bags/detail/long_bag_list.hpp>
 #include <ferry/plan/detail/sum_pieces.hpp>
 #include <ferry/rows/detail/combine.hpp>
 #include <ferry/rows/detail/tile.hpp>

@@ -3,7 +3,6 @@
 
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/bag_plan.hpp>
-#include <ferry/bags/detail/launch_steps.hpp>
 #include <ferry/bags/detail/launch_tables.hpp>
 #include <ferry/bags/detail/share_values.hpp>
 #include <ferry/bags/detail/step_on_bags.hpp>

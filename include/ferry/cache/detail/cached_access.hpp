@@ -7,9 +7,7 @@
 #include <ferry/cache/detail/cached_codes.hpp>
 #include <ferry/cache/detail/check_cached.hpp>
 #include <ferry/cache/detail/find_places.hpp>
-#include <ferry/cache/detail/flush_rows.hpp>
-#include <ferry/cache/detail/missed_items.hpp>
-#include <ferry/cache/detail/scatter_codes.hpp>
+#include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/cache/detail/stage_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/row_source.hpp>

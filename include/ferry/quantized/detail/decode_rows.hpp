@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/quantized/detail/code_bits.hpp>
 #include <ferry/quantized/detail/coded_memory.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/rows/detail/chunks.hpp>

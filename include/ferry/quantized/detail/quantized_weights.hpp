@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/quantized/detail/block_bounds.hpp>
-#include <ferry/quantized/detail/code_bits.hpp>
 #include <ferry/quantized/detail/coded_memory.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/rows/detail/row_walk.hpp>

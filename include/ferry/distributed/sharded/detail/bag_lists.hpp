@@ -4,7 +4,6 @@
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/bag_plan.hpp>
-#include <ferry/bags/detail/bag_row_counts.hpp>
 #include <ferry/bags/detail/launch_pool.hpp>
 #include <ferry/bags/detail/share_values.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>

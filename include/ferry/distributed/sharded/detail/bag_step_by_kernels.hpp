@@ -2,8 +2,8 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_arguments.hpp>
+#include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/launch_pool.hpp>
-#include <ferry/bags/detail/no_array.hpp>
 #include <ferry/bags/detail/pool_bags.hpp>
 #include <ferry/distributed/sharded/detail/bag_lists.hpp>
 #include <ferry/distributed/sharded/detail/bag_weight_gradients.hpp>
