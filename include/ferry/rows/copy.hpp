@@ -10,7 +10,6 @@
 #include <ferry/rows/detail/copy_box.hpp>
 #include <ferry/rows/detail/copy_slots.hpp>
 #include <ferry/rows/detail/copy_staged.hpp>
-#include <ferry/rows/detail/launch_box.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch.hpp>

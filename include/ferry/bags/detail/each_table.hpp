@@ -3,7 +3,6 @@
 
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/plan/detail/row_source.hpp>
-#include <ferry/rows/detail/addressed_rows.hpp>
 #include <ferry/rows/detail/combine.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
@@ -173,11 +172,8 @@ struct each_table<Kernel> {
     const std::int64_t teams = team.league_size();
     const std::int64_t end = count * (team.league_rank() + 1) / teams;
     for (std::int64_t item = count * team.league_rank() / teams + team.team_rank(); item < end;
-         item += team.team_size()) {
-      Kernel kernel = list.kernel_of(item);
-      kernel.items = 1;
-      kernel(one_item_team<Member>(team, 0, 1));
-    }
+         item += team.team_size())
+      list.kernel_of(item).update_item(team, 0);
   }
 };
 

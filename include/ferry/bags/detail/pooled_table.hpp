@@ -7,7 +7,7 @@
 #include <ferry/quantized/detail/rowwise_int8_code.hpp>
 #include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
-#include <ferry/rows/detail/prefetch.hpp>
+#include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 

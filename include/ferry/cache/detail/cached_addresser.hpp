@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/cache/detail/row_cache.hpp>
-#include <ferry/quantized/detail/coded_weights.hpp>
 #include <ferry/rows/detail/addressed_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/runtime/detail/launch.hpp>
@@ -122,19 +121,16 @@ struct slot_shift {
   }
 };
 
-/// Addresser of a job: its template arguments count the state arrays of whole rows, and those of one element
-/// per row.
-template <int Fields, int RowFields>
+/// Addresser of a job of at most `Arrays` arrays besides its table.
+template <int Arrays>
 struct cached_addresser {
   using lists_type = missed_items;
   static constexpr bool lists_far_items = true;
 
   coded_places places;
   slot_shift table;
-  slot_shift state[Fields == 0 ? 1 : Fields];
-  slot_shift row_state[RowFields == 0 ? 1 : RowFields];
-  slot_shift row_steps;
-  slot_shift scales;       ///< of a table of codes
+  slot_shift arrays[Arrays];
+  slot_shift counters;
   missed_items far_items;  ///< items whose rows are in host memory
 
   template <class Source>
@@ -147,17 +143,11 @@ struct cached_addresser {
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t table_shift(const coded_places::place& place) const {
     return table.bytes(place);
   }
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t state_shift(int f, const coded_places::place& place) const {
-    return state[f].bytes(place);
-  }
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t row_state_shift(int f, const coded_places::place& place) const {
-    return row_state[f].bytes(place);
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t array_shift(int number, const coded_places::place& place) const {
+    return arrays[number].bytes(place);
   }
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t counter_shift(const coded_places::place& place) const {
-    return row_steps.bytes(place);
-  }
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t scale_shift(const coded_places::place& place) const {
-    return scales.bytes(place);
+    return counters.bytes(place);
   }
 };
 
@@ -174,28 +164,8 @@ kernels::slot_shift shift_of(const row_cache& cache, const array_ref<T, Space>& 
   return {static_cast<std::int64_t>(cached.hot) - static_cast<std::int64_t>(cached.cold), cached.stride};
 }
 
-/// Calls visit(array, shift) for each state array of a job: `shifts` has a shift for each.
-template <class Job, class Shifts, class Visit>
-void visit_state([[maybe_unused]] const Job& job, [[maybe_unused]] Shifts& shifts,
-                 [[maybe_unused]] const Visit& visit) {
-  if constexpr (requires { Job::row_fields; }) {
-    for (int f = 0; f < job.fields; ++f)
-      visit(job.arrays.state[static_cast<std::size_t>(f)], shifts.state[f]);
-    for (int f = 0; f < Job::row_fields; ++f)
-      visit(job.arrays.row_state[static_cast<std::size_t>(f)], shifts.row_state[f]);
-    if constexpr (Job::counts_rows) visit(job.arrays.row_steps, shifts.row_steps);
-  }
-}
-
-/// State arrays of a job with one element per row.
 template <class Job>
-inline constexpr int row_fields_of = 0;
-template <class Job>
-  requires requires { Job::row_fields; }
-inline constexpr int row_fields_of<Job> = Job::row_fields;
-
-template <class Job>
-using cached_addresser_for = kernels::cached_addresser<Job::max_fields, row_fields_of<Job>>;
+using cached_addresser_for = kernels::cached_addresser<Job::most_row_arrays>;
 
 /// The addresser of a job on the places of the batch's rows.
 template <class Job>
@@ -205,10 +175,9 @@ cached_addresser_for<Job> address_slots(const row_cache& cache, const Job& job, 
   rows.places = {codes, cache.row_bits()};
   rows.far_items = far_items;
   rows.table = shift_of(cache, job.table);
-  if constexpr (has_weight_scales<std::remove_cvref_t<decltype(job.table)>>)
-    rows.scales = shift_of(cache, job.table.scales);
-  visit_state(job, rows,
-              [&](const auto& array, kernels::slot_shift& shift) { shift = shift_of(cache, array); });
+  int number = 0;
+  job.for_each_row_array([&](const auto& array) { rows.arrays[number++] = shift_of(cache, array); });
+  if constexpr (Job::counts_rows) rows.counters = shift_of(cache, job.arrays.row_steps);
   return rows;
 }
 

@@ -3,7 +3,7 @@
 
 #include <ferry/optim/detail/apply_tile.hpp>
 #include <ferry/optim/detail/catch_up_rows.hpp>
-#include <ferry/rows/detail/prefetch.hpp>
+#include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/backend.hpp>
@@ -84,6 +84,13 @@ struct update_row {
 
   KOKKOS_FORCEINLINE_FUNCTION bool is_refused() const {
     return refusal != nullptr && refusal->nonfinite != 0;
+  }
+
+  /// See addressed_rows.hpp.
+  template <class Visit>
+  KOKKOS_FORCEINLINE_FUNCTION void visit_rows(const Visit& visit) {
+    table.visit_rows(visit);
+    for (int f = 0; f < Fields; ++f) visit(state[f]);
   }
 
   template <class Ahead = look_ahead>

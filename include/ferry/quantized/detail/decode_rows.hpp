@@ -5,7 +5,6 @@
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/rows/detail/chunks.hpp>
 #include <ferry/rows/detail/packet.hpp>
-#include <ferry/rows/detail/prefetch.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 

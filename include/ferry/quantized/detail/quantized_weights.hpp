@@ -137,6 +137,12 @@ struct quantized_weights {
     }
   };
 
+  template <class Visit>
+  KOKKOS_FORCEINLINE_FUNCTION void visit_rows(const Visit& visit) {
+    visit(codes);
+    if constexpr (ferry::detail::has_scale_array<Q>) visit(scales);
+  }
+
   KOKKOS_FORCEINLINE_FUNCTION row_view row(std::int64_t index, std::int64_t width) const {
     row_view view;
     view.codes = codes + index * row_bytes;

@@ -4,7 +4,7 @@
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/rows/detail/combine.hpp>
-#include <ferry/rows/detail/prefetch.hpp>
+#include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/row_operations.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 

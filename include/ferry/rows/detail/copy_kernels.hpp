@@ -19,24 +19,6 @@
 
 namespace ferry::kernels {
 
-/// Row-major position -> offset in a strided array. Dense neighbouring extents are merged beforehand, so a
-/// contiguous array has one extent.
-struct strided_places {
-  std::int64_t extents[max_rank] = {};
-  std::int64_t strides[max_rank] = {};
-  int rank = 0;
-
-  KOKKOS_FUNCTION std::int64_t operator()(std::int64_t position) const {
-    std::int64_t place = 0;
-    for (int d = rank - 1; d > 0; --d) {
-      const std::int64_t outer = position / extents[d];
-      place += (position - outer * extents[d]) * strides[d];
-      position = outer;
-    }
-    return place + position * strides[0];
-  }
-};
-
 /// target[e] = source[e] for e in [0, count), converted; both sides are contiguous. One iteration per tile: a
 /// device's thread loads and stores 4 elements at once, and a host's compiler vectorises the loop. The last
 /// tile may be shorter.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/rows/detail/packet.hpp>
-#include <ferry/rows/detail/prefetch.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/detail/numeric.hpp>

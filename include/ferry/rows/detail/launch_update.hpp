@@ -32,7 +32,7 @@
 ///                                    whether its kernels can have wide packed tiles, and these rows too; may
 ///                                    be absent
 ///   kernel<Exec, Duplicates, Tile, Fields>(source, items, values)
-///                                    the kernel, see row_kernels.hpp; `per_item()` work items per item
+///                                    the kernel, see apply_kernel; `per_item()` work items per item
 ///   takes_masks<Duplicates, Source>
 ///                                    whether its kernels take masked tiles
 ///   counts_rows                      whether rows count their steps, even rows of width 0

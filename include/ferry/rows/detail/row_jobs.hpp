@@ -76,6 +76,8 @@ struct row_job {
   template <class Duplicates, class Source>
   static constexpr bool takes_masks = !adjusts_values<Duplicates>;
   [[nodiscard]] static bool is_refused() { return false; }
+  static constexpr int most_row_arrays = 1;
+  static void for_each_row_array(const auto&) {}
 };
 
 /// Writes the combined value of each item into a dense buffer: the device's part of the staged path.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/plan/detail/row_source.hpp>
-#include <ferry/rows/detail/prefetch.hpp>
+#include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/report.hpp>
 #include <ferry/tensor/detail/bit_cast.hpp>
@@ -117,6 +117,11 @@ struct replace_row : plain_operation {
 
   KOKKOS_FUNCTION replace_row(T* data, std::int64_t step) : table(data), stride(step) {}
 
+  template <class Visit>
+  KOKKOS_FORCEINLINE_FUNCTION void visit_rows(const Visit& visit) {
+    visit(table);
+  }
+
   template <class Ahead = look_ahead>
   KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t row, std::int64_t width) const {
     Ahead::prefetch(table + row * stride, width * static_cast<std::int64_t>(sizeof(T)));
@@ -149,6 +154,10 @@ struct add_row {
   };
 
   KOKKOS_FORCEINLINE_FUNCTION static bool is_refused() { return false; }
+  template <class Visit>
+  KOKKOS_FORCEINLINE_FUNCTION void visit_rows(const Visit& visit) {
+    visit(table);
+  }
   template <class Ahead = look_ahead>
   KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t row, std::int64_t width) const {
     Ahead::prefetch(table + row * stride, width * static_cast<std::int64_t>(sizeof(T)));

@@ -40,6 +40,10 @@ struct nearest_weights {
 
   using row_view = weights_of_row<nearest_weights>;
 
+  template <class Visit>
+  KOKKOS_FORCEINLINE_FUNCTION void visit_rows(const Visit& visit) {
+    visit(data);
+  }
   KOKKOS_FORCEINLINE_FUNCTION row_view row(std::int64_t number, std::int64_t) const {
     return {*this, number};
   }
@@ -81,6 +85,10 @@ struct stochastic_weights {
 
   using row_view = weights_of_row<stochastic_weights>;
 
+  template <class Visit>
+  KOKKOS_FORCEINLINE_FUNCTION void visit_rows(const Visit& visit) {
+    visit(data);
+  }
   KOKKOS_FORCEINLINE_FUNCTION row_view row(std::int64_t number, std::int64_t) const {
     return {*this, number};
   }
