@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <exception>
 #include <string>
-#include <type_traits>
 
 /// An exchange of rows. Between two batches, on the instance of a verb, the rows are chosen. Then, on an
 /// instance of its own, while later verbs use the cache as it was:

@@ -11,7 +11,6 @@
 #include <ferry/policy/pooling.hpp>
 #include <ferry/runtime/ticket.hpp>
 
-#include <type_traits>
 
 namespace ferry {
 

@@ -16,9 +16,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <string>
 #include <type_traits>
 #include <utility>
 

@@ -28,7 +28,6 @@
 #include <memory>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 namespace ferry::detail {
 
@@ -210,7 +209,8 @@ ticket dispatch_gather(const Exec& exec, const Access& access, const Named& name
 /// out[p] = table[indices[p]] for each position p, with conversion if the element types differ.
 ///
 ///   exec      the execution space instance that the work is enqueued on
-///   table     rows x width, any memory space
+///   table     rows x width, any memory space; or a table of another kind, a cached_table, say, which says
+///             what paths it takes
 ///   indices   rank-1 array of int32, uint32, int64 or uint64, or a row_plan
 ///   out       one row per index; must not overlap the table
 ///   policies  path    default path::automatic
@@ -222,34 +222,38 @@ ticket dispatch_gather(const Exec& exec, const Access& access, const Named& name
 /// out_of_range under bounds::check: the rows of the good positions are then gathered, and those of the bad
 /// positions keep their contents.
 template <class Exec, class Table, class Indices, class Out, class... Policies>
-  requires(detail::AnArray<Table>&& detail::Fits<detail::gather_arguments, const Exec&, const Table&,
-                                                 const Indices&, Out, Policies...>)
+  requires(detail::HasRows<Table>&& detail::AnArray<Out>&& detail::Fits<
+           detail::gather_arguments, const Exec&, const Table&, const Indices&, Out, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
-  detail::require_row_verb<Exec, Table, Indices, Out, chosen, false>();
+  using access_type = detail::access_to<Table, true>;
+  detail::require_row_verb<Exec, typename access_type::checked, Indices, Out, chosen, false>();
   detail::require_output<Out>();
-  const auto source = detail::read_only(make_ref(table));
-  const auto batch = make_ref(out);
-  detail::require_convertible<typename decltype(batch)::value_type, typename decltype(source)::value_type>();
+  access_type::template require<Exec, chosen, true>();
   using asked = typename chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  const access_type access(table, "gather");
+  const auto batch = make_ref(out);
+  detail::require_gathered<access_type, typename decltype(batch)::value_type>();
   const auto& named = detail::rows_named_by(indices);
-  if constexpr (detail::is_prebuilt_gather<chosen, Exec, decltype(source), decltype(named),
-                                           decltype(batch)>) {
-    return detail::prebuilt_gather(exec, source, named, batch);
+  using source = std::remove_reference_t<decltype(access.table())>;
+  if constexpr (access_type::is_strided &&
+                detail::is_prebuilt_gather<chosen, Exec, source, decltype(named), decltype(batch)>) {
+    return detail::prebuilt_gather(exec, access.table(), named, batch);
   } else {
-    detail::require_batch<Exec, chosen>("gather", source, named, batch);
-    return detail::dispatch_gather<asked, bounds_policy>(exec, detail::plain_rows(source), named, batch);
+    detail::require_batch<Exec, chosen>("gather", access.table(), named, batch);
+    access.require_foreign("gather", named, batch);
+    return detail::dispatch_gather<asked, bounds_policy>(exec, access, named, batch);
   }
 }
 
 /// As above, if table or out is a Kokkos::View<T*[n], LayoutLeft> of at most 8 columns: column by column, so
 /// that neighbouring threads of a device write neighbouring elements. The ticket covers all columns.
 template <class Exec, class Table, class Indices, class Out, class... Policies>
-  requires(
-      detail::AnArray<Table>&& detail::Fits<detail::gather_arguments, const Exec&, const Table&,
-                                            const Indices&, Out, Policies...>&& detail::ByColumns<Table, Out>)
+  requires(detail::HasRows<Table>&& detail::AnArray<Out>&&
+               detail::Fits<detail::gather_arguments, const Exec&, const Table&, const Indices&, Out,
+                            Policies...>&& detail::ByColumns<Table, Out>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies... policies) {
   detail::require_output<Out>();
@@ -260,29 +264,6 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
         return gather(exec, column, rows, sink, policies...);
       },
       [](auto&, const auto&) {});
-}
-
-/// As above, for a table of another kind: a cached_table, say. Arguments, bits and errors are the same; the
-/// kind of table says which paths it takes.
-template <class Exec, class Table, class Indices, class Out, class... Policies>
-  requires(detail::HasRowAccess<Table>&& detail::AnArray<Out>&& detail::Fits<
-           detail::gather_arguments, const Exec&, const Table&, const Indices&, Out, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
-    const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
-  using chosen = detail::chosen_policies<Policies...>;
-  using access_type = detail::table_access<Table>;
-  detail::require_row_verb<Exec, typename access_type::checked, Indices, Out, chosen, false>();
-  detail::require_output<Out>();
-  access_type::template require<Exec, chosen, true>();
-  using asked = typename chosen::template get<path_category, path::automatic>;
-  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  const access_type access(table, "gather");
-  const auto batch = make_ref(out);
-  detail::require_gathered<access_type, typename decltype(batch)::value_type>();
-  const auto& named = detail::rows_named_by(indices);
-  detail::require_batch<Exec, chosen>("gather", access.table(), named, batch);
-  access.require_foreign("gather", named, batch);
-  return detail::dispatch_gather<asked, bounds_policy>(exec, access, named, batch);
 }
 
 }  // namespace ferry

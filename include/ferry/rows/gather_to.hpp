@@ -12,7 +12,6 @@
 #include <ferry/runtime/future.hpp>
 #include <ferry/tensor/tensor.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -22,19 +21,14 @@ namespace ferry {
 
 namespace detail {
 
-/// The element type and the extents of a table's rows. Specialised for 8-bit tables.
+/// The extents of a table's rows.
 template <class Table>
-struct gathered_rows {
-  using table_for_checks = Table;
-  using element = std::remove_const_t<typename traits_of<Table>::value_type>;
-  static auto extents_of(const Table& table) { return make_ref(table); }
-};
-template <HasRowAccess Table>
-struct gathered_rows<Table> {
-  using table_for_checks = typename table_access<Table>::checked;
-  using element = typename table_access<Table>::gathered;
-  static auto extents_of(const Table& table) { return table_access<Table>::extents_of(table); }
-};
+auto shape_of_rows(const Table& table) {
+  if constexpr (AnArray<Table>)
+    return make_ref(table);
+  else
+    return table_access<Table>::extents_of(table);
+}
 /// Sets all bytes of an array to zero. The ticket keeps the memory in case the next verb throws.
 template <class Exec, class T, class Space>
 ticket clear(const Exec& exec, const array_ref<T, Space>& array) {
@@ -63,11 +57,11 @@ future<tensor<T, Space>> gather_into_new(const Exec& exec, const Table& table, c
                                          Policies... policies) {
   using chosen = chosen_policies<Policies...>;
   require_execution_space<Exec>();
-  using rows_of_table = gathered_rows<Table>;
-  require_rows<typename rows_of_table::table_for_checks>();
+  using access_type = access_to<Table, true>;
+  require_rows<typename access_type::checked>();
   require_indices<Indices>();
-  require_convertible<T, typename rows_of_table::element>();
-  const auto shape = rows_of_table::extents_of(table);
+  require_convertible<T, typename access_type::gathered>();
+  const auto shape = shape_of_rows(table);
   std::int64_t positions = 0;
   bool holes = std::is_same_v<typename chosen::template get<bounds_category, bounds::check>, bounds::skip>;
   if constexpr (is_plan<Indices>) {
@@ -112,7 +106,7 @@ template <MemorySpace Space, class Exec, class Table, class Indices, class... Po
                                                        const Table&, const Indices&, Policies...>)
 [[nodiscard("the rows are only to be had from the future that this returns")]] auto gather(
     const Exec& exec, const Table& table, const Indices& indices, Policies... policies) {
-  using element = typename detail::gathered_rows<Table>::element;
+  using element = typename detail::access_to<Table, true>::gathered;
   return detail::gather_into_new<element, Space>(exec, table, indices, policies...);
 }
 

@@ -64,34 +64,19 @@ ticket gather_unique_by(const Exec& exec, const Access& access, const Indices& i
 /// row once. Both passes give each thread equally many positions, however often a row comes.
 ///
 ///   exec      the execution space instance that the work is enqueued on
-///   table     rows x width, in memory that kernels of `exec` reach
+///   table     rows x width, in memory that kernels of `exec` reach, or a table of another kind
 ///   indices   rank-1 array of int32, uint32, int64 or uint64, which are sorted, or a row_plan
 ///   out       one row per index, in memory that kernels of `exec` reach; must not overlap the table
 ///   policies  bounds  default bounds::check; a plan has its own
 ///
 /// Ordering, lifetimes and errors are those of gather. Rows of positions without a row keep their contents.
 template <class Exec, class Table, class Indices, class Out, class... Policies>
-  requires(detail::AnArray<Table>&& detail::Fits<detail::gather_unique_arguments, const Exec&, const Table&,
+  requires(detail::HasRows<Table>&& detail::Fits<detail::gather_unique_arguments, const Exec&, const Table&,
                                                  const Indices&, Out, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_unique(
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
-  detail::require_row_verb<Exec, Table, Indices, Out, chosen, false>();
-  detail::require_output<Out>();
-  const auto rows = make_ref(table);
-  detail::require_convertible<typename decltype(make_ref(out))::value_type,
-                              typename decltype(rows)::value_type>();
-  return detail::gather_unique_by<chosen>(exec, detail::plain_rows(rows), indices, out);
-}
-
-/// As above, for a table of another kind: a cached_table, say.
-template <class Exec, class Table, class Indices, class Out, class... Policies>
-  requires(detail::HasRowAccess<Table>&& detail::Fits<detail::gather_unique_arguments, const Exec&,
-                                                      const Table&, const Indices&, Out, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_unique(
-    const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
-  using chosen = detail::chosen_policies<Policies...>;
-  using access_type = detail::table_access<Table>;
+  using access_type = detail::access_to<Table, true>;
   detail::require_row_verb<Exec, typename access_type::checked, Indices, Out, chosen, false>();
   detail::require_output<Out>();
   access_type::template require<Exec, chosen>();

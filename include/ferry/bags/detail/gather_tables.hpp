@@ -21,7 +21,6 @@
 
 #include <Kokkos_Macros.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <type_traits>

@@ -16,6 +16,7 @@
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <type_traits>
 
@@ -34,6 +35,15 @@ auto rows_for_kernels(launch_context<Exec>& call, const Named& named,
     return kernels::index_rows<plain, Bounds>{indices_for_kernels(call, named, nullptr, read_once),
                                               table_rows, Bounds::reports ? call.report() : report_writer{}};
   }
+}
+
+/// The plan of a batch, null for one of indices.
+template <class Named>
+decltype(auto) plan_of([[maybe_unused]] const Named& named) {
+  if constexpr (is_plan<Named>)
+    return (named.storage());
+  else
+    return std::shared_ptr<plan_storage>();
 }
 
 /// True if the numbers that name the rows have a sign; for errors.

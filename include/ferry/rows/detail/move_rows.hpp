@@ -20,7 +20,6 @@
 #include <limits>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 /// The parts that the verbs share for moving rows: opaque units, launches, runs of rows.
 namespace ferry::detail {
