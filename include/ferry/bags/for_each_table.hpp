@@ -6,10 +6,8 @@
 #include <ferry/bags/detail/pool_bags.hpp>
 #include <ferry/bags/detail/step_on_bags.hpp>
 #include <ferry/bags/detail/step_tables.hpp>
-#include <ferry/concepts/element.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/bounds.hpp>
-#include <ferry/policy/path.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/array_traits.hpp>
 

@@ -9,7 +9,6 @@
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/policy/pooling.hpp>
-#include <ferry/quantized/rowwise_int8_tensor.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/runtime/ticket.hpp>
 

@@ -4,13 +4,10 @@
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/pool_bags.hpp>
 #include <ferry/bags/detail/step_on_bags.hpp>
-#include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>
-#include <ferry/policy/pooling.hpp>
 #include <ferry/runtime/ticket.hpp>
-
 
 namespace ferry {
 

@@ -14,7 +14,6 @@
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/short_columns.hpp>
-#include <ferry/rows/detail/split_cursor.hpp>
 #include <ferry/rows/detail/staging_ring.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch.hpp>
@@ -31,30 +30,38 @@
 
 namespace ferry::detail {
 
-/// Sorts positions by the table's pages, for a gather that only needs locality: one or two sort passes and
-/// none of a plan's other arrays. Enqueued; the launch context owns the arrays.
-template <class Bounds, class Exec, class Index, class Space>
-kernels::sorted_places sort_by_page(launch_context<Exec>& call, const array_ref<Index, Space>& indices,
-                                    std::int64_t rows, std::int64_t row_bytes) {
-  using backend = execution_backend<Exec>;
-  using plain = std::remove_const_t<Index>;
-  const std::int64_t page = backend::tuning(call.exec()).locality_bytes;
-  const std::int64_t n = indices.rows();
-  auto* order = call.template scratch<std::int64_t>(2 * n);
-  std::int64_t* spare = order + n;
-  auto* keys = call.template scratch<std::uint64_t>(2 * n);
-  std::uint64_t* key_room = keys + n;
-  const kernels::index_rows<plain, Bounds> loader{indices_for_kernels(call, indices), rows,
-                                                  Bounds::reports ? call.report() : report_writer{}};
-  const std::string& label = call.label("sort");
-  launch(call.exec(), label, n, kernels::resolve_indices<plain, Bounds>{loader, nullptr, keys, order});
-  const int bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows))));
-  const auto rows_of_page = static_cast<std::uint64_t>(page / std::max<std::int64_t>(1, row_bytes));
-  const int first_bit = std::min(bits - 1, std::max(0, static_cast<int>(std::bit_width(rows_of_page)) - 1));
-  const std::size_t bytes = backend::sort_bytes(n, first_bit, bits);
-  auto* room = call.template scratch<std::byte>(static_cast<std::int64_t>(bytes));
-  backend::sort_pairs(call.exec(), keys, key_room, order, spare, n, first_bit, bits, room, bytes);
-  return {keys, order, static_cast<std::uint64_t>(rows)};
+/// The places of a batch in the order of the table's pages. Positions of indices are sorted by pages for a
+/// gather that only needs locality: one or two sort passes and none of a plan's other arrays. Enqueued; the
+/// launch context owns the arrays.
+template <class Bounds, class Exec, class Access, class Named>
+kernels::sorted_places sorted_places_of(launch_context<Exec>& call, const Access& access,
+                                        const Named& named) {
+  if constexpr (is_plan<Named>) {
+    const plan_storage& store = *named.storage();
+    return {store.sorted_rows, store.order, static_cast<std::uint64_t>(named.rows())};
+  } else {
+    using backend = execution_backend<Exec>;
+    using index = std::remove_const_t<typename Named::value_type>;
+    const std::int64_t page = backend::tuning(call.exec()).locality_bytes;
+    const std::int64_t n = named.rows(), rows = access.table().rows();
+    const std::int64_t row_bytes =
+        access.table().row_stride() * static_cast<std::int64_t>(sizeof(typename Access::value_type));
+    auto* order = call.template scratch<std::int64_t>(2 * n);
+    std::int64_t* spare = order + n;
+    auto* keys = call.template scratch<std::uint64_t>(2 * n);
+    std::uint64_t* key_room = keys + n;
+    const kernels::index_rows<index, Bounds> loader{indices_for_kernels(call, named), rows,
+                                                    Bounds::reports ? call.report() : report_writer{}};
+    const std::string& label = call.label("sort");
+    launch(call.exec(), label, n, kernels::resolve_indices<index, Bounds>{loader, nullptr, keys, order});
+    const int bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows))));
+    const auto rows_of_page = static_cast<std::uint64_t>(page / std::max<std::int64_t>(1, row_bytes));
+    const int first_bit = std::min(bits - 1, std::max(0, static_cast<int>(std::bit_width(rows_of_page)) - 1));
+    const std::size_t bytes = backend::sort_bytes(n, first_bit, bits);
+    auto* room = call.template scratch<std::byte>(static_cast<std::int64_t>(bytes));
+    backend::sort_pairs(call.exec(), keys, key_room, order, spare, n, first_bit, bits, room, bytes);
+    return {keys, order, static_cast<std::uint64_t>(rows)};
+  }
 }
 
 /// Gathers from a table in host memory into a batch on the device, by places sorted on the device. The
@@ -129,20 +136,6 @@ void gather_once(launch_context<Exec>& call, const std::string& fetch, const std
   call.writes_to(out);
   launch_gather(call.exec(), fetch, rows, out, access.places(call, heads, n, plan.storage()), n);
   launch_gather(call.exec(), expand, read_only(out), out, kernels::other_places{heads, store.inverse}, n);
-}
-
-/// The places of a batch in the order of the table's pages.
-template <class Bounds, class Exec, class Access, class Named>
-kernels::sorted_places sorted_places_of(launch_context<Exec>& call, const Access& access,
-                                        const Named& named) {
-  if constexpr (is_plan<Named>) {
-    const plan_storage& store = *named.storage();
-    return {store.sorted_rows, store.order, static_cast<std::uint64_t>(named.rows())};
-  } else {
-    const auto& table = access.table();
-    const auto bytes = static_cast<std::int64_t>(sizeof(typename Access::value_type));
-    return sort_by_page<Bounds>(call, named, table.rows(), table.row_stride() * bytes);
-  }
 }
 
 template <class Path, class Bounds, class Exec, class Access, class Named, class Out, class OutSpace>

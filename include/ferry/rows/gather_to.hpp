@@ -5,8 +5,8 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/rows/detail/fill_elements.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/row_access.hpp>
-#include <ferry/rows/detail/tensor_like.hpp>
 #include <ferry/rows/gather.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/future.hpp>

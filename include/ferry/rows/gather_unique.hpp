@@ -39,24 +39,6 @@ ticket gather_unique_on(const Exec& exec, const Access& access, const row_plan& 
   return call.finish(access.table(), n, plan.storage()->signed_indices);
 }
 
-/// Checks the arguments, makes the plan if there is none, and gathers.
-template <class Chosen, class Exec, class Access, class Indices, class Out>
-ticket gather_unique_by(const Exec& exec, const Access& access, const Indices& indices, Out& out) {
-  static_assert(
-      !Chosen::template names<path_category>,
-      "ferry: gather_unique reads the table by kernels of the execution space, so it takes no path policy.");
-  using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
-  const auto batch = make_ref(out);
-  const auto& named = rows_named_by(indices);
-  require_batch<Exec, Chosen>("gather_unique", access.table(), named, batch);
-  access.require_foreign("gather_unique", named, batch);
-  if constexpr (is_plan<Indices>)
-    return gather_unique_on(exec, access, named, batch);
-  else
-    return gather_unique_on(exec, access, plan_rows_of<bounds_policy>(exec, named, access.table().rows()),
-                            batch);
-}
-
 }  // namespace detail
 
 /// out[p] = table[indices[p]] as gather does it, but each different row is read from the table once and then
@@ -77,11 +59,24 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   using access_type = detail::access_to<Table, true>;
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   detail::require_row_verb<Exec, typename access_type::checked, Indices, Out, chosen, false>();
   detail::require_output<Out>();
   access_type::template require<Exec, chosen>();
-  detail::require_gathered<access_type, typename decltype(make_ref(out))::value_type>();
-  return detail::gather_unique_by<chosen>(exec, access_type(table, "gather_unique"), indices, out);
+  static_assert(
+      !chosen::template names<path_category>,
+      "ferry: gather_unique reads the table by kernels of the execution space, so it takes no path policy.");
+  const auto batch = make_ref(out);
+  detail::require_gathered<access_type, typename decltype(batch)::value_type>();
+  const access_type access(table, "gather_unique");
+  const auto& named = detail::rows_named_by(indices);
+  detail::require_batch<Exec, chosen>("gather_unique", access.table(), named, batch);
+  access.require_foreign("gather_unique", named, batch);
+  if constexpr (detail::is_plan<Indices>)
+    return detail::gather_unique_on(exec, access, named, batch);
+  else
+    return detail::gather_unique_on(
+        exec, access, detail::plan_rows_of<bounds_policy>(exec, named, access.table().rows()), batch);
 }
 
 }  // namespace ferry

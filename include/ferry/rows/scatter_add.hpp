@@ -3,7 +3,6 @@
 
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/prebuilt.hpp>
-#include <ferry/plan/make_plan.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
@@ -74,29 +73,14 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
                detail::ByColumns<Table, Values>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter_add(
     const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies... policies) {
-  using chosen = detail::chosen_policies<Policies...>;
-  using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::sum>;
-  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  using path_policy = typename chosen::template get<path_category, path::automatic>;
   detail::require_output<Table>();
   detail::require_same_width<Table, Values>();
-  if constexpr (detail::plans_columns<duplicates_policy, Indices>) {
-    const row_plan plan = make_plan(exec, indices, make_ref(table).rows(), bounds_policy{});
-    return scatter_add(exec, table, plan, values, policies...);
-  } else {
-    return detail::move_columns<chosen, true>(
-        "scatter_add", exec, make_ref(table), indices, detail::read_only(make_ref(values)),
-        [&]<class... Bounds>(auto& column, auto& batch, const auto& rows, Bounds... bounds) {
-          if constexpr (sizeof...(Bounds) == 0)
-            return scatter_add(exec, column, rows, batch, policies...);
-          else
-            return scatter_add(exec, column, rows, batch, path_policy{}, duplicates_policy{}, bounds...);
-        },
-        []([[maybe_unused]] auto& call, [[maybe_unused]] const auto& named) {
-          if constexpr (duplicates_policy::forbids)
-            static_cast<void>(detail::report_repeats(call, call.label("columns"), named));
-        });
-  }
+  return detail::write_columns<duplicates::sum>(
+      "scatter_add", exec, table, indices, values,
+      [&](auto& column, const auto& rows, const auto& batch, auto... options) {
+        return scatter_add(exec, column, rows, batch, options...);
+      },
+      policies...);
 }
 
 }  // namespace ferry

@@ -10,9 +10,9 @@
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/path.hpp>
+#include <ferry/rows/detail/combine.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
-#include <ferry/rows/detail/shared_values.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/joint_writes.hpp>

@@ -10,8 +10,8 @@
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/policy/policies.hpp>
+#include <ferry/rows/detail/combine.hpp>
 #include <ferry/rows/detail/row_access.hpp>
-#include <ferry/rows/detail/shared_values.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 

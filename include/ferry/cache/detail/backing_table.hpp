@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/concepts/argument.hpp>
-#include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>

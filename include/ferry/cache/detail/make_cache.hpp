@@ -9,7 +9,6 @@
 #include <ferry/rows/init.hpp>
 #include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/transfer.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <Kokkos_Core.hpp>

@@ -93,13 +93,11 @@ struct update_row {
     for (int f = 0; f < Fields; ++f) visit(state[f]);
   }
 
-  template <class Ahead = look_ahead>
   KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t row, std::int64_t width) const {
-    Ahead::prefetch(table.data + row * table.stride, width * static_cast<std::int64_t>(sizeof(*table.data)));
-    // A device's state may lie behind the link, which must not carry it twice.
-    if constexpr (std::is_same_v<Ahead, look_ahead> || InDevice)
-      for (int f = 0; f < Fields; ++f)
-        Ahead::prefetch(state[f] + row * state_stride, width * static_cast<std::int64_t>(sizeof(State)));
+    look_ahead::prefetch(table.data + row * table.stride,
+                         width * static_cast<std::int64_t>(sizeof(*table.data)));
+    for (int f = 0; f < Fields; ++f)
+      look_ahead::prefetch(state[f] + row * state_stride, width * static_cast<std::int64_t>(sizeof(State)));
   }
 
   template <class Tile, class Compute>

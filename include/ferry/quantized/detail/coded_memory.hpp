@@ -73,7 +73,7 @@ KOKKOS_FORCEINLINE_FUNCTION void put_codes(std::byte* target, const Encode& enco
     std::byte* const place = target + first * Bits / 8;
     if constexpr ((bytes & (bytes - 1)) == 0) {
       if (reinterpret_cast<std::uintptr_t>(place) % bytes == 0) {
-        using integer = typename packet_integer<bytes>::type;
+        using integer = packet_integer<bytes>;
         *reinterpret_cast<integer*>(place) = static_cast<integer>(codes);
         continue;
       }

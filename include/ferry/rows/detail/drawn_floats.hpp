@@ -2,10 +2,14 @@
 #pragma once
 
 #include <ferry/tensor/detail/bit_cast.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
 
 /// The inverse of the normal distribution function, in double and in float. Every rounding is fixed, see
 /// random.hpp.
@@ -167,3 +171,41 @@ void draw(const normal_floats& values, std::uint64_t position, std::int64_t coun
 /// @}
 
 }  // namespace ferry::random
+
+namespace ferry::detail {
+
+/// The least number of T above a finite one, or the largest one below it. T is drawn as floats.
+template <class T>
+T next_to(T value, bool above) {
+  using bits_type = std::conditional_t<sizeof(T) == 2, std::uint16_t, std::uint32_t>;
+  const auto bits = bit_cast<bits_type>(value);
+  constexpr auto sign = static_cast<bits_type>(bits_type{1} << (8 * sizeof(T) - 1));
+  if ((bits & static_cast<bits_type>(~sign)) == 0)
+    return bit_cast<T>(static_cast<bits_type>(above ? 1 : sign | 1));
+  return bit_cast<T>(static_cast<bits_type>(((bits & sign) == 0) == above ? bits + 1 : bits - 1));
+}
+
+/// The numbers of T in an interval, as floats: the end points, or those next to them inside. An interval
+/// without such a number has the one nearest to `low`.
+template <class T>
+struct numbers_between {
+  float least, most;
+
+  numbers_between(double low, double high, bool excludes_high) {
+    T first = convert<T>(low), last = convert<T>(high);
+    if (convert<double>(first) < low) first = next_to(first, true);
+    const double end = convert<double>(last);
+    if (end > high || (excludes_high && !(end < high))) last = next_to(last, false);
+    least = convert<float>(first);
+    most = convert<float>(last);
+    if (!(least <= most)) least = most = convert<float>(convert<T>(low));
+  }
+};
+
+/// The nearest finite float.
+inline float to_finite_float(double value) {
+  constexpr double most = std::numeric_limits<float>::max();
+  return static_cast<float>(std::clamp(value, -most, most));
+}
+
+}  // namespace ferry::detail

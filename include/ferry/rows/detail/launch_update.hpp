@@ -5,12 +5,10 @@
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/plan/row_plan.hpp>
-#include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/apply_rows.hpp>
 #include <ferry/rows/detail/combine.hpp>
 #include <ferry/rows/detail/row_walk.hpp>
 #include <ferry/rows/detail/schedule.hpp>
-#include <ferry/rows/detail/shared_values.hpp>
 #include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/argument.hpp>
+#include <ferry/memory/device.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/rows/detail/batch_rows.hpp>
 #include <ferry/rows/detail/chunks.hpp>
@@ -13,13 +13,17 @@
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
+#include <ferry/tensor/extents.hpp>
+#include <ferry/tensor/tensor.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 /// The parts that the verbs share for moving rows: opaque units, launches, runs of rows.
 namespace ferry::detail {
@@ -248,6 +252,18 @@ auto mover_to_slot(const array_ref<T, Space>& table, const Source& source) {
   const auto units = in_units(table, in_wide_units(table));
   return kernels::rows_to_slot<unit_of<std::remove_const_t<T>>, Source>{
       units.data, units.stride, fast_divisor(units.width), source, units.wide};
+}
+
+/// A tensor of `rows` rows on a device that has an array's extents after the first.
+template <class T, class Space, class Extents = dynamic_rank, std::size_t Rank = 1, class Array>
+tensor<T, Space, Extents> tensor_like(const Array& array, device home, std::int64_t rows, std::string label) {
+  if constexpr (Rank < max_rank)
+    if (array.rank > Rank)
+      return tensor_like<T, Space, Extents, Rank + 1>(array, home, rows, std::move(label));
+  std::array<std::size_t, Rank> sizes;
+  for (std::size_t i = 0; i < Rank; ++i) sizes[i] = static_cast<std::size_t>(array.extents[i]);
+  sizes[0] = static_cast<std::size_t>(rows);
+  return {std::move(label), home, sizes};
 }
 
 }  // namespace ferry::detail

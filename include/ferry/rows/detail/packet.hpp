@@ -21,34 +21,20 @@ struct alignas(sizeof(T) * N) packet {
   T value[N];
 };
 
+#if defined(__SIZEOF_INT128__)
+__extension__ using widest_integer = unsigned __int128;
+#else
+using widest_integer = std::uint64_t;
+#endif
+inline constexpr std::size_t widest_store = sizeof(widest_integer);
+
 /// The integer type that stores a packet of `Bytes` bytes.
 template <std::size_t Bytes>
-struct packet_integer;
-template <>
-struct packet_integer<1> {
-  using type = std::uint8_t;
-};
-template <>
-struct packet_integer<2> {
-  using type = std::uint16_t;
-};
-template <>
-struct packet_integer<4> {
-  using type = std::uint32_t;
-};
-template <>
-struct packet_integer<8> {
-  using type = std::uint64_t;
-};
-#if defined(__SIZEOF_INT128__)
-template <>
-struct packet_integer<16> {
-  __extension__ using type = unsigned __int128;
-};
-inline constexpr std::size_t widest_store = 16;
-#else
-inline constexpr std::size_t widest_store = 8;
-#endif
+using packet_integer = std::conditional_t<
+    Bytes == 1, std::uint8_t,
+    std::conditional_t<Bytes == 2, std::uint16_t,
+                       std::conditional_t<Bytes == 4, std::uint32_t,
+                                          std::conditional_t<Bytes == 8, std::uint64_t, widest_integer>>>>;
 
 /// target[0, N) = value, by as few stores as the packet's size allows. Little-endian. Elements are joined by
 /// shifts: nvcc takes a memcpy of converted elements through memory.
@@ -56,10 +42,10 @@ template <class T, int N>
 KOKKOS_FORCEINLINE_FUNCTION void store_as_integers(T* target, const packet<T, N>& value) {
   constexpr std::size_t unit = sizeof(value) < widest_store ? sizeof(value) : widest_store;
   constexpr std::size_t units = sizeof(value) / unit;
-  using integer = typename packet_integer<unit>::type;
+  using integer = packet_integer<unit>;
   integer bits[units] = {};
   if constexpr (sizeof(T) <= 8 && (sizeof(T) & (sizeof(T) - 1)) == 0) {
-    using element = typename packet_integer<sizeof(T)>::type;
+    using element = packet_integer<sizeof(T)>;
     constexpr int per_unit = static_cast<int>(unit / sizeof(T));
     for (int e = 0; e < N; ++e)
       bits[e / per_unit] |= static_cast<integer>(ferry::detail::bit_cast<element>(value.value[e]))
@@ -84,8 +70,8 @@ KOKKOS_FORCEINLINE_FUNCTION void store_packet(T* target, const packet<T, N>& val
 template <class T, int N>
 KOKKOS_FORCEINLINE_FUNCTION packet<T, N> load_as_integers(const T* source) {
   constexpr std::size_t unit = sizeof(packet<T, N>) < widest_store ? sizeof(packet<T, N>) : widest_store;
-  using integer = typename packet_integer<unit>::type;
-  using element = typename packet_integer<sizeof(T)>::type;
+  using integer = packet_integer<unit>;
+  using element = packet_integer<sizeof(T)>;
   constexpr int per_unit = static_cast<int>(unit / sizeof(T));
   packet<T, N> value;
   for (int first = 0; first < N; first += per_unit) {
@@ -135,19 +121,7 @@ KOKKOS_FORCEINLINE_FUNCTION bool narrow_pairs([[maybe_unused]] const Value (&val
 /// So float and int32 rows share their kernels.
 template <std::size_t Bytes>
 struct opaque {
-  unsigned char byte[Bytes];
-};
-template <>
-struct opaque<2> {
-  std::uint16_t bits;
-};
-template <>
-struct opaque<4> {
-  std::uint32_t bits;
-};
-template <>
-struct opaque<8> {
-  std::uint64_t bits;
+  packet_integer<Bytes> bits;
 };
 /// One element that moves bit by bit, whatever its type supports.
 template <class T>
@@ -183,20 +157,6 @@ struct look_ahead {
                          if (row_bytes > 2 * line) __builtin_prefetch(line_begin + 2 * line);
                          if (row_bytes > 3 * line) __builtin_prefetch(line_begin + 3 * line);
                        }))
-  }
-};
-
-/// The first lines of a row in the memory of a device, which the second-level cache reads while a kernel
-/// finds the positions of the row. Few, so that the cache holds those of all threads.
-template <class Dependent>
-struct device_lines {
-  static constexpr std::int64_t line = 128, most = 1024;  // bytes
-
-  KOKKOS_FORCEINLINE_FUNCTION static void prefetch(const void* row, std::int64_t row_bytes) {
-    const auto* const bytes = static_cast<const char*>(row);
-    const std::int64_t end = row_bytes < most ? row_bytes : most;
-    for (std::int64_t begin = 0; begin < end; begin += line)
-      ferry::device_backend<Dependent>::prefetch(bytes + begin);
   }
 };
 

@@ -8,7 +8,6 @@
 #include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
-#include <ferry/rows/detail/split_cursor.hpp>
 #include <ferry/rows/detail/staging_ring.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/joint_writes.hpp>
@@ -147,8 +146,8 @@ void drain_plan(launch_context<Exec>& call, const std::string& label, const Job&
 }
 
 /// A copy of the plan whose arrays kernels of the host can read.
-template <class Exec, class Host>
-row_plan plan_for_host(launch_context<Exec>& call, const Host&, const row_plan& plan) {
+template <class Exec>
+row_plan plan_for_host(launch_context<Exec>& call, const row_plan& plan) {
   if constexpr (is_host_exec<Exec>) {
     return plan;
   } else {
@@ -184,16 +183,9 @@ void write_on_host(launch_context<Exec>& call, const std::string& label, const J
                    const array_ref<Value, Space>& values) {
   const auto labels = update_labels::of<Job>(call, label);
   const auto host = host_side(call.exec());
-  const row_plan host_plan = plan_for_host(call, host, plan);
+  const row_plan host_plan = plan_for_host(call, plan);
   const plan_storage& storage = *host_plan.storage();
-  const bool bad = storage.checked && storage.report->findings->out_of_range != 0;
-  if (bad) return;
-  const kernels::plan_rows rows{storage.unique_rows,
-                                storage.segment_begin,
-                                storage.value_rows(),
-                                storage.unique_count,
-                                nullptr,
-                                nullptr};
+  if (storage.checked && storage.report->findings->out_of_range != 0) return;
   if constexpr (Duplicates::forbids) {
     const report_writer report = call.host_report();
     launch(
@@ -202,11 +194,8 @@ void write_on_host(launch_context<Exec>& call, const std::string& label, const J
     host.fence(label);
     if (call.host_found()) return;
   }
-  if constexpr (adjusts_values<Duplicates>)
-    launch_update<Duplicates>(host, labels, job, Duplicates::source(rows, storage, values.width()),
-                              host_plan.positions(), values);
-  else
-    launch_update<Duplicates>(host, labels, job, rows, host_plan.positions(), values);
+  launch_update<Duplicates>(host, labels, job, source_of_plan<Duplicates>(storage, values.width()),
+                            host_plan.positions(), values);
   host.fence(label);
 }
 

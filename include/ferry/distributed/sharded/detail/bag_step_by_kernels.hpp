@@ -24,7 +24,7 @@
 #include <ferry/optim/detail/step_rows.hpp>
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/plan/row_plan.hpp>
-#include <ferry/rows/detail/shared_values.hpp>
+#include <ferry/rows/detail/combine.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
