@@ -4,8 +4,8 @@
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/gather_tables.hpp>
 #include <ferry/bags/detail/pool_bags.hpp>
-#include <ferry/bags/detail/step_on_bags.hpp>
 #include <ferry/bags/detail/step_tables.hpp>
+#include <ferry/bags/step_bags.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/runtime/ticket.hpp>

@@ -106,7 +106,7 @@ void launch_weight_gradients(launch_context<Exec>& call, const Access& access, c
                              const index_report* findings, const kernels::bag_list<Offset>& bags,
                              const array_ref<Value, ValueSpace>& grads, const array_ref<Out, OutSpace>& out) {
   using element = typename Access::value_type;
-  using number = pooling_number<Exec, pooling_type<element, std::remove_const_t<Value>, Out>>;
+  using number = exact_number<Exec, pooling_type<element, std::remove_const_t<Value>, Out>>;
   require_direct_reach(call.verb(), call.exec(), out);
   call.writes_to(out);
   decltype(auto) table = access.rows(call);
@@ -252,7 +252,7 @@ auto plan_bags(const Exec& exec, const Access& access, const row_plan& plan, con
     divided.label = grads.label;
     const auto near_grads = values_for_kernels(call, label, grads);
     require_direct_reach("step_bags", exec, near_grads);
-    using number = pooling_number<Exec, Compute>;
+    using number = exact_number<Exec, Compute>;
     using kernel = kernels::divide_by_sizes<number, Compute, offset_type<Bags>, std::remove_const_t<Value>>;
     const bool skips = store.bounds == bounds::skip::name;
     const auto* const sizes = bag_row_counts(call, label, list, skips ? store.row_of : nullptr);

@@ -202,7 +202,7 @@ void launch_pool_of_tables(launch_context<Exec>& call, const std::string& label,
                                      !std::is_same_v<bounds_policy, bounds::unchecked>);
   const auto* scale = weights_for_kernels(call, weights);
   using weight = std::remove_const_t<std::remove_pointer_t<decltype(scale)>>;
-  using number = pooling_number<Exec, pooling_type<table_type, weight, Out>>;
+  using number = exact_number<Exec, pooling_type<table_type, weight, Out>>;
   using table_rows = kernels::pooled_table<table_type>;
   using pool = kernels::pool_rows<number, typename Bag::pooling, table_rows, Source, offset_type<Bags>,
                                   weight, Out, void>;

@@ -5,7 +5,7 @@
 #include <ferry/bags/detail/bag_plan.hpp>
 #include <ferry/bags/detail/launch_tables.hpp>
 #include <ferry/bags/detail/share_values.hpp>
-#include <ferry/bags/detail/step_on_bags.hpp>
+#include <ferry/bags/step_bags.hpp>
 #include <ferry/error.hpp>
 #include <ferry/optim/detail/step_call.hpp>
 #include <ferry/optim/state.hpp>

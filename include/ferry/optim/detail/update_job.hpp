@@ -33,17 +33,6 @@ namespace ferry::detail {
 template <class... Ts>
 using step_type = std::conditional_t<(std::is_same_v<std::remove_const_t<Ts>, double> || ...), double, float>;
 
-/// The step's type in kernels of Exec: its operations are rounded one by one.
-template <class Exec, class Compute>
-consteval auto exact_number_for() {
-  if constexpr (is_host_exec<Exec>)
-    return std::type_identity<Compute>{};
-  else
-    return std::type_identity<typename execution_backend<Exec>::template number<Compute>>{};
-}
-template <class Exec, class Compute>
-using exact_number = typename decltype(exact_number_for<Exec, Compute>())::type;
-
 /// The arrays of a state as a step's kernels take them.
 template <class State, class Space>
 struct step_arrays {

@@ -269,17 +269,21 @@ inline constexpr bool adjusts_values = requires {
   &Duplicates::source;
 };
 
+template <class Exec, class Compute>
+consteval auto exact_number_for() {
+  if constexpr (is_host_exec<Exec> || std::is_integral_v<Compute>)
+    return std::type_identity<Compute>{};
+  else
+    return std::type_identity<typename execution_backend<Exec>::template number<Compute>>{};
+}
+/// The type in which kernels of Exec compute in Compute: its operations are rounded one by one.
+template <class Exec, class Compute>
+using exact_number = typename decltype(exact_number_for<Exec, Compute>())::type;
+
 /// The type in which kernels of Exec combine adjusted values: a device would fuse the product of an
 /// adjustment with the addition after it, so its operations round one by one.
 template <class Exec, class Duplicates, class Compute>
-consteval auto combining_number_for() {
-  constexpr bool fuses = std::is_same_v<Compute, float> || std::is_same_v<Compute, double>;
-  if constexpr (!is_host_exec<Exec> && adjusts_values<Duplicates> && fuses)
-    return std::type_identity<typename execution_backend<Exec>::template number<Compute>>{};
-  else
-    return std::type_identity<Compute>{};
-}
-template <class Exec, class Duplicates, class Compute>
-using combining_number = typename decltype(combining_number_for<Exec, Duplicates, Compute>())::type;
+using combining_number = std::conditional_t<adjusts_values<Duplicates> && std::is_floating_point_v<Compute>,
+                                            exact_number<Exec, Compute>, Compute>;
 
 }  // namespace ferry::detail
