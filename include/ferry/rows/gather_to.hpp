@@ -90,36 +90,27 @@ future<tensor<T, Space>> gather_into_new(const Exec& exec, const Table& table, c
 ///   auto rows = ferry::gather<ferry::pinned_space>(exec, table, indices);
 ///   ...
 ///   const auto batch = rows.get();
+///   auto floats = ferry::gather<ferry::device_space, float>(exec, table_of_half, indices);
 ///
+///   Space, T  the memory space, and if given the element type to which the elements are converted
 ///   exec      the execution space instance that the gather is enqueued on
 ///   table     rows x width in any memory space, or a rowwise_int8_tensor, whose rows are converted to float
 ///   indices   rank-1 array of int32, uint32, int64 or uint64, or a row_plan
 ///   policies  as for the gather into an existing batch
 ///
-/// The tensor has one row per index, and the element type and the extents of the table's rows. Positions
-/// without a row (bounds::skip) are zero. Table and indices must live until the work has ended, see
-/// ferry::future. Throws as the gather into an existing batch; bad_alloc; invalid_argument if `exec` is
-/// being captured into a graph. get() throws out_of_range under bounds::check.
-template <MemorySpace Space, class Exec, class Table, class Indices, class... Policies>
-  requires((!detail::is_table_object<Table> ||
-            detail::HasRowAccess<Table>)&&detail::Fits<detail::gather_new_arguments, const Exec&,
-                                                       const Table&, const Indices&, Policies...>)
+/// The tensor has one row per index, the extents of the table's rows and without T their element type.
+/// Positions without a row (bounds::skip) are zero. Table and indices must live until the work has ended, see
+/// ferry::future. Throws as the gather into an existing batch; bad_alloc; invalid_argument if `exec` is being
+/// captured into a graph. get() throws out_of_range under bounds::check.
+template <MemorySpace Space, class T = void, class Exec, class Table, class Indices, class... Policies>
+  requires((std::is_void_v<T> || Element<T>)&&(
+      !detail::is_table_object<Table> ||
+      detail::HasRowAccess<Table>)&&detail::Fits<detail::gather_new_arguments, const Exec&, const Table&,
+                                                 const Indices&, Policies...>)
 [[nodiscard("the rows are only to be had from the future that this returns")]] auto gather(
     const Exec& exec, const Table& table, const Indices& indices, Policies... policies) {
-  using element = typename detail::access_to<Table, true>::gathered;
+  using element = std::conditional_t<std::is_void_v<T>, typename detail::access_to<Table, true>::gathered, T>;
   return detail::gather_into_new<element, Space>(exec, table, indices, policies...);
-}
-
-/// As above, with the elements converted to T:
-///
-///   auto rows = ferry::gather<ferry::device_space, float>(exec, table_of_half, indices);
-template <MemorySpace Space, Element T, class Exec, class Table, class Indices, class... Policies>
-  requires((!detail::is_table_object<Table> ||
-            detail::HasRowAccess<Table>)&&detail::Fits<detail::gather_new_arguments, const Exec&,
-                                                       const Table&, const Indices&, Policies...>)
-[[nodiscard("the rows are only to be had from the future that this returns")]] auto gather(
-    const Exec& exec, const Table& table, const Indices& indices, Policies... policies) {
-  return detail::gather_into_new<T, Space>(exec, table, indices, policies...);
 }
 
 }  // namespace ferry

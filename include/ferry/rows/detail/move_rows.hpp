@@ -110,12 +110,12 @@ auto in_units(const array_ref<T, Space>& array, bool wide) {
     std::int64_t width;
     bool wide;
   };
-  if (wide) {
-    const auto row_units = as_units<kernels::opaque16>(array);
-    return units{row_units.data, row_units.stride, row_units.width, true};
-  }
-  const auto row_units = as_units<unit_of<std::remove_const_t<T>>>(array);
-  return units{row_units.data, row_units.stride, row_units.width, false};
+  const auto unit =
+      static_cast<std::int64_t>(wide ? sizeof(kernels::opaque16) : sizeof(unit_of<std::remove_const_t<T>>));
+  const auto count = [&](std::int64_t elements) {
+    return elements * static_cast<std::int64_t>(sizeof(T)) / unit;
+  };
+  return units{array.data, count(array.row_stride()), count(array.width()), wide};
 }
 
 /// Rows as a kernel reads them in units of some size: row r begins r * stride units after `data`, for each r
