@@ -7,7 +7,6 @@
 #include <ferry/bags/detail/step_tables.hpp>
 #include <ferry/bags/step_bags.hpp>
 #include <ferry/plan/detail/checks.hpp>
-#include <ferry/policy/bounds.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/array_traits.hpp>
 

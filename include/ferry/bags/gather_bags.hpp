@@ -8,7 +8,6 @@
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
-#include <ferry/policy/pooling.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/runtime/ticket.hpp>
 

@@ -27,6 +27,19 @@ struct no_array {
 
 namespace ferry::kernels {
 
+/// The last i of [first, end) for which holds(i): it holds for `first`, and up to some i.
+template <class Holds>
+KOKKOS_FORCEINLINE_FUNCTION std::int64_t last_that(std::int64_t first, std::int64_t end, const Holds& holds) {
+  while (end - first > 1) {
+    const std::int64_t middle = first + (end - first) / 2;
+    if (holds(middle))
+      first = middle;
+    else
+      end = middle;
+  }
+  return first;
+}
+
 /// The positions [begin, end) of a bag.
 struct bag_range {
   std::int64_t begin = 0;
@@ -89,15 +102,7 @@ struct bag_list {
   /// the list if the offsets are bad.
   KOKKOS_FUNCTION std::int64_t bag_of(std::int64_t position) const {
     if (offsets == nullptr) return position / hotness;
-    std::int64_t low = 0, high = bags;
-    while (high - low > 1) {
-      const std::int64_t middle = low + (high - low) / 2;
-      if (begin(middle) <= position)
-        low = middle;
-      else
-        high = middle;
-    }
-    return low;
+    return last_that(0, bags, [&](std::int64_t i) { return begin(i) <= position; });
   }
 
   KOKKOS_FUNCTION void report_offset(std::int64_t place, std::int64_t offset,
@@ -195,15 +200,7 @@ struct long_bag_list {
   /// The place in the list of the bag that has a piece.
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION std::int64_t place_of(std::int64_t piece,
                                                                   std::int64_t count) const {
-    std::int64_t low = 0, high = count;
-    while (high - low > 1) {
-      const std::int64_t middle = low + (high - low) / 2;
-      if (bags[middle].first_piece <= piece)
-        low = middle;
-      else
-        high = middle;
-    }
-    return low;
+    return last_that(0, count, [&](std::int64_t i) { return bags[i].first_piece <= piece; });
   }
   /// Counts a part of the work that is done. The last of `parts` empties the list for the next verb.
   KOKKOS_FORCEINLINE_FUNCTION void count_part(std::int64_t parts) const {

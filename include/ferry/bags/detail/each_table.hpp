@@ -23,15 +23,7 @@ struct table_ranges {
 
   /// The table of a row: of those that begin there or before, the last.
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t table_of(std::int64_t row) const {
-    std::int64_t low = 0, high = tables;
-    while (high - low > 1) {
-      const std::int64_t middle = low + (high - low) / 2;
-      if (first_row[middle] <= row)
-        low = middle;
-      else
-        high = middle;
-    }
-    return low;
+    return last_that(0, tables, [&](std::int64_t i) { return first_row[i] <= row; });
   }
 };
 
@@ -81,15 +73,7 @@ struct kernels_of_tables {
   /// The end of the items from `item` on, but before `end`, that are of the table.
   [[nodiscard]] std::int64_t end_of(std::int64_t table, std::int64_t item, std::int64_t end) const {
     const std::int64_t limit = tables.first_row[table + 1];
-    std::int64_t low = item, high = end;
-    while (high - low > 1) {
-      const std::int64_t middle = low + (high - low) / 2;
-      if (source.unique_rows[middle] < limit)
-        low = middle;
-      else
-        high = middle;
-    }
-    return high;
+    return last_that(item, end, [&](std::int64_t i) { return source.unique_rows[i] < limit; }) + 1;
   }
 };
 

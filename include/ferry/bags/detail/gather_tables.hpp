@@ -143,14 +143,7 @@ struct pool_tables {
   KOKKOS_FORCEINLINE_FUNCTION void pool_item(std::int64_t i) const {
     const std::int64_t b = pool.tiles.quotient(i);
     const std::int64_t column = (i - b * pool.tiles.divisor()) * Tile::elements;
-    std::int64_t low = 0, high = count;
-    while (high - low > 1) {
-      const std::int64_t middle = low + (high - low) / 2;
-      if (tables[middle].column <= column)
-        low = middle;
-      else
-        high = middle;
-    }
+    const std::int64_t low = last_that(0, count, [&](std::int64_t t) { return tables[t].column <= column; });
     const Entry table = tables[low];
     const std::int64_t table_column = column - table.column;
     const std::int64_t bag = low * batch + b;

@@ -5,7 +5,6 @@
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/launch_pool.hpp>
 #include <ferry/plan/detail/index_access.hpp>
-#include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>

@@ -6,7 +6,6 @@
 #include <ferry/bags/detail/launch_tables.hpp>
 #include <ferry/bags/detail/share_values.hpp>
 #include <ferry/bags/step_bags.hpp>
-#include <ferry/error.hpp>
 #include <ferry/optim/detail/step_call.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>
