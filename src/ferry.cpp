@@ -8,9 +8,7 @@
 #include "../backends/enabled.cpp"
 
 #include "bags/bag_arguments.cpp"
-#include "cache/fixed.cpp"
 #include "cache/flush_rows.cpp"
-#include "cache/make_cache.cpp"
 #include "cache/row_cache.cpp"
 #include "error.cpp"
 #include "interop/dlpack.cpp"
@@ -32,7 +30,6 @@
 #include "profile/path_rule.cpp"
 #include "quantized/extents.cpp"
 #include "rows/copy.cpp"
-#include "rows/copy_box.cpp"
 #include "rows/copy_rows.cpp"
 #include "rows/drawn_floats.cpp"
 #include "rows/move_units.cpp"

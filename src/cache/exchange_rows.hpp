@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/cache/detail/flush_rows.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/error.hpp>
 #include <ferry/runtime/detail/backend.hpp>
@@ -17,7 +16,6 @@
 #include <cstdint>
 #include <exception>
 #include <string>
-#include <type_traits>
 
 /// An exchange of rows. Between two batches, on the instance of a verb, the rows are chosen. Then, on an
 /// instance of its own, while later verbs use the cache as it was:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/cache/detail/flush_rows.hpp>
+#include <ferry/cache/detail/row_cache.hpp>
 
 #include "../../backends/enabled.hpp"
 #include "exchange_rows.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/quantized/quantized_tensor.hpp>
+
 #include <ferry/error.hpp>
 #include <ferry/quantized/copy_rows.hpp>
-#include <ferry/quantized/detail/quantized_extents.hpp>
 
 #include <cmath>
 #include <cstddef>

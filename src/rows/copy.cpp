@@ -2,9 +2,13 @@
 #include <ferry/rows/copy.hpp>
 
 #include <ferry/error.hpp>
+#include <ferry/rows/detail/copy_box.hpp>
 
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <string>
+#include <utility>
 
 namespace ferry::detail {
 
@@ -25,6 +29,117 @@ bool require_copy(const untyped_array& source, const untyped_array& sink, bool f
       throw invalid_argument("ferry::copy: elements of " + sink.note().describe() + " share memory: stride " +
                              std::to_string(i) + " is 0");
   return same;
+}
+
+bool copy_box::is_dense(side end) const {
+  std::int64_t expected = 1;
+  for (int d = rank - 1; d >= 0; --d) {
+    const auto dimension = static_cast<std::size_t>(d);
+    if (extents[dimension] != 1 && strides(end)[dimension] != expected) return false;
+    expected *= extents[dimension];
+  }
+  return true;
+}
+
+copy_box copy_box::packed(side end) const {
+  copy_box result = *this;
+  std::int64_t stride = 1;
+  for (int d = rank - 1; d >= 0; --d) {
+    const auto dimension = static_cast<std::size_t>(d);
+    (end == side::target ? result.target : result.source)[dimension] = stride;
+    stride *= extents[dimension];
+  }
+  return result;
+}
+
+copy_box copy_box::ordered(side lead) const {
+  copy_box result;
+  for (int d = 0; d < rank; ++d) {
+    const auto dimension = static_cast<std::size_t>(d);
+    if (extents[dimension] != 1) result.append(extents[dimension], target[dimension], source[dimension]);
+  }
+  if (result.rank == 0) result.append(1, 1, 1);
+  const side follower = lead == side::target ? side::source : side::target;
+  const auto outside = [&](std::size_t a, std::size_t b) {
+    const auto key = [&](std::size_t d) {
+      return std::pair(std::abs(result.strides(lead)[d]), std::abs(result.strides(follower)[d]));
+    };
+    return key(a) > key(b);
+  };
+  for (std::size_t d = 1; d <= result.last(); ++d)
+    for (std::size_t e = d; e > 0 && outside(e, e - 1); --e) result.exchange(e, e - 1);
+  return result.merged();
+}
+
+copy_box copy_box::split(std::int64_t units) const {
+  if (units == 1) return *this;
+  copy_box result = *this;
+  for (std::size_t d = 0; d <= last(); ++d) {
+    result.target[d] *= units;
+    result.source[d] *= units;
+  }
+  result.append(units, 1, 1);
+  return result.merged();
+}
+
+bool copy_box::joins(std::int64_t units) const {
+  if (!has_runs() || inner() % units != 0) return false;
+  for (std::size_t d = 0; d < last(); ++d)
+    if (target[d] % units != 0 || source[d] % units != 0) return false;
+  return true;
+}
+
+copy_box copy_box::joined(std::int64_t units) const {
+  copy_box result = *this;
+  result.extents[last()] /= units;
+  for (std::size_t d = 0; d < last(); ++d) {
+    result.target[d] /= units;
+    result.source[d] /= units;
+  }
+  return result;
+}
+
+std::pair<std::int64_t, std::int64_t> copy_box::offsets(std::int64_t position, int end) const {
+  std::int64_t target_place = 0, source_place = 0;
+  for (int d = end - 1; d >= 0; --d) {
+    const auto dimension = static_cast<std::size_t>(d);
+    const std::int64_t index = position % extents[dimension];
+    position /= extents[dimension];
+    target_place += index * target[dimension];
+    source_place += index * source[dimension];
+  }
+  return {target_place, source_place};
+}
+
+void copy_box::exchange(std::size_t a, std::size_t b) {
+  std::swap(extents[a], extents[b]);
+  std::swap(target[a], target[b]);
+  std::swap(source[a], source[b]);
+}
+
+copy_box copy_box::merged() const {
+  copy_box result;
+  for (std::size_t d = 0; d <= last(); ++d) {
+    if (result.rank > 0) {
+      const std::size_t outer = result.last();
+      if (result.target[outer] == extents[d] * target[d] && result.source[outer] == extents[d] * source[d]) {
+        result.extents[outer] *= extents[d];
+        result.target[outer] = target[d];
+        result.source[outer] = source[d];
+        continue;
+      }
+    }
+    result.append(extents[d], target[d], source[d]);
+  }
+  return result;
+}
+
+copy_box box_of(const array_shape& source, const array_shape& target) {
+  copy_box box;
+  for (std::size_t i = 0; i < source.rank; ++i)
+    box.append(source.extents[i], target.strides[i], source.strides[i]);
+  if (box.rank == 0) box.append(1, 1, 1);
+  return box;
 }
 
 }  // namespace ferry::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/rows/detail/launch_box.hpp>
+#include <ferry/rows/detail/copy_staged.hpp>
 
 #include "../../backends/enabled.hpp"
 

@@ -6,7 +6,7 @@
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/rows/detail/checked_rows.hpp>
 #include <ferry/rows/detail/gather_rows.hpp>
-#include <ferry/rows/detail/row_kernels.hpp>
+#include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/detail/row_operations.hpp>
 
 #include <catch2/catch_test_macros.hpp>

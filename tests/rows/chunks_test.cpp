@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/plan/detail/row_source.hpp>
-#include <ferry/rows/detail/move_chunks.hpp>
+#include <ferry/rows/detail/chunks.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
 #include <catch2/catch_test_macros.hpp>

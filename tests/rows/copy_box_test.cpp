@@ -2,8 +2,7 @@
 #include "copy_layout.hpp"
 
 #include <ferry/rows/detail/copy_box.hpp>
-#include <ferry/rows/detail/launch_box.hpp>
-#include <ferry/rows/detail/transfer_box.hpp>
+#include <ferry/rows/detail/copy_staged.hpp>
 
 #include <cstddef>
 #include <cstdint>

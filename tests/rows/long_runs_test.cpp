@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/ferry.hpp>
-#include <ferry/rows/detail/long_runs.hpp>
+#include <ferry/rows/detail/gather_staged.hpp>
 
 #include "support/random.hpp"
 

@@ -4,9 +4,9 @@
 
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
-#include <ferry/rows/detail/add_atomically.hpp>
 #include <ferry/rows/detail/position_tiles.hpp>
-#include <ferry/rows/detail/row_kernels.hpp>
+#include <ferry/rows/detail/row_jobs.hpp>
+#include <ferry/rows/detail/row_operations.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -5,7 +5,7 @@
 
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
-#include <ferry/rows/detail/row_kernels.hpp>
+#include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/detail/row_operations.hpp>
 #include <ferry/rows/detail/search_rows.hpp>
 

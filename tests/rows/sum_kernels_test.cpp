@@ -4,9 +4,9 @@
 #include "support/random.hpp"
 
 #include <ferry/policy/duplicates.hpp>
-#include <ferry/rows/detail/row_kernels.hpp>
+#include <ferry/rows/detail/combine.hpp>
+#include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/detail/row_operations.hpp>
-#include <ferry/rows/detail/segment_sums.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

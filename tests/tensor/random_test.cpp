@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/rows/detail/initial_values.hpp>
+#include <ferry/rows/detail/fill_elements.hpp>
 
 #include "reference/random.hpp"
 #include "support/arrays.hpp"

@@ -4,12 +4,9 @@
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/gather_tables.hpp>
 #include <ferry/bags/detail/pool_bags.hpp>
-#include <ferry/bags/detail/step_on_bags.hpp>
 #include <ferry/bags/detail/step_tables.hpp>
-#include <ferry/concepts/element.hpp>
+#include <ferry/bags/step_bags.hpp>
 #include <ferry/plan/detail/checks.hpp>
-#include <ferry/policy/bounds.hpp>
-#include <ferry/policy/path.hpp>
 #include <ferry/rows/for_each_table.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/array_traits.hpp>

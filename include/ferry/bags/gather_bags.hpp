@@ -8,12 +8,8 @@
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
-#include <ferry/policy/pooling.hpp>
-#include <ferry/quantized/rowwise_int8_tensor.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/runtime/ticket.hpp>
-
-#include <type_traits>
 
 namespace ferry {
 
@@ -21,14 +17,7 @@ namespace detail {
 
 /// The elements that rows of the table are pooled as.
 template <class Table>
-consteval auto pooled_as() {
-  if constexpr (HasRowAccess<Table>)
-    return std::type_identity<typename table_access<Table>::gathered>{};
-  else
-    return std::type_identity<std::remove_const_t<typename traits_of<Table>::value_type>>{};
-}
-template <class Table>
-using pooled_element = typename decltype(pooled_as<Table>())::type;
+using pooled_element = typename access_to<Table, true>::gathered;
 
 template <class Exec, class Table, class Indices, class Offsets, class Pooled, class Bag>
 consteval void require_bag_verb() {

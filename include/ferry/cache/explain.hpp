@@ -15,9 +15,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <string>
 #include <type_traits>
 #include <utility>
 

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
-#include <string>
 #include <string_view>
 #include <vector>
 

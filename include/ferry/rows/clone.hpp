@@ -5,7 +5,7 @@
 #include <ferry/error.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/rows/copy.hpp>
-#include <ferry/rows/detail/tensor_like.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/future.hpp>
 #include <ferry/tensor/array_traits.hpp>

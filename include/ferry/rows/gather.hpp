@@ -2,27 +2,103 @@
 #pragma once
 
 #include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/prebuilt.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/choose_path.hpp>
-#include <ferry/rows/detail/expand_rows.hpp>
-#include <ferry/rows/detail/gather_cooperative.hpp>
+#include <ferry/rows/detail/gather_rows.hpp>
 #include <ferry/rows/detail/gather_staged.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/short_columns.hpp>
-#include <ferry/rows/detail/sort_places.hpp>
+#include <ferry/rows/detail/staging_ring.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <type_traits>
+
+namespace ferry::detail {
+
+/// The places of a batch in the order of the table's pages. Positions of indices are sorted by pages for a
+/// gather that only needs locality: one or two sort passes and none of a plan's other arrays. Enqueued; the
+/// launch context owns the arrays.
+template <class Bounds, class Exec, class Access, class Named>
+kernels::sorted_places sorted_places_of(launch_context<Exec>& call, const Access& access,
+                                        const Named& named) {
+  if constexpr (is_plan<Named>) {
+    const plan_storage& store = *named.storage();
+    return {store.sorted_rows, store.order, static_cast<std::uint64_t>(named.rows())};
+  } else {
+    using backend = execution_backend<Exec>;
+    using index = std::remove_const_t<typename Named::value_type>;
+    const std::int64_t page = backend::tuning(call.exec()).locality_bytes;
+    const std::int64_t n = named.rows(), rows = access.table().rows();
+    const std::int64_t row_bytes =
+        access.table().row_stride() * static_cast<std::int64_t>(sizeof(typename Access::value_type));
+    auto* order = call.template scratch<std::int64_t>(2 * n);
+    std::int64_t* spare = order + n;
+    auto* keys = call.template scratch<std::uint64_t>(2 * n);
+    std::uint64_t* key_room = keys + n;
+    const kernels::index_rows<index, Bounds> loader{indices_for_kernels(call, named), rows,
+                                                    Bounds::reports ? call.report() : report_writer{}};
+    const std::string& label = call.label("sort");
+    launch(call.exec(), label, n, kernels::resolve_indices<index, Bounds>{loader, nullptr, keys, order});
+    const int bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows))));
+    const auto rows_of_page = static_cast<std::uint64_t>(page / std::max<std::int64_t>(1, row_bytes));
+    const int first_bit = std::min(bits - 1, std::max(0, static_cast<int>(std::bit_width(rows_of_page)) - 1));
+    const std::size_t bytes = backend::sort_bytes(n, first_bit, bits);
+    auto* room = call.template scratch<std::byte>(static_cast<std::int64_t>(bytes));
+    backend::sort_pairs(call.exec(), keys, key_room, order, spare, n, first_bit, bits, room, bytes);
+    return {keys, order, static_cast<std::uint64_t>(rows)};
+  }
+}
+
+/// Gathers from a table in host memory into a batch on the device, by places sorted on the device. The
+/// device's teams gather from the front of the sorted places. The host's workers gather from the back into
+/// the ring, and other teams move those rows to the batch.
+template <class Exec, class T, class TableSpace, class Out>
+void gather_cooperative(launch_context<Exec>& call, const array_ref<T, TableSpace>& table,
+                        const kernels::sorted_places& places, const array_ref<Out, device_space>& out) {
+  const auto label = label_of("gather", "cooperative");
+  const std::int64_t n = out.rows();
+  const std::int64_t wide = out.width();
+  const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(Out));
+
+  ring<Exec> slots(call, call.side_stream(), label, n, row_bytes,
+                   execution_backend<Exec>::tuning(call.exec()).cooperative_workers);
+  const split_cursor split(call, n, row_bytes);
+  list_from_back<Exec, std::uint64_t> list(call, n);
+  split.after(call);
+  launch_gather(call.exec(), label, table, out, places, n,
+                schedule::team_chunks{nullptr, split.chunk(), split.for_device()});
+
+  list.bring(call, places.sorted_rows);
+  auto queue = split.for_host(slots.per_slot());
+  slots.to_device(
+      queue, mover_from_slot<Exec>(out, places), all_by_ring{},
+      [&](const auto& host, std::byte* slot, std::int64_t first, std::int64_t count) {
+        const kernels::sorted_identity source{list.await_rows(first, slots), places.rows};
+        const auto packed = dense_rows<Out, pinned_space>(reinterpret_cast<Out*>(slot), count, wide, "slot");
+        launch_gather(host, label, table, packed, source, count);
+        const auto* of_piece = source.sorted_rows;
+        return std::any_of(of_piece, of_piece + count, [&](std::uint64_t row) { return row >= places.rows; });
+      });
+  moved_by_kernels<path::cooperative>(table, out, bytes_of_rows(table, split.left_to_device()));
+  split.join(call);
+}
+
+}  // namespace ferry::detail
 
 namespace ferry {
 
@@ -60,20 +136,6 @@ void gather_once(launch_context<Exec>& call, const std::string& fetch, const std
   call.writes_to(out);
   launch_gather(call.exec(), fetch, rows, out, access.places(call, heads, n, plan.storage()), n);
   launch_gather(call.exec(), expand, read_only(out), out, kernels::other_places{heads, store.inverse}, n);
-}
-
-/// The places of a batch in the order of the table's pages.
-template <class Bounds, class Exec, class Access, class Named>
-kernels::sorted_places sorted_places_of(launch_context<Exec>& call, const Access& access,
-                                        const Named& named) {
-  if constexpr (is_plan<Named>) {
-    const plan_storage& store = *named.storage();
-    return {store.sorted_rows, store.order, static_cast<std::uint64_t>(named.rows())};
-  } else {
-    const auto& table = access.table();
-    const auto bytes = static_cast<std::int64_t>(sizeof(typename Access::value_type));
-    return sort_by_page<Bounds>(call, named, table.rows(), table.row_stride() * bytes);
-  }
 }
 
 template <class Path, class Bounds, class Exec, class Access, class Named, class Out, class OutSpace>
@@ -140,7 +202,8 @@ ticket dispatch_gather(const Exec& exec, const Access& access, const Named& name
 /// out[p] = table[indices[p]] for each position p, with conversion if the element types differ.
 ///
 ///   exec      the execution space instance that the work is enqueued on
-///   table     rows x width, any memory space
+///   table     rows x width, any memory space; or a table of another kind, a cached_table, say, which says
+///             what paths it takes
 ///   indices   rank-1 array of int32, uint32, int64 or uint64, or a row_plan
 ///   out       one row per index; must not overlap the table
 ///   policies  path    default path::automatic
@@ -152,34 +215,38 @@ ticket dispatch_gather(const Exec& exec, const Access& access, const Named& name
 /// out_of_range under bounds::check: the rows of the good positions are then gathered, and those of the bad
 /// positions keep their contents.
 template <class Exec, class Table, class Indices, class Out, class... Policies>
-  requires(detail::AnArray<Table>&& detail::Fits<detail::gather_arguments, const Exec&, const Table&,
-                                                 const Indices&, Out, Policies...>)
+  requires(detail::HasRows<Table>&& detail::AnArray<Out>&& detail::Fits<
+           detail::gather_arguments, const Exec&, const Table&, const Indices&, Out, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
-  detail::require_row_verb<Exec, Table, Indices, Out, chosen, false>();
+  using access_type = detail::access_to<Table, true>;
+  detail::require_row_verb<Exec, typename access_type::checked, Indices, Out, chosen, false>();
   detail::require_output<Out>();
-  const auto source = detail::read_only(make_ref(table));
-  const auto batch = make_ref(out);
-  detail::require_convertible<typename decltype(batch)::value_type, typename decltype(source)::value_type>();
+  access_type::template require<Exec, chosen, true>();
   using asked = typename chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  const access_type access(table, "gather");
+  const auto batch = make_ref(out);
+  detail::require_gathered<access_type, typename decltype(batch)::value_type>();
   const auto& named = detail::rows_named_by(indices);
-  if constexpr (detail::is_prebuilt_gather<chosen, Exec, decltype(source), decltype(named),
-                                           decltype(batch)>) {
-    return detail::prebuilt_gather(exec, source, named, batch);
+  using source = std::remove_reference_t<decltype(access.table())>;
+  if constexpr (access_type::is_strided &&
+                detail::is_prebuilt_gather<chosen, Exec, source, decltype(named), decltype(batch)>) {
+    return detail::prebuilt_gather(exec, access.table(), named, batch);
   } else {
-    detail::require_batch<Exec, chosen>("gather", source, named, batch);
-    return detail::dispatch_gather<asked, bounds_policy>(exec, detail::plain_rows(source), named, batch);
+    detail::require_batch<Exec, chosen>("gather", access.table(), named, batch);
+    access.require_foreign("gather", named, batch);
+    return detail::dispatch_gather<asked, bounds_policy>(exec, access, named, batch);
   }
 }
 
 /// As above, if table or out is a Kokkos::View<T*[n], LayoutLeft> of at most 8 columns: column by column, so
 /// that neighbouring threads of a device write neighbouring elements. The ticket covers all columns.
 template <class Exec, class Table, class Indices, class Out, class... Policies>
-  requires(
-      detail::AnArray<Table>&& detail::Fits<detail::gather_arguments, const Exec&, const Table&,
-                                            const Indices&, Out, Policies...>&& detail::ByColumns<Table, Out>)
+  requires(detail::HasRows<Table>&& detail::AnArray<Out>&&
+               detail::Fits<detail::gather_arguments, const Exec&, const Table&, const Indices&, Out,
+                            Policies...>&& detail::ByColumns<Table, Out>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies... policies) {
   detail::require_output<Out>();
@@ -190,29 +257,6 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
         return gather(exec, column, rows, sink, policies...);
       },
       [](auto&, const auto&) {});
-}
-
-/// As above, for a table of another kind: a cached_table, say. Arguments, bits and errors are the same; the
-/// kind of table says which paths it takes.
-template <class Exec, class Table, class Indices, class Out, class... Policies>
-  requires(detail::HasRowAccess<Table>&& detail::AnArray<Out>&& detail::Fits<
-           detail::gather_arguments, const Exec&, const Table&, const Indices&, Out, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
-    const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
-  using chosen = detail::chosen_policies<Policies...>;
-  using access_type = detail::table_access<Table>;
-  detail::require_row_verb<Exec, typename access_type::checked, Indices, Out, chosen, false>();
-  detail::require_output<Out>();
-  access_type::template require<Exec, chosen, true>();
-  using asked = typename chosen::template get<path_category, path::automatic>;
-  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  const access_type access(table, "gather");
-  const auto batch = make_ref(out);
-  detail::require_gathered<access_type, typename decltype(batch)::value_type>();
-  const auto& named = detail::rows_named_by(indices);
-  detail::require_batch<Exec, chosen>("gather", access.table(), named, batch);
-  access.require_foreign("gather", named, batch);
-  return detail::dispatch_gather<asked, bounds_policy>(exec, access, named, batch);
 }
 
 }  // namespace ferry

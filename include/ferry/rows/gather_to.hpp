@@ -5,14 +5,13 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/rows/detail/fill_elements.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/row_access.hpp>
-#include <ferry/rows/detail/tensor_like.hpp>
 #include <ferry/rows/gather.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/future.hpp>
 #include <ferry/tensor/tensor.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -22,19 +21,14 @@ namespace ferry {
 
 namespace detail {
 
-/// The element type and the extents of a table's rows. Specialised for 8-bit tables.
+/// The extents of a table's rows.
 template <class Table>
-struct gathered_rows {
-  using table_for_checks = Table;
-  using element = std::remove_const_t<typename traits_of<Table>::value_type>;
-  static auto extents_of(const Table& table) { return make_ref(table); }
-};
-template <HasRowAccess Table>
-struct gathered_rows<Table> {
-  using table_for_checks = typename table_access<Table>::checked;
-  using element = typename table_access<Table>::gathered;
-  static auto extents_of(const Table& table) { return table_access<Table>::extents_of(table); }
-};
+auto shape_of_rows(const Table& table) {
+  if constexpr (AnArray<Table>)
+    return make_ref(table);
+  else
+    return table_access<Table>::extents_of(table);
+}
 /// Sets all bytes of an array to zero. The ticket keeps the memory in case the next verb throws.
 template <class Exec, class T, class Space>
 ticket clear(const Exec& exec, const array_ref<T, Space>& array) {
@@ -63,11 +57,11 @@ future<tensor<T, Space>> gather_into_new(const Exec& exec, const Table& table, c
                                          Policies... policies) {
   using chosen = chosen_policies<Policies...>;
   require_execution_space<Exec>();
-  using rows_of_table = gathered_rows<Table>;
-  require_rows<typename rows_of_table::table_for_checks>();
+  using access_type = access_to<Table, true>;
+  require_rows<typename access_type::checked>();
   require_indices<Indices>();
-  require_convertible<T, typename rows_of_table::element>();
-  const auto shape = rows_of_table::extents_of(table);
+  require_convertible<T, typename access_type::gathered>();
+  const auto shape = shape_of_rows(table);
   std::int64_t positions = 0;
   bool holes = std::is_same_v<typename chosen::template get<bounds_category, bounds::check>, bounds::skip>;
   if constexpr (is_plan<Indices>) {
@@ -96,36 +90,27 @@ future<tensor<T, Space>> gather_into_new(const Exec& exec, const Table& table, c
 ///   auto rows = ferry::gather<ferry::pinned_space>(exec, table, indices);
 ///   ...
 ///   const auto batch = rows.get();
+///   auto floats = ferry::gather<ferry::device_space, float>(exec, table_of_half, indices);
 ///
+///   Space, T  the memory space, and if given the element type to which the elements are converted
 ///   exec      the execution space instance that the gather is enqueued on
 ///   table     rows x width in any memory space, or a rowwise_int8_tensor, whose rows are converted to float
 ///   indices   rank-1 array of int32, uint32, int64 or uint64, or a row_plan
 ///   policies  as for the gather into an existing batch
 ///
-/// The tensor has one row per index, and the element type and the extents of the table's rows. Positions
-/// without a row (bounds::skip) are zero. Table and indices must live until the work has ended, see
-/// ferry::future. Throws as the gather into an existing batch; bad_alloc; invalid_argument if `exec` is
-/// being captured into a graph. get() throws out_of_range under bounds::check.
-template <MemorySpace Space, class Exec, class Table, class Indices, class... Policies>
-  requires((!detail::is_table_object<Table> ||
-            detail::HasRowAccess<Table>)&&detail::Fits<detail::gather_new_arguments, const Exec&,
-                                                       const Table&, const Indices&, Policies...>)
+/// The tensor has one row per index, the extents of the table's rows and without T their element type.
+/// Positions without a row (bounds::skip) are zero. Table and indices must live until the work has ended, see
+/// ferry::future. Throws as the gather into an existing batch; bad_alloc; invalid_argument if `exec` is being
+/// captured into a graph. get() throws out_of_range under bounds::check.
+template <MemorySpace Space, class T = void, class Exec, class Table, class Indices, class... Policies>
+  requires((std::is_void_v<T> || Element<T>)&&(
+      !detail::is_table_object<Table> ||
+      detail::HasRowAccess<Table>)&&detail::Fits<detail::gather_new_arguments, const Exec&, const Table&,
+                                                 const Indices&, Policies...>)
 [[nodiscard("the rows are only to be had from the future that this returns")]] auto gather(
     const Exec& exec, const Table& table, const Indices& indices, Policies... policies) {
-  using element = typename detail::gathered_rows<Table>::element;
+  using element = std::conditional_t<std::is_void_v<T>, typename detail::access_to<Table, true>::gathered, T>;
   return detail::gather_into_new<element, Space>(exec, table, indices, policies...);
-}
-
-/// As above, with the elements converted to T:
-///
-///   auto rows = ferry::gather<ferry::device_space, float>(exec, table_of_half, indices);
-template <MemorySpace Space, Element T, class Exec, class Table, class Indices, class... Policies>
-  requires((!detail::is_table_object<Table> ||
-            detail::HasRowAccess<Table>)&&detail::Fits<detail::gather_new_arguments, const Exec&,
-                                                       const Table&, const Indices&, Policies...>)
-[[nodiscard("the rows are only to be had from the future that this returns")]] auto gather(
-    const Exec& exec, const Table& table, const Indices& indices, Policies... policies) {
-  return detail::gather_into_new<T, Space>(exec, table, indices, policies...);
 }
 
 }  // namespace ferry

@@ -39,24 +39,6 @@ ticket gather_unique_on(const Exec& exec, const Access& access, const row_plan& 
   return call.finish(access.table(), n, plan.storage()->signed_indices);
 }
 
-/// Checks the arguments, makes the plan if there is none, and gathers.
-template <class Chosen, class Exec, class Access, class Indices, class Out>
-ticket gather_unique_by(const Exec& exec, const Access& access, const Indices& indices, Out& out) {
-  static_assert(
-      !Chosen::template names<path_category>,
-      "ferry: gather_unique reads the table by kernels of the execution space, so it takes no path policy.");
-  using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
-  const auto batch = make_ref(out);
-  const auto& named = rows_named_by(indices);
-  require_batch<Exec, Chosen>("gather_unique", access.table(), named, batch);
-  access.require_foreign("gather_unique", named, batch);
-  if constexpr (is_plan<Indices>)
-    return gather_unique_on(exec, access, named, batch);
-  else
-    return gather_unique_on(exec, access, plan_rows_of<bounds_policy>(exec, named, access.table().rows()),
-                            batch);
-}
-
 }  // namespace detail
 
 /// out[p] = table[indices[p]] as gather does it, but each different row is read from the table once and then
@@ -64,39 +46,37 @@ ticket gather_unique_by(const Exec& exec, const Access& access, const Indices& i
 /// row once. Both passes give each thread equally many positions, however often a row comes.
 ///
 ///   exec      the execution space instance that the work is enqueued on
-///   table     rows x width, in memory that kernels of `exec` reach
+///   table     rows x width, in memory that kernels of `exec` reach, or a table of another kind
 ///   indices   rank-1 array of int32, uint32, int64 or uint64, which are sorted, or a row_plan
 ///   out       one row per index, in memory that kernels of `exec` reach; must not overlap the table
 ///   policies  bounds  default bounds::check; a plan has its own
 ///
 /// Ordering, lifetimes and errors are those of gather. Rows of positions without a row keep their contents.
 template <class Exec, class Table, class Indices, class Out, class... Policies>
-  requires(detail::AnArray<Table>&& detail::Fits<detail::gather_unique_arguments, const Exec&, const Table&,
+  requires(detail::HasRows<Table>&& detail::Fits<detail::gather_unique_arguments, const Exec&, const Table&,
                                                  const Indices&, Out, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_unique(
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
-  detail::require_row_verb<Exec, Table, Indices, Out, chosen, false>();
-  detail::require_output<Out>();
-  const auto rows = make_ref(table);
-  detail::require_convertible<typename decltype(make_ref(out))::value_type,
-                              typename decltype(rows)::value_type>();
-  return detail::gather_unique_by<chosen>(exec, detail::plain_rows(rows), indices, out);
-}
-
-/// As above, for a table of another kind: a cached_table, say.
-template <class Exec, class Table, class Indices, class Out, class... Policies>
-  requires(detail::HasRowAccess<Table>&& detail::Fits<detail::gather_unique_arguments, const Exec&,
-                                                      const Table&, const Indices&, Out, Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_unique(
-    const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
-  using chosen = detail::chosen_policies<Policies...>;
-  using access_type = detail::table_access<Table>;
+  using access_type = detail::access_to<Table, true>;
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   detail::require_row_verb<Exec, typename access_type::checked, Indices, Out, chosen, false>();
   detail::require_output<Out>();
   access_type::template require<Exec, chosen>();
-  detail::require_gathered<access_type, typename decltype(make_ref(out))::value_type>();
-  return detail::gather_unique_by<chosen>(exec, access_type(table, "gather_unique"), indices, out);
+  static_assert(
+      !chosen::template names<path_category>,
+      "ferry: gather_unique reads the table by kernels of the execution space, so it takes no path policy.");
+  const auto batch = make_ref(out);
+  detail::require_gathered<access_type, typename decltype(batch)::value_type>();
+  const access_type access(table, "gather_unique");
+  const auto& named = detail::rows_named_by(indices);
+  detail::require_batch<Exec, chosen>("gather_unique", access.table(), named, batch);
+  access.require_foreign("gather_unique", named, batch);
+  if constexpr (detail::is_plan<Indices>)
+    return detail::gather_unique_on(exec, access, named, batch);
+  else
+    return detail::gather_unique_on(
+        exec, access, detail::plan_rows_of<bounds_policy>(exec, named, access.table().rows()), batch);
 }
 
 }  // namespace ferry

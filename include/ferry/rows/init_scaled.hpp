@@ -8,8 +8,6 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
-#include <string_view>
-#include <utility>
 
 namespace ferry {
 

@@ -3,7 +3,6 @@
 
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/prebuilt.hpp>
-#include <ferry/plan/make_plan.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
@@ -31,7 +30,7 @@ consteval void require_replacing() {
 /// table[indices[p]] = values[p] for each position p, with conversion if the element types differ.
 ///
 ///   exec      the execution space instance that the work is enqueued on
-///   table     rows x width, any memory space
+///   table     rows x width, any memory space, or a table of another kind: a cached_table, say
 ///   indices   rank-1 array of int32, uint32, int64 or uint64, or a row_plan
 ///   values    one row per index; must not overlap the table
 ///   policies  path        default path::automatic
@@ -44,75 +43,14 @@ consteval void require_replacing() {
 /// invalid_argument for shapes that do not fit. ticket::wait() throws out_of_range under bounds::check and
 /// invalid_argument under duplicates::reject; the table is then unchanged.
 template <class Exec, class Table, class Indices, class Values, class... Policies>
-  requires(detail::AnArray<Table>&& detail::Fits<detail::scatter_arguments, const Exec&, Table,
-                                                 const Indices&, const Values&, Policies...>)
+  requires(detail::HasOutputRows<Table>&& detail::Fits<detail::scatter_arguments, const Exec&, Table,
+                                                       const Indices&, const Values&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
     const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
-  detail::require_row_verb<Exec, Table, Indices, Values, chosen, true>();
-  detail::require_output<Table>();
-  const auto target = make_ref(table);
-  const auto batch = detail::read_only(make_ref(values));
-  using element = std::remove_cvref_t<decltype(*target.data)>;
-  using value = std::remove_cvref_t<decltype(*batch.data)>;
-  detail::require_convertible<element, value>();
-  using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::last>;
-  detail::require_replacing<duplicates_policy, value>();
-  const auto& named = detail::rows_named_by(indices);
-  if constexpr (detail::is_prebuilt_update<chosen, Exec, decltype(target), decltype(named),
-                                           decltype(batch)>) {
-    return detail::prebuilt_scatter(exec, target, named, batch);
-  } else {
-    detail::require_batch<Exec, chosen>("scatter", target, named, batch);
-    return detail::update_rows<verb::scatter, chosen, duplicates_policy>(
-        exec, detail::plain_rows(target),
-        detail::replace_job<element, typename decltype(target)::memory_space>{target}, named, batch);
-  }
-}
-
-/// As above, if table or values is a Kokkos::View<T*[n], LayoutLeft> of at most 8 columns: column by column.
-/// Indices are sorted once for all columns. The ticket covers all columns.
-template <class Exec, class Table, class Indices, class Values, class... Policies>
-  requires(
-      detail::AnArray<Table>&& detail::Fits<detail::scatter_arguments, const Exec&, Table, const Indices&,
-                                            const Values&, Policies...>&& detail::ByColumns<Table, Values>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
-    const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies... policies) {
-  using chosen = detail::chosen_policies<Policies...>;
-  using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::last>;
-  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  using path_policy = typename chosen::template get<path_category, path::automatic>;
-  detail::require_output<Table>();
-  detail::require_same_width<Table, Values>();
-  if constexpr (detail::plans_columns<duplicates_policy, Indices>) {
-    const row_plan plan = make_plan(exec, indices, make_ref(table).rows(), bounds_policy{});
-    return scatter(exec, table, plan, values, policies...);
-  } else {
-    return detail::move_columns<chosen, true>(
-        "scatter", exec, make_ref(table), indices, detail::read_only(make_ref(values)),
-        [&]<class... Bounds>(auto& column, auto& batch, const auto& rows, Bounds... bounds) {
-          if constexpr (sizeof...(Bounds) == 0)
-            return scatter(exec, column, rows, batch, policies...);
-          else
-            return scatter(exec, column, rows, batch, path_policy{}, duplicates_policy{}, bounds...);
-        },
-        []([[maybe_unused]] auto& call, [[maybe_unused]] const auto& named) {
-          if constexpr (duplicates_policy::forbids)
-            static_cast<void>(detail::report_repeats(call, call.label("columns"), named));
-        });
-  }
-}
-
-/// As above, for a table of another kind: a cached_table, say.
-template <class Exec, detail::HasWritableRows Table, class Indices, class Values, class... Policies>
-  requires(detail::Fits<detail::scatter_arguments, const Exec&, Table&, const Indices&, const Values&,
-                        Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
-    const Exec& exec, Table& table, const Indices& indices, const Values& values, Policies...) {
-  using chosen = detail::chosen_policies<Policies...>;
-  using access_type = detail::table_access<Table>;
-  access_type::require_writable();
+  using access_type = detail::access_to<Table>;
   detail::require_row_verb<Exec, typename access_type::checked, Indices, Values, chosen, true>();
+  access_type::require_writable();
   access_type::template require<Exec, chosen>();
   const auto batch = detail::read_only(make_ref(values));
   using value = std::remove_cvref_t<decltype(*batch.data)>;
@@ -121,15 +59,41 @@ template <class Exec, detail::HasWritableRows Table, class Indices, class Values
   detail::require_replacing<duplicates_policy, value>();
   const access_type access(table, "scatter");
   const auto& named = detail::rows_named_by(indices);
-  detail::require_batch<Exec, chosen>("scatter", access.table(), named, batch);
-  access.require_foreign("scatter", named, batch);
-  if constexpr (requires { access.template replaces_rows<chosen, duplicates_policy>(exec, named, batch); }) {
-    return access.template replaces_rows<chosen, duplicates_policy>(exec, named, batch);
+  using target = std::remove_reference_t<decltype(access.table())>;
+  if constexpr (access_type::is_strided &&
+                detail::is_prebuilt_update<chosen, Exec, target, decltype(named), decltype(batch)>) {
+    return detail::prebuilt_scatter(exec, access.table(), named, batch);
   } else {
-    using job = detail::replace_job<typename access_type::value_type, typename access_type::memory_space>;
-    return detail::update_rows<verb::scatter, chosen, duplicates_policy>(exec, access, job{access.table()},
-                                                                         named, batch);
+    detail::require_batch<Exec, chosen>("scatter", access.table(), named, batch);
+    access.require_foreign("scatter", named, batch);
+    if constexpr (requires {
+                    access.template replaces_rows<chosen, duplicates_policy>(exec, named, batch);
+                  }) {
+      return access.template replaces_rows<chosen, duplicates_policy>(exec, named, batch);
+    } else {
+      using job = detail::replace_job<typename access_type::value_type, typename access_type::memory_space>;
+      return detail::update_rows<verb::scatter, chosen, duplicates_policy>(exec, access, job{access.table()},
+                                                                           named, batch);
+    }
   }
+}
+
+/// As above, if table or values is a Kokkos::View<T*[n], LayoutLeft> of at most 8 columns: column by column.
+/// Indices are sorted once for all columns. The ticket covers all columns.
+template <class Exec, class Table, class Indices, class Values, class... Policies>
+  requires(detail::HasOutputRows<Table>&& detail::Fits<detail::scatter_arguments, const Exec&, Table,
+                                                       const Indices&, const Values&, Policies...>&&
+               detail::ByColumns<Table, Values>)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
+    const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies... policies) {
+  detail::require_output<Table>();
+  detail::require_same_width<Table, Values>();
+  return detail::write_columns<duplicates::last>(
+      "scatter", exec, table, indices, values,
+      [&](auto& column, const auto& rows, const auto& batch, auto... options) {
+        return scatter(exec, column, rows, batch, options...);
+      },
+      policies...);
 }
 
 }  // namespace ferry

@@ -3,7 +3,6 @@
 
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/prebuilt.hpp>
-#include <ferry/plan/make_plan.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
@@ -17,7 +16,7 @@ namespace ferry {
 /// table[r] += the combined values of all positions that name row r.
 ///
 ///   exec      the execution space instance that the work is enqueued on
-///   table     rows x width of numbers, any memory space
+///   table     rows x width of numbers, any memory space, or a table of another kind: a cached_table, say
 ///   indices   rank-1 array of int32, uint32, int64 or uint64, or a row_plan
 ///   values    one row of numbers per index; must not overlap the table
 ///   policies  path        default path::automatic; not path::cooperative
@@ -28,30 +27,40 @@ namespace ferry {
 /// table once: the same bits on every backend and for every number of threads. duplicates::sum_any_order
 /// gives that up and makes no plan. Ordering, lifetimes and errors are those of scatter.
 template <class Exec, class Table, class Indices, class Values, class... Policies>
-  requires(detail::AnArray<Table>&& detail::Fits<detail::scatter_add_arguments, const Exec&, Table,
-                                                 const Indices&, const Values&, Policies...>)
+  requires(detail::HasOutputRows<Table>&& detail::Fits<detail::scatter_add_arguments, const Exec&, Table,
+                                                       const Indices&, const Values&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter_add(
     const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
-  detail::require_row_verb<Exec, Table, Indices, Values, chosen, true>();
-  detail::require_one_end<typename chosen::template get<path_category, path::automatic>>();
-  detail::require_output<Table>();
-  const auto target = make_ref(table);
-  const auto batch = detail::read_only(make_ref(values));
-  using element = std::remove_cvref_t<decltype(*target.data)>;
-  using value = std::remove_cvref_t<decltype(*batch.data)>;
-  static_assert(NumberElement<element> && NumberElement<value>,
-                "ferry: scatter_add adds, so the elements of table and values must be numbers.");
-  using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::sum>;
-  const auto& named = detail::rows_named_by(indices);
-  if constexpr (detail::is_prebuilt_update<chosen, Exec, decltype(target), decltype(named),
-                                           decltype(batch)>) {
-    return detail::prebuilt_scatter_add(exec, target, named, batch);
+  using access_type = detail::access_to<Table>;
+  if constexpr (detail::is_quantized<std::remove_cvref_t<typename access_type::added_to>>) {
+    static_assert(
+        sizeof(Exec) == 0,
+        "ferry: scatter_add adds to rows of numbers; quantized rows are replaced by scatter and trained by step.");
+    return {};
   } else {
-    detail::require_batch<Exec, chosen>("scatter_add", target, named, batch);
-    return detail::update_rows<verb::scatter_add, chosen, duplicates_policy>(
-        exec, detail::plain_rows(target),
-        detail::add_job<element, typename decltype(target)::memory_space>{target}, named, batch);
+    detail::require_row_verb<Exec, typename access_type::added_to, Indices, Values, chosen, true>();
+    detail::require_one_end<typename chosen::template get<path_category, path::automatic>>();
+    access_type::require_writable();
+    access_type::template require<Exec, chosen>();
+    const access_type access(table, "scatter_add");
+    const auto batch = detail::read_only(make_ref(values));
+    using element = typename access_type::value_type;
+    static_assert(NumberElement<element> && NumberElement<std::remove_cvref_t<decltype(*batch.data)>>,
+                  "ferry: scatter_add adds, so the elements of table and values must be numbers.");
+    using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::sum>;
+    const auto& named = detail::rows_named_by(indices);
+    using target = std::remove_reference_t<decltype(access.table())>;
+    if constexpr (access_type::is_strided &&
+                  detail::is_prebuilt_update<chosen, Exec, target, decltype(named), decltype(batch)>) {
+      return detail::prebuilt_scatter_add(exec, access.table(), named, batch);
+    } else {
+      detail::require_batch<Exec, chosen>("scatter_add", access.table(), named, batch);
+      access.require_foreign("scatter_add", named, batch);
+      using job = detail::add_job<element, typename access_type::memory_space>;
+      return detail::update_rows<verb::scatter_add, chosen, duplicates_policy>(
+          exec, access, job{access.table()}, named, batch);
+    }
   }
 }
 
@@ -59,67 +68,19 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
 /// Indices are sorted once for all columns. The ticket covers all columns. A call that throws for lack
 /// of memory may have added to some columns.
 template <class Exec, class Table, class Indices, class Values, class... Policies>
-  requires(
-      detail::AnArray<Table>&& detail::Fits<detail::scatter_add_arguments, const Exec&, Table, const Indices&,
-                                            const Values&, Policies...>&& detail::ByColumns<Table, Values>)
+  requires(detail::HasOutputRows<Table>&& detail::Fits<detail::scatter_add_arguments, const Exec&, Table,
+                                                       const Indices&, const Values&, Policies...>&&
+               detail::ByColumns<Table, Values>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter_add(
     const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies... policies) {
-  using chosen = detail::chosen_policies<Policies...>;
-  using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::sum>;
-  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  using path_policy = typename chosen::template get<path_category, path::automatic>;
   detail::require_output<Table>();
   detail::require_same_width<Table, Values>();
-  if constexpr (detail::plans_columns<duplicates_policy, Indices>) {
-    const row_plan plan = make_plan(exec, indices, make_ref(table).rows(), bounds_policy{});
-    return scatter_add(exec, table, plan, values, policies...);
-  } else {
-    return detail::move_columns<chosen, true>(
-        "scatter_add", exec, make_ref(table), indices, detail::read_only(make_ref(values)),
-        [&]<class... Bounds>(auto& column, auto& batch, const auto& rows, Bounds... bounds) {
-          if constexpr (sizeof...(Bounds) == 0)
-            return scatter_add(exec, column, rows, batch, policies...);
-          else
-            return scatter_add(exec, column, rows, batch, path_policy{}, duplicates_policy{}, bounds...);
-        },
-        []([[maybe_unused]] auto& call, [[maybe_unused]] const auto& named) {
-          if constexpr (duplicates_policy::forbids)
-            static_cast<void>(detail::report_repeats(call, call.label("columns"), named));
-        });
-  }
-}
-
-/// As above, for a table of another kind: a cached_table, say.
-template <class Exec, detail::HasWritableRows Table, class Indices, class Values, class... Policies>
-  requires(detail::Fits<detail::scatter_add_arguments, const Exec&, Table&, const Indices&, const Values&,
-                        Policies...>)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter_add(
-    const Exec& exec, Table& table, const Indices& indices, const Values& values, Policies...) {
-  using chosen = detail::chosen_policies<Policies...>;
-  using access_type = detail::table_access<Table>;
-  if constexpr (detail::is_quantized<typename access_type::added_to>) {
-    static_assert(
-        !detail::is_quantized<typename access_type::added_to>,
-        "ferry: scatter_add adds to rows of numbers; quantized rows are replaced by scatter and trained by step.");
-    return {};
-  } else {
-    access_type::require_writable();
-    detail::require_row_verb<Exec, typename access_type::added_to, Indices, Values, chosen, true>();
-    detail::require_one_end<typename chosen::template get<path_category, path::automatic>>();
-    access_type::template require<Exec, chosen>();
-    using element = typename access_type::added_to::value_type;
-    const auto batch = detail::read_only(make_ref(values));
-    static_assert(NumberElement<element> && NumberElement<std::remove_cvref_t<decltype(*batch.data)>>,
-                  "ferry: scatter_add adds, so the elements of table and values must be numbers.");
-    using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::sum>;
-    const access_type access(table, "scatter_add");
-    const auto& named = detail::rows_named_by(indices);
-    detail::require_batch<Exec, chosen>("scatter_add", access.table(), named, batch);
-    access.require_foreign("scatter_add", named, batch);
-    using job = detail::add_job<element, typename access_type::memory_space>;
-    return detail::update_rows<verb::scatter_add, chosen, duplicates_policy>(
-        exec, access, job{access.table()}, named, batch);
-  }
+  return detail::write_columns<duplicates::sum>(
+      "scatter_add", exec, table, indices, values,
+      [&](auto& column, const auto& rows, const auto& batch, auto... options) {
+        return scatter_add(exec, column, rows, batch, options...);
+      },
+      policies...);
 }
 
 }  // namespace ferry

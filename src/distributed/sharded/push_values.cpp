@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/distributed/sharded/detail/push_values.hpp>
-#include <ferry/rows/detail/claim_slots.hpp>
+#include <ferry/rows/detail/write_winners.hpp>
 
 #include <algorithm>
 #include <cstddef>

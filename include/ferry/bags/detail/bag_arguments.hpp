@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_list.hpp>
-#include <ferry/bags/detail/no_array.hpp>
 #include <ferry/concepts/element.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
@@ -40,17 +39,9 @@ auto rows_to_pool(Table& table) {
   else
     return make_ref(table);
 }
+/// The type by which the table is checked.
 template <class Table>
-consteval auto checked_as() {
-  if constexpr (HasRowAccess<Table>)
-    return std::type_identity<typename table_access<std::remove_cvref_t<Table>>::checked>{};
-  else if constexpr (is_codes<std::remove_cvref_t<Table>>)
-    return std::type_identity<tensor<std::byte, typename std::remove_cvref_t<Table>::memory_space>>{};
-  else
-    return std::type_identity<std::remove_cvref_t<Table>>{};
-}
-template <class Table>
-using checked_table = typename decltype(checked_as<Table>())::type;
+using checked_table = typename access_to<std::remove_cvref_t<Table>, true>::checked;
 
 /// The policies of a call on bags: `pooling`, and in `chosen` those that verbs on rows know.
 template <class... Ps>

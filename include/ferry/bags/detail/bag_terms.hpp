@@ -2,9 +2,9 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_list.hpp>
-#include <ferry/bags/detail/pooling_traits.hpp>
+#include <ferry/bags/detail/pooled_table.hpp>
 #include <ferry/plan/detail/sum_pieces.hpp>
-#include <ferry/rows/detail/prefetch.hpp>
+#include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 

@@ -3,8 +3,7 @@
 
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/plan/detail/row_source.hpp>
-#include <ferry/rows/detail/addressed_rows.hpp>
-#include <ferry/rows/detail/segment_sums.hpp>
+#include <ferry/rows/detail/combine.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -24,15 +23,7 @@ struct table_ranges {
 
   /// The table of a row: of those that begin there or before, the last.
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t table_of(std::int64_t row) const {
-    std::int64_t low = 0, high = tables;
-    while (high - low > 1) {
-      const std::int64_t middle = low + (high - low) / 2;
-      if (first_row[middle] <= row)
-        low = middle;
-      else
-        high = middle;
-    }
-    return low;
+    return last_that(0, tables, [&](std::int64_t i) { return first_row[i] <= row; });
   }
 };
 
@@ -82,15 +73,7 @@ struct kernels_of_tables {
   /// The end of the items from `item` on, but before `end`, that are of the table.
   [[nodiscard]] std::int64_t end_of(std::int64_t table, std::int64_t item, std::int64_t end) const {
     const std::int64_t limit = tables.first_row[table + 1];
-    std::int64_t low = item, high = end;
-    while (high - low > 1) {
-      const std::int64_t middle = low + (high - low) / 2;
-      if (source.unique_rows[middle] < limit)
-        low = middle;
-      else
-        high = middle;
-    }
-    return high;
+    return last_that(item, end, [&](std::int64_t i) { return source.unique_rows[i] < limit; }) + 1;
   }
 };
 
@@ -173,11 +156,8 @@ struct each_table<Kernel> {
     const std::int64_t teams = team.league_size();
     const std::int64_t end = count * (team.league_rank() + 1) / teams;
     for (std::int64_t item = count * team.league_rank() / teams + team.team_rank(); item < end;
-         item += team.team_size()) {
-      Kernel kernel = list.kernel_of(item);
-      kernel.items = 1;
-      kernel(one_item_team<Member>(team, 0, 1));
-    }
+         item += team.team_size())
+      list.kernel_of(item).update_item(team, 0);
   }
 };
 

@@ -3,8 +3,6 @@
 
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/bag_terms.hpp>
-#include <ferry/bags/detail/long_bag_list.hpp>
-#include <ferry/bags/detail/no_array.hpp>
 #include <ferry/bags/detail/pool_long_bags.hpp>
 #include <ferry/bags/detail/pool_rows.hpp>
 #include <ferry/bags/detail/pooled_table.hpp>
@@ -42,17 +40,6 @@ consteval auto pooling_in() {
 /// integers; else float.
 template <class Table, class Weight, class Out>
 using pooling_type = typename decltype(pooling_in<Table, Weight, Out>())::type;
-
-template <class Exec, class Compute>
-consteval auto pooling_number_for() {
-  if constexpr (is_host_exec<Exec> || std::is_integral_v<Compute>)
-    return std::type_identity<Compute>{};
-  else
-    return std::type_identity<typename execution_backend<Exec>::template number<Compute>>{};
-}
-/// That type in kernels of Exec: its operations are rounded one by one.
-template <class Exec, class Compute>
-using pooling_number = typename decltype(pooling_number_for<Exec, Compute>())::type;
 
 /// The operands of one call, with all pointers ready for kernels of one side.
 template <class Rows, class Source, class Offset, class Weight, class Chosen>
@@ -174,7 +161,7 @@ void launch_pool(const Exec& exec, const std::string& label,
                  const array_ref<Out, OutSpace>& out, std::int64_t* changed, const Resources& resources) {
   const auto& rows = pooled_rows(inputs.rows);
   using element = typename pooled_number<Rows>::type;
-  using number = pooling_number<Exec, pooling_type<element, Weight, Out>>;
+  using number = exact_number<Exec, pooling_type<element, Weight, Out>>;
   const auto operands = pooling_operands_of(inputs.rows, inputs.source);
   using kernel = kernels::pool_rows<number, Pooling, decltype(operands.table), decltype(operands.source),
                                     Offset, std::remove_const_t<Weight>, Out, Chosen>;

@@ -5,7 +5,6 @@
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/launch_pool.hpp>
 #include <ferry/plan/detail/index_access.hpp>
-#include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
@@ -49,17 +48,6 @@ bool is_strict(const Named& named) {
     return Bounds::reports;
 }
 
-/// The rows that the batch names, for kernels of the host.
-template <class Bounds, class Exec, class Named>
-auto rows_for_host(launch_context<Exec>& call, const Named& named, [[maybe_unused]] std::int64_t table_rows) {
-  if constexpr (is_plan<Named>) {
-    return kernels::listed_rows{plan_array_for_host(call, named.storage()->row_of, named.positions())};
-  } else {
-    using plain = std::remove_const_t<typename Named::value_type>;
-    return kernels::index_rows<plain, Bounds>{indices_for_host(call, named), table_rows,
-                                              Bounds::reports ? call.host_report() : report_writer{}};
-  }
-}
 template <bool OnHost = false, class Exec, class Weights>
 auto* weights_for_kernels([[maybe_unused]] launch_context<Exec>& call, const Weights& weights) {
   if constexpr (std::is_same_v<Weights, no_array>)
@@ -168,7 +156,7 @@ void pool_on(launch_context<Exec>& call, const std::string& label, const Access&
   if constexpr (on_host) {
     const auto host = host_side(call.exec());
     const auto& rows = rows_on_host(call, access);
-    const auto source = rows_for_host<Bounds>(call, named, table.rows());
+    const auto source = rows_for_kernels<Bounds, true>(call, named, table.rows());
     launch_pool<Pooling>(host, label, inputs_of(rows, source), pooled, changed, resources);
     host.fence(label);
   } else {

@@ -2,9 +2,8 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_list.hpp>
-#include <ferry/bags/detail/long_bag_list.hpp>
 #include <ferry/plan/detail/sum_pieces.hpp>
-#include <ferry/rows/detail/segment_sums.hpp>
+#include <ferry/rows/detail/combine.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 

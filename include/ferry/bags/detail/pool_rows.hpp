@@ -3,7 +3,6 @@
 
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/bag_terms.hpp>
-#include <ferry/bags/detail/long_bag_list.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 

@@ -56,15 +56,8 @@ struct tables_of_bags {
   /// The bag whose part of a row has the column.
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t bag_of(std::int64_t row, std::int64_t column) const {
     if (first_column == nullptr) return row;
-    std::int64_t low = 0, high = tables;
-    while (high - low > 1) {
-      const std::int64_t middle = low + (high - low) / 2;
-      if (first_column[middle] <= column)
-        low = middle;
-      else
-        high = middle;
-    }
-    return low * batch.divisor() + row;
+    return last_that(0, tables, [&](std::int64_t i) { return first_column[i] <= column; }) * batch.divisor() +
+           row;
   }
 };
 

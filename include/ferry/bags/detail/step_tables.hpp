@@ -3,11 +3,9 @@
 
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/bag_plan.hpp>
-#include <ferry/bags/detail/launch_steps.hpp>
 #include <ferry/bags/detail/launch_tables.hpp>
 #include <ferry/bags/detail/share_values.hpp>
-#include <ferry/bags/detail/step_on_bags.hpp>
-#include <ferry/error.hpp>
+#include <ferry/bags/step_bags.hpp>
 #include <ferry/optim/detail/step_call.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>
@@ -24,7 +22,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/concepts/argument.hpp>
-#include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
@@ -19,7 +18,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>

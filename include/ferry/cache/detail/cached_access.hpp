@@ -7,9 +7,7 @@
 #include <ferry/cache/detail/cached_codes.hpp>
 #include <ferry/cache/detail/check_cached.hpp>
 #include <ferry/cache/detail/find_places.hpp>
-#include <ferry/cache/detail/flush_rows.hpp>
-#include <ferry/cache/detail/missed_items.hpp>
-#include <ferry/cache/detail/scatter_codes.hpp>
+#include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/cache/detail/stage_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/row_source.hpp>
@@ -19,7 +17,7 @@
 #include <ferry/quantized/detail/quantized_access.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/rows/detail/addressed_rows.hpp>
-#include <ferry/rows/detail/expand_rows.hpp>
+#include <ferry/rows/detail/gather_rows.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/schedule.hpp>
@@ -141,12 +139,13 @@ class table_access<cached_table<Table, Policy>> {
   template <class Path, class Exec, class Job>
   void touches(launch_context<Exec>& call, const Job& job) const {
     touch_arrays<Path>(call, job);
-    cached_addresser_for<Job> unused{};
-    visit_state(job, unused, [&](const auto& array, const kernels::slot_shift&) {
+    const auto add = [&](const auto& array) {
       using array_type = std::remove_cvref_t<decltype(array)>;
       if constexpr (!std::is_same_v<typename array_type::memory_space, device_space>)
         add_backing_array(call, cache_, array);
-    });
+    };
+    job.for_each_row_array(add);
+    if constexpr (Job::counts_rows) add(job.arrays.row_steps);
   }
   /// Few threads of a device write to host memory: on path::direct they take those items from lists.
   template <class Path, class Exec, class Job>

@@ -1,17 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/cache/detail/missed_items.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
-#include <ferry/quantized/detail/coded_weights.hpp>
 #include <ferry/rows/detail/addressed_rows.hpp>
+#include <ferry/rows/detail/schedule.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
-#include <Kokkos_Macros.hpp>
+#include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
+
+namespace ferry::kernels {
+
+/// Lists of the items whose rows are in host memory, in any order. Items come to the lists in groups of
+/// neighbours, so that the lists have about equal lengths wherever these items are.
+struct missed_items {
+  static constexpr std::int64_t lists = 64, group = 32;
+
+  std::int64_t* items = nullptr;  ///< [lists][room]; null: no lists
+  std::uint32_t* counts = nullptr;
+  std::int64_t room = 0;
+
+  /// A counter per sector of the device's cache.
+  static constexpr std::int64_t distance = 8;
+
+  static std::int64_t room_for(std::int64_t items) {
+    return (items + lists * group - 1) / (lists * group) * group;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void add(std::int64_t item) const {
+    const std::int64_t list = item / group % lists;
+    items[list * room + Kokkos::atomic_fetch_add(counts + list * distance, std::uint32_t{1})] = item;
+  }
+  /// Of the kernel that changes rows: few threads of a device work on host memory, see plan_order. They have
+  /// the first numbers, or the first teams.
+  static constexpr std::int64_t threads_per_list = 128, threads = lists * threads_per_list, teams = 32;
+
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t count(std::int64_t list) const { return counts[list * distance]; }
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t item(std::int64_t list, std::int64_t i) const {
+    return items[list * room + i];
+  }
+};
+
+struct clear_lists {
+  std::uint32_t* counts;
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const { counts[i] = 0; }
+};
+
+}  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+/// Empty lists for the misses among a number of items.
+template <class Exec>
+kernels::missed_items empty_lists(launch_context<Exec>& call, std::int64_t items) {
+  using lists = kernels::missed_items;
+  lists misses;
+  misses.room = lists::room_for(items);
+  misses.items = call.template scratch<std::int64_t>(lists::lists * misses.room);
+  misses.counts = call.template scratch<std::uint32_t>(lists::lists * lists::distance);
+  launch(call.exec(), call.label("cached", "clear"), lists::lists * lists::distance,
+         kernels::clear_lists{misses.counts});
+  return misses;
+}
+
+}  // namespace ferry::detail
+
+namespace ferry::detail::schedule {
+
+/// Hits by as many threads as there are, misses by few: a step on rows in host memory takes three times as
+/// long with a full device, one on rows in device memory needs it. The kernel takes its misses from lists.
+struct hits_and_misses {
+  template <class Exec, class Functor>
+  [[nodiscard]] auto kernel(const Exec& exec, std::int64_t items, std::int64_t per_item,
+                            const Functor& functor) const {
+    if constexpr (by_rows_of_teams<Functor>) {
+      const auto& tuning = execution_backend<Exec>::tuning(exec);
+      const std::int64_t at_once = tuning.flat_team_size / functor.lanes();
+      const std::int64_t teams = std::min(tuning.most_flat_teams, (items + at_once - 1) / at_once);
+      return teams_of<tuning_of<Exec>::flat_team_size>(exec, teams + kernels::missed_items::teams,
+                                                       functor.lanes(), functor);
+    } else {
+      return iterations(exec, items * per_item + kernels::missed_items::threads, functor);
+    }
+  }
+};
+
+}  // namespace ferry::detail::schedule
 
 /// The addresser of kernels that write to cached tables: a row lies in host memory or in a slot.
 namespace ferry::kernels {
@@ -42,19 +120,16 @@ struct slot_shift {
   }
 };
 
-/// Addresser of a job: its template arguments count the state arrays of whole rows, and those of one element
-/// per row.
-template <int Fields, int RowFields>
+/// Addresser of a job of at most `Arrays` arrays besides its table.
+template <int Arrays>
 struct cached_addresser {
   using lists_type = missed_items;
   static constexpr bool lists_far_items = true;
 
   coded_places places;
   slot_shift table;
-  slot_shift state[Fields == 0 ? 1 : Fields];
-  slot_shift row_state[RowFields == 0 ? 1 : RowFields];
-  slot_shift row_steps;
-  slot_shift scales;       ///< of a table of codes
+  slot_shift arrays[Arrays];
+  slot_shift counters;
   missed_items far_items;  ///< items whose rows are in host memory
 
   template <class Source>
@@ -67,17 +142,11 @@ struct cached_addresser {
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t table_shift(const coded_places::place& place) const {
     return table.bytes(place);
   }
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t state_shift(int f, const coded_places::place& place) const {
-    return state[f].bytes(place);
-  }
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t row_state_shift(int f, const coded_places::place& place) const {
-    return row_state[f].bytes(place);
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t array_shift(int number, const coded_places::place& place) const {
+    return arrays[number].bytes(place);
   }
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t counter_shift(const coded_places::place& place) const {
-    return row_steps.bytes(place);
-  }
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t scale_shift(const coded_places::place& place) const {
-    return scales.bytes(place);
+    return counters.bytes(place);
   }
 };
 
@@ -94,28 +163,8 @@ kernels::slot_shift shift_of(const row_cache& cache, const array_ref<T, Space>& 
   return {static_cast<std::int64_t>(cached.hot) - static_cast<std::int64_t>(cached.cold), cached.stride};
 }
 
-/// Calls visit(array, shift) for each state array of a job: `shifts` has a shift for each.
-template <class Job, class Shifts, class Visit>
-void visit_state([[maybe_unused]] const Job& job, [[maybe_unused]] Shifts& shifts,
-                 [[maybe_unused]] const Visit& visit) {
-  if constexpr (requires { Job::row_fields; }) {
-    for (int f = 0; f < job.fields; ++f)
-      visit(job.arrays.state[static_cast<std::size_t>(f)], shifts.state[f]);
-    for (int f = 0; f < Job::row_fields; ++f)
-      visit(job.arrays.row_state[static_cast<std::size_t>(f)], shifts.row_state[f]);
-    if constexpr (Job::counts_rows) visit(job.arrays.row_steps, shifts.row_steps);
-  }
-}
-
-/// State arrays of a job with one element per row.
 template <class Job>
-inline constexpr int row_fields_of = 0;
-template <class Job>
-  requires requires { Job::row_fields; }
-inline constexpr int row_fields_of<Job> = Job::row_fields;
-
-template <class Job>
-using cached_addresser_for = kernels::cached_addresser<Job::max_fields, row_fields_of<Job>>;
+using cached_addresser_for = kernels::cached_addresser<Job::most_row_arrays>;
 
 /// The addresser of a job on the places of the batch's rows.
 template <class Job>
@@ -125,10 +174,9 @@ cached_addresser_for<Job> address_slots(const row_cache& cache, const Job& job, 
   rows.places = {codes, cache.row_bits()};
   rows.far_items = far_items;
   rows.table = shift_of(cache, job.table);
-  if constexpr (has_weight_scales<std::remove_cvref_t<decltype(job.table)>>)
-    rows.scales = shift_of(cache, job.table.scales);
-  visit_state(job, rows,
-              [&](const auto& array, kernels::slot_shift& shift) { shift = shift_of(cache, array); });
+  int number = 0;
+  job.for_each_row_array([&](const auto& array) { rows.arrays[number++] = shift_of(cache, array); });
+  if constexpr (Job::counts_rows) rows.counters = shift_of(cache, job.arrays.row_steps);
   return rows;
 }
 

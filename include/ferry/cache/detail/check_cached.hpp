@@ -3,7 +3,7 @@
 
 #include <ferry/cache/cached_table.hpp>
 #include <ferry/cache/detail/backing_table.hpp>
-#include <ferry/cache/detail/flush_rows.hpp>
+#include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/cache/detail/missed_items.hpp>
+#include <ferry/cache/detail/cached_addresser.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/launch.hpp>
@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <limits>
 #include <string>
-#include <type_traits>
 
 namespace ferry::kernels {
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/cache/detail/flush_rows.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/cache/detail/stage_rows.hpp>
 #include <ferry/cache/statistics.hpp>
@@ -10,7 +9,6 @@
 #include <ferry/rows/init.hpp>
 #include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/transfer.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -19,8 +17,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <exception>
 #include <memory>
 #include <string>
 #include <type_traits>

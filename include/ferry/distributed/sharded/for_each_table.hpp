@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_arguments.hpp>
-#include <ferry/bags/detail/no_array.hpp>
+#include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/step_tables.hpp>
 #include <ferry/bags/for_each_table.hpp>
 #include <ferry/distributed/sharded/detail/agreed_options.hpp>

@@ -10,7 +10,6 @@
 #include <ferry/distributed/sharded/shardings/cyclic.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/quantized/detail/quantized_extents.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/quantized/quantized_tensor.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/optim/detail/addressed_step.hpp>
 #include <ferry/optim/detail/step_call.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/path.hpp>

@@ -15,8 +15,7 @@
 #include <ferry/quantized/detail/quantized_weights.hpp>
 #include <ferry/quantized/quantizations/rowwise_int8.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
-#include <ferry/rows/detail/row_kernels.hpp>
-#include <ferry/rows/detail/row_sums.hpp>
+#include <ferry/rows/detail/row_walk.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
 
 #include <array>
@@ -33,17 +32,6 @@ namespace ferry::detail {
 /// The type in which a step is computed: double if any operand is double, else float.
 template <class... Ts>
 using step_type = std::conditional_t<(std::is_same_v<std::remove_const_t<Ts>, double> || ...), double, float>;
-
-/// The step's type in kernels of Exec: its operations are rounded one by one.
-template <class Exec, class Compute>
-consteval auto exact_number_for() {
-  if constexpr (is_host_exec<Exec>)
-    return std::type_identity<Compute>{};
-  else
-    return std::type_identity<typename execution_backend<Exec>::template number<Compute>>{};
-}
-template <class Exec, class Compute>
-using exact_number = typename decltype(exact_number_for<Exec, Compute>())::type;
 
 /// The arrays of a state as a step's kernels take them.
 template <class State, class Space>
@@ -78,6 +66,7 @@ struct update_job {
   template <class, class>
   static constexpr bool takes_masks = false;  ///< rules take whole tiles
   static constexpr int row_fields = optim::state<rule_type, State, StateSpace>::row_fields;
+  static constexpr int most_row_arrays = max_fields + row_fields + 1;
   static constexpr bool counts_rows = StepCount::counts_rows, catches_up = StepCount::catches_up;
   static constexpr bool is_encoded = is_encoded_table<Table>;
 
@@ -120,11 +109,16 @@ struct update_job {
   template <class Check>
   void for_each_array(const Check& check) const {
     check(table);
+    for_each_row_array(check);
+    if constexpr (StepCount::counts_rows) check(arrays.row_steps);
+    for_each_transform_array(check);
+  }
+  /// The arrays but the table of which the step changes a row with that of the table, without counters.
+  template <class Check>
+  void for_each_row_array(const Check& check) const {
     if constexpr (has_weight_scales<Table>) check(table.scales);
     for (int f = 0; f < fields; ++f) check(arrays.state[static_cast<std::size_t>(f)]);
     for (int f = 0; f < row_fields; ++f) check(arrays.row_state[static_cast<std::size_t>(f)]);
-    if constexpr (StepCount::counts_rows) check(arrays.row_steps);
-    for_each_transform_array(check);
   }
   template <class Check>
   void for_each_transform_array(const Check& check) const {
@@ -225,25 +219,40 @@ struct update_job {
           source, items, const_data(values), values.row_stride(), values.width(),
           kernels::add_atomically<execution_backend<Exec>, T, kernels::scaled<compute>>(
               table.data, table.row_stride(), change, inputs.findings));
-    } else if constexpr (needs_whole_rows) {
-      return whole_rows_kernel<Exec, Tile, Duplicates, Fields>(source, items, values);
     } else {
       using compute = exact_number<Exec, compute_type<Value>>;
       const auto row_schedule = schedule<Exec, compute_type<Value>>();
       const auto transforms = transforms_in<compute>(optimizer);
       const auto weights = weights_of_table();
-      kernels::update_row<std::remove_const_t<decltype(weights)>, State,
-                          std::remove_const_t<decltype(row_schedule)>,
-                          std::remove_const_t<decltype(transforms)>, Fields,
-                          kernels::in_memory_of_device<Exec, TableSpace, StateSpace>>
-          operation{weights, {}, 0, row_schedule, transforms, inputs.findings};
-      for (int f = 0; f < Fields; ++f) {  // signed: nvcc warns about unsigned numbers below a constant zero
-        const auto& field = arrays.state[static_cast<std::size_t>(f)];
-        operation.state[f] = field.data;
-        operation.state_stride = field.row_stride();
+      using weights_type = std::remove_const_t<decltype(weights)>;
+      using schedule_type = std::remove_const_t<decltype(row_schedule)>;
+      using transform_types = std::remove_const_t<decltype(transforms)>;
+      if constexpr (needs_whole_rows) {
+        kernels::update_whole_rows<compute, Tile, Duplicates, Source, std::remove_const_t<Value>,
+                                   weights_type, State, schedule_type, transform_types, Fields, row_fields>
+            kernel{source, values.data, values.row_stride(), values.width(), items,          weights, {}, 0,
+                   {},     0,           row_schedule,        transforms,     inputs.findings};
+        for (int f = 0; f < Fields; ++f) {
+          kernel.state[f] = arrays.state[static_cast<std::size_t>(f)].data;
+          kernel.state_stride = arrays.state[static_cast<std::size_t>(f)].row_stride();
+        }
+        for (int f = 0; f < row_fields; ++f) {
+          kernel.row_state[f] = arrays.row_state[static_cast<std::size_t>(f)].data;
+          kernel.row_state_stride = arrays.row_state[static_cast<std::size_t>(f)].row_stride();
+        }
+        return kernel;
+      } else {
+        kernels::update_row<weights_type, State, schedule_type, transform_types, Fields,
+                            kernels::in_memory_of_device<Exec, TableSpace, StateSpace>>
+            operation{weights, {}, 0, row_schedule, transforms, inputs.findings};
+        for (int f = 0; f < Fields; ++f) {  // signed: nvcc warns about unsigned numbers below a constant zero
+          const auto& field = arrays.state[static_cast<std::size_t>(f)];
+          operation.state[f] = field.data;
+          operation.state_stride = field.row_stride();
+        }
+        return apply_kernel<compute, Tile, Duplicates>(source, items, const_data(values), values.row_stride(),
+                                                       values.width(), operation);
       }
-      return apply_kernel<compute, Tile, Duplicates>(source, items, const_data(values), values.row_stride(),
-                                                     values.width(), operation);
     }
   }
 
@@ -268,30 +277,6 @@ struct update_job {
           table.data, table.row_stride(), nullptr, 0, 1.0f, randomness};
     else
       return kernels::weights_rounded<Rounding::is_random>(table.data, table.row_stride(), randomness);
-  }
-
-  template <class Exec, class Tile, class Duplicates, int Fields, class Source, class Value, class Space>
-  auto whole_rows_kernel(const Source& source, std::int64_t items,
-                         const array_ref<Value, Space>& values) const {
-    using compute = exact_number<Exec, compute_type<Value>>;
-    const auto row_schedule = schedule<Exec, compute_type<Value>>();
-    const auto transforms = transforms_in<compute>(optimizer);
-    const auto weights = weights_of_table();
-    kernels::update_whole_rows<compute, Tile, Duplicates, Source, std::remove_const_t<Value>,
-                               std::remove_const_t<decltype(weights)>, State,
-                               std::remove_const_t<decltype(row_schedule)>,
-                               std::remove_const_t<decltype(transforms)>, Fields, row_fields>
-        kernel{source, values.data, values.row_stride(), values.width(), items,          weights, {}, 0,
-               {},     0,           row_schedule,        transforms,     inputs.findings};
-    for (int f = 0; f < Fields; ++f) {
-      kernel.state[f] = arrays.state[static_cast<std::size_t>(f)].data;
-      kernel.state_stride = arrays.state[static_cast<std::size_t>(f)].row_stride();
-    }
-    for (int f = 0; f < row_fields; ++f) {
-      kernel.row_state[f] = arrays.row_state[static_cast<std::size_t>(f)].data;
-      kernel.row_state_stride = arrays.row_state[static_cast<std::size_t>(f)].row_stride();
-    }
-    return kernel;
   }
 };
 

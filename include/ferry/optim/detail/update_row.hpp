@@ -3,7 +3,7 @@
 
 #include <ferry/optim/detail/apply_tile.hpp>
 #include <ferry/optim/detail/catch_up_rows.hpp>
-#include <ferry/rows/detail/prefetch.hpp>
+#include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/backend.hpp>
@@ -86,13 +86,18 @@ struct update_row {
     return refusal != nullptr && refusal->nonfinite != 0;
   }
 
-  template <class Ahead = look_ahead>
+  /// See addressed_rows.hpp.
+  template <class Visit>
+  KOKKOS_FORCEINLINE_FUNCTION void visit_rows(const Visit& visit) {
+    table.visit_rows(visit);
+    for (int f = 0; f < Fields; ++f) visit(state[f]);
+  }
+
   KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t row, std::int64_t width) const {
-    Ahead::prefetch(table.data + row * table.stride, width * static_cast<std::int64_t>(sizeof(*table.data)));
-    // A device's state may lie behind the link, which must not carry it twice.
-    if constexpr (std::is_same_v<Ahead, look_ahead> || InDevice)
-      for (int f = 0; f < Fields; ++f)
-        Ahead::prefetch(state[f] + row * state_stride, width * static_cast<std::int64_t>(sizeof(State)));
+    look_ahead::prefetch(table.data + row * table.stride,
+                         width * static_cast<std::int64_t>(sizeof(*table.data)));
+    for (int f = 0; f < Fields; ++f)
+      look_ahead::prefetch(state[f] + row * state_stride, width * static_cast<std::int64_t>(sizeof(State)));
   }
 
   template <class Tile, class Compute>

@@ -79,6 +79,23 @@ struct update_whole_rows {
       update_one(rows, thread_walk<Compute, Tile>{width});
   }
 
+  /// One item, by a thread of a team.
+  template <class Member>
+  KOKKOS_FORCEINLINE_FUNCTION void update_item(const Member& team, std::int64_t item) const {
+    if (is_refused()) return;
+    const row_segment rows = source.segment_within(item);
+    if (rows.row >= 0 && transforms.takes(rows.row))
+      update_one(rows, lane_walk<Compute, Tile, Member>(team, width));
+  }
+
+  /// See addressed_rows.hpp.
+  template <class Visit>
+  KOKKOS_FORCEINLINE_FUNCTION void visit_rows(const Visit& visit) {
+    table.visit_rows(visit);
+    for (int f = 0; f < Fields; ++f) visit(state[f]);
+    for (int f = 0; f < RowFields; ++f) visit(row_state[f]);
+  }
+
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
     if (is_refused()) return;

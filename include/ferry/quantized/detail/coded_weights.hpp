@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/argument.hpp>
-#include <ferry/memory/spaces.hpp>
 #include <ferry/quantized/detail/quantized_access.hpp>
 #include <ferry/quantized/detail/quantized_verbs.hpp>
 #include <ferry/quantized/detail/quantized_weights.hpp>

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/quantized/detail/code_bits.hpp>
 #include <ferry/quantized/detail/coded_memory.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/rows/detail/chunks.hpp>
 #include <ferry/rows/detail/packet.hpp>
-#include <ferry/rows/detail/prefetch.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
@@ -128,7 +126,7 @@ struct decode_rows {
 
   /// The codes of a packet that begins at a column, as the first words of a unit.
   KOKKOS_FORCEINLINE_FUNCTION static unit_words load_part(const std::byte* codes, std::uint32_t column) {
-    using part_type = typename packet_integer<has_parts ? part_bytes : 1>::type;
+    using part_type = packet_integer<has_parts ? part_bytes : 1>;
     const auto part = *reinterpret_cast<const part_type*>(codes + column * bits / 8);
     unit_words unit{};
     unit.value[0] = static_cast<std::uint32_t>(part);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/quantized/detail/block_bounds.hpp>
-#include <ferry/quantized/detail/code_bits.hpp>
+#include <ferry/quantized/detail/coded_memory.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/rows/detail/row_walk.hpp>
 #include <ferry/rows/detail/tile.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/element.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/policy/path.hpp>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/quantized/detail/block_bounds.hpp>
-#include <ferry/quantized/detail/code_bits.hpp>
 #include <ferry/quantized/detail/coded_memory.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/rows/detail/row_walk.hpp>
@@ -137,6 +136,12 @@ struct quantized_weights {
       return joined;
     }
   };
+
+  template <class Visit>
+  KOKKOS_FORCEINLINE_FUNCTION void visit_rows(const Visit& visit) {
+    visit(codes);
+    if constexpr (ferry::detail::has_scale_array<Q>) visit(scales);
+  }
 
   KOKKOS_FORCEINLINE_FUNCTION row_view row(std::int64_t index, std::int64_t width) const {
     row_view view;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/quantized/detail/microscaling.hpp>
+#include <ferry/quantized/detail/scaled_codes.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/tensor/fp8.hpp>
 

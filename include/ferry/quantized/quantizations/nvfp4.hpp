@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/quantized/detail/quotient.hpp>
 #include <ferry/quantized/detail/scaled_codes.hpp>
 #include <ferry/quantized/quantization.hpp>
 #include <ferry/tensor/fp4.hpp>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/rows/detail/row_weights.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
@@ -15,31 +14,41 @@
 /// else that depends on the number of the row, as random bits, counters and factors, stays as it is. Hence
 /// equal bits. A device's *addresser* tells where a row is:
 ///
-///   find(source, item)    the place of the item's row, with a member `row`, -1 if the item has none
-///   moves(place)          whether the row lies elsewhere than at base + row * stride
-///   table_shift(place)    how many bytes farther it lies; so do
-///   state_shift(f, place), row_state_shift(f, place), counter_shift(place)   the rows of the state's arrays
-///   scale_shift(place)    and, of a table of codes, the scales of a row
-///   lists_far_items       a device's kernel takes some items from lists `far_items` instead: is_far(place)
+///   find(source, item)       the place of the item's row, with a member `row`, -1 if the item has none
+///   moves(place)             whether the row lies elsewhere than at base + row * stride
+///   table_shift(place)       how many bytes farther it lies; so do
+///   array_shift(k, place)    the rows of array k that the job's for_each_row_array visits, and
+///   counter_shift(place)     their counters
+///   lists_far_items          a device's kernel takes some items from lists `far_items`: is_far(place)
+///
+/// visit_rows(visit) of an operation, or of a kernel of whole rows, calls visit(pointer) for the pointers to
+/// its table and to these arrays, in this order.
 namespace ferry::kernels {
 
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION void shift_rows(T*& rows, std::int64_t bytes) {
   rows = reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(rows) + static_cast<std::uintptr_t>(bytes));
 }
-template <class T>
-KOKKOS_FORCEINLINE_FUNCTION void shift_rows(nearest_weights<T>& weights, std::int64_t bytes) {
-  shift_rows(weights.data, bytes);
-}
-template <class T>
-KOKKOS_FORCEINLINE_FUNCTION void shift_rows(stochastic_weights<T>& weights, std::int64_t bytes) {
-  shift_rows(weights.data, bytes);
+
+/// The counters of rows, if the step has any.
+template <class Schedule>
+KOKKOS_FORCEINLINE_FUNCTION void shift_counters(Schedule& schedule, std::int64_t bytes) {
+  if constexpr (Schedule::catches_up)
+    shift_rows(schedule.row_steps, bytes);
+  else if constexpr (Schedule::counts_rows)
+    shift_rows(schedule.counts, bytes);
 }
 
-/// Moves the pointers of an operation on rows of the table alone.
+/// Moves the pointers of an operation or a kernel to the place of a row.
 template <class Operation, class Addresser, class Place>
 KOKKOS_FORCEINLINE_FUNCTION void address(Operation& operation, const Addresser& rows, const Place& place) {
-  shift_rows(operation.table, rows.table_shift(place));
+  int number = -1;
+  operation.visit_rows([&](auto*& pointer) {
+    shift_rows(pointer, number < 0 ? rows.table_shift(place) : rows.array_shift(number, place));
+    ++number;
+  });
+  if constexpr (requires { operation.schedule; })
+    shift_counters(operation.schedule, rows.counter_shift(place));
 }
 
 /// The addresser of a table whose state lies in arrays.
@@ -51,11 +60,7 @@ struct addressed_table {
     return true;
   }
   template <class Place>
-  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t state_shift(int, const Place&) {
-    return 0;
-  }
-  template <class Place>
-  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t row_state_shift(int, const Place&) {
+  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t array_shift(int, const Place&) {
     return 0;
   }
   template <class Place>
@@ -128,20 +133,6 @@ struct addressed_kernel {
   }
 };
 
-/// A team that has one item: the kernel's loop over its items runs once.
-template <class Member>
-struct one_item_team : Member {
-  std::int64_t item;
-  std::int64_t items;
-
-  KOKKOS_FORCEINLINE_FUNCTION one_item_team(const Member& team, std::int64_t number, std::int64_t count)
-      : Member(team), item(number), items(count) {}
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t league_size() const { return items; }
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t league_rank() const { return item; }
-  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t team_rank() { return 0; }
-  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t team_size() { return 1; }
-};
-
 /// Kernels whose teams take whole rows. On a device the first teams take the far items, if these are listed.
 template <class Kernel, class Addresser>
   requires(Kernel::takes_teams)
@@ -190,7 +181,7 @@ struct addressed_kernel<Kernel, Addresser> {
     const auto place = rows.find(kernel.source, item);
     if constexpr (Addresser::lists_far_items)
       if (must_be_near && rows.is_far(place)) return;
-    if (place.row >= 0) moved_to(place)(one_item_team<Member>(team, item, kernel.items));
+    if (place.row >= 0) moved_to(place).update_item(team, item);
   }
 
   template <class Place>

@@ -3,11 +3,9 @@
 
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/policy/duplicates.hpp>
-#include <ferry/rows/detail/add_atomically.hpp>
 #include <ferry/rows/detail/combine.hpp>
-#include <ferry/rows/detail/coming_rows.hpp>
-#include <ferry/rows/detail/operation_traits.hpp>
-#include <ferry/rows/detail/prefetch.hpp>
+#include <ferry/rows/detail/packet.hpp>
+#include <ferry/rows/detail/row_operations.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
 #include <Kokkos_Macros.hpp>

@@ -16,24 +16,41 @@
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <type_traits>
 
 /// The rows that a batch names by indices or a plan.
 namespace ferry::detail {
 
-/// The rows that a batch names, for kernels of the verb's execution space. Reports bad indices. `read_once`:
-/// see indices_for_kernels.
-template <class Bounds, class Exec, class Named>
+/// The rows that a batch names, for kernels of the verb's execution space, or OnHost of the host. Reports bad
+/// indices. `read_once`: see indices_for_kernels.
+template <class Bounds, bool OnHost = false, class Exec, class Named>
 auto rows_for_kernels(launch_context<Exec>& call, const Named& named,
                       [[maybe_unused]] std::int64_t table_rows, [[maybe_unused]] bool read_once = false) {
-  if constexpr (is_plan<Named>) {
+  if constexpr (is_plan<Named> && OnHost) {
+    return kernels::listed_rows{plan_array_for_host(call, named.storage()->row_of, named.positions())};
+  } else if constexpr (is_plan<Named>) {
     return kernels::listed_rows{named.storage()->row_of};
   } else {
     using plain = std::remove_const_t<typename Named::value_type>;
-    return kernels::index_rows<plain, Bounds>{indices_for_kernels(call, named, nullptr, read_once),
-                                              table_rows, Bounds::reports ? call.report() : report_writer{}};
+    report_writer report{};
+    if constexpr (Bounds::reports) report = OnHost ? call.host_report() : call.report();
+    if constexpr (OnHost)
+      return kernels::index_rows<plain, Bounds>{indices_for_host(call, named), table_rows, report};
+    else
+      return kernels::index_rows<plain, Bounds>{indices_for_kernels(call, named, nullptr, read_once),
+                                                table_rows, report};
   }
+}
+
+/// The plan of a batch, null for one of indices.
+template <class Named>
+decltype(auto) plan_of([[maybe_unused]] const Named& named) {
+  if constexpr (is_plan<Named>)
+    return (named.storage());
+  else
+    return std::shared_ptr<plan_storage>();
 }
 
 /// True if the numbers that name the rows have a sign; for errors.

@@ -8,7 +8,6 @@
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <cstdint>
-#include <type_traits>
 
 namespace ferry::detail {
 
@@ -22,12 +21,14 @@ template <>
 inline constexpr path_kind kind_of<path::cooperative> = path_kind::cooperative;
 
 /// The paths compiled for a call: the requested one, or for path::automatic the candidates for these spaces
-/// except `Without`, which the operands rule out.
-template <class Path, verb What, class Exec, class TableSpace, class BatchSpace, path_kind... Without>
-consteval path_set paths_for() {
-  if constexpr (Path::chosen_at_run_time) {
+/// except `Without`, which the operands rule out. Rows that are not strided have no machine profile, so
+/// path::automatic is path::direct.
+template <class Access, class Path, verb What, class Exec, class BatchSpace, path_kind... Without>
+consteval path_set paths_to() {
+  if constexpr (Access::is_strided && Path::chosen_at_run_time) {
     constexpr path_set barred{Without...};
-    constexpr path_set allowed = candidate_paths<Exec, TableSpace, BatchSpace>(What).without(barred);
+    constexpr path_set allowed =
+        candidate_paths<Exec, typename Access::memory_space, BatchSpace>(What).without(barred);
     if constexpr (allowed.empty())  // never none: direct says what it can't reach
       return {barred.contains(path_kind::staged) ? path_kind::direct : path_kind::staged};
     else

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/rows/detail/copy_box.hpp>
-#include <ferry/rows/detail/copy_elements.hpp>
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/backend.hpp>
@@ -19,6 +18,40 @@
 #include <type_traits>
 
 namespace ferry::kernels {
+
+/// target[e] = source[e] for e in [0, count), converted; both sides are contiguous. One iteration per tile: a
+/// device's thread loads and stores 4 elements at once, and a host's compiler vectorises the loop. The last
+/// tile may be shorter.
+template <class To, class From, class Tile>
+struct convert_elements {
+  static constexpr std::int64_t elements = Tile::host ? 64 : Tile::elements;  ///< per iteration
+
+  To* target;
+  const From* source;
+  std::int64_t count;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t begin = i * elements;
+    const std::int64_t left = count - begin;
+    if (left >= elements) {
+      for (std::int64_t first = begin; first < begin + elements; first += Tile::elements) {
+        From value[Tile::elements];
+        load_tile<Tile>(value, source + first, Tile::elements);
+        store_tile<Tile>(value, target + first, Tile::elements);
+      }
+    } else {
+      for (std::int64_t e = 0; e < left; ++e) target[begin + e] = convert<To>(source[begin + e]);
+    }
+  }
+};
+
+/// Copies a contiguous block in 16-byte units by a kernel, for memory on which DMA is slow.
+template <class Unit>
+struct copy_units {
+  Unit* target;
+  const Unit* source;
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const { target[i] = source[i]; }
+};
 
 /// Row-major position in a box -> offsets on both sides.
 struct box_places {

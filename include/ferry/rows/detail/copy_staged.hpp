@@ -3,15 +3,15 @@
 
 #include <ferry/rows/copy_progress.hpp>
 #include <ferry/rows/detail/copy_box.hpp>
-#include <ferry/rows/detail/copy_elements.hpp>
+#include <ferry/rows/detail/copy_kernels.hpp>
 #include <ferry/rows/detail/copy_slots.hpp>
-#include <ferry/rows/detail/launch_box.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/serve_ring.hpp>
 #include <ferry/rows/detail/staging_ring.hpp>
-#include <ferry/rows/detail/transfer_box.hpp>
+#include <ferry/rows/detail/tile.hpp>
 #include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
@@ -19,25 +19,108 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <type_traits>
 
 namespace ferry::detail {
 
-/// Offsets of the elements on one side, in the order of the box. Neighbouring dimensions are merged.
-inline kernels::strided_places places_of(const copy_box& box, copy_box::side end) {
-  kernels::strided_places places;
-  for (std::size_t d = 0; d <= box.last(); ++d) {
-    const std::int64_t extent = box.extents[d], stride = box.strides(end)[d];
-    if (places.rank > 0 && places.strides[places.rank - 1] == extent * stride) {
-      places.extents[places.rank - 1] *= extent;
-      places.strides[places.rank - 1] = stride;
+/// The innermost dimension of the source in a box that is ordered by its target; the last one if the box
+/// is no transpose that is worth tiles.
+inline std::size_t transposed_dimension(const copy_box& box) {
+  constexpr std::int64_t least = 4;
+  std::size_t inner = box.last();
+  for (std::size_t d = 0; d < box.last(); ++d)
+    if (std::abs(box.source[d]) < std::abs(box.source[inner])) inner = d;
+  return box.extents[inner] < least || box.inner() < least ? box.last() : inner;
+}
+
+template <class T>
+bool is_aligned(const T* data, std::size_t bytes) {
+  return reinterpret_cast<std::uintptr_t>(data) % bytes == 0;
+}
+
+/// Host kernels. `exec` is a host instance or the calling thread.
+template <class Exec, class To, class From>
+void launch_box_on_host(const Exec& exec, const std::string& label, To* target, const From* source,
+                        const copy_box& box, bool past_caches) {
+  const std::size_t b = box.last(), a = transposed_dimension(box);
+  if (a == b) {
+    const kernels::copy_rows<To, From> rows{target, source, box, past_caches};
+    launch(exec, label, rows.count(), rows);
+    return;
+  }
+  using kernel = kernels::transpose_blocks<To, From>;
+  const kernels::box_places outer(box, a, b);
+  const std::int64_t tiles_a = (box.extents[a] + kernel::edge - 1) / kernel::edge;
+  const std::int64_t tiles_b = (box.extents[b] + kernel::edge - 1) / kernel::edge;
+  launch(exec, label, box.size() / box.extents[a] / box.extents[b] * tiles_a * tiles_b,
+         kernel{target, source, box.extents[a], box.target[a], box.source[a], box.extents[b], box.target[b],
+                box.source[b], tiles_a, tiles_b, outer});
+}
+
+/// Device kernels.
+template <class Exec, class To, class From>
+void launch_box_on_device(const Exec& exec, const std::string& label, To* target, const From* source,
+                          const copy_box& box) {
+  if (box.is_one_run()) {
+    const std::int64_t count = box.inner();
+    if constexpr (std::is_same_v<To, From>) {
+      launch(exec, label, count, kernels::copy_units<To>{target, source});
+      return;
     } else {
-      places.extents[places.rank] = extent;
-      places.strides[places.rank++] = stride;
+      using tile = kernels::packed_tile;
+      if (is_aligned(target, tile::elements * sizeof(To)) &&
+          is_aligned(source, tile::elements * sizeof(From))) {
+        using kernel = kernels::convert_elements<To, From, tile>;
+        launch(exec, label, (count + kernel::elements - 1) / kernel::elements, kernel{target, source, count});
+        return;
+      }
     }
   }
-  return places;
+  const std::size_t b = box.last(), a = transposed_dimension(box);
+  if (a == b) {
+    launch(exec, label, box.size(),
+           kernels::copy_strided<To, From>{target, source, kernels::box_places(box)});
+    return;
+  }
+  using kernel = kernels::transpose_tiles<To, From>;
+  const auto whole_packets = [&](const auto* data, const copy_box::numbers& strides, std::size_t inner) {
+    if (strides[inner] != 1 || !is_aligned(data, kernel::edge * sizeof(*data))) return false;
+    for (std::size_t d = 0; d <= box.last(); ++d)
+      if (d != inner && strides[d] % kernel::edge != 0) return false;
+    return true;
+  };
+  constexpr std::int64_t reach_a = kernel::edge * kernel::along_a, reach_b = kernel::edge * kernel::along_b;
+  const std::int64_t tiles_a = (box.extents[a] + reach_a - 1) / reach_a;
+  const std::int64_t tiles_b = (box.extents[b] + reach_b - 1) / reach_b;
+  launch(exec, label, box.size() / box.extents[a] / box.extents[b] * tiles_a * tiles_b * kernel::warp,
+         kernel{target, source, box.extents[a], box.target[a], box.source[a], box.extents[b], box.target[b],
+                box.source[b], fast_divisor(tiles_a), fast_divisor(tiles_b), kernels::box_places(box, a, b),
+                whole_packets(source, box.source, a), whole_packets(target, box.target, b)});
+}
+
+/// Moves the units of a box that is ordered by its destination. Compiled for units of 1, 2, 4 and 8 bytes,
+/// the execution spaces that Kokkos has and the calling thread.
+template <class Unit, class Exec>
+void move_units(const Exec& exec, const std::string& label, void* target, const void* source,
+                const copy_box& box, bool past_caches);
+
+/// target = source for the elements of a box, converted, by a kernel of `exec` or in the calling thread.
+/// Elements of one type are moved as opaque units, which share their kernels.
+template <class Exec, class To, class From>
+void launch_box(const Exec& exec, const std::string& label, To* target, const From* source,
+                const copy_box& box, [[maybe_unused]] bool past_caches = false) {
+  constexpr auto by_target = copy_box::side::target;
+  if constexpr (std::is_same_v<To, From>) {
+    using unit = unit_of<To>;
+    constexpr auto units = static_cast<std::int64_t>(sizeof(To) / sizeof(unit));
+    move_units<unit>(exec, label, target, source, box.split(units).ordered(by_target), past_caches);
+  } else if constexpr (is_host_exec<Exec>) {
+    launch_box_on_host(exec, label, target, source, box.ordered(by_target), false);
+  } else {
+    launch_box_on_device(exec, label, target, source, box.ordered(by_target));
+  }
 }
 
 /// Reports the progress of a ring. Its workers are many, but the observer's thread is one of them, and the
@@ -66,116 +149,97 @@ std::int64_t ring_item(const Exec& exec) {
       1, execution_backend<Exec>::tuning(exec).ring_slot_bytes / 8 / static_cast<std::int64_t>(sizeof(T)));
 }
 
-/// Host threads pack pieces of the source, converted, in the order of the destination. Transfers take them to
-/// the device, also into long rows at any distance; the ring's kernel takes them to other places.
-template <class Exec, class From, class To>
-void copy_to_device(launch_context<Exec>& call, const std::string& label, const From* source, To* target,
+/// Between memory of a host and of a device: host threads pack pieces of the box into slots, in the order of
+/// the device's side, or unpack them. On the way to the device they convert. Transfers take slots to or from
+/// long rows on the device, at any distance; the ring's kernel takes them to or from other places, and
+/// converts elements that come from there.
+template <bool ToDevice, class Exec, class From, class To>
+void copy_over_link(launch_context<Exec>& call, const std::string& label, const From* source, To* target,
                     const copy_box& layout, const slot_tuning& how, copy_meter& meter) {
   using side = copy_box::side;
+  using backend = execution_backend<Exec>;
+  using slot_bytes = std::conditional_t<ToDevice, std::byte, const std::byte>;
+  using slot_element = std::conditional_t<ToDevice, To, const To>;
+  constexpr side near_side = ToDevice ? side::source : side::target;
+  constexpr side device_side = ToDevice ? side::target : side::source;
   constexpr auto element = static_cast<std::int64_t>(sizeof(To));
-  const copy_box box = layout.ordered(side::target);
-  const auto pack = [&](const auto& host, const box_items& items, std::byte* slot, std::int64_t first,
-                        std::int64_t count, bool past_caches) {
-    items.visit(first, count,
-                [&](const copy_box& part, std::int64_t, std::int64_t offset, std::int64_t packed) {
-                  launch_box(host, label, reinterpret_cast<To*>(slot) + packed, source + offset,
-                             part.packed(side::target), past_caches);
-                });
-  };
-  const copy_box device_box = box.packed(side::source).ordered(side::target);
-  if (suits_transfer(call.exec(), device_box, sizeof(To))) {
-    const box_items items(box, how.slot_bytes / element);
-    copy_slots<Exec> slots(call, label, items.count(), items.item() * element, how, meter);
-    slots.to_device(
-        [&](std::byte* slot, std::int64_t first, std::int64_t count) {
-          pack(caller_thread{}, items, slot, first, count, how.fills_past_caches);
-        },
-        [&](std::byte* slot, std::int64_t first, std::int64_t count) {
-          const auto* packed_data = reinterpret_cast<const To*>(slot);
-          if (device_box.is_one_run()) {
-            copy_box run;
-            run.append(count * items.item(), 1, 1);
-            return transfer_box(call.exec(), label.c_str(), target + first * items.item(), packed_data, run);
-          }
-          items.visit(first, count,
-                      [&](const copy_box& part, std::int64_t offset, std::int64_t, std::int64_t packed) {
-                        transfer_box(call.exec(), label.c_str(), target + offset, packed_data + packed,
-                                     part.packed(side::source).ordered(side::target));
-                      });
+  constexpr bool moves = std::is_same_v<From, To>;
+  const copy_box box = layout.ordered(device_side);
+  const copy_box device_box = box.packed(near_side).ordered(device_side);
+  const auto move_by_host = [&](const auto& host, const box_items& items, slot_bytes* slot,
+                                std::int64_t first, std::int64_t count, bool past_caches) {
+    auto* const elements = reinterpret_cast<slot_element*>(slot);
+    items.visit(
+        first, count,
+        [&](const copy_box& part, std::int64_t target_place, std::int64_t source_place, std::int64_t packed) {
+          if constexpr (ToDevice)
+            launch_box(host, label, elements + packed, source + source_place, part.packed(device_side),
+                       past_caches);
+          else
+            launch_box(host, label, target + target_place, elements + packed, part.packed(device_side),
+                       past_caches);
         });
-    return;
-  }
-  using moved = std::conditional_t<std::is_same_v<From, To>, ring_unit<To>, To>;
-  const box_items items(box, ring_item<Exec, To>(call.exec()));
-  ring_meter progress(meter);
-  ring<Exec> slots(call, call.exec(), label, items.count(), items.item() * element,
-                   execution_backend<Exec>::tuning(call.exec()).staging_workers);
-  slots.to_device(
-      kernels::elements_from_slot<Exec, moved, kernels::strided_places>{
-          reinterpret_cast<moved*>(target), places_of(box, side::target), items.item()},
-      all_by_ring{}, [&](const auto& host, std::byte* slot, std::int64_t first, std::int64_t count) {
-        pack(host, items, slot, first, count, false);
-        progress.add(static_cast<std::size_t>(count * items.item() * element));
-        return false;
-      });
-}
-
-/// The other direction, in the order of the source. The ring's kernel converts; transfers move elements of
-/// one type.
-template <class Exec, class From, class To>
-void copy_from_device(launch_context<Exec>& call, const std::string& label, const From* source, To* target,
-                      const copy_box& layout, const slot_tuning& how, copy_meter& meter) {
-  using side = copy_box::side;
-  constexpr auto element = static_cast<std::int64_t>(sizeof(To));
-  constexpr bool same = std::is_same_v<From, To>;
-  const copy_box box = layout.ordered(side::source);
-  const auto unpack = [&](const auto& host, const box_items& items, const std::byte* slot, std::int64_t first,
-                          std::int64_t count, bool past_caches) {
-    items.visit(first, count,
-                [&](const copy_box& part, std::int64_t offset, std::int64_t, std::int64_t packed) {
-                  launch_box(host, label, target + offset, reinterpret_cast<const To*>(slot) + packed,
-                             part.packed(side::source), past_caches);
-                });
   };
-  if constexpr (same) {
-    const copy_box device_box = box.packed(side::target).ordered(side::source);
+  if constexpr (ToDevice || moves) {
     if (suits_transfer(call.exec(), device_box, sizeof(To))) {
       const box_items items(box, how.slot_bytes / element);
+      const auto transfer_part = [&](std::byte* slot, std::int64_t offset, std::int64_t packed,
+                                     const copy_box& part) {
+        if constexpr (ToDevice)
+          transfer_box(call.exec(), label.c_str(), target + offset,
+                       reinterpret_cast<const To*>(slot) + packed, part);
+        else
+          transfer_box(call.exec(), label.c_str(), reinterpret_cast<To*>(slot) + packed, source + offset,
+                       part);
+      };
+      const auto move_by_transfer = [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+        if (device_box.is_one_run()) {
+          copy_box run;
+          run.append(count * items.item(), 1, 1);
+          return transfer_part(slot, first * items.item(), 0, run);
+        }
+        items.visit(first, count,
+                    [&](const copy_box& part, std::int64_t target_place, std::int64_t source_place,
+                        std::int64_t packed) {
+                      transfer_part(slot, ToDevice ? target_place : source_place, packed,
+                                    part.packed(near_side).ordered(device_side));
+                    });
+      };
+      const bool past_caches = ToDevice ? how.fills_past_caches : how.drains_past_caches;
+      const auto pack = [&](slot_bytes* slot, std::int64_t first, std::int64_t count) {
+        move_by_host(caller_thread{}, items, slot, first, count, past_caches);
+      };
       copy_slots<Exec> slots(call, label, items.count(), items.item() * element, how, meter);
-      slots.from_device(
-          [&](std::byte* slot, std::int64_t first, std::int64_t count) {
-            auto* const packed_data = reinterpret_cast<To*>(slot);
-            if (device_box.is_one_run()) {
-              copy_box run;
-              run.append(count * items.item(), 1, 1);
-              return transfer_box(call.exec(), label.c_str(), packed_data, source + first * items.item(),
-                                  run);
-            }
-            items.visit(first, count,
-                        [&](const copy_box& part, std::int64_t, std::int64_t offset, std::int64_t packed) {
-                          transfer_box(call.exec(), label.c_str(), packed_data + packed, source + offset,
-                                       part.packed(side::target).ordered(side::source));
-                        });
-          },
-          [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
-            unpack(caller_thread{}, items, slot, first, count, how.drains_past_caches);
-          });
+      if constexpr (ToDevice)
+        slots.to_device(pack, move_by_transfer);
+      else
+        slots.from_device(move_by_transfer, pack);
       return;
     }
   }
-  using moved = std::conditional_t<same, ring_unit<To>, To>;
-  using source_element = std::conditional_t<same, moved, From>;
+  using moved = std::conditional_t<moves, ring_unit<To>, To>;
   const box_items items(box, ring_item<Exec, To>(call.exec()));
+  const kernels::box_places places(device_box);
   ring_meter progress(meter);
   ring<Exec> slots(call, call.exec(), label, items.count(), items.item() * element,
-                   execution_backend<Exec>::tuning(call.exec()).staging_workers);
-  slots.from_device(
-      kernels::elements_to_slot<moved, source_element, kernels::strided_places>{
-          reinterpret_cast<const source_element*>(source), places_of(box, side::source), items.item()},
-      all_by_ring{}, [&](const auto& host, const std::byte* slot, std::int64_t first, std::int64_t count) {
-        unpack(host, items, slot, first, count, false);
-        progress.add(static_cast<std::size_t>(count * items.item() * element));
-      });
+                   backend::tuning(call.exec()).staging_workers);
+  const auto pack = [&](const auto& host, slot_bytes* slot, std::int64_t first, std::int64_t count) {
+    move_by_host(host, items, slot, first, count, false);
+    progress.add(static_cast<std::size_t>(count * items.item() * element));
+    return false;
+  };
+  if constexpr (ToDevice) {
+    slots.to_device(
+        kernels::elements_from_slot<Exec, moved, kernels::box_places>{reinterpret_cast<moved*>(target),
+                                                                      places, items.item()},
+        all_by_ring{}, pack);
+  } else {
+    using unit = std::conditional_t<moves, moved, From>;
+    slots.from_device(
+        kernels::elements_to_slot<moved, unit, kernels::box_places>{reinterpret_cast<const unit*>(source),
+                                                                    places, items.item()},
+        all_by_ring{}, pack);
+  }
 }
 
 /// Copies by host threads, which exchange page-locked slots with the device if one side lies there. A copy
@@ -191,9 +255,9 @@ void copy_staged(launch_context<Exec>& call, const array_ref<From, FromSpace>& s
     launch_box<std::remove_const_t<decltype(host)>, To, plain>(host, label, target.data, source.data, box);
     host.fence(label);
   } else if constexpr (FromSpace::is_host_accessible) {
-    copy_to_device<Exec, plain, To>(call, label, source.data, target.data, box, how, meter);
+    copy_over_link<true, Exec, plain, To>(call, label, source.data, target.data, box, how, meter);
   } else {
-    copy_from_device<Exec, plain, To>(call, label, source.data, target.data, box, how, meter);
+    copy_over_link<false, Exec, plain, To>(call, label, source.data, target.data, box, how, meter);
   }
 }
 

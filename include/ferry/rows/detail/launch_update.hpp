@@ -5,12 +5,10 @@
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/plan/row_plan.hpp>
-#include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/apply_rows.hpp>
+#include <ferry/rows/detail/combine.hpp>
 #include <ferry/rows/detail/row_walk.hpp>
 #include <ferry/rows/detail/schedule.hpp>
-#include <ferry/rows/detail/segment_sums.hpp>
-#include <ferry/rows/detail/shared_values.hpp>
 #include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -32,7 +30,7 @@
 ///                                    whether its kernels can have wide packed tiles, and these rows too; may
 ///                                    be absent
 ///   kernel<Exec, Duplicates, Tile, Fields>(source, items, values)
-///                                    the kernel, see row_kernels.hpp; `per_item()` work items per item
+///                                    the kernel, see apply_kernel; `per_item()` work items per item
 ///   takes_masks<Duplicates, Source>
 ///                                    whether its kernels take masked tiles
 ///   counts_rows                      whether rows count their steps, even rows of width 0

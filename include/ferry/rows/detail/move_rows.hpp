@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/argument.hpp>
+#include <ferry/memory/device.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/rows/detail/batch_rows.hpp>
-#include <ferry/rows/detail/convert_rows.hpp>
+#include <ferry/rows/detail/chunks.hpp>
 #include <ferry/rows/detail/gather_rows.hpp>
-#include <ferry/rows/detail/move_chunks.hpp>
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/serve_ring.hpp>
@@ -14,8 +13,11 @@
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
+#include <ferry/tensor/extents.hpp>
+#include <ferry/tensor/tensor.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -108,12 +110,12 @@ auto in_units(const array_ref<T, Space>& array, bool wide) {
     std::int64_t width;
     bool wide;
   };
-  if (wide) {
-    const auto row_units = as_units<kernels::opaque16>(array);
-    return units{row_units.data, row_units.stride, row_units.width, true};
-  }
-  const auto row_units = as_units<unit_of<std::remove_const_t<T>>>(array);
-  return units{row_units.data, row_units.stride, row_units.width, false};
+  const auto unit =
+      static_cast<std::int64_t>(wide ? sizeof(kernels::opaque16) : sizeof(unit_of<std::remove_const_t<T>>));
+  const auto count = [&](std::int64_t elements) {
+    return elements * static_cast<std::int64_t>(sizeof(T)) / unit;
+  };
+  return units{array.data, count(array.row_stride()), count(array.width()), wide};
 }
 
 /// Rows as a kernel reads them in units of some size: row r begins r * stride units after `data`, for each r
@@ -250,6 +252,18 @@ auto mover_to_slot(const array_ref<T, Space>& table, const Source& source) {
   const auto units = in_units(table, in_wide_units(table));
   return kernels::rows_to_slot<unit_of<std::remove_const_t<T>>, Source>{
       units.data, units.stride, fast_divisor(units.width), source, units.wide};
+}
+
+/// A tensor of `rows` rows on a device that has an array's extents after the first.
+template <class T, class Space, class Extents = dynamic_rank, std::size_t Rank = 1, class Array>
+tensor<T, Space, Extents> tensor_like(const Array& array, device home, std::int64_t rows, std::string label) {
+  if constexpr (Rank < max_rank)
+    if (array.rank > Rank)
+      return tensor_like<T, Space, Extents, Rank + 1>(array, home, rows, std::move(label));
+  std::array<std::size_t, Rank> sizes;
+  for (std::size_t i = 0; i < Rank; ++i) sizes[i] = static_cast<std::size_t>(array.extents[i]);
+  sizes[0] = static_cast<std::size_t>(rows);
+  return {std::move(label), home, sizes};
 }
 
 }  // namespace ferry::detail

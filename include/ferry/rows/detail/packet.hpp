@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/memory/detail/backend.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/detail/bit_cast.hpp>
 #include <ferry/tensor/half.hpp>
 
@@ -20,34 +21,20 @@ struct alignas(sizeof(T) * N) packet {
   T value[N];
 };
 
+#if defined(__SIZEOF_INT128__)
+__extension__ using widest_integer = unsigned __int128;
+#else
+using widest_integer = std::uint64_t;
+#endif
+inline constexpr std::size_t widest_store = sizeof(widest_integer);
+
 /// The integer type that stores a packet of `Bytes` bytes.
 template <std::size_t Bytes>
-struct packet_integer;
-template <>
-struct packet_integer<1> {
-  using type = std::uint8_t;
-};
-template <>
-struct packet_integer<2> {
-  using type = std::uint16_t;
-};
-template <>
-struct packet_integer<4> {
-  using type = std::uint32_t;
-};
-template <>
-struct packet_integer<8> {
-  using type = std::uint64_t;
-};
-#if defined(__SIZEOF_INT128__)
-template <>
-struct packet_integer<16> {
-  __extension__ using type = unsigned __int128;
-};
-inline constexpr std::size_t widest_store = 16;
-#else
-inline constexpr std::size_t widest_store = 8;
-#endif
+using packet_integer = std::conditional_t<
+    Bytes == 1, std::uint8_t,
+    std::conditional_t<Bytes == 2, std::uint16_t,
+                       std::conditional_t<Bytes == 4, std::uint32_t,
+                                          std::conditional_t<Bytes == 8, std::uint64_t, widest_integer>>>>;
 
 /// target[0, N) = value, by as few stores as the packet's size allows. Little-endian. Elements are joined by
 /// shifts: nvcc takes a memcpy of converted elements through memory.
@@ -55,10 +42,10 @@ template <class T, int N>
 KOKKOS_FORCEINLINE_FUNCTION void store_as_integers(T* target, const packet<T, N>& value) {
   constexpr std::size_t unit = sizeof(value) < widest_store ? sizeof(value) : widest_store;
   constexpr std::size_t units = sizeof(value) / unit;
-  using integer = typename packet_integer<unit>::type;
+  using integer = packet_integer<unit>;
   integer bits[units] = {};
   if constexpr (sizeof(T) <= 8 && (sizeof(T) & (sizeof(T) - 1)) == 0) {
-    using element = typename packet_integer<sizeof(T)>::type;
+    using element = packet_integer<sizeof(T)>;
     constexpr int per_unit = static_cast<int>(unit / sizeof(T));
     for (int e = 0; e < N; ++e)
       bits[e / per_unit] |= static_cast<integer>(ferry::detail::bit_cast<element>(value.value[e]))
@@ -83,8 +70,8 @@ KOKKOS_FORCEINLINE_FUNCTION void store_packet(T* target, const packet<T, N>& val
 template <class T, int N>
 KOKKOS_FORCEINLINE_FUNCTION packet<T, N> load_as_integers(const T* source) {
   constexpr std::size_t unit = sizeof(packet<T, N>) < widest_store ? sizeof(packet<T, N>) : widest_store;
-  using integer = typename packet_integer<unit>::type;
-  using element = typename packet_integer<sizeof(T)>::type;
+  using integer = packet_integer<unit>;
+  using element = packet_integer<sizeof(T)>;
   constexpr int per_unit = static_cast<int>(unit / sizeof(T));
   packet<T, N> value;
   for (int first = 0; first < N; first += per_unit) {
@@ -134,19 +121,7 @@ KOKKOS_FORCEINLINE_FUNCTION bool narrow_pairs([[maybe_unused]] const Value (&val
 /// So float and int32 rows share their kernels.
 template <std::size_t Bytes>
 struct opaque {
-  unsigned char byte[Bytes];
-};
-template <>
-struct opaque<2> {
-  std::uint16_t bits;
-};
-template <>
-struct opaque<4> {
-  std::uint32_t bits;
-};
-template <>
-struct opaque<8> {
-  std::uint64_t bits;
+  packet_integer<Bytes> bits;
 };
 /// One element that moves bit by bit, whatever its type supports.
 template <class T>
@@ -155,6 +130,34 @@ struct alignas(T) whole_element {
 };
 struct alignas(16) opaque16 {
   std::uint32_t bits[4];
+};
+
+/// How far ahead a host's thread prefetches rows: random rows would otherwise be one cache miss after the
+/// other. Only the first lines of a row are prefetched; the hardware prefetcher fetches the rest.
+struct look_ahead {
+  static constexpr std::int64_t line = 64;  // bytes
+  static constexpr std::int64_t most_lines = 4;
+  static constexpr std::int64_t lines_ahead = 16;
+
+  /// Lines that are prefetched of a row of `row_bytes` bytes.
+  KOKKOS_FUNCTION static std::int64_t lines(std::int64_t row_bytes) {
+    const std::int64_t total = (row_bytes + line - 1) / line;
+    return total < 1 ? 1 : total < most_lines ? total : most_lines;
+  }
+  /// The number of rows to prefetch ahead.
+  KOKKOS_FUNCTION static std::int64_t rows(std::int64_t row_bytes) { return lines_ahead / lines(row_bytes); }
+
+  /// Always inlined: GCC takes a function of nothing but prefetches for one without effects and removes calls
+  /// of it.
+  KOKKOS_FORCEINLINE_FUNCTION static void prefetch([[maybe_unused]] const void* row,
+                                                   [[maybe_unused]] std::int64_t row_bytes) {
+    KOKKOS_IF_ON_HOST((const auto* line_begin = static_cast<const char*>(row); __builtin_prefetch(line_begin);
+                       if (row_bytes > line) {
+                         __builtin_prefetch(line_begin + line);
+                         if (row_bytes > 2 * line) __builtin_prefetch(line_begin + 2 * line);
+                         if (row_bytes > 3 * line) __builtin_prefetch(line_begin + 3 * line);
+                       }))
+  }
 };
 
 }  // namespace ferry::kernels

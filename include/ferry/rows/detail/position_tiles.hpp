@@ -12,7 +12,6 @@
 #include <bit>
 #include <cstdint>
 #include <string>
-#include <type_traits>
 
 /// Atomic additions to rows that several positions of a batch name. Additions to one address follow one
 /// another, so a row that half of the batch names would decide the time. Therefore teams sum the values of

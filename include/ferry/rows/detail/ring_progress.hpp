@@ -3,10 +3,14 @@
 
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/function_ref.hpp>
+#include <ferry/rows/detail/serve_ring.hpp>
 #include <ferry/runtime/detail/worker_team.hpp>
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -60,6 +64,96 @@ class ring_progress {
   std::atomic<bool> over_{false};
   questions ask_{*this};
   worker_team watcher_;
+};
+
+/// A worker's side of its ring words. The destructor declares the end of its posts.
+class ring_producer {
+ public:
+  ring_producer(ring_progress& progress, kernels::ring_words& words) : progress_(progress), words_(words) {}
+  ring_producer(const ring_producer&) = delete;
+  ring_producer& operator=(const ring_producer&) = delete;
+  ~ring_producer() { end(); }
+
+  /// False if this worker's posts were ended before it began.
+  [[nodiscard]] bool begin() {
+    ended_ = std::atomic_ref<std::int64_t>(words_.begun).exchange(1) != 0;
+    return !ended_;
+  }
+  static void end_unless_begun(kernels::ring_words& words) {
+    if (std::atomic_ref<std::int64_t>(words.begun).exchange(1) == 0)
+      std::atomic_ref<std::int64_t>(words.posted).store(1, std::memory_order_release);
+  }
+
+  [[nodiscard]] std::int64_t posted() const { return posted_; }
+  void post_next(const kernels::ring_post& next) {
+    words_.posts[posted_++ % kernels::ring_words::depth] = next;
+    publish();
+  }
+  /// Declares that there are no more posts.
+  void end() {
+    ended_ = true;
+    static_cast<void>(std::atomic_ref<std::int64_t>(words_.begun).exchange(1));
+    publish();
+  }
+  [[nodiscard]] bool has_ended() const { return ended_; }
+  /// Waits until the device has finished `least` posts; false if the list was given up meanwhile.
+  [[nodiscard]] bool await(std::int64_t least) {
+    const std::atomic_ref<std::int64_t> completions(words_.completions);
+    return progress_.await([&] { return completions.load(std::memory_order_acquire) >= least; });
+  }
+  /// Resets for the posts of another kernel, after the kernel that served the last posts has ended.
+  void start_over() {
+    posted_ = 0;
+    ended_ = false;
+    words_.completions = 0;
+    publish();
+  }
+
+ private:
+  void publish() {
+    std::atomic_ref<std::int64_t>(words_.posted)
+        .store(2 * posted_ + (ended_ ? 1 : 0), std::memory_order_release);
+  }
+
+  ring_progress& progress_;
+  kernels::ring_words& words_;
+  std::int64_t posted_ = 0;
+  bool ended_ = false;
+};
+
+/// Every piece of a list goes through the ring.
+struct all_by_ring {
+  template <class Visit>
+  void operator()(std::int64_t first, std::int64_t count, const Visit& visit) const {
+    visit(first, count);
+  }
+};
+
+/// The parts of queue pieces that a ring's worker takes, one after the other.
+template <class Queue, class Parts>
+class queued_parts {
+ public:
+  queued_parts(Queue& queue, const Parts& parts) : queue_(queue), parts_(parts) {}
+
+  bool take(kernels::ring_post& next) {
+    std::int64_t first = 0, count = 0;
+    while (position_ == posts_.size()) {
+      if (!queue_.take(first, count)) return false;
+      posts_.clear();
+      position_ = 0;
+      parts_(first, count, [&](std::int64_t begin, std::int64_t length) {
+        if (length > 0) posts_.push_back({begin, length, 0});
+      });
+    }
+    next = posts_[position_++];
+    return true;
+  }
+
+ private:
+  Queue& queue_;
+  const Parts& parts_;
+  std::vector<kernels::ring_post> posts_;
+  std::size_t position_ = 0;
 };
 
 }  // namespace ferry::detail

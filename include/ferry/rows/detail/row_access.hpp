@@ -25,6 +25,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 /// Addressers: where the rows of a table lie. A verb is written once, over one of these:
 ///
@@ -149,25 +150,6 @@ template <class Exec>
 void validate_rows(launch_context<Exec>&, const std::string&, const kernels::consecutive_rows&,
                    std::int64_t) {}
 
-/// The plan of a batch, null for one of indices.
-template <class Named>
-decltype(auto) plan_of([[maybe_unused]] const Named& named) {
-  if constexpr (is_plan<Named>)
-    return (named.storage());
-  else
-    return std::shared_ptr<plan_storage>();
-}
-
-/// The paths compiled for a call. Rows that are not strided have no machine profile, so path::automatic is
-/// path::direct.
-template <class Access, class Asked, verb What, class Exec, class BatchSpace, path_kind... Without>
-consteval path_set paths_to() {
-  if constexpr (Access::is_strided)
-    return paths_for<Asked, What, Exec, typename Access::memory_space, BatchSpace, Without...>();
-  else
-    return {kind_of<Asked>};
-}
-
 /// The members that most kinds of tables share.
 template <class T, class Space>
 struct rows_of_kernels {
@@ -195,8 +177,8 @@ struct rows_of_kernels {
   static void require_foreign(const char*, const Operands&...) {}
 };
 
-/// Rows of an array: row r at base + r * stride.
-template <class T, class Space>
+/// Rows of an array: row r at base + r * stride. Array: the array, or a reference to it.
+template <class T, class Space, class Array = const array_ref<T, Space>&>
 class plain_rows {
  public:
   using value_type = T;
@@ -207,7 +189,7 @@ class plain_rows {
   template <class Path>
   static constexpr std::string_view path_label = Path::name;
 
-  explicit plain_rows(const array_ref<T, Space>& array) : array_(array) {}
+  explicit plain_rows(Array array) : array_(static_cast<Array&&>(array)) {}
 
   [[nodiscard]] const array_ref<T, Space>& table() const { return array_; }
   [[nodiscard]] std::int64_t row_bytes() const { return bytes_of_rows(array_, 1); }
@@ -259,8 +241,53 @@ class plain_rows {
   }
 
  private:
-  const array_ref<T, Space>& array_;
+  Array array_;
 };
+template <class T, class Space>
+plain_rows(const array_ref<T, Space>&) -> plain_rows<T, Space>;
 static_assert(RowAccess<plain_rows<float, device_space>>);
+
+/// An array as a verb takes it, with its elements const if the verb only Reads.
+template <bool Reads, class Array>
+auto table_of(Array& array) {
+  if constexpr (Reads)
+    return read_only(make_ref(array));
+  else
+    return make_ref(array);
+}
+/// The addresser of an array, with the members of a table_access.
+template <class Table, class Array>
+struct array_access : plain_rows<typename Array::value_type, typename Array::memory_space, Array> {
+  using checked = Table;
+  using added_to = Table;
+  using gathered = std::remove_const_t<typename Array::value_type>;
+
+  array_access(auto& table, const char*)
+      : array_access::plain_rows(table_of<std::is_const_v<typename Array::value_type>>(table)) {}
+
+  template <class Exec, class Chosen, bool = false>
+  static consteval void require() {}
+  static consteval void require_writable() { require_output<Table>(); }
+};
+
+/// Tables of all kinds that verbs read, and write.
+/// @{
+template <class Table>
+concept HasRows = (AnArray<Table> || HasRowAccess<Table>);
+template <class Table>
+concept HasOutputRows = (AnArray<Table> || HasWritableRows<std::remove_reference_t<Table>>);
+/// @}
+
+template <class Table, bool Reads>
+consteval auto access_for() {
+  using plain = std::remove_reference_t<Table>;
+  if constexpr (AnArray<Table>)
+    return std::type_identity<array_access<Table, decltype(table_of<Reads>(std::declval<plain&>()))>>{};
+  else
+    return std::type_identity<table_access<plain>>{};
+}
+/// The addresser of a verb's table, constructed by (table, verb).
+template <class Table, bool Reads = false>
+using access_to = typename decltype(access_for<Table, Reads>())::type;
 
 }  // namespace ferry::detail

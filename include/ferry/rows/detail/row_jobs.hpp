@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/policy.hpp>
 #include <ferry/policy/duplicates.hpp>
-#include <ferry/rows/detail/add_atomically.hpp>
+#include <ferry/rows/detail/apply_rows.hpp>
+#include <ferry/rows/detail/combine.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
-#include <ferry/rows/detail/row_kernels.hpp>
 #include <ferry/rows/detail/row_operations.hpp>
-#include <ferry/rows/detail/shared_values.hpp>
+#include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
@@ -15,9 +15,40 @@
 #include <string>
 #include <type_traits>
 
-/// The jobs of scatter and scatter_add, see launch_update.hpp. The job of step is in
-/// optim/detail/update_job.hpp.
+/// The kernels of jobs, for one of three tiles: kernels::host_tile on the host; on a device packed_tile if
+/// alignment allows it, else the job's loose_tile.
 namespace ferry::detail {
+
+template <class Value, class Space>
+const Value* const_data(const array_ref<Value, Space>& values) {
+  return values.data;
+}
+
+/// Combines values in Compute and applies `operation` to each row.
+template <class Compute, class Tile, class Duplicates, class Source, class Value, class Operation>
+auto apply_kernel(const Source& source, std::int64_t items, const Value* values, std::int64_t stride,
+                  std::int64_t width, const Operation& operation) {
+  const std::int64_t tiles = Tile::host ? 1 : kernels::tiles_of<Tile>(width);
+  return kernels::apply_rows<Compute, Tile, Duplicates, Source, Value, Operation>{
+      source, values, stride, width, items, fast_divisor(tiles), operation};
+}
+
+/// Moves rows as opaque units, by Operation<unit>{data, stride}. A packed tile is one unit of 16 bytes.
+template <template <class> class Operation, class Tile, class Duplicates, class Source, class To,
+          class Values>
+auto move_kernel(const Source& source, std::int64_t items, const To& table, const Values& values) {
+  using element = std::remove_cvref_t<decltype(*table.data)>;
+  using unit = std::conditional_t<Tile::packed, kernels::opaque16, unit_of<element>>;
+  using tile = std::conditional_t<Tile::packed, kernels::single_tile, Tile>;
+  const auto rows = as_units<unit>(table);
+  const auto inputs = as_units<unit>(values);
+  const auto* data = static_cast<const unit*>(inputs.data);
+  return apply_kernel<unit, tile, Duplicates>(source, items, data, inputs.stride, rows.width,
+                                              Operation<unit>{rows.data, rows.stride});
+}
+
+// The jobs of scatter and scatter_add, see launch_update.hpp. The job of step is in
+// optim/detail/update_job.hpp.
 
 template <class T, class V>
 consteval auto combining() {
@@ -37,65 +68,71 @@ consteval auto combining() {
 template <class T, class V>
 using combine_type = typename decltype(combining<T, V>())::type;
 
-/// The members common to jobs without state.
+/// The members common to jobs on a table of T without state.
+template <class T, class TableSpace>
 struct row_job {
-  static constexpr int min_fields = 0, max_fields = 0, fields = 0;
+  static constexpr int min_fields = 0, max_fields = 0, fields = 0, most_row_arrays = 1;
   static constexpr bool needs_whole_rows = false, counts_rows = false;
   template <class Duplicates, class Source>
   static constexpr bool takes_masks = !adjusts_values<Duplicates>;
+  template <class Value>
+  using packed_tile = kernels::packed_tile_of<T, std::remove_const_t<Value>>;
+  template <class Exec, class Value>
+  using sum_type = combine_type<T, Value>;
+  template <class>
+  static constexpr bool replaces_by = false;
+
+  array_ref<T, TableSpace> table;
+
+  explicit row_job(const array_ref<T, TableSpace>& array) : table(array) {}
+
   [[nodiscard]] static bool is_refused() { return false; }
+  void for_each_array(const auto& check) const { check(table); }
+  static void for_each_row_array(const auto&) {}
+
+  template <class Duplicates, class Values>
+  [[nodiscard]] bool packs(const Values& values) const {
+    return in_packets<packed_tile<typename Values::value_type>::elements>(table, values);
+  }
 };
 
 /// Writes the combined value of each item into a dense buffer: the device's part of the staged path.
 template <class Wire, bool Moves>
-struct reduce_to_buffer : row_job {
+struct reduce_to_buffer : row_job<Wire, device_space> {
+  using row_job<Wire, device_space>::row_job;
   static constexpr bool writes_scratch = true;
-  template <class Value>
-  using packed_tile = kernels::packed_tile_of<Wire, std::remove_const_t<Value>>;
-
-  array_ref<Wire, device_space> table;
-
-  explicit reduce_to_buffer(const array_ref<Wire, device_space>& buffer) : table(buffer) {}
-
   template <class Exec, class Value>
   using sum_type = Wire;
 
   template <class Duplicates, class Values>
   [[nodiscard]] bool packs(const Values& values) const {
     if constexpr (Moves)
-      return in_wide_units(table, values);
+      return in_wide_units(this->table, values);
     else
-      return in_packets<packed_tile<typename Values::value_type>::elements>(table, values);
+      return row_job<Wire, device_space>::template packs<Duplicates>(values);
   }
 
   template <class Exec, class Duplicates, class Tile, int, class Source, class Value, class Space>
   [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
                             const array_ref<Value, Space>& values) const {
     if constexpr (Moves)
-      return move_kernel<kernels::emit_row, Tile, Duplicates>(source, items, table, values);
+      return move_kernel<kernels::emit_row, Tile, Duplicates>(source, items, this->table, values);
     else
       return apply_kernel<combining_number<Exec, Duplicates, Wire>, Tile, Duplicates>(
           source, items, const_data(values), values.row_stride(), values.width(),
-          kernels::emit_row<Wire>{table.data, table.row_stride()});
+          kernels::emit_row<Wire>{this->table.data, this->table.row_stride()});
   }
 };
 
 /// table[row] = combined value.
 template <class T, class TableSpace>
-struct replace_job : row_job {
-  template <class Value>
-  using packed_tile = kernels::packed_tile_of<T, std::remove_const_t<Value>>;
-
-  array_ref<T, TableSpace> table;
-
-  explicit replace_job(const array_ref<T, TableSpace>& array) : table(array) {}
+struct replace_job : row_job<T, TableSpace> {
+  using row_job<T, TableSpace>::row_job;
 
   template <class Value, class Duplicates>
   static constexpr bool moves = std::is_same_v<T, std::remove_const_t<Value>> && !Duplicates::combines;
   template <class Value, class Duplicates>
   using wire_type = std::conditional_t<moves<Value, Duplicates>, Value, combine_type<T, Value>>;
-  template <class Exec, class Value>
-  using sum_type = combine_type<T, Value>;
   template <class Value>
   static constexpr bool replaces_by = std::is_same_v<T, Value>;
 
@@ -112,44 +149,30 @@ struct replace_job : row_job {
   template <class Duplicates, class Value, class Space>
   [[nodiscard]] bool packs(const array_ref<Value, Space>& values) const {
     if constexpr (moves<Value, Duplicates>)
-      return in_wide_units(table, values);
+      return in_wide_units(this->table, values);
     else
-      return in_packets<packed_tile<Value>::elements>(table, values);
+      return row_job<T, TableSpace>::template packs<Duplicates>(values);
   }
 
   template <class Exec, class Duplicates, class Tile, int, class Source, class Value, class Space>
   [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
                             const array_ref<Value, Space>& values) const {
     if constexpr (moves<Value, Duplicates>)
-      return move_kernel<kernels::replace_row, Tile, Duplicates>(source, items, table, values);
+      return move_kernel<kernels::replace_row, Tile, Duplicates>(source, items, this->table, values);
     else
       return apply_kernel<combine_type<T, std::remove_const_t<Value>>, Tile, Duplicates>(
           source, items, const_data(values), values.row_stride(), values.width(),
-          kernels::replace_row<T>{table.data, table.row_stride()});
-  }
-
-  template <class Check>
-  void for_each_array(const Check& check) const {
-    check(table);
+          kernels::replace_row<T>{this->table.data, this->table.row_stride()});
   }
 };
 
 /// table[row] += combined value.
 template <class T, class TableSpace>
-struct add_job : row_job {
-  template <class Value>
-  using packed_tile = kernels::packed_tile_of<T, std::remove_const_t<Value>>;
-
-  array_ref<T, TableSpace> table;
-
-  explicit add_job(const array_ref<T, TableSpace>& array) : table(array) {}
+struct add_job : row_job<T, TableSpace> {
+  using row_job<T, TableSpace>::row_job;
 
   template <class Value, class Duplicates>
   using wire_type = combine_type<T, Value>;
-  template <class Exec, class Value>
-  using sum_type = combine_type<T, Value>;
-  template <class>
-  static constexpr bool replaces_by = false;
   /// Atomic additions take whole tiles.
   template <class Duplicates, class Source>
   static constexpr bool takes_masks =
@@ -164,11 +187,6 @@ struct add_job : row_job {
     return reduce_to_buffer<Wire, false>{dense_rows<Wire, device_space>(buffer, items, width, "combined")};
   }
 
-  template <class Duplicates, class Values>
-  [[nodiscard]] bool packs(const Values& values) const {
-    return in_packets<packed_tile<typename Values::value_type>::elements>(table, values);
-  }
-
   template <class Exec, class Duplicates, class Tile, int, class Source, class Value, class Space>
   [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
                             const array_ref<Value, Space>& values) const {
@@ -179,14 +197,9 @@ struct add_job : row_job {
     };
     if constexpr (in_any_order<Duplicates> && kernels::by_positions<Source> && !is_host_exec<Exec>)
       return kernel_of(kernels::add_atomically<execution_backend<Exec>, T, kernels::unscaled>(
-          table.data, table.row_stride(), {}, nullptr));
+          this->table.data, this->table.row_stride(), {}, nullptr));
     else
-      return kernel_of(kernels::add_row<T>{table.data, table.row_stride()});
-  }
-
-  template <class Check>
-  void for_each_array(const Check& check) const {
-    check(table);
+      return kernel_of(kernels::add_row<T>{this->table.data, this->table.row_stride()});
   }
 };
 

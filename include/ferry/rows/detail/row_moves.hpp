@@ -4,7 +4,7 @@
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/rows/detail/copy_box.hpp>
 #include <ferry/rows/detail/copy_kernels.hpp>
-#include <ferry/rows/detail/prefetch.hpp>
+#include <ferry/rows/detail/packet.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/report.hpp>
 #include <ferry/tensor/detail/numeric.hpp>

@@ -32,26 +32,35 @@ struct weights_of_row {
   }
 };
 
-/// Rounds to nearest if the table's format is narrow.
+/// Weights in an array.
 template <class T>
-struct nearest_weights {
+struct weights_in_array {
   T* data;
   std::int64_t stride;
 
-  using row_view = weights_of_row<nearest_weights>;
-
-  KOKKOS_FORCEINLINE_FUNCTION row_view row(std::int64_t number, std::int64_t) const {
-    return {*this, number};
+  template <class Visit>
+  KOKKOS_FORCEINLINE_FUNCTION void visit_rows(const Visit& visit) {
+    visit(data);
   }
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void load(Compute (&weight)[Tile::elements], std::int64_t row,
                                         std::int64_t column, int count) const {
     load_tile<Tile>(weight, data + row_offset<Tile>(row, stride) + column, count);
   }
+};
+
+/// Rounds to nearest if the table's format is narrow.
+template <class T>
+struct nearest_weights : weights_in_array<T> {
+  using row_view = weights_of_row<nearest_weights>;
+
+  KOKKOS_FORCEINLINE_FUNCTION row_view row(std::int64_t number, std::int64_t) const {
+    return {*this, number};
+  }
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void store(const Compute (&weight)[Tile::elements], std::int64_t row,
                                          std::int64_t column, int count) const {
-    store_tile<Tile>(weight, data + row_offset<Tile>(row, stride) + column, count);
+    store_tile<Tile>(weight, this->data + row_offset<Tile>(row, this->stride) + column, count);
   }
 };
 
@@ -74,20 +83,13 @@ struct step_randomness {
 
 /// Rounds at random to one of the two neighbours.
 template <class T>
-struct stochastic_weights {
-  T* data;
-  std::int64_t stride;
+struct stochastic_weights : weights_in_array<T> {
   step_randomness randomness;
 
   using row_view = weights_of_row<stochastic_weights>;
 
   KOKKOS_FORCEINLINE_FUNCTION row_view row(std::int64_t number, std::int64_t) const {
     return {*this, number};
-  }
-  template <class Tile, class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION void load(Compute (&weight)[Tile::elements], std::int64_t row,
-                                        std::int64_t column, int count) const {
-    load_tile<Tile>(weight, data + row_offset<Tile>(row, stride) + column, count);
   }
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void store(const Compute (&weight)[Tile::elements], std::int64_t row,
@@ -104,7 +106,7 @@ struct stochastic_weights {
           if (first + e < live<Tile>(count)) narrow[first + e] = rounded(weight[first + e], bits.word[e]);
       }
     }
-    store_tile<Tile>(narrow, data + row_offset<Tile>(row, stride) + column, count);
+    store_tile<Tile>(narrow, this->data + row_offset<Tile>(row, this->stride) + column, count);
   }
 
  private:
@@ -118,9 +120,9 @@ struct stochastic_weights {
 template <bool AtRandom, class T>
 auto weights_rounded(T* data, std::int64_t stride, [[maybe_unused]] const step_randomness& randomness) {
   if constexpr (AtRandom)
-    return stochastic_weights<T>{data, stride, randomness};
+    return stochastic_weights<T>{{data, stride}, randomness};
   else
-    return nearest_weights<T>{data, stride};
+    return nearest_weights<T>{{data, stride}};
 }
 
 /// True of weights that are plain numbers, rounded to nearest.

@@ -189,7 +189,8 @@ struct rows_to_slot {
   }
 };
 
-/// Elements of a strided array, in the order of its places. An item is `per_item` neighbours.
+/// Elements of a strided array, in the order of its places: places(position, target, source) adds an
+/// element's offsets. An item is `per_item` neighbours.
 template <class Exec, class T, class Places>
 struct elements_from_slot {
   using unit = T;
@@ -206,7 +207,9 @@ struct elements_from_slot {
   }
   template <class>
   KOKKOS_FUNCTION void store(std::byte*, const ring_post& post, std::int64_t i, const T& value) const {
-    target[places(post.first * per_item + i)] = value;
+    std::int64_t place = 0, slot_place = 0;
+    places(post.first * per_item + i, place, slot_place);
+    target[place] = value;
   }
 };
 
@@ -222,10 +225,12 @@ struct elements_to_slot {
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t units() const { return per_item; }
   template <class>
   KOKKOS_FUNCTION T load(const std::byte*, const ring_post& post, std::int64_t i) const {
+    std::int64_t place = 0, slot_place = 0;
+    places(post.first * per_item + i, slot_place, place);
     if constexpr (std::is_same_v<T, From>)
-      return source[places(post.first * per_item + i)];
+      return source[place];
     else
-      return convert<T>(source[places(post.first * per_item + i)]);
+      return convert<T>(source[place]);
   }
   template <class>
   KOKKOS_FUNCTION void store(std::byte* slot, const ring_post&, std::int64_t i, const T& value) const {

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/make_plan.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
+#include <ferry/policy/path.hpp>
+#include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -103,9 +106,34 @@ ticket move_columns(const char* verb, const Exec& exec, const Table& table, cons
   return call.finish(table, positions_of(named), has_signed_indices(named));
 }
 
-/// True if a verb by columns sorts its indices first, once for all columns.
-template <class Duplicates, class Indices>
-inline constexpr bool plans_columns =
-    !is_plan<Indices> && !std::is_same_v<Duplicates, duplicates::assume_unique> && !in_any_order<Duplicates>;
+/// scatter or scatter_add by columns; write(table, rows, values, policies...) is the verb. Indices are sorted
+/// first, once for all columns, if the policies need a plan. Policies: those of the call.
+template <class DefaultDuplicates, class Exec, class Table, class Indices, class Values, class Write,
+          class... Policies>
+ticket write_columns(const char* verb, const Exec& exec, Table& table, const Indices& indices,
+                     const Values& values, const Write& write, Policies... policies) {
+  using chosen = chosen_policies<Policies...>;
+  using duplicates_policy = typename chosen::template get<duplicates_category, DefaultDuplicates>;
+  using path_policy = typename chosen::template get<path_category, path::automatic>;
+  if constexpr (!is_plan<Indices> && !std::is_same_v<duplicates_policy, duplicates::assume_unique> &&
+                !in_any_order<duplicates_policy>) {
+    using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+    return write(table, make_plan(exec, indices, make_ref(table).rows(), bounds_policy{}), values,
+                 policies...);
+  } else {
+    return move_columns<chosen, true>(
+        verb, exec, make_ref(table), indices, read_only(make_ref(values)),
+        [&]<class... Bounds>(auto& column, auto& batch, const auto& rows, Bounds... bounds) {
+          if constexpr (sizeof...(Bounds) == 0)
+            return write(column, rows, batch, policies...);
+          else
+            return write(column, rows, batch, path_policy{}, duplicates_policy{}, bounds...);
+        },
+        []([[maybe_unused]] auto& call, [[maybe_unused]] const auto& named) {
+          if constexpr (duplicates_policy::forbids)
+            static_cast<void>(report_repeats(call, call.label("columns"), named));
+        });
+  }
+}
 
 }  // namespace ferry::detail

@@ -5,8 +5,7 @@
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/rows/detail/ring_parts.hpp>
-#include <ferry/rows/detail/ring_producer.hpp>
+#include <ferry/rows/detail/ring_progress.hpp>
 #include <ferry/rows/detail/serve_ring.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>

@@ -13,7 +13,6 @@
 #include <ferry/rows/detail/position_tiles.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/detail/search_rows.hpp>
-#include <ferry/rows/detail/write_cooperative.hpp>
 #include <ferry/rows/detail/write_staged.hpp>
 #include <ferry/rows/detail/write_winners.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>

@@ -4,7 +4,6 @@
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/bag_plan.hpp>
-#include <ferry/bags/detail/bag_row_counts.hpp>
 #include <ferry/bags/detail/launch_pool.hpp>
 #include <ferry/bags/detail/share_values.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
@@ -132,7 +131,7 @@ bag_lists<Compute, Payload> list_bags(const Exec& exec, const std::int64_t* plac
   if constexpr (Pooling::divides) {
     lists.divided = payload<Compute, Payload>(exec, "divided gradients", count, grads.width());
     const auto near_grads = values_for_kernels(call, label, grads);
-    using number = pooling_number<Exec, Compute>;
+    using number = exact_number<Exec, Compute>;
     if (lists.divided.size() != 0) {
       const auto* const sizes = bag_row_counts(call, label, list, row_of);
       launch(exec, call.label_part(label, "divide"), count * grads.width(),

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_arguments.hpp>
+#include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/launch_pool.hpp>
-#include <ferry/bags/detail/no_array.hpp>
 #include <ferry/bags/detail/pool_bags.hpp>
 #include <ferry/distributed/sharded/detail/bag_lists.hpp>
 #include <ferry/distributed/sharded/detail/bag_weight_gradients.hpp>
@@ -24,7 +24,7 @@
 #include <ferry/optim/detail/step_rows.hpp>
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/plan/row_plan.hpp>
-#include <ferry/rows/detail/shared_values.hpp>
+#include <ferry/rows/detail/combine.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 

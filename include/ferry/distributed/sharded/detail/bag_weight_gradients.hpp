@@ -3,7 +3,6 @@
 
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/bag_plan.hpp>
-#include <ferry/bags/detail/weight_gradients.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>

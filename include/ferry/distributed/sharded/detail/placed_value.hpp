@@ -16,7 +16,7 @@ template <class Generator>
 struct placed_value {
   static constexpr bool is_by_position = false;
   static constexpr int neighbours = [] {
-    if constexpr (DrawsNeighbours<Generator>) return Generator::neighbours;
+    if constexpr (requires { Generator::neighbours; }) return Generator::neighbours;
     return 0;
   }();
   Generator generator;
@@ -28,14 +28,14 @@ struct placed_value {
     return generator(whole, column, whole * width.divisor() + column);
   }
   /// For neighbours of one row.
-  KOKKOS_FUNCTION auto draw(std::int64_t number) const requires(DrawsNeighbours<Generator>) {
+  KOKKOS_FUNCTION auto draw(std::int64_t number) const requires(neighbours > 0) {
     const std::int64_t position = number * neighbours;
     const std::int64_t row = width.quotient(position);
     return generator.draw((rows(row) * width.divisor() + position - row * width.divisor()) / neighbours);
   }
   template <class T>
   void run(std::int64_t row, std::int64_t column, std::int64_t, std::int64_t count, T* target) const
-      requires(DrawsNeighbours<Generator>) {
+      requires(neighbours > 0) {
     const std::int64_t whole = rows(row);
     generator.run(whole, column, whole * width.divisor() + column, count, target);
   }

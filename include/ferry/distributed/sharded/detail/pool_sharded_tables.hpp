@@ -4,7 +4,6 @@
 #include <ferry/bags/detail/bag_plan.hpp>
 #include <ferry/bags/detail/each_table.hpp>
 #include <ferry/bags/detail/gather_tables.hpp>
-#include <ferry/bags/detail/pool_tables.hpp>
 #include <ferry/bags/detail/step_tables.hpp>
 #include <ferry/distributed/communicator/detail/host_values.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>

@@ -11,8 +11,8 @@
 #include <ferry/memory/spaces.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/policy/path.hpp>
-#include <ferry/rows/detail/claim_slots.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/write_winners.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>

@@ -5,7 +5,7 @@
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/rows/copy.hpp>
-#include <ferry/rows/detail/tensor_like.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/gather.hpp>
 #include <ferry/rows/scatter.hpp>
 #include <ferry/runtime/detail/backend.hpp>

@@ -52,7 +52,7 @@ tensor<Compute, Payload> divided_gradients(const Exec& exec, const row_route<Wir
   auto undivided = payload<value, Payload>(exec, "gradients", grads.rows(), grads.width());
   auto quotients = payload<Compute, Payload>(exec, "divided gradients", grads.rows(), grads.width());
   copy(exec, grads, undivided).join();
-  using number = pooling_number<Exec, Compute>;
+  using number = exact_number<Exec, Compute>;
   const typename execution_backend<Exec>::device_guard guard(exec);  // Kokkos leaves its own device current
   const kernels::bag_list<std::int64_t> bags{sizes.data(), 0, list.bags, rows.routed(), false, false, {}};
   launch(exec, label, static_cast<std::int64_t>(quotients.size()),

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_plan.hpp>
-#include <ferry/bags/detail/launch_steps.hpp>
+#include <ferry/bags/detail/launch_tables.hpp>
 #include <ferry/bags/detail/share_values.hpp>
-#include <ferry/bags/detail/step_on_bags.hpp>
 #include <ferry/bags/detail/step_tables.hpp>
+#include <ferry/bags/step_bags.hpp>
 #include <ferry/distributed/sharded/detail/joined_tables.hpp>
 #include <ferry/distributed/sharded/detail/kernel_route.hpp>
 #include <ferry/distributed/sharded/detail/publish_batch.hpp>
