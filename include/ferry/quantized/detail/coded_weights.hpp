@@ -56,7 +56,7 @@ template <class Table>
 inline constexpr bool lanes_share_wide_tiles = true;
 template <class Q, class Space, class Scales>
 inline constexpr bool lanes_share_wide_tiles<coded_weights<Q, Space, Scales>> =
-    Q::block == 0 || kernels::sharing_lanes<kernels::wide_packed_tile>(Q::block) != 0;
+    Q::block == 0 || kernels::sharing_lanes<kernels::wide_packed_tile, Q::block> != 0;
 /// True if a table is one of codes, as a step takes it.
 template <class Table>
 inline constexpr bool is_encoded_table =

@@ -79,7 +79,7 @@ struct encode_rows {
   static constexpr bool teams_stay = true;
   static constexpr int flat_teams = 5;
   static constexpr bool has_wide_tiles = !Tile::host && Tile::elements > row_sum_order::lane_width;
-  static constexpr int sharers = sharing_lanes<Tile>(Q::block);
+  static constexpr int sharers = sharing_lanes<Tile, Q::block>;
 
   /// Vector lanes per row.
   [[nodiscard]] int lanes() const {

@@ -186,7 +186,7 @@ template <class Weights, class Tile>
 inline constexpr bool has_lone_blocks = false;
 template <class Q, bool Random, class Tile>
 inline constexpr bool has_lone_blocks<quantized_weights<Q, Random>, Tile> =
-    Q::block != 0 && !Tile::host && sharing_lanes<Tile>(Q::block) == 0;
+    Q::block != 0 && !Tile::host && sharing_lanes<Tile, Q::block> == 0;
 
 /// Writes the new weights of a row with the scales that its blocks need: of a block that is the row, of
 /// blocks that lanes have, a tile each, and of others, each of one thread.
@@ -196,7 +196,7 @@ template <class Tile, class Weights, class Walk, class TileAt, class Store>
 KOKKOS_FORCEINLINE_FUNCTION void store_blocks(const Weights& table, const typename Weights::row_view& row,
                                               std::int64_t width, const Walk& walk, const TileAt& tile_at,
                                               const Store& store) {
-  constexpr int block = Weights::block, sharers = sharing_lanes<Tile>(block);
+  constexpr int block = Weights::block, sharers = sharing_lanes<Tile, block>;
   const auto load = [](float(&value)[Tile::elements], const auto& tile, int count) {
     load_tile<Tile>(value, &tile.weight[0], count);
   };

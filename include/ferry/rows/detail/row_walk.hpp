@@ -136,14 +136,13 @@ struct thread_walk {
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION static int lanes() { return 1; }
 };
 
-/// Lanes that have a block of `numbers` columns, a tile each; 0 if it does not consist of their tiles.
-template <class Tile>
-constexpr int sharing_lanes(int numbers) {
-  const int lanes = numbers / Tile::elements;
-  const bool is_shared = !Tile::host && Tile::elements >= row_sum_order::lane_width && lanes > 0 &&
-                         lanes <= row_sum_order::lanes && (lanes & (lanes - 1)) == 0;
-  return is_shared && numbers % Tile::elements == 0 ? lanes : 0;
-}
+/// Lanes that have a block of `Numbers` columns, a tile each; 0 if it does not consist of their tiles.
+template <class Tile, int Numbers, int Lanes = Numbers / Tile::elements>
+inline constexpr int sharing_lanes = !Tile::host && Tile::elements >= row_sum_order::lane_width &&
+                                             Lanes > 0 && Lanes <= row_sum_order::lanes &&
+                                             (Lanes & (Lanes - 1)) == 0 && Numbers % Tile::elements == 0
+                                         ? Lanes
+                                         : 0;
 
 /// Vector lanes that share a row of `width` elements: a power of two.
 KOKKOS_FUNCTION inline int lanes_for(std::int64_t width) {
