@@ -31,10 +31,11 @@ namespace detail {
 template <class T>
 std::string type_string() {
   const char* order = sizeof(T) == 1 ? "|" : (std::endian::native == std::endian::little ? "<" : ">");
-  constexpr auto code = dlpack_code<T>();
+  constexpr int code = dlpack_code<T>();
   if (code == kDLBool) return "|b1";
   constexpr bool is_number = code <= kDLComplex && code != kDLOpaqueHandle;
-  constexpr std::string_view kind = std::string_view("iufVVc").substr(is_number ? code : kDLBfloat, 1);
+  constexpr std::string_view kind =
+      std::string_view("iufVVc").substr(static_cast<std::size_t>(is_number ? code : int{kDLBfloat}), 1);
   return joined(is_number ? order : "|", kind, sizeof(T));
 }
 
