@@ -29,6 +29,18 @@ namespace ferry::detail {
 /// The greatest power of two, up to 16, that divides the addresses of all tables.
 [[nodiscard]] std::int64_t alignment_of(std::span<const kernels::table_pair> tables);
 
+/// The tables of a copy by way of a buffer, in which each has `bytes` bytes.
+struct buffered_tables {
+  std::vector<kernels::table_pair> reads, writes;
+
+  buffered_tables(std::span<const kernels::table_pair> tables, std::byte* buffer, std::int64_t bytes);
+  /// Bytes of the rows of one table, so that all begin at whole units.
+  [[nodiscard]] static std::int64_t bytes_each(const row_shape& shape, std::int64_t count,
+                                               std::int64_t element) {
+    return (count * shape.box.size() * element + 15) / 16 * 16;
+  }
+};
+
 /// Enqueues the moves between rows of a shape in elements; `exec` may be the calling thread.
 template <class To, class From, class Exec>
 void move_rows(const Exec& exec, const std::string& label, const row_shape& shape, std::int64_t alignment,
@@ -132,26 +144,47 @@ void move_by_slots(launch_context<Exec>& call, const std::string& label, const r
                       });
 }
 
-/// Moves rows by host threads, through slots if one side is in the memory of the device.
+/// Moves rows by host threads, through slots if one side is in the memory of the device. `done`: the bytes of
+/// the tables before.
 template <class Choice, class From, class FromSpace, class To, class ToSpace, class Exec>
 void move_staged(launch_context<Exec>& call, const row_shape& shape,
                  std::span<const kernels::table_pair> tables, const kernels::row_pairs& on_device,
-                 const kernels::row_pairs& on_host, std::int64_t count, copy_meter& meter) {
+                 const kernels::row_pairs& on_host, std::int64_t count, copy_meter& meter,
+                 [[maybe_unused]] std::size_t& done) {
   const std::string& label = call.label("staged");
   if constexpr (FromSpace::is_host_accessible && ToSpace::is_host_accessible) {
     const auto host = host_side(call.exec());
-    kernels::row_moves moves;
-    moves.pairs = on_host;
-    moves.items = count;
-    for (const kernels::table_pair& table : tables) {
-      moves.only = table;
-      move_rows<To, From>(host, label, shape, alignment_of({&table, 1}), moves, 1);
+    const auto move = [&]<class Read>(std::type_identity<Read>, const row_shape& rows,
+                                      std::span<const kernels::table_pair> list,
+                                      const kernels::row_pairs& pairs) {
+      kernels::row_moves moves;
+      moves.pairs = pairs;
+      moves.items = count;
+      for (const kernels::table_pair& table : list) {
+        moves.only = table;
+        move_rows<To, Read>(host, label, rows, alignment_of({&table, 1}), moves, 1);
+      }
+      host.fence(label);
+    };
+    if constexpr (!Choice::overlap::buffers) {
+      move(std::type_identity<From>{}, shape, tables, on_host);
+    } else {
+      const std::int64_t bytes = buffered_tables::bytes_each(shape, count, sizeof(To));
+      const buffered_tables parts(
+          tables, call.template pinned<std::byte>(bytes * static_cast<std::int64_t>(tables.size())), bytes);
+      kernels::row_pairs read = on_host, write = on_host;
+      read.target = write.source = nullptr;
+      move(std::type_identity<From>{}, packed(shape, copy_box::side::target), parts.reads, read);
+      move(std::type_identity<To>{}, packed(shape, copy_box::side::source), parts.writes, write);
     }
-    host.fence(label);
   } else {
-    for (const kernels::table_pair& table : tables)
-      move_by_slots<Choice, To, From, FromSpace::is_host_accessible>(call, label, shape, table, on_device,
-                                                                     on_host, count, meter);
+    for (const kernels::table_pair& table : tables) {
+      copy_meter silent({}, {}, 0);  // slots count from 0 on
+      move_by_slots<Choice, To, From, FromSpace::is_host_accessible>(
+          call, label, shape, table, on_device, on_host, count, done == 0 ? meter : silent);
+      done += static_cast<std::size_t>(count * shape.box.size()) * sizeof(To);
+      meter.advance(done);
+    }
   }
 }
 
