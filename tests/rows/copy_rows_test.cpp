@@ -9,6 +9,7 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <optional>
@@ -459,6 +460,24 @@ TEST_CASE("overlap::buffer serves every space, lists of tables and conversions",
   in_space(ferry::device_space{});
   in_space(ferry::pinned_space{});
   in_space(ferry::pageable_space{});
+}
+
+TEST_CASE("a vector of views is a list of tables", "[copy_rows]") {
+  const exec_space exec;
+  auto random = generator(37);
+  const std::size_t rows = 12, width = 4;
+  const auto content = values<float>(random, 2 * rows * width);
+  const auto pool = make<ferry::device_space>("pool", 2 * rows, width, content);
+  auto shelf = make<ferry::device_space>("shelf", 2 * rows, width, std::vector<float>(content.size()));
+  using view = ferry::tensor_view<const float, ferry::device_space>;
+  using sink = ferry::tensor_view<float, ferry::device_space>;
+  const std::vector<view> sources{{pool.data(), rows, width}, {pool.data() + rows * width, rows, width}};
+  const std::vector<sink> targets{{shelf.data() + rows * width, rows, width}, {shelf.data(), rows, width}};
+  const ferry::row_range all{0, static_cast<std::int64_t>(rows)};
+  ferry::copy_rows(exec, ferry::for_each_table(sources), all, ferry::for_each_table(targets), all).wait();
+  auto expected = content;
+  std::rotate(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(rows * width), expected.end());
+  CHECK(take(shelf) == expected);
 }
 
 TEST_CASE("copy_rows takes the bounds of a plan", "[copy_rows]") {

@@ -17,6 +17,7 @@
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/findings.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -127,6 +128,7 @@ void move_by_kernels(launch_context<Exec>& call, const row_shape& shape,
   moves.items = count;
   if constexpr (!Choice::overlap::buffers) {
     bind_tables(call, tables, moves);
+    before_writing();
     move_rows<To, From>(call.exec(), label, shape, alignment_of(tables), moves, blocks);
   } else {
     const std::int64_t bytes = buffered_tables::bytes_each(shape, count, sizeof(To));
@@ -139,6 +141,7 @@ void move_by_kernels(launch_context<Exec>& call, const row_shape& shape,
     moves.pairs = pairs;
     moves.pairs.source = nullptr;
     bind_tables<Exec>(call, parts.writes, moves);
+    before_writing();
     move_rows<To, To>(call.exec(), label, packed(shape, copy_box::side::source), alignment_of(parts.writes),
                       moves, blocks);
   }
@@ -280,13 +283,18 @@ ticket copy_row_arrays(const Exec& exec, const Sources& source_rows, const Targe
     bool is_good = true;
     if constexpr (by_host) is_good = bring_pairs(call, plan ? &*plan : nullptr, host_pairs, count);
     if (is_good) {
-      std::size_t number = 0, done = 0;
-      const auto move = [&](const auto& arrays) {
-        move_paired<Choice, path_policy>(call, arrays, shapes[number++], pairs, host_pairs, count, meter,
-                                         done);
-      };
-      move(first);
-      (move(rest), ...);
+      std::size_t done = 0;
+      // Without memory for one array none is written.
+      write_jointly(0, 1 + static_cast<int>(sizeof...(rest)), [&](int chosen) {
+        int number = 0;
+        const auto move = [&](const auto& arrays) {
+          if (number++ == chosen)
+            move_paired<Choice, path_policy>(call, arrays, shapes[chosen], pairs, host_pairs, count, meter,
+                                             done);
+        };
+        move(first);
+        (move(rest), ...);
+      });
     }
   }
   ticket work = call.finish(target, count, true);

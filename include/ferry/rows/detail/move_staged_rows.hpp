@@ -8,6 +8,7 @@
 #include <ferry/rows/detail/pair_rows.hpp>
 #include <ferry/rows/detail/row_moves.hpp>
 #include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
 
@@ -201,6 +202,7 @@ void move_by_engines(launch_context<Exec>& call, const row_shape& shape, std::in
   if (copies.bytes.empty()) return;
   const Exec& side = call.side_stream();
   if (const event_handle before = call.mark(); before != nullptr) backend::wait_for(side, *before);
+  before_writing();
   backend::copy_batch_async(side, label.c_str(), copies.targets.data(), copies.sources.data(),
                             copies.bytes.data(), copies.bytes.size());
   if (const event_handle end = call.mark(side); end != nullptr) backend::wait_for(call.exec(), *end);
