@@ -380,14 +380,15 @@ TEST_CASE("a position without a row to read leaves the row to another position",
 
   const auto source = make<ferry::device_space>("from", rows, width, content);
   auto target = make<ferry::device_space>("to", rows, width, poison);
-  const std::vector<std::int64_t> once{-1, 3, -1, 4}, twice{6, 6, 6, 7}, both{-1, 3, 2, 4};
-  ferry::copy_rows(exec, source, once, target, twice, ferry::bounds::skip{}, ferry::duplicates::reject{})
+  const std::vector<std::int64_t> one_writer{-1, 3, -1, 4}, twice{6, 6, 6, 7}, two_writers{-1, 3, 2, 4};
+  ferry::copy_rows(exec, source, one_writer, target, twice, ferry::bounds::skip{},
+                   ferry::duplicates::reject{})
       .wait();
-  CHECK(take(target) == moved(poison, content, width, once, twice));
-  CHECK_THROWS_MATCHES(
-      ferry::copy_rows(exec, source, both, target, twice, ferry::bounds::skip{}, ferry::duplicates::reject{})
-          .wait(),
-      ferry::invalid_argument, MessageMatches(ContainsSubstring("1 row of 'to'")));
+  CHECK(take(target) == moved(poison, content, width, one_writer, twice));
+  CHECK_THROWS_MATCHES(ferry::copy_rows(exec, source, two_writers, target, twice, ferry::bounds::skip{},
+                                        ferry::duplicates::reject{})
+                           .wait(),
+                       ferry::invalid_argument, MessageMatches(ContainsSubstring("1 row of 'to'")));
 }
 
 TEST_CASE("copy_rows takes rows without elements and tables without rows", "[copy_rows]") {
@@ -473,8 +474,9 @@ TEST_CASE("a vector of views is a list of tables", "[copy_rows]") {
   using sink = ferry::tensor_view<float, ferry::device_space>;
   const std::vector<view> sources{{pool.data(), rows, width}, {pool.data() + rows * width, rows, width}};
   const std::vector<sink> targets{{shelf.data() + rows * width, rows, width}, {shelf.data(), rows, width}};
-  const ferry::row_range all{0, static_cast<std::int64_t>(rows)};
-  ferry::copy_rows(exec, ferry::for_each_table(sources), all, ferry::for_each_table(targets), all).wait();
+  const ferry::row_range every_row{0, static_cast<std::int64_t>(rows)};
+  ferry::copy_rows(exec, ferry::for_each_table(sources), every_row, ferry::for_each_table(targets), every_row)
+      .wait();
   auto expected = content;
   std::rotate(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(rows * width), expected.end());
   CHECK(take(shelf) == expected);
@@ -514,17 +516,17 @@ TEST_CASE("copy_rows reports the bytes of all tables", "[copy_rows]") {
   ferry::tensor<float, ferry::pageable_space> c("c", 50, 512), d("d", 50, 512);
   std::vector<int> list(50);
   std::iota(list.begin(), list.end(), 0);
-  std::size_t last = 0, all = 0;
+  std::size_t last = 0, total = 0;
   bool ascends = true;
   const ferry::copy_progress watch([&](const ferry::copied& now) {
     ascends = ascends && now.bytes_done >= last;
     last = now.bytes_done;
-    all = now.bytes;
+    total = now.bytes;
   });
   ferry::copy_rows(exec, ferry::for_each_table(a, b), list, ferry::for_each_table(c, d), list).wait();
   CHECK(ascends);
   CHECK(last == 2 * 50 * 512 * sizeof(float));
-  CHECK(all == last);
+  CHECK(total == last);
 }
 
 TEST_CASE("copy_rows moves arrays of one to eight dimensions", "[copy_rows]") {
@@ -533,11 +535,11 @@ TEST_CASE("copy_rows moves arrays of one to eight dimensions", "[copy_rows]") {
   const std::vector<int> reads{5, 0, 3}, writes{1, 4, 2};
   const std::vector<std::int64_t> read_rows(reads.begin(), reads.end()),
       written(writes.begin(), writes.end());
-  const auto line = values<double>(random, 7), other = values<double>(random, 6);
+  const auto line = values<double>(random, 7), old_line = values<double>(random, 6);
   const auto source = make<ferry::device_space>("line", line);
-  auto target = make<ferry::device_space>("other", other);
+  auto target = make<ferry::device_space>("other", old_line);
   ferry::copy_rows(exec, source, reads, target, writes).wait();
-  CHECK(take(target) == moved(other, line, 1, read_rows, written));
+  CHECK(take(target) == moved(old_line, line, 1, read_rows, written));
 
   // The dimensions of a row, from the outermost on, lie in the reverse order on one side.
   using wide = Kokkos::View<std::int16_t********, Kokkos::LayoutStride,
@@ -554,9 +556,9 @@ TEST_CASE("copy_rows moves arrays of one to eight dimensions", "[copy_rows]") {
     Kokkos::LayoutStride result(6, s[0], 2, s[1], 3, s[2], 2, s[3], 1, s[4], 2, s[5], 3, s[6], 2, s[7]);
     return result;
   };
-  const wide from(const_cast<std::int16_t*>(packed.data()), layout(strides)),
-      to(turned.data(), layout(turned_strides));
-  ferry::copy_rows(exec, from, reads, to, writes).wait();
+  const wide source_view(const_cast<std::int16_t*>(packed.data()), layout(strides)),
+      target_view(turned.data(), layout(turned_strides));
+  ferry::copy_rows(exec, source_view, reads, target_view, writes).wait();
   for (std::size_t p = 0; p < reads.size(); ++p)
     for (std::size_t column = 0; column < 144; ++column) {
       std::size_t rest = column, place = static_cast<std::size_t>(writes[p]) * turned_strides[0];

@@ -67,8 +67,8 @@ auto list_tables(const array_ref<T, Space>&... tables) {
 }
 }  // namespace detail
 
-/// The tables as one argument of gather_bags, which pools the bags of all of them in one launch, and of
-/// step_bags, for which none of them may be const. Does not compile for a temporary tensor, vector or array.
+/// The tables as one argument of gather_bags and copy_rows, in one launch, and of step_bags, for which none
+/// of them may be const. Does not compile for a temporary tensor, vector or array.
 template <class First, class... More>
   requires(detail::is_one_table<First> && (detail::is_one_table<More> && ...))
 [[nodiscard]] auto for_each_table(First&& first, More&&... more) {

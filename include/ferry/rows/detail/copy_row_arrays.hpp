@@ -19,10 +19,8 @@
 #include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/transfer.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -87,26 +85,6 @@ untyped_tables untyped(std::span<const array_ref<T, Space>> tables) {
 /// Throws invalid_argument for lists of different lengths.
 void require_pairs(std::int64_t source_count, std::int64_t target_count, const untyped_array& source,
                    const untyped_array& target);
-/// The tables where kernels of the instance read their addresses.
-template <class Exec>
-void bind_tables(launch_context<Exec>& call, std::span<const kernels::table_pair> tables,
-                 kernels::row_moves& moves) {
-  moves.table_count = static_cast<std::int64_t>(tables.size());
-  if (tables.size() == 1) {
-    moves.only = tables[0];
-    return;
-  }
-  auto* const list = call.template pinned<kernels::table_pair>(moves.table_count);
-  std::copy(tables.begin(), tables.end(), list);
-  moves.tables = list;
-  if constexpr (!is_host_exec<Exec>) {
-    auto* const copy = call.template scratch<kernels::table_pair>(moves.table_count);
-    transfer(call.exec(), "ferry::tables", copy, device_space::name, list, pinned_space::name,
-             moves.table_count * static_cast<std::int64_t>(sizeof(kernels::table_pair)));
-    moves.tables = copy;
-  }
-}
-
 /// The addresses of the tables of both sides.
 template <class From, class FromSpace, class To, class ToSpace>
 std::vector<kernels::table_pair> addresses_of(std::span<const array_ref<From, FromSpace>> sources,
@@ -220,7 +198,7 @@ template <class Choice, class Path, class Exec, class From, class FromSpace, cla
 void move_paired(launch_context<Exec>& call, const paired_tables<From, FromSpace, To, ToSpace>& arrays,
                  const row_shape& shape, const kernels::row_pairs& pairs,
                  const kernels::row_pairs& host_pairs, std::int64_t count, copy_meter& meter,
-                 [[maybe_unused]] std::size_t& done) {
+                 [[maybe_unused]] std::size_t& progress) {
   using plain = std::remove_const_t<From>;
   if (shape.box.size() == 0) return;
   const auto tables = addresses_of(arrays.sources, arrays.targets);
@@ -232,7 +210,7 @@ void move_paired(launch_context<Exec>& call, const paired_tables<From, FromSpace
     move_by_engines(call, shape, sizeof(To), tables, host_pairs, count);
   else if constexpr (std::is_same_v<Path, path::staged> && any_host_space<FromSpace, ToSpace>)
     move_staged<Choice, plain, FromSpace, To, ToSpace>(call, shape, tables, pairs, host_pairs, count, meter,
-                                                       done);
+                                                       progress);
   else
     move_by_kernels<Choice, To, plain>(call, shape, tables, pairs, count);
 }
@@ -283,14 +261,14 @@ ticket copy_row_arrays(const Exec& exec, const Sources& source_rows, const Targe
     bool is_good = true;
     if constexpr (by_host) is_good = bring_pairs(call, plan ? &*plan : nullptr, host_pairs, count);
     if (is_good) {
-      std::size_t done = 0;
+      std::size_t progress = 0;
       // Without memory for one array none is written.
       write_jointly(0, 1 + static_cast<int>(sizeof...(rest)), [&](int chosen) {
         int number = 0;
         const auto move = [&](const auto& arrays) {
           if (number++ == chosen)
             move_paired<Choice, path_policy>(call, arrays, shapes[chosen], pairs, host_pairs, count, meter,
-                                             done);
+                                             progress);
         };
         move(first);
         (move(rest), ...);

@@ -111,8 +111,8 @@ struct rows_of_range {
   [[nodiscard]] KOKKOS_FUNCTION static bool has_row(std::int64_t) { return true; }
 };
 
-/// Writes the rows of both sides, and reports bad indices. A position without a row to read has none to write:
-/// kernels that write from a buffer see that side alone. One thread for each position.
+/// Writes the rows of both sides, and reports bad indices. A position without a row to read has none to
+/// write, for kernels that write from a buffer. One thread for each position.
 template <class Sources, class Targets>
 struct pair_rows {
   Sources sources;
