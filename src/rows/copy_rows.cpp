@@ -44,6 +44,7 @@ struct sorted_dimensions {
 
 /// True if several indices name one element.
 bool shares_elements(const array_shape& shape) {
+  if (shape.size() == 0) return false;  // dense arrays of rows without elements have strides of 0
   const sorted_dimensions dimensions(shape);
   std::int64_t span = 1;
   for (std::size_t d = dimensions.count; d-- > 0;) {
@@ -65,12 +66,14 @@ bool reaches(const sorted_dimensions& dimensions, std::size_t number, std::int64
   return false;
 }
 
-/// True if two arrays have a byte in common. Of arrays whose strides differ, if the ranges of their bytes meet.
+/// True if two arrays have a byte in common. Of arrays whose strides differ, or of which several indices name
+/// one element, if the ranges of their bytes meet.
 bool share_memory(const untyped_array& a, const untyped_array& b) {
   const byte_range first = range_of(a), second = range_of(b);
   if (first.begin == first.end || second.begin == second.end || first.end <= second.begin ||
       second.end <= first.begin)
     return false;
+  if (shares_elements(a.shape) || shares_elements(b.shape)) return true;
   if (a.shape.has_dense_rows() && b.shape.has_dense_rows()) return overlap(a, b);
   const auto element = static_cast<std::int64_t>(a.element_bytes);
   const auto distance = static_cast<std::int64_t>(second.begin - first.begin);
@@ -84,18 +87,35 @@ bool share_memory(const untyped_array& a, const untyped_array& b) {
   return reaches(sorted_dimensions(larger), 0, distance / element);
 }
 
+/// The tables of a list by address: only neighbours can meet, of ranges that lie one behind the other.
+using sorted_ranges = std::vector<std::pair<byte_range, std::size_t>>;
+sorted_ranges sort_tables(const untyped_tables& tables) {
+  sorted_ranges ranges;
+  for (std::size_t t = 0; t < tables.size(); ++t) ranges.emplace_back(range_of(tables[t]), t);
+  std::sort(ranges.begin(), ranges.end(),
+            [](const auto& a, const auto& b) { return a.first.begin < b.first.begin; });
+  return ranges;
+}
+
+/// Throws invalid_argument if neighbours among the written tables share memory, as a table that is listed
+/// twice does.
+void require_distinct(const untyped_tables& targets, const sorted_ranges& ranges) {
+  for (std::size_t t = 1; t < ranges.size(); ++t) {
+    const untyped_array &a = targets[ranges[t - 1].second], &b = targets[ranges[t].second];
+    if (share_memory(a, b))
+      throw invalid_argument(joined("ferry::copy_rows: ", a.note().describe(), " and ", b.note().describe(),
+                                    ", which are both written, share memory"));
+  }
+}
+
 /// Throws invalid_argument if a table of one side shares memory with one of the other.
-void require_apart(const untyped_tables& sources, const untyped_tables& targets) {
+void require_apart(const untyped_tables& sources, const untyped_tables& targets,
+                   const sorted_ranges& ranges) {
   const auto refuse = [](const untyped_array& a, const untyped_array& b) {
     throw invalid_argument(joined(
         "ferry::copy_rows: ", a.note().describe(), " and ", b.note().describe(),
         " share memory, so rows could be written before they are read; overlap::buffer reads all of them first"));
   };
-  // Tables by address: only neighbours can meet, of ranges that lie one behind the other.
-  std::vector<std::pair<byte_range, std::size_t>> ranges;
-  for (std::size_t t = 0; t < targets.size(); ++t) ranges.emplace_back(range_of(targets[t]), t);
-  std::sort(ranges.begin(), ranges.end(),
-            [](const auto& a, const auto& b) { return a.first.begin < b.first.begin; });
   std::uintptr_t longest = 0;
   for (const auto& [range, number] : ranges) longest = std::max(longest, range.end - range.begin);
   for (const untyped_array& source : sources) {
@@ -156,7 +176,9 @@ row_shape match_rows(const untyped_tables& sources, const untyped_tables& target
   if (shares_elements(target.shape))
     throw invalid_argument(joined("ferry::copy_rows: elements of ", target.note().describe(),
                                   " share memory, so they can't be written"));
-  if (!buffers) require_apart(sources, targets);
+  const sorted_ranges ranges = sort_tables(targets);
+  require_distinct(targets, ranges);
+  if (!buffers) require_apart(sources, targets, ranges);
   return shape;
 }
 
@@ -201,6 +223,13 @@ row_shape packed(const row_shape& shape, copy_box::side side) {
   result.box = shape.box.packed(side);
   (side == copy_box::side::target ? result.target_stride : result.source_stride) = shape.box.size();
   return result;
+}
+
+buffered_tables::buffered_tables(std::span<const kernels::table_pair> tables, std::byte* buffer,
+                                 std::int64_t bytes)
+    : reads(tables.begin(), tables.end()), writes(reads) {
+  for (std::size_t t = 0; t < reads.size(); ++t)
+    writes[t].source = reads[t].target = buffer + static_cast<std::int64_t>(t) * bytes;
 }
 
 std::int64_t alignment_of(std::span<const kernels::table_pair> tables) {

@@ -27,16 +27,17 @@ std::exception_ptr nonfinite_error(const index_report& report, const std::string
       " at position ", place / wide)));
 }
 
-/// The error of a report on pairs of rows. The number of a bag is that of the side.
+/// The error of a report on pairs of rows. The number of a bag is that of the side, and tells of the sign.
 std::exception_ptr pairing_error(const index_report& report, const std::string& verb,
                                  const table_notes& sides, std::int64_t positions, bool signed_indices) {
   if (report.out_of_range == 0)
     return found_error(report, verb, sides.tables[0], {}, 0, positions, signed_indices);
-  const auto side = static_cast<std::size_t>(report.first_bag);
+  const auto side = static_cast<std::size_t>(report.first_bag & 1);
+  const bool is_signed = signed_indices && report.first_bag < 2;
   return std::make_exception_ptr(out_of_range(
       joined("ferry::", verb, ": ", counted(report.out_of_range, "row number", "row numbers"), " of ",
              positions, " pairs are outside of their tables; the first is ", side == 0 ? "target" : "source",
-             " row ", number(report.first_index, signed_indices), " at position ", report.first_position,
+             " row ", number(report.first_index, is_signed), " at position ", report.first_position,
              ", outside of ", sides.tables[side].describe())));
 }
 

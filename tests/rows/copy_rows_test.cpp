@@ -9,6 +9,7 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <optional>
@@ -346,6 +347,225 @@ TEST_CASE("copy_rows moves quantized rows as they are", "[copy_rows]") {
   ferry::copy_rows(exec, source, reads, target, writes).wait();
   ferry::dequantize(exec, target, after).wait();
   CHECK(take(after) == moved(take(old), take(before), 64, reads, writes));
+}
+
+TEST_CASE("a position without a row to read leaves the row to another position", "[copy_rows]") {
+  const exec_space exec;
+  auto random = generator(23);
+  const std::size_t rows = 20, width = 5;
+  const auto content = values<float>(random, rows * width), poison = values<float>(random, rows * width);
+  const std::vector<std::int64_t> reads{-1, 3, 4, 77, -1, 8, 9, -1, 11}, writes{5, 5, 5, 5, 5, 7, -1, 8, 9},
+      firsts{-1, 3, -1, -1, -1, 8, -1, -1, 11};
+  const auto plan = ferry::make_plan(exec, reads, rows, ferry::bounds::skip{});
+  const auto run = [&]<class Space>(Space, const auto& read, auto... policies) {
+    const auto source = make<Space>("from", rows, width, content);
+    auto target = make<Space>("to", rows, width, poison);
+    ferry::copy_rows(exec, source, read, target, writes, policies...).wait();
+    return take(target);
+  };
+  const auto without_77 = [](std::vector<std::int64_t> list) {
+    for (auto& row : list) row = row == 77 ? -1 : row;
+    return list;
+  };
+  const auto last = moved(poison, content, width, without_77(reads), writes);
+  const auto in_space = [&](auto space) {
+    CHECK(run(space, reads, ferry::bounds::skip{}) == last);
+    CHECK(run(space, reads, ferry::bounds::skip{}, ferry::overlap::buffer{}) == last);
+    CHECK(run(space, plan, ferry::target_bounds<ferry::bounds::skip>{}) == last);
+    CHECK(run(space, reads, ferry::bounds::skip{}, ferry::duplicates::first{}) ==
+          moved(poison, content, width, firsts, writes));
+  };
+  in_space(ferry::device_space{});
+  in_space(ferry::pageable_space{});
+
+  const auto source = make<ferry::device_space>("from", rows, width, content);
+  auto target = make<ferry::device_space>("to", rows, width, poison);
+  const std::vector<std::int64_t> one_writer{-1, 3, -1, 4}, twice{6, 6, 6, 7}, two_writers{-1, 3, 2, 4};
+  ferry::copy_rows(exec, source, one_writer, target, twice, ferry::bounds::skip{},
+                   ferry::duplicates::reject{})
+      .wait();
+  CHECK(take(target) == moved(poison, content, width, one_writer, twice));
+  CHECK_THROWS_MATCHES(ferry::copy_rows(exec, source, two_writers, target, twice, ferry::bounds::skip{},
+                                        ferry::duplicates::reject{})
+                           .wait(),
+                       ferry::invalid_argument, MessageMatches(ContainsSubstring("1 row of 'to'")));
+}
+
+TEST_CASE("copy_rows takes rows without elements and tables without rows", "[copy_rows]") {
+  const exec_space exec;
+  const std::vector<int> list{1, 0, 1}, none;
+  ferry::tensor<float, ferry::device_space> a("a", 10, 0), b("b", 5, 0), c("c", 4, 0, 3), d("d", 6, 0, 3),
+      e("e", 0, 4), f("f", 3, 4);
+  CHECK_NOTHROW(ferry::copy_rows(exec, a, list, b, list).wait());
+  CHECK_NOTHROW(ferry::copy_rows(exec, c, list, d, list, ferry::overlap::buffer{}).wait());
+  CHECK_THROWS_AS(ferry::copy_rows(exec, a, std::vector<int>{10}, b, std::vector<int>{0}).wait(),
+                  ferry::out_of_range);
+  CHECK_NOTHROW(ferry::copy_rows(exec, e, none, f, none).wait());
+  CHECK_NOTHROW(ferry::copy_rows(exec, e, list, f, list, ferry::bounds::skip{}).wait());
+  CHECK_THROWS_AS(ferry::copy_rows(exec, e, list, f, list).wait(), ferry::out_of_range);
+  CHECK_THROWS_AS(ferry::copy_rows(exec, f, list, e, list, ferry::bounds::clamp{}).wait(),
+                  ferry::invalid_argument);
+}
+
+TEST_CASE("copy_rows finds tables that share memory", "[copy_rows]") {
+  const exec_space exec;
+  const std::vector<int> list{0, 1};
+  using strided =
+      Kokkos::View<float**, Kokkos::LayoutStride, ferry::detail::kokkos_space_t<ferry::device_space>>;
+  ferry::tensor<float, ferry::device_space> memory("memory", 64);
+  const auto view = [&](std::size_t begin, std::size_t rows, std::size_t row_stride, std::size_t columns,
+                        std::size_t stride) {
+    return strided(memory.data() + begin, Kokkos::LayoutStride(rows, row_stride, columns, stride));
+  };
+  const auto refuses = [&](const strided& source, const strided& target) {
+    CHECK_THROWS_MATCHES(ferry::copy_rows(exec, source, list, target, list).wait(), ferry::invalid_argument,
+                         MessageMatches(ContainsSubstring("share memory")));
+  };
+  refuses(view(0, 5, 1, 4, 1), view(6, 2, 4, 4, 1));    // windows, the last of which has element 7
+  refuses(view(0, 5, 1, 4, 2), view(10, 2, 40, 4, 2));  // windows with gaps
+  refuses(view(0, 5, 0, 4, 2), view(2, 2, 10, 4, 2));   // one row for all
+  CHECK_NOTHROW(ferry::copy_rows(exec, view(0, 5, 1, 4, 1), list, view(8, 2, 4, 4, 1), list).wait());
+  refuses(view(20, 2, 0, 4, 1), view(0, 2, 2, 4, 1));  // windows can't be written
+
+  ferry::tensor<float, ferry::device_space> a("a", 4, 3), b("b", 4, 3), c("c", 4, 3);
+  CHECK_THROWS_MATCHES(ferry::copy_rows(exec, ferry::for_each_table(a, b), list, ferry::for_each_table(c, c),
+                                        list, ferry::overlap::buffer{})
+                           .wait(),
+                       ferry::invalid_argument,
+                       MessageMatches(ContainsSubstring("which are both written, share memory")));
+  CHECK_THROWS_MATCHES(
+      ferry::copy_rows(exec, ferry::for_each_table(a, b), list, ferry::for_each_table(c, a), list).wait(),
+      ferry::invalid_argument, MessageMatches(ContainsSubstring("overlap::buffer")));
+  CHECK_NOTHROW(
+      ferry::copy_rows(exec, ferry::for_each_table(a, a), list, ferry::for_each_table(b, c), list).wait());
+}
+
+TEST_CASE("overlap::buffer serves every space, lists of tables and conversions", "[copy_rows]") {
+  const exec_space exec;
+  auto random = generator(29);
+  const std::size_t rows = 60, width = 9, count = 41;
+  const auto reads = indices<std::int64_t>(random, count, rows),
+             writes = indices<std::int64_t>(random, count, rows);
+  const auto first = values<float>(random, rows * width), second = values<float>(random, rows * width);
+  const auto in_space = [&]<class Space>(Space) {
+    auto a = make<Space>("a", rows, width, first), b = make<Space>("b", rows, width, second);
+    ferry::copy_rows(exec, ferry::for_each_table(a, b), reads, ferry::for_each_table(b, a), writes,
+                     ferry::overlap::buffer{})
+        .wait();
+    CHECK(take(a) == moved(first, second, width, reads, writes));
+    CHECK(take(b) == moved(second, first, width, reads, writes));
+    auto doubles = make<Space>("doubles", rows, width, std::vector<double>(rows * width, 2.5));
+    ferry::copy_rows(exec, a, reads, doubles, writes, ferry::overlap::buffer{}).wait();
+    CHECK(take(doubles) == moved(std::vector<double>(rows * width, 2.5), take(a), width, reads, writes));
+  };
+  in_space(ferry::device_space{});
+  in_space(ferry::pinned_space{});
+  in_space(ferry::pageable_space{});
+}
+
+TEST_CASE("a vector of views is a list of tables", "[copy_rows]") {
+  const exec_space exec;
+  auto random = generator(37);
+  const std::size_t rows = 12, width = 4;
+  const auto content = values<float>(random, 2 * rows * width);
+  const auto pool = make<ferry::device_space>("pool", 2 * rows, width, content);
+  auto shelf = make<ferry::device_space>("shelf", 2 * rows, width, std::vector<float>(content.size()));
+  using view = ferry::tensor_view<const float, ferry::device_space>;
+  using sink = ferry::tensor_view<float, ferry::device_space>;
+  const std::vector<view> sources{{pool.data(), rows, width}, {pool.data() + rows * width, rows, width}};
+  const std::vector<sink> targets{{shelf.data() + rows * width, rows, width}, {shelf.data(), rows, width}};
+  const ferry::row_range every_row{0, static_cast<std::int64_t>(rows)};
+  ferry::copy_rows(exec, ferry::for_each_table(sources), every_row, ferry::for_each_table(targets), every_row)
+      .wait();
+  auto expected = content;
+  std::rotate(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(rows * width), expected.end());
+  CHECK(take(shelf) == expected);
+}
+
+TEST_CASE("copy_rows takes the bounds of a plan", "[copy_rows]") {
+  const exec_space exec;
+  ferry::tensor<float, ferry::device_space> a("a", 8, 4), b("b", 8, 4);
+  const std::vector<int> list{1, 9, 3}, good{0, 1, 2};
+  const auto plan = ferry::make_plan(exec, list, 8);
+  const auto refuses = [&](const auto& read, const auto& written, auto policy) {
+    CHECK_THROWS_MATCHES(ferry::copy_rows(exec, a, read, b, written, policy).wait(), ferry::invalid_argument,
+                         MessageMatches(ContainsSubstring(
+                             "made with bounds::check, the verb can't change that to bounds::skip")));
+  };
+  refuses(plan, good, ferry::bounds::skip{});
+  refuses(good, plan, ferry::bounds::skip{});
+  refuses(plan, good, ferry::source_bounds<ferry::bounds::skip>{});
+  refuses(good, plan, ferry::target_bounds<ferry::bounds::skip>{});
+  CHECK_THROWS_AS(
+      ferry::copy_rows(exec, a, plan, b, good, ferry::target_bounds<ferry::bounds::skip>{}).wait(),
+      ferry::out_of_range);
+  const auto skipping = ferry::make_plan(exec, list, 8, ferry::bounds::skip{});
+  CHECK_NOTHROW(ferry::copy_rows(exec, a, skipping, b, skipping).wait());  // one plan for both sides
+  const std::vector<std::uint64_t> huge{~std::uint64_t{0}, 1, 2};
+  CHECK_THROWS_MATCHES(ferry::copy_rows(exec, a, huge, b, good).wait(), ferry::out_of_range,
+                       MessageMatches(ContainsSubstring("source row 18446744073709551615 at position 0")));
+  CHECK_THROWS_MATCHES(ferry::copy_rows(exec, a, ferry::make_plan(exec, huge, 8), b, good).wait(),
+                       ferry::out_of_range,
+                       MessageMatches(ContainsSubstring("source row 18446744073709551615 at position 0")));
+}
+
+TEST_CASE("copy_rows reports the bytes of all tables", "[copy_rows]") {
+  const exec_space exec;
+  using table = ferry::tensor<float, ferry::device_space>;
+  const table a("a", 50, 512), b("b", 50, 512);
+  ferry::tensor<float, ferry::pageable_space> c("c", 50, 512), d("d", 50, 512);
+  std::vector<int> list(50);
+  std::iota(list.begin(), list.end(), 0);
+  std::size_t last = 0, total = 0;
+  bool ascends = true;
+  const ferry::copy_progress watch([&](const ferry::copied& now) {
+    ascends = ascends && now.bytes_done >= last;
+    last = now.bytes_done;
+    total = now.bytes;
+  });
+  ferry::copy_rows(exec, ferry::for_each_table(a, b), list, ferry::for_each_table(c, d), list).wait();
+  CHECK(ascends);
+  CHECK(last == 2 * 50 * 512 * sizeof(float));
+  CHECK(total == last);
+}
+
+TEST_CASE("copy_rows moves arrays of one to eight dimensions", "[copy_rows]") {
+  const exec_space exec;
+  auto random = generator(31);
+  const std::vector<int> reads{5, 0, 3}, writes{1, 4, 2};
+  const std::vector<std::int64_t> read_rows(reads.begin(), reads.end()),
+      written(writes.begin(), writes.end());
+  const auto line = values<double>(random, 7), old_line = values<double>(random, 6);
+  const auto source = make<ferry::device_space>("line", line);
+  auto target = make<ferry::device_space>("other", old_line);
+  ferry::copy_rows(exec, source, reads, target, writes).wait();
+  CHECK(take(target) == moved(old_line, line, 1, read_rows, written));
+
+  // The dimensions of a row, from the outermost on, lie in the reverse order on one side.
+  using wide = Kokkos::View<std::int16_t********, Kokkos::LayoutStride,
+                            ferry::detail::kokkos_space_t<ferry::device_space>>;
+  const std::size_t extents[] = {6, 2, 3, 2, 1, 2, 3, 2}, size = 6 * 144;
+  const auto content = values<std::int16_t>(random, size);
+  auto expected = values<std::int16_t>(random, size);
+  const auto packed = make<ferry::device_space>("packed", content);
+  auto turned = make<ferry::device_space>("turned", expected);
+  std::size_t strides[8], turned_strides[8], stride = 1, turned_stride = 1;
+  for (std::size_t d = 8; d-- > 0; stride *= extents[d]) strides[d] = stride;
+  for (std::size_t d = 0; d < 8; turned_stride *= extents[d++]) turned_strides[d] = turned_stride;
+  const auto layout = [&](const std::size_t(&s)[8]) {
+    Kokkos::LayoutStride result(6, s[0], 2, s[1], 3, s[2], 2, s[3], 1, s[4], 2, s[5], 3, s[6], 2, s[7]);
+    return result;
+  };
+  const wide source_view(const_cast<std::int16_t*>(packed.data()), layout(strides)),
+      target_view(turned.data(), layout(turned_strides));
+  ferry::copy_rows(exec, source_view, reads, target_view, writes).wait();
+  for (std::size_t p = 0; p < reads.size(); ++p)
+    for (std::size_t column = 0; column < 144; ++column) {
+      std::size_t rest = column, place = static_cast<std::size_t>(writes[p]) * turned_strides[0];
+      for (std::size_t d = 8; d-- > 1; rest /= extents[d]) place += rest % extents[d] * turned_strides[d];
+      expected[place] = content[static_cast<std::size_t>(reads[p]) * 144 + column];
+    }
+  CHECK(take(turned) == expected);
 }
 
 }  // namespace ferry_test::copy_rows_test

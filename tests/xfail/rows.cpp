@@ -3,6 +3,7 @@
 #include "arrays.hpp"
 
 #include <ferry/distributed.hpp>
+#include <ferry/quantized.hpp>
 
 #include <span>
 #include <string>
@@ -63,6 +64,40 @@ ferry::tensor<float, ferry::device_space> target("to", 10, 4);
 // legal: ferry::copy(exec, source, target, ferry::path::direct{}).wait();
 ferry::copy(exec, source, target, ferry::path::ordered{}).wait();
 
+// ---- copy_rows_by_engines_of_mapped: Copy engines read mapped memory slowly.
+// expected-error: path::copy_engine moves rows between device_space and pinned_space; the engines read mapped_space
+// at a tenth of the rate of the link, and pageable memory not at all
+// legal: ferry::tensor<float, ferry::pinned_space> shelf("shelf", 10, 4);
+ferry::tensor<float, ferry::mapped_space> shelf("shelf", 10, 4);
+ferry::copy_rows(exec, shelf, indices, batch, indices, ferry::path::copy_engine{}).wait();
+
+// ---- copy_rows_into_const: The second table is written.
+// expected-first-error: the verb writes to this array, but its elements are const
+// most-lines: 20
+[[maybe_unused]] const auto& fixed = batch;
+// legal: ferry::copy_rows(exec, fixed, indices, table, indices).wait();
+ferry::copy_rows(exec, table, indices, fixed, indices).wait();
+
+// ---- copy_rows_of_codes_to_numbers: Codes travel as they are.
+// expected-error: copy_rows moves codes and scales as they are, so both tables are quantized_tensors of one
+// quantization
+using codes = ferry::quantized_tensor<ferry::quantization::mxfp8, ferry::device_space>;
+const codes source("from", 10, 32);
+// legal: codes target("to", 2, 32);
+ferry::tensor<float, ferry::device_space> target("to", 2, 32);
+ferry::copy_rows(exec, source, indices, target, indices).wait();
+
+// ---- copy_rows_ordered: Positions have an order of their own on each side.
+// expected-error: copy_rows has rows of two tables in the order of the lists
+// legal: ferry::copy_rows(exec, table, indices, batch, indices, ferry::path::direct{}).wait();
+ferry::copy_rows(exec, table, indices, batch, indices, ferry::path::ordered{}).wait();
+
+// ---- copy_rows_summed: Rows are replaced.
+// expected-error: copy_rows replaces rows: duplicates::last, first, reject or assume_unique; for sums gather the
+// rows and call scatter_add
+// legal: ferry::copy_rows(exec, table, indices, batch, indices, ferry::duplicates::first{}).wait();
+ferry::copy_rows(exec, table, indices, batch, indices, ferry::duplicates::sum{}).wait();
+
 // ---- copy_staged_inside_of_device: Nothing has to go through host memory.
 // expected-error: path::staged moves rows through host memory, but table and batch both live in device_space;
 // use path::direct
@@ -92,6 +127,11 @@ ferry::copy(exec, batch, batch, ferry::bounds::clamp{}).wait();
 // expected-error: this verb reads or copies every row it is asked for, so it takes no duplicates policy
 // legal: ferry::copy(exec, batch, batch).wait();
 ferry::copy(exec, batch, batch, ferry::duplicates::sum{}).wait();
+
+// ---- gather_by_engines: Copy engines serve copy_rows.
+// expected-error: path::copy_engine moves whole rows by the device's copy engines, which copy_rows alone does
+// legal: ferry::gather(exec, table, indices, batch, ferry::path::direct{}).wait();
+ferry::gather(exec, table, indices, batch, ferry::path::copy_engine{}).wait();
 
 // ---- gather_into_a_space_of_kokkos: ferry has spaces of its own.
 // expected-errors: 2 is one of ferry's memory spaces

@@ -19,7 +19,8 @@ struct reject {
 };
 static_assert(OverlapPolicy<reject>);
 
-/// All rows are read into scratch memory of the execution space before the first is written.
+/// All rows are read into scratch memory of the execution space before the first is written; into page-locked
+/// memory if host threads move them.
 struct buffer {
   /// Facts about the policy, see ferry::OverlapPolicy.
   /// @{

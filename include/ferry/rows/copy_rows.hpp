@@ -107,13 +107,13 @@ consteval void require_moved_elements(std::type_identity<paired_tables<From, Fro
 ///                occupancy    default occupancy::full; blocks and background for kernels beside other work
 ///
 /// The result is that of reading all rows before writing any, on every backend and path. A position that has
-/// no row on one side, under bounds::skip, is left out. Asynchronous on a device, except path::staged and
-/// path::copy_engine, which occupy the calling thread. A capture takes path::direct, and rows to write that
-/// are a plan, a range, or assumed to be unique. The operands must live until the work has ended, see
-/// ferry::ticket; rows in pageable memory may be reused when the call returns. Throws invalid_argument for
-/// shapes and lists that do not fit, and for tables that share memory. ticket::wait() throws out_of_range
-/// under bounds::check, naming side, position and row, and invalid_argument under duplicates::reject; nothing
-/// is then written.
+/// no row on one side, under bounds::skip, is left out before duplicates are looked for. Asynchronous on a
+/// device, except path::staged and path::copy_engine, which occupy the calling thread. A capture takes
+/// path::direct, and rows to write that are a plan, a range, or assumed to be unique. The operands must live
+/// until the work has ended, see ferry::ticket; rows in pageable memory may be reused when the call returns.
+/// Throws invalid_argument for shapes, lists and plans that do not fit, and for tables that share memory;
+/// out_of_range for a row_range outside of its table. ticket::wait() throws out_of_range under bounds::check,
+/// naming side, position and row, and invalid_argument under duplicates::reject; nothing is then written.
 template <class Exec, class Source, class SourceRows, class Target, class TargetRows, class... Policies>
   requires(!detail::is_quantized<Source> && !detail::is_quantized<std::remove_cvref_t<Target>> &&
            detail::Fits<detail::copy_rows_arguments, const Exec&, const Source&, const SourceRows&, Target,

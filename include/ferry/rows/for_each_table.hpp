@@ -33,6 +33,9 @@ template <class Range>
   requires requires { requires AnArray<element_of_range<Range>>; }
 inline constexpr bool is_range_of_tables<Range> = true;
 /// @}
+/// True for a table. A vector of views, which are trivially copyable as elements are, is a range of tables.
+template <class Table>
+inline constexpr bool is_one_table = holds_elements<Table>() && !is_range_of_tables<Table>;
 }  // namespace detail
 
 /// Tables of one element type and one memory space, of any numbers and widths of rows; made by
@@ -64,10 +67,10 @@ auto list_tables(const array_ref<T, Space>&... tables) {
 }
 }  // namespace detail
 
-/// The tables as one argument of gather_bags, which pools the bags of all of them in one launch, and of
-/// step_bags, for which none of them may be const. Does not compile for a temporary tensor, vector or array.
+/// The tables as one argument of gather_bags and copy_rows, in one launch, and of step_bags, for which none
+/// of them may be const. Does not compile for a temporary tensor, vector or array.
 template <class First, class... More>
-  requires(detail::holds_elements<First>() && (detail::holds_elements<More>() && ...))
+  requires(detail::is_one_table<First> && (detail::is_one_table<More> && ...))
 [[nodiscard]] auto for_each_table(First&& first, More&&... more) {
   detail::require_lasting<First>();
   (detail::require_lasting<More>(), ...);
@@ -76,7 +79,7 @@ template <class First, class... More>
 
 /// As above, of the tables of a range, for example a std::vector of tensors.
 template <class Tables>
-  requires(!detail::holds_elements<Tables>() &&
+  requires(!detail::is_one_table<Tables> &&
            detail::AnArray<detail::element_of_range<std::remove_reference_t<Tables>>>)
 [[nodiscard]] auto for_each_table(Tables&& range) {
   if constexpr (!std::is_lvalue_reference_v<Tables> &&
@@ -90,7 +93,7 @@ template <class Tables>
 
 /// Refuses what is no table. Does not compile.
 template <class... Arguments>
-  requires(!(sizeof...(Arguments) >= 1 && (detail::holds_elements<Arguments>() && ...)) &&
+  requires(!(sizeof...(Arguments) >= 1 && (detail::is_one_table<Arguments> && ...)) &&
            !(sizeof...(Arguments) == 1 && (detail::is_range_of_tables<Arguments> && ...)) &&
            !(sizeof...(Arguments) >= 1 && (detail::has_own_list<Arguments> && ...)))
 table_list<const float, pageable_space> for_each_table(const Arguments&...) {

@@ -17,11 +17,10 @@
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/findings.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/transfer.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -29,6 +28,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -49,6 +49,9 @@ struct row_copy_policies {
       typename asked::template get<source_bounds_category, ferry::source_bounds<both_bounds>>::bounds;
   using target_bounds =
       typename asked::template get<target_bounds_category, ferry::target_bounds<both_bounds>>::bounds;
+  static constexpr bool names_bounds = asked::template names<bounds_category>;
+  static constexpr bool names_source_bounds = names_bounds || asked::template names<source_bounds_category>;
+  static constexpr bool names_target_bounds = names_bounds || asked::template names<target_bounds_category>;
   template <class List>
   struct facts;
   template <class... Qs>
@@ -82,26 +85,6 @@ untyped_tables untyped(std::span<const array_ref<T, Space>> tables) {
 /// Throws invalid_argument for lists of different lengths.
 void require_pairs(std::int64_t source_count, std::int64_t target_count, const untyped_array& source,
                    const untyped_array& target);
-/// The tables where kernels of the instance read their addresses.
-template <class Exec>
-void bind_tables(launch_context<Exec>& call, std::span<const kernels::table_pair> tables,
-                 kernels::row_moves& moves) {
-  moves.table_count = static_cast<std::int64_t>(tables.size());
-  if (tables.size() == 1) {
-    moves.only = tables[0];
-    return;
-  }
-  auto* const list = call.template pinned<kernels::table_pair>(moves.table_count);
-  std::copy(tables.begin(), tables.end(), list);
-  moves.tables = list;
-  if constexpr (!is_host_exec<Exec>) {
-    auto* const copy = call.template scratch<kernels::table_pair>(moves.table_count);
-    transfer(call.exec(), "ferry::tables", copy, device_space::name, list, pinned_space::name,
-             moves.table_count * static_cast<std::int64_t>(sizeof(kernels::table_pair)));
-    moves.tables = copy;
-  }
-}
-
 /// The addresses of the tables of both sides.
 template <class From, class FromSpace, class To, class ToSpace>
 std::vector<kernels::table_pair> addresses_of(std::span<const array_ref<From, FromSpace>> sources,
@@ -123,24 +106,22 @@ void move_by_kernels(launch_context<Exec>& call, const row_shape& shape,
   moves.items = count;
   if constexpr (!Choice::overlap::buffers) {
     bind_tables(call, tables, moves);
+    before_writing();
     move_rows<To, From>(call.exec(), label, shape, alignment_of(tables), moves, blocks);
   } else {
-    const std::int64_t table_bytes =
-        (count * shape.box.size() * static_cast<std::int64_t>(sizeof(To)) + 15) / 16 * 16;
-    auto* const buffer =
-        call.template scratch<std::byte>(table_bytes * static_cast<std::int64_t>(tables.size()));
-    std::vector<kernels::table_pair> reads(tables.begin(), tables.end()), writes = reads;
-    for (std::size_t t = 0; t < tables.size(); ++t)
-      writes[t].source = reads[t].target = buffer + static_cast<std::int64_t>(t) * table_bytes;
+    const std::int64_t bytes = buffered_tables::bytes_each(shape, count, sizeof(To));
+    const buffered_tables parts(
+        tables, call.template scratch<std::byte>(bytes * static_cast<std::int64_t>(tables.size())), bytes);
     moves.pairs.target = nullptr;
-    bind_tables(call, reads, moves);
+    bind_tables<Exec>(call, parts.reads, moves);
     move_rows<To, From>(call.exec(), call.label_part(label, "read"), packed(shape, copy_box::side::target),
-                        alignment_of(reads), moves, blocks);
+                        alignment_of(parts.reads), moves, blocks);
     moves.pairs = pairs;
     moves.pairs.source = nullptr;
-    bind_tables(call, writes, moves);
-    move_rows<To, To>(call.exec(), label, packed(shape, copy_box::side::source), alignment_of(writes), moves,
-                      blocks);
+    bind_tables<Exec>(call, parts.writes, moves);
+    before_writing();
+    move_rows<To, To>(call.exec(), label, packed(shape, copy_box::side::source), alignment_of(parts.writes),
+                      moves, blocks);
   }
 }
 
@@ -195,15 +176,16 @@ std::optional<row_plan> plan_of_targets(const Exec& exec, const Named& named, st
     return plan_rows_of<typename Choice::target_bounds>(exec, named, rows);
 }
 
-/// Checks one list of rows.
-template <class Bounds, class Exec, class Named>
+/// Checks one list of rows. `Names`: whether the call names the policy, which can't change that of a plan.
+template <class Bounds, bool Names, class Exec, class Named>
 void require_list(const char* side, const Named& named, const untyped_array& table) {
   using list = std::remove_cvref_t<Named>;
   if constexpr (std::is_same_v<list, row_range>) {
     require_range(side, named, table);
   } else if constexpr (is_plan<list>) {
-    require_plan("copy_rows", named, execution_backend<Exec>::name, table.shape.rows(),
-                 [&] { return table.note().describe(); }, {});
+    require_plan(
+        "copy_rows", named, execution_backend<Exec>::name, table.shape.rows(),
+        [&] { return table.note().describe(); }, Names ? Bounds::name : std::string_view());
   } else {
     require_rank_one("copy_rows", named);
     if (std::is_same_v<Bounds, bounds::clamp> && table.shape.rows() == 0 && named.rows() != 0)
@@ -215,7 +197,8 @@ void require_list(const char* side, const Named& named, const untyped_array& tab
 template <class Choice, class Path, class Exec, class From, class FromSpace, class To, class ToSpace>
 void move_paired(launch_context<Exec>& call, const paired_tables<From, FromSpace, To, ToSpace>& arrays,
                  const row_shape& shape, const kernels::row_pairs& pairs,
-                 const kernels::row_pairs& host_pairs, std::int64_t count, copy_meter& meter) {
+                 const kernels::row_pairs& host_pairs, std::int64_t count, copy_meter& meter,
+                 [[maybe_unused]] std::size_t& progress) {
   using plain = std::remove_const_t<From>;
   if (shape.box.size() == 0) return;
   const auto tables = addresses_of(arrays.sources, arrays.targets);
@@ -225,8 +208,9 @@ void move_paired(launch_context<Exec>& call, const paired_tables<From, FromSpace
       std::is_same_v<Path, path::direct>);
   if constexpr (std::is_same_v<Path, path::copy_engine>)
     move_by_engines(call, shape, sizeof(To), tables, host_pairs, count);
-  else if constexpr (std::is_same_v<Path, path::staged>)
-    move_staged<Choice, plain, FromSpace, To, ToSpace>(call, shape, tables, pairs, host_pairs, count, meter);
+  else if constexpr (std::is_same_v<Path, path::staged> && any_host_space<FromSpace, ToSpace>)
+    move_staged<Choice, plain, FromSpace, To, ToSpace>(call, shape, tables, pairs, host_pairs, count, meter,
+                                                       progress);
   else
     move_by_kernels<Choice, To, plain>(call, shape, tables, pairs, count);
 }
@@ -245,16 +229,21 @@ ticket copy_row_arrays(const Exec& exec, const Sources& source_rows, const Targe
   if (first.sources.empty()) return {};
   const auto& source = first.sources[0];
   const auto& target = first.targets[0];
-  require_list<typename Choice::source_bounds, Exec>("source", source_rows, source);
-  require_list<typename Choice::target_bounds, Exec>("target", target_rows, target);
+  require_list<typename Choice::source_bounds, Choice::names_source_bounds, Exec>("source", source_rows,
+                                                                                  source);
+  require_list<typename Choice::target_bounds, Choice::names_target_bounds, Exec>("target", target_rows,
+                                                                                  target);
   require_pairs(count, listed_count(target_rows), source, target);
   const auto plan = plan_of_targets<Choice>(exec, target_rows, target.rows());
   launch_context<Exec> call(exec, "copy_rows");
   if constexpr (by_host)
     call.refuse_capture(
         "but the host takes part in path::staged and path::copy_engine, which a graph can't repeat; use path::direct, and pinned_space or mapped_space in place of pageable memory");
-  copy_meter meter(source.label.view(), target.label.view(),
-                   static_cast<std::size_t>(count * target.width()) * sizeof(target.data[0]));
+  const auto bytes_of = [count](const auto& arrays) {
+    const auto& table = arrays.targets[0];
+    return arrays.targets.size() * static_cast<std::size_t>(count * table.width()) * sizeof(table.data[0]);
+  };
+  copy_meter meter(source.label.view(), target.label.view(), (bytes_of(first) + ... + bytes_of(rest)));
   auto notes = std::make_shared<table_notes>();
   notes->tables = {target.note(), source.note()};
   call.name_tables(std::move(notes));
@@ -272,12 +261,18 @@ ticket copy_row_arrays(const Exec& exec, const Sources& source_rows, const Targe
     bool is_good = true;
     if constexpr (by_host) is_good = bring_pairs(call, plan ? &*plan : nullptr, host_pairs, count);
     if (is_good) {
-      std::size_t number = 0;
-      const auto move = [&](const auto& arrays) {
-        move_paired<Choice, path_policy>(call, arrays, shapes[number++], pairs, host_pairs, count, meter);
-      };
-      move(first);
-      (move(rest), ...);
+      std::size_t progress = 0;
+      // Without memory for one array none is written.
+      write_jointly(0, 1 + static_cast<int>(sizeof...(rest)), [&](int chosen) {
+        int number = 0;
+        const auto move = [&](const auto& arrays) {
+          if (number++ == chosen)
+            move_paired<Choice, path_policy>(call, arrays, shapes[chosen], pairs, host_pairs, count, meter,
+                                             progress);
+        };
+        move(first);
+        (move(rest), ...);
+      });
     }
   }
   ticket work = call.finish(target, count, true);

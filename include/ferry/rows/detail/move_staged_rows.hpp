@@ -8,6 +8,7 @@
 #include <ferry/rows/detail/pair_rows.hpp>
 #include <ferry/rows/detail/row_moves.hpp>
 #include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
 
@@ -28,6 +29,38 @@ namespace ferry::detail {
 [[nodiscard]] row_shape packed(const row_shape& shape, copy_box::side side);
 /// The greatest power of two, up to 16, that divides the addresses of all tables.
 [[nodiscard]] std::int64_t alignment_of(std::span<const kernels::table_pair> tables);
+
+/// The tables where kernels of the instance read their addresses.
+template <class Exec>
+void bind_tables(launch_context<Exec>& call, std::span<const kernels::table_pair> tables,
+                 kernels::row_moves& moves) {
+  moves.table_count = static_cast<std::int64_t>(tables.size());
+  if (tables.size() == 1) {
+    moves.only = tables[0];
+    return;
+  }
+  auto* const list = call.template pinned<kernels::table_pair>(moves.table_count);
+  std::copy(tables.begin(), tables.end(), list);
+  moves.tables = list;
+  if constexpr (!is_host_exec<Exec>) {
+    auto* const copy = call.template scratch<kernels::table_pair>(moves.table_count);
+    transfer(call.exec(), "ferry::tables", copy, device_space::name, list, pinned_space::name,
+             moves.table_count * static_cast<std::int64_t>(sizeof(kernels::table_pair)));
+    moves.tables = copy;
+  }
+}
+
+/// The tables of a copy by way of a buffer, in which each has `bytes` bytes.
+struct buffered_tables {
+  std::vector<kernels::table_pair> reads, writes;
+
+  buffered_tables(std::span<const kernels::table_pair> tables, std::byte* buffer, std::int64_t bytes);
+  /// Bytes of the rows of one table, so that all begin at whole units.
+  [[nodiscard]] static std::int64_t bytes_each(const row_shape& shape, std::int64_t count,
+                                               std::int64_t element) {
+    return (count * shape.box.size() * element + 15) / 16 * 16;
+  }
+};
 
 /// Enqueues the moves between rows of a shape in elements; `exec` may be the calling thread.
 template <class To, class From, class Exec>
@@ -85,34 +118,53 @@ bool bring_pairs(launch_context<Exec>& call, const row_plan* plan, kernels::row_
   return report.out_of_range == 0 && report.duplicates == 0 && !plan_failed;
 }
 
-/// Rows of one table on the device through page-locked slots, which the host's threads fill or drain while
-/// the device moves others.
+/// Rows of tables on the device through page-locked slots, which the host's threads fill or drain while the
+/// device moves others. All tables share the slots: item k is position k % count of table k / count.
 template <class Choice, class To, class From, bool ToDevice, class Exec>
 void move_by_slots(launch_context<Exec>& call, const std::string& label, const row_shape& shape,
-                   const kernels::table_pair& table, const kernels::row_pairs& on_device,
+                   std::span<const kernels::table_pair> tables, const kernels::row_pairs& on_device,
                    const kernels::row_pairs& on_host, std::int64_t count, copy_meter& meter) {
   const std::int64_t row_bytes = shape.box.size() * static_cast<std::int64_t>(sizeof(To));
   constexpr slot_tuning how{std::int64_t{1} << 23, 1, 2, false, false};
-  copy_slots<Exec> slots(call, label, count, row_bytes, how, meter);
+  copy_slots<Exec> slots(call, label, static_cast<std::int64_t>(tables.size()) * count, row_bytes, how,
+                         meter);
   const auto host = host_side(call.exec());
   const std::int64_t blocks = most_blocks<typename Choice::occupancy>(call.exec());
+  // visit(table, slot, position, items) for the items of each table.
+  const auto each_table = [&](auto* slot, std::int64_t first, std::int64_t items, const auto& visit) {
+    while (items > 0) {
+      const std::int64_t position = first % count, part = std::min(items, count - position);
+      visit(tables[static_cast<std::size_t>(first / count)], slot, position, part);
+      first += part;
+      items -= part;
+      slot += part * row_bytes;
+    }
+  };
   const auto read = [&](const auto& exec, const kernels::row_pairs& pairs, std::byte* slot,
                         std::int64_t first, std::int64_t items) {
-    kernels::row_moves moves;
-    moves.pairs.source = pairs.source + first;
-    moves.items = items;
-    moves.only = {table.source, slot};
-    move_rows<To, From>(exec, label, packed(shape, copy_box::side::target), alignment_of({&moves.only, 1}),
-                        moves, blocks);
+    each_table(
+        slot, first, items,
+        [&](const kernels::table_pair& table, std::byte* place, std::int64_t position, std::int64_t part) {
+          kernels::row_moves moves;
+          moves.pairs.source = pairs.source + position;
+          moves.items = part;
+          moves.only = {table.source, place};
+          move_rows<To, From>(exec, label, packed(shape, copy_box::side::target),
+                              alignment_of({&moves.only, 1}), moves, blocks);
+        });
   };
   const auto write = [&](const auto& exec, const kernels::row_pairs& pairs, const std::byte* slot,
                          std::int64_t first, std::int64_t items) {
-    kernels::row_moves moves;
-    moves.pairs.target = pairs.target + first;
-    moves.items = items;
-    moves.only = {slot, table.target};
-    move_rows<To, To>(exec, label, packed(shape, copy_box::side::source), alignment_of({&moves.only, 1}),
-                      moves, blocks);
+    each_table(slot, first, items,
+               [&](const kernels::table_pair& table, const std::byte* place, std::int64_t position,
+                   std::int64_t part) {
+                 kernels::row_moves moves;
+                 moves.pairs.target = pairs.target + position;
+                 moves.items = part;
+                 moves.only = {place, table.target};
+                 move_rows<To, To>(exec, label, packed(shape, copy_box::side::source),
+                                   alignment_of({&moves.only, 1}), moves, blocks);
+               });
   };
   if constexpr (ToDevice)
     slots.to_device(
@@ -132,26 +184,45 @@ void move_by_slots(launch_context<Exec>& call, const std::string& label, const r
                       });
 }
 
-/// Moves rows by host threads, through slots if one side is in the memory of the device.
+/// Moves rows by host threads, through slots if one side is in the memory of the device. `progress`: the
+/// bytes of the arrays before.
 template <class Choice, class From, class FromSpace, class To, class ToSpace, class Exec>
 void move_staged(launch_context<Exec>& call, const row_shape& shape,
                  std::span<const kernels::table_pair> tables, const kernels::row_pairs& on_device,
-                 const kernels::row_pairs& on_host, std::int64_t count, copy_meter& meter) {
+                 const kernels::row_pairs& on_host, std::int64_t count, copy_meter& meter,
+                 [[maybe_unused]] std::size_t& progress) {
   const std::string& label = call.label("staged");
   if constexpr (FromSpace::is_host_accessible && ToSpace::is_host_accessible) {
     const auto host = host_side(call.exec());
-    kernels::row_moves moves;
-    moves.pairs = on_host;
-    moves.items = count;
-    for (const kernels::table_pair& table : tables) {
-      moves.only = table;
-      move_rows<To, From>(host, label, shape, alignment_of({&table, 1}), moves, 1);
+    const auto move = [&]<class Read>(std::type_identity<Read>, const row_shape& rows,
+                                      std::span<const kernels::table_pair> list,
+                                      const kernels::row_pairs& pairs) {
+      kernels::row_moves moves;
+      moves.pairs = pairs;
+      moves.items = count;
+      for (const kernels::table_pair& table : list) {
+        moves.only = table;
+        move_rows<To, Read>(host, label, rows, alignment_of({&table, 1}), moves, 1);
+      }
+      host.fence(label);
+    };
+    if constexpr (!Choice::overlap::buffers) {
+      move(std::type_identity<From>{}, shape, tables, on_host);
+    } else {
+      const std::int64_t bytes = buffered_tables::bytes_each(shape, count, sizeof(To));
+      const buffered_tables parts(
+          tables, call.template pinned<std::byte>(bytes * static_cast<std::int64_t>(tables.size())), bytes);
+      kernels::row_pairs read = on_host, write = on_host;
+      read.target = write.source = nullptr;
+      move(std::type_identity<From>{}, packed(shape, copy_box::side::target), parts.reads, read);
+      move(std::type_identity<To>{}, packed(shape, copy_box::side::source), parts.writes, write);
     }
-    host.fence(label);
   } else {
-    for (const kernels::table_pair& table : tables)
-      move_by_slots<Choice, To, From, FromSpace::is_host_accessible>(call, label, shape, table, on_device,
-                                                                     on_host, count, meter);
+    copy_meter silent({}, {}, 0);  // slots count from 0 on
+    move_by_slots<Choice, To, From, FromSpace::is_host_accessible>(
+        call, label, shape, tables, on_device, on_host, count, progress == 0 ? meter : silent);
+    progress += tables.size() * static_cast<std::size_t>(count * shape.box.size()) * sizeof(To);
+    meter.advance(progress);
   }
 }
 
@@ -168,6 +239,7 @@ void move_by_engines(launch_context<Exec>& call, const row_shape& shape, std::in
   if (copies.bytes.empty()) return;
   const Exec& side = call.side_stream();
   if (const event_handle before = call.mark(); before != nullptr) backend::wait_for(side, *before);
+  before_writing();
   backend::copy_batch_async(side, label.c_str(), copies.targets.data(), copies.sources.data(),
                             copies.bytes.data(), copies.bytes.size());
   if (const event_handle end = call.mark(side); end != nullptr) backend::wait_for(call.exec(), *end);

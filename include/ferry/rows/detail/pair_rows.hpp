@@ -23,9 +23,9 @@
 /// The pairs of rows of a copy: which row is read and which one is written, for each position.
 namespace ferry::kernels {
 
-/// The sides of a copy, as reports number them.
+/// The sides of a copy, as reports number them. Row numbers without a sign add `no_sign`.
 struct copy_side {
-  static constexpr std::int64_t target = 0, source = 1;
+  static constexpr std::int64_t target = 0, source = 1, no_sign = 2;
 };
 
 /// Rows that an array of indices names.
@@ -40,8 +40,13 @@ struct rows_of_indices {
     const std::int64_t row = Bounds::resolve(index, rows);
     if constexpr (Bounds::reports)
       if (row < 0)
-        report.out_of_range(position, static_cast<std::uint64_t>(static_cast<std::int64_t>(index)), side);
+        report.out_of_range(position, static_cast<std::uint64_t>(static_cast<std::int64_t>(index)),
+                            std::is_signed_v<Index> ? side : side + copy_side::no_sign);
     return row;
+  }
+  /// False if the policy leaves the position out. A batch with a row that is reported is not written.
+  [[nodiscard]] KOKKOS_FUNCTION bool has_row(std::int64_t position) const {
+    return Bounds::reports || Bounds::resolve(indices[position], rows) >= 0;
   }
 };
 
@@ -49,18 +54,24 @@ struct rows_of_indices {
 struct rows_of_plan {
   const std::int64_t* row_of;
   const detail::index_report* findings;  ///< null: indices were not checked
+  bool is_signed;
 
   KOKKOS_FUNCTION std::int64_t row(std::int64_t position, std::int64_t side,
                                    const detail::report_writer& report) const {
     const std::int64_t row = row_of[position];
     if (row < 0 && findings != nullptr)
-      report.out_of_range(static_cast<std::int64_t>(findings->first_position), findings->first_index, side);
+      report.out_of_range(static_cast<std::int64_t>(findings->first_position), findings->first_index,
+                          is_signed ? side : side + copy_side::no_sign);
     return row;
   }
+  [[nodiscard]] KOKKOS_FUNCTION bool has_row(std::int64_t position) const { return row_of[position] >= 0; }
 };
 
-/// Rows of a plan that are written: each by its first or its last position alone.
+/// Rows of a plan that are written: each by its first or its last position alone, of those that have a row to
+/// read.
+template <class Sources>
 struct winners_of_plan {
+  Sources sources;
   const std::int64_t* row_of;
   const std::int64_t* inverse;
   const std::int64_t* segment_begin;
@@ -71,12 +82,22 @@ struct winners_of_plan {
   KOKKOS_FUNCTION std::int64_t row(std::int64_t position, std::int64_t,
                                    const detail::report_writer& report) const {
     const std::int64_t row = row_of[position];
-    if (row < 0) return -1;
+    if (row < 0 || !sources.has_row(position)) return -1;
     const std::int64_t segment = inverse[position];
     const std::int64_t begin = segment_begin[segment], end = segment_begin[segment + 1];
-    const bool is_first = order[begin] == position;
-    if (rejects && is_first && end - begin > 1) report.duplicate(row);
-    return (takes_first ? is_first : order[end - 1] == position) ? row : -1;
+    if (end - begin == 1) return row;
+    // The position's place among those of the row, which ascend.
+    std::int64_t place = begin;
+    for (std::int64_t beyond = end; beyond - place > 1;) {
+      const std::int64_t middle = place + (beyond - place) / 2;
+      (order[middle] <= position ? place : beyond) = middle;
+    }
+    std::int64_t first = place, last = place;
+    while (first > begin && !sources.has_row(order[first - 1])) --first;
+    while (last + 1 < end && !sources.has_row(order[last + 1])) ++last;
+    const bool is_first = first == begin, is_last = last + 1 == end;
+    if (rejects && is_first && !is_last) report.duplicate(row);
+    return (takes_first ? is_first : is_last) ? row : -1;
   }
 };
 
@@ -87,9 +108,11 @@ struct rows_of_range {
   KOKKOS_FUNCTION std::int64_t row(std::int64_t position, std::int64_t, const detail::report_writer&) const {
     return first + position;
   }
+  [[nodiscard]] KOKKOS_FUNCTION static bool has_row(std::int64_t) { return true; }
 };
 
-/// Writes the rows of both sides, and reports bad indices. One thread for each position.
+/// Writes the rows of both sides, and reports bad indices. A position without a row to read has none to
+/// write, for kernels that write from a buffer. One thread for each position.
 template <class Sources, class Targets>
 struct pair_rows {
   Sources sources;
@@ -101,8 +124,10 @@ struct pair_rows {
   static std::int64_t bytes_each() { return 6 * sizeof(std::int64_t); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t position) const {
-    source_rows[position] = sources.row(position, copy_side::source, report);
-    target_rows[position] = targets.row(position, copy_side::target, report);
+    const std::int64_t source = sources.row(position, copy_side::source, report);
+    const std::int64_t target = targets.row(position, copy_side::target, report);
+    source_rows[position] = source;
+    target_rows[position] = source < 0 ? source : target;
   }
 };
 
@@ -138,7 +163,8 @@ auto rows_to_pair(launch_context<Exec>& call, const Named& named, std::int64_t r
   } else if constexpr (is_plan<list>) {
     const auto& store = named.storage();
     call.use(store, false);
-    return kernels::rows_of_plan{store->row_of, store->checked ? store->report->findings : nullptr};
+    return kernels::rows_of_plan{store->row_of, store->checked ? store->report->findings : nullptr,
+                                 store->signed_indices};
   } else {
     using index = std::remove_const_t<typename list::value_type>;
     return kernels::rows_of_indices<index, Bounds>{indices_for_kernels(call, named, nullptr, true), rows};
@@ -158,17 +184,18 @@ kernels::row_pairs pair_rows(launch_context<Exec>& call, const Sources& sources,
   const report_writer report = call.report();
   pairs.findings = report.findings;
   const auto source = rows_to_pair<SourceBounds>(call, sources, source_rows);
+  using read_rows = std::remove_const_t<decltype(source)>;
   const auto enqueue = [&]<class Target>(const Target& target) {
     launch(call.exec(), call.label("pair"), count,
-           kernels::pair_rows<std::remove_const_t<decltype(source)>, Target>{source, target, read, written,
-                                                                             report});
+           kernels::pair_rows<read_rows, Target>{source, target, read, written, report});
   };
   if (plan != nullptr) {
     const plan_storage& store = *plan->storage();
     call.use(plan->storage());
     if (store.checked) pairs.plan_findings = store.report->findings;
-    enqueue(kernels::winners_of_plan{store.row_of, store.inverse, store.segment_begin, store.order,
-                                     std::is_same_v<Duplicates, duplicates::first>, Duplicates::forbids});
+    enqueue(kernels::winners_of_plan<read_rows>{source, store.row_of, store.inverse, store.segment_begin,
+                                                store.order, std::is_same_v<Duplicates, duplicates::first>,
+                                                Duplicates::forbids});
   } else if constexpr (!is_plan<std::remove_cvref_t<Targets>>) {
     enqueue(rows_to_pair<TargetBounds>(call, targets, target_rows));
   }
