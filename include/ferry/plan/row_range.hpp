@@ -9,8 +9,8 @@ namespace ferry {
 
 /// Neighbouring rows [first, first + count), where copy_rows takes a list of rows.
 struct row_range {
-  std::int64_t first = 0;
-  std::int64_t count = 0;
+  std::int64_t first = 0;  ///< the first row
+  std::int64_t count = 0;  ///< how many rows
 };
 
 template <>

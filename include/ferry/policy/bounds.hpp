@@ -90,9 +90,7 @@ static_assert(BoundsPolicy<unchecked>);
 
 namespace ferry {
 
-/// The bounds policy of one side of copy_rows: of the rows that are read, or of those that are written. A
-/// policy that is not wrapped counts for both sides.
-/// @{
+/// The bounds policy of the rows that copy_rows reads. A policy that is not wrapped counts for both sides.
 template <BoundsPolicy Bounds>
 struct source_bounds {
   /// See ferry::Policy.
@@ -102,6 +100,7 @@ struct source_bounds {
   using bounds = Bounds;
   /// @}
 };
+/// The bounds policy of the rows that copy_rows writes.
 template <BoundsPolicy Bounds>
 struct target_bounds {
   /// See ferry::Policy.
@@ -111,7 +110,6 @@ struct target_bounds {
   using bounds = Bounds;
   /// @}
 };
-/// @}
 static_assert(Policy<source_bounds<bounds::skip>> && Policy<target_bounds<bounds::skip>>);
 
 }  // namespace ferry
