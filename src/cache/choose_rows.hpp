@@ -72,7 +72,8 @@ struct row_scores {
   std::int64_t rows;
 
   /// The scores of a group's rows; 0 behind the last row.
-  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION packet<std::uint64_t, at_once> at(std::int64_t number) const {
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION packet<std::uint64_t, at_once> group_scores(
+      std::int64_t number) const {
     const std::int64_t first = number * at_once;
     group uses, slots;
     if (first + at_once <= rows) {
@@ -114,7 +115,7 @@ struct tally_scores {
     tally bin_counts{};
     const std::int64_t end = run.end(groups);
     for (std::int64_t g = run.begin(groups); g < end; ++g)
-      for (const std::uint64_t score : scores.at(g).value)
+      for (const std::uint64_t score : scores.group_scores(g).value)
         if (digit.counts(score, so_far->prefix)) ++bin_counts.rows[digit.bin(score)];
     for (std::int64_t bin = 0; bin < bins; ++bin)
       if (bin_counts.rows[bin] != 0) Kokkos::atomic_add(histogram + bin, bin_counts.rows[bin]);
@@ -129,7 +130,7 @@ struct tally_scores {
     const std::uint64_t prefix = so_far->prefix;
     for (std::int64_t g = std::int64_t{team.league_rank()} * team_size + rank; g < groups;
          g += teams * team_size)
-      for (const std::uint64_t score : scores.at(g).value)
+      for (const std::uint64_t score : scores.group_scores(g).value)
         if (digit.counts(score, prefix))
           Kokkos::atomic_add(&bin_counts.rows[digit.bin(score)], std::uint32_t{1});
     team.team_barrier();
@@ -227,7 +228,7 @@ struct list_rows {
     const bool all_fit = result->verdict == choice::all_fit;
     const std::uint64_t least = result->prefix, remaining = result->remaining;
     for (std::int64_t g = run * groups_per_run; g < (run + 1) * groups_per_run; ++g) {
-      const auto group = scores.at(g);
+      const auto group = scores.group_scores(g);
       for (int k = 0; k < row_scores::at_once; ++k) {
         const std::uint64_t score = group.value[k];
         if (score == 0) continue;

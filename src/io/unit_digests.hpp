@@ -99,8 +99,8 @@ struct digest_units {
 
 namespace ferry::detail {
 
-/// Digests of an array in the memory of Exec's default device, by that device: `digests` has room for all units.
-/// False if the array's bytes do not lie there one after the other. Blocks.
+/// Digests of an array in the memory of Exec's default device, by that device: `digests` has room for all
+/// units. False if the array's bytes do not lie there one after the other. Blocks.
 template <class Exec>
 bool digest_on_device(const checkpoint_array& array, std::vector<unit_digest>& digests) {
   using backend = execution_backend<Exec>;

@@ -31,7 +31,7 @@ class block_cache {
   /// the limit, a block is reused, and its taker is ordered after the work that uses it.
   static constexpr std::size_t in_flight_limit = 8;
 
-  /// Of memory on `device`; -1 means Kokkos' device.
+  /// Caches memory on `device`; -1 means Kokkos' device.
   explicit block_cache(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>(),
                        int device = -1)
       : nodes_(std::move(nodes)), device_(device) {

@@ -14,8 +14,8 @@
 namespace ferry::kernels {
 
 /// The keys that sort the positions of a batch by row: (row, position). A position without a row gets `rows`
-/// as its row and is sorted after all others. A call with `record` also stores the row and reports a bad index.
-/// Index type and policy are values: one kernel serves them all.
+/// as its row and is sorted after all others. A call with `record` also stores the row and reports a bad
+/// index. Index type and policy are values: one kernel serves them all.
 struct any_row_keys {
   const void* indices = nullptr;
   int index_bytes = 8;
@@ -29,8 +29,8 @@ struct any_row_keys {
   int position_bits = 0;
   std::int64_t* long_found = nullptr;  ///< see place_segments, set to 0; or null
 
-  /// The bits of an index, sign-extended. As an unsigned number they are below `rows` if and only if the index
-  /// is in [0, rows).
+  /// The bits of an index, sign-extended. As an unsigned number they are below `rows` if and only if the
+  /// index is in [0, rows).
   [[nodiscard]] KOKKOS_FUNCTION std::uint64_t bits(std::int64_t i) const {
     if (index_bytes == 8) return static_cast<const std::uint64_t*>(indices)[i];
     if (is_signed)

@@ -67,7 +67,7 @@ bool reaches(const sorted_dimensions& dimensions, std::size_t number, std::int64
 }
 
 /// True if two arrays have a byte in common. Of arrays whose strides differ, or of which several indices name
-/// one element, if the ranges of their bytes meet.
+/// one element, if the ranges of their bytes overlap.
 bool share_memory(const untyped_array& a, const untyped_array& b) {
   const byte_range first = range_of(a), second = range_of(b);
   if (first.begin == first.end || second.begin == second.end || first.end <= second.begin ||
@@ -87,7 +87,7 @@ bool share_memory(const untyped_array& a, const untyped_array& b) {
   return reaches(sorted_dimensions(larger), 0, distance / element);
 }
 
-/// The tables of a list by address: only neighbours can meet, of ranges that lie one behind the other.
+/// The tables of a list by address: only neighbours can overlap, of ranges that lie one behind the other.
 using sorted_ranges = std::vector<std::pair<byte_range, std::size_t>>;
 sorted_ranges sort_tables(const untyped_tables& tables) {
   sorted_ranges ranges;

@@ -100,7 +100,7 @@ class lanes {
  public:
   static constexpr int count = Count;
 
-  /// Of a comparison: each number has its own answer, so there is no branch, but either().
+  /// Answers of a comparison, one for each number: no branch takes them, but either().
   struct mask {
     decltype(vector{} < vector{}) numbers;
     [[gnu::always_inline]] mask(const decltype(vector{} < vector{}) & answers) : numbers(answers) {}

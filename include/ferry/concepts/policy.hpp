@@ -124,7 +124,7 @@ concept ReducePolicy = PolicyOf<T, reduce_category> && requires {
   { T::sums_locally } -> std::convertible_to<bool>;
 };
 
-/// How many blocks of 512 threads the kernels of a verb may have on a device of so many multiprocessors.
+/// The size of a verb's kernels: most_blocks(multiprocessors) is their limit in blocks of 512 threads.
 template <class T>
 concept OccupancyPolicy = PolicyOf<T, occupancy_category> && requires {
   { T::most_blocks(132ll) } -> std::convertible_to<long long>;

@@ -187,7 +187,7 @@ class prefetcher {
   detail::closing<detail::pipeline, Exec> pipeline_;
 };
 
-/// Of an object that is no source. Does not compile, and says why.
+/// An object that is no source does not compile; a sentence says why.
 template <class Exec, class Source>
   requires(!detail::is_batch_source<Source>)
 class prefetcher<Exec, Source> {

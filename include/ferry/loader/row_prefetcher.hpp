@@ -153,7 +153,7 @@ class row_prefetcher {
   detail::closing<detail::row_pipeline, Exec> inside_;
 };
 
-/// Of arguments that a row_prefetcher can't take. Does not compile, and says why.
+/// Arguments that a row_prefetcher can't take do not compile; a sentence says why.
 template <class Exec, class Table, class Source>
   requires(!(ExecutionSpace<Exec> && detail::AnArray<Table> && detail::is_batch_source<Source>))
 class row_prefetcher<Exec, Table, Source> {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string_view>
 
-/// The share of a device that the kernels of a verb may take, so that other work runs beside them. A host's
-/// verbs take the threads of their execution space.
+/// Limits of the blocks that a verb's kernels take on a device, for other work beside them. Verbs of a host
+/// take the threads of their execution space.
 namespace ferry::occupancy {
 
 /// The default: as many blocks as the device holds at once.

@@ -14,7 +14,7 @@
 namespace ferry {
 
 namespace detail {
-/// Of a range of tables. <ranges> would take a compiler a tenth of a second in every source.
+/// Elements of a range of tables. <ranges> would take a compiler a tenth of a second in every source.
 template <class Range>
 using element_of_range = std::iter_value_t<decltype(std::ranges::begin(std::declval<Range&>()))>;
 /// True for a kind of table that has a for_each_table of its own.

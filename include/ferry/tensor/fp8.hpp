@@ -192,7 +192,7 @@ class byte_float {
   KOKKOS_FUNCTION static constexpr byte_float at_random(float value, std::uint32_t random) {
     return from_bits(Format::bits_at_random(value, random));
   }
-  /// Of ue8m0_t: the largest power of two that is at most `value`. The OCP microscaling specification takes
+  /// The largest power of two that is at most `value`, for ue8m0_t. The OCP microscaling specification takes
   /// it of the largest magnitude of a block, and divides it by the largest power of two of its elements.
   /// Saturates as the constructor.
   template <class T>
@@ -200,8 +200,8 @@ class byte_float {
   KOKKOS_FUNCTION static constexpr byte_float floor(T value) {
     return from_bits(Format::floor_bits(to_float(value)));
   }
-  /// Of ue8m0_t: the least power of two that is at least `value`, so that no element of a block exceeds the
-  /// range that its largest magnitude was divided by. Saturates as the constructor.
+  /// The least power of two that is at least `value`, for ue8m0_t: no element of a block exceeds the range
+  /// that its largest magnitude was divided by. Saturates as the constructor.
   template <class T>
     requires(std::is_arithmetic_v<T>&& std::is_same_v<Format, float8_e8m0fnu>)
   KOKKOS_FUNCTION static constexpr byte_float ceil(T value) {

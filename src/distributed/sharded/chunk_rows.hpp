@@ -14,7 +14,7 @@ namespace ferry::detail {
 /// the row numbers. The first and the last row may be cut.
 class chunk_rows {
  public:
-  /// Of replicas, those of `rank` are meant.
+  /// Finds the rows of a piece; among replicas those of `rank`.
   void locate(const row_spread& spread, std::uint64_t row_bytes, std::uint64_t offset, std::size_t bytes,
               int rank);
 

@@ -90,7 +90,7 @@ struct pool_tables {
   std::int64_t count;
   std::int64_t batch;
 
-  /// Of a row of the batch; the pool has the width of all tables.
+  /// Bytes that a row of the batch reads and writes; the pool has the width of all tables.
   [[nodiscard]] std::int64_t bytes_each() const {
     return (batch > 0 ? pool.bags.positions / batch + 1 : 1) * pool.terms.width / (count > 0 ? count : 1) *
                static_cast<std::int64_t>(sizeof(typename Entry::value_type)) +

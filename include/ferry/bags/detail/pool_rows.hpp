@@ -63,7 +63,7 @@ struct pool_rows {
   /// Bags of fewer positions are pooled by add_few; 0 if add_few can't serve this table or changed_rows.
   std::int64_t short_length = 0;
 
-  /// Of a bag of average size.
+  /// Bytes that a bag of average size reads and writes.
   [[nodiscard]] std::int64_t bytes_each() const {
     return (bags.bags > 0 ? bags.positions / bags.bags + 1 : 1) * terms.row_bytes() +
            terms.width * static_cast<std::int64_t>(sizeof(Out));

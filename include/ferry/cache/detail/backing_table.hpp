@@ -179,7 +179,7 @@ struct backing_table<rowwise_int8_tensor<Space>> {
     return records;
   }
 };
-/// Of optimizer records the weights are the table. The cache keeps whole records.
+/// Weights are the table of optimizer records. The cache keeps whole records.
 template <class Rule, class T, class StateType, class Space>
 struct backing_table<optim::records<Rule, T, StateType, Space>> {
   using value_type = T;

@@ -35,8 +35,8 @@ struct missed_items {
     const std::int64_t list = item / group % lists;
     items[list * room + Kokkos::atomic_fetch_add(counts + list * distance, std::uint32_t{1})] = item;
   }
-  /// Of the kernel that changes rows: few threads of a device work on host memory, see plan_order. They have
-  /// the first numbers, or the first teams.
+  /// Few threads of the kernel that changes rows work on host memory, see plan_order: those with the first
+  /// numbers, or the first teams.
   static constexpr std::int64_t threads_per_list = 128, threads = lists * threads_per_list, teams = 32;
 
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t count(std::int64_t list) const { return counts[list * distance]; }

@@ -44,7 +44,7 @@ struct slot_layout {
   const char* user = "prefetcher";  ///< the class that messages name
 
   void add(const batch_shape& shape, std::size_t element_bytes, std::int64_t batch);
-  /// Of a ring.
+  /// Bytes of a ring of slots.
   [[nodiscard]] std::size_t bytes_of(std::size_t slots) const;
 };
 

@@ -69,8 +69,9 @@ class access_tracker final : public used_object {
 
   /// Registers a cached_table in front of the tensor `label`; false if there is one already.
   [[nodiscard]] bool attach_cache(const std::string& label);
-  /// Of an attached cached_table. From now on before_read() and wait_for_writes() throw invalid_argument
-  /// under row_hold::closed, and before_write() and wait_for_all() unless under row_hold::none.
+  /// An attached cached_table holds the rows: from now on before_read() and wait_for_writes() throw
+  /// invalid_argument under row_hold::closed, and before_write() and wait_for_all() unless under
+  /// row_hold::none.
   void hold(row_hold how) noexcept;
   /// Lifts the hold for the calling thread, which enqueues a verb of the cached_table, up to the next hold().
   void open() noexcept;

@@ -219,8 +219,8 @@ struct gather_row_chunks {
   }
 };
 
-/// gather_row_chunks for rows of whole words that cross a link, which takes so many lines of 128 bytes a
-/// second, whatever part of a line is asked for.
+/// gather_row_chunks for rows of whole words that cross a link. A link carries a fixed number of lines of 128
+/// bytes a second, and a part of a line costs as much as the whole.
 ///
 /// Device mapping: the 32 neighbouring threads of a warp take a row. Each of their accesses to the memory
 /// behind the link is one line, or the part of it that belongs to the row: no line is asked for twice.

@@ -142,26 +142,26 @@ void move_by_slots(launch_context<Exec>& call, const std::string& label, const r
   };
   const auto read = [&](const auto& exec, const kernels::row_pairs& pairs, std::byte* slot,
                         std::int64_t first, std::int64_t items) {
-    each_table(
-        slot, first, items,
-        [&](const kernels::table_pair& table, std::byte* place, std::int64_t position, std::int64_t part) {
-          kernels::row_moves moves;
-          moves.pairs.source = pairs.source + position;
-          moves.items = part;
-          moves.only = {table.source, place};
-          move_rows<To, From>(exec, label, packed(shape, copy_box::side::target),
-                              alignment_of({&moves.only, 1}), moves, blocks);
-        });
+    each_table(slot, first, items,
+               [&](const kernels::table_pair& table, std::byte* part_slot, std::int64_t position,
+                   std::int64_t part) {
+                 kernels::row_moves moves;
+                 moves.pairs.source = pairs.source + position;
+                 moves.items = part;
+                 moves.only = {table.source, part_slot};
+                 move_rows<To, From>(exec, label, packed(shape, copy_box::side::target),
+                                     alignment_of({&moves.only, 1}), moves, blocks);
+               });
   };
   const auto write = [&](const auto& exec, const kernels::row_pairs& pairs, const std::byte* slot,
                          std::int64_t first, std::int64_t items) {
     each_table(slot, first, items,
-               [&](const kernels::table_pair& table, const std::byte* place, std::int64_t position,
+               [&](const kernels::table_pair& table, const std::byte* part_slot, std::int64_t position,
                    std::int64_t part) {
                  kernels::row_moves moves;
                  moves.pairs.target = pairs.target + position;
                  moves.items = part;
-                 moves.only = {place, table.target};
+                 moves.only = {part_slot, table.target};
                  move_rows<To, To>(exec, label, packed(shape, copy_box::side::source),
                                    alignment_of({&moves.only, 1}), moves, blocks);
                });

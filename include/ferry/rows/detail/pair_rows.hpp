@@ -86,13 +86,13 @@ struct winners_of_plan {
     const std::int64_t segment = inverse[position];
     const std::int64_t begin = segment_begin[segment], end = segment_begin[segment + 1];
     if (end - begin == 1) return row;
-    // The position's place among those of the row, which ascend.
-    std::int64_t place = begin;
-    for (std::int64_t beyond = end; beyond - place > 1;) {
-      const std::int64_t middle = place + (beyond - place) / 2;
-      (order[middle] <= position ? place : beyond) = middle;
+    // Positions of a row ascend: a binary search finds the index of this one.
+    std::int64_t index = begin;
+    for (std::int64_t limit = end; limit - index > 1;) {
+      const std::int64_t middle = index + (limit - index) / 2;
+      (order[middle] <= position ? index : limit) = middle;
     }
-    std::int64_t first = place, last = place;
+    std::int64_t first = index, last = index;
     while (first > begin && !sources.has_row(order[first - 1])) --first;
     while (last + 1 < end && !sources.has_row(order[last + 1])) ++last;
     const bool is_first = first == begin, is_last = last + 1 == end;

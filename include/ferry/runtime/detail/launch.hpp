@@ -112,8 +112,8 @@ host_loop loop_over(std::int64_t count, const Functor& functor) {
 template <HostExecutionSpace Exec>
 void launch(const Exec& exec, const std::string& label, host_loop loop);
 
-/// Of a device: one iteration for each i in [0, count), count > 0. `functor(i)` takes 64 bits: tables and
-/// batches may have more than 2^31 elements.
+/// A device's kernel of one iteration for each i in [0, count), count > 0. `functor(i)` takes 64 bits: tables
+/// and batches may have more than 2^31 elements.
 template <class Exec, class Functor>
 auto iterations(const Exec& exec, std::int64_t count, const Functor& functor) {
   static_assert(!is_host_exec<Exec>, "ferry: kernels of a host are launched as a host_loop");

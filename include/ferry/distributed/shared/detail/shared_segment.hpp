@@ -188,7 +188,7 @@ struct shared_record {
   short_text<96> label;
 
   shared_record() = default;
-  /// Of a tensor with elements of a type; without its memory.
+  /// Describes a tensor with elements of a type, without its memory.
   shared_record(const std::type_info& elements, std::size_t bytes, std::string_view space_name,
                 std::string_view tensor_label, std::span<const std::size_t> sizes);
 
