@@ -8,11 +8,8 @@
 #include "support/tables.hpp"
 
 #include <ferry/distributed.hpp>
+#include <ferry/distributed/mpi.hpp>
 #include <ferry/ferry.hpp>
-
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -20,21 +17,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <deque>
 #include <exception>
-#include <functional>
-#include <memory>
-#include <new>
 #include <optional>
-#include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
-/// Gathers by path::peer from a table over 2, 4 ... devices, and writes to it: by threads of one process, and by
-/// processes, one for each device. Forks before Kokkos is initialised, so it has a main() of its own. Readings are the times of a call and its
-/// wait on the slowest rank.
+/// Gathers by path::peer from a table over several devices, and writes to it: by the processes of an MPI group, one
+/// for each device (mpirun -n 2 bench_processes), or by threads if there is one process. Readings are the times of a
+/// call and its wait on the slowest rank.
 namespace ferry_bench {
 namespace {
 
@@ -72,17 +62,12 @@ struct part_row {
   }
 };
 
-/// Memory that the ranks of a job share, be they threads or processes.
-struct shared_page {
-  std::atomic<int> arrivals{0};
-};
-
 using sharded = ferry::sharded_table<float, ferry::device_space>;
 
 /// The readings of one rank in milliseconds; the last one is the number of wrong elements.
 std::vector<double> time_rank(const options& chosen, const exec_space& exec, const ferry::communicator& comm,
                               int rank, sharded& table, const job& task, std::uint64_t salt,
-                              std::atomic<int>& arrivals) {
+                              std::atomic_ref<int> arrivals) {
   using clock = std::chrono::steady_clock;
   const auto width = static_cast<std::int64_t>(table.width());
   const auto home = ferry::device_of(exec);
@@ -161,101 +146,35 @@ std::size_t rows_for(const options& chosen, const job& task) {
                   static_cast<std::size_t>(8 * task.n));
 }
 
-/// All jobs on one rank that is a process.
-std::vector<std::vector<double>> run_process(const options& chosen, int rank, int ranks,
-                                             const std::string& key, const std::vector<job>& jobs,
-                                             std::atomic<int>& arrivals) {
+/// The readings of all ranks.
+std::vector<std::vector<double>> run_processes(const options& chosen, const ferry::communicator& comm,
+                                               const job& task, std::uint64_t salt) {
   const exec_space exec;
-  const auto comm = ferry::communicator::node(rank, ranks, key);
-  std::vector<std::vector<double>> timings;
-  for (const job& task : jobs) {
-    sharded table("table", comm, rows_for(chosen, task), task.row_bytes / 4);
-    ferry::init::custom(exec, table, element_value{task.row_bytes / 4});
-    timings.push_back(time_rank(chosen, exec, comm, rank, table, task, timings.size() << 20, arrivals));
+  sharded table("table", comm, rows_for(chosen, task), task.row_bytes / 4);
+  ferry::init::custom(exec, table, element_value{task.row_bytes / 4});
+  ferry::shared_tensor<int> arrivals("arrivals", comm, 1);
+  const auto rank_readings =
+      time_rank(chosen, exec, comm, comm.rank(), table, task, salt, std::atomic_ref<int>(arrivals(0)));
+  std::vector<std::vector<double>> readings(static_cast<std::size_t>(comm.size()));
+  for (const double reading : rank_readings) {
+    const auto gathered = comm.all_gather(reading);
+    for (std::size_t r = 0; r < gathered.size(); ++r) readings[r].push_back(gathered[r]);
   }
-  return timings;
+  return readings;
 }
 
-/// All jobs on all ranks of one process; the readings of rank 0, then those of rank 1 and so on.
-std::vector<std::vector<double>> run_threads(const options& chosen, int ranks, const std::vector<job>& jobs,
-                                             std::atomic<int>& arrivals) {
-  const auto comm = ferry::communicator::devices(device_ids(ranks));
-  std::vector<std::vector<double>> result(static_cast<std::size_t>(ranks) * jobs.size());
-  for (std::size_t j = 0; j < jobs.size(); ++j) {
-    sharded table("table", comm, rows_for(chosen, jobs[j]), jobs[j].row_bytes / 4);
-    ferry::init::custom(exec_space(), table, element_value{jobs[j].row_bytes / 4});
-    comm.run([&](int rank, const auto& exec) {
-      result[static_cast<std::size_t>(rank) * jobs.size() + j] =
-          time_rank(chosen, exec, comm, rank, table, jobs[j], j << 20, arrivals);
-    });
-  }
-  return result;
+std::vector<std::vector<double>> run_threads(const options& chosen, const ferry::communicator& comm,
+                                             const job& task, std::uint64_t salt) {
+  std::vector<std::vector<double>> readings(static_cast<std::size_t>(comm.size()));
+  int arrivals = 0;
+  sharded table("table", comm, rows_for(chosen, task), task.row_bytes / 4);
+  ferry::init::custom(exec_space(), table, element_value{task.row_bytes / 4});
+  comm.run([&](int rank, const auto& exec) {
+    readings[static_cast<std::size_t>(rank)] =
+        time_rank(chosen, exec, comm, rank, table, task, salt, std::atomic_ref<int>(arrivals));
+  });
+  return readings;
 }
-
-/// A child that sends lists of numbers, each with its length before it.
-class child {
- public:
-  template <class Act>
-  child(int device, const Act& act) {
-    int ends[2];
-    if (::pipe(ends) != 0) throw std::runtime_error("no pipe");
-    std::fflush(nullptr);
-    process_ = ::fork();
-    if (process_ < 0) throw std::runtime_error("no process");
-    if (process_ != 0) {
-      ::close(ends[1]);
-      reads_ = ends[0];
-      return;
-    }
-    ::close(ends[0]);
-    ::alarm(200);
-    int status = 1;
-    try {
-      const Kokkos::ScopeGuard guard(Kokkos::InitializationSettings().set_device_id(device));
-      for (const auto& list : act()) send(ends[1], list);
-      status = 0;
-    } catch (const std::exception& lost) {
-      std::fprintf(stderr, "%s\n", lost.what());
-    }
-    std::fflush(nullptr);
-    std::_Exit(status);
-  }
-  child(const child&) = delete;
-  child& operator=(const child&) = delete;
-  ~child() {
-    ::close(reads_);
-    int status = 0;
-    ::waitpid(process_, &status, 0);
-  }
-
-  std::vector<double> read() {
-    double count = 0;
-    take(&count, sizeof count);
-    std::vector<double> list(static_cast<std::size_t>(count));
-    take(list.data(), list.size() * sizeof(double));
-    return list;
-  }
-
- private:
-  static void send(int descriptor, const std::vector<double>& list) {
-    std::vector<double> message{static_cast<double>(list.size())};
-    message.insert(message.end(), list.begin(), list.end());
-    const auto bytes = static_cast<ssize_t>(message.size() * sizeof(double));
-    if (::write(descriptor, message.data(), static_cast<std::size_t>(bytes)) != bytes)
-      throw std::runtime_error("no one reads");
-  }
-  void take(void* target, std::size_t bytes) {
-    for (auto* position = static_cast<char*>(target); bytes > 0;) {
-      const ssize_t got = ::read(reads_, position, bytes);
-      if (got <= 0) throw std::runtime_error("a child ended without its readings");
-      position += got;
-      bytes -= static_cast<std::size_t>(got);
-    }
-  }
-
-  pid_t process_ = -1;
-  int reads_ = -1;
-};
 
 /// The readings of all ranks as a figure: the slowest one of each call.
 void add(report& results, const job& task, const char* kind, const std::vector<std::vector<double>>& ms) {
@@ -281,48 +200,7 @@ void add(report& results, const job& task, const char* kind, const std::vector<s
   if (!result.verified) results.failed(result.name, "elements are wrong");
 }
 
-/// All jobs by `ranks` threads, then by as many processes.
-void run_group(report& results, const options& chosen, int ranks, int devices, const std::vector<job>& jobs) {
-  void* const page =
-      ::mmap(nullptr, sizeof(shared_page) * 2, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) throw std::runtime_error("no shared page");
-  auto* const pages = static_cast<shared_page*>(page);
-  for (int i = 0; i < 2; ++i) new (pages + i) shared_page;
-  const auto count = static_cast<std::size_t>(ranks);
-  {
-    child threads(0, [&] { return run_threads(chosen, ranks, jobs, pages[0].arrivals); });
-    std::vector<std::vector<double>> lists;
-    for (std::size_t i = 0; i < count * jobs.size(); ++i) lists.push_back(threads.read());
-    for (std::size_t j = 0; j < jobs.size(); ++j) {
-      std::vector<std::vector<double>> ms;
-      for (std::size_t r = 0; r < count; ++r) ms.push_back(lists[r * jobs.size() + j]);
-      add(results, jobs[j], "threads", ms);
-    }
-  }
-  {
-    const std::string key = "bench_processes." + std::to_string(::getpid()) + "." + std::to_string(ranks);
-    std::deque<child> children;
-    for (int r = 0; r < ranks; ++r)
-      children.emplace_back(r % devices,
-                            [&] { return run_process(chosen, r, ranks, key, jobs, pages[1].arrivals); });
-    for (const job& task : jobs) {
-      std::vector<std::vector<double>> ms;
-      for (child& rank_child : children) ms.push_back(rank_child.read());
-      add(results, task, "processes", ms);
-    }
-  }
-  for (const job& task : jobs) {
-    const std::string name = task.name(ranks);
-    const figure *by_processes = results.find(name + ".processes"),
-                 *by_threads = results.find(name + ".threads");
-    if (by_processes != nullptr && by_threads != nullptr)
-      results.ratio(name + ".processes", name + ".threads",
-                    by_processes->gb_per_s() / by_threads->gb_per_s());
-  }
-  ::munmap(page, sizeof(shared_page) * 2);
-}
-
-int run(const options& chosen, int devices) {
+int run(const options& chosen, const ferry::communicator& world) {
   const auto begin = std::chrono::steady_clock::now();
   std::vector<job> jobs;
   for (const std::int64_t row_bytes : chosen.rows_bytes)
@@ -332,37 +210,46 @@ int run(const options& chosen, int devices) {
         jobs.push_back({kind, row_bytes, n});
   report results;
   results.describe("machine", describe_machine());
-  for (const int ranks : group_sizes(chosen, devices))
-    if (ranks > 1) run_group(results, chosen, ranks, devices, jobs);
+  std::uint64_t salt = 0;
+  if (world.size() > 1)
+    for (const job& task : jobs)
+      add(results, task, "processes", run_processes(chosen, world, task, salt++ << 20));
+  else
+    for (const int ranks : group_sizes(chosen, static_cast<int>(ferry::devices().size()))) {
+      if (ranks == 1) continue;
+      const auto comm = ferry::communicator::devices(device_ids(ranks));
+      for (const job& task : jobs)
+        add(results, task, "threads", run_threads(chosen, comm, task, salt++ << 20));
+    }
+  if (world.rank() != 0) return 0;
   results.print_end();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!chosen.json.empty()) results.write(chosen, seconds);
   return results.has_failures() ? 1 : 0;
 }
 
-/// The number of devices, asked of a child: a process that has asked the driver must not fork.
-int count_devices() {
-  child asks(0,
-             [] { return std::vector<std::vector<double>>{{static_cast<double>(ferry::devices().size())}}; });
-  return static_cast<int>(asks.read().at(0));
-}
-
 }  // namespace
 }  // namespace ferry_bench
 
 int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  int status = 1;
   try {
     std::optional<int> exit_status;
     const auto chosen = ferry_bench::parse_options(argc, argv, exit_status);
-    if (exit_status) return *exit_status;
-    if constexpr (!ferry::detail::shares_memory<ferry::device_space>()) {
-      std::printf("skipped: processes share the memory of devices alone\n");
-      return 0;
+    if (exit_status) {
+      status = *exit_status;
     } else {
-      return ferry_bench::run(chosen, ferry_bench::count_devices());
+      int rank = 0;
+      MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+      const int devices = ferry::device_backend<ferry::device_space>::device_count();
+      const Kokkos::ScopeGuard guard(Kokkos::InitializationSettings().set_device_id(rank % devices));
+      status = ferry_bench::run(chosen, ferry::mpi::communicator(MPI_COMM_WORLD));
     }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
-    return 1;
+    MPI_Abort(MPI_COMM_WORLD, 1);
   }
+  MPI_Finalize();
+  return status;
 }

@@ -8,8 +8,6 @@
 #include <string>
 #include <thread>
 
-#include <unistd.h>
-
 namespace ferry_test::communicator_test {
 
 using Catch::Matchers::ContainsSubstring;
@@ -38,16 +36,6 @@ TEST_CASE("run calls the function once for each rank, each on a thread of its ow
   }
   REQUIRE_THROWS_AS(ferry::communicator::threads(0), ferry::invalid_argument);
   REQUIRE_THROWS_AS(ferry::communicator::threads(2, {.deadline = 0s}), ferry::invalid_argument);
-}
-
-TEST_CASE("a group of one process has rank 0", "[distributed]") {
-  const auto comm = ferry::communicator::node(0, 1, "one." + std::to_string(::getpid()));
-  CHECK(comm.size() == 1);
-  CHECK(comm.rank() == 0);
-  comm.barrier();
-  CHECK(comm.all_gather(comm.rank()) == std::vector<int>{0});
-  ferry::sharded_table<float, host> table("w", comm, 30, width);
-  CHECK(table.local_view().rows() == 30);
 }
 
 TEST_CASE("an exception of one rank ends the waits of the others, and the group can be used again",

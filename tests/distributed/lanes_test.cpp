@@ -172,7 +172,7 @@ TEST_CASE("ranks take memory after the work that makes it, and keep it until all
   for (const int ranks : {1, 2, 3, 5}) {
     const auto comm = group_of(ranks);
     const auto group = comm.group();
-    REQUIRE(group->passes_device_memory());
+    REQUIRE(group->shares_addresses());
     const unsigned on_host = static_cast<unsigned>(random());  // by rank and round: host memory
     comm.run([&](int rank) {
       fake_stream stream;
@@ -280,42 +280,6 @@ class without_lanes : public forwarding_transport {
   explicit without_lanes(int ranks) : forwarding_transport(ranks, std::chrono::seconds(30)) {}
 };
 
-/// Such lanes if messages may lie in device memory: two copies do the work of MPI.
-class device_messages final : public without_lanes {
- public:
-  using without_lanes::without_lanes;
-  [[nodiscard]] bool sends_device_memory() const override { return true; }
-  void exchange_device_memory(int rank, const ferry::detail::call_note& note,
-                              std::span<const outgoing_part> targets,
-                              std::span<const incoming_part> sources) override {
-    using backend = ferry::execution_backend<exec_space>;
-    expect(targets[static_cast<std::size_t>(rank)].bytes == 0, "a message to the rank itself");
-    ++calls;
-    std::vector<std::vector<std::byte>> leaving(targets.size()), come(sources.size());
-    std::vector<outgoing_part> parts(targets.size());
-    std::vector<incoming_part> incoming(sources.size());
-    for (std::size_t r = 0; r < targets.size(); ++r) {
-      leaving[r].resize(targets[r].bytes);
-      come[r].resize(sources[r].bytes);
-      if (targets[r].bytes != 0) backend::read(leaving[r].data(), targets[r].data, targets[r].bytes);
-      parts[r] = {leaving[r].data(), targets[r].bytes};
-      incoming[r] = {come[r].data(), sources[r].bytes};
-    }
-    exchange(rank, note, parts, incoming);
-    const exec_space exec;
-    for (std::size_t r = 0; r < sources.size(); ++r)
-      if (sources[r].bytes != 0)
-        backend::copy_async(exec, "ferry_test::device_messages", sources[r].data, come[r].data(),
-                            sources[r].bytes);
-    exec.fence("ferry_test::device_messages");
-  }
-  std::atomic<int> calls{0};
-};
-
-}  // namespace
-
-namespace {
-
 std::atomic<int> payload_fences{0};
 
 /// Counts the fences of payloads while it lives.
@@ -348,15 +312,13 @@ TEST_CASE("an instance is waited for where an exception ends a block, and only t
   CHECK(payload_fences == 1);
 }
 
-TEST_CASE("buffers of instances pass by lanes, by messages and by host memory", "[distributed]") {
+TEST_CASE("buffers of instances pass by lanes and by host memory", "[distributed]") {
   const watchdog guard("payloads");
   using device = ferry::device_space;
   const int ranks = 3;
   auto random = generator(82);
-  const auto messages = std::make_shared<device_messages>(ranks);
   const std::vector<std::pair<const char*, ferry::communicator>> groups{
       {" by lanes", group_of(ranks)},
-      {" by messages", ferry::communicator(messages)},
       {" by host memory", ferry::communicator(std::make_shared<without_lanes>(ranks))}};
   for (const auto& [way, comm] : groups) {
     for (const std::size_t length : {0u, 1u, 3u, 1000u, 7001u}) {
@@ -390,7 +352,6 @@ TEST_CASE("buffers of instances pass by lanes, by messages and by host memory", 
       });
     }
   }
-  CHECK(messages->calls == 5 * ranks);
 }
 
 }  // namespace ferry_test::lanes_test

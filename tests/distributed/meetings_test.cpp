@@ -4,7 +4,6 @@
 
 #include <ferry/bags.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
-#include <ferry/distributed/sharded/detail/push_values.hpp>
 
 #include <array>
 #include <atomic>
@@ -44,7 +43,7 @@ class counting_threads final : public forwarding_transport {
     count(rank);
     inner().end_reads(rank, note, failed, mine, theirs);
   }
-  [[nodiscard]] bool passes_device_memory() const override { return true; }
+  [[nodiscard]] bool shares_addresses() const override { return true; }
 
  private:
   void count(int rank) {
@@ -207,42 +206,6 @@ TEST_CASE("a rank whose deadline passes after its reads waits for those of the o
     if (rank != 1) has_left = true;
   });
   CHECK_FALSE(read_late);
-}
-
-TEST_CASE("ranks push winning values from a number of positions on", "[distributed][winners]") {
-  using ferry::detail::fewest_pushed;
-  /// Rank r has counts[r] positions, those for the owners dealt out in turn.
-  const auto headers_of = [](const std::vector<std::int64_t>& counts) {
-    ferry::detail::batch_headers headers;
-    const auto ranks = static_cast<std::int64_t>(counts.size());
-    for (const std::int64_t count : counts) {
-      for (std::int64_t owner = 0; owner < ranks; ++owner)
-        headers.counts.push_back(count / ranks + (owner < count % ranks ? 1 : 0));
-      ferry::detail::batch_offer& offer = headers.offers.emplace_back();
-      offer.is_made = offer.pushes = 1;
-      offer.lacks_values = count < fewest_pushed ? 0 : 1;
-    }
-    return headers;
-  };
-  constexpr std::int64_t rows = 1000000;
-  for (const std::size_t ranks : {1u, 2u, 3u, 4u}) {
-    std::vector<std::int64_t> counts(ranks, fewest_pushed - 1);
-    auto headers = headers_of(counts);
-    CHECK_FALSE(ferry::detail::can_push(headers, rows));
-    CHECK_FALSE(ferry::detail::lacks_values(headers));
-    for (std::size_t large = 0; large < ranks; ++large) {
-      counts.assign(ranks, 0);
-      counts[large] = fewest_pushed;
-      headers = headers_of(counts);
-      CHECK(ferry::detail::can_push(headers, rows));
-      headers.offers.back().pushes = 0;
-      headers.offers.back().lacks_values = 0;
-      CHECK_FALSE(ferry::detail::can_push(headers, rows));
-      CHECK(ferry::detail::lacks_values(headers) == (large + 1 != ranks));
-      headers.offers.front().is_made = 0;
-      CHECK_FALSE(ferry::detail::lacks_values(headers));
-    }
-  }
 }
 
 }  // namespace ferry_test::meetings_test

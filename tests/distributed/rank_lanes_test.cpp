@@ -46,16 +46,17 @@ class failing_meetings final : public detail::message_transport {
   int meetings = 0;
 
  private:
-  std::string swap_headers(const detail::call_header&, std::vector<detail::call_header>&,
-                           clock::time_point) override {
+  outcome gather(const std::byte*, std::byte*, std::size_t, clock::time_point,
+                 detail::call_header&) override {
     ++meetings;
     throw std::bad_alloc();
   }
-  bool move_parts(std::span<const detail::outgoing_part>, std::span<const detail::incoming_part>,
-                  clock::time_point) override {
-    return false;
+  outcome move_parts(std::span<const detail::outgoing_part>, std::span<const detail::incoming_part>,
+                     clock::time_point, detail::call_header&) override {
+    return outcome::late;
   }
-  void send_last(const detail::call_header&, clock::time_point) override {}
+  void send_last(const detail::call_header&) override {}
+  bool take_last(detail::call_header&, clock::time_point) override { return false; }
 };
 
 }  // namespace

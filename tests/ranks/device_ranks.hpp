@@ -9,8 +9,4 @@ namespace ferry_test {
 /// machine by a space that stands for a device's; in device_space where there is a device.
 void device_tables(const ferry::communicator& comm);
 
-/// One of the ranks is killed while it reads the others' shards. Returns on the others only, without their
-/// tables.
-void read_until_killed(const ferry::communicator& comm, int killed);
-
 }  // namespace ferry_test

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two, three or four processes save a sharded table in a loop. All of them, or one, are killed at random points.
+// Two, three or four MPI processes save a sharded table in a loop. All of them, or one, are killed at random points.
 // After each kill the checkpoint of the last save that returned loads as an ordinary one, or the one after it, and
-// every bit is right. The next processes go on from it, another number of them with another sharding. Some are
-// stopped instead, until the others have given up, and go on while the next processes save. With CUDA the
-// processes take the devices in turn.
+// every bit is right. The next processes go on from it, another number of them with another sharding. With CUDA the
+// processes take the devices in turn. The argument is the program that starts MPI processes.
 #include <ferry/distributed.hpp>
+#include <ferry/distributed/mpi.hpp>
 #include <ferry/io.hpp>
 
 #include "process/check.hpp"
 #include "ranks/rank_program.hpp"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -30,7 +31,7 @@
 
 namespace {
 
-constexpr int kills = 60;
+constexpr int kills = 20;
 constexpr std::size_t rows = 60000, width = 48;  // 11 MiB, three chunks
 using clock_type = std::chrono::steady_clock;
 
@@ -39,13 +40,21 @@ struct progress {
   std::atomic<std::int64_t> begun{0};
   std::atomic<std::int64_t> ended{0};             ///< saves that returned on rank 0
   std::atomic<std::int64_t> microseconds{60000};  ///< of the last of them
+  std::atomic<int> processes[4] = {};             ///< by rank
 };
+
+/// The memory of a file of that size.
+progress& progress_in(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT, 0600);
+  if (file < 0 || ::ftruncate(file, sizeof(progress)) != 0) std::_Exit(5);
+  void* const memory = ::mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (memory == MAP_FAILED) std::_Exit(5);
+  ::close(file);
+  return *static_cast<progress*>(memory);
+}
 
 /// The number of processes of a round.
 int ranks_of(int kill) { return 2 + kill / 2 % 3; }
-
-/// True if a round stops a process.
-bool stops(int kill) { return kill % 15 == 7; }
 
 float value(std::int64_t turn, std::int64_t row, std::size_t column) {
   return static_cast<float>((turn * 31 + row) % 1009) + static_cast<float>(column);
@@ -53,10 +62,12 @@ float value(std::int64_t turn, std::int64_t row, std::size_t column) {
 
 /// Saves until it is killed, or another rank has been.
 template <class Spread>
-void save_for_ever(int rank, int ranks, const std::string& key, const std::string& path, progress& state,
-                   std::chrono::seconds deadline) {
+void save_for_ever(const std::string& path, progress& state) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const Kokkos::ScopeGuard kokkos(ferry_test::settings_of(rank));
-  const auto comm = ferry::communicator::node(rank, ranks, key, {.deadline = deadline});
+  const auto comm = ferry::mpi::communicator(MPI_COMM_WORLD);
+  state.processes[rank] = ::getpid();
   ferry::sharded_table<float, ferry::pageable_space, Spread> table("w", comm, rows, width);
   std::int64_t turn = 0;
   ferry::io::checkpoint run(path);
@@ -83,18 +94,17 @@ void save_for_ever(int rank, int ranks, const std::string& key, const std::strin
   }
 }
 
-[[noreturn]] void act(int rank, int kind, const std::string& key, const std::string& path, progress& state) {
-  const std::chrono::seconds deadline(stops(kind) ? 3 : 50);
+[[noreturn]] void act(int kind, const std::string& path, progress& state) {
   ::alarm(60);  // no rank outlives this
+  MPI_Init(nullptr, nullptr);
   try {
     if (kind % 2 == 0)
-      save_for_ever<ferry::sharding::cyclic>(rank, ranks_of(kind), key, path, state, deadline);
+      save_for_ever<ferry::sharding::cyclic>(path, state);
     else
-      save_for_ever<ferry::sharding::hashed<3>>(rank, ranks_of(kind), key, path, state, deadline);
-  } catch (const ferry::communication_error&) {
-    std::_Exit(0);  // another rank was killed
+      save_for_ever<ferry::sharding::hashed<3>>(path, state);
+  } catch (const ferry::communication_error&) {  // another rank was killed
   } catch (const std::exception& lost) {
-    std::fprintf(stderr, "rank %d: %s\n", rank, lost.what());
+    std::fprintf(stderr, "%s\n", lost.what());
   }
   std::_Exit(3);
 }
@@ -127,75 +137,56 @@ void check(const std::string& path, progress& state) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  if (argc == 4) act(std::atoi(argv[1]), argv[2], progress_in(argv[3]));
+  if (argc != 2) return 2;
   std::string folder =
       (std::getenv("TMPDIR") != nullptr ? std::string(std::getenv("TMPDIR")) : std::string("/tmp")) +
       "/ferry_killed_XXXXXX";
   if (::mkdtemp(folder.data()) == nullptr) return 1;
-  const std::string path = folder + "/run";
-  void* const memory =
-      ::mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return 1;
-  auto& state = *new (memory) progress;
+  const std::string path = folder + "/run", file = folder + "/progress";
+  auto& state = *new (&progress_in(file)) progress;
   std::mt19937 random(std::random_device{}());
-  std::int64_t saves = 0;
   int killed_in_saves = 0;
-  pid_t late = 0;  // the stopped one
   for (int kill = 0; kill < kills && failures == 0; ++kill) {
     const std::int64_t begun = state.begun;
     const int ranks = ranks_of(kill);
     std::fflush(nullptr);
-    const std::string key = std::to_string(::getpid()) + ".killed." + std::to_string(kill);
-    std::vector<pid_t> children;
-    for (int r = 0; r < ranks; ++r) {
-      const pid_t child = ::fork();
-      if (child < 0) return 1;
-      if (child == 0) act(r, kill, key, path, state);
-      children.push_back(child);
+    const pid_t job = ::fork();
+    if (job < 0) return 1;
+    if (job == 0) {
+      const std::string count = std::to_string(ranks), kind = std::to_string(kill);
+      ::execl(argv[1], argv[1], "-n", count.c_str(), "--allow-run-as-root", "--oversubscribe", argv[0],
+              kind.c_str(), path.c_str(), file.c_str(), nullptr);
+      std::_Exit(6);
     }
     // The clock starts with the first save, so that most kills hit one.
     int status = 0;
     bool lost = false;
     while (state.begun == begun && !lost) {
-      lost = ::waitpid(children[0], &status, WNOHANG) != 0;
+      lost = ::waitpid(job, &status, WNOHANG) != 0;
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
-    FERRY_TEST_CHECK(!lost || stops(kill));  // on a loaded machine 3 s may pass
-    if (late != 0) ::kill(late, SIGCONT);
+    FERRY_TEST_CHECK(!lost);
+    if (lost) break;
     const auto most = std::min<std::int64_t>(300000, 5 * state.microseconds / 2);
     std::this_thread::sleep_for(
         std::chrono::microseconds(std::uniform_int_distribution<std::int64_t>(0, most)(random)));
-    const int victim = stops(kill) ? 1 + kill % (ranks - 1) : kill % (ranks + 1);  // or all of them
-    for (int r = lost ? 1 : 0; r < ranks; ++r)
-      if (victim == ranks || victim == r)
-        ::kill(children[static_cast<std::size_t>(r)], stops(kill) ? SIGSTOP : SIGKILL);
-    const auto ends = [&](pid_t child, bool killed) {
-      FERRY_TEST_CHECK(::waitpid(child, &status, 0) == child);
-      const bool by_kill = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-      const bool by_itself = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-      // When all are killed, one may notice the first kill before its own.
-      const bool well = killed ? by_kill || (victim == ranks && by_itself) : by_itself;
-      if (!well) std::printf("kill %d of %d ranks: a process ended with status %d\n", kill, ranks, status);
-      FERRY_TEST_CHECK(well);
-    };
-    if (late != 0) ends(late, false);
-    late = 0;
-    for (int r = lost ? 1 : 0; r < ranks; ++r) {
-      const pid_t child = children[static_cast<std::size_t>(r)];
-      if (stops(kill) && victim == r)
-        late = child;
-      else
-        ends(child, victim == ranks || victim == r);
-    }
+    const int victim = kill % (ranks + 1);  // or all of them
+    for (int r = 0; r < ranks; ++r)
+      if (victim == ranks || victim == r) ::kill(state.processes[r], SIGKILL);
+    FERRY_TEST_CHECK(::waitpid(job, &status, 0) == job);
+    FERRY_TEST_CHECK(!WIFEXITED(status) || WEXITSTATUS(status) != 0);
+    for (int r = 0; r < ranks; ++r)  // its children may end after it
+      while (::kill(state.processes[r], 0) == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     killed_in_saves += state.begun > state.ended ? 1 : 0;
-    saves = state.ended;
     check(path, state);
   }
-  if (late != 0) ::kill(late, SIGKILL);
   std::printf("%d kills, %d of them within a save, %lld saves\n", kills, killed_in_saves,
-              static_cast<long long>(saves));
+              static_cast<long long>(state.ended));
   FERRY_TEST_CHECK(killed_in_saves > 0);
   for (const auto& name : ferry::detail::names_in(path)) ::unlink((path + "/" + name).c_str());
+  ::unlink(file.c_str());
   ::rmdir(path.c_str());
   ::rmdir(folder.c_str());
   return failures == 0 ? 0 : 1;

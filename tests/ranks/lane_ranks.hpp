@@ -9,7 +9,7 @@ namespace ferry_test {
 /// ordinary table. Within Kokkos' scope.
 void batches_in_lanes(const ferry::communicator& comm, const group_maker& make_group);
 
-/// Writes until rank `killed` kills itself, at some point of a verb; the others notice.
+/// Writes until rank `killed` kills itself, at some point of a verb, and its job ends.
 void write_until_killed(const ferry::communicator& comm, int killed);
 
 }  // namespace ferry_test

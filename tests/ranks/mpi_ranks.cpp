@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rank of a group of MPI processes. Fails by its exit status.
+// One rank of a group of MPI processes. Fails by its exit status. With a number, that rank kills itself while all write.
+#include "ranks/lane_ranks.hpp"
 #include "ranks/rank_program.hpp"
 
 #include <ferry/distributed/mpi.hpp>
@@ -8,6 +9,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <fstream>
 #include <new>
 
@@ -65,6 +67,10 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &ferry_test::world_rank);
   {
     const Kokkos::ScopeGuard guard(ferry_test::settings_of(ferry_test::world_rank));
+    if (argc > 1)
+      ferry_test::write_until_killed(
+          ferry::mpi::communicator(MPI_COMM_WORLD, {.deadline = std::chrono::seconds(10)}),
+          std::atoi(argv[1]));
     ferry_test::run_all([](const ferry::communicator_options& options) {
       return ferry::mpi::communicator(MPI_COMM_WORLD, options);
     });

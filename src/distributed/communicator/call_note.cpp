@@ -44,6 +44,17 @@ void call_note::show_option(double value, std::initializer_list<std::string_view
       if (length_of_name + 1 < option.name.size()) option.name[length_of_name++] = letter;
 }
 
+std::uint64_t call_note::digest_of_all() const {
+  call_note sum;
+  const auto add_bytes = [&](const void* data, std::size_t bytes) {
+    sum.add_hidden_bytes(note_part::types, data, bytes);
+  };
+  add_bytes(&digest, sizeof digest);
+  add_bytes(&length, sizeof length);
+  add_bytes(hidden.data(), sizeof hidden);
+  return sum.hidden.front();
+}
+
 bool call_note::reads_like(const call_note& note) const {
   return digest == note.digest && length == note.length && words() == note.words();
 }

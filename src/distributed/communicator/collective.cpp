@@ -45,22 +45,9 @@ void collective::exchange(std::span<const outgoing_part> outgoing, std::span<con
   phase([&](const call_note& note) { group_->exchange(rank_, note, outgoing, incoming); });
 }
 
-void collective::exchange_device_memory(std::span<const outgoing_part> outgoing,
-                                        std::span<const incoming_part> incoming) {
-  phase([&](const call_note& note) { group_->exchange_device_memory(rank_, note, outgoing, incoming); });
-}
-
 void collective::exchange_devices(std::span<const outgoing_part> outgoing,
                                   std::span<const incoming_part> incoming, device_lane& lane) {
   phase([&](const call_note& note) { group_->exchange_devices(rank_, note, outgoing, incoming, lane); });
-}
-
-int collective::pass_descriptor(int owner, int descriptor) {
-  int own_descriptor = -1;
-  phase([&](const call_note& note) {
-    own_descriptor = group_->pass_descriptor(rank_, note, owner, descriptor);
-  });
-  return own_descriptor;
 }
 
 void collective::phase(function_ref<void(const call_note&)> act) {

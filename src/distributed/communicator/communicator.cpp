@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/distributed/communicator/communicator.hpp>
 
-#include "socket_transport.hpp"
 #include "thread_transport.hpp"
 
 #include <ferry/distributed/communicator/detail/rank_devices.hpp>
@@ -42,15 +41,6 @@ communicator communicator::on_devices(const std::vector<int>& ids, const communi
   const auto deadline = detail::checked_deadline("communicator::devices", options.deadline);
   return communicator(std::make_shared<detail::thread_transport>(
       static_cast<int>(ids.size()), deadline, std::make_unique<const detail::rank_devices>(ids)));
-}
-
-communicator communicator::node(int rank, int size, const std::string& key,
-                                const communicator_options& options) {
-  if (size < 1 || rank < 0 || rank >= size)
-    throw invalid_argument("ferry::communicator::node: there is no rank " + std::to_string(rank) + " of " +
-                           std::to_string(size));
-  return communicator(std::make_shared<detail::socket_transport>(
-      rank, size, key, detail::checked_deadline("communicator::node", options.deadline)));
 }
 
 int communicator::rank() const {

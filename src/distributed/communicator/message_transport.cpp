@@ -23,45 +23,24 @@ namespace ferry::detail {
 void message_transport::all_gather(int, const call_note& note, std::span<const std::byte> part,
                                    std::byte* parts) {
   const std::size_t bytes = part.size();
-  if (bytes <= call_header::room) {
-    meet(call_header::kind::all_gather, note, bytes, nullptr,
-         [&](call_header& header) { std::copy_n(part.data(), bytes, header.data.data()); });
-    for (std::size_t r = 0; r < headers_.size(); ++r)
-      std::copy_n(headers_[r].data.data(), bytes, parts + r * bytes);
-    return;
-  }
-  std::vector<outgoing_part> outgoing;
-  std::vector<incoming_part> incoming;
-  meet(call_header::kind::all_gather, note, bytes, nullptr, [&](call_header&) {
-    outgoing.assign(static_cast<std::size_t>(size_), {part.data(), bytes});
-    for (std::size_t r = 0; r < outgoing.size(); ++r) incoming.push_back({parts + r * bytes, bytes});
-    make_room(outgoing);
+  meet(call_kind::all_gather, note, bytes, nullptr, [&](call_brief& brief) {
+    if (bytes <= call_brief::room) std::copy_n(part.data(), bytes, brief.data.data());
   });
-  or_break([&] { move(note, outgoing, incoming); });
+  if (bytes > call_brief::room) return or_break([&] { gather_or_give_up(note, part.data(), parts, bytes); });
+  for (std::size_t r = 0; r < briefs_.size(); ++r)
+    std::copy_n(briefs_[r].data.data(), bytes, parts + r * bytes);
 }
 
 void message_transport::exchange(int, const call_note& note, std::span<const outgoing_part> outgoing,
                                  std::span<const incoming_part> incoming) {
-  meet(call_header::kind::exchange, note, 0, nullptr, [&](call_header&) { make_room(outgoing); });
-  or_break([&] { move(note, outgoing, incoming); });
-}
-
-void message_transport::exchange_device_memory(int, const call_note& note,
-                                               std::span<const outgoing_part> outgoing,
-                                               std::span<const incoming_part> incoming) {
-  if (!sends_device_memory()) return transport::exchange_device_memory(rank_, note, outgoing, incoming);
-  meet(call_header::kind::exchange, note, 0, nullptr);
+  meet(call_kind::exchange, note, 0, nullptr, [&](call_brief&) { make_room(outgoing); });
   or_break([&] {
-    if (!move_device_parts(outgoing, incoming, clock::now() + deadline_)) give_up(note);
+    const auto self = static_cast<std::size_t>(rank_);
+    if (outgoing[self].bytes != 0)
+      std::copy_n(outgoing[self].data, outgoing[self].bytes, incoming[self].data);
+    call_header last;
+    require_done(move_parts(outgoing, incoming, clock::now() + deadline_, last), note, last);
   });
-}
-
-int message_transport::pass_descriptor(int, const call_note& note, int owner, int descriptor) {
-  if (!passes_descriptors()) return transport::pass_descriptor(rank_, note, owner, descriptor);
-  meet(call_header::kind::exchange, note, 0, nullptr);
-  int own_descriptor = -1;
-  or_break([&] { own_descriptor = move_descriptor(owner, descriptor, clock::now() + deadline_); });
-  return own_descriptor;
 }
 
 void message_transport::wait_before_calls(const std::shared_ptr<access_tracker>& tracker, bool reads) {
@@ -71,7 +50,7 @@ void message_transport::wait_before_calls(const std::shared_ptr<access_tracker>&
 
 void message_transport::fail(int, const call_note& note, const char* message) noexcept {
   try {
-    meet(call_header::kind::failure, note, 0, message);
+    meet(call_kind::failure, note, 0, message, [](call_brief&) {});
   } catch (...) {
     // The caller throws its own error.
   }
@@ -79,7 +58,7 @@ void message_transport::fail(int, const call_note& note, const char* message) no
 
 void message_transport::abort(int, const char* message) noexcept {
   if (is_broken()) return;
-  say_last(call_header::kind::abort, message);
+  say_last(call_kind::abort, message);
   trouble_.set(group_trouble::kind::peer,
                [] { return "ferry::communicator: this rank has left by an exception"; });
 }
@@ -94,15 +73,6 @@ void message_transport::enter(int rank) {
 
 void message_transport::stop(const std::string& text) {
   trouble_.set(group_trouble::kind::late, [&] { return "ferry::communicator: " + text; });
-  trouble_.fail();
-}
-
-void message_transport::stop_by(const call_header& last) {
-  trouble_.set(group_trouble::kind::late, [&] {
-    return last.call_kind == call_header::kind::late
-               ? last.said.c_str()
-               : "ferry::communicator: a rank has left a call before its data was sent";
-  });
   trouble_.fail();
 }
 
@@ -122,46 +92,86 @@ std::string message_transport::waited(const call_note& note) const {
          " ms, its deadline, in " + std::string(note.words()) + " (call " + std::to_string(calls_) + ")";
 }
 
-void message_transport::say_last(call_header::kind kind, const char* said) noexcept {
+void message_transport::say_last(call_kind kind, const char* said) noexcept {
   try {
-    call_header last{call_header::header_mark, call_note("abort"), kind, 0, calls_, {}, {}};
+    call_header last{call_note("last words"), kind, rank_, 0, calls_, {}};
     last.said.set(said);
-    send_last(last, clock::now() + std::min<std::chrono::nanoseconds>(deadline_, std::chrono::seconds(1)));
+    send_last(last);
   } catch (...) {
     // The others find out by their deadlines.
   }
 }
 
-void message_transport::meet(call_header::kind kind, const call_note& note, std::uint64_t bytes,
-                             const char* said, function_ref<void(call_header&)> prepare) {
-  if (is_broken()) trouble_.fail();
-  call_header header{call_header::header_mark, note, kind, bytes, ++calls_, {}, {}};
-  if (said != nullptr) header.said.set(said);
-  const std::exception_ptr lost = get_ready(header, prepare);
-  std::string missing;
-  or_break([&] {
-    headers_.resize(static_cast<std::size_t>(size_));
-    headers_[static_cast<std::size_t>(rank_)] = header;
-    missing = swap_headers(header, headers_, clock::now() + deadline_);
-  });
-  if (!missing.empty()) {
-    trouble_.set(group_trouble::kind::late, [&] { return waited(note) + "; not there: " + missing; });
-    say_last(call_header::kind::late, trouble_.text().c_str());  // for ranks that come later
+void message_transport::require_done(outcome end, const call_note& note, const call_header& last) {
+  using std::chrono::milliseconds;
+  if (end == outcome::done) return;
+  const bool is_abort = end == outcome::told && last.kind == call_kind::abort;
+  if (is_abort) {
+    trouble_.set(group_trouble::kind::peer, [&] { return text_of_abort(last.rank, last.said.c_str()); });
     trouble_.fail();
   }
-  judge();
+  const std::string text = end == outcome::told ? std::string(last.said.c_str()) : waited(note);
+  say_last(call_kind::late, text.c_str());
+  // The ranks that wait, too, say so at once; the others have not come.
+  std::vector<bool> is_there(static_cast<std::size_t>(size_), false);
+  const auto note_rank = [&](int rank) { is_there[static_cast<std::size_t>(rank)] = true; };
+  note_rank(rank_);
+  if (end == outcome::told) note_rank(last.rank);
+  call_header words;
+  for (const auto until = clock::now() + std::min<std::chrono::nanoseconds>(deadline_, milliseconds(200));
+       take_last(words, until);)
+    note_rank(words.rank);
+  trouble_.set(group_trouble::kind::late, [&] {
+    std::string missing;
+    for (std::size_t r = 0; r < is_there.size(); ++r)
+      if (!is_there[r]) missing += (missing.empty() ? "; not there: rank " : ", rank ") + std::to_string(r);
+    return text + missing;
+  });
+  trouble_.fail();
+}
+
+void message_transport::gather_or_give_up(const call_note& note, const std::byte* part, std::byte* parts,
+                                          std::size_t bytes) {
+  call_header last;
+  require_done(gather(part, parts, bytes, clock::now() + deadline_, last), note, last);
+}
+
+void message_transport::meet(call_kind kind, const call_note& note, std::uint64_t bytes, const char* said,
+                             function_ref<void(call_brief&)> prepare) {
+  if (is_broken()) trouble_.fail();
+  call_header header{note, kind, rank_, bytes, ++calls_, {}};
+  if (said != nullptr) header.said.set(said);
+  call_brief brief;
+  const std::exception_ptr lost = get_ready(header, brief, prepare);
+  brief.kind = header.kind;
+  brief.rank = rank_;
+  brief.call = calls_;
+  brief.digest = note.digest_of_all();
+  brief.bytes = bytes;
+  const auto same = [&](const call_brief& words) {
+    return words.kind == brief.kind && words.digest == brief.digest && words.bytes == brief.bytes;
+  };
+  bool agree = kind != call_kind::failure && lost == nullptr;
+  std::vector<call_header> headers;
+  or_break([&] {
+    briefs_.resize(static_cast<std::size_t>(size_));
+    gather_or_give_up(note, reinterpret_cast<const std::byte*>(&brief),
+                      reinterpret_cast<std::byte*>(briefs_.data()), sizeof brief);
+    agree = agree && std::all_of(briefs_.begin(), briefs_.end(), same);
+    if (agree) return;
+    headers.resize(briefs_.size());
+    gather_or_give_up(note, reinterpret_cast<const std::byte*>(&header),
+                      reinterpret_cast<std::byte*>(headers.data()), sizeof header);
+  });
+  if (agree) return;
+  judge(headers);
   if (lost != nullptr) std::rethrow_exception(lost);
 }
 
-void message_transport::meet(call_header::kind kind, const call_note& note, std::uint64_t bytes,
-                             const char* said) {
-  meet(kind, note, bytes, said, [](call_header&) {});
-}
-
-std::exception_ptr message_transport::get_ready(call_header& header,
-                                                function_ref<void(call_header&)> prepare) {
+std::exception_ptr message_transport::get_ready(call_header& header, call_brief& brief,
+                                                function_ref<void(call_brief&)> prepare) {
   try {
-    prepare(header);
+    prepare(brief);
     for (const awaited& work : awaited_) {
       const auto alive = work.tracker.lock();
       if (alive == nullptr) continue;
@@ -172,59 +182,36 @@ std::exception_ptr message_transport::get_ready(call_header& header,
     }
     return nullptr;
   } catch (const std::exception& failed) {
-    header.call_kind = call_header::kind::failure;
+    header.kind = call_kind::failure;
     header.said.set(failed.what());
     return std::current_exception();
   }
 }
 
-void message_transport::judge() {
-  using kind = call_header::kind;
-  for (std::size_t r = 0; r < headers_.size(); ++r) {
-    const call_header& header = headers_[r];
-    if (header.call_kind == kind::late)
-      trouble_.set(group_trouble::kind::late, [&] { return header.said.c_str(); });
-    if (header.call_kind == kind::abort)
-      trouble_.set(group_trouble::kind::peer,
-                   [&] { return text_of_abort(static_cast<int>(r), header.said.c_str()); });
-    if (is_broken()) trouble_.fail();
-  }
-  const auto fails = [](const call_header& header) { return header.call_kind == kind::failure; };
-  const auto failed = std::find_if(headers_.begin(), headers_.end(), fails);
+void message_transport::judge(const std::vector<call_header>& headers) {
+  const auto fails = [](const call_header& header) { return header.kind == call_kind::failure; };
+  const auto failed = std::find_if(headers.begin(), headers.end(), fails);
   const call_header* alive = nullptr;
   bool same = true;
-  for (const call_header& header : headers_) {
-    same = same && header.note.reads_like(headers_.front().note);
+  for (const call_header& header : headers) {
+    same = same && header.note.reads_like(headers.front().note);
     if (fails(header)) continue;
     if (alive == nullptr) alive = &header;
-    same = same && header.note == alive->note && header.call_kind == alive->call_kind &&
-           header.bytes == alive->bytes;
+    same = same && header.note == alive->note && header.kind == alive->kind && header.bytes == alive->bytes;
   }
   if (!same) {
     trouble_.set(group_trouble::kind::protocol, [&] {
       std::string text =
           "ferry::communicator: the ranks called different verbs, or with arguments that differ: ";
-      for (std::size_t r = 0; r < headers_.size(); ++r)
+      for (std::size_t r = 0; r < headers.size(); ++r)
         text += (r == 0 ? "rank " : "; rank ") + std::to_string(r) + " is in " +
-                std::string(headers_[r].note.words()) + " (call " + std::to_string(headers_[r].call) + ")";
-      return text + hidden_difference(headers_);
+                std::string(headers[r].note.words()) + " (call " + std::to_string(headers[r].call) + ")";
+      return text + hidden_difference(headers);
     });
     trouble_.fail();
   }
-  if (failed != headers_.end() && failed - headers_.begin() != rank_)
-    throw_peer_failed(static_cast<int>(failed - headers_.begin()), failed->note, failed->said);
-}
-
-void message_transport::move(const call_note& note, std::span<const outgoing_part> outgoing,
-                             std::span<const incoming_part> incoming) {
-  const auto self = static_cast<std::size_t>(rank_);
-  if (outgoing[self].bytes != 0) std::copy_n(outgoing[self].data, outgoing[self].bytes, incoming[self].data);
-  if (!move_parts(outgoing, incoming, clock::now() + deadline_)) give_up(note);
-}
-
-void message_transport::give_up(const call_note& note) {
-  trouble_.set(group_trouble::kind::late, [&] { return waited(note) + ", while data moved"; });
-  trouble_.fail();
+  if (failed != headers.end() && failed->rank != rank_)
+    throw_peer_failed(failed->rank, failed->note, failed->said);
 }
 
 }  // namespace ferry::detail

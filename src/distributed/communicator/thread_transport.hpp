@@ -43,7 +43,7 @@ class thread_transport final : public transport {
                 std::span<const incoming_part> incoming) override {
     exchange_by(rank, note, outgoing, incoming, nullptr);
   }
-  [[nodiscard]] bool passes_device_memory() const override { return true; }
+  [[nodiscard]] bool shares_addresses() const override { return true; }
   void exchange_devices(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
                         std::span<const incoming_part> incoming, device_lane& lane) override {
     exchange_by(rank, note, outgoing, incoming, &lane);

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/distributed/communicator/communication_error.hpp>
+#include <ferry/distributed/communicator/detail/device_lane.hpp>
 #include <ferry/distributed/communicator/detail/transport.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/tensor/tensor.hpp>
 
+#include <cstddef>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -53,14 +59,69 @@ void throw_peer_failed(int rank, const call_note& note, const failure_text& mess
 
 transport::~transport() = default;
 
-void transport::exchange_devices(int, const call_note&, std::span<const outgoing_part>,
-                                 std::span<const incoming_part>, device_lane&) {
-  throw invalid_argument("ferry::communicator: its ranks can't pass on memory of devices");
-}
+namespace {
 
-void transport::exchange_device_memory(int, const call_note&, std::span<const outgoing_part>,
-                                       std::span<const incoming_part>) {
-  throw invalid_argument("ferry::communicator: its messages can't lie in memory of devices");
+/// Parts of an exchange in host memory, in place of those in memory of devices.
+struct staged_parts {
+  tensor<std::byte, pinned_space> leaving, arrived;
+  std::vector<outgoing_part> outgoing;
+  std::vector<incoming_part> incoming;
+
+  staged_parts(std::span<const outgoing_part> parts_out, std::span<const incoming_part> parts_in,
+               const device_lane& lane)
+      : outgoing(parts_out.begin(), parts_out.end()), incoming(parts_in.begin(), parts_in.end()) {
+    std::size_t bytes_out = 0, bytes_in = 0;
+    for (std::size_t r = 0; r < outgoing.size(); ++r)
+      if (!repeats(parts_out, r)) bytes_out += parts_out[r].bytes;
+    for (const incoming_part& part : parts_in) bytes_in += part.bytes;
+    leaving = tensor<std::byte, pinned_space>("values for ranks", bytes_out);
+    arrived = tensor<std::byte, pinned_space>("values of ranks", bytes_in);
+    std::byte* next = leaving.data();
+    for (std::size_t r = 0; r < outgoing.size(); ++r) {
+      if (outgoing[r].bytes == 0) continue;
+      if (repeats(parts_out, r)) {
+        outgoing[r] = outgoing[r - 1];
+        continue;
+      }
+      lane.read(next, parts_out[r].data, parts_out[r].bytes);
+      outgoing[r].data = next;
+      next += outgoing[r].bytes;
+    }
+    next = arrived.data();
+    for (incoming_part& part : incoming) {
+      part.data = next;
+      next += part.bytes;
+    }
+  }
+
+ private:
+  static bool repeats(std::span<const outgoing_part> parts, std::size_t r) {
+    return r != 0 && parts[r].data == parts[r - 1].data && parts[r].bytes == parts[r - 1].bytes;
+  }
+};
+
+}  // namespace
+
+void transport::exchange_devices(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
+                                 std::span<const incoming_part> incoming, device_lane& lane) {
+  std::optional<staged_parts> staged;
+  try {
+    staged.emplace(outgoing, incoming, lane);
+  } catch (...) {
+    with_message_of(std::current_exception(), [&](const char* message) { fail(rank, note, message); });
+    throw;
+  }
+  exchange(rank, note, staged->outgoing, staged->incoming);
+  try {
+    for (std::size_t r = 0; r < incoming.size(); ++r)
+      if (incoming[r].bytes != 0)
+        lane.take(nullptr, incoming[r].data, staged->incoming[r].data, incoming[r].bytes);
+    lane.finish();
+  } catch (...) {
+    lane.abandon();
+    with_message_of(std::current_exception(), [&](const char* message) { abort(rank, message); });
+    throw;
+  }
 }
 
 void transport::end_reads(int rank, const call_note& note, const char* failed,
@@ -69,10 +130,6 @@ void transport::end_reads(int rank, const call_note& note, const char* failed,
     all_gather(rank, note, mine, theirs);
   else
     fail(rank, note, failed);
-}
-
-int transport::pass_descriptor(int, const call_note&, int, int) {
-  throw invalid_argument("ferry::communicator: its ranks can't pass on file descriptors");
 }
 
 void transport::wait_before_calls(const std::shared_ptr<access_tracker>&, bool) {}

@@ -32,7 +32,7 @@ std::string detail::explain_writes(const communicator& comm, const std::string& 
   if (!why_not.empty()) return by_messages + why_not + ".";
   if (comm.size() > kernels::most_shards)
     return by_messages + "the group has more than " + std::to_string(kernels::most_shards) + " ranks.";
-  if (group.passes_device_memory())
+  if (group.shares_addresses())
     return "kernels of the owners read the batches of the other threads in place, if they reach them.";
   const auto* const lanes = static_cast<const rank_lanes*>(comm.group()->lanes().get());
   if (lanes != nullptr && !lanes->serve()) return by_messages + lanes->why_not() + ".";

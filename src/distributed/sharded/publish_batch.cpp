@@ -12,13 +12,13 @@ namespace ferry::detail {
 
 bool shows_batches(const collective& call) {
   if (call.is_whole() || call.ranks() > kernels::most_shards) return false;
-  if (call.passes_device_memory()) return true;
+  if (call.shares_addresses()) return true;
   const rank_lanes* const lanes = rank_lanes_of(call);
   return lanes != nullptr && lanes->serve();
 }
 
 lane_plan plan_lane(const route_groups& route, int rank, bool has_place, bool has_rows, bool has_factors,
-                    std::int64_t value_rows, std::int64_t step, bool has_wins) {
+                    std::int64_t value_rows, std::int64_t step) {
   constexpr std::int64_t unit = 256;  // a part begins where the widest loads of kernels may
   lane_plan plan;
   const auto [first, last] = route.group(rank);
@@ -33,7 +33,6 @@ lane_plan plan_lane(const route_groups& route, int rank, bool has_place, bool ha
   if (has_rows) append(plan.rows, plan.items * item);
   if (has_factors) append(plan.factors, plan.items * item);
   if (step != 0) append(plan.values, (value_rows < 0 ? plan.items : value_rows) * step);
-  if (has_wins) append(plan.wins, route.routed());
   plan.bytes = static_cast<std::size_t>(std::max(bytes, unit));
   return plan;
 }
@@ -65,9 +64,6 @@ void localize_offers(const rank_lanes& lanes, int rank, bool on_host, batch_head
     offer.place = list(offer.lane_place, std::type_identity<std::int64_t>{});
     offer.rows = list(offer.lane_rows, std::type_identity<std::int64_t>{});
     offer.factors = list(offer.lane_factors, std::type_identity<double>{});
-    offer.wins = nullptr;
-    if (lane != nullptr && offer.lane_wins >= 0)
-      offer.wins = reinterpret_cast<std::uint8_t*>(lane + offer.lane_wins);
     offer.values = nullptr;
     if (lane != nullptr && offer.lane_values >= 0)
       offer.values = lane + offer.lane_values + (offer.has_all_values != 0 ? 0 : before * offer.lane_step);

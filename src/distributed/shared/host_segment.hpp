@@ -3,8 +3,10 @@
 
 #include "../../../backends/enabled.hpp"
 #include "../../memory/available_bytes.hpp"
+#include "random_number.hpp"
 
 #include <ferry/distributed/shared/detail/owned_descriptor.hpp>
+#include <ferry/distributed/shared/detail/shared_segment.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/file.hpp>
 #include <ferry/memory/detail/memory_charge.hpp>
@@ -13,6 +15,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,34 +30,41 @@
 
 namespace ferry::detail {
 
-/// Host memory without a name that processes share by its descriptor, in the accounts of its space. All of its
-/// pages are there from the beginning, and no process can take them away, so no access ends a process by
-/// SIGBUS.
+/// Host memory without a name, which other processes of the machine open by the number of its descriptor, in
+/// the accounts of its space. All of its pages are there from the beginning, and no process can take them away,
+/// so no access ends a process by SIGBUS. A key lies behind the bytes: it tells them from a file of the same
+/// process and descriptor in another place.
 class host_segment {
  public:
   /// New memory, which is zero. Throws bad_alloc, budget_exceeded.
   host_segment(const char* call, const std::string& label, std::size_t bytes, bool pinned)
-      : call_(call), bytes_(bytes) {
+      : call_(call), bytes_(bytes + sizeof handle_.key) {
     if (bytes == 0) return;
     if (!pinned) charge_ = memory_charge(pageable_space::name, "ferry::tensor::" + label, bytes);
     reserve(label);
     map(label, pinned);
     if (!pinned) charge_.confirm();
+    handle_ = {process_home::current(), static_cast<std::int32_t>(::getpid()), descriptor_.get(), bytes,
+               random_number()};
+    std::memcpy(data() + bytes, &handle_.key, sizeof handle_.key);
   }
-  /// The memory of another process. Throws bad_alloc.
-  host_segment(const char* call, const std::string& label, owned_descriptor&& descriptor, std::size_t bytes,
-               bool pinned)
-      : call_(call), bytes_(bytes), descriptor_(std::move(descriptor)) {
-    if (bytes == 0) return;
-    if (descriptor_.get() < 0) fail(label, "this process may open no more files");
+  /// The memory of another process, whose descriptor stays open until this returns. Throws bad_alloc,
+  /// invalid_argument for a process that can't be reached.
+  host_segment(const char* call, const std::string& label, const segment_handle& handle, bool pinned)
+      : call_(call), bytes_(static_cast<std::size_t>(handle.bytes) + sizeof handle.key), handle_(handle) {
+    if (handle.bytes == 0) return;
+    descriptor_ = opened_descriptor();
     map(label, pinned);
+    close_descriptor();
+    if (std::memcmp(data() + handle.bytes, &handle.key, sizeof handle.key) != 0)
+      throw invalid_argument("process " + std::to_string(handle.process) + " has no such memory any more");
   }
   host_segment(const host_segment&) = delete;
   host_segment& operator=(const host_segment&) = delete;
   ~host_segment() = default;
 
   [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(mapping_.get()); }
-  [[nodiscard]] int descriptor() const { return descriptor_.get(); }
+  [[nodiscard]] const segment_handle& handle() const { return handle_; }
   /// The mapping stays.
   void close_descriptor() { descriptor_ = owned_descriptor(); }
 
@@ -70,6 +80,24 @@ class host_segment {
   }
   [[noreturn]] void fail_call(const std::string& label, const char* call, int error) const {
     fail(label, std::string(call) + ": " + std::strerror(error));
+  }
+  /// Throws invalid_argument.
+  [[nodiscard]] owned_descriptor opened_descriptor() const {
+    const std::string process = "process " + std::to_string(handle_.process);
+    const process_home home = process_home::current();
+    if (handle_.descriptor < 0) throw invalid_argument(process + " has no host memory to share");
+    if (handle_.home.boot != home.boot) throw invalid_argument(process + " is on another machine");
+    if (handle_.home.numbers != home.numbers)
+      throw invalid_argument(process + " is in another container, whose processes this one does not see");
+    const std::string path =
+        "/proc/" + std::to_string(handle_.process) + "/fd/" + std::to_string(handle_.descriptor);
+    owned_descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    struct stat facts {};
+    if (file.get() < 0 || ::fstat(file.get(), &facts) != 0)
+      throw invalid_argument(process + " does not let this one open its memory: " + std::strerror(errno));
+    if (std::cmp_not_equal(facts.st_size, bytes_))
+      throw invalid_argument(process + " has no such memory any more");
+    return file;
   }
   void reserve(const std::string& label) {
     const std::int64_t available = available_bytes();
@@ -101,8 +129,9 @@ class host_segment {
     if (pinned) locked_.emplace("ferry::tensor::" + label, raw, bytes_);
   }
 
-  const char* call_;  ///< for messages
-  std::size_t bytes_;
+  const char* call_;   ///< for messages
+  std::size_t bytes_;  ///< with the key
+  segment_handle handle_;
   memory_charge charge_;
   owned_descriptor descriptor_;
   std::unique_ptr<void, unmapping> mapping_{};

@@ -2,21 +2,13 @@
 #include <ferry/distributed/shared/detail/rank_lanes.hpp>
 
 #include "host_segment.hpp"
-#include "random_number.hpp"
 
 #include <ferry/distributed/communicator/detail/transport.hpp>
-#include <ferry/distributed/shared/detail/owned_descriptor.hpp>
 #include <ferry/error.hpp>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
@@ -40,39 +32,14 @@ struct lane_trouble {
 }  // namespace
 
 lane_memory make_host_lane(std::size_t bytes, int device) {
-  // A number behind the lane tells it from a file of the same process and descriptor on another machine.
-  const std::uint64_t key = random_number();
-  auto segment = std::make_shared<host_segment>(lane_call, lane_label, bytes + sizeof key, false);
-  std::memcpy(segment->data() + bytes, &key, sizeof key);
+  auto segment = std::make_shared<host_segment>(lane_call, lane_label, bytes, false);
   lane_memory lane{{segment, segment->data()}, bytes, device, {}};
-  lane.handle.home = process_home::current();
-  lane.handle.process = static_cast<std::int32_t>(::getpid());
-  lane.handle.descriptor = segment->descriptor();
-  lane.handle.bytes = bytes;
-  lane.handle.key = key;
+  lane.handle.host_memory = segment->handle();
   return lane;
 }
 
 std::shared_ptr<std::byte> open_host_lane(const lane_handle& handle, int) {
-  const std::string process = "process " + std::to_string(handle.process);
-  const process_home home = process_home::current();
-  if (handle.descriptor < 0) throw invalid_argument(process + " has no lane in host memory");
-  if (handle.home.boot != home.boot) throw invalid_argument(process + " is on another machine");
-  if (handle.home.numbers != home.numbers)
-    throw invalid_argument(process + " is in another container, whose processes this one does not see");
-  const std::string path =
-      "/proc/" + std::to_string(handle.process) + "/fd/" + std::to_string(handle.descriptor);
-  owned_descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  struct stat facts {};
-  if (file.get() < 0 || ::fstat(file.get(), &facts) != 0)
-    throw invalid_argument(process + " does not let this one open its lane: " + std::strerror(errno));
-  const std::string message = process + " has no such lane any more";
-  const std::size_t bytes = static_cast<std::size_t>(handle.bytes) + sizeof handle.key;
-  if (std::cmp_not_equal(facts.st_size, bytes)) throw invalid_argument(message);
-  auto segment = std::make_shared<host_segment>(lane_call, lane_label, std::move(file), bytes, false);
-  segment->close_descriptor();
-  if (std::memcmp(segment->data() + handle.bytes, &handle.key, sizeof handle.key) != 0)
-    throw invalid_argument(message);
+  auto segment = std::make_shared<host_segment>(lane_call, lane_label, handle.host_memory, false);
   return {segment, segment->data()};
 }
 

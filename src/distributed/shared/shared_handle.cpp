@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/distributed/shared/detail/shared_segment.hpp>
 
-#include "machine_mark.hpp"
-
 #include <ferry/error.hpp>
 
 #include <cxxabi.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <span>
 #include <string>
@@ -20,7 +20,14 @@
 namespace ferry::detail {
 
 process_home process_home::current() {
-  return {machine_mark::current().boot, namespace_of("/proc/self/ns/pid")};
+  process_home home;
+  if (std::FILE* const stream = std::fopen("/proc/sys/kernel/random/boot_id", "re")) {
+    if (std::fgets(home.boot.data(), static_cast<int>(home.boot.size()), stream) == nullptr) home.boot = {};
+    std::fclose(stream);
+  }
+  struct stat facts {};
+  if (::stat("/proc/self/ns/pid", &facts) == 0) home.numbers = static_cast<std::uint64_t>(facts.st_ino);
+  return home;
 }
 
 shared_record::shared_record(const std::type_info& elements, std::size_t bytes, std::string_view space_name,

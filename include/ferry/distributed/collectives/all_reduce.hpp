@@ -56,7 +56,7 @@ template <class Exec, class Array>
   return call.guarded([&] {
     const int ranks = call.ranks();
     if constexpr (!detail::device_is_host<Exec>)
-      if (call.passes_device_memory()) {  // ranks may have arrays in other spaces
+      if (call.shares_addresses()) {  // ranks may have arrays in other spaces
         const detail::summed_array summed = detail::describe_summed(exec, ref);
         const auto arrays = call.all_gather(std::span<const detail::summed_array>(&summed, 1));
         if constexpr (!detail::is_host_exec<Exec> && !decltype(ref)::memory_space::is_host_accessible)

@@ -39,9 +39,8 @@ struct communicator_options {
   std::chrono::nanoseconds deadline = std::chrono::seconds(60);
 };
 
-/// An ordered group of ranks, which share the rows of sharded tables. Each rank is a thread; the ranks may
-/// be threads of one process or lie in several processes. A cheap handle: copies are the same group, and
-/// tables keep it alive.
+/// An ordered group of ranks, which share the rows of sharded tables: threads of one process, or processes,
+/// see ferry::mpi::communicator. A cheap handle: copies are the same group, and tables keep it alive.
 ///
 ///   auto comm = ferry::communicator::threads(4);
 ///   ferry::sharded_table<float, ferry::mapped_space> big("w", comm, rows, 128);
@@ -84,15 +83,6 @@ class communicator {
         "ferry: communicator::devices takes the ids of devices, one for each rank: communicator::devices({0, 1}) is a group of two.");
     return communicator(nullptr);
   }
-
-  /// A group of `size` processes of one machine and one user, of which the calling one is `rank`: those that
-  /// pass the same key, a short text of your choice, within the deadline. The ranks meet through local
-  /// sockets, and notice at once when a process ends. Rows go through memory that the processes share, see
-  /// docs/distributed.md, or the sockets. A key can be used again when the group has been
-  /// made. Start the processes with OMP_WAIT_POLICY=passive and their share of the cores in OMP_NUM_THREADS.
-  /// Throws invalid_argument for numbers that do not fit; communication_error if ranks do not come.
-  [[nodiscard]] static communicator node(int rank, int size, const std::string& key,
-                                         const communicator_options& options = {});
 
   /// For functions that make communicators of other kinds.
   explicit communicator(std::shared_ptr<detail::transport> group) : group_(std::move(group)) {}

@@ -135,7 +135,7 @@ template <class Exec, class T, class Space, class Spread, class Indices>
   facts.writes = detail::explain_writes(table.comm(), detail::why_unshown<Exec, Spread>());
   if constexpr (detail::reads_peers<Exec, sharded_table<T, Space, Spread>, device_space>) {
     const bool is_open =
-        table.comm().group()->passes_device_memory() || table.opened().by_all || Spread::replicates;
+        table.comm().group()->shares_addresses() || table.opened().by_all || Spread::replicates;
     facts.reaches_peers = rank >= 0 && is_open && detail::kernels_read_batch(exec, named) &&
                           detail::reaches_shards(exec, table);
     if constexpr (detail::is_sharded_plan<Indices>)

@@ -78,10 +78,8 @@ template <class Exec, detail::ShardedRows Table, class Indices, class Values, cl
   using value = std::remove_const_t<typename decltype(sources)::value_type>;
   const auto& named = detail::sharded_rows_named_by(indices);
   auto note = detail::note_of<chosen, value>("scatter", table);
-  detail::sharded_scatter<detail::write_choice<asked, detail::reads_where_they_are<chosen>, false,
-                                               !detail::has_coded_rows<Table>>,
-                          Exec, Table, std::remove_cvref_t<decltype(named)>,
-                          std::remove_const_t<decltype(sources)>>
+  detail::sharded_scatter<detail::write_choice<asked, detail::reads_where_they_are<chosen>>, Exec, Table,
+                          std::remove_cvref_t<decltype(named)>, std::remove_const_t<decltype(sources)>>
       verb("scatter", exec, table, named, sources,
            detail::add_plan(detail::add_factor(note, table), indices));
   return verb.call.run(verb);

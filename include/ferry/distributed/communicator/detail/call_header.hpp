@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/communicator/detail/transport.hpp>
+#include <ferry/distributed/communicator/detail/call_note.hpp>
 
 #include <array>
 #include <cstddef>
@@ -9,22 +9,28 @@
 
 namespace ferry::detail {
 
-/// The message of a rank to each other rank at the beginning of every call.
+enum class call_kind : std::uint32_t { all_gather, exchange, failure, abort, late };
+
+/// The words of a rank at the beginning of every call, which are equal on all ranks if all is well.
+struct call_brief {
+  call_kind kind = call_kind::all_gather;
+  std::int32_t rank = 0;
+  std::uint64_t call = 0;    ///< number of the call
+  std::uint64_t digest = 0;  ///< of the note
+  std::uint64_t bytes = 0;   ///< of each rank in an all_gather
+  /// The bytes of an all_gather, if they fit: most of those of verbs do.
+  static constexpr std::size_t room = 1024;
+  std::array<std::byte, room> data{};
+};
+
+/// The full words of a rank, which ranks exchange if their brief ones differ, and with which a rank leaves.
 struct call_header {
-  enum class kind : std::uint32_t { all_gather, exchange, failure, abort, late };
-
-  /// The first bytes of a message: of a header, or of the data of a call.
-  static constexpr std::uint64_t header_mark = 0x7265646165682e66ull, data_mark = 0x617461642e66ull;
-
-  std::uint64_t mark = header_mark;
   call_note note;
-  kind call_kind = kind::all_gather;
+  call_kind kind = call_kind::all_gather;
+  std::int32_t rank = 0;
   std::uint64_t bytes = 0;
   std::uint64_t call = 0;
   failure_text said;
-  /// The bytes of an all_gather, if they fit: most of those of verbs do, for 64 ranks.
-  static constexpr std::size_t room = 1024;
-  std::array<std::byte, room> data{};
 };
 
 }  // namespace ferry::detail

@@ -61,6 +61,8 @@ struct call_note {
   [[nodiscard]] std::string_view words() const {
     return {text.data(), static_cast<std::size_t>(std::min<std::uint64_t>(length, room))};
   }
+  /// One number for all that equal notes have in common.
+  [[nodiscard]] std::uint64_t digest_of_all() const;
   /// True if both are the same call as the text tells it. A rank that refuses its arguments may differ in the
   /// rest.
   [[nodiscard]] bool reads_like(const call_note& note) const;

@@ -73,17 +73,10 @@ class collective {
   /// Keeps memory that other ranks read until the verb has ended, also after an exception.
   void keep(std::shared_ptr<void> memory) { memory_.push_back(std::move(memory)); }
   void exchange(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming);
-  /// As above, of memory of devices; see transport::exchange_device_memory and exchange_devices.
-  /// @{
-  [[nodiscard]] bool sends_device_memory() const { return group_->sends_device_memory(); }
-  void exchange_device_memory(std::span<const outgoing_part> outgoing,
-                              std::span<const incoming_part> incoming);
-  [[nodiscard]] bool passes_device_memory() const { return group_->passes_device_memory(); }
+  /// As above, of memory of devices; see transport::exchange_devices.
   void exchange_devices(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming,
                         device_lane& lane);
-  /// @}
-  /// The file descriptor of rank `owner` on the others; see transport::pass_descriptor.
-  [[nodiscard]] int pass_descriptor(int owner, int descriptor);
+  [[nodiscard]] bool shares_addresses() const { return group_->shares_addresses(); }
   /// After the last phase: later exceptions are this rank's own. All ranks have ended their reads of lanes.
   void close() noexcept;
 

@@ -7,9 +7,6 @@
 #include <ferry/error.hpp>
 
 #include <mpi.h>
-#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
-#include <mpi-ext.h>
-#endif
 
 #include <algorithm>
 #include <chrono>
@@ -24,18 +21,6 @@
 
 namespace ferry::detail {
 
-/// True if MPI takes memory of devices, as it says itself. Open MPI and MPICH tell by different functions.
-inline bool is_device_aware() {
-#if defined(MPIX_CUDA_AWARE_SUPPORT)
-  return MPIX_Query_cuda_support() == 1;
-#elif defined(MPIX_GPU_SUPPORT_CUDA)
-  int is_aware = 0;
-  return MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &is_aware) == MPI_SUCCESS && is_aware != 0;
-#else
-  return false;
-#endif
-}
-
 /// Processes of an MPI communicator. MPI reads and writes memory of this object, and receives into that of
 /// the caller. A group that is broken keeps its memory for ever: messages in flight may still use it.
 class mpi_transport final : public message_transport {
@@ -48,7 +33,6 @@ class mpi_transport final : public message_transport {
     MPI_Comm_rank(comm_, &rank);
     MPI_Comm_size(comm_, &ranks);
     become(rank, ranks);
-    memory_->headers.resize(static_cast<std::size_t>(ranks));
   }
   ~mpi_transport() override {
     int ended = 0;
@@ -60,39 +44,49 @@ class mpi_transport final : public message_transport {
   }
 
   [[nodiscard]] std::string_view name() const override { return "mpi"; }
-  [[nodiscard]] bool sends_device_memory() const override { return is_device_aware(); }
 
  protected:
-  std::string swap_headers(const call_header& header, std::vector<call_header>& headers,
-                           clock::time_point until) override {
+  /// One collective operation for each GiB.
+  outcome gather(const std::byte* part, std::byte* parts, std::size_t bytes, clock::time_point until,
+                 call_header& last) override {
     memory& m = *memory_;
-    m.header = header;
-    m.requests.clear();
-    for (int r = 0; r < size(); ++r)
-      if (r != rank())
-        require(MPI_Irecv(&m.headers[static_cast<std::size_t>(r)], sizeof(call_header), MPI_BYTE, r,
-                          header_tag, comm_, &m.requests.emplace_back()));
-    send(m.header);
-    std::string missing;
-    if (wait(until)) {
-      for (int r = 0; r < size(); ++r)
-        if (r != rank()) headers[static_cast<std::size_t>(r)] = m.headers[static_cast<std::size_t>(r)];
-      return missing;
+    const auto ranks = static_cast<std::size_t>(size());
+    const std::size_t most = std::max<std::size_t>(1, most_bytes / ranks);
+    m.part.assign(part, part + bytes);
+    m.parts.resize(ranks * std::min(bytes, most));
+    for (std::size_t first = 0; first == 0 || first < bytes; first += most) {
+      const std::size_t count = std::min(most, bytes - first);
+      m.requests.assign(1, MPI_REQUEST_NULL);
+      require(MPI_Iallgather(m.part.data() + first, static_cast<int>(count), MPI_BYTE, m.parts.data(),
+                             static_cast<int>(count), MPI_BYTE, comm_, m.requests.data()));
+      if (const outcome end = wait(until, last); end != outcome::done) return end;
+      for (std::size_t r = 0; r < ranks && count != 0; ++r)
+        std::memcpy(parts + r * bytes + first, m.parts.data() + r * count, count);
     }
-    for (int r = 0, place = 0; r < size(); ++r) {
-      if (r == rank()) continue;
-      int is_done = 0;
-      require(MPI_Test(&m.requests[static_cast<std::size_t>(place++)], &is_done, MPI_STATUS_IGNORE));
-      if (is_done == 0) missing += joined((missing.empty() ? "rank " : ", rank "), r);
-    }
-    return missing.empty() ? "a rank that does not receive" : missing;
+    return outcome::done;
   }
 
-  void send_last(const call_header& last, clock::time_point until) override {
+  void send_last(const call_header& last) override {
     memory_->last = last;
-    memory_->requests.clear();
-    send(memory_->last);
-    (void)wait(until);
+    for (int r = 0; r < size(); ++r) {
+      if (r == rank()) continue;
+      MPI_Request sent = MPI_REQUEST_NULL;
+      if (MPI_Isend(&memory_->last, sizeof last, MPI_BYTE, r, last_tag, comm_, &sent) == MPI_SUCCESS)
+        MPI_Request_free(&sent);
+    }
+  }
+  bool take_last(call_header& last, clock::time_point until) override {
+    for (;;) {
+      int is_there = 0;
+      MPI_Status sender;
+      require(MPI_Iprobe(MPI_ANY_SOURCE, last_tag, comm_, &is_there, &sender));
+      if (is_there != 0) {
+        require(MPI_Recv(&last, sizeof last, MPI_BYTE, sender.MPI_SOURCE, last_tag, comm_, MPI_STATUS_IGNORE));
+        return true;
+      }
+      if (clock::now() >= until) return false;
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
   }
 
   /// Messages leave from a copy, which lives on if the group breaks.
@@ -103,57 +97,46 @@ class mpi_transport final : public message_transport {
     if (memory_->leaving.size() < bytes) memory_->leaving.resize(bytes);
     memory_->copies.assign(outgoing.begin(), outgoing.end());
   }
-  bool move_parts(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming,
-                  clock::time_point until) override {
-    std::vector<std::byte>& leaving = memory_->leaving;
-    std::vector<outgoing_part>& copies = memory_->copies;
+  outcome move_parts(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming,
+                     clock::time_point until, call_header& last) override {
+    memory& m = *memory_;
     std::size_t begin = 0;
     for (std::size_t r = 0; r < outgoing.size(); ++r) {
       if (static_cast<int>(r) == rank() || outgoing[r].bytes == 0) continue;
-      std::memcpy(leaving.data() + begin, outgoing[r].data, outgoing[r].bytes);
-      copies[r].data = leaving.data() + begin;
+      std::memcpy(m.leaving.data() + begin, outgoing[r].data, outgoing[r].bytes);
+      m.copies[r].data = m.leaving.data() + begin;
       begin += outgoing[r].bytes;
     }
-    return send_and_receive(copies, incoming, until);
-  }
-  /// The caller keeps the memory if the group breaks.
-  bool move_device_parts(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming,
-                         clock::time_point until) override {
-    return send_and_receive(outgoing, incoming, until);
+    m.requests.clear();
+    for_each_message(incoming, [&](int r, std::byte* data, int bytes) {
+      require(MPI_Irecv(data, bytes, MPI_BYTE, r, data_tag, comm_, &m.requests.emplace_back()));
+    });
+    const std::size_t receives = m.requests.size();
+    for_each_message(std::span<const outgoing_part>(m.copies), [&](int r, const std::byte* data, int bytes) {
+      require(MPI_Isend(data, bytes, MPI_BYTE, r, data_tag, comm_, &m.requests.emplace_back()));
+    });
+    const outcome end = wait(until, last);
+    if (end == outcome::done) return end;
+    for (std::size_t i = 0; i < receives; ++i)
+      if (m.requests[i] != MPI_REQUEST_NULL) {
+        MPI_Cancel(&m.requests[i]);
+        MPI_Wait(&m.requests[i], MPI_STATUS_IGNORE);
+      }
+    return end;
   }
 
  private:
-  static constexpr int header_tag = 1, data_tag = 2;
+  static constexpr int last_tag = 1, data_tag = 2;
   /// MPI counts bytes in an int.
   static constexpr std::size_t most_bytes = std::size_t{1} << 30;
 
   struct memory {
-    call_header header, last;
-    std::vector<call_header> headers;
-    std::vector<std::byte> leaving;
+    call_header last;
+    std::vector<std::byte> part, parts, leaving;
     std::vector<outgoing_part> copies;
     std::vector<MPI_Request> requests;
   };
 
-  bool send_and_receive(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming,
-                        clock::time_point until) {
-    auto& requests = memory_->requests;
-    requests.clear();
-    for_each_message(incoming, [&](int r, std::byte* data, int bytes) {
-      require(MPI_Irecv(data, bytes, MPI_BYTE, r, data_tag, comm_, &requests.emplace_back()));
-    });
-    const std::size_t receives = requests.size();
-    for_each_message(outgoing, [&](int r, const std::byte* data, int bytes) {
-      require(MPI_Isend(data, bytes, MPI_BYTE, r, data_tag, comm_, &requests.emplace_back()));
-    });
-    if (wait(until)) return true;
-    for (std::size_t i = 0; i < receives; ++i)
-      if (requests[i] != MPI_REQUEST_NULL) {
-        MPI_Cancel(&requests[i]);
-        MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
-      }
-    return false;
-  }
   /// Calls act(rank, data, bytes) for each message of the parts of the other ranks.
   template <class Part, class Act>
   void for_each_message(std::span<const Part> parts, const Act& act) {
@@ -171,25 +154,20 @@ class mpi_transport final : public message_transport {
     MPI_Error_string(code, text, &length);
     stop(joined("MPI failed: ", std::string(text, static_cast<std::size_t>(length))));
   }
-  /// Waits for all requests; false if the time is over before.
-  bool wait(clock::time_point until) {
+  /// Waits for all requests.
+  outcome wait(clock::time_point until, call_header& last) {
     for (int turn = 0;; ++turn) {
       int is_done = 0;
       require(MPI_Testall(static_cast<int>(memory_->requests.size()), memory_->requests.data(), &is_done,
                           MPI_STATUSES_IGNORE));
-      if (is_done != 0) return true;
-      if (clock::now() >= until) return false;
+      if (is_done != 0) return outcome::done;
+      if (turn % 16 == 15 && take_last(last, {})) return outcome::told;
+      if (clock::now() >= until) return outcome::late;
       if (turn < 1000)
         std::this_thread::yield();
       else
         std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
-  }
-  void send(const call_header& header) {
-    for (int r = 0; r < size(); ++r)
-      if (r != rank())
-        require(MPI_Isend(&header, sizeof(call_header), MPI_BYTE, r, header_tag, comm_,
-                          &memory_->requests.emplace_back()));
   }
 
   MPI_Comm comm_ = MPI_COMM_NULL;

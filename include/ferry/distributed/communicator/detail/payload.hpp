@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/communicator/communication_error.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/communicator/detail/host_values.hpp>
 #include <ferry/distributed/communicator/detail/instance_lane.hpp>
@@ -21,7 +20,6 @@
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 /// Buffers of rows that travel between ranks. Indices and counts travel in wire_space, where the host reads
 /// them.
@@ -117,107 +115,6 @@ tensor_slice<const T, Space> rows_near([[maybe_unused]] const Exec& exec,
   return rows;
 }
 
-/// The exchange of device memory with ranks of other processes: through host memory. Parts that are the same
-/// for several ranks, one after the other, leave the device once.
-template <class Exec>
-void exchange_by_host(collective& call, const Exec& sends, const Exec& takes,
-                      std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming) {
-  static constexpr const char* label = "ferry::distributed::by_host";
-  using backend = execution_backend<Exec>;
-  const auto is_new = [&](std::size_t r) { return r == 0 || outgoing[r].data != outgoing[r - 1].data; };
-  std::size_t bytes_out = 0, bytes_in = 0;
-  for (std::size_t r = 0; r < outgoing.size(); ++r) bytes_out += outgoing[r].bytes;
-  for (const incoming_part& part : incoming) bytes_in += part.bytes;
-  tensor<std::byte, pinned_space> leaving("values for ranks", bytes_out),
-      arrived("values of ranks", bytes_in);
-  std::vector<outgoing_part> parts(outgoing.size());
-  std::vector<incoming_part> targets(incoming.size());
-  {
-    const fence_at_exit<Exec> waits(sends);
-    std::byte* next_out = leaving.data();
-    for (std::size_t r = 0; r < outgoing.size(); ++r) {
-      if (outgoing[r].bytes == 0) continue;
-      if (!is_new(r) && parts[r - 1].bytes == outgoing[r].bytes) {
-        parts[r] = parts[r - 1];
-        continue;
-      }
-      backend::copy_async(sends, label, next_out, outgoing[r].data, outgoing[r].bytes);
-      parts[r] = {next_out, outgoing[r].bytes};
-      next_out += outgoing[r].bytes;
-    }
-    waits.fence();
-  }
-  std::byte* next_in = arrived.data();
-  for (std::size_t r = 0; r < incoming.size(); ++r) {
-    targets[r] = {next_in, incoming[r].bytes};
-    next_in += incoming[r].bytes;
-  }
-  call.exchange(parts, targets);
-  const fence_at_exit<Exec> waits(takes);
-  for (std::size_t r = 0; r < incoming.size(); ++r)
-    if (incoming[r].bytes != 0)
-      backend::copy_async(takes, label, incoming[r].data, targets[r].data, incoming[r].bytes);
-  waits.fence();
-}
-
-/// Leaks the memory: messages of a group that has broken may still write to it.
-template <class Memory>
-void leak(Memory&& memory) {
-  static_cast<void>(new std::remove_cvref_t<Memory>(std::forward<Memory>(memory)));
-}
-
-/// As above, if messages may lie in memory of devices. They have buffers of their own, which outlive the
-/// call if the group breaks.
-template <class Exec>
-void exchange_by_messages(collective& call, const Exec& sends, const Exec& takes,
-                          std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming) {
-  static constexpr const char* label = "ferry::distributed::by_messages";
-  using backend = execution_backend<Exec>;
-  const auto self = static_cast<std::size_t>(call.rank());
-  std::size_t bytes_out = 0, bytes_in = 0;
-  for (std::size_t r = 0; r < outgoing.size(); ++r) {
-    if (r == self) continue;
-    bytes_out += outgoing[r].bytes;
-    bytes_in += incoming[r].bytes;
-  }
-  auto leaving = payload<std::byte, device_space>(sends, "values for ranks", bytes_out);
-  auto arrived = payload<std::byte, device_space>(takes, "values of ranks", bytes_in);
-  std::vector<outgoing_part> parts(outgoing.size());
-  std::vector<incoming_part> targets(incoming.size());
-  copy_home(takes, incoming[self].data, sends, outgoing[self].data, outgoing[self].bytes);
-  {
-    const fence_at_exit<Exec> waits(sends);
-    const std::byte* next_out = leaving.data();
-    for (std::size_t r = 0; r < outgoing.size(); ++r) {
-      if (r == self || outgoing[r].bytes == 0) continue;
-      backend::copy_async(sends, label, const_cast<std::byte*>(next_out), outgoing[r].data,
-                          outgoing[r].bytes);
-      parts[r] = {next_out, outgoing[r].bytes};
-      next_out += outgoing[r].bytes;
-    }
-    waits.fence();
-  }
-  std::byte* next_in = arrived.data();
-  for (std::size_t r = 0; r < incoming.size(); ++r) {
-    if (r == self) continue;
-    targets[r] = {next_in, incoming[r].bytes};
-    next_in += incoming[r].bytes;
-  }
-  try {
-    const typename backend::device_guard guard(takes);
-    call.exchange_device_memory(parts, targets);
-  } catch (const communication_error&) {
-    leak(std::move(leaving));
-    leak(std::move(arrived));
-    throw;
-  }
-  const fence_at_exit<Exec> waits(takes);
-  for (std::size_t r = 0; r < incoming.size(); ++r)
-    if (targets[r].bytes != 0)
-      backend::copy_async(takes, label, incoming[r].data, targets[r].data, targets[r].bytes);
-  waits.fence();
-}
-
 /// exchange of buffers in Space: those of device memory have been made by `sends` and lie on its device, and
 /// those for what comes on that of `takes`. Blocks.
 template <class Space, class Exec>
@@ -226,14 +123,10 @@ void exchange_payload(collective& call, [[maybe_unused]] const Exec& sends,
                       std::span<const incoming_part> incoming) {
   if constexpr (Space::is_host_accessible) {
     call.exchange(outgoing, incoming);
-  } else if (call.passes_device_memory()) {
+  } else {
     instance_lane<Exec> lane(sends, takes);
     lane.publish();
     call.exchange_devices(outgoing, incoming, lane);
-  } else if (call.sends_device_memory()) {
-    exchange_by_messages(call, sends, takes, outgoing, incoming);
-  } else {
-    exchange_by_host(call, sends, takes, outgoing, incoming);
   }
 }
 

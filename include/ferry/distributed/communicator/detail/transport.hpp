@@ -104,29 +104,19 @@ class transport {
   /// Sends outgoing[r] to rank r and receives incoming[r]; size() parts each. The sizes of both ends agree.
   virtual void exchange(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
                         std::span<const incoming_part> incoming) = 0;
-  /// True if exchange_devices serves: the ranks are threads of this process.
-  [[nodiscard]] virtual bool passes_device_memory() const { return false; }
+  /// True if ranks read each other's memory by its addresses: they are threads of this process.
+  [[nodiscard]] virtual bool shares_addresses() const { return false; }
   /// exchange, of a rank whose parts lie in memory of devices; other ranks may call exchange. `lane` has been
   /// published, and lives as long as the call. If the copies of a rank fail, it throws their error, the
-  /// others throw peer_error, and the group is broken.
+  /// others throw peer_error, and the group is broken. Parts pass through page-locked host memory unless a
+  /// transport has a better way; equal parts for several ranks, one after the other, leave the device once.
   virtual void exchange_devices(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
                                 std::span<const incoming_part> incoming, device_lane& lane);
-  /// True if exchange_device_memory serves: messages of this process may lie in memory of devices.
-  [[nodiscard]] virtual bool sends_device_memory() const { return false; }
-  /// exchange, of a rank whose parts lie in memory of the current device and are ready; that for the rank
-  /// itself is empty. Other ranks may call exchange.
-  virtual void exchange_device_memory(int rank, const call_note& note,
-                                      std::span<const outgoing_part> outgoing,
-                                      std::span<const incoming_part> incoming);
   /// A call after an all_gather of addresses, if the ranks are threads of this process and have read each
   /// other's memory in between: all_gather, or with `failed` what fail() does. If the group breaks, no rank
   /// leaves before all others have ended their reads, too, by a call or by leave().
   virtual void end_reads(int rank, const call_note& note, const char* failed, std::span<const std::byte> part,
                          std::byte* parts);
-  /// True if pass_descriptor serves.
-  [[nodiscard]] virtual bool passes_descriptors() const { return false; }
-  /// Collective: the file descriptor of rank `owner` on the others, which own theirs; -1 on `from` itself.
-  [[nodiscard]] virtual int pass_descriptor(int rank, const call_note& note, int owner, int descriptor);
   /// From here on, each call waits first for the writes of this process that have been recorded, and for the
   /// `reads`, while somebody else keeps the tracker. For memory that other processes reach, whose devices do
   /// not know of each other's work; threads need not wait.

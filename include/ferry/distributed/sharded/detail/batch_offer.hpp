@@ -20,22 +20,18 @@ struct batch_offer {
   const std::int64_t* rows = nullptr;
   const std::byte* values = nullptr;
   const double* factors = nullptr;  ///< of the items of the route; null: 1
-  std::uint8_t* wins = nullptr;     ///< of the items of the route: owners write whether they win their rows
   std::int64_t value_step = 0;      ///< bytes from a row of the values to the next
   std::int32_t lists_device = -1;   ///< that has the lists; -1: host memory
   std::int32_t values_device = -1;  ///< that has the values; -1: host memory
   std::int32_t owner_device = -1;   ///< of the instance that works on the shard of the rank
   std::int32_t is_made = 0;         ///< true if kernels may read all this: the work that makes it has ended
   std::int32_t is_share = 0;        ///< true if the lists have the items of one owner alone
-  std::int32_t pushes = 0;          ///< true if the rank can write to all shards the values that win
-  std::int32_t lacks_values = 0;    ///< true if the lane has the rows of items alone, since the rank may push
   std::int32_t has_all_values = 0;  ///< true if the lane has all rows of the values, not those of the items
   std::uint64_t lane = 0;           ///< number of the memory of the lane; 0: it has nothing
   std::int64_t lane_place = -1;     ///< bytes from the first of the lane to each list; -1: it has none
   std::int64_t lane_rows = -1;
   std::int64_t lane_factors = -1;
   std::int64_t lane_values = -1;
-  std::int64_t lane_wins = -1;
   std::int64_t lane_step = 0;  ///< bytes from a row of the values in the lane to the next
 };
 

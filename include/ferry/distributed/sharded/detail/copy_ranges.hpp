@@ -216,7 +216,7 @@ struct reads_whole_shards : verb_on_shards<Table> {
   void offer_shards(bool is_ready) {
     has_lists = !is_ready;
     if (call.is_whole()) return;
-    if (!call.passes_device_memory()) {
+    if (!call.shares_addresses()) {
       has_lists = true;
       return;
     }

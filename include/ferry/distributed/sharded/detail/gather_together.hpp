@@ -66,7 +66,7 @@ bool reaches_shards([[maybe_unused]] const Exec& exec, const Table& table) {
 template <class Table>
 bool may_reach_shards(const collective& call, const Table& table) {
   if (call.is_whole()) return false;
-  if (call.passes_device_memory() || Table::sharding_type::replicates) return true;
+  if (call.shares_addresses() || Table::sharding_type::replicates) return true;
   bool is_open = true;
   sharded_kind<Table>::for_each_part(table, [&](const auto& part) { is_open &= part.opened().by_all; });
   return is_open;

@@ -43,20 +43,17 @@ lane_functions lane_functions_of() {
 /// The parts of a lane, in bytes from its first.
 struct lane_plan {
   std::int64_t items = 0;  ///< of the other ranks
-  std::int64_t place = -1, rows = -1, factors = -1, values = -1, wins = -1;
+  std::int64_t place = -1, rows = -1, factors = -1, values = -1;
   std::size_t bytes = 0;
 };
 /// Places of the lists that are asked for. The values have `value_rows` rows of `step` bytes; of the items if
 /// `value_rows` is negative.
 [[nodiscard]] lane_plan plan_lane(const route_groups& route, int rank, bool has_place, bool has_rows,
-                                  bool has_factors, std::int64_t value_rows, std::int64_t step,
-                                  bool has_wins = false);
+                                  bool has_factors, std::int64_t value_rows, std::int64_t step);
 
 /// The parts of a batch that its lane is to have.
 enum class lane_parts {
   lists,          ///< the rows of the items
-  claims,         ///< the same, and room for a byte of each item
-  claimed_rows,   ///< the same, and their values
   rows,           ///< the rows of the items and their values
   values,         ///< their values: the owners have the rows
   shared,         ///< places, rows, and all values: several items have one value
@@ -82,8 +79,7 @@ void publish_batch(const collective& call, const Exec& exec, const route_groups&
   static constexpr const char* label = "ferry::distributed::publish";
   constexpr bool is_shared = Parts == lane_parts::shared || Parts == lane_parts::shared_values;
   constexpr bool has_rows = Parts != lane_parts::values && Parts != lane_parts::shared_values;
-  constexpr bool has_claims = Parts == lane_parts::claims || Parts == lane_parts::claimed_rows;
-  constexpr bool has_values = Parts != lane_parts::lists && Parts != lane_parts::claims;
+  constexpr bool has_values = Parts != lane_parts::lists;
   rank_lanes* const lanes = rank_lanes_of(call);
   if (lanes == nullptr || offer.is_made == 0) return;
   if (!lanes->serve()) {  // a plan was made before they ceased to
@@ -93,7 +89,7 @@ void publish_batch(const collective& call, const Exec& exec, const route_groups&
   const std::int64_t width = values.width();
   const std::int64_t step = has_values ? width * static_cast<std::int64_t>(sizeof(value)) : 0;
   const lane_plan plan = plan_lane(route, call.rank(), is_shared, has_rows, offer.factors != nullptr,
-                                   is_shared ? values.rows() : -1, step, has_claims);
+                                   is_shared ? values.rows() : -1, step);
   if (plan.items == 0) return;
   const int device = backend::device_of(exec);
   std::byte* const lane = lanes->reserve(plan.bytes, device, lane_functions_of<Exec>());
@@ -106,11 +102,8 @@ void publish_batch(const collective& call, const Exec& exec, const route_groups&
   offer.lane_rows = plan.rows;
   offer.lane_factors = plan.factors;
   offer.lane_values = plan.values;
-  offer.lane_wins = plan.wins;
-  if (plan.wins >= 0) offer.wins = reinterpret_cast<std::uint8_t*>(lane + plan.wins);
   offer.lane_step = step;
   offer.has_all_values = is_shared ? 1 : 0;
-  offer.lacks_values = Parts == lane_parts::claims ? 1 : 0;
   const fence_at_exit<Exec> waits(exec);
   for_items_of_others(route, call.rank(), [&](std::int64_t first, std::int64_t last, std::int64_t begin) {
     constexpr auto item = static_cast<std::int64_t>(sizeof(std::int64_t));

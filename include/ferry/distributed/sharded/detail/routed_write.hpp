@@ -9,7 +9,6 @@
 #include <ferry/distributed/sharded/detail/kernel_route.hpp>
 #include <ferry/distributed/sharded/detail/publish_batch.hpp>
 #include <ferry/distributed/sharded/detail/pull_rows.hpp>
-#include <ferry/distributed/sharded/detail/push_values.hpp>
 #include <ferry/distributed/sharded/detail/routing.hpp>
 #include <ferry/distributed/sharded/detail/rows_once.hpp>
 #include <ferry/distributed/sharded/detail/sharded_call.hpp>
@@ -63,23 +62,11 @@ struct routed_write : sharded_call<Exec, Table, Named> {
                                             !in_any_order<duplicates_policy> &&
                                             reads_other_memory<Exec, typename Table::memory_space>;
 
-  /// True if the verb moves one value to each row as it is: the owner may find it without sorting.
-  static constexpr bool moves_winners = may_read_in_place && !is_planned && Choice::moves_winners &&
-                                        !is_host_exec<Exec> && !duplicates_policy::combines &&
-                                        !duplicates_policy::forbids && !sums &&
-                                        std::is_same_v<value, typename Table::value_type>;
-
-  /// True if ranks may write the values to the shards where they win.
-  static constexpr bool may_push = moves_winners && std::is_same_v<space, device_space> &&
-                                   std::is_same_v<typename Table::memory_space, device_space>;
-
   const Values& values;
   batch_findings scanned{};  ///< of the values of this rank
   routed_lists lists{};
   batch_headers headers{};
   bool pulls = false;
-  bool pushes = false;  ///< not the owners read the values, but the ranks write them
-  std::shared_ptr<void> wins{};
   tensor<sent, home> local_sums{};     ///< of the rows of a plan of the batch, if `sums` and kernels route
   owned_batch joined{};                ///< of this call, if it looks for duplicates before it pulls
   const owned_batch* owned = nullptr;  ///< the rows of the shard, if they are known before values are pulled
@@ -171,52 +158,18 @@ struct routed_write : sharded_call<Exec, Table, Named> {
     else
       return show_batch<Parts>(call, exec, shard_exec, offered, route, values);
   }
-  /// True if this rank can write its values to the shards of all processes. Threads read each other's
-  /// batches.
-  [[nodiscard]] bool offers_to_push() const {
-    if constexpr (may_push) {
-      return rank_lanes_of(call) != nullptr && pushes_units(values) && may_reach_shards(call, table) &&
-             reaches_shards(exec, table);
-    } else {
-      return false;
-    }
-  }
-  /// The lists of the batch, with room for what their owners say. A batch that alone does not make the ranks
-  /// push has its values in the lane, too: owners pull if all batches are small.
-  [[nodiscard]] batch_offer offer_to_push() {
-    batch_offer offer = routes.batch.routed() < fewest_pushed
-                            ? own_offer<lane_parts::claimed_rows>(lists, routes.batch)
-                            : own_offer<lane_parts::claims>(lists, routes.batch);
-    if (offer.is_made != 0 && offer.wins == nullptr) {  // the lane has nothing: all items are the rank's own
-      const auto items = static_cast<std::size_t>(routes.batch.routed());
-      wins = engine::get(exec)->device_scratch(items < 1 ? 1 : items);
-      offer.wins = static_cast<std::uint8_t*>(wins.get());
-    }
-    offer.pushes = offer.is_made;
-    return offer;
-  }
   /// The headers of all batches. The routes are complete afterwards, unless owners pull, or a rank has a bad
   /// index, for which nothing is written.
   void agree_on_routes() {
     batch_offer offer;
     if constexpr (may_pull)
-      if (lists.memory != nullptr)
-        offer = offers_to_push() ? offer_to_push() : own_offer<lane_parts::rows>(lists, routes.batch);
+      if (lists.memory != nullptr) offer = own_offer<lane_parts::rows>(lists, routes.batch);
     headers = exchange_headers(call, routes.batch, scanned, offer);
     take_headers(routes, call.is_whole(), headers);
     findings = headers.findings;
     if (call.is_whole()) return;
     if constexpr (may_pull) {
-      pushes = can_push(headers, static_cast<std::int64_t>(table.rows()));
-      if (!pushes && lacks_values(headers)) {
-        if (offer.lacks_values != 0) {
-          rank_lanes_of(call)->end_reads();  // nobody has opened what this call put there
-          offer = own_offer<lane_parts::rows>(lists, routes.batch);
-        }
-        headers.offers = call.all_gather(std::span<const batch_offer>(&offer, 1));
-      }
       pulls = agree_to_pull<Exec>(call, headers);
-      pushes = pushes && pulls;
       if (pulls) return;
     }
     for (const batch_findings& rank : findings)

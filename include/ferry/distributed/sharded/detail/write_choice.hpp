@@ -45,13 +45,12 @@ void count_duplicates(const collective& call, const Table& table, const routing<
 }
 
 /// The policies and facts of a verb that writes. ReadsInPlace: it takes values_in_place; Scans: it has looked
-/// at its values; MovesWinners: a row becomes one of its values.
-template <class Summing, bool ReadsInPlace = false, bool Scans = false, bool MovesWinners = false>
+/// at its values.
+template <class Summing, bool ReadsInPlace = false, bool Scans = false>
 struct write_choice : Summing {
   using bounds_policy = typename Summing::chosen::template get<bounds_category, bounds::check>;
   static constexpr bool reads_in_place = ReadsInPlace;
   static constexpr bool scans = Scans;
-  static constexpr bool moves_winners = MovesWinners;
 };
 
 /// True if a kernel of the verb may read values in the batches of other ranks.

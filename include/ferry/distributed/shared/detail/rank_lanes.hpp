@@ -23,10 +23,7 @@ namespace ferry::detail {
 /// Names the lane of a rank for the other processes of the machine.
 struct lane_handle {
   shared_handle device_memory;
-  process_home home;  ///< of host memory: the file of a process
-  std::int32_t process = 0, descriptor = -1;
-  std::uint64_t bytes = 0;
-  std::uint64_t key = 0;  ///< that lies behind the lane
+  segment_handle host_memory;
 };
 
 /// Memory of this process that others open.

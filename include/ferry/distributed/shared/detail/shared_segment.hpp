@@ -155,11 +155,20 @@ shared_segment lend(allocation<Space>& memory) {
   return lent.segment;
 }
 
-/// Processes that know each other by their numbers.
+/// Processes that know each other by their numbers: the machine since it was started, and the namespace of
+/// process numbers, 0 if the system does not tell it.
 struct process_home {
   std::array<char, 40> boot{};
   std::uint64_t numbers = 0;
   static process_home current();
+};
+
+/// Names host memory of a process for others of the machine.
+struct segment_handle {
+  process_home home;
+  std::int32_t process = 0, descriptor = -1;
+  std::uint64_t bytes = 0;
+  std::uint64_t key = 0;  ///< that lies behind the bytes
 };
 
 /// Text of a fixed size, cut if it is longer.
