@@ -82,9 +82,9 @@ TEST_CASE("path::exchange sends each row once", "[distributed]") {
   comm.run([&](int rank) {
     const std::vector<std::int64_t> mine(500, rank == 0 ? 7 : 4);  // the other's row
     const auto plan = ferry::make_plan(exec, mine, big);
-    const auto& routes = plan.storage().unique_routes(exec);
-    expect(routes.batch.routed() == 1 && routes.rows_in.rows() == 1, "one row each way");
-    expect(plan.storage().routes.batch.routed() == 500, "all positions for writes");
+    const auto each_once = ferry::detail::bucket_different_rows("gather", exec, big, plan.storage().batch);
+    expect(each_once.items() == 1, "one row");
+    expect(plan.storage().items.items() == 500, "all positions for writes");
     ferry::tensor<float, host> out("out", mine.size(), width), single_row("one", 1, width);
     ferry::gather(exec, big, plan, out, ferry::path::exchange{}).wait();
     ferry::gather(exec, big, std::vector<std::int64_t>{mine[0]}, single_row).wait();
@@ -168,10 +168,7 @@ TEST_CASE("explain counts the rows that travel and names the way that automatic 
         const std::string routed = fetches_once ? "exchange" : "by position";
         expect(answer.picked == (peers ? "peer" : routed) && answer.candidates[peers ? 1 : 0].path == routed,
                answer.to_string().c_str());
-        constexpr bool listed = decltype(spread)::replicates || !decltype(spread)::in_kernels;
-        using plan_type = ferry::sharded_plan<exec_space>;
-        constexpr bool planned = std::is_same_v<std::remove_cvref_t<decltype(named)>, plan_type>;
-        expect(peers == (planned ? !listed : decltype(spread)::in_kernels), "kernels of the rank");
+        expect(peers == (decltype(spread)::replicates || !packs_batches()), "kernels of the rank");
         expect(answer.candidates[0].path == answer.picked, "the picked one first");
         for (const auto& candidate : answer.candidates) {
           const bool is_once = candidate.path == "exchange" || (candidate.path == "peer" && fetches_once);
@@ -188,7 +185,7 @@ TEST_CASE("explain counts the rows that travel and names the way that automatic 
                           different <= static_cast<std::int64_t>(mine.size()) / 2;
       check(mine, false);
       check(plan, halves);
-      check(ferry::make_plan(exec, mine, big), halves && decltype(spread)::in_kernels);
+      check(ferry::make_plan(exec, mine, big), halves && !packs_batches());
       ferry::tensor<float, host> a("a", mine.size(), width), b("b", mine.size(), width);
       ferry::gather(exec, big, plan, a).wait();
       ferry::gather(exec, big, mine, b).wait();

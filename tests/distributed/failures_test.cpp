@@ -163,7 +163,7 @@ TEST_CASE("a rank that dies between two phases of a verb ends the verbs of the o
   const watchdog guard("between two phases");
   const exec_space exec;
   for (const int phases : {0, 1, 2}) {
-    const auto comm = group_of(3, 20s);
+    const auto comm = threads_of(3, 20s);
     ferry::sharded_table<float, host> big("w", comm, 30, width);
     ferry::init::zeros(exec, big);
     std::atomic<int> failures{0};
@@ -201,17 +201,17 @@ TEST_CASE("a rank that fails after its offer keeps the memory until the others h
   namespace detail = ferry::detail;
   const watchdog guard("an offer and a failure");
   constexpr std::chrono::milliseconds deadline{50};
-  const auto comm = group_of(2, deadline);
+  const auto comm = threads_of(2, deadline);
   std::atomic<bool> has_left{false}, read_late{false};
   comm.run([&](int rank) {
     detail::collective call(comm, detail::call_note("an offer"));
-    detail::route_groups route;
-    route.begin.assign(3, 0);
+    detail::buckets items;
+    items.begin.assign(3, 0);
     detail::batch_offer offer;
     offer.is_made = 1;
     const auto offer_batch = [&] {
       call.guarded([&] {
-        static_cast<void>(detail::exchange_headers(call, route, {}, offer));
+        static_cast<void>(detail::exchange_headers(call, items, {}, offer));
         if (rank == 0) throw std::bad_alloc();  // as a vector of its verb may, before the rank reads itself
         std::this_thread::sleep_for(4 * deadline);
         read_late = has_left.load();

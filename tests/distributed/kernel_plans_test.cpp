@@ -3,7 +3,6 @@
 #include "distributed/kit.hpp"
 
 #include <ferry/bags.hpp>
-#include <ferry/distributed/sharded/detail/kernel_route.hpp>
 
 #include <catch2/matchers/catch_matchers_string.hpp>
 
@@ -98,7 +97,7 @@ void all_verbs(std::mt19937_64& random, const std::vector<int>& ids, Spread spre
   pair.comm.run([&](int rank, const auto& exec) {
     const auto named = on_device(exec, pair.comm.device(rank), batch.indices_of(rank));
     auto mine = ferry::make_plan(exec, named, pair.big, Bounds{});
-    expect(mine.storage().on_devices, "the lists lie on the devices");
+    expect(mine.storage().in_place, "owners have read the lists of all ranks");
     const std::lock_guard<std::mutex> lock(guard);
     plans.resize(std::max<std::size_t>(plans.size(), static_cast<std::size_t>(rank) + 1), mine);
     plans[static_cast<std::size_t>(rank)] = mine;
@@ -255,8 +254,7 @@ TEST_CASE("sums by rank of ranks on devices do not depend on the plan", "[distri
 
 namespace {
 
-/// A plan as ranks make it on devices of which not all reach each other: this rank's kernels route, but the
-/// lists travel through host memory.
+/// A plan as ranks make it on devices of which not all reach each other: the lists travel.
 template <class Table>
 ferry::sharded_plan<main_exec> plan_without_reach(const main_exec& exec,
                                                   const ferry::tensor<std::int64_t, device>& named,
@@ -269,16 +267,13 @@ ferry::sharded_plan<main_exec> plan_without_reach(const main_exec& exec,
         table.comm(), inner::digest_of(table.sharding()), static_cast<std::int64_t>(table.rows()),
         ferry::bounds::check::name, call.first(), number});
     const auto rows = static_cast<std::int64_t>(table.rows());
+    storage->is_whole = false;
     storage->batch = ferry::make_plan(exec, named, rows);
-    storage->routes.batch = inner::route_by_kernels<ferry::bounds::check>("make_plan", exec, table,
-                                                                          storage->batch, storage->lists);
-    storage->headers = inner::exchange_headers(call, storage->routes.batch, {}, {});
-    inner::take_headers(storage->routes, false, storage->headers);
-    inner::bring_to_host(exec, storage->lists, storage->routes.batch);
-    inner::exchange_rows(call, table.label(), storage->routes);
-    storage->plans.push_back(ferry::make_plan(
-        inner::shard_instance(table.comm(), call.rank(), exec), storage->routes.rows_for(call.rank()),
-        static_cast<std::int64_t>(table.rows_of(call.rank())), ferry::bounds::unchecked{}));
+    storage->items = inner::bucket_rows<ferry::bounds::check>("make_plan", exec, table, storage->batch);
+    storage->headers = inner::exchange_headers(call, storage->items, {}, {});
+    storage->owned.push_back(
+        inner::collect_rows(call, exec, inner::shard_instance(table.comm(), call.rank(), exec), call.rank(),
+                            *storage, static_cast<std::int64_t>(table.rows_of(call.rank()))));
     call.agree();
     return ferry::sharded_plan<main_exec>(std::move(storage));
   });

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/kit.hpp"
 
-#include <ferry/distributed/sharded/detail/kernel_route.hpp>
-
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <array>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "distributed/any_sharding.hpp"
+#include "distributed/forwarding_transport.hpp"
 #include "support/random.hpp"
 #include "support/said.hpp"
 #include "support/watchdog.hpp"
@@ -14,7 +15,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -48,9 +51,18 @@ inline std::vector<int> rank_counts() {
   return counts;
 }
 
+/// True if the groups of this run do not share addresses, as processes of several machines: batches and rows
+/// travel packed.
+inline bool packs_batches() { return std::getenv("FERRY_TEST_PACKED") != nullptr; }
+
+inline ferry::communicator threads_of(int ranks,
+                                      std::chrono::milliseconds deadline = std::chrono::seconds(30)) {
+  return ferry::communicator::threads(ranks, {.deadline = deadline});
+}
 inline ferry::communicator group_of(int ranks,
                                     std::chrono::milliseconds deadline = std::chrono::seconds(30)) {
-  return ferry::communicator::threads(ranks, {.deadline = deadline});
+  if (packs_batches()) return ferry::communicator(std::make_shared<forwarding_transport>(ranks, deadline));
+  return threads_of(ranks, deadline);
 }
 
 template <class T>

@@ -170,7 +170,7 @@ TEST_CASE("ranks take memory after the work that makes it, and keep it until all
   const watchdog guard("lanes");
   auto random = generator(81);
   for (const int ranks : {1, 2, 3, 5}) {
-    const auto comm = group_of(ranks);
+    const auto comm = threads_of(ranks);
     const auto group = comm.group();
     REQUIRE(group->shares_addresses());
     const unsigned on_host = static_cast<unsigned>(random());  // by rank and round: host memory
@@ -202,7 +202,7 @@ TEST_CASE("ranks take memory after the work that makes it, and keep it until all
 TEST_CASE("a rank whose copies fail ends them before it leaves, and breaks the group", "[distributed]") {
   const watchdog guard("failing lanes");
   const int ranks = 4;
-  const auto comm = group_of(ranks);
+  const auto comm = threads_of(ranks);
   const auto group = comm.group();
   std::vector<std::string> messages(static_cast<std::size_t>(ranks));
   for (int fails_at = 0; fails_at < ranks; ++fails_at) {
@@ -245,7 +245,7 @@ TEST_CASE("nothing is copied where a rank fails before the exchange, or does not
   const watchdog guard("lanes without a rank");
   const int ranks = 3;
   for (const bool comes : {true, false}) {
-    const auto comm = group_of(ranks, std::chrono::milliseconds(comes ? 30000 : 30));
+    const auto comm = threads_of(ranks, std::chrono::milliseconds(comes ? 30000 : 30));
     const auto group = comm.group();
     std::atomic<int> left{0};
     comm.run([&](int rank) {
@@ -318,7 +318,7 @@ TEST_CASE("buffers of instances pass by lanes and by host memory", "[distributed
   const int ranks = 3;
   auto random = generator(82);
   const std::vector<std::pair<const char*, ferry::communicator>> groups{
-      {" by lanes", group_of(ranks)},
+      {" by lanes", threads_of(ranks)},
       {" by host memory", ferry::communicator(std::make_shared<without_lanes>(ranks))}};
   for (const auto& [way, comm] : groups) {
     for (const std::size_t length : {0u, 1u, 3u, 1000u, 7001u}) {

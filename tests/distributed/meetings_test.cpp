@@ -185,7 +185,7 @@ TEST_CASE("values that ranks pass after reads reach all, or the error of a rank 
 TEST_CASE("a rank whose deadline passes after its reads waits for those of the others", "[distributed]") {
   const watchdog guard("slow reads");
   constexpr std::chrono::milliseconds deadline{50};
-  const auto comm = group_of(3, deadline);
+  const auto comm = threads_of(3, deadline);
   std::atomic<bool> has_left{false}, read_late{false};
   comm.run([&](int rank) {
     int number = rank;

@@ -3,6 +3,7 @@
 
 #include <ferry/distributed/communicator/detail/device_lane.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -13,17 +14,18 @@
 namespace ferry::detail {
 
 void thread_transport::copy_parts(int rank, std::span<const incoming_part> incoming, device_lane* lane) {
-  for (std::size_t r = 0; r < seats_.size(); ++r) {
+  for (std::size_t i = 0; i < incoming.size(); ++i) {
+    const std::size_t r = i % seats_.size();
     const seat& sender = seats_[r];
-    const outgoing_part& part = sender.outgoing[static_cast<std::size_t>(rank)];
-    const std::size_t bytes = part.bytes < incoming[r].bytes ? part.bytes : incoming[r].bytes;
+    const outgoing_part& part = sender.outgoing[i - r + static_cast<std::size_t>(rank)];
+    const std::size_t bytes = std::min(part.bytes, incoming[i].bytes);
     if (bytes == 0) continue;
     if (lane != nullptr)
-      lane->take(sender.lane, incoming[r].data, part.data, bytes);
+      lane->take(sender.lane, incoming[i].data, part.data, bytes);
     else if (sender.lane != nullptr)
-      sender.lane->read(incoming[r].data, part.data, bytes);
+      sender.lane->read(incoming[i].data, part.data, bytes);
     else
-      std::memcpy(incoming[r].data, part.data, bytes);
+      std::memcpy(incoming[i].data, part.data, bytes);
   }
   if (lane != nullptr) lane->finish();
 }

@@ -25,11 +25,11 @@ std::string sharded_explanation::to_string() const {
   return text;
 }
 
-std::string detail::explain_writes(const communicator& comm, const std::string& why_not) {
+std::string detail::explain_writes(const communicator& comm, bool reaches) {
   const transport& group = *comm.group();
   if (comm.size() == 1 || comm.acting_rank() < 0) return {};
-  const std::string by_messages = "batches go to the owners by messages and lists of the host: ";
-  if (!why_not.empty()) return by_messages + why_not + ".";
+  const std::string by_messages = "batches go to the owners in packed messages: ";
+  if (!reaches) return by_messages + "the instance is of a host, in a program with devices.";
   if (comm.size() > kernels::most_shards)
     return by_messages + "the group has more than " + std::to_string(kernels::most_shards) + " ranks.";
   if (group.shares_addresses())

@@ -17,22 +17,22 @@ bool shows_batches(const collective& call) {
   return lanes != nullptr && lanes->serve();
 }
 
-lane_plan plan_lane(const route_groups& route, int rank, bool has_place, bool has_rows, bool has_factors,
+lane_plan plan_lane(const item_groups& items, int rank, lane_content content, bool has_factors,
                     std::int64_t value_rows, std::int64_t step) {
   constexpr std::int64_t unit = 256;  // a part begins where the widest loads of kernels may
   lane_plan plan;
-  const auto [first, last] = route.group(rank);
-  plan.items = route.routed() - (last - first);
+  const auto [first, last] = items.group(rank);
+  plan.items = items.items() - (last - first);
   std::int64_t bytes = 0;
   const auto append = [&](std::int64_t& part, std::int64_t size) {
     part = bytes;
     bytes += (size + unit - 1) / unit * unit;
   };
   constexpr auto item = static_cast<std::int64_t>(sizeof(std::int64_t));
-  if (has_place) append(plan.place, plan.items * item);
-  if (has_rows) append(plan.rows, plan.items * item);
+  if (content.shared) append(plan.place, plan.items * item);
+  if (content.rows) append(plan.rows, plan.items * item);
   if (has_factors) append(plan.factors, plan.items * item);
-  if (step != 0) append(plan.values, (value_rows < 0 ? plan.items : value_rows) * step);
+  if (step != 0) append(plan.values, (content.shared ? value_rows : plan.items) * step);
   plan.bytes = static_cast<std::size_t>(std::max(bytes, unit));
   return plan;
 }

@@ -3,11 +3,11 @@
 
 #include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/sharded/detail/agreed_options.hpp>
+#include <ferry/distributed/sharded/detail/fetch_rows.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/detail/shard_rule.hpp>
-#include <ferry/distributed/sharded/detail/sharded_read.hpp>
+#include <ferry/distributed/sharded/detail/sharded_verb.hpp>
 #include <ferry/distributed/sharded/detail/verb_on_shards.hpp>
-#include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/make_plan.hpp>
 #include <ferry/distributed/sharded/sharded_quantized_table.hpp>
 #include <ferry/distributed/sharded/sharded_state.hpp>
@@ -22,32 +22,6 @@
 namespace ferry {
 
 namespace detail {
-
-/// Reads the rows of a shard with all missed steps applied.
-template <class Path, class Rule, class State>
-struct caught_up_reader {
-  const Rule& rule;
-  State& state;
-
-  template <class Call, class Rows, class Out>
-  void operator()(const Call& call, int rank, const Rows& rows, const Out& out) const {
-    gather(call.instance(rank), rule_of_shard(rule, call.table, state, rank),
-           std::as_const(call.table).shard(rank), state.shard(rank), rows, out, Path{}, bounds::unchecked{})
-        .join();
-  }
-};
-
-template <class Choice, class Exec, class Table, class Named, class Out>
-struct sharded_caught_up_gather : sharded_read<Choice, Exec, Table, Named, Out> {
-  using base = sharded_read<Choice, Exec, Table, Named, Out>;
-  using base::base;
-
-  void check() {
-    base::check();
-    this->reader.state.require_made_for("gather", this->table);
-    require_optimizer("gather", this->reader.rule, whole_ref(this->table));
-  }
-};
 
 template <class Exec, class Rule, class Table, class State, class... Policies>
 struct sharded_catch_up : verb_on_shards<Table> {
@@ -108,24 +82,40 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
     const Exec& exec, const Rule& rule, const sharded_table<T, Space, Spread>& table,
     sharded_state<StateRule, StateType, StateSpace>& state, const Indices& indices, Out&& out, Policies...) {
   using asked = detail::chosen_policies<Policies...>;
-  using table_type = const sharded_table<T, Space, Spread>;
-  using state_type = sharded_state<StateRule, StateType, StateSpace>;
-  detail::require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Out,
-                               detail::local_policies<asked>, false>();
+  using chosen = detail::local_policies<asked>;
+  using path_policy = detail::shard_path_t<chosen>;
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  using table_type = sharded_table<T, Space, Spread>;
+  detail::require_sharded_verb<Exec, table_type, Indices, Out, chosen, false>();
   detail::require_output<Out>();
   const auto sink = make_ref(out);
   using wired = typename decltype(sink)::value_type;  // rounded once, by the owner
-  using reader =
-      detail::caught_up_reader<detail::shard_path_t<detail::local_policies<asked>>, Rule, state_type>;
   const auto& named = detail::sharded_rows_named_by(indices);
   auto note = detail::note_of<wired, Rule>("gather", table);
   detail::add_options(note, rule);
-  detail::sharded_caught_up_gather<detail::read_choice<asked, wired, reader>, Exec, table_type,
-                                   std::remove_cvref_t<decltype(named)>, std::remove_const_t<decltype(sink)>>
-      verb("gather", exec, table, named, sink,
-           detail::add_plan(detail::add_state(note, state), indices, detail::fetches_once<asked>),
-           reader{rule, state});
-  return verb.call.run(verb);
+  detail::collective call(
+      table.comm(), detail::add_plan(detail::add_state(note, state), indices, detail::fetches_once<asked>));
+  return call.guarded([&]() -> ticket {
+    detail::require_sharded_batch<Exec, chosen>("gather", call, table, named, sink);
+    detail::require_array_device("gather", exec, sink);
+    state.require_made_for("gather", table);
+    detail::require_optimizer("gather", rule, detail::whole_ref(table));
+    const auto read = [&](const Exec& shard_exec, const table_type&, int rank, const auto& rows, auto& part) {
+      gather(shard_exec, detail::rule_of_shard(rule, table, state, rank), table.shard(rank),
+             state.shard(rank), rows, part, path_policy{}, bounds::unchecked{})
+          .join();
+    };
+    using home = detail::payload_space<Exec, Space, typename decltype(sink)::memory_space>;
+    detail::row_requests<Exec, table_type> requests(call, "gather", exec, table);
+    constexpr bool is_planned = detail::is_sharded_plan<Indices>;  // then all ranks ask alike
+    requests.template ask<bounds_policy>(
+        named, is_planned ? detail::fetches_once<asked>
+                          : detail::should_fetch_once<asked>(table, detail::list_of_batch(named)));
+    const auto arrived = requests.template fetch<wired, home>(read, static_cast<std::int64_t>(table.width()));
+    call.close();
+    requests.place(arrived, sink);
+    return requests.finish();
+  });
 }
 
 /// Refuses quantized rows. Does not compile.

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/sharded/detail/gather_together.hpp>
-#include <ferry/distributed/sharded/detail/kernel_route.hpp>
-#include <ferry/distributed/sharded/detail/rows_once.hpp>
-#include <ferry/distributed/sharded/detail/with_routes.hpp>
-#include <ferry/distributed/sharded/make_plan.hpp>
+#include <ferry/distributed/sharded/detail/buckets.hpp>
+#include <ferry/distributed/sharded/detail/fetch_rows.hpp>
+#include <ferry/distributed/sharded/detail/publish_batch.hpp>
+#include <ferry/distributed/sharded/detail/sharded_verb.hpp>
+#include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/profile/explain.hpp>
 
@@ -53,21 +54,9 @@ struct batch_facts {
   std::string writes;
   int rank = -1;
 };
-/// How batches of writes come to the owners in a group. `why_not` tells why kernels do not route them, and is
-/// empty if they do.
-[[nodiscard]] std::string explain_writes(const communicator& comm, const std::string& why_not);
-/// Why kernels of Exec do not route batches over such a sharding; empty if they do.
-template <class Exec, class Spread>
-std::string why_unshown() {
-  if constexpr (!routes_by_kernels<Exec>)
-    return "the instance is of a host, in a program with devices";
-  else if constexpr (!requires { requires Spread::in_kernels; })
-    return "kernels do not find the owners of rows";
-  else if constexpr (Spread::replicates)
-    return "all ranks have all rows";
-  else
-    return {};
-}
+/// How batches of writes come to the owners in a group. `reaches`: kernels of the instance reach memory that
+/// ranks share.
+[[nodiscard]] std::string explain_writes(const communicator& comm, bool reaches);
 /// The explanation of these facts.
 [[nodiscard]] sharded_explanation explain_batch(const batch_facts& facts);
 
@@ -93,53 +82,46 @@ std::string why_unshown() {
 template <class Exec, class T, class Space, class Spread, class Indices>
 [[nodiscard]] sharded_explanation explain(const Exec& exec, const sharded_table<T, Space, Spread>& table,
                                           const Indices& indices) {
-  using wire = detail::wire_space<Exec>;
   detail::require_execution_space<Exec>();
   const auto& named = detail::sharded_rows_named_by(indices);
-  detail::row_route<wire> own_route;
-  const auto& route = [&]() -> const detail::row_route<wire>& {
-    if constexpr (detail::is_sharded_plan<Indices>) {
-      detail::require_sharded_plan<detail::chosen_policies<>>("explain", named, table);
-      return named.storage().routes_on_host(exec).batch;
-    } else {
-      if constexpr (detail::is_plan<Indices>) {
-        detail::require_plan<Exec, detail::chosen_policies<>>("explain", named, detail::whole_ref(table));
-      } else {
-        detail::require_indices<Indices>();
-        detail::require_rank_one("explain", named);
-      }
-      own_route = detail::route_batch<bounds::skip>("explain", exec, table, named);
-      return own_route;
-    }
-  }();
-  const auto each_once = detail::route_once(route);
+  if constexpr (detail::is_sharded_plan<Indices>) {
+    detail::require_sharded_plan<detail::chosen_policies<>>("explain", named, table);
+  } else if constexpr (detail::is_plan<Indices>) {
+    detail::require_plan<Exec, detail::chosen_policies<>>("explain", named, detail::whole_ref(table));
+  } else {
+    detail::require_indices<Indices>();
+    detail::require_rank_one("explain", named);
+  }
+  const auto& list = detail::list_of_batch(named);
+  const row_plan plan =
+      detail::plan_of_list<bounds::skip>(exec, list, static_cast<std::int64_t>(table.rows()));
   const int rank = table.comm().acting_rank();
-  const auto count = [&](const detail::row_route<wire>& counted) {
+  const auto count = [&](const detail::buckets& items) {
     sharded_explanation::candidate candidate;
-    candidate.rows = counted.routed();
-    if (rank >= 0 && !counted.everywhere)
-      candidate.rows_from_others = candidate.rows - (counted.group(rank).second - counted.group(rank).first);
+    candidate.rows = items.items();
+    if (rank >= 0 && !items.everywhere)
+      candidate.rows_from_others = candidate.rows - (items.group(rank).second - items.group(rank).first);
     candidate.bytes_from_others =
         candidate.rows_from_others * static_cast<std::int64_t>(table.width() * sizeof(T));
     return candidate;
   };
   detail::batch_facts facts;
-  facts.by_position = count(route);
-  facts.exchange = count(each_once);
+  facts.by_position = count(detail::bucket_rows<bounds::skip>("explain", exec, table, plan));
+  facts.exchange = count(detail::bucket_different_rows("explain", exec, table, plan));
   facts.prefers_exchange = detail::prefers_once(table, named);
   facts.has_plan = detail::is_plan<Indices>;
   facts.is_planned = detail::is_plan<Indices> || detail::is_sharded_plan<Indices>;
   facts.positions = detail::routed_positions(named);
   facts.table = table.describe();
   facts.rank = rank;
-  facts.writes = detail::explain_writes(table.comm(), detail::why_unshown<Exec, Spread>());
+  facts.writes = detail::explain_writes(table.comm(), detail::reaches_shared_memory<Exec>);
   if constexpr (detail::reads_peers<Exec, sharded_table<T, Space, Spread>, device_space>) {
     const bool is_open =
         table.comm().group()->shares_addresses() || table.opened().by_all || Spread::replicates;
     facts.reaches_peers = rank >= 0 && is_open && detail::kernels_read_batch(exec, named) &&
                           detail::reaches_shards(exec, table);
     if constexpr (detail::is_sharded_plan<Indices>)
-      if (facts.reaches_peers) facts.prefers_exchange = detail::prefers_once(table, named.storage().batch);
+      if (facts.reaches_peers) facts.prefers_exchange = detail::prefers_once(table, list);
   }
   return detail::explain_batch(facts);
 }

@@ -5,17 +5,12 @@
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/step_tables.hpp>
 #include <ferry/bags/for_each_table.hpp>
-#include <ferry/distributed/sharded/detail/agreed_options.hpp>
-#include <ferry/distributed/sharded/detail/joined_tables.hpp>
-#include <ferry/distributed/sharded/detail/pool_sharded_tables.hpp>
-#include <ferry/distributed/sharded/detail/step_sharded_tables.hpp>
+#include <ferry/distributed/sharded/detail/verbs_of_tables.hpp>
 #include <ferry/distributed/sharded/sharded_state.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/distributed/sharded/step_bags.hpp>
-#include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/refusals.hpp>
 #include <ferry/runtime/ticket.hpp>
-#include <ferry/tensor/array_traits.hpp>
 
 #include <iterator>
 #include <type_traits>
@@ -68,53 +63,6 @@ consteval void require_shards_step() {
   static_assert(
       is_state_of_shards<std::remove_cv_t<typename std::remove_reference_t<States>::value_type>>,
       "ferry: the tables of for_each_table are sharded, so their states must be those of sharded tables; call make_state with each table.");
-}
-
-/// step_bags on several sharded tables. `extra` is no_array or the weights of the positions.
-template <class... Policies, class Exec, class Rule, class Table, class States, class Indices, class Offsets,
-          class Grads, class Extra>
-ticket step_tables_of_shards(const Exec& exec, const Rule& rule, const std::vector<Table*>& list,
-                             States& states, const Indices& indices, const Offsets& offsets,
-                             const Grads& pooled_grads, const Extra& extra) {
-  const char* verb_name = "step_bags";
-  using bag = bag_policies<Policies...>;
-  using chosen = typename bag::chosen;
-  const auto grads = read_only(make_ref(pooled_grads));
-  const auto named = index_ref(indices);
-  const auto bags = bags_named_by(offsets);
-  using value = std::remove_const_t<typename decltype(grads)::value_type>;
-  joined_tables<Table> tables(verb_name, list);
-  auto note =
-      note_of_tables<chosen, typename bag::pooling, value, Rule, typename Extra::value_type>(verb_name, list);
-  add_options(note, rule);
-  for (const auto& state : states)
-    note.add_hidden(note_part::state, state.number())
-        .add_hidden(note_part::state, state.seed())
-        .add_hidden(note_part::state, state.steps_for(verb_name));
-  states_of_tables<States> moments{states};
-  const no_array none;
-  sharded_tables_step<bag, Exec, Rule, Table, states_of_tables<States>, std::remove_const_t<decltype(named)>,
-                      std::remove_const_t<decltype(bags)>, std::remove_const_t<decltype(grads)>, Extra>
-      verb(exec, rule, tables, moments, named, bags, grads, extra, none, note);
-  return verb.call.run(verb);
-}
-
-/// gather_bags from several sharded tables. `extra` is no_array or the weights of the positions.
-template <class... Policies, class Exec, class Table, class Indices, class Offsets, class Pooled, class Extra>
-ticket pool_tables_of_shards(const Exec& exec, const std::vector<Table*>& list, const Indices& indices,
-                             const Offsets& offsets, Pooled& pooled, const Extra& extra) {
-  const char* verb_name = "gather_bags";
-  using bag = bag_policies<Policies...>;
-  using table_type = const std::remove_const_t<Table>;
-  const std::vector<table_type*> parts(list.begin(), list.end());
-  const auto sink = make_ref(pooled);
-  const auto named = index_ref(indices);
-  const auto bags = bags_named_by(offsets);
-  joined_tables<table_type> tables(verb_name, parts);
-  sharded_tables_pool<bag, Exec, table_type, std::remove_const_t<decltype(named)>,
-                      std::remove_const_t<decltype(bags)>, std::remove_const_t<decltype(sink)>, Extra>
-      verb(exec, tables, named, bags, sink, extra, note_of_tables<>(verb_name, parts));
-  return verb.call.run(verb);
 }
 
 }  // namespace detail

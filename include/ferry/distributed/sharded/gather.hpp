@@ -1,40 +1,81 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/communicator/detail/payload.hpp>
+#include <ferry/distributed/sharded/detail/fetch_rows.hpp>
 #include <ferry/distributed/sharded/detail/gather_peers.hpp>
-#include <ferry/distributed/sharded/detail/gather_together.hpp>
-#include <ferry/distributed/sharded/detail/read_quantized.hpp>
-#include <ferry/distributed/sharded/detail/sharded_read.hpp>
-#include <ferry/distributed/sharded/detail/with_routes.hpp>
+#include <ferry/distributed/sharded/detail/sharded_verb.hpp>
 #include <ferry/distributed/sharded/make_plan.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/gather.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
 
+#include <cstdint>
+#include <string>
 #include <type_traits>
 
 namespace ferry {
 
 namespace detail {
 
+/// The rows by kernels that read the shards of all ranks. Waits.
+template <class Asked, class Bounds, class Exec, class Table, class List, class Out, class OutSpace>
+ticket gather_in_place(const Exec& exec, const Table& table, const List& list,
+                       const array_ref<Out, OutSpace>& out) {
+  static const std::string label = "ferry::distributed::gathered";
+  ticket read = [&] {
+    if constexpr (fetches_once<Asked>)
+      return gather_from_peers<Bounds>(
+          exec, table, plan_of_list<Bounds>(exec, list, static_cast<std::int64_t>(table.rows())), out, true);
+    else
+      return gather_from_peers<Bounds>(exec, table, list, out, prefers_once(table, list));
+  }();
+  execution_backend<Exec>::fence(exec, label);
+  return read;
+}
+
 template <class... Policies, class Exec, class Table, class Indices, class Out>
 ticket gather_sharded(const Exec& exec, const Table& table, const Indices& indices, Out& out) {
   using asked = chosen_policies<Policies...>;
   using chosen = local_policies<asked>;
-  using kind = sharded_kind<Table>;
-  if constexpr (reads_shards<typename asked::template get<path_category, path::automatic>>) {
+  using path_policy = typename asked::template get<path_category, path::automatic>;
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  if constexpr (reads_shards<path_policy>) {
     return checked_peer_gather<asked>(exec, table, indices, out);
   } else {
     require_sharded_verb<Exec, Table, Indices, Out, chosen, false>();
     const auto sink = make_ref(out);
-    using sink_type = std::remove_const_t<decltype(sink)>;
-    kind::template require_output<sink_type>();
+    using out_space = typename decltype(sink)::memory_space;
+    sharded_kind<Table>::template require_output<std::remove_const_t<decltype(sink)>>();
     const auto& named = sharded_rows_named_by(indices);
-    using choice = read_choice<asked, typename kind::wired, typename kind::template reader<chosen, Exec>>;
-    read_together<sharded_gather<choice, Exec, const Table, std::remove_cvref_t<decltype(named)>, sink_type>>
-        verb("gather", exec, table, named, sink,
-             add_plan(note_of<>("gather", table), indices, fetches_once<asked>));
-    return verb.call.run(verb);
+    collective call(table.comm(), add_plan(note_of<>("gather", table), indices, fetches_once<asked>));
+    return call.guarded([&]() -> ticket {
+      require_sharded_batch<Exec, chosen>("gather", call, table, named, sink);
+      require_array_device("gather", exec, sink);
+      const auto& list = list_of_batch(named);
+      if (agree_to_read_batch<asked, out_space>(call, exec, table, named)) {
+        if constexpr (reads_peers<Exec, Table, out_space>) {
+          ticket read = gather_in_place<asked, bounds_policy>(exec, table, list, sink);
+          call.agree();  // no rank leaves before all have read: the rows are those of one point in time
+          call.close();
+          return read;
+        }
+      }
+      row_requests<Exec, Table> requests(call, "gather", exec, table);
+      constexpr bool is_planned = is_sharded_plan<Indices>;  // then all ranks ask alike
+      requests.template ask<bounds_policy>(
+          named, is_planned ? fetches_once<asked> : should_fetch_once<asked>(table, list));
+      using home = payload_space<Exec, typename Table::memory_space, out_space>;
+      const auto arrived = fetch_rows<chosen, home>(requests, table);
+      if constexpr (Table::sharding_type::replicates) call.agree();  // as ranks that read in place
+      call.close();
+      requests.place(arrived, sink);
+      return requests.finish();
+    });
   }
 }
 

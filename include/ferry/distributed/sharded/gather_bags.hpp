@@ -2,10 +2,11 @@
 #pragma once
 
 #include <ferry/bags/gather_bags.hpp>
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/communicator/detail/payload.hpp>
+#include <ferry/distributed/sharded/detail/fetch_rows.hpp>
 #include <ferry/distributed/sharded/detail/pool_sharded.hpp>
-#include <ferry/distributed/sharded/detail/read_quantized.hpp>
-#include <ferry/distributed/sharded/detail/sharded_read.hpp>
-#include <ferry/distributed/sharded/detail/with_routes.hpp>
+#include <ferry/distributed/sharded/detail/sharded_verb.hpp>
 #include <ferry/distributed/sharded/make_plan.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/runtime/ticket.hpp>
@@ -21,21 +22,59 @@ template <class... Policies, class Exec, class Table, class Indices, class Offse
 ticket pool_sharded_bags(const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets,
                          Pooled& pooled, const Extra& extra) {
   using bag = bag_policies<Policies...>;
-  using chosen = local_policies<typename bag::chosen>;
+  using asked = typename bag::chosen;
+  using pooling = typename bag::pooling;
+  using chosen = local_policies<asked>;
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   require_sharded_bags<Exec, Table, Indices, Offsets, Pooled, chosen, false>();
   const auto sink = make_ref(pooled);
+  using out_space = typename decltype(sink)::memory_space;
   static_assert(NumberElement<typename sharded_kind<Table>::gathered> &&
                     NumberElement<typename decltype(sink)::value_type>,
                 "ferry: bags of rows are pooled by arithmetic, so table and pooled rows must hold numbers.");
+  constexpr bool finds = pooling::selects && !std::is_same_v<Extra, no_array>;
+  static constexpr no_array none{};
+  const auto& weights = [&]() -> const auto& {
+    if constexpr (finds)
+      return none;
+    else
+      return extra;
+  }
+  ();
+  const auto& maxima = [&]() -> const auto& {
+    if constexpr (finds)
+      return extra;
+    else
+      return none;
+  }
+  ();
   const auto& named = sharded_rows_named_by(indices);
   const auto bags = bags_named_by(offsets);
-  using reader = typename sharded_kind<Table>::template reader<chosen, Exec>;
-  read_together<
-      sharded_pool<pool_choice<bag, reader, Table>, Exec, const Table, std::remove_cvref_t<decltype(named)>,
-                   std::remove_const_t<decltype(bags)>, std::remove_const_t<decltype(sink)>, Extra>>
-      verb(exec, table, named, bags, sink, extra,
-           add_plan(note_of<>("gather_bags", table), indices, fetches_once<typename bag::chosen>));
-  return verb.call.run(verb);
+  collective call(table.comm(), add_plan(note_of<>("gather_bags", table), indices, fetches_once<asked>));
+  return call.guarded([&]() -> ticket {
+    require_sharded_bag_batch<chosen, Exec>("gather_bags", call, table, named, bags, sink);
+    require_extra_output<pooling>("gather_bags", extra, routed_positions(named), sink);
+    const auto& list = list_of_batch(named);
+    if (agree_to_pool<asked, out_space, Extra, finds>(call, exec, table, named)) {
+      if constexpr (reads_peers<Exec, Table, out_space>) {
+        ticket read =
+            pool_in_place<asked, pooling, bounds_policy>(exec, table, list, bags, weights, maxima, sink);
+        call.agree();  // no rank leaves before all have read: the rows are those of one point in time
+        call.close();
+        return read;
+      }
+    }
+    row_requests<Exec, Table> requests(call, "gather_bags", exec, table);
+    constexpr bool is_planned = is_sharded_plan<Indices>;  // then all ranks ask alike
+    requests.template ask<bounds_policy>(
+        named, is_planned ? fetches_once<asked> : should_fetch_once<asked>(table, list));
+    using home = payload_space<Exec, typename Table::memory_space, out_space>;
+    const auto arrived = fetch_rows<chosen, home>(requests, table);
+    if constexpr (Table::sharding_type::replicates) call.agree();  // as ranks that read in place
+    call.close();
+    return pool_arrived<pooling, bounds_policy>("gather_bags", exec, table, named, bags, requests, arrived,
+                                                weights, maxima, sink);
+  });
 }
 
 }  // namespace detail

@@ -3,7 +3,7 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
-#include <ferry/distributed/sharded/detail/with_routes.hpp>
+#include <ferry/distributed/sharded/detail/sharded_verb.hpp>
 #include <ferry/distributed/sharded/gather.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/plan/detail/checks.hpp>

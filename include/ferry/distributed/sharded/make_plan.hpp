@@ -2,13 +2,13 @@
 #pragma once
 
 #include <ferry/distributed/communicator/detail/call_note.hpp>
-#include <ferry/distributed/sharded/detail/batch_offer.hpp>
-#include <ferry/distributed/sharded/detail/kernel_route.hpp>
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/communicator/detail/payload.hpp>
+#include <ferry/distributed/sharded/detail/batch_headers.hpp>
+#include <ferry/distributed/sharded/detail/buckets.hpp>
 #include <ferry/distributed/sharded/detail/publish_batch.hpp>
-#include <ferry/distributed/sharded/detail/pull_rows.hpp>
-#include <ferry/distributed/sharded/detail/routing.hpp>
+#include <ferry/distributed/sharded/detail/received_rows.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
-#include <ferry/distributed/sharded/detail/verb_on_shards.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/distributed/sharded/sharded_quantized_table.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
@@ -24,72 +24,63 @@ namespace ferry {
 
 namespace detail {
 
-/// make_plan on a sharded table. Kernels of all ranks route the batches if they can: the lists stay on their
-/// devices, and each owner joins and sorts those of its shard. Else the lists travel through host memory.
+/// The rows of a shard that all batches name, in lists that are packed for their owners, or in the one batch
+/// of a thread that acts for all ranks.
+template <class Exec>
+owned_rows<Exec> collect_rows(collective& call, const Exec& exec, const Exec& shard_exec, int rank,
+                              const sharded_plan_storage<Exec>& plan, std::int64_t shard_rows) {
+  using near = near_space<Exec>;
+  const auto [first, last] = plan.items.group(rank);
+  owned_rows<Exec> owned;
+  owned.rows = payload<std::int64_t, near>(shard_exec, "rows of all ranks",
+                                           call.is_whole() ? last - first : plan.headers.in_begin.back());
+  if (call.is_whole()) {
+    copy_home(shard_exec, owned.rows.data(), exec, plan.items.rows + first,
+              owned.rows.size() * sizeof(std::int64_t));
+  } else {
+    exchange_parts lists(call.ranks());
+    lists.add(plan.items, plan.items.rows, plan.headers.in_begin, owned.rows.data(), 1);
+    lists.template move<near>(call, exec, shard_exec);
+  }
+  owned.plan = make_plan(shard_exec, owned.rows, shard_rows, bounds::unchecked{});
+  return owned;
+}
+
+/// make_plan on a sharded table: buckets of each batch, and the rows of each shard, sorted by its owner.
 template <class Bounds, class Exec, class Table, class Indices>
-struct sharded_planning : verb_on_shards<const Table> {
-  using base = verb_on_shards<const Table>;
-  using base::call, base::table;
+std::shared_ptr<const sharded_plan_storage<Exec>> plan_batches(const Exec& exec, const Indices& indices,
+                                                               const Table& table, const call_note& note) {
   static constexpr const char* verb = "make_plan";
-  static constexpr bool may_pull = routes_by_kernels<Exec> && finds_owners_in_kernels<Table>;
-
-  const Exec& exec;
-  const Indices& indices;
-  std::shared_ptr<sharded_plan_storage<Exec>> result{};
-
-  sharded_planning(const Exec& instance, const Indices& list, const Table& rows, const call_note& note)
-      : base(rows, note), exec(instance), indices(list) {}
-
-  void check() {
+  collective call(table.comm(), note);
+  return call.guarded([&]() -> std::shared_ptr<const sharded_plan_storage<Exec>> {
     const std::uint64_t number = call.next_number();
-    require_plan_shapes(index_ref(indices), this->rows(), std::is_same_v<Bounds, bounds::clamp>);
-    result = std::make_shared<sharded_plan_storage<Exec>>(planned_tables{
-        table.comm(), digest_of(table.sharding()), this->rows(), Bounds::name, call.first(), number});
-  }
-  void route() {
+    const auto rows = static_cast<std::int64_t>(table.rows());
     const auto list = index_ref(indices);
-    if constexpr (may_pull)
-      if (shows_batches(call) && kernels_read(exec, list)) {
-        result->batch = make_plan(exec, indices, this->rows(), Bounds{});
-        result->routes.batch = route_by_kernels<Bounds>(verb, exec, table, result->batch, result->lists);
-        call.keep(result->lists.memory);
-      }
-    if (result->lists.memory == nullptr) result->routes.batch = route_batch<Bounds>(verb, exec, table, list);
-  }
-  void agree() {
-    batch_offer offer;
-    if constexpr (may_pull)
-      offer = show_lists(call, exec, instance(call.first()), result->lists, result->routes.batch);
-    result->headers = exchange_headers(call, result->routes.batch, {}, offer);
-    take_headers(result->routes, call.is_whole(), result->headers);
-    if constexpr (may_pull)
-      result->on_devices = !call.is_whole() && agree_to_pull<Exec>(call, result->headers);
-  }
-  void move() {
-    if (result->on_devices) return;
-    if constexpr (may_pull)
-      if (result->lists.memory != nullptr) bring_to_host(exec, result->lists, result->routes.batch);
-    if (!call.is_whole()) exchange_rows(call, table.label(), result->routes);
-  }
-  void apply() {
-    for (int r = call.first(); r < call.last(); ++r) plan_shard(r);
+    require_plan_shapes(list, rows, std::is_same_v<Bounds, bounds::clamp>);
+    auto plan = std::make_shared<sharded_plan_storage<Exec>>(
+        planned_tables{table.comm(), digest_of(table.sharding()), rows, Bounds::name, call.first(), number});
+    const auto instance = [&](int rank) { return shard_instance(table.comm(), rank, exec); };
+    std::shared_ptr<void> passing;
+    plan->is_whole = call.is_whole();
+    plan->batch = make_plan(exec, indices_near(exec, list, passing), rows, Bounds{});
+    plan->items = bucket_rows<Bounds>(verb, exec, table, plan->batch);
+    call.keep(plan->items.memory);
+    batch_values<float, near_space<Exec>> lists;
+    lists.row_of_item = plan->items.place;
+    plan->headers =
+        exchange_headers(call, plan->items, {},
+                         show_batch(call, exec, instance(call.first()), plan->items, lists, lane_content{}));
+    plan->in_place = agree_to_pull<Exec>(call, plan->headers);
+    for (int r = call.first(); r < call.last(); ++r) {
+      const auto shard_rows = static_cast<std::int64_t>(table.rows_of(r));
+      plan->owned.push_back(plan->in_place ? join_rows(verb, instance(r), r, plan->headers, shard_rows)
+                                           : collect_rows(call, exec, instance(r), r, *plan, shard_rows));
+    }
     call.agree();
-  }
-
- private:
-  [[nodiscard]] Exec instance(int rank) const { return shard_instance(table.comm(), rank, exec); }
-  void plan_shard(int rank) {
-    const auto shard_rows = static_cast<std::int64_t>(table.rows_of(rank));
-    if constexpr (may_pull)
-      if (result->on_devices) {
-        result->owned = join_batches(verb, instance(rank), rank, result->headers, shard_rows);
-        result->plans.push_back(result->owned.plan);
-        return;
-      }
-    result->plans.push_back(
-        make_plan(instance(rank), result->routes.rows_for(rank), shard_rows, bounds::unchecked{}));
-  }
-};
+    call.close();
+    return plan;
+  });
+}
 
 }  // namespace detail
 
@@ -110,9 +101,8 @@ template <class Exec, class Indices, class T, class Space, class Spread, class..
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_plan_arguments<Exec, Indices, chosen>();
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  detail::sharded_planning<bounds_policy, Exec, sharded_table<T, Space, Spread>, Indices> verb(
-      exec, indices, table, detail::note_of<chosen>("make_plan", table));
-  return sharded_plan<Exec>(verb.call.run(verb));
+  return sharded_plan<Exec>(
+      detail::plan_batches<bounds_policy>(exec, indices, table, detail::note_of<chosen>("make_plan", table)));
 }
 template <class Exec, class Indices, class Q, class Space, class ScaleSpace, class Spread, class... Policies>
 [[nodiscard]] sharded_plan<Exec> make_plan(const Exec& exec, const Indices& indices,

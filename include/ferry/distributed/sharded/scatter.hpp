@@ -1,54 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/communicator/detail/payload.hpp>
 #include <ferry/distributed/sharded/detail/coded_shard.hpp>
-#include <ferry/distributed/sharded/detail/sharded_write.hpp>
-#include <ferry/distributed/sharded/detail/values_in_place.hpp>
-#include <ferry/distributed/sharded/detail/with_routes.hpp>
-#include <ferry/distributed/sharded/make_plan.hpp>
+#include <ferry/distributed/sharded/detail/sharded_batch.hpp>
+#include <ferry/distributed/sharded/detail/sharded_verb.hpp>
+#include <ferry/distributed/sharded/detail/values_of_batch.hpp>
+#include <ferry/distributed/sharded/sharded_plan.hpp>
+#include <ferry/distributed/sharded/sharded_quantized_table.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/policy/bounds.hpp>
 #include <ferry/quantized/detail/quantized_access.hpp>
 #include <ferry/quantized/detail/quantized_verbs.hpp>
 #include <ferry/quantized/detail/scatter_quantized.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
+#include <ferry/rows/detail/update_rows.hpp>
 #include <ferry/rows/scatter.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 namespace ferry {
 
 namespace detail {
 
-template <class Choice, class Exec, class Table, class Named, class Values>
-struct sharded_scatter
-    : sharded_write<sharded_scatter<Choice, Exec, Table, Named, Values>, Choice, Exec, Table, Named, Values> {
-  using sharded_scatter::sharded_write::sharded_write;
-  using policies_of_shard = shard_policies<typename Choice::chosen, typename Choice::duplicates>;
-
-  template <class Rows, class RowValues>
-  void update(int rank, const Rows& rows, const RowValues& sources) {
-    auto&& shard = shard_of(this->table, rank);
-    if constexpr (has_coded_rows<Table>)
-      scatter_numbers<chosen_policies<policies_of_shard>>(this->instance(rank), shard, numbers_of(shard),
-                                                          rows, read_only(make_ref(sources)))
-          .join();
-    else
-      scatter(this->instance(rank), shard, rows, sources, policies_of_shard{}).join();
+/// Rows of the shard of a rank = values, by a plan of the rows.
+template <class Chosen, class Duplicates, class Exec, class Table, class T, class Space>
+void scatter_to_shard(const Exec& shard_exec, Table& table, int rank, const row_plan& plan,
+                      const array_ref<const T, Space>& values) {
+  using policies_of_shard = chosen_policies<shard_policies<Chosen, Duplicates>>;
+  auto&& shard = shard_of(table, rank);
+  if constexpr (has_coded_rows<Table>) {
+    scatter_numbers_by_plan<policies_of_shard>(shard_exec, shard, numbers_of(shard), plan, values).join();
+  } else {
+    using job = replace_job<typename Table::value_type, typename Table::memory_space>;
+    const auto rows = make_ref(shard);
+    update_rows<verb::scatter, policies_of_shard, shard_duplicates_t<Duplicates>>(
+        shard_exec, plain_rows(rows), job{rows}, plan, values)
+        .join();
   }
-  template <class Value>
-  void update_in_place(int rank, const values_in_place<Value>& sources) {
-    auto&& shard = shard_of(this->table, rank);
-    if constexpr (has_coded_rows<Table>) {
-      scatter_numbers_by_plan<chosen_policies<policies_of_shard>>(
-          this->instance(rank), shard, numbers_of(shard), sources.plan, sources.values)
-          .join();
-    } else {
-      using job = replace_job<typename Table::value_type, typename Table::memory_space>;
-      const auto rows = make_ref(shard);
-      write_in_place<verb::scatter, Choice>(this->instance(rank), rows, job{rows}, sources);
-    }
-  }
-};
+}
 
 }  // namespace detail
 
@@ -77,12 +74,37 @@ template <class Exec, detail::ShardedRows Table, class Indices, class Values, cl
   const auto sources = detail::read_only(make_ref(values));
   using value = std::remove_const_t<typename decltype(sources)::value_type>;
   const auto& named = detail::sharded_rows_named_by(indices);
+  using space = typename decltype(sources)::memory_space;
+  using home = detail::payload_space<Exec, typename Table::memory_space, space>;
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  using duplicates_policy = typename asked::duplicates;
+  constexpr bool reads = detail::reads_in_place<chosen, Exec, Table, value, home>;
   auto note = detail::note_of<chosen, value>("scatter", table);
-  detail::sharded_scatter<detail::write_choice<asked, detail::reads_where_they_are<chosen>>, Exec, Table,
-                          std::remove_cvref_t<decltype(named)>, std::remove_const_t<decltype(sources)>>
-      verb("scatter", exec, table, named, sources,
-           detail::add_plan(detail::add_factor(note, table), indices));
-  return verb.call.run(verb);
+  detail::collective call(table.comm(), detail::add_plan(detail::add_factor(note, table), indices));
+  return call.guarded([&]() -> ticket {
+    ticket refused;
+    detail::require_sharded_batch<Exec, chosen>("scatter", call, table, named, sources);
+    detail::require_array_device("scatter", exec, sources);
+    detail::sharded_batch<Exec, Table> batch(call, "scatter", exec, table);
+    const auto owned =
+        detail::values_of_positions<bounds_policy>(batch, "scatter", exec, table, named, sources);
+    batch.meet({}, batch.template offer<reads>(owned), false);
+    if (batch.refuses(refused)) return refused;
+    const auto received = batch.template receive<home>(owned, static_cast<std::int64_t>(table.width()));
+    if constexpr (duplicates_policy::forbids) {
+      batch.find_duplicates(received);
+      if (batch.refuses(refused)) return refused;
+    }
+    detail::write_jointly(call.first(), call.last(), [&](int r) {
+      const auto& rows = received[static_cast<std::size_t>(r - call.first())];
+      const Exec shard_exec = batch.instance(r);
+      const detail::fence_on_exception<Exec> reading(shard_exec);  // memory of other ranks
+      detail::scatter_to_shard<chosen, duplicates_policy>(shard_exec, table, r, rows.plan, rows.values);
+    });
+    call.agree();  // no rank returns before all have written
+    call.close();
+    return {};
+  });
 }
 
 }  // namespace ferry

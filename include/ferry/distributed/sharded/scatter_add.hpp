@@ -1,40 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/sharded/detail/sharded_write.hpp>
-#include <ferry/distributed/sharded/detail/values_in_place.hpp>
-#include <ferry/distributed/sharded/detail/with_routes.hpp>
-#include <ferry/distributed/sharded/make_plan.hpp>
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/communicator/detail/payload.hpp>
+#include <ferry/distributed/sharded/detail/sharded_batch.hpp>
+#include <ferry/distributed/sharded/detail/sharded_verb.hpp>
+#include <ferry/distributed/sharded/detail/values_of_batch.hpp>
+#include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/distributed/sharded/sharded_quantized_table.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/rows/detail/row_jobs.hpp>
+#include <ferry/rows/detail/update_rows.hpp>
 #include <ferry/rows/scatter_add.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+#include <ferry/tensor/tensor.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 namespace ferry {
-
-namespace detail {
-
-template <class Choice, class Exec, class Table, class Named, class Values>
-struct sharded_scatter_add : sharded_write<sharded_scatter_add<Choice, Exec, Table, Named, Values>, Choice,
-                                           Exec, Table, Named, Values> {
-  using sharded_scatter_add::sharded_write::sharded_write;
-
-  template <class Rows, class RowValues>
-  void update(int rank, const Rows& rows, const RowValues& sources) {
-    scatter_add(this->instance(rank), this->table.shard(rank), rows, sources,
-                shard_policies<typename Choice::chosen, typename Choice::duplicates>{})
-        .join();
-  }
-  template <class Value>
-  void update_in_place(int rank, const values_in_place<Value>& sources) {
-    const auto shard = make_ref(this->table.shard(rank));
-    using job = add_job<typename Table::value_type, typename Table::memory_space>;
-    write_in_place<verb::scatter_add, Choice>(this->instance(rank), shard, job{shard}, sources);
-  }
-};
-
-}  // namespace detail
 
 /// table[r] += the combined values of all positions that name row r, in all ranks' batches, in the order
 /// (rank, position).
@@ -58,13 +47,47 @@ template <class Exec, class T, class Space, class Spread, class Indices, class V
   const auto sources = detail::read_only(make_ref(values));
   using value = std::remove_const_t<typename decltype(sources)::value_type>;
   const auto& named = detail::sharded_rows_named_by(indices);
-  detail::sharded_scatter_add<detail::write_choice<asked, detail::reads_where_they_are<chosen>>, Exec,
-                              sharded_table<T, Space, Spread>, std::remove_cvref_t<decltype(named)>,
-                              std::remove_const_t<decltype(sources)>>
-      verb("scatter_add", exec, table, named, sources,
-           detail::add_plan(detail::note_of<chosen, typename asked::reduce, value>("scatter_add", table),
-                            indices));
-  return verb.call.run(verb);
+  using home = detail::payload_space<Exec, Space, typename decltype(sources)::memory_space>;
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  using duplicates_policy = typename asked::duplicates;
+  using sum = std::conditional_t<asked::reduce::sums_locally, accumulation_t<value>, value>;
+  using table_type = sharded_table<T, Space, Spread>;
+  constexpr bool reads = detail::reads_in_place<chosen, Exec, table_type, sum, home>;
+  using policies_of_shard = detail::chosen_policies<detail::shard_policies<chosen, duplicates_policy>>;
+  using job = detail::add_job<T, Space>;
+  detail::collective call(
+      table.comm(),
+      detail::add_plan(detail::note_of<chosen, typename asked::reduce, value>("scatter_add", table),
+                       indices));
+  return call.guarded([&]() -> ticket {
+    ticket refused;
+    tensor<sum, home> sums;
+    detail::require_sharded_batch<Exec, chosen>("scatter_add", call, table, named, sources);
+    detail::require_array_device("scatter_add", exec, sources);
+    detail::sharded_batch<Exec, table_type> batch(call, "scatter_add", exec, table);
+    const auto owned = detail::values_for_owners<typename asked::reduce, bounds_policy>(
+        batch, "scatter_add", exec, table, named, sources, sums);
+    batch.meet({}, batch.template offer<reads>(owned), false);
+    if (batch.refuses(refused)) return refused;
+    const auto received = batch.template receive<home>(owned, static_cast<std::int64_t>(table.width()));
+    if constexpr (duplicates_policy::forbids) {
+      batch.find_duplicates(received);
+      if (batch.refuses(refused)) return refused;
+    }
+    detail::write_jointly(call.first(), call.last(), [&](int r) {
+      const auto& rows = received[static_cast<std::size_t>(r - call.first())];
+      const Exec shard_exec = batch.instance(r);
+      const detail::fence_on_exception<Exec> reading(shard_exec);  // memory of other ranks
+      const auto shard = make_ref(table.shard(r));
+      detail::update_rows<verb::scatter_add, policies_of_shard,
+                          detail::shard_duplicates_t<duplicates_policy>>(
+          shard_exec, detail::plain_rows(shard), job{shard}, rows.plan, rows.values)
+          .join();
+    });
+    call.agree();  // no rank returns before all have written
+    call.close();
+    return {};
+  });
 }
 
 /// Refuses quantized rows. Does not compile.

@@ -2,19 +2,18 @@
 #pragma once
 
 #include <ferry/concepts/execution_space.hpp>
-#include <ferry/distributed/sharded/detail/batch_offer.hpp>
-#include <ferry/distributed/sharded/detail/kernel_route.hpp>
-#include <ferry/distributed/sharded/detail/pull_rows.hpp>
-#include <ferry/distributed/sharded/detail/routing.hpp>
-#include <ferry/distributed/sharded/detail/rows_once.hpp>
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/sharded/detail/batch_findings.hpp>
+#include <ferry/distributed/sharded/detail/batch_headers.hpp>
+#include <ferry/distributed/sharded/detail/buckets.hpp>
+#include <ferry/distributed/sharded/detail/received_rows.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/memory/detail/function_ref.hpp>
 #include <ferry/plan/row_plan.hpp>
-#include <ferry/rows/copy.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -25,13 +24,6 @@
 namespace ferry {
 
 namespace detail {
-
-/// Routes that are made when a verb first needs them.
-template <class Wire>
-struct routing_when_needed {
-  std::once_flag is_made;
-  routing<Wire> routes;
-};
 
 /// The tables that a plan is for, and the thread that made it.
 struct planned_tables {
@@ -48,47 +40,25 @@ struct planned_tables {
 void require_planned(const char* verb, const planned_tables& plan, bool by_group, const planned_tables& call,
                      function_ref<std::string()> describe);
 
-/// The routes of a batch and a plan for each shard that the thread acts for.
+/// The buckets of a batch, and the rows of each shard that the thread acts for, sorted.
 template <class Exec>
 struct sharded_plan_storage : planned_tables {
   explicit sharded_plan_storage(planned_tables tables) : planned_tables(std::move(tables)) {}
 
-  /// The plan of this rank's batch, on the device of its instance; without storage if the host made the
-  /// routes.
-  row_plan batch{};
-  routing<wire_space<Exec>> routes{};  ///< without lists if they lie on devices
-  std::vector<row_plan> plans{};       ///< of the shards from `first` on
-  /// True if kernels of all ranks have made and joined the lists.
-  bool on_devices = false;
-  routed_lists lists{};     ///< of this rank's batch
-  batch_headers headers{};  ///< of all ranks
-  owned_batch owned{};      ///< of the shard of this rank
+  row_plan batch{};                       ///< of this thread's batch
+  buckets items{};                        ///< of the same
+  batch_headers headers{};                ///< of all ranks
+  std::vector<owned_rows<Exec>> owned{};  ///< of the shards from `first` on
+  bool is_whole = true;                   ///< one thread acts for all ranks
+  bool in_place = false;                  ///< owners have read the lists of all ranks where they are
 
-  /// The routes with their lists in memory of the host, brought there when a verb first needs them. Blocks.
-  [[nodiscard]] const routing<wire_space<Exec>>& routes_on_host(const Exec& exec) const {
-    if (!on_devices) return routes;
-    std::call_once(on_host_->is_made, [&] {
-      auto& brought = on_host_->routes;
-      static_cast<route_groups&>(brought.batch) = routes.batch;
-      brought.findings = routes.findings;
-      brought.is_whole = routes.is_whole;
-      brought.in_begin = routes.in_begin;
-      bring_to_host(exec, lists, brought.batch);
-      brought.rows_in = tensor<std::int64_t, wire_space<Exec>>("rows of the shard", owned.rows.rows());
-      copy(exec, owned.rows, brought.rows_in).join();
-    });
-    return on_host_->routes;
+  [[nodiscard]] const owned_rows<Exec>& owned_by(int rank) const {
+    return owned[static_cast<std::size_t>(rank - first)];
   }
-  [[nodiscard]] const routing<wire_space<Exec>>& unique_routes(const Exec& exec) const {
-    std::call_once(unique_->is_made, [&] { unique_->routes = routing_once(routes_on_host(exec)); });
-    return unique_->routes;
+  /// The findings of the batch of this thread.
+  [[nodiscard]] const batch_findings& findings_of(const collective& call) const {
+    return headers.findings[call.is_whole() ? 0 : static_cast<std::size_t>(call.rank())];
   }
-
- private:
-  using when_needed = routing_when_needed<wire_space<Exec>>;
-
-  std::shared_ptr<when_needed> on_host_ = std::make_shared<when_needed>();
-  std::shared_ptr<when_needed> unique_ = std::make_shared<when_needed>();
 };
 
 }  // namespace detail
@@ -104,7 +74,7 @@ class sharded_plan {
       : storage_(std::move(storage)) {}
 
   /// Number of indices of the batch of this rank.
-  [[nodiscard]] std::int64_t positions() const { return storage_->routes.batch.positions; }
+  [[nodiscard]] std::int64_t positions() const { return storage_->items.positions; }
   /// Number of rows of the tables that the plan is for.
   [[nodiscard]] std::int64_t rows() const { return storage_->rows; }
   /// For the verbs.
@@ -153,7 +123,7 @@ void require_sharded_plan(const char* verb, const sharded_plan<Exec>& plan, cons
   if constexpr (Chosen::template names<bounds_category>)
     bounds = Chosen::template get<bounds_category, void>::name;
   const auto& storage = plan.storage();
-  require_planned(verb, storage, storage.routes.is_whole,
+  require_planned(verb, storage, storage.is_whole,
                   {table.comm(), digest_of(table.sharding()), static_cast<std::int64_t>(table.rows()), bounds,
                    table.comm().acting_rank()},
                   [&table] { return table.describe(); });

@@ -7,6 +7,7 @@
 #include <ferry/concepts/sharding.hpp>
 #include <ferry/distributed/communicator/communicator.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/sharded/detail/listed_sharding.hpp>
 #include <ferry/distributed/sharded/detail/open_shards.hpp>
 #include <ferry/distributed/sharded/shardings/cyclic.hpp>
 #include <ferry/error.hpp>
@@ -183,6 +184,8 @@ class sharded_table {
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
   /// The label as tensors share it; for the verbs.
   [[nodiscard]] const std::shared_ptr<const std::string>& shared_label() const noexcept { return label_; }
+  /// The owners of rows for kernels, if the host finds them; for the verbs.
+  [[nodiscard]] detail::owner_lists& owners() const noexcept { return *owners_; }
   /// The shards of other processes, for path::peer.
   [[nodiscard]] const detail::opened_shards& opened() const noexcept { return opened_; }
 
@@ -205,6 +208,7 @@ class sharded_table {
   std::uint64_t number_ = 0;
   std::vector<tensor<T, Space>> shards_;
   detail::opened_shards opened_;
+  std::shared_ptr<detail::owner_lists> owners_ = std::make_shared<detail::owner_lists>();
 };
 
 namespace detail {

@@ -1,22 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/communicator/detail/payload.hpp>
 #include <ferry/distributed/sharded/detail/agreed_options.hpp>
+#include <ferry/distributed/sharded/detail/batch_findings.hpp>
 #include <ferry/distributed/sharded/detail/coded_shard.hpp>
 #include <ferry/distributed/sharded/detail/scan_values.hpp>
 #include <ferry/distributed/sharded/detail/shard_rule.hpp>
+#include <ferry/distributed/sharded/detail/sharded_batch.hpp>
 #include <ferry/distributed/sharded/detail/sharded_dense_step.hpp>
-#include <ferry/distributed/sharded/detail/sharded_write.hpp>
-#include <ferry/distributed/sharded/detail/values_in_place.hpp>
-#include <ferry/distributed/sharded/detail/with_routes.hpp>
-#include <ferry/distributed/sharded/make_plan.hpp>
+#include <ferry/distributed/sharded/detail/sharded_verb.hpp>
+#include <ferry/distributed/sharded/detail/values_of_batch.hpp>
 #include <ferry/distributed/sharded/make_state.hpp>
+#include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/distributed/sharded/sharded_state.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/optim/detail/step_rows.hpp>
 #include <ferry/optim/step.hpp>
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/policy/bounds.hpp>
 #include <ferry/quantized/detail/coded_weights.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+#include <ferry/tensor/tensor.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -24,51 +35,15 @@ namespace ferry {
 
 namespace detail {
 
-template <class Choice, class Exec, class Rule, class Table, class State, class Named, class Values>
-struct sharded_step : sharded_write<sharded_step<Choice, Exec, Rule, Table, State, Named, Values>, Choice,
-                                    Exec, Table, Named, Values> {
-  using base = typename sharded_step::sharded_write;
-  using chosen = typename Choice::chosen;
-  using count_policy = typename chosen::template get<step_count_category, step_count::global>;
-  using nonfinite_policy = typename chosen::template get<nonfinite_category, nonfinite::keep>;
-  using compute = step_type<typename Table::value_type, typename State::value_type, typename base::value>;
-  using policies_of_shard = chosen_policies<shard_step_policies<chosen, typename Choice::duplicates>>;
-
-  const Rule& rule;
-  State& state;
-
-  sharded_step(const Exec& instance, const Rule& optimizer, Table& rows, State& moments, const Named& indices,
-               const Values& grads, const call_note& note)
-      : base("step", instance, rows, indices, grads, note), rule(optimizer), state(moments) {}
-
-  void check() {
-    base::check();
-    require_sharded_step<count_policy, compute>("step", this->call, rule, this->table, state);
-  }
-  void route() {
-    if constexpr (nonfinite_policy::looks) this->scanned = scan_values(this->exec, this->values);
-    base::route();
-  }
-  [[nodiscard]] bool refuse() {
-    return this->refuse_batches() || this->template refuse_gradients<nonfinite_policy>(state);
-  }
-  template <class Rows, class Grads>
-  void update(int rank, const Rows& rows, const Grads& grads) {
-    const auto weights = weights_of_shard(this->table, rank);
-    step_rows<policies_of_shard>(this->instance(rank), rule_of_shard(rule, this->table, state, rank),
-                                 stepped_rows(weights), state.shard(rank), rows_named_by(rows),
-                                 read_only(make_ref(grads)))
-        .join();
-  }
-  template <class Grads>
-  void update_in_place(int rank, const values_in_place<Grads>& grads) {
-    const auto weights = weights_of_shard(this->table, rank);
-    step_rows<policies_of_shard, values_of_ranks>(
-        this->instance(rank), rule_of_shard(rule, this->table, state, rank), stepped_rows(weights),
-        state.shard(rank), grads.plan, grads.values)
-        .join();
-  }
-};
+/// A step of the rows of a shard that a plan names. Gradients have been checked with the batches.
+template <class Policies, class Exec, class Rule, class Table, class State, class T, class Space>
+void step_shard_rows(const Exec& shard_exec, const Rule& rule, Table& table, State& state, int rank,
+                     const row_plan& plan, const array_ref<const T, Space>& grads) {
+  const auto weights = weights_of_shard(table, rank);
+  step_rows<Policies, values_of_ranks>(shard_exec, rule_of_shard(rule, table, state, rank),
+                                       stepped_rows(weights), state.shard(rank), plan, grads)
+      .join();
+}
 
 }  // namespace detail
 
@@ -103,16 +78,49 @@ template <class Exec, class Rule, detail::ShardedRows Table, class StateRule, cl
   const auto sources = detail::read_only(make_ref(grads));
   using value = std::remove_const_t<typename decltype(sources)::value_type>;
   static_assert(NumberElement<value>, "ferry: step needs gradients that are numbers.");
-  constexpr bool reads_in_place = detail::reads_where_they_are<chosen>;
+  using home =
+      detail::payload_space<Exec, typename Table::memory_space, typename decltype(sources)::memory_space>;
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  using count_policy = typename chosen::template get<step_count_category, step_count::global>;
+  using duplicates_policy = typename asked::duplicates;
+  using sum = std::conditional_t<asked::reduce::sums_locally, accumulation_t<value>, value>;
+  constexpr bool reads = detail::reads_in_place<chosen, Exec, Table, sum, home>;
+  using policies_of_shard = detail::chosen_policies<detail::shard_step_policies<chosen, duplicates_policy>>;
   const auto& named = detail::sharded_rows_named_by(indices);
   auto note = detail::note_of<chosen, typename asked::reduce, value, Rule>("step", table);
   detail::add_factor(detail::add_options(note, rule), table);
-  detail::sharded_step<detail::write_choice<asked, reads_in_place, nonfinite_policy::looks>, Exec, Rule,
-                       Table, sharded_state<StateRule, StateType, StateSpace>,
-                       std::remove_cvref_t<decltype(named)>, std::remove_const_t<decltype(sources)>>
-      verb(exec, rule, table, state, named, sources,
-           detail::add_plan(detail::add_state(note, state), indices));
-  return verb.call.run(verb);
+  detail::collective call(table.comm(), detail::add_plan(detail::add_state(note, state), indices));
+  return call.guarded([&]() -> ticket {
+    ticket refused;
+    tensor<sum, home> sums;
+    detail::batch_findings scanned;
+    detail::require_sharded_batch<Exec, chosen>("step", call, table, named, sources);
+    detail::require_array_device("step", exec, sources);
+    detail::require_sharded_step<count_policy,
+                                 detail::step_type<typename Table::value_type, StateType, value>>(
+        "step", call, rule, table, state);
+    if constexpr (nonfinite_policy::looks) scanned = detail::scan_values(exec, sources);
+    detail::sharded_batch<Exec, Table> batch(call, "step", exec, table);
+    const auto owned = detail::values_for_owners<typename asked::reduce, bounds_policy>(
+        batch, "step", exec, table, named, sources, sums);
+    batch.meet(scanned, batch.template offer<reads>(owned), nonfinite_policy::looks);
+    if (batch.refuses(refused)) return refused;
+    const auto received = batch.template receive<home>(owned, static_cast<std::int64_t>(table.width()));
+    if constexpr (duplicates_policy::forbids) {
+      batch.find_duplicates(received);
+      if (batch.refuses(refused)) return refused;
+    }
+    if (batch.template refuses_gradients<nonfinite_policy>(refused, state)) return refused;
+    detail::write_jointly(call.first(), call.last(), [&](int r) {
+      const auto& rows = received[static_cast<std::size_t>(r - call.first())];
+      const Exec shard_exec = batch.instance(r);
+      const detail::fence_on_exception<Exec> reading(shard_exec);  // memory of other ranks
+      detail::step_shard_rows<policies_of_shard>(shard_exec, rule, table, state, r, rows.plan, rows.values);
+    });
+    call.agree();  // no rank returns before all have written
+    call.close();
+    return {};
+  });
 }
 
 /// One optimizer step on all rows of a sharded table. Each rank passes the gradients of the rows that it
@@ -140,14 +148,7 @@ template <class Exec, class Rule, detail::ShardedRows Table, class StateRule, cl
   static_assert(NumberElement<value>, "ferry: step needs gradients that are numbers.");
   auto note = detail::note_of<chosen, value, Rule>("step of all rows", table);
   detail::add_factor(detail::add_options(note, rule), table);
-  using shard_policies =
-      detail::chosen_policies<detail::shard_step_policies<chosen, duplicates::assume_unique>>;
-  const detail::every_row rows_of_table{static_cast<std::int64_t>(table.rows())};
-  detail::sharded_dense_step<chosen, shard_policies, Exec, Rule, Table,
-                             sharded_state<StateRule, StateType, StateSpace>,
-                             std::remove_const_t<decltype(sources)>>
-      verb(exec, rule, table, state, rows_of_table, sources, detail::add_state(note, state));
-  return verb.call.run(verb);
+  return detail::step_all_shards<chosen>(exec, rule, table, state, sources, detail::add_state(note, state));
 }
 
 /// Refuses the state of an ordinary table for a sharded one, and the other way round. Does not compile.

@@ -2,17 +2,23 @@
 #pragma once
 
 #include <ferry/bags/step_bags.hpp>
+#include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/sharded/detail/agreed_options.hpp>
 #include <ferry/distributed/sharded/detail/pool_sharded.hpp>
+#include <ferry/distributed/sharded/detail/shard_rule.hpp>
+#include <ferry/distributed/sharded/detail/sharded_batch.hpp>
+#include <ferry/distributed/sharded/detail/sharded_verb.hpp>
 #include <ferry/distributed/sharded/detail/step_sharded_bags.hpp>
-#include <ferry/distributed/sharded/detail/with_routes.hpp>
-#include <ferry/distributed/sharded/make_plan.hpp>
+#include <ferry/distributed/sharded/detail/values_of_batch.hpp>
 #include <ferry/distributed/sharded/sharded_quantized_table.hpp>
 #include <ferry/distributed/sharded/sharded_state.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/distributed/sharded/step.hpp>
+#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/ticket.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 namespace ferry {
@@ -28,23 +34,84 @@ ticket step_sharded_bags(const Exec& exec, const Rule& rule, Table& table, State
                          const Extra& extra, const WeightGrads& weight_grads) {
   using bag = bag_policies<Policies...>;
   using chosen = typename bag::chosen;
+  using pooling = typename bag::pooling;
   require_sharded_bags<Exec, Table, Indices, Offsets, Grads, chosen, true>();
   static_assert(
       !chosen::template names<duplicates_category>,
       "ferry: step_bags adds the gradients of all positions of a row, as the backward pass of bags does, so it takes no duplicates policy.");
   const auto grads = read_only(make_ref(pooled_grads));
-  using value = std::remove_const_t<typename decltype(grads)::value_type>;
+  using grads_type = std::remove_const_t<decltype(grads)>;
+  using value = std::remove_const_t<typename grads_type::value_type>;
   static_assert(NumberElement<value>, "ferry: step needs gradients that are numbers.");
   const auto& named = sharded_rows_named_by(indices);
   const auto bags = bags_named_by(offsets);
-  auto note = note_of<chosen, typename bag::pooling, value, Rule, typename Extra::value_type,
-                      typename WeightGrads::value_type>("step_bags", table);
-  sharded_bag_step<bag, Exec, Rule, Table, State, std::remove_cvref_t<decltype(named)>,
-                   std::remove_const_t<decltype(bags)>, std::remove_const_t<decltype(grads)>, Extra,
-                   WeightGrads>
-      verb(exec, rule, table, state, named, bags, grads, extra, weight_grads,
-           add_plan(add_state(add_options(note, rule), state), indices));
-  return verb.call.run(verb);
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  using count_policy = typename chosen::template get<step_count_category, step_count::global>;
+  using nonfinite_policy = typename chosen::template get<nonfinite_category, nonfinite::keep>;
+  using compute = step_type<typename Table::value_type, typename State::value_type, value>;
+  using bags_type = std::remove_const_t<decltype(bags)>;
+  using items_type = bag_batch<bag, Exec, Table, bags_type, grads_type, Extra, compute>;
+  using home = typename items_type::home;
+  using sum = std::conditional_t<items_type::weighs, weighted_sum, duplicates::sum>;
+  using policies_of_shard = chosen_policies<shard_step_policies<chosen, sum>>;
+  constexpr bool finds_weight_grads = !std::is_same_v<WeightGrads, no_array>;
+  constexpr bool reads = reads_in_place<chosen, Exec, Table, typename items_type::sent, home>;
+  auto note =
+      note_of<chosen, pooling, value, Rule, typename Extra::value_type, typename WeightGrads::value_type>(
+          "step_bags", table);
+  collective call(table.comm(), add_plan(add_state(add_options(note, rule), state), indices));
+  return call.guarded([&]() -> ticket {
+    ticket refused;
+    const std::int64_t positions = routed_positions(named);
+    require_sharded_bag_batch<chosen, Exec>("step_bags", call, table, named, bags, grads);
+    require_a_bag("step_bags", positions, grads);
+    require_extra<pooling>("step_bags", extra, positions, grads);
+    if constexpr (finds_weight_grads) {
+      require_weights("step_bags", weight_grads, positions, gradients_of_weights);
+      require_apart("step_bags", call, table, weight_grads);
+      require_direct_reach("step_bags", exec, weight_grads);
+    }
+    require_sharded_step<count_policy, compute>("step_bags", call, rule, table, state);
+    sharded_batch<Exec, Table> batch(call, "step_bags", exec, table);
+    items_type items(call, exec, table, bags, grads, extra);
+    items.bucket(batch, named);
+    if constexpr (items_type::finds_maxima) {
+      items.make_shares(batch.items());
+      const bool is_good = !items.has_bad_bags() && !has_bad_indices(call, batch.items(), named);
+      use_rows_of_batch<chosen, bounds_policy, home>(
+          call, "step_bags", exec, table, batch, named, is_good,
+          [&]<class Bounds>(const auto& rows, const auto& list, Bounds) {
+            const auto maxima = positions_of_maxima<typename Table::value_type, pooling, Bounds>(
+                exec, rows, list, bags, grads);
+            items.share(batch.items(), read_only(make_ref(maxima)));
+          });
+    } else if constexpr (pooling::selects) {
+      items.make_shares(batch.items());
+      if (!items.has_bad_bags()) items.share(batch.items(), extra);
+    }
+    const auto owned = items.values();
+    batch.meet(items.template scan<nonfinite_policy>(), batch.template offer<reads>(owned));
+    if (batch.refuses(refused)) return refused;
+    if constexpr (finds_weight_grads) {
+      use_rows_of_batch<chosen, bounds_policy, home>(
+          call, "step_bags", exec, table, batch, named, true,
+          [&]<class Bounds>(const auto& rows, const auto& list, Bounds) {
+            write_weight_gradients<Bounds>(exec, rows, list, bags, items.gradients(), weight_grads);
+          });
+      call.end_reads();  // before any row is stepped, also over the weights
+    }
+    if (batch.template refuses_gradients<nonfinite_policy>(refused, state)) return refused;
+    const auto received = batch.template receive<home>(owned, static_cast<std::int64_t>(table.width()));
+    write_jointly(call.first(), call.last(), [&](int r) {
+      const auto& rows = received[static_cast<std::size_t>(r - call.first())];
+      const Exec shard_exec = batch.instance(r);
+      const fence_on_exception<Exec> reading(shard_exec);  // memory of other ranks
+      step_shard_rows<policies_of_shard>(shard_exec, rule, table, state, r, rows.plan, rows.values);
+    });
+    call.agree();  // no rank returns before all have written
+    call.close();
+    return {};
+  });
 }
 
 }  // namespace detail

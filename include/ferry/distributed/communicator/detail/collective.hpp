@@ -70,6 +70,10 @@ class collective {
   void begin_reads() { reads_ = true; }
   /// After that all_gather, if no rank reads.
   void cancel_reads() { reads_ = false; }
+  /// agree(), if ranks have read.
+  void end_reads() {
+    if (reads_) agree();
+  }
   /// Keeps memory that other ranks read until the verb has ended, also after an exception.
   void keep(std::shared_ptr<void> memory) { memory_.push_back(std::move(memory)); }
   void exchange(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming);

@@ -2,20 +2,18 @@
 #pragma once
 
 #include <ferry/memory/spaces.hpp>
-#include <ferry/plan/row_plan.hpp>
 #include <ferry/rows/copy.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
-#include <ferry/tensor/tensor_view.hpp>
 
-#include <cstdint>
+#include <cstddef>
 #include <string>
 #include <type_traits>
 #include <vector>
 
 namespace ferry::detail {
 
-/// The space of buffers that ranks exchange: host memory that kernels of Exec reach at full speed.
+/// Host memory that kernels of Exec reach at full speed.
 template <class Exec>
 using wire_space = std::conditional_t<is_host_exec<Exec>, pageable_space, pinned_space>;
 
@@ -34,18 +32,6 @@ const std::remove_const_t<T>* host_values(const Exec& exec, const array_ref<T, S
     if (!room.empty()) copy(exec, array, room).join();
     return room.data();
   }
-}
-
-/// The row of each position of a plan, -1 for none.
-template <class Exec>
-const std::int64_t* host_rows(const Exec& exec, const row_plan& plan, std::vector<std::int64_t>& room) {
-  const plan_storage& storage = *plan.storage();
-  if (storage.completion != nullptr) storage.completion->wait();
-  if (storage.on_host) return storage.row_of;
-  room.resize(static_cast<std::size_t>(plan.positions()));
-  if (!room.empty())
-    copy(exec, tensor_view<const std::int64_t, device_space>(storage.row_of, room.size()), room).join();
-  return room.data();
 }
 
 }  // namespace ferry::detail

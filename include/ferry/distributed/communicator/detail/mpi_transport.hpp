@@ -81,7 +81,8 @@ class mpi_transport final : public message_transport {
       MPI_Status sender;
       require(MPI_Iprobe(MPI_ANY_SOURCE, last_tag, comm_, &is_there, &sender));
       if (is_there != 0) {
-        require(MPI_Recv(&last, sizeof last, MPI_BYTE, sender.MPI_SOURCE, last_tag, comm_, MPI_STATUS_IGNORE));
+        require(
+            MPI_Recv(&last, sizeof last, MPI_BYTE, sender.MPI_SOURCE, last_tag, comm_, MPI_STATUS_IGNORE));
         return true;
       }
       if (clock::now() >= until) return false;
@@ -92,8 +93,8 @@ class mpi_transport final : public message_transport {
   /// Messages leave from a copy, which lives on if the group breaks.
   void make_room(std::span<const outgoing_part> outgoing) override {
     std::size_t bytes = 0;
-    for (std::size_t r = 0; r < outgoing.size(); ++r)
-      if (static_cast<int>(r) != rank()) bytes += outgoing[r].bytes;
+    for (std::size_t i = 0; i < outgoing.size(); ++i)
+      if (rank_of(i) != rank()) bytes += outgoing[i].bytes;
     if (memory_->leaving.size() < bytes) memory_->leaving.resize(bytes);
     memory_->copies.assign(outgoing.begin(), outgoing.end());
   }
@@ -101,11 +102,11 @@ class mpi_transport final : public message_transport {
                      clock::time_point until, call_header& last) override {
     memory& m = *memory_;
     std::size_t begin = 0;
-    for (std::size_t r = 0; r < outgoing.size(); ++r) {
-      if (static_cast<int>(r) == rank() || outgoing[r].bytes == 0) continue;
-      std::memcpy(m.leaving.data() + begin, outgoing[r].data, outgoing[r].bytes);
-      m.copies[r].data = m.leaving.data() + begin;
-      begin += outgoing[r].bytes;
+    for (std::size_t i = 0; i < outgoing.size(); ++i) {
+      if (rank_of(i) == rank() || outgoing[i].bytes == 0) continue;
+      std::memcpy(m.leaving.data() + begin, outgoing[i].data, outgoing[i].bytes);
+      m.copies[i].data = m.leaving.data() + begin;
+      begin += outgoing[i].bytes;
     }
     m.requests.clear();
     for_each_message(incoming, [&](int r, std::byte* data, int bytes) {
@@ -137,13 +138,16 @@ class mpi_transport final : public message_transport {
     std::vector<MPI_Request> requests;
   };
 
+  [[nodiscard]] int rank_of(std::size_t part) const {
+    return static_cast<int>(part % static_cast<std::size_t>(size()));
+  }
   /// Calls act(rank, data, bytes) for each message of the parts of the other ranks.
   template <class Part, class Act>
   void for_each_message(std::span<const Part> parts, const Act& act) {
-    for (int r = 0; r < size(); ++r) {
-      const Part& part = parts[static_cast<std::size_t>(r)];
-      for (std::size_t first = 0; r != rank() && first < part.bytes; first += most_bytes)
-        act(r, part.data + first, static_cast<int>(std::min(most_bytes, part.bytes - first)));
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const Part& part = parts[i];
+      for (std::size_t first = 0; rank_of(i) != rank() && first < part.bytes; first += most_bytes)
+        act(rank_of(i), part.data + first, static_cast<int>(std::min(most_bytes, part.bytes - first)));
     }
   }
 

@@ -6,10 +6,10 @@
 #include <ferry/distributed/communicator/detail/instance_lane.hpp>
 #include <ferry/distributed/communicator/detail/transport.hpp>
 #include <ferry/memory/spaces.hpp>
+#include <ferry/rows/detail/batch_rows.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/tensor/extents.hpp>
-#include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <array>
@@ -21,15 +21,14 @@
 #include <type_traits>
 #include <utility>
 
-/// Buffers of rows that travel between ranks. Indices and counts travel in wire_space, where the host reads
-/// them.
+/// Buffers of rows that travel between ranks.
 namespace ferry::detail {
 
-/// The space of such buffers: that of the ranks' devices if one of the arrays that the rows come from or go
-/// to is in device memory, else that of the wire.
+/// The space of such buffers: near the ranks' kernels, but for rows that come from host memory and go there
+/// in a program with devices.
 template <class Exec, class... Spaces>
-using payload_space = std::conditional_t<!is_host_exec<Exec> && (!Spaces::is_host_accessible || ...),
-                                         device_space, wire_space<Exec>>;
+using payload_space = std::conditional_t<!is_host_exec<Exec> && (Spaces::is_host_accessible && ...),
+                                         pinned_space, near_space<Exec>>;
 
 /// A buffer for work of `exec`: on its device from the cache of the engine, because to allocate and free
 /// device memory waits for the device. No work may be in flight when it ends, also after an exception.
@@ -83,7 +82,7 @@ struct fence_on_exception {
 /// True if both instances are of the device that has a buffer in Space.
 template <class Space, class Exec>
 bool share_home([[maybe_unused]] const Exec& first, [[maybe_unused]] const Exec& second) {
-  if constexpr (Space::is_host_accessible)
+  if constexpr (Space::is_host_accessible || is_host_exec<Exec>)
     return true;
   else
     return execution_backend<Exec>::device_of(first) == execution_backend<Exec>::device_of(second);
@@ -100,28 +99,13 @@ void copy_home(const Exec& to_exec, void* target, const Exec& from_exec, const v
   waits.fence();
 }
 
-/// Rows of a buffer of `exec`, or their copy on the device of `there`, which `copy` owns.
-template <class T, class Space, class Exec>
-tensor_slice<const T, Space> rows_near([[maybe_unused]] const Exec& exec,
-                                       [[maybe_unused]] const Exec& shard_exec,
-                                       const tensor_slice<const T, Space>& rows,
-                                       [[maybe_unused]] tensor<T, Space>& copy) {
-  if constexpr (!Space::is_host_accessible)
-    if (!share_home<Space>(exec, shard_exec)) {
-      copy = payload<T, Space>(shard_exec, "rows near a shard", rows.rows(), rows.width());
-      copy_home(shard_exec, copy.data(), exec, rows.data(), copy.size() * sizeof(T));
-      return copy.first(copy.rows());
-    }
-  return rows;
-}
-
 /// exchange of buffers in Space: those of device memory have been made by `sends` and lie on its device, and
 /// those for what comes on that of `takes`. Blocks.
 template <class Space, class Exec>
 void exchange_payload(collective& call, [[maybe_unused]] const Exec& sends,
                       [[maybe_unused]] const Exec& takes, std::span<const outgoing_part> outgoing,
                       std::span<const incoming_part> incoming) {
-  if constexpr (Space::is_host_accessible) {
+  if constexpr (Space::is_host_accessible || device_is_host<Exec>) {
     call.exchange(outgoing, incoming);
   } else {
     instance_lane<Exec> lane(sends, takes);

@@ -101,7 +101,8 @@ class transport {
   /// theirs[r * mine.size()] .. = what rank r passed; all pass the same number of bytes.
   virtual void all_gather(int rank, const call_note& note, std::span<const std::byte> part,
                           std::byte* parts) = 0;
-  /// Sends outgoing[r] to rank r and receives incoming[r]; size() parts each. The sizes of both ends agree.
+  /// Sends outgoing[i] to rank i % size() and receives incoming[i] from it: one or several lists of size()
+  /// parts, as many on all ranks. The sizes of both ends agree.
   virtual void exchange(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
                         std::span<const incoming_part> incoming) = 0;
   /// True if ranks read each other's memory by its addresses: they are threads of this process.

@@ -27,8 +27,9 @@
 
 namespace ferry::kernels {
 
-/// out[k] = the row of the gradients that position place[k] gets, factors[k] = its weight, numbers[k] = k
-/// unless it is null. One thread for each item. `Weight` is void if positions have no weights.
+/// out[k] = the row of the gradients that position place[k] gets, keys[k] = its bag unless it is null,
+/// factors[k] = its weight, numbers[k] = k unless it is null. One thread for each item. `Weight` is void if
+/// positions have no weights.
 template <class Offset, class Weight>
 struct find_bags {
   bag_list<Offset> bags;
@@ -37,12 +38,15 @@ struct find_bags {
   std::int64_t* out;
   double* factors;
   std::int64_t* numbers;
+  std::int64_t* keys;
   tables_of_bags tables{};
 
   static std::int64_t bytes_each() { return 4 * sizeof(std::int64_t); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t k) const {
-    out[k] = tables.row_of(bags.bag_of(place[k]));
+    const std::int64_t bag = bags.bag_of(place[k]);
+    out[k] = tables.row_of(bag);
+    if (keys != nullptr) keys[k] = bag;
     if constexpr (!std::is_void_v<Weight>) factors[k] = convert<double>(weights[place[k]]);
     if (numbers != nullptr) numbers[k] = k;
   }
@@ -79,9 +83,10 @@ namespace ferry::detail {
 template <class Compute, class Payload>
 struct bag_lists {
   std::shared_ptr<void> memory{};
-  const std::int64_t* bags = nullptr;     ///< [routed] the row of the gradients of each item of the route
-  const double* factors = nullptr;        ///< [routed] the weight of each item; null: 1
-  const std::int64_t* numbers = nullptr;  ///< [routed] the number of each item, if the pooling selects
+  const std::int64_t* bags = nullptr;     ///< [items] the row of the gradients of each item of the route
+  const double* factors = nullptr;        ///< [items] the weight of each item; null: 1
+  const std::int64_t* numbers = nullptr;  ///< [items] the number of each item, if the pooling selects
+  const std::int64_t* keys = nullptr;     ///< [items] the bag of each item
   tensor<Compute, Payload> divided{};     ///< the gradients divided by the sizes of the bags, if it divides
   index_report report{};                  ///< of the offsets
 };
@@ -104,14 +109,15 @@ bag_lists<Compute, Payload> list_bags(const Exec& exec, const std::int64_t* plac
   launch_context<Exec> call(exec, "step_bags");
   const std::string& label = call.label("bags");
   call.reads_from(grads, true);
-  // One more list follows the bags: weights or numbers.
+  // More lists follow the bags: weights or numbers, and bags of several tables.
   const auto room = static_cast<std::size_t>(std::max<std::int64_t>(items, 1));
-  lists.memory =
-      engine::get(exec)->device_scratch(room * (weighs || Pooling::selects ? 2 : 1) * sizeof(std::int64_t));
+  lists.memory = engine::get(exec)->device_scratch(room * 3 * sizeof(std::int64_t));
   auto* const bag_of_item = static_cast<std::int64_t*>(lists.memory.get());
   auto* const factors = weighs ? reinterpret_cast<double*>(bag_of_item + room) : nullptr;
   auto* const numbers = Pooling::selects ? bag_of_item + room : nullptr;
+  auto* const keys = tables.first_column != nullptr ? bag_of_item + 2 * room : nullptr;
   lists.bags = bag_of_item;
+  lists.keys = keys != nullptr ? keys : bag_of_item;
   lists.factors = factors;
   lists.numbers = numbers;
   const report_writer report = call.report();
@@ -127,7 +133,7 @@ bag_lists<Compute, Payload> list_bags(const Exec& exec, const std::int64_t* plac
   if (items > 0)
     launch(exec, call.label_part(label, "find"), items,
            kernels::find_bags<offset_type<Bags>, weight>{list, place, near_weights, bag_of_item, factors,
-                                                         numbers, tables});
+                                                         numbers, keys, tables});
   if constexpr (Pooling::divides) {
     lists.divided = payload<Compute, Payload>(exec, "divided gradients", count, grads.width());
     const auto near_grads = values_for_kernels(call, label, grads);

@@ -97,11 +97,8 @@ struct reached_codes {
     table.row_bytes = codes.width * static_cast<std::int64_t>(sizeof(value_type));
     for (std::size_t r = 0; r < codes.data.size(); ++r) {
       if (codes.data[r] == nullptr) continue;
-      const int rank = static_cast<int>(r);
-      const std::int64_t shard_rows =
-          rank == codes.only ? codes.rows : codes.spread.rows_of(rank, codes.rows, codes.ranks);
       table.codes[r] = reinterpret_cast<const std::byte*>(codes.data[r]);
-      table.ends[r] = table.codes[r] + shard_rows * table.row_bytes;
+      table.ends[r] = table.codes[r] + codes.rows_of[r] * table.row_bytes;
     }
     table.blocks = scales.width;
     table.tensor_scale = tensor_scale;
@@ -159,9 +156,10 @@ class peer_rows<sharded_quantized_table<Q, Space, ScaleSpace, Spread>>
   template <class Exec>
   auto rows(launch_context<Exec>& call) const {
     if constexpr (Q::in_records) {
-      return reached_records<Spread>{reach_shards(call, shards_.records())};
+      return reached_records<kernel_sharding<Spread>>{reach_shards(call, shards_.records())};
     } else {
-      reached_codes<Q, Space, Spread> reached{reach_shards(call, shards_.codes()), {}, shards_.scale()};
+      reached_codes<Q, Space, kernel_sharding<Spread>> reached{
+          reach_shards(call, shards_.codes()), {}, shards_.scale()};
       if constexpr (has_scales<Q>) reached.scales = reach_shards(call, shards_.scales());
       return reached;
     }

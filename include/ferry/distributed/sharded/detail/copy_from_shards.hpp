@@ -7,7 +7,7 @@
 #include <ferry/distributed/sharded/detail/gather_peers.hpp>
 #include <ferry/distributed/sharded/detail/row_series.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
-#include <ferry/distributed/sharded/detail/with_routes.hpp>
+#include <ferry/distributed/sharded/detail/sharded_verb.hpp>
 #include <ferry/distributed/sharded/gather.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/plan/detail/row_source.hpp>

@@ -6,8 +6,8 @@
 #include <ferry/distributed/sharded/detail/copy_ranges.hpp>
 #include <ferry/distributed/sharded/detail/row_series.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
+#include <ferry/distributed/sharded/detail/sharded_verb.hpp>
 #include <ferry/distributed/sharded/detail/verb_on_shards.hpp>
-#include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/copy.hpp>
 #include <ferry/tensor/array_traits.hpp>

@@ -3,9 +3,8 @@
 
 #include <ferry/distributed/communicator/communicator.hpp>
 #include <ferry/distributed/communicator/detail/call_note.hpp>
+#include <ferry/distributed/sharded/detail/fetch_rows.hpp>
 #include <ferry/distributed/sharded/detail/gather_peers.hpp>
-#include <ferry/distributed/sharded/detail/gather_together.hpp>
-#include <ferry/distributed/sharded/detail/kernel_route.hpp>
 #include <ferry/distributed/sharded/detail/row_series.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/detail/verb_on_shards.hpp>

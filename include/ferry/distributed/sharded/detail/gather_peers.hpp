@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/distributed/sharded/detail/reach_shards.hpp>
-#include <ferry/distributed/sharded/detail/with_routes.hpp>
+#include <ferry/distributed/sharded/detail/sharded_verb.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/bounds.hpp>
@@ -50,7 +50,7 @@ class peer_rows<sharded_table<T, Space, Spread>> : public rows_of_kernels<T, Spa
   [[nodiscard]] std::int64_t row_bytes() const { return bytes_of_rows(whole_, 1); }
 
   template <class Exec>
-  reached_shards<T, Spread> rows(launch_context<Exec>& call) const {
+  reached_shards<T, kernel_sharding<Spread>> rows(launch_context<Exec>& call) const {
     return reach_shards(call, shards_);
   }
   template <class Exec, class Source>

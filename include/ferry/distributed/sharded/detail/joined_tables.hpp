@@ -8,7 +8,8 @@
 #include <ferry/distributed/communicator/communicator.hpp>
 #include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
-#include <ferry/distributed/sharded/detail/with_routes.hpp>
+#include <ferry/distributed/sharded/detail/listed_sharding.hpp>
+#include <ferry/distributed/sharded/detail/sharded_verb.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/error.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -33,10 +34,10 @@ namespace ferry::kernels {
 template <class Spread>
 struct joined_sharding {
   static constexpr bool replicates = Spread::replicates;
-  static constexpr bool in_kernels = ferry::detail::runs_in_kernels<Spread>;
+  static constexpr bool in_kernels = true;
 
   table_ranges tables{};
-  const Spread* spreads = nullptr;            ///< of each table
+  const ferry::detail::kernel_sharding<Spread>* spreads = nullptr;  ///< of each table
   const std::int64_t* first_local = nullptr;  ///< [rank * tables + table] the table's first row in a shard
 
   [[nodiscard]] KOKKOS_FUNCTION int owner(std::int64_t row, std::int64_t, int ranks) const {
@@ -142,11 +143,9 @@ class joined_tables {
     sharding_.tables = {records, count};
     near_columns_ = records + count + 1;
     sharding_.first_local = near_columns_ + count + 1;
-    if constexpr (sharding_type::in_kernels) {
-      std::vector<spread_type> spreads;
-      for (const Table* table : parts_) spreads.push_back(table->sharding());
-      sharding_.spreads = records_for_kernels(call, std::move(spreads));
-    }
+    std::vector<kernel_sharding<spread_type>> spreads;
+    for (const Table* table : parts_) spreads.push_back(sharding_for_kernels(call.exec(), *table));
+    sharding_.spreads = records_for_kernels(call, std::move(spreads));
   }
   /// The first columns for kernels, after bring().
   [[nodiscard]] const std::int64_t* near_columns() const { return near_columns_; }

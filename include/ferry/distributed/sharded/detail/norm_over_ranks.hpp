@@ -5,14 +5,16 @@
 #include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/distributed/communicator/detail/payload.hpp>
-#include <ferry/distributed/sharded/detail/routing.hpp>
+#include <ferry/distributed/sharded/detail/batch_headers.hpp>
+#include <ferry/distributed/sharded/detail/buckets.hpp>
+#include <ferry/distributed/sharded/detail/publish_batch.hpp>
 #include <ferry/distributed/sharded/detail/shard_instance.hpp>
-#include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/error.hpp>
 #include <ferry/optim/detail/measure_norm.hpp>
 #include <ferry/optim/detail/square_sums.hpp>
 #include <ferry/optim/grad_norm.hpp>
+#include <ferry/plan/row_plan.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>
 
@@ -101,11 +103,11 @@ class norm_over_ranks {
   void require_plan_of_group([[maybe_unused]] const Grads& grads) const {
     if constexpr (is_over_ranks<Grads>) {
       const auto& plan = grads.plan.storage();
-      if (!(plan.comm == comm_) || plan.first != call_.first() || plan.routes.is_whole != call_.is_whole())
+      if (!(plan.comm == comm_) || plan.first != call_.first() || plan.is_whole != call_.is_whole())
         throw invalid_argument(joined("ferry::", verb_,
                                       ": the plans belong to different groups, or "
                                       "another rank made one of them"));
-      for (const batch_findings& findings : plan.routes.findings)
+      for (const batch_findings& findings : plan.headers.findings)
         if (findings.out_of_range != 0)
           throw out_of_range(joined("ferry::", verb_, ": ", findings.out_of_range,
                                     " of the indices of a plan are out of range; the first is at position ",
@@ -117,21 +119,30 @@ class norm_over_ranks {
   void add_owned([[maybe_unused]] kernels::square_ranges& sum, [[maybe_unused]] Grads& grads) {
     if constexpr (is_over_ranks<std::remove_cvref_t<Grads>>) {
       const auto& plan = grads.plan.storage();
+      const buckets& items = plan.items;
       const auto values = read_only(make_ref(grads.grads));
-      using value = std::remove_const_t<typename std::remove_cvref_t<decltype(values)>::value_type>;
-      using home = payload_space<Exec, device_space>;
-      moved_values<value, home> moved;
-      const auto& routes = plan.routes_on_host(exec_);
-      moved.batch = values_by_route<home>(exec_, routes.batch, values);
-      moved.move(call_, exec_, shard_instance(comm_, call_.first(), exec_), routes, values.width());
+      using array = std::remove_cvref_t<decltype(values)>;
+      using value = std::remove_const_t<typename array::value_type>;
+      using home = near_space<Exec>;
+      const std::int64_t width = values.width();
+      const fence_on_exception<Exec> work(exec_);
+      auto packed = payload<value, home>(exec_, "gradients", items.items(), width);
+      batch_values<value, typename array::memory_space>{values}.pack(exec_, items.place, items.items(),
+                                                                     packed);
       for (int r = call_.first(); r < call_.last(); ++r) {
-        if (routes.batch.everywhere && r != 0) continue;  // all ranks have the same rows: rank 0 counts
         const Exec shard_exec = shard_instance(comm_, r, exec_);
-        tensor<value, home> copied;
-        const auto rows =
-            rows_near(call_.is_whole() ? exec_ : shard_exec, shard_exec, moved.rows_for(routes, r), copied);
-        const auto& shard_plan = plan.plans[static_cast<std::size_t>(r - plan.first)];
-        kernels::add_square(sum, optim::grad_norm(shard_exec, optim::sparse_grads(shard_plan, rows)).wait());
+        const row_plan& rows = plan.owned_by(r).plan;
+        auto arrived = payload<value, home>(shard_exec, "gradients of all ranks", rows.positions(), width);
+        if (call_.is_whole()) {
+          copy_home(shard_exec, arrived.data(), exec_, packed.data() + items.group(r).first * width,
+                    arrived.size() * sizeof(value));
+        } else {
+          exchange_parts parts(call_.ranks());
+          parts.add(items, std::as_const(packed).data(), plan.headers.in_begin, arrived.data(), width);
+          parts.template move<home>(call_, exec_, shard_exec);
+        }
+        if (items.everywhere && r != 0) continue;  // all ranks have the same rows: rank 0 counts
+        kernels::add_square(sum, optim::grad_norm(shard_exec, optim::sparse_grads(rows, arrived)).wait());
       }
     }
   }

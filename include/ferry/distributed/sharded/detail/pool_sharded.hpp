@@ -2,29 +2,58 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_arguments.hpp>
+#include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/pool_bags.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
-#include <ferry/distributed/sharded/detail/bag_route.hpp>
+#include <ferry/distributed/communicator/detail/payload.hpp>
+#include <ferry/distributed/sharded/detail/batch_findings.hpp>
+#include <ferry/distributed/sharded/detail/buckets.hpp>
+#include <ferry/distributed/sharded/detail/fetch_rows.hpp>
 #include <ferry/distributed/sharded/detail/gather_peers.hpp>
-#include <ferry/distributed/sharded/detail/gather_together.hpp>
-#include <ferry/distributed/sharded/detail/rows_once.hpp>
-#include <ferry/distributed/sharded/detail/sharded_read.hpp>
-#include <ferry/distributed/sharded/detail/with_routes.hpp>
+#include <ferry/distributed/sharded/detail/sharded_verb.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
-#include <ferry/plan/make_plan.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/path.hpp>
+#include <ferry/rows/detail/batch_rows.hpp>
 #include <ferry/rows/detail/row_access.hpp>
 #include <ferry/runtime/detail/findings.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <Kokkos_Macros.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <type_traits>
-#include <vector>
+
+namespace ferry::kernels {
+
+/// Reports the bad offsets of bags, and if `indices` are given the positions in bags that have no row. One
+/// thread for each bag.
+template <class Offset, class Index>
+struct look_at_bags {
+  bag_list<Offset> bags;
+  const std::int64_t* slots;  ///< -1 for no row
+  const Index* indices;
+
+  static std::int64_t bytes_each() { return 2 * sizeof(std::int64_t); }
+  KOKKOS_FUNCTION void operator()(std::int64_t bag) const {
+    const bag_range range = bags.range(bag, true);
+    if (indices == nullptr) return;
+    for (std::int64_t p = range.begin; p < range.end; ++p)
+      if (slots[p] < 0)
+        bags.report.out_of_range(p, static_cast<std::uint64_t>(static_cast<std::int64_t>(indices[p])));
+  }
+};
+
+}  // namespace ferry::kernels
 
 namespace ferry::detail {
 
@@ -59,14 +88,13 @@ bool is_checked(const Named& named) {
 }
 
 /// Pools rows that have arrived: position p has row slots[p], or none for -1.
-template <class Pooling, class Bounds, class Exec, class Bags, class Arrived, class Wire, class Weights,
+template <class Pooling, class Bounds, class Exec, class Bags, class Arrived, class Slots, class Weights,
           class Chosen, class Out, class OutSpace>
-void pool_slots(const Exec& exec, const Arrived& arrived, const tensor<std::int64_t, Wire>& slots,
-                const Bags& bags, const Weights& weights, const Chosen& chosen,
-                const array_ref<Out, OutSpace>& out) {
+void pool_slots(const Exec& exec, const Arrived& arrived, const Slots& slots, const Bags& bags,
+                const Weights& weights, const Chosen& chosen, const array_ref<Out, OutSpace>& out) {
   const auto pool = [&](const auto& access) {
-    pool_bags<path::automatic, Pooling, Bounds>(exec, access, read_only(make_ref(slots)), bags, weights,
-                                                chosen, out)
+    pool_bags<path::automatic, Pooling, Bounds>(exec, access, list_view<Exec>(slots), bags, weights, chosen,
+                                                out)
         .join();
   };
   if constexpr (HasRowAccess<Arrived> && !is_codes<Arrived>) {
@@ -77,67 +105,75 @@ void pool_slots(const Exec& exec, const Arrived& arrived, const tensor<std::int6
   }
 }
 
-/// Pools rows that have arrived: position p has row slot[p], or none for -1. The errors of the offsets and of
-/// bad positions within bags are those of an ordinary table.
-template <class Pooling, class Bounds, class Exec, class Table, class Named, class Bags, class Arrived,
-          class Wire, class Weights, class Chosen, class Out, class OutSpace>
-ticket pool_arrived(const char* verb, const Exec& exec, const Table& table, const Named& named,
-                    const Bags& bags, const row_route<Wire>& route, const Arrived& arrived,
-                    const Weights& weights, const Chosen& chosen, const array_ref<Out, OutSpace>& out) {
-  constexpr bool looks = !std::is_same_v<Bounds, bounds::unchecked>;
-  const auto slots = slots_of(route);
-  const bool strict = is_checked<Bounds>(named);
-  host_bags<Exec, Bags> list(exec, bags, out.rows(), route.positions, looks);
-  index_report report = list.look();
-  if (strict && route.report.out_of_range != 0) {
-    if constexpr (is_plan<Named> || is_sharded_plan<Named>) {
-      report = route.report;
-    } else {
-      std::vector<std::remove_const_t<typename Named::value_type>> room;
-      const auto* indices = host_values(exec, named, room);
-      unsigned int raised = 0;
-      const report_writer writer{&report, &raised};
-      for (std::int64_t bag = 0; bag < out.rows(); ++bag) {
-        const kernels::bag_range range = list.list().range(bag, false);
-        for (std::int64_t p = range.begin; p < range.end; ++p)
-          if (slots.data()[p] < 0)
-            writer.out_of_range(p, static_cast<std::uint64_t>(static_cast<std::int64_t>(indices[p])));
-      }
-    }
-  }
-  try {
-    if constexpr (!looks)
-      pool_slots<Pooling, bounds::unchecked>(exec, arrived, slots, bags, weights, chosen, out);
-    else if (strict)
-      pool_slots<Pooling, bounds::check>(exec, arrived, slots, bags, weights, chosen, out);
-    else
-      pool_slots<Pooling, bounds::skip>(exec, arrived, slots, bags, weights, chosen, out);
-  } catch (const ferry::out_of_range&) {  // the error below is in the terms of the whole table
-  }
-  if (report.out_of_range == 0) return {};
-  const auto note = whole_ref(table).note();
-  return ticket_of_error(found_error(report, verb, note, note, static_cast<std::int64_t>(table.width()),
-                                     route.positions, route.signed_indices));
+/// The flaws of bags whose positions have rows by slots. `looks`: positions without a row are some. Blocks.
+template <class Exec, class Named, class Bags, class Slots>
+index_report report_of_bags(const char* verb, const Exec& exec, const Named& named, const Bags& bags,
+                            std::int64_t count, const buckets& items, const Slots& slots, bool looks) {
+  launch_context<Exec> call(exec, verb);
+  const std::string& label = call.label("bags", "look");
+  const report_writer report = call.report();
+  const offset_type<Bags>* offsets = nullptr;
+  if constexpr (!std::is_same_v<Bags, std::int64_t>) offsets = indices_for_kernels(call, bags);
+  const auto list = list_of_bags(bags, offsets, count, items.positions, true, report);
+  std::shared_ptr<void> passing;
+  const auto launch_look = [&]<class Index>(const Index* indices) {
+    if (count > 0)
+      launch(exec, label, count,
+             kernels::look_at_bags<offset_type<Bags>, Index>{list, slots.data(), looks ? indices : nullptr});
+  };
+  if constexpr (is_plan<Named> || is_sharded_plan<Named>)
+    launch_look(static_cast<const std::int64_t*>(nullptr));
+  else
+    launch_look(indices_for_kernels(call, indices_near(exec, named, passing)));
+  execution_backend<Exec>::fence(exec, label);
+  index_report flaws = read_report<Exec>(report);
+  call.finish().drop();
+  if constexpr (is_plan<Named> || is_sharded_plan<Named>)
+    if (looks && items.report.out_of_range != 0) flaws = items.report;
+  return flaws;
 }
 
-/// The policies of gather_bags on a sharded table.
-template <class Bag, class Reader, class Table>
-struct pool_choice : read_choice<typename Bag::chosen, typename sharded_kind<Table>::wired, Reader> {
-  using pooling = typename Bag::pooling;
-};
+/// Pools rows that have arrived. The errors of the offsets and of bad positions within bags are those of an
+/// ordinary table.
+template <class Pooling, class Bounds, class Exec, class Table, class Named, class Bags, class Arrived,
+          class Weights, class Chosen, class Out, class OutSpace>
+ticket pool_arrived(const char* verb, const Exec& exec, const Table& table, const Named& named,
+                    const Bags& bags, const row_requests<Exec, Table>& requests, const Arrived& arrived,
+                    const Weights& weights, const Chosen& chosen, const array_ref<Out, OutSpace>& out) {
+  const auto slots = requests.slots();
+  const fence_on_exception<Exec> work(exec);
+  if constexpr (std::is_same_v<Bounds, bounds::unchecked>) {
+    pool_slots<Pooling, bounds::unchecked>(exec, arrived, slots, bags, weights, chosen, out);
+    return {};
+  } else {
+    const bool strict = is_checked<Bounds>(named);
+    const buckets& items = requests.items();
+    const index_report report = report_of_bags(verb, exec, named, bags, out.rows(), items, slots, strict);
+    try {
+      if (strict)
+        pool_slots<Pooling, bounds::check>(exec, arrived, slots, bags, weights, chosen, out);
+      else
+        pool_slots<Pooling, bounds::skip>(exec, arrived, slots, bags, weights, chosen, out);
+    } catch (const ferry::out_of_range&) {  // the error below is in the terms of the whole table
+    }
+    if (report.out_of_range == 0 && report.bad_bags == 0) return {};
+    const auto note = whole_ref(table).note();
+    return ticket_of_error(found_error(report, verb, note, note, static_cast<std::int64_t>(table.width()),
+                                       items.positions, items.signed_indices));
+  }
+}
 
 /// The different rows of a plan, fetched from a sharded table into a buffer. Whole: the table for checks.
-template <class T, class Whole>
+template <class T, class Whole, class Home>
 class fetched_rows : public rows_of_kernels<T, typename Whole::memory_space> {
  public:
-  fetched_rows(const Whole& whole, const array_ref<const T, device_space>& buffer)
-      : whole_(whole), buffer_(buffer) {}
+  fetched_rows(const Whole& whole, const array_ref<const T, Home>& buffer) : whole_(whole), buffer_(buffer) {}
 
   [[nodiscard]] const Whole& table() const { return whole_; }
   [[nodiscard]] std::int64_t row_bytes() const { return bytes_of_rows(buffer_, 1); }
 
   template <class Exec>
-  const array_ref<const T, device_space>& rows(launch_context<Exec>& call) const {
+  const array_ref<const T, Home>& rows(launch_context<Exec>& call) const {
     call.reads_from(buffer_);
     return buffer_;
   }
@@ -149,89 +185,68 @@ class fetched_rows : public rows_of_kernels<T, typename Whole::memory_space> {
 
  private:
   const Whole& whole_;
-  array_ref<const T, device_space> buffer_;
+  array_ref<const T, Home> buffer_;
 };
 
-/// gather_bags from a sharded table, as read_together takes it. Kernels pool the rows where they read them.
-/// Otherwise this rank fetches the rows of its positions, then pools them here. `extra` are the weights of
-/// the positions, or under pooling::max the positions of the maxima.
-template <class Choice, class Exec, class Table, class Named, class Bags, class Out, class Extra>
-struct sharded_pool : sharded_read<Choice, Exec, Table, Named, Out> {
-  using base = sharded_read<Choice, Exec, Table, Named, Out>;
-  using pooling = typename Choice::pooling;
-  static constexpr bool weighs = !std::is_same_v<Extra, no_array> && !pooling::selects;
-  static constexpr bool finds = !std::is_same_v<Extra, no_array> && pooling::selects;
-  static constexpr bool reads_by_kernels =
-      is_host_exec<Exec> || !finds || !std::is_same_v<typename Extra::memory_space, pageable_space>;
+/// As agree_to_read_batch. A rank that `Finds` maxima has an array for them, too.
+template <class Asked, class OutSpace, class Extra, bool Finds, class Exec, class Table, class Named>
+bool agree_to_pool(collective& call, const Exec& exec, const Table& table, const Named& named) {
+  constexpr bool writes_extra = [] {
+    if constexpr (Finds && !is_host_exec<Exec>)
+      return !std::is_same_v<typename Extra::memory_space, pageable_space>;
+    else
+      return true;
+  }();
+  if constexpr (writes_extra)
+    return agree_to_read_batch<Asked, OutSpace>(call, exec, table, named);
+  else
+    return agree_to_read(call, exec, shard_instance(table.comm(), call.first(), exec), table, false);
+}
+
+/// True if a plan of this call has bad indices: those outside of all bags are no error, but a plan that the
+/// kernels took would report them, too. Waits for the plan.
+inline bool has_bad_rows(const row_plan& plan) {
+  return plan.storage()->checked && plan.unique_count() != plan.positions() &&
+         plan.storage()->read_report().out_of_range != 0;
+}
+
+/// Pools rows that kernels read in the shards of all ranks. Waits.
+template <class Asked, class Pooling, class Bounds, class Exec, class Table, class List, class Bags,
+          class Weights, class Chosen, class Out, class OutSpace>
+ticket pool_in_place(const Exec& exec, const Table& table, const List& list, const Bags& bags,
+                     const Weights& weights, const Chosen& chosen, const array_ref<Out, OutSpace>& out) {
   using element = typename sharded_kind<Table>::gathered;
-
-  const Bags& bags;
-  const Extra& extra;
-  tensor<element, device_space> fetched{};
-
-  sharded_pool(const Exec& instance, Table& rows, const Named& indices, const Bags& lists, const Out& sink,
-               const Extra& more, const call_note& note)
-      : base("gather_bags", instance, rows, indices, sink, note), bags(lists), extra(more) {}
-
-  void check() {
-    require_sharded_bag_batch<typename Choice::chosen, Exec>(this->verb, this->call, this->table, this->named,
-                                                             bags, this->out);
-    require_extra_output<pooling>(this->verb, extra, routed_positions(this->named), this->out);
-  }
-  void apply() {
-    if constexpr (finds)
-      pool(no_array{}, extra);
-    else
-      pool(extra, no_array{});
-  }
-  template <class List>
-  [[nodiscard]] ticket read_peers(const List& list) {
-    const auto whole = whole_ref(this->table);
-    if constexpr (fetches_once<typename Choice::asked>) {
-      const row_plan plan = plan_of_list<bounds_policy>(this->exec, list, whole.rows());
-      if (is_plan<List> || !has_bad_rows(plan)) return pool_once(whole, plan);
-    } else if constexpr (is_plan<List>) {
-      if (prefers_once(this->table, list)) return pool_once(whole, list);
-    }
-    return pool_rows_of(peer_rows<std::remove_const_t<Table>>(this->table), list);
-  }
-
- private:
-  using bounds_policy = typename Choice::bounds_policy;
-
-  /// True if a plan of this call has bad indices: those outside of all bags are no error, but a plan that
-  /// the kernels took would report them, too. Waits for the plan.
-  [[nodiscard]] static bool has_bad_rows(const row_plan& plan) {
-    return plan.storage()->checked && plan.unique_count() != plan.positions() &&
-           plan.storage()->read_report().out_of_range != 0;
-  }
-  /// Pools each row after it has come once.
-  template <class Whole>
-  [[nodiscard]] ticket pool_once(const Whole& whole, const row_plan& plan) {
+  using home = near_space<Exec>;
+  static const std::string label = "ferry::distributed::gathered";
+  const auto whole = whole_ref(table);
+  tensor<element, home> different;
+  const fence_at_exit<Exec> waits(exec);
+  const auto pool_rows_of = [&](const auto& rows, const auto& named) {
+    return pool_bags<path::automatic, Pooling, Bounds>(exec, rows, named, bags, weights, chosen, out);
+  };
+  const auto pool_once = [&](const row_plan& plan) {  // each row after it has come once
     const std::int64_t count = plan.unique_count();
-    fetched = payload<element, device_space>(this->exec, "different rows", std::max<std::int64_t>(count, 1),
-                                             whole.width());
-    const auto sink = fetched.first(static_cast<std::size_t>(count));
-    gather_from_peers<bounds::unchecked>(
-        this->exec, this->table, index_ref(plan.unique_rows<space_of_plans<Exec>>()), make_ref(sink), false)
+    different =
+        payload<element, home>(exec, "different rows", std::max<std::int64_t>(count, 1), whole.width());
+    const auto sink = different.first(static_cast<std::size_t>(count));
+    gather_from_peers<bounds::unchecked>(exec, table, index_ref(plan.unique_rows<home>()), make_ref(sink),
+                                         false)
         .drop();
-    return pool_rows_of(fetched_rows<element, Whole>(whole, read_only(make_ref(fetched))), plan);
-  }
-  template <class Access, class List>
-  [[nodiscard]] ticket pool_rows_of(const Access& rows, const List& list) {
-    if constexpr (finds)
-      return pool_bags<path::automatic, pooling, bounds_policy>(this->exec, rows, list, bags, no_array{},
-                                                                extra, this->out);
-    else
-      return pool_bags<path::automatic, pooling, bounds_policy>(this->exec, rows, list, bags, extra,
-                                                                no_array{}, this->out);
-  }
-  template <class Weights, class Chosen>
-  void pool(const Weights& weights, const Chosen& chosen) {
-    this->result = pool_arrived<pooling, typename Choice::bounds_policy>(
-        this->verb, this->exec, this->table, this->named, bags, this->current_routes().batch, this->arrived,
-        weights, chosen, this->out);
-  }
-};
+    return pool_rows_of(fetched_rows<element, std::remove_const_t<decltype(whole)>, home>(
+                            whole, read_only(make_ref(different))),
+                        plan);
+  };
+  ticket pooled = [&] {
+    if constexpr (fetches_once<Asked>) {
+      const row_plan plan = plan_of_list<Bounds>(exec, list, whole.rows());
+      if (is_plan<List> || !has_bad_rows(plan)) return pool_once(plan);
+    } else if constexpr (is_plan<List>) {
+      if (prefers_once(table, list)) return pool_once(list);
+    }
+    return pool_rows_of(peer_rows<Table>(table), list);
+  }();
+  waits.fence();
+  return pooled;
+}
 
 }  // namespace ferry::detail

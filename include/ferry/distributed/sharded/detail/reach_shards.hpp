@@ -24,6 +24,7 @@ struct reached_shards {
   using value_type = T;
 
   std::array<const T*, kernels::most_shards> data{};  ///< null for a shard without rows
+  std::array<std::int64_t, kernels::most_shards> rows_of{};
   const T* lowest = nullptr;
   Spread spread{};
   std::int64_t rows = 0;
@@ -59,16 +60,16 @@ struct reached_shards {
 /// Orders the call after the writes to all shards in flight. Throws invalid_argument for a shard that this
 /// object neither holds nor has opened, or that the instance does not reach.
 template <class Exec, class T, class Space, class Spread>
-reached_shards<T, Spread> reach_shards(launch_context<Exec>& call,
-                                       const sharded_table<T, Space, Spread>& table) {
+reached_shards<T, kernel_sharding<Spread>> reach_shards(launch_context<Exec>& call,
+                                                        const sharded_table<T, Space, Spread>& table) {
   const int ranks = table.comm().size();
   const auto refuse = [&](const std::string& why) {
     throw invalid_argument(joined("ferry::gather: path::peer reads the shards of all ranks of ",
                                   table.describe(), ", but ", why));
   };
   if (ranks > kernels::most_shards) refuse(joined("a kernel takes at most ", kernels::most_shards));
-  reached_shards<T, Spread> shards;
-  shards.spread = table.sharding();
+  reached_shards<T, kernel_sharding<Spread>> shards;
+  shards.spread = sharding_for_kernels(call.exec(), table);
   shards.rows = static_cast<std::int64_t>(table.rows());
   shards.width = static_cast<std::int64_t>(table.width());
   shards.ranks = ranks;
@@ -76,8 +77,9 @@ reached_shards<T, Spread> reach_shards(launch_context<Exec>& call,
     for (int r = 0; r < ranks; ++r)
       if (table.holds(r) && (shards.only < 0 || table.comm().device(r).id == call.device())) shards.only = r;
   }
-  const auto take = [&shards](int r, const T* data) {
+  const auto take = [&](int r, const T* data) {
     shards.data[static_cast<std::size_t>(r)] = data;
+    shards.rows_of[static_cast<std::size_t>(r)] = table.rows_of(r);
     if (shards.lowest == nullptr || data < shards.lowest) shards.lowest = data;
   };
   const opened_shards& opened = table.opened();

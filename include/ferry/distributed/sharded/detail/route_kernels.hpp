@@ -35,7 +35,7 @@ struct owned_positions {
       std::int64_t row[at_once];
       for (int k = 0; k < at_once; ++k) row[k] = p + k < last ? source.row(p + k, record) : -1;
       for (int k = 0; k < at_once; ++k)
-        if (row[k] >= 0) use(spread.owner(row[k], rows, ranks), p + k, row[k]);
+        if (row[k] >= 0) use(ranks == 1 ? 0 : spread.owner(row[k], rows, ranks), p + k, row[k]);
     }
   }
   /// The count of an owner's positions in a chunk: all chunks of an owner follow each other.

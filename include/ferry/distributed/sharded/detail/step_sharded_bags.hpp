@@ -1,300 +1,221 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/bags/detail/launch_pool.hpp>
-#include <ferry/bags/detail/share_values.hpp>
+#include <ferry/bags/detail/bag_arguments.hpp>
+#include <ferry/bags/detail/pool_bags.hpp>
 #include <ferry/bags/step_bags.hpp>
-#include <ferry/distributed/sharded/detail/bag_route.hpp>
-#include <ferry/distributed/sharded/detail/bag_step_by_kernels.hpp>
-#include <ferry/distributed/sharded/detail/bag_weight_gradients.hpp>
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/communicator/detail/payload.hpp>
+#include <ferry/distributed/sharded/detail/bag_lists.hpp>
 #include <ferry/distributed/sharded/detail/batch_findings.hpp>
-#include <ferry/distributed/sharded/detail/gather_together.hpp>
-#include <ferry/distributed/sharded/detail/kernel_route.hpp>
+#include <ferry/distributed/sharded/detail/buckets.hpp>
+#include <ferry/distributed/sharded/detail/fetch_rows.hpp>
+#include <ferry/distributed/sharded/detail/gather_peers.hpp>
 #include <ferry/distributed/sharded/detail/pool_sharded.hpp>
 #include <ferry/distributed/sharded/detail/publish_batch.hpp>
-#include <ferry/distributed/sharded/detail/pull_rows.hpp>
-#include <ferry/distributed/sharded/detail/routing.hpp>
-#include <ferry/distributed/sharded/detail/rows_once.hpp>
 #include <ferry/distributed/sharded/detail/scan_values.hpp>
-#include <ferry/distributed/sharded/detail/shard_rule.hpp>
-#include <ferry/distributed/sharded/detail/sharded_call.hpp>
-#include <ferry/distributed/sharded/detail/values_in_place.hpp>
-#include <ferry/distributed/sharded/detail/with_routes.hpp>
-#include <ferry/optim/step.hpp>
+#include <ferry/distributed/sharded/detail/sharded_batch.hpp>
+#include <ferry/distributed/sharded/detail/sharded_verb.hpp>
+#include <ferry/distributed/sharded/sharded_plan.hpp>
+#include <ferry/plan/make_plan.hpp>
+#include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/bounds.hpp>
-#include <ferry/rows/detail/row_access.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
-#include <ferry/runtime/detail/launch.hpp>
-#include <ferry/tensor/slice.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/tensor.hpp>
 
-#include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 /// The parts of step_bags on a sharded table.
 namespace ferry::detail {
 
-/// The gradients of bags divided by the number of their rows, as step_bags divides them. `tables`: of bags of
-/// several tables, for kernels of `exec`. Blocks.
-template <class Compute, class Payload, class Exec, class Wire, class Bags, class Value, class Space>
-tensor<Compute, Payload> divided_gradients(const Exec& exec, const row_route<Wire>& rows, const Bags& list,
-                                           const array_ref<Value, Space>& grads,
-                                           const kernels::tables_of_bags& tables = {}) {
-  static const std::string label = "ferry::step_bags::divide";
-  using value = std::remove_const_t<Value>;
-  const auto sizes = sizes_of_bags(rows, list);
-  auto undivided = payload<value, Payload>(exec, "gradients", grads.rows(), grads.width());
-  auto quotients = payload<Compute, Payload>(exec, "divided gradients", grads.rows(), grads.width());
-  copy(exec, grads, undivided).join();
-  using number = exact_number<Exec, Compute>;
-  const typename execution_backend<Exec>::device_guard guard(exec);  // Kokkos leaves its own device current
-  const kernels::bag_list<std::int64_t> bags{sizes.data(), 0, list.bags, rows.routed(), false, false, {}};
-  launch(exec, label, static_cast<std::int64_t>(quotients.size()),
-         kernels::divide_by_sizes<number, Compute, std::int64_t, value>{bags, nullptr, undivided.data(),
-                                                                        grads.width(), quotients.data(),
-                                                                        fast_divisor(grads.width()), tables});
+/// The gradients of the weights of a batch without flaws, whose rows `access` finds. `grads` has a row for
+/// each bag, as its positions get it. Blocks.
+template <class Bounds, class Exec, class Access, class Named, class Bags, class Value, class Space,
+          class Out, class OutSpace>
+void write_weight_gradients(const Exec& exec, const Access& access, const Named& named, const Bags& bags,
+                            const array_ref<Value, Space>& grads, const array_ref<Out, OutSpace>& out) {
+  if (out.size() == 0) return;
+  launch_context<Exec> call(exec, "step_bags");
+  const std::string& label = call.label("weight_gradients");
+  const offset_type<Bags>* offsets = nullptr;
+  if constexpr (!std::is_same_v<Bags, std::int64_t>) offsets = indices_for_kernels(call, bags);
+  const auto list = list_of_bags(bags, offsets, grads.rows(), out.rows(), false, {});
+  launch_weight_gradients<Bounds>(call, access, named, nullptr, list, values_for_kernels(call, label, grads),
+                                  out);
   execution_backend<Exec>::fence(exec, label);
-  return quotients;
+  call.finish().drop();
 }
 
-/// The offsets of the bags that an owner got.
-template <class Wire>
-std::vector<std::int64_t> offsets_of(const tensor_slice<const std::int64_t, Wire>& sizes) {
-  std::vector<std::int64_t> offsets{0};
-  for (std::size_t b = 0; b < sizes.rows(); ++b) offsets.push_back(offsets.back() + sizes.data()[b]);
-  return offsets;
+/// The row of each position of a plan that leaves some out.
+inline const std::int64_t* rows_if_skipped(const row_plan& plan) {
+  return plan.storage() != nullptr && plan.storage()->bounds == bounds::skip::name ? plan.storage()->row_of
+                                                                                   : nullptr;
 }
 
-/// The policies of a step of a shard by bags. The owner divides nothing: it does not know their sizes.
-template <class Chosen>
-using shard_bag_policies = policies<pooling::sum, shard_path_t<Chosen>, bounds::unchecked,
-                                    typename Chosen::template get<step_count_category, step_count::global>,
-                                    typename Chosen::template get<rounding_category, rounding::nearest>>;
+/// The bags of a batch whose positions lie in buckets: the gradient of a position is that of its bag, or
+/// under pooling::max its share of that. `Grads` and `Extra` as in step_bags.
+template <class Bag, class Exec, class Table, class Bags, class Grads, class Extra, class Compute>
+class bag_batch {
+ public:
+  using pooling = typename Bag::pooling;
+  using chosen = typename Bag::chosen;
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  using value = std::remove_const_t<typename Grads::value_type>;
+  using home = payload_space<Exec, typename Table::memory_space, typename Grads::memory_space>;
+  static constexpr bool has_extra = !std::is_same_v<Extra, no_array>;
+  static constexpr bool weighs = has_extra && !pooling::selects;
+  static constexpr bool finds_maxima = pooling::selects && !has_extra;
+  using sent = std::conditional_t<pooling::divides, Compute, value>;
 
-/// step_bags on a sharded table. If kernels can't, each owner gets the bags that name its rows, with the
-/// positions that name them, and each such bag's gradient once; under pooling::max it gets the shares of the
-/// positions.
-template <class Bag, class Exec, class Rule, class Table, class State, class Named, class Bags, class Grads,
-          class Extra, class WeightGrads>
-struct sharded_bag_step
-    : bag_step_by_kernels<Bag, Exec, Rule, Table, State, Named, Bags, Grads, Extra, WeightGrads> {
-  using base = bag_step_by_kernels<Bag, Exec, Rule, Table, State, Named, Bags, Grads, Extra, WeightGrads>;
-  using base::bags, base::call, base::exec, base::extra, base::grads, base::headers, base::listed,
-      base::lists, base::may_pull, base::named, base::pulls, base::reaches_rows, base::routes, base::rule,
-      base::scanned, base::shares, base::state, base::table, base::weight_grads;
-  using base::base;
-  using base::divides, base::finds_maxima, base::finds_weight_grads, base::may_read_rows, base::reads_rows,
-      base::weighs;
-  using typename base::bounds_policy, typename base::chosen, typename base::compute, typename base::element,
-      typename base::home, typename base::nonfinite_policy, typename base::pooling, typename base::sent,
-      typename base::wire;
-  /// Weights travel with the positions.
-  using weight = std::conditional_t<weighs, std::remove_const_t<typename Extra::value_type>, double>;
+  bag_batch(collective& call, const Exec& exec, Table& table, const Bags& bags, const Grads& grads,
+            const Extra& extra)
+      : call_(call), exec_(exec), table_(table), bags_(bags), grads_(grads), extra_(extra) {}
+  bag_batch(const bag_batch&) = delete;
+  bag_batch& operator=(const bag_batch&) = delete;
 
-  std::optional<host_bags<Exec, Bags>> list{};
-  routing<wire> bag_routes{};
-  moved_values<sent, home> gradients{};
-  moved_values<weight, wire> weights{};
-
-  void route() {
-    bool by_kernels = shows_batches(call) && kernels_read_batch(exec, named);
-    if constexpr (may_read_rows) reaches_rows = by_kernels && reaches_shards(exec, table);
-    if constexpr (reads_rows) by_kernels = reaches_rows;
-    if constexpr (finds_maxima)
-      find_shares_together(by_kernels);
-    else if constexpr (may_pull)
-      if (by_kernels) this->route_on_device();
-    if (listed.memory == nullptr) route_on_host();
-    if (scanned.bad_bags != 0) return;
-    if constexpr (nonfinite_policy::looks) scanned.take_values(scan_values(exec, this->shared()));
-  }
-  void agree() {
-    if constexpr (base::is_planned) {
-      this->findings = named.storage().routes.findings;
-      batch_findings batch = this->own_findings();
-      batch.bad_bags = scanned.bad_bags;
-      batch.offsets = scanned.offsets;
-      batch.take_values(scanned);
-      if constexpr (base::may_offer)
-        if (named.storage().on_devices) return this->agree_on_bags(batch);
-      this->exchange_findings(batch);
+  /// Puts the positions into buckets, and finds their bags.
+  template <class Named>
+  void bucket(sharded_batch<Exec, Table>& batch, const Named& named) {
+    const auto rows = static_cast<std::int64_t>(table_.rows());
+    if constexpr (is_sharded_plan<Named>) {
+      batch.use(named.storage());
+      list(batch.items(), rows_if_skipped(named.storage().batch));
+    } else if constexpr (pooling::divides && std::is_same_v<bounds_policy, bounds::skip> && !is_plan<Named>) {
+      std::shared_ptr<void> passing;
+      const row_plan plan = make_plan(exec_, indices_near(exec_, named, passing), rows, bounds_policy{});
+      batch.use(bucket_rows<bounds_policy>("step_bags", exec_, table_, plan, grads_));
+      list(batch.items(), rows_if_skipped(plan));
     } else {
-      agree_on_routes();
+      batch.use(bucket_rows<bounds_policy>("step_bags", exec_, table_, named, grads_));
+      const std::int64_t* row_of = nullptr;
+      if constexpr (is_plan<Named>) row_of = rows_if_skipped(named);
+      list(batch.items(), row_of);
     }
   }
-  [[nodiscard]] bool refuse() {
-    if (this->refuse_batches()) return true;
-    if constexpr (finds_weight_grads) read_for_weights();
-    return this->template refuse_gradients<nonfinite_policy>(state);
-  }
-  void move() {
-    if constexpr (may_pull)
-      if (pulls) {
-        return this->pull();
-      }
-    if constexpr (pooling::selects)
-      move_shares();
+  /// As above, of bags of several tables. `near_bags`: those of the call where kernels read them.
+  template <class NearBags>
+  void list(const buckets& items, const std::int64_t* row_of, const NearBags& near_bags,
+            const kernels::tables_of_bags& layout) {
+    constexpr bool checks = !std::is_same_v<bounds_policy, bounds::unchecked>;
+    const auto list_by = [&](const auto& factors) {
+      return list_bags<pooling, Compute, home>(exec_, items.place, items.items(), row_of, near_bags,
+                                               items.positions, checks, factors, grads_, layout);
+    };
+    if constexpr (weighs)
+      listed_ = list_by(extra_);
     else
-      move_bags();
+      listed_ = list_by(no_array{});
+    call_.keep(listed_.memory);
   }
-  void apply() {
-    if constexpr (may_pull)
-      if (pulls) return this->step_pulled();
-    write_jointly(call.first(), call.last(), [&](int r) {
-      if constexpr (base::is_planned)
-        update(r, this->plan_of(r));
-      else
-        update(r, this->current_routes().rows_for(r));
-    });
-    call.agree();  // no rank returns before all have written
-  }
+  void list(const buckets& items, const std::int64_t* row_of) { list(items, row_of, bags_, {}); }
 
- protected:
-  void make_list(std::int64_t count) {
-    list.emplace(exec, bags, count, routed_positions(named),
-                 !std::is_same_v<bounds_policy, bounds::unchecked>);
+  [[nodiscard]] bool has_bad_bags() const { return listed_.report.bad_bags != 0; }
+  /// The flaws of the bags and, if the policy asks for it, with their gradients.
+  template <class Nonfinite>
+  [[nodiscard]] batch_findings scan() const {
+    batch_findings scanned;
+    scanned.take_offsets(listed_.report);
+    if constexpr (Nonfinite::looks)
+      if (!has_bad_bags()) scanned.take_values(scan_values(exec_, gradients()));
+    return scanned;
   }
-  void agree_on_routes() {
-    batch_offer offer;
-    if constexpr (may_pull)
-      if (lists.memory != nullptr) offer = this->template own_offer<lane_parts::shared>(lists, routes.batch);
-    headers = exchange_headers(call, routes.batch, scanned, offer);
-    take_headers(routes, call.is_whole(), headers);
-    this->findings = headers.findings;
-    if (call.is_whole()) return;
-    if constexpr (may_pull) {
-      pulls = agree_to_pull<Exec>(call, headers);
-      if (pulls) return;
-      if (lists.memory != nullptr) bring_to_host(exec, lists, routes.batch);
-    }
-    exchange_rows(call, table.label(), routes);
+  /// Finds the share of each item in the gradient of its bag: in the columns in which it has the maximum.
+  template <class Maxima>
+  void share(const buckets& items, const Maxima& maxima) {
+    share_gradients(exec_, items.place, listed_.bags, maxima, grads_, shares_);
   }
-  /// The weights in the order of the route.
-  void take_weights() {
-    const row_route<wire>& route = this->current_routes().batch;
-    weights.batch = tensor<weight, wire>("weights", route.routed());
-    gather(exec, extra, route.place, weights.batch, bounds::unchecked{}).join();
+  void make_shares(const buckets& items) {
+    shares_ = payload<sent, home>(exec_, "shares of maxima", items.items(), grads_.width());
   }
+  /// The gradients of the bags, as their positions get them.
+  [[nodiscard]] auto gradients() const {
+    if constexpr (pooling::divides)
+      return read_only(make_ref(listed_.divided));
+    else
+      return read_only(grads_);
+  }
+  /// The values that the owners of the items get.
+  [[nodiscard]] auto values() const {
+    if constexpr (pooling::selects)
+      return batch_values<sent, home>{read_only(make_ref(shares_)), listed_.numbers, nullptr, false};
+    else
+      return batch_values<sent, typename decltype(gradients())::memory_space>{gradients(), listed_.bags,
+                                                                              listed_.factors, true};
+  }
+  [[nodiscard]] const bag_lists<Compute, home>& lists() const { return listed_; }
 
  private:
-  /// The route by kernels, if those of all ranks read the shards: then the shares of this batch are there,
-  /// and the next phase is one that ends reads. One phase.
-  void find_shares_together([[maybe_unused]] bool by_kernels) {
-    if constexpr (finds_owners_in_kernels<Table>) {
-      if (!may_reach_shards(call, table)) return;
-      if constexpr (base::is_planned) by_kernels = by_kernels && named.storage().on_devices;
-      by_kernels = agree_to_read(call, exec, this->instance(call.rank()), may_pull && by_kernels);
-      if constexpr (may_pull)
-        if (by_kernels) {
-          this->route_on_device();
-          if (!this->has_flaw()) this->find_shares();
-        }
-    }
-  }
-  void route_on_host() {
-    if constexpr (!base::is_planned)
-      routes.batch = route_batch<bounds_policy>(this->verb, exec, table, named);
-    make_list(grads.rows());
-    scanned.take_offsets(list->look_for_step());
-    if (scanned.bad_bags != 0) return;
-    if constexpr (divides)
-      listed.divided =
-          divided_gradients<compute, home>(exec, this->current_routes().batch, list->list(), grads);
-  }
-  /// The rows of the batch, as they come from their owners.
-  [[nodiscard]] auto fetch_rows_of_batch() {
-    return this->template fetch<home, element>(
-        shard_reader<shard_read_path_t<chosen, Exec, typename Table::memory_space>>{}, this->width());
-  }
-  /// Writes the gradients of the weights before any row is stepped, also over the weights.
-  void read_for_weights() {
-    if constexpr (weighs)
-      if (!pulls) take_weights();
-    bool by_peers = false;
-    if (may_reach_shards(call, table))
-      by_peers = agree_to_read(call, exec, this->instance(call.rank()), reaches_rows);
-    if constexpr (may_read_rows)
-      if (by_peers) {
-        this->find_weight_grads();
-        return call.agree();  // the rows have been read
-      }
-    const auto arrived = fetch_rows_of_batch();
-    const auto slots = slots_of(this->current_routes().batch);
-    write_weight_gradients<bounds::skip>(exec, plain_rows(make_ref(arrived)), read_only(make_ref(slots)),
-                                         bags, this->shared(), weight_grads);
-  }
-  /// The positions of the maxima, which the caller did not keep.
-  [[nodiscard]] tensor<std::int64_t, wire> find_maxima() {
-    tensor<std::int64_t, wire> positions("positions of maxima", grads.rows(), grads.width());
-    tensor<pooling_type<element, void, float>, wire> maxima("maxima", grads.rows(), grads.width());
-    const auto arrived = fetch_rows_of_batch();
-    pool_arrived<pooling, bounds_policy>(this->verb, exec, table, named, bags, this->current_routes().batch,
-                                         arrived, no_array{}, make_ref(positions), make_ref(maxima))
-        .join();
-    return positions;
-  }
-  /// Sends the shares of the positions to the owners of their rows.
-  void move_shares() {
-    const row_route<wire>& route = this->current_routes().batch;
-    gradients.batch = payload<sent, home>(exec, "shares of maxima", route.routed(), this->width());
-    if (!list) make_list(grads.rows());
-    tensor<std::int64_t, wire> bags_of_items("bags of positions", route.routed());
-    for (std::int64_t k = 0; k < route.routed(); ++k)
-      bags_of_items.data()[k] = list->list().bag_of(route.place.data()[k]);
-    const auto share_by = [&](const auto& maxima) {
-      share_gradients(exec, route.place.data(), bags_of_items.data(), maxima, grads, gradients.batch);
-    };
-    if constexpr (finds_maxima) {
-      const auto maxima = find_maxima();
-      share_by(make_ref(maxima));
-    } else {
-      share_by(extra);
-    }
-    gradients.move(call, exec, this->instance(call.first()), this->current_routes(), table.width());
-  }
-  /// Sends the bags of this batch to the owners of their rows, and the weights of the positions.
-  void move_bags() {
-    if (!list) make_list(grads.rows());
-    const row_route<wire>& route = this->current_routes().batch;
-    bag_routes = complete_routing(call, table.label(), route_bags(route, list->list()));
-    const Exec shard_exec = this->instance(call.first());
-    gradients.batch = values_by_route<home>(exec, bag_routes.batch, this->shared());
-    gradients.move(call, exec, shard_exec, bag_routes, table.width());
-    if constexpr (weighs) {
-      if constexpr (!finds_weight_grads) take_weights();
-      weights.move(call, exec, shard_exec, this->current_routes());
-    }
-  }
-  template <class Rows>
-  void update(int rank, const Rows& rows) {
-    const auto& value_routes = pooling::selects ? this->current_routes() : bag_routes;
-    tensor<sent, home> copied;
-    const auto values = rows_near(call.is_whole() ? exec : this->instance(rank), this->instance(rank),
-                                  gradients.rows_for(value_routes, rank), copied);
-    const auto shard_exec = this->instance(rank);
-    const auto rule_there = rule_of_shard(rule, table, state, rank);
-    auto& shard = table.shard(rank);
-    auto& moments = state.shard(rank);
-    const shard_bag_policies<chosen> shard_policies{};
-    if constexpr (pooling::selects)
-      step(shard_exec, rule_there, shard, moments, rows, values,
-           shard_step_policies<chosen, duplicates::sum>{})
-          .join();
-    else if constexpr (weighs)
-      step_bags(shard_exec, rule_there, shard, moments, rows, offsets_of(bag_routes.rows_for(rank)), values,
-                weights.rows_for(this->current_routes(), rank), shard_policies)
-          .join();
-    else
-      step_bags(shard_exec, rule_there, shard, moments, rows, offsets_of(bag_routes.rows_for(rank)), values,
-                shard_policies)
-          .join();
-  }
+  collective& call_;
+  const Exec& exec_;
+  Table& table_;
+  const Bags& bags_;
+  const Grads& grads_;
+  const Extra& extra_;
+  bag_lists<Compute, home> listed_{};
+  tensor<sent, home> shares_{};
 };
+
+/// Rows of this rank's batch for kernels of its own: calls use(rows, list, bounds) with an addresser of rows,
+/// a list of them and its policy of bounds, in place if all ranks agree to that, else of rows that their
+/// owners have sent. Waits. One phase besides the exchanges; a later one ends the reads. `use` is called if
+/// `is_good`.
+template <class Chosen, class Bounds, class Home, class Exec, class Table, class Named, class Use>
+void use_rows_of_batch(collective& call, const char* verb, const Exec& exec, const Table& table,
+                       const sharded_batch<Exec, Table>& batch, const Named& named, bool is_good,
+                       const Use& use) {
+  bool reaches = false;
+  if constexpr (reads_peers<Exec, Table, near_space<Exec>>)
+    reaches = may_reach_shards(call, table) && kernels_read_batch(exec, named) && reaches_shards(exec, table);
+  if (agree_to_read(call, exec, batch.instance(call.first()), table, reaches)) {
+    if constexpr (reads_peers<Exec, Table, near_space<Exec>>)
+      if (is_good) {
+        const fence_on_exception<Exec> reads(exec);
+        use(peer_rows<std::remove_const_t<Table>>(table), list_of_batch(named), Bounds{});
+      }
+    return;
+  }
+  row_requests<Exec, Table> requests(call, verb, exec, table);
+  if constexpr (is_sharded_plan<Named>)
+    requests.ask(named.storage());
+  else
+    requests.ask(batch.items());
+  const auto arrived = fetch_rows<Chosen, Home>(requests, table);
+  if (!is_good) return;
+  const auto slots = requests.slots();
+  const fence_at_exit<Exec> waits(exec);
+  use(plain_rows(make_ref(arrived)), list_view<Exec>(slots), bounds::skip{});
+}
+
+/// The positions of the maxima of a batch without flaws, whose rows `access` finds by a list. Blocks.
+template <class Element, class Pooling, class Bounds, class Exec, class Access, class List, class Bags,
+          class Grads>
+tensor<std::int64_t, near_space<Exec>> positions_of_maxima(const Exec& exec, const Access& access,
+                                                           const List& list, const Bags& bags,
+                                                           const Grads& grads) {
+  using home = near_space<Exec>;
+  using maximum = pooling_type<Element, void, float>;
+  auto positions = payload<std::int64_t, home>(exec, "positions of maxima", grads.rows(), grads.width());
+  auto maxima = payload<maximum, home>(exec, "maxima", grads.rows(), grads.width());
+  const fence_on_exception<Exec> work(exec);
+  pool_bags<path::automatic, Pooling, Bounds>(exec, access, list, bags, no_array{}, make_ref(positions),
+                                              make_ref(maxima))
+      .join();
+  return positions;
+}
+
+/// True if a batch has a flaw, for which all ranks will refuse the step.
+template <class Named>
+bool has_bad_indices(const collective& call, const buckets& items, const Named& named) {
+  if constexpr (is_sharded_plan<Named>)
+    return named.storage().findings_of(call).out_of_range != 0;
+  else
+    return items.report.out_of_range != 0;
+}
 
 }  // namespace ferry::detail

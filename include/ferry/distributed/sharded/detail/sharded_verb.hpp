@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/communicator/detail/payload.hpp>
-#include <ferry/distributed/sharded/detail/kernel_route.hpp>
-#include <ferry/distributed/sharded/detail/routing.hpp>
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/sharded/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded/sharded_plan.hpp>
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/error.hpp>
@@ -11,15 +10,14 @@
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/bounds.hpp>
+#include <ferry/policy/duplicates.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/policy/policies.hpp>
 #include <ferry/policy/reduce.hpp>
 #include <ferry/rows/gather.hpp>
-#include <ferry/rows/scatter.hpp>
 #include <ferry/runtime/detail/array_device.hpp>
 #include <ferry/tensor/tensor.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -68,11 +66,12 @@ bool prefers_once([[maybe_unused]] const Table& table, [[maybe_unused]] const Na
   else
     return false;
 }
-template <class Chosen, class Table, class Named>
-bool should_fetch_once(const Table& table, const Named& named) {
+/// As above, by the path of the policies. `list`: of this rank's batch.
+template <class Chosen, class Table, class List>
+bool should_fetch_once(const Table& table, const List& list) {
   using path_policy = typename Chosen::template get<path_category, path::automatic>;
   if constexpr (path_policy::chosen_at_run_time)
-    return prefers_once(table, named);
+    return prefers_once(table, list);
   else
     return fetches_once<Chosen>;
 }
@@ -81,10 +80,15 @@ bool should_fetch_once(const Table& table, const Named& named) {
 /// a batch.
 template <class Exec, class Named>
 bool kernels_read_batch(const Exec& exec, const Named& named) {
-  if constexpr (is_sharded_plan<Named>)
-    return named.storage().batch.storage() != nullptr && kernels_read(exec, named.storage().batch);
+  if constexpr (is_host_exec<Exec>)
+    return true;
+  else if constexpr (is_sharded_plan<Named>)
+    return kernels_read_batch(exec, named.storage().batch);
+  else if constexpr (is_plan<Named>)
+    return named.storage() == nullptr ||
+           (!named.storage()->on_host && named.storage()->device == execution_backend<Exec>::device_of(exec));
   else
-    return kernels_read(exec, named);
+    return !lies_elsewhere(exec, named);
 }
 
 /// A plan of the batch: `list` itself, or one that is made of it.
@@ -117,6 +121,28 @@ struct writing_policies {
   using duplicates = typename chosen::template get<duplicates_category, ferry::duplicates::last>;
 };
 
+/// The duplicates policy of a verb on a shard, which gets a plan: duplicates::reject has been decided by all
+/// ranks before a shard is written, and a sum in any order is one in the order of the batch.
+template <class Duplicates>
+using shard_duplicates_t =
+    std::conditional_t<Duplicates::forbids, duplicates::assume_unique,
+                       std::conditional_t<in_any_order<Duplicates>, duplicates::sum, Duplicates>>;
+
+/// True if a kernel of the verb may read values in the batches of other ranks.
+template <class Chosen>
+inline constexpr bool reads_where_they_are =
+    std::is_same_v<shard_path_t<Chosen>, path::automatic> || in_batch_order<shard_path_t<Chosen>>;
+
+/// The policies that a verb on a shard gets; bounds::unchecked is that of the plans, too.
+template <class Chosen, class Duplicates>
+using shard_policies = policies<shard_path_t<Chosen>, bounds::unchecked, shard_duplicates_t<Duplicates>>;
+
+/// The policies of a step on a shard. Gradients have been scanned before.
+template <class Chosen, class Duplicates>
+using shard_step_policies = policies<shard_path_t<Chosen>, bounds::unchecked, shard_duplicates_t<Duplicates>,
+                                     typename Chosen::template get<step_count_category, step_count::global>,
+                                     typename Chosen::template get<rounding_category, rounding::nearest>>;
+
 template <class Indices>
 decltype(auto) sharded_rows_named_by(const Indices& indices) {
   if constexpr (is_sharded_plan<Indices>)
@@ -133,22 +159,27 @@ std::int64_t routed_positions(const Named& named) {
     return positions_of(named);
 }
 
-/// Reads the rows of a shard by Path.
+/// The list of rows of this rank's batch: indices, or a row_plan.
+template <class Named>
+const auto& list_of_batch(const Named& named) {
+  if constexpr (is_sharded_plan<Named>)
+    return named.storage().batch;
+  else
+    return named;
+}
+
+/// Reads rows of the shard of a rank by Path.
 template <class Path>
 struct shard_reader {
-  template <class Call, class Rows, class Out>
-  void operator()(const Call& call, int rank, const Rows& rows, const Out& out) const {
-    gather(call.instance(rank), std::as_const(call.table).shard(rank), rows, out, Path{}, bounds::unchecked{})
-        .join();
+  template <class Exec, class Table, class Rows, class Out>
+  void operator()(const Exec& shard_exec, const Table& table, int rank, const Rows& rows, Out& out) const {
+    gather(shard_exec, table.shard(rank), rows, out, Path{}, bounds::unchecked{}).join();
   }
 };
 
 /// The facts of a kind of sharded table that gathers differ in:
 ///
-///   wired                 the elements of a row that travels
 ///   gathered              the elements of gathered rows
-///   arrived<Wired, Home>  rows of a batch in a buffer of the ranks
-///   reader<Chosen, Exec>  reads rows of a shard by the policies of the call
 ///   lies_in<S>            whether shards lie in a memory space
 ///   require_output<Out>() static_asserts on the elements that rows become
 ///   for_each_part(table, use)
@@ -160,12 +191,7 @@ struct sharded_kind<const Table> : sharded_kind<Table> {};
 
 template <class T, class Space, class Spread>
 struct sharded_kind<sharded_table<T, Space, Spread>> {
-  using wired = T;
   using gathered = T;
-  template <class Wired, class Home>
-  using arrived = tensor<Wired, Home>;
-  template <class Chosen, class Exec>
-  using reader = shard_reader<shard_read_path_t<Chosen, Exec, Space>>;
   template <class S>
   static constexpr bool lies_in = std::is_same_v<S, Space>;
 
@@ -215,37 +241,6 @@ void require_sharded_batch(const char* verb, const collective& call, const Table
     require_batch<Exec, Chosen>(verb, whole, named, batch);
   }
   require_apart(verb, call, table, batch);
-}
-
-/// The rows of the batch in the order of the route, in a buffer in Payload.
-template <class Payload, class Exec, class Wire, class Value, class Space>
-auto values_by_route(const Exec& exec, const row_route<Wire>& route, const array_ref<Value, Space>& values) {
-  auto rows = payload<std::remove_const_t<Value>, Payload>(exec, "values", route.routed(), values.width());
-  gather(exec, values, route.place, rows, buffer_path<Exec, Space>{}, bounds::unchecked{}).join();
-  return rows;
-}
-
-/// The sums of the rows of the batch that name one row, in the accumulation type and in the order of a route
-/// that names each row once.
-template <class Payload, class Exec, class Wire, class Value, class Space>
-auto sums_by_route(const Exec& exec, const row_route<Wire>& route, const array_ref<Value, Space>& values) {
-  using sum = accumulation_t<std::remove_const_t<Value>>;
-  auto sums = payload<sum, Payload>(exec, "sums", route.routed(), values.width());
-  scatter(exec, sums, route.slot, values, bounds::skip{}, duplicates::sum{}).join();
-  return sums;
-}
-
-/// Rows in the order of the route into the rows of the batch.
-template <class Exec, class Wire, class T, class Payload, class Out, class OutSpace>
-void place_by_route(const Exec& exec, const row_route<Wire>& route, const tensor<T, Payload>& arrived,
-                    const array_ref<Out, OutSpace>& out) {
-  if (route.unique) {
-    gather(exec, arrived, route.slot, out, buffer_path<Exec, OutSpace>{}, bounds::skip{}).join();
-    return;
-  }
-  scatter(exec, out, route.place, arrived, buffer_path<Exec, OutSpace>{}, bounds::unchecked{},
-          duplicates::assume_unique{})
-      .join();
 }
 
 }  // namespace ferry::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/distributed/sharded/detail/pull_rows.hpp>
+#include <ferry/distributed/sharded/detail/received_rows.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,6 @@ offered_values values_for(int owner, const batch_headers& headers, std::size_t u
     if (offered.lowest == nullptr || offer.values < offered.lowest) offered.lowest = offer.values;
     offered.aligned = offered.aligned && reinterpret_cast<std::uintptr_t>(offer.values) % unit == 0 &&
                       offer.value_step % static_cast<std::int64_t>(unit) == 0;
-    offered.on_devices = offered.on_devices && offer.values_device >= 0;
   }
   return offered;
 }

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/communicator/detail/payload.hpp>
+#include <ferry/distributed/sharded/detail/batch_findings.hpp>
+#include <ferry/distributed/sharded/detail/buckets.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ferry::detail {
+
+/// A batch whose lists and values the owners of its rows may read: addresses in the memory of the process.
+/// Ranks send it to each other as it is. Threads read there; other processes read the lane of the rank, see
+/// publish_batch.
+struct batch_offer {
+  const std::int64_t* place = nullptr;  ///< see buckets; null: item k has row k of the values
+  const std::int64_t* rows = nullptr;
+  const std::byte* values = nullptr;
+  const double* factors = nullptr;  ///< of the items; null: 1
+  std::int64_t value_step = 0;      ///< bytes from a row of the values to the next
+  std::int32_t lists_device = -1;   ///< that has the lists; -1: host memory
+  std::int32_t values_device = -1;  ///< that has the values; -1: host memory
+  std::int32_t owner_device = -1;   ///< of the instance that works on the shard of the rank
+  std::int32_t is_made = 0;         ///< true if kernels may read all this: the work that makes it has ended
+  std::int32_t is_share = 0;        ///< true if the lists have the items of one owner alone
+  std::int32_t has_all_values = 0;  ///< true if the lane has all rows of the values, not those of the items
+  std::uint64_t lane = 0;           ///< number of the memory of the lane; 0: it has nothing
+  std::int64_t lane_place = -1;     ///< bytes from the first of the lane to each list; -1: it has none
+  std::int64_t lane_rows = -1;
+  std::int64_t lane_factors = -1;
+  std::int64_t lane_values = -1;
+  std::int64_t lane_step = 0;  ///< bytes from a row of the values in the lane to the next
+};
+
+/// Headers of the batches of all ranks.
+struct batch_headers {
+  std::vector<batch_findings> findings;  ///< by rank; one if a thread acts for the group
+  std::vector<batch_offer> offers;       ///< by rank
+  std::vector<std::int64_t> counts;      ///< [rank * ranks + owner] items of a rank's batch for an owner
+  std::vector<std::int64_t> in_begin;    ///< [ranks + 1] begin of each rank's items for the own shard
+
+  /// Items of the batch of `rank` for `owner`. Groups of at most most_shards ranks know them.
+  [[nodiscard]] std::int64_t count(std::size_t rank, int owner) const {
+    return counts[rank * offers.size() + static_cast<std::size_t>(owner)];
+  }
+};
+
+/// The ranks tell each other their findings, the items for each owner, and an offer: one phase, which also
+/// ends reads of the call before; one exchange more in groups of more than most_shards ranks. `scanned` has
+/// the findings besides those of the buckets. Others may read what is offered, up to agree() or
+/// cancel_reads() of the call.
+[[nodiscard]] batch_headers exchange_headers(collective& call, const buckets& items, batch_findings scanned,
+                                             const batch_offer& offer);
+/// The headers of a plan, with the findings of the ranks and what they offer for a verb. Others may read it,
+/// as above.
+[[nodiscard]] batch_headers exchange_offers(collective& call, batch_headers planned,
+                                            const batch_findings& batch, const batch_offer& offer);
+/// The begin of what each rank has for this one, if `groups` are what this one has for the others: an
+/// exchange.
+[[nodiscard]] std::vector<std::int64_t> in_begin_of(collective& call, const item_groups& groups);
+
+/// True if each owner can read its items of all batches by a kernel; the same on all ranks. `reach` tells
+/// whether kernels of a device reach the memory of another one.
+[[nodiscard]] bool can_pull(const std::vector<batch_offer>& offers, bool (*reach)(int device, int memory));
+
+/// As above, for the devices of Exec.
+template <class Exec>
+bool can_pull(const std::vector<batch_offer>& offers) {
+  return can_pull(
+      offers, [](int device, int memory) { return execution_backend<Exec>::devices_reach(device, memory); });
+}
+
+/// The parts of an exchange: one list after the other, each with a part for each rank.
+class exchange_parts {
+ public:
+  explicit exchange_parts(int ranks) : ranks_(ranks) {}
+  /// A list of the batch, in its groups, goes to the owners, who have `in_begin` places for it.
+  template <class T>
+  void add(const item_groups& groups, const T* batch, const std::vector<std::int64_t>& in_begin, T* shard,
+           std::int64_t elements) {
+    for (int r = 0; r < ranks_; ++r) {
+      const auto [first, last] = groups.group(r);
+      outgoing_.push_back(part(batch + first * elements, (last - first) * elements));
+      incoming_.push_back(place(shard, in_begin, r, elements));
+    }
+  }
+  /// A list of the owner goes back to the ranks of the batches.
+  template <class T>
+  void add_back(const item_groups& groups, T* batch, const std::vector<std::int64_t>& in_begin, T* shard,
+                std::int64_t elements) {
+    for (int r = 0; r < ranks_; ++r) {
+      const auto [first, last] = groups.group(r);
+      const incoming_part owned_part = place(shard, in_begin, r, elements);
+      outgoing_.push_back({owned_part.data, owned_part.bytes});
+      incoming_.push_back({reinterpret_cast<std::byte*>(batch + first * elements),
+                           static_cast<std::size_t>((last - first) * elements) * sizeof(T)});
+    }
+  }
+  /// Moves the parts, which lie in Space: those that leave on the device of `sends`. Blocks. The parts are
+  /// gone; without any, on all ranks alike, the ranks do not meet.
+  template <class Space, class Exec>
+  void move(collective& call, const Exec& sends, const Exec& takes) {
+    if (outgoing_.empty()) return;
+    exchange_payload<Space>(call, sends, takes, outgoing_, incoming_);
+    outgoing_.clear();
+    incoming_.clear();
+  }
+
+ private:
+  template <class T>
+  static outgoing_part part(const T* data, std::int64_t elements) {
+    return {reinterpret_cast<const std::byte*>(data), static_cast<std::size_t>(elements) * sizeof(T)};
+  }
+  template <class T>
+  static incoming_part place(T* shard, const std::vector<std::int64_t>& in_begin, int rank,
+                             std::int64_t elements) {
+    const auto r = static_cast<std::size_t>(rank);
+    return {reinterpret_cast<std::byte*>(shard + in_begin[r] * elements),
+            static_cast<std::size_t>((in_begin[r + 1] - in_begin[r]) * elements) * sizeof(T)};
+  }
+
+  int ranks_;
+  std::vector<outgoing_part> outgoing_;
+  std::vector<incoming_part> incoming_;
+};
+
+}  // namespace ferry::detail
