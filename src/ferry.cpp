@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// The compiled half as one source, for builds without CMake: add include/ to the include directories and this
-// file to the sources. CMake compiles the files below instead. Programs with files or loaders add ferry_io.cpp,
-// those with ranks ferry_io.cpp and ferry_distributed.cpp.
+// SPDX-License-Identifier: Apache-2.0 The compiled half as one source, for builds without CMake: add include/
+// to the include directories and this file to the sources. CMake compiles the files below instead. Programs
+// with files or loaders add ferry_io.cpp, those with ranks ferry_io.cpp and ferry_distributed.cpp.
 #if !defined(FERRY_DISPATCH_AVX2)
 #define FERRY_DISPATCH_AVX2 1
 #endif
@@ -14,11 +13,10 @@
 #include "interop/dlpack.cpp"
 #include "memory/access_tracker.cpp"
 #include "memory/available_bytes.cpp"
-#include "memory/block_shelf.cpp"
+#include "memory/block_cache.cpp"
 #include "memory/file.cpp"
 #include "memory/ledger.cpp"
 #include "memory/process_wide.cpp"
-#include "memory/statistics.cpp"
 #include "memory/tensor_pool.cpp"
 #include "memory/tools.cpp"
 #include "optim/make_state.cpp"
@@ -42,7 +40,6 @@
 #include "runtime/parallel.cpp"
 #include "runtime/space_engine.cpp"
 #include "runtime/ticket.cpp"
-#include "runtime/worker_pool.cpp"
 #include "tensor/array_ref.cpp"
 
 #if defined(FERRY_LIBRARY_HAS_VERBS)

@@ -42,8 +42,8 @@ struct array_digests {
 /// XXH3 of 128 bits.
 unit_digest digest_of(const std::byte* data, std::size_t bytes);
 
-/// Writes the digests of a manifest's arrays, in its order, into a file of their own. They hold if the manifest
-/// becomes the newest generation of the folder.
+/// Writes the digests of a manifest's arrays, in its order, into a file of their own. They hold if the
+/// manifest becomes the newest generation of the folder.
 void write_digests(const std::string& folder, const manifest& content,
                    const std::vector<array_digests>& arrays);
 /// Reads the digests of a manifest of the folder; none if they are missing, damaged, or another manifest's.
@@ -112,7 +112,7 @@ bool digest_on_device(const checkpoint_array& array, std::vector<unit_digest>& d
   static const std::string label = "ferry::checkpoint::digests";
   constexpr std::size_t most = std::size_t{1} << 16;
   const typename backend::device_guard guard(home);  // Kokkos leaves its own device current
-  const auto side = engine::get(home)->side_streams().take(home);
+  const auto side = engine::get(home)->side_stream(home);
   tensor<unit_digest, device_space> part("checkpoint::digests", std::min(most, digests.size()));
   for (std::size_t first = 0; first < digests.size(); first += most) {
     const std::size_t count = std::min(most, digests.size() - first), begin = first * array.schema.unit_bytes;

@@ -2,7 +2,7 @@
 #include <ferry/io.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
-#include <ferry/memory/detail/atomic_file.hpp>
+#include <ferry/memory/detail/file.hpp>
 
 #include "io_kit.hpp"
 
@@ -27,8 +27,8 @@ namespace ferry_test::failures_test {
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 
-/// Limits the size of files that the process writes: to a write the same as a full disk. The signal of such writes, which would
-/// end the process, stays as it is.
+/// Limits the size of files that the process writes: to a write the same as a full disk. The signal of such
+/// writes, which would end the process, stays as it is.
 class size_limit {
  public:
   explicit size_limit(rlim_t bytes) {

@@ -17,7 +17,6 @@
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/findings.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
@@ -244,7 +243,7 @@ ticket copy_row_arrays(const Exec& exec, const Sources& source_rows, const Targe
     return arrays.targets.size() * static_cast<std::size_t>(count * table.width()) * sizeof(table.data[0]);
   };
   copy_meter meter(source.label.view(), target.label.view(), (bytes_of(first) + ... + bytes_of(rest)));
-  auto notes = std::make_shared<table_notes>();
+  auto notes = std::make_shared<table_descriptions>();
   notes->tables = {target.note(), source.note()};
   call.name_tables(std::move(notes));
   const auto touch = [&](const auto& arrays) {
