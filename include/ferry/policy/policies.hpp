@@ -67,7 +67,7 @@ struct policy_facts<policies<Ps...>> {
 };
 
 template <class List, class Category>
-struct rest_of;
+struct policies_without;
 
 /// The policies of one call: those passed, else the verb's defaults.
 template <class... Ps>
@@ -82,11 +82,11 @@ struct chosen_policies {
   static constexpr bool at_most_one = facts::template count<Category> <= 1;
   /// The policies of all other categories.
   template <class Category>
-  using without = typename rest_of<list, Category>::type;
+  using without = typename policies_without<list, Category>::type;
 };
 
 template <class... Ps, class Category>
-struct rest_of<policies<Ps...>, Category> {
+struct policies_without<policies<Ps...>, Category> {
   using type = chosen_policies<std::conditional_t<in_category<Ps, Category>, policies<>, Ps>...>;
 };
 

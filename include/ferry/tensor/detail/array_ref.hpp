@@ -23,7 +23,7 @@ namespace ferry::detail {
 class array_label {
  public:
   /// Characters that are copied without heap memory.
-  static constexpr std::size_t most_copied = 31;
+  static constexpr std::size_t max_copied = 31;
 
   array_label() = default;
   array_label(std::shared_ptr<const std::string> shared) noexcept : shared_(std::move(shared)) {}
@@ -47,7 +47,7 @@ class array_label {
 
  private:
   std::shared_ptr<const std::string> shared_;
-  std::array<char, most_copied> short_{};
+  std::array<char, max_copied> short_{};
   unsigned char length_ = 0;
 };
 
