@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 The compiled half as one source, for builds without CMake: add include/
-// to the include directories and this file to the sources. CMake compiles the files below instead. Programs
-// with files or loaders add ferry_io.cpp, those with ranks ferry_io.cpp and ferry_distributed.cpp.
+// SPDX-License-Identifier: Apache-2.0
+// The compiled half as one source, for builds without CMake: add include/ to the include directories and this
+// file to the sources. CMake compiles the files below instead. Programs with files or loaders add ferry_io.cpp,
+// those with ranks ferry_io.cpp and ferry_distributed.cpp.
 #if !defined(FERRY_DISPATCH_AVX2)
 #define FERRY_DISPATCH_AVX2 1
 #endif

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 ferry::io as one source, for builds without CMake, next to ferry.cpp:
-// files and loaders. They need ISA-L and nlohmann-json.
+// SPDX-License-Identifier: Apache-2.0
+// ferry::io as one source, for builds without CMake, next to ferry.cpp: files and loaders. They need ISA-L and
+// nlohmann-json.
 #if !defined(FERRY_DISPATCH_AVX2)
 #define FERRY_DISPATCH_AVX2 1
 #endif

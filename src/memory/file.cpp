@@ -37,6 +37,19 @@ auto uninterrupted(const Call& call) {
     if (const auto result = call(); result >= 0 || errno != EINTR) return result;
 }
 
+/// The path at the end of a chain of symbolic links, which need not exist.
+std::string behind_links(const std::string& verb, const std::string& path) {
+  std::filesystem::path current = path;
+  for (int links = 0; links < 40; ++links) {
+    std::error_code no_link;
+    const auto target = std::filesystem::read_symlink(current, no_link);
+    if (no_link) return current.string();
+    current = current.parent_path() / target;
+  }
+  errno = ELOOP;
+  throw_errno(verb, path, "readlink");
+}
+
 }  // namespace
 
 void throw_io_error(const std::string& verb, const std::string& path, std::string_view problem) {
@@ -198,18 +211,6 @@ void require_whole_path(std::string_view verb, std::string_view path) {
   for (const char letter : path) readable += letter == '\0' ? std::string("\\0") : std::string(1, letter);
   throw invalid_argument(
       joined(verb, ": ", readable, ": byte ", first, " of the path is a NUL, where the system would cut it"));
-}
-
-std::string behind_links(const std::string& verb, const std::string& path) {
-  std::filesystem::path current = path;
-  for (int links = 0; links < 40; ++links) {
-    std::error_code no_link;
-    const auto target = std::filesystem::read_symlink(current, no_link);
-    if (no_link) return current.string();
-    current = current.parent_path() / target;
-  }
-  errno = ELOOP;
-  throw_errno(verb, path, "readlink");
 }
 
 atomic_file::atomic_file(const std::string& verb, const std::string& path, file_links links)

@@ -47,24 +47,17 @@ asm(".pushsection .bss.ferry_objects_of_process,\"awG\",%nobits,ferry_objects_of
 
 namespace ferry::detail {
 
-namespace {
-
-process_objects& objects_of_process() {
-  process_objects* present = ferry_objects_of_process.load();
-  if (present != nullptr) return *present;
-  // Never destroyed: objects with static storage may allocate after the destruction of any other.
-  auto fresh = std::make_unique<process_objects>();
-  return ferry_objects_of_process.compare_exchange_strong(present, fresh.get()) ? *fresh.release() : *present;
-}
-
-}  // namespace
-
 void* object_of_process(const char* type, void* (*make)()) {
   const std::string name =
       joined("ferry.", FERRY_VERSION_MAJOR, ".", FERRY_VERSION_MINOR, ".", FERRY_VERSION_PATCH, " ", type);
-  process_objects& objects = objects_of_process();
-  const std::lock_guard lock(objects.guard);
-  void*& object = objects.by_name[name];
+  process_objects* objects = ferry_objects_of_process.load();
+  if (objects == nullptr) {
+    // Never destroyed: objects with static storage may allocate after the destruction of any other.
+    auto fresh = std::make_unique<process_objects>();
+    if (ferry_objects_of_process.compare_exchange_strong(objects, fresh.get())) objects = fresh.release();
+  }
+  const std::lock_guard lock(objects->guard);
+  void*& object = objects->by_name[name];
   if (object == nullptr) object = make();
   return object;
 }
@@ -135,19 +128,19 @@ process_identity& process_identity::get() {
   return identity;
 }
 
-process_identity::process_identity() { ::pthread_atfork(nullptr, nullptr, &process_identity::begin_child); }
+process_identity::process_identity() {
+  ::pthread_atfork(nullptr, nullptr, [] {
+    process_identity& identity = get();
+    identity.generation_.fetch_add(1, std::memory_order_relaxed);
+    if (Kokkos::is_initialized()) identity.lost_kokkos_.store(true, std::memory_order_relaxed);
+  });
+}
 
 void process_identity::abandon(const void* object) noexcept {
   auto* const entry = new (std::nothrow) abandoned{object, abandoned_.load(std::memory_order_relaxed)};
   if (entry == nullptr) return;
   while (!abandoned_.compare_exchange_weak(entry->next, entry)) {
   }
-}
-
-void process_identity::begin_child() noexcept {
-  process_identity& identity = get();
-  identity.generation_.fetch_add(1, std::memory_order_relaxed);
-  if (Kokkos::is_initialized()) identity.lost_kokkos_.store(true, std::memory_order_relaxed);
 }
 
 void refuse_child(std::string_view call, std::string_view owner, std::string_view advice) {

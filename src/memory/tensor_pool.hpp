@@ -9,7 +9,6 @@
 #include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/detail/memory_charge.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
-#include <ferry/memory/detail/without.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -49,7 +49,13 @@ std::exception_ptr engine::take_finding(instance_id who, stream_handle stream) n
 }
 
 void engine::keep(ticket_state_handle work) noexcept {
-  if (work->mark) return keep_captured(std::move(work));
+  if (work->mark) {
+    const std::lock_guard lock(captured_guard_);
+    work->next = captured_;
+    captured_ = work.release();
+    keeps_captured_.store(true, std::memory_order_relaxed);
+    return;
+  }
   {
     const std::lock_guard lock(guard_);
     if (detached_tickets* const list = detached_of(work->who)) {
@@ -82,13 +88,6 @@ engine::detached_tickets* engine::detached_of(instance_id who) noexcept {
   } catch (...) {
     return nullptr;
   }
-}
-
-void engine::keep_captured(ticket_state_handle verb) noexcept {
-  const std::lock_guard lock(captured_guard_);
-  verb->next = captured_;
-  captured_ = verb.release();
-  keeps_captured_.store(true, std::memory_order_relaxed);
 }
 
 void engine::hear_captured(instance_id who, stream_handle stream, bool everyone) noexcept {

@@ -215,14 +215,15 @@ class space_engine final : public engine {
   static const Exec& typed(const void* exec) { return *static_cast<const Exec*>(exec); }
 
   Exec* make_stream(const void* exec) {
-    auto fresh = std::make_unique<Exec>(exec == nullptr ? backend::template instance_on<Exec>(device())
-                                                        : partition(typed(exec)));
+    std::unique_ptr<Exec> fresh;
+    if (exec == nullptr) {
+      fresh = std::make_unique<Exec>(backend::template instance_on<Exec>(device()));
+    } else {
+      [[maybe_unused]] const auto lock = backend::lock_instances();
+      fresh = std::make_unique<Exec>(Kokkos::Experimental::partition_space(typed(exec), 1)[0]);
+    }
     const std::lock_guard lock(streams_guard_);
     return streams_.emplace_back(std::move(fresh)).get();
-  }
-  static Exec partition(const Exec& exec) {
-    [[maybe_unused]] const auto lock = backend::lock_instances();
-    return Kokkos::Experimental::partition_space(exec, 1)[0];
   }
 
   event_pool<typename backend::native_event> events_;

@@ -52,14 +52,6 @@ void array_shape::describe_dense(std::size_t dimensions, const std::size_t* size
   make_dense();
 }
 
-void array_shape::describe_dense(std::size_t dimensions, const std::size_t* sizes,
-                                 const std::shared_ptr<const std::string>& name,
-                                 const std::shared_ptr<access_tracker>& tracker) {
-  describe_dense(dimensions, sizes);
-  label = name;
-  accesses = tracker;
-}
-
 std::string array_note::shape_text() const {
   std::size_t sizes[max_rank];
   std::copy_n(extents.begin(), rank, sizes);

@@ -65,7 +65,9 @@ template <class T, class Space, class Extents>
 array_ref<T, Space> ref_of_tensor(T* data, const tensor<std::remove_const_t<T>, Space, Extents>& array) {
   array_ref<T, Space> ref{{}, data};
   const auto sizes = array.sizes();
-  ref.describe_dense(sizes.size(), sizes.data(), array.shared_label(), array.accesses());
+  ref.describe_dense(sizes.size(), sizes.data());
+  ref.label = array.shared_label();
+  ref.accesses = array.accesses();
   return ref;
 }
 

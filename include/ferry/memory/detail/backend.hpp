@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -62,6 +63,19 @@ struct dlpack_codes {
 };
 
 namespace detail {
+
+/// True if the environment variable FERRY_WITHOUT, words with commas between them, names an ability of the
+/// machine that backends are to do without, so that tests take the paths of other machines. Callers keep the
+/// answer: it must not change while memory is in use, and each call reads the environment.
+inline bool without(std::string_view ability) {
+  const char* variable = std::getenv("FERRY_WITHOUT");
+  for (std::string_view list = variable == nullptr ? "" : variable; !list.empty();) {
+    const std::size_t comma = list.find(',');
+    if (list.substr(0, comma) == ability) return true;
+    list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
+  }
+  return false;
+}
 
 /// True if the backend of a space has devices with numbers; those of users may not.
 template <class Space>

@@ -107,9 +107,6 @@ void sync_folder(const file& folder);
 /// names another file. Every function of the library that takes a path asks here.
 void require_whole_path(std::string_view verb, std::string_view path);
 
-/// The path at the end of a chain of symbolic links, which need not exist.
-std::string behind_links(const std::string& verb, const std::string& path);
-
 /// How a symbolic link with the name of a file is taken.
 enum class file_links : unsigned char { followed, replaced };
 

@@ -98,8 +98,6 @@ class process_identity {
     const abandoned* next;
   };
 
-  static void begin_child() noexcept;
-
   std::atomic<unsigned> generation_{0};
   std::atomic<bool> lost_kokkos_{false};
   std::atomic<const abandoned*> abandoned_{nullptr};

@@ -41,8 +41,6 @@ class tool_region {
 /// Reports to Kokkos Tools a kernel that ferry runs without Kokkos, for its lifetime.
 class tool_kernel {
  public:
-  /// A kernel of the default host instance.
-  explicit tool_kernel(const std::string& label);
   template <class Exec>
   tool_kernel(const Exec& exec, const std::string& label)
       : tool_kernel(Kokkos::Tools::Experimental::device_id(exec), label) {}

@@ -144,7 +144,6 @@ class engine : public ticket_state_keeper {
   detached_tickets* detached_of(instance_id who) noexcept;
   void hear(ticket_state& ended) noexcept;
   void drop_all(bool (*has_ended)(ticket_state&)) noexcept;
-  void keep_captured(ticket_state_handle verb) noexcept;
   /// Adds the findings of launches on a stream, which is that of instance `who`, to the others. With a
   /// finding it waits for the work of the stream, because later launches may write the report. `everyone`:
   /// those of all streams, without a wait.

@@ -99,9 +99,6 @@ struct array_shape {
   void make_dense();
   /// Sets everything to that of a row-major array.
   void describe_dense(std::size_t dimensions, const std::size_t* sizes);
-  void describe_dense(std::size_t dimensions, const std::size_t* sizes,
-                      const std::shared_ptr<const std::string>& name,
-                      const std::shared_ptr<access_tracker>& tracker);
 };
 
 /// A host-side description of a strided N-d array. Verbs convert tensors, views and containers to it, so a
