@@ -195,9 +195,9 @@ struct keep_rows {
   KOKKOS_FUNCTION void operator()(std::int64_t slot) const { next_rows[slot] = current_rows[slot]; }
 };
 
-/// A scan over runs of rows: lists those to load, and empties the slots of those that leave. Rows of the
-/// least score either are all cached or none is, because the score says so. Runs, because a scan takes longer
-/// over its items than their loads do.
+/// A scan over runs of rows: lists those to load, and empties the slots of those that leave. Rows of the least
+/// score either are all cached or none is, because the score says so. Runs, because a scan takes longer over
+/// its items than their loads do.
 ///
 /// racecheck warns of write-write hazards in this scan, as in any of Kokkos 4's scans over a value of more
 /// than 8 bytes: in ParallelScan::final a thread initialises the block's first prefix, and threads of its

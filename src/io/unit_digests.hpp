@@ -42,8 +42,8 @@ struct array_digests {
 /// XXH3 of 128 bits.
 unit_digest digest_of(const std::byte* data, std::size_t bytes);
 
-/// Writes the digests of a manifest's arrays, in its order, into a file of their own. They hold if the
-/// manifest becomes the newest generation of the folder.
+/// Writes the digests of a manifest's arrays, in its order, into a file of their own. They hold if the manifest
+/// becomes the newest generation of the folder.
 void write_digests(const std::string& folder, const manifest& content,
                    const std::vector<array_digests>& arrays);
 /// Reads the digests of a manifest of the folder; none if they are missing, damaged, or another manifest's.

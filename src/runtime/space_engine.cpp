@@ -226,13 +226,13 @@ class space_engine final : public engine {
     return streams_.emplace_back(std::move(fresh)).get();
   }
 
+  std::mutex streams_guard_;
+  std::vector<std::unique_ptr<Exec>> streams_;  ///< end after the pools, which wait for work on them
+  std::shared_ptr<free_list<Exec*>> idle_streams_ = std::make_shared<free_list<Exec*>>();
   event_pool<typename backend::native_event> events_;
   block_cache<typename backend::scratch_space> device_{device()};
   block_cache<pinned_space> pinned_{device()};
   report_pool<Exec> reports_{device()};
-  std::mutex streams_guard_;
-  std::vector<std::unique_ptr<Exec>> streams_;
-  std::shared_ptr<free_list<Exec*>> idle_streams_ = std::make_shared<free_list<Exec*>>();
 };
 
 /// The engines of one execution space by device. Thread-safe.

@@ -27,8 +27,8 @@ namespace ferry_test::failures_test {
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 
-/// Limits the size of files that the process writes: to a write the same as a full disk. The signal of such
-/// writes, which would end the process, stays as it is.
+/// Limits the size of files that the process writes: to a write the same as a full disk. The signal of such writes, which would
+/// end the process, stays as it is.
 class size_limit {
  public:
   explicit size_limit(rlim_t bytes) {
