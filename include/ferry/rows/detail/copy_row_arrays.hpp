@@ -57,7 +57,7 @@ struct row_copy_policies {
   struct facts<policies<Qs...>> {
     static constexpr bool all_known =
         (is_one_of<Qs, path_category, bounds_category, source_bounds_category, target_bounds_category,
-                   duplicates_category, occupancy_category, overlap_category>() &&
+                   duplicates_category, occupancy_category, overlap_category> &&
          ...);
   };
   static constexpr bool all_known = facts<typename asked::list>::all_known;
