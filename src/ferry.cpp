@@ -14,11 +14,10 @@
 #include "interop/dlpack.cpp"
 #include "memory/access_tracker.cpp"
 #include "memory/available_bytes.cpp"
-#include "memory/block_shelf.cpp"
+#include "memory/block_cache.cpp"
 #include "memory/file.cpp"
 #include "memory/ledger.cpp"
 #include "memory/process_wide.cpp"
-#include "memory/statistics.cpp"
 #include "memory/tensor_pool.cpp"
 #include "memory/tools.cpp"
 #include "optim/make_state.cpp"
@@ -42,7 +41,6 @@
 #include "runtime/parallel.cpp"
 #include "runtime/space_engine.cpp"
 #include "runtime/ticket.cpp"
-#include "runtime/worker_pool.cpp"
 #include "tensor/array_ref.cpp"
 
 #if defined(FERRY_LIBRARY_HAS_VERBS)

@@ -4,7 +4,6 @@
 #if !defined(FERRY_DISPATCH_AVX2)
 #define FERRY_DISPATCH_AVX2 1
 #endif
-#include "io.cpp"
 
 #include "io/checkpoint.cpp"
 #include "io/checkpoint_array.cpp"

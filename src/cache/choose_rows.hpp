@@ -7,7 +7,6 @@
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/require_process.hpp>
 
 #include <Kokkos_Core.hpp>
 

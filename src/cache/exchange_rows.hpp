@@ -141,7 +141,7 @@ bool acquire_exchange_stream([[maybe_unused]] launch_context<Exec>& call, [[mayb
     try {
       const typename backend::capture_pause pause(true);  // an instance allocates
       if (cache.exchange.stream == nullptr)
-        cache.exchange.stream = engine::get<Exec>()->side_streams().take(call.exec());
+        cache.exchange.stream = engine::get(call.exec())->side_stream(call.exec());
     } catch (const std::exception&) {
       return false;
     }

@@ -22,7 +22,7 @@ namespace ferry::detail {
 void cached_array::allocate(const std::string& label, std::int64_t slots) {
   if (stride == 0) return;
   memory = tensor<std::byte, device_space>(label + "::hot", (slots + 1) * stride);
-  memory.accesses()->note_untracked_use();
+  memory.accesses()->record_untracked_use();
   const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
   const auto step = static_cast<std::uintptr_t>(stride);
   hot = address + (cold % step + step - address % step) % step;
@@ -48,7 +48,7 @@ cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int
   const auto moving_count = take(1);
   const auto changed = take((slots + 7) / 8), stale = take((slots + 7) / 8);
   words = tensor<std::uint64_t, device_space>(label + "::directory", end);
-  words.accesses()->note_untracked_use();  // of exchanges
+  words.accesses()->record_untracked_use();  // of exchanges
   const auto word = [&](std::int64_t begin) { return words.data() + begin; };
   book = {{reinterpret_cast<std::uint32_t*>(word(directory))},
           reinterpret_cast<std::int64_t*>(word(current_rows)),

@@ -2,7 +2,7 @@
 #include <ferry/io/checkpoint.hpp>
 
 #include "../../backends/enabled.hpp"
-#include "../runtime/processors.hpp"
+#include "../runtime/worker_pool.hpp"
 
 #include <ferry/error.hpp>
 #include <ferry/extend.hpp>

@@ -112,7 +112,7 @@ bool digest_on_device(const checkpoint_array& array, std::vector<unit_digest>& d
   static const std::string label = "ferry::checkpoint::digests";
   constexpr std::size_t most = std::size_t{1} << 16;
   const typename backend::device_guard guard(home);  // Kokkos leaves its own device current
-  const auto side = engine::get(home)->side_streams().take(home);
+  const auto side = engine::get(home)->side_stream(home);
   tensor<unit_digest, device_space> part("checkpoint::digests", std::min(most, digests.size()));
   for (std::size_t first = 0; first < digests.size(); first += most) {
     const std::size_t count = std::min(most, digests.size() - first), begin = first * array.schema.unit_bytes;

@@ -31,7 +31,7 @@ class lane_of final : public lane {
     if constexpr (!on_host) {
       device_ = tensor<std::byte, device_space>("loader::batches", device{backend::device_of(exec)},
                                                 layout.bytes_of(slots));
-      side_ = engine::get(exec)->side_streams().take(exec);
+      side_ = engine::get(exec)->side_stream(exec);
       id_ = backend::id_of(*side_);
     }
     exec_.emplace(exec);

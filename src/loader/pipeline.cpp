@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/loader/detail/pipeline.hpp>
 
-#include "../runtime/processors.hpp"
 #include "../runtime/worker_pool.hpp"
 
 #include <ferry/error.hpp>

@@ -2,7 +2,6 @@
 #include <ferry/loader/detail/row_pipeline.hpp>
 
 #include "../../backends/enabled.hpp"
-#include "../runtime/processors.hpp"
 #include "../runtime/worker_pool.hpp"
 
 #include <ferry/error.hpp>
@@ -243,7 +242,7 @@ class device_row_pipeline final : public row_pipeline_of<Exec> {
   device_row_pipeline(const Exec& exec, const row_request<Exec>& request, std::size_t positions,
                       std::unique_ptr<pipeline> ring, std::size_t ahead)
       : base(exec, request, positions, std::move(ring), ahead),
-        side_(engine::get(exec)->side_streams().take(exec)),
+        side_(engine::get(exec)->side_stream(exec)),
         source_(this->request_.table) {
     source_.accesses = nullptr;  // later writes are those of steps, which the window is about
   }

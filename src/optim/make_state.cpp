@@ -9,7 +9,7 @@
 #include <ferry/optim/detail/state_arrays.hpp>
 #include <ferry/optim/detail/step_counters.hpp>
 #include <ferry/rows/init.hpp>
-#include <ferry/runtime/detail/device_instance.hpp>
+#include <ferry/runtime/detail/engine.hpp>
 #include <ferry/tensor/detail/finite.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -25,10 +25,13 @@ namespace ferry::optim::detail {
 
 template <class T, MemorySpace Space>
 void fill_new(const ferry::detail::array_ref<T, Space>& array, [[maybe_unused]] device home, T value) {
-  if constexpr (std::is_same_v<Space, device_space>)
-    ferry::detail::fill(ferry::detail::own_instance_on<Kokkos::DefaultExecutionSpace>(home.id), array, value);
-  else
+  using exec_space = Kokkos::DefaultExecutionSpace;
+  if constexpr (std::is_same_v<Space, device_space>) {
+    const auto stream = ferry::detail::engine::get_on<exec_space>(home.id)->side_stream_of(nullptr);
+    ferry::detail::fill(*static_cast<const exec_space*>(stream.get()), array, value);
+  } else {
     ferry::detail::fill(Kokkos::DefaultHostExecutionSpace{}, array, value);
+  }
 }
 
 template <class T, MemorySpace Space>

@@ -179,7 +179,7 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
   call.refuse_capture(
       "but sorting indices can't be repeated by a graph; make the plan before the capture, or write distinct rows with duplicates::assume_unique on path::direct");
 
-  auto plan = std::allocate_shared<plan_storage>(node_allocator<plan_storage>(home->nodes()));
+  auto plan = std::allocate_shared<plan_storage>(node_allocator<plan_storage>());
   plan->positions = n;
   plan->rows = rows;
   plan->checked = request.reports;

@@ -3,10 +3,8 @@
 
 #include "../../backends/enabled.hpp"
 
-#include <ferry/memory/detail/atomic_file.hpp>
 #include <ferry/memory/detail/file.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
-#include <ferry/memory/detail/require_kokkos.hpp>
 #include <ferry/tensor/detail/finite.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -169,7 +167,7 @@ std::string read_text(const std::string& path, std::string& why, bool& missing) 
     unreadable(S_ISDIR(status.st_mode) ? "it is a folder" : "it is no ordinary file");
     return text;
   }
-  const file_stream stream(std::fopen(path.c_str(), "rbe"));
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> stream(std::fopen(path.c_str(), "rbe"), &std::fclose);
   if (stream == nullptr) {
     unreadable(std::strerror(errno));
     return text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/io/detail/stream_rows.hpp>
-#include <ferry/memory/detail/atomic_file.hpp>
+#include <ferry/memory/detail/file.hpp>
 
 #include "support/arrays.hpp"
 #include "support/folder.hpp"

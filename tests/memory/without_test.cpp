@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/folder.hpp"
 
-#include <ferry/memory/detail/without.hpp>
+#include <ferry/memory/detail/backend.hpp>
 #include "../../backends/cuda/tuning.hpp"
 
 #include <catch2/catch_test_macros.hpp>

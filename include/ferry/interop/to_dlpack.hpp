@@ -101,7 +101,7 @@ Managed* export_by_dlpack(Owner& owner, std::optional<DLDevice> target, const Or
   auto result = std::make_unique<exported>();
   order(array.accesses(), !read_only);
   // Work of the consumer may be in flight when it lets go.
-  if (array.accesses() != nullptr) array.accesses()->note_untracked_use();
+  if (array.accesses() != nullptr) array.accesses()->record_untracked_use();
   result->owner = std::move(owner);  // the last step that changes anything: nothing throws from here
   std::int64_t stride = 1;
   const auto& contents = facts::get(result->owner);

@@ -206,7 +206,7 @@ class checkpoint {
       throw invalid_argument(
           "ferry::io::checkpoint::save_async: the instance is being captured into a graph, whose work runs only when the graph is launched; end the capture first");
     backend::fence(exec, "ferry::save_async");
-    return save_in_background(options, ferry::detail::engine::get<Exec>());
+    return save_in_background(options, ferry::detail::engine::get_on<Exec>());
   }
 
   /// Loads a checkpoint of the folder, the newest one without options, into everything that was added. Names,

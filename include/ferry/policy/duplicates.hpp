@@ -18,7 +18,6 @@ struct sum {
   static constexpr bool combines = true, needs_plan = true, forbids = false;
   /// @}
 };
-static_assert(DuplicatesPolicy<sum>);
 
 /// The values are summed in any order, so the last bits of floating-point sums differ from run to run. One
 /// value, or the sum of several, is converted to the table's element type and added to the row where it lies,
@@ -36,7 +35,6 @@ struct sum_any_order {
   static constexpr bool combines = true, needs_plan = false, forbids = false, any_order = true;
   /// @}
 };
-static_assert(DuplicatesPolicy<sum_any_order>);
 
 /// The sum divided by the number of positions; integers round towards zero.
 struct mean {
@@ -47,7 +45,6 @@ struct mean {
   static constexpr bool combines = true, needs_plan = true, forbids = false;
   /// @}
 };
-static_assert(DuplicatesPolicy<mean>);
 
 /// The value at the last position is used.
 struct last {
@@ -58,7 +55,6 @@ struct last {
   static constexpr bool combines = false, needs_plan = true, forbids = false;
   /// @}
 };
-static_assert(DuplicatesPolicy<last>);
 
 /// The value at the first position is used.
 struct first {
@@ -69,9 +65,8 @@ struct first {
   static constexpr bool combines = false, needs_plan = true, forbids = false;
   /// @}
 };
-static_assert(DuplicatesPolicy<first>);
 
-/// The caller promises that no row is named twice, so nothing is sorted. Where one is, scatter
+/// The caller promises that no row occurs twice, so nothing is sorted. Where one is, scatter
 /// keeps one of the values, and a verb that updates rows may mix several.
 struct assume_unique {
   /// Facts about the policy, see ferry::DuplicatesPolicy.
@@ -81,9 +76,9 @@ struct assume_unique {
   static constexpr bool combines = false, needs_plan = false, forbids = false;
   /// @}
 };
-static_assert(DuplicatesPolicy<assume_unique>);
 
-/// A row named twice is an error: ticket::wait() throws ferry::invalid_argument, and the table is unchanged.
+/// A row that occurs twice is an error: ticket::wait() throws ferry::invalid_argument, and the table is
+/// unchanged.
 struct reject {
   /// Facts about the policy, see ferry::DuplicatesPolicy.
   /// @{
@@ -92,7 +87,6 @@ struct reject {
   static constexpr bool combines = false, needs_plan = true, forbids = true;
   /// @}
 };
-static_assert(DuplicatesPolicy<reject>);
 
 }  // namespace ferry::duplicates
 

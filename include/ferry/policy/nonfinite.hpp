@@ -19,7 +19,6 @@ struct keep {
   static constexpr bool looks = false, reports = false;
   /// @}
 };
-static_assert(NonfinitePolicy<keep>);
 
 /// The whole step is left out: weights and state are unchanged. wait() takes the step out of state.steps()
 /// and adds it to state.skipped().
@@ -31,7 +30,6 @@ struct skip {
   static constexpr bool looks = true, reports = false;
   /// @}
 };
-static_assert(NonfinitePolicy<skip>);
 
 /// The whole step is left out, and wait() throws invalid_argument with the gradients' label and the first
 /// such position, column and value.
@@ -43,6 +41,5 @@ struct reject {
   static constexpr bool looks = true, reports = true;
   /// @}
 };
-static_assert(NonfinitePolicy<reject>);
 
 }  // namespace ferry::nonfinite

@@ -19,7 +19,6 @@ struct full {
   static constexpr std::int64_t most_blocks(std::int64_t multiprocessors) { return 4 * multiprocessors; }
   /// @}
 };
-static_assert(OccupancyPolicy<full>);
 
 /// At most `Count` blocks of 512 threads.
 template <int Count>
@@ -32,7 +31,6 @@ struct blocks {
   static constexpr std::int64_t most_blocks(std::int64_t) { return Count; }
   /// @}
 };
-static_assert(OccupancyPolicy<blocks<8>>);
 
 /// At most one block of 512 threads on each of `Percent` percent of the multiprocessors.
 template <int Percent>
@@ -49,6 +47,5 @@ struct background {
   }
   /// @}
 };
-static_assert(OccupancyPolicy<background<50>>);
 
 }  // namespace ferry::occupancy

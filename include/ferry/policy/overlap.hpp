@@ -17,7 +17,6 @@ struct reject {
   static constexpr bool buffers = false;
   /// @}
 };
-static_assert(OverlapPolicy<reject>);
 
 /// All rows are read into scratch memory of the execution space before the first is written; into page-locked
 /// memory if host threads move them.
@@ -29,6 +28,5 @@ struct buffer {
   static constexpr bool buffers = true;
   /// @}
 };
-static_assert(OverlapPolicy<buffer>);
 
 }  // namespace ferry::overlap

@@ -19,7 +19,6 @@ struct direct {
                         chosen_at_run_time = false;
   /// @}
 };
-static_assert(PathPolicy<direct>);
 
 /// As direct, in the order of the table's rows. A few teams each process a contiguous range of sorted rows.
 /// Serves tables beyond the reach of the device's address translation: registered host memory above about 1
@@ -34,7 +33,6 @@ struct ordered {
                         chosen_at_run_time = false;
   /// @}
 };
-static_assert(PathPolicy<ordered>);
 
 /// Host threads move rows between the table and a page-locked staging ring, which a kernel drains or fills.
 /// Occupies the calling thread.
@@ -47,11 +45,10 @@ struct staged {
                         chosen_at_run_time = false;
   /// @}
 };
-static_assert(PathPolicy<staged>);
 
 /// ordered and staged at the same time, for a table in host memory and a batch in device memory. The device
-/// takes the sorted rows from one end, host threads take them from the other, until they meet. Serves gather
-/// and scatter. Occupies the calling thread.
+/// takes the sorted rows from one end, host threads take them from the other, until all are taken. Serves
+/// gather and scatter. Occupies the calling thread.
 struct cooperative {
   /// Facts about the policy, see ferry::PathPolicy.
   /// @{
@@ -61,7 +58,6 @@ struct cooperative {
                         chosen_at_run_time = false;
   /// @}
 };
-static_assert(PathPolicy<cooperative>);
 
 /// For gather from a sharded_table whose shards this process holds or has opened: one kernel of the
 /// execution space reads the shards of all ranks where they lie, over the links between the devices. With a
@@ -76,7 +72,6 @@ struct peer {
   static constexpr bool reads_shards = true;
   /// @}
 };
-static_assert(PathPolicy<peer>);
 
 /// For gathers from a ferry::sharded_table: each different row of a batch comes once from its owner, and is
 /// then copied to all positions that name it. The owners read their shards on path::automatic.
@@ -89,7 +84,6 @@ struct exchange {
                         chosen_at_run_time = false, between_ranks = true;
   /// @}
 };
-static_assert(PathPolicy<exchange>);
 
 /// For copy_rows between device_space and pinned_space: the copy engines of the device move the rows, runs of
 /// neighbours at once, and no multiprocessor does. Occupies the calling thread until the copies are enqueued.
@@ -103,7 +97,6 @@ struct copy_engine {
   static constexpr bool takes_copy_engines = true;
   /// @}
 };
-static_assert(PathPolicy<copy_engine>);
 
 /// The default: the path that a rule over current_profile names for this call; see ferry::explain.
 struct automatic {
@@ -115,7 +108,6 @@ struct automatic {
                         chosen_at_run_time = true;
   /// @}
 };
-static_assert(PathPolicy<automatic>);
 
 }  // namespace ferry::path
 

@@ -14,7 +14,7 @@
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/checkpoint_save.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/memory/detail/process_identity.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 
 #include <unistd.h>
 

@@ -203,9 +203,9 @@ auto plan_bags(const Exec& exec, const Access& access, const row_plan& plan, con
   [[maybe_unused]] const auto factors = layout.take<double>(weighs ? n : 0);
   [[maybe_unused]] const auto chosen = layout.take<std::int64_t>(Pooling::selects ? count * width : 0);
   [[maybe_unused]] const auto scaled = layout.take<Compute>(Pooling::divides ? count * width : 0);
-  auto step_plan = std::allocate_shared<plan_storage>(node_allocator<plan_storage>(home->nodes()), store);
+  auto step_plan = std::allocate_shared<plan_storage>(node_allocator<plan_storage>(), store);
   step_plan->base = plan.storage();
-  step_plan->values_note = grads.note();
+  step_plan->values_description = grads.note();
   step_plan->memory = call.block(layout.bytes);
   auto* const block = static_cast<std::byte*>(step_plan->memory.get());
   step_plan->values.rows = reinterpret_cast<std::int64_t*>(block + rows);

@@ -269,7 +269,7 @@ ticket gather_tables(const Exec& exec, const std::vector<array_ref<T, Space>>& t
         source_of_tables<kernels::bag_index_rows<plain, bounds_policy>>(call, indices, some_empty), bags,
         positions, weights, packed, out);
   }
-  call.name_tables(notes_of(tables, batch));
+  call.name_tables(descriptions_of(tables, batch));
   return call.finish(tables.front(), positions, std::is_signed_v<plain>);
 }
 

@@ -177,7 +177,7 @@ ticket step_tables(const Exec& exec, const Rule& rule, const std::vector<array_r
   steps.take_counters(exec);
   call.use(shares.plan.storage());
   call.roll_back_by(steps.ends(nonfinite_policy::looks && !nonfinite_policy::reports));
-  call.name_tables(notes_of(tables, batch));
+  call.name_tables(descriptions_of(tables, batch));
   if (n != 0)
     launch_steps<sum, nonfinite_policy::looks>(call, label, steps, tables, shares.plan, layout,
                                                shares.gradients);

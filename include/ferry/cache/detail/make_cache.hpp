@@ -45,7 +45,7 @@ void count_uses(row_cache& cache, const Policy& policy, std::int64_t slots) {
     if (interval != 0 && cache.counts.rows() == 0) {
       tensor<std::uint32_t, device_space> counts(cache.label + "::counts", cache.rows);
       fill(Exec{}, make_ref(counts), std::uint32_t{0});
-      counts.accesses()->note_untracked_use();
+      counts.accesses()->record_untracked_use();
       cache.counts = std::move(counts);
     }
     cache.interval = interval;

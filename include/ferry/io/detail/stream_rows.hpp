@@ -80,7 +80,7 @@ auto streaming_instance(const Exec& exec) {
 /// Page-locked memory of the engine of an execution space.
 template <class Exec>
 std::shared_ptr<void> stream_memory(std::size_t bytes) {
-  return engine::get<Exec>()->pinned_scratch(bytes);
+  return engine::get_on<Exec>()->pinned_scratch(bytes);
 }
 
 /// Fills an array: calls fill(T* to, first, count) for pieces of it, from several threads and in any order.

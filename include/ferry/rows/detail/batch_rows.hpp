@@ -77,7 +77,7 @@ void resolve_on_host(launch_context<Exec>& call, const array_ref<Index, Space>& 
     launch(call.exec(), label, indices.rows(), resolve);
     call.exec().fence(label);
   } else {
-    const tool_kernel reported(label);
+    const tool_kernel reported(Kokkos::DefaultHostExecutionSpace(), label);
     parallel(indices.rows(), 8192, [&resolve](std::int64_t first, std::int64_t count) {
       for (std::int64_t i = first; i < first + count; ++i) resolve(i);
     });

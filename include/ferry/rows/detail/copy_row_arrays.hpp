@@ -17,7 +17,6 @@
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/findings.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
@@ -58,7 +57,7 @@ struct row_copy_policies {
   struct facts<policies<Qs...>> {
     static constexpr bool all_known =
         (is_one_of<Qs, path_category, bounds_category, source_bounds_category, target_bounds_category,
-                   duplicates_category, occupancy_category, overlap_category>() &&
+                   duplicates_category, occupancy_category, overlap_category> &&
          ...);
   };
   static constexpr bool all_known = facts<typename asked::list>::all_known;
@@ -244,7 +243,7 @@ ticket copy_row_arrays(const Exec& exec, const Sources& source_rows, const Targe
     return arrays.targets.size() * static_cast<std::size_t>(count * table.width()) * sizeof(table.data[0]);
   };
   copy_meter meter(source.label.view(), target.label.view(), (bytes_of(first) + ... + bytes_of(rest)));
-  auto notes = std::make_shared<table_notes>();
+  auto notes = std::make_shared<table_descriptions>();
   notes->tables = {target.note(), source.note()};
   call.name_tables(std::move(notes));
   const auto touch = [&](const auto& arrays) {

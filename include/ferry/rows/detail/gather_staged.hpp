@@ -9,9 +9,8 @@
 #include <ferry/rows/detail/staging_ring.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/parallel.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
-#include <ferry/runtime/detail/transfer_batch.hpp>
-#include <ferry/runtime/detail/work_queue.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <algorithm>

@@ -8,7 +8,6 @@
 #include <ferry/rows/detail/pair_rows.hpp>
 #include <ferry/rows/detail/row_moves.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
 

@@ -16,7 +16,6 @@
 #include <ferry/rows/detail/write_staged.hpp>
 #include <ferry/rows/detail/write_winners.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
 #include <cstdint>

@@ -10,10 +10,8 @@
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/staging_ring.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
-#include <ferry/runtime/detail/transfer_batch.hpp>
 
 #include <cstddef>
 #include <cstdint>

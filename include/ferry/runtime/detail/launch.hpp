@@ -50,14 +50,14 @@ struct host_run {
   std::int64_t runs;
 
   [[nodiscard]] std::int64_t begin(std::int64_t count) const {
-    return count / runs * number + rest(count, number);
+    return count / runs * number + remainder(count, number);
   }
   [[nodiscard]] std::int64_t end(std::int64_t count) const {
-    return count / runs * (number + 1) + rest(count, number + 1);
+    return count / runs * (number + 1) + remainder(count, number + 1);
   }
 
  private:
-  [[nodiscard]] std::int64_t rest(std::int64_t count, std::int64_t before) const {
+  [[nodiscard]] std::int64_t remainder(std::int64_t count, std::int64_t before) const {
     return before < count % runs ? before : count % runs;
   }
 };

@@ -19,7 +19,7 @@
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
-#include <ferry/runtime/detail/array_device.hpp>
+#include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -182,7 +182,7 @@ struct sharded_tables_pool : sharded_call<Exec, joined_tables<Table>, Named> {
  private:
   [[nodiscard]] std::int64_t count() const { return static_cast<std::int64_t>(table.parts().size()); }
   [[nodiscard]] auto notes() const {
-    auto list = std::make_shared<table_notes>();
+    auto list = std::make_shared<table_descriptions>();
     list->bags = out.rows();
     list->tables = table.part_notes();
     return list;

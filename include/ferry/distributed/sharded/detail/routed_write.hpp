@@ -22,7 +22,7 @@
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/rows/copy.hpp>
 #include <ferry/rows/scatter.hpp>
-#include <ferry/runtime/detail/array_device.hpp>
+#include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>

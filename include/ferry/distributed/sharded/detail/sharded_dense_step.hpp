@@ -17,8 +17,8 @@
 #include <ferry/policy/nonfinite.hpp>
 #include <ferry/policy/step_count.hpp>
 #include <ferry/quantized/detail/coded_weights.hpp>
-#include <ferry/runtime/detail/array_device.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
+#include <ferry/runtime/detail/array_checks.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <algorithm>

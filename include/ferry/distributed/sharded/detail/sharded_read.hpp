@@ -10,7 +10,7 @@
 #include <ferry/distributed/sharded/detail/with_routes.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/rows/gather.hpp>
-#include <ferry/runtime/detail/array_device.hpp>
+#include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/tensor.hpp>
 

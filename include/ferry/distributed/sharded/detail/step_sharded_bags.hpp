@@ -23,8 +23,8 @@
 #include <ferry/optim/step.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/rows/detail/row_access.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor.hpp>
 

@@ -20,7 +20,6 @@
 #include <ferry/policy/nonfinite.hpp>
 #include <ferry/policy/pooling.hpp>
 #include <ferry/rows/detail/row_access.hpp>
-#include <ferry/runtime/detail/joint_writes.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>

@@ -16,7 +16,7 @@
 #include <ferry/policy/reduce.hpp>
 #include <ferry/rows/gather.hpp>
 #include <ferry/rows/scatter.hpp>
-#include <ferry/runtime/detail/array_device.hpp>
+#include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <cstddef>
