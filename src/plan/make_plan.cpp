@@ -221,17 +221,17 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
 
   // Indices that are copied to the device use the memory of segment_begin, which is written later.
   const void* const indices = request.enter(call, plan->segment_begin);
-  kernels::any_row_keys key_of{indices,
-                               static_cast<int>(request.index_bytes),
-                               request.signed_indices,
-                               request.bounds == bounds_kind::check,
-                               request.bounds == bounds_kind::clamp,
-                               request.bounds != bounds_kind::unchecked,
-                               rows,
-                               *plan->report,
-                               plan->row_of,
-                               layout.position_bits,
-                               long_found};
+  kernels::any_row_keys key_of{.indices = indices,
+                               .index_bytes = static_cast<int>(request.index_bytes),
+                               .is_signed = request.signed_indices,
+                               .reports = request.bounds == bounds_kind::check,
+                               .clamps = request.bounds == bounds_kind::clamp,
+                               .checks = request.bounds != bounds_kind::unchecked,
+                               .rows = rows,
+                               .report = *plan->report,
+                               .row_of = plan->row_of,
+                               .position_bits = layout.position_bits,
+                               .long_found = long_found};
   if (request.bounds == bounds_kind::of_user && n != 0) {
     // The rows are indices that bounds::skip reads.
     request.resolve(call, indices, *plan->report, plan->row_of);
@@ -240,16 +240,17 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
     key_of.is_signed = true;
   }
   plan->run_begin = array(layout.keys[1]);
-  kernels::place_segments segments{{keys, n, static_cast<std::uint64_t>(rows), layout.position_bits},
-                                   sorted_rows,
-                                   plan->order,
-                                   plan->unique_rows,
-                                   plan->segment_begin,
-                                   plan->run_begin,
-                                   plan->inverse,
-                                   plan->unique_count,
-                                   plan->run_count,
-                                   long_found};
+  kernels::place_segments segments{
+      .places = {keys, n, static_cast<std::uint64_t>(rows), layout.position_bits},
+      .sorted_rows = sorted_rows,
+      .order = plan->order,
+      .unique_rows = plan->unique_rows,
+      .segment_begin = plan->segment_begin,
+      .run_begin = plan->run_begin,
+      .inverse = plan->inverse,
+      .unique_count = plan->unique_count,
+      .run_count = plan->run_count,
+      .long_found = long_found};
   const sort_room scratch{keys, other_keys, &plan->report->findings->arrived, layout,
                           workspace + layout.sort};
   if (n == 0 || !place_in_one_launch(call, key_of, segments, scratch)) {

@@ -185,16 +185,10 @@ ticket dispatch_gather(const Exec& exec, const Access& access, const Named& name
   constexpr auto paths = paths_to<Access, Asked, verb::gather, Exec, OutSpace>();
   const path_kind best =
       choose_path<paths, verb::gather, OutSpace>(exec, access.table(), positions_of(named), is_plan<Named>);
-  if constexpr (paths.contains(path_kind::ordered))
-    if (best == path_kind::ordered) return run_gather<path::ordered, Bounds>(exec, access, named, out);
-  if constexpr (paths.contains(path_kind::staged))
-    if (best == path_kind::staged) return run_gather<path::staged, Bounds>(exec, access, named, out);
-  if constexpr (paths.contains(path_kind::cooperative))
-    if (best == path_kind::cooperative)
-      return run_gather<path::cooperative, Bounds>(exec, access, named, out);
-  if constexpr (paths.contains(path_kind::direct))
-    if (best == path_kind::direct) return run_gather<path::direct, Bounds>(exec, access, named, out);
-  return {};  // not reached: the path is one of these
+  return on_path<paths>(
+      best, [&]<class Path>(Path) __attribute__((always_inline)) {
+        return run_gather<Path, Bounds>(exec, access, named, out);
+      });
 }
 
 }  // namespace detail

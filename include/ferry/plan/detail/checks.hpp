@@ -188,6 +188,7 @@ decltype(auto) rows_named_by(const Indices& indices) {
 }
 /// In place of the rows that indices name: all rows of the table, in their order.
 struct every_row {
+  using value_type = std::int64_t;
   std::int64_t count;
 
   [[nodiscard]] std::int64_t rows() const { return count; }

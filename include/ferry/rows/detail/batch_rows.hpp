@@ -5,6 +5,7 @@
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/memory/spaces.hpp>
+#include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/row_source.hpp>
@@ -28,7 +29,9 @@ namespace ferry::detail {
 template <class Bounds, bool OnHost = false, class Exec, class Named>
 auto rows_for_kernels(launch_context<Exec>& call, const Named& named,
                       [[maybe_unused]] std::int64_t table_rows, [[maybe_unused]] bool read_once = false) {
-  if constexpr (is_plan<Named> && OnHost) {
+  if constexpr (is_every_row<Named>) {
+    return kernels::consecutive_rows{};
+  } else if constexpr (is_plan<Named> && OnHost) {
     return kernels::listed_rows{plan_array_for_host(call, named.storage()->row_of, named.positions())};
   } else if constexpr (is_plan<Named>) {
     return kernels::listed_rows{named.storage()->row_of};
@@ -62,25 +65,32 @@ bool has_signed_indices([[maybe_unused]] const Named& named) {
     return std::is_signed_v<std::remove_const_t<typename Named::value_type>>;
 }
 
-/// rows[p] = the row of each index or -1, found by the host's threads. Findings go to the ticket. Next to a
+/// The rows of a batch, -1 for none, found by the host's threads. Findings go to the ticket. Next to a
 /// staging ring the worker pool finds them: threads of a host execution space may spin for milliseconds after
 /// a kernel, as OpenMP's do by default, and take the processors from the workers of the ring.
-template <class Bounds, class Exec, class Index, class Space>
-void resolve_on_host(launch_context<Exec>& call, const array_ref<Index, Space>& indices,
-                     std::int64_t table_rows, std::int64_t* rows) {
-  using plain = std::remove_const_t<Index>;
-  const std::string& label = call.label("staged", "resolve");
-  const plain* at_host = indices_for_host(call, indices);
-  const kernels::index_rows<plain, Bounds> source{at_host, table_rows, call.host_report()};
-  const kernels::resolve_indices<plain, Bounds> resolve{source, rows, nullptr, nullptr};
-  if constexpr (is_host_exec<Exec>) {
-    launch(call.exec(), label, indices.rows(), resolve);
-    call.exec().fence(label);
+template <class Bounds, class Exec, class Named>
+auto rows_for_host(launch_context<Exec>& call, const Named& named, [[maybe_unused]] std::int64_t table_rows) {
+  if constexpr (is_every_row<Named>) {
+    return kernels::consecutive_rows{};
+  } else if constexpr (is_plan<Named>) {
+    return kernels::listed_rows{plan_array_for_host(call, named.storage()->row_of, named.positions())};
   } else {
-    const tool_kernel reported(label);
-    parallel(indices.rows(), 8192, [&resolve](std::int64_t first, std::int64_t count) {
-      for (std::int64_t i = first; i < first + count; ++i) resolve(i);
-    });
+    using plain = std::remove_const_t<typename Named::value_type>;
+    auto* const rows = call.template pinned<std::int64_t>(named.rows());
+    const std::string& label = call.label("staged", "resolve");
+    const kernels::index_rows<plain, Bounds> source{indices_for_host(call, named), table_rows,
+                                                    call.host_report()};
+    const kernels::resolve_indices<plain, Bounds> resolve{source, rows, nullptr, nullptr};
+    if constexpr (is_host_exec<Exec>) {
+      launch(call.exec(), label, named.rows(), resolve);
+      call.exec().fence(label);
+    } else {
+      const tool_kernel reported(label);
+      parallel(named.rows(), 8192, [&resolve](std::int64_t first, std::int64_t count) {
+        for (std::int64_t i = first; i < first + count; ++i) resolve(i);
+      });
+    }
+    return kernels::listed_rows{rows};
   }
 }
 
@@ -97,6 +107,9 @@ void look_at_bounds(launch_context<Exec>& call, const array_ref<Index, Space>& i
            kernels::resolve_indices<plain, Bounds>{source, nullptr, nullptr, nullptr});
   }
 }
+
+template <class Bounds, class Exec>
+void look_at_bounds(launch_context<Exec>&, const every_row&, std::int64_t) {}
 
 /// The memory space that kernels of Exec are fastest on. Scratch comes from it.
 template <class Exec>

@@ -215,13 +215,7 @@ class plain_rows {
     wait_for_host_access(call, "ferry::gather::staged", array_, out);
     // DMA from a page-locked table may still be in flight when the verb returns.
     if constexpr (is_page_locked<Space>) call.reads_from(array_);
-    if constexpr (is_plan<Named>) {
-      gather_staged(call, array_, plan_array_for_host(call, named.storage()->row_of, named.positions()), out);
-    } else {
-      auto* rows = call.template pinned<std::int64_t>(named.rows());
-      resolve_on_host<Bounds>(call, named, array_.rows(), rows);
-      gather_staged(call, array_, rows, out);
-    }
+    gather_staged(call, array_, rows_for_host<Bounds>(call, named, array_.rows()).rows, out);
   }
 
   template <class Path, class Exec, class Job>
